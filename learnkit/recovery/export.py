@@ -25,31 +25,58 @@ known_losses = {o.__name__:o for o in (
     F.binary_cross_entropy, F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss)}
 
 # %% ../../nbs/recovery/40a_loss_config.ipynb #d9d31ff1
-def _is_setting(v): return v is None or isinstance(v, (bool,int,float,str))
-def _settings(m): return {k:v for k,v in vars(m).items() if k[0]!='_' and k!='training' and _is_setting(v)}
+def is_setting(
+    v:Any # the value of an attribute
+) -> bool:
+    "Return whether it can be written into a description"
+    return v is None or isinstance(v, (bool,int,float,str))
 
+def settings_of(
+    m:nn.Module # a loss function
+) -> dict:
+    "Return its settings by name"
+    settings = {k:v for k,v in vars(m).items() if is_setting(v)}
+    settings.pop('training', None)
+    return {k:v for k,v in settings.items() if not k.startswith('_')}
+
+# %% ../../nbs/recovery/40a_loss_config.ipynb #ee1d2de9
 def loss_config(
     f:Any # a loss function, or None
 ) -> dict|None:
     "Return name and settings of a loss function, for JSON; for an unknown one, name and whether predictions need it"
     if f is None: return None
     name = getattr(f, '__name__', type(f).__name__)
-    attrs = vars(f) if isinstance(f, nn.Module) else {}
-    patched = any(callable(v) for k,v in attrs.items() if k[0]!='_')   # such as an `activation`
-    if patched or known_losses.get(name) not in (f, type(f)):
-        has_own = any(hasattr(unwrap_partial(f), k) for k in ('activation','decodes')) or loss_decodes(f) is not noop
-        return dict(name=name, own=has_own)
+    attributes = vars(f) if isinstance(f, nn.Module) else {}
+    patched = [k for k,v in attributes.items() if callable(v) and not k.startswith('_')]   # such as an `activation`
+    if patched or known_losses.get(name) not in (f, type(f)): return dict(name=name, own=decides(f))
     if not isinstance(f, nn.Module): return dict(name=name)
-    return dict(name=name, settings=_settings(f), inner=_settings(f.func) if isinstance(f, BaseLoss) else {})
+    inner = settings_of(f.func) if isinstance(f, BaseLoss) else {}
+    return dict(name=name, settings=settings_of(f), inner=inner)
+
+def decides(
+    f:Callable # a loss function
+) -> bool:
+    "Return whether it decides what predictions mean, by an `activation` or a `decodes`"
+    inner = unwrap_partial(f)
+    return hasattr(inner, 'activation') or hasattr(inner, 'decodes') or loss_decodes(f) is not noop
 
 # %% ../../nbs/recovery/40a_loss_config.ipynb #7577f9e1
 def _set(m, settings, what):
     if not isinstance(settings, dict): raise ValueError(f'the settings of {what} are a {type(settings).__name__}')
-    default = _settings(m)
+    defaults = settings_of(m)
     for k,v in settings.items():
-        same = k in default and (None in (v, default[k]) or isinstance(v, str)==isinstance(default[k], str))
-        if not same or not _is_setting(v): raise ValueError(f'{what} has no setting {k}={v!r:.40}')
+        if k not in defaults or not fits_setting(v, defaults[k]): raise ValueError(
+            f'{what} has no setting {k}={v!r:.40}')
         setattr(m, k, v)
+
+def fits_setting(
+    v:Any,      # a value from a file
+    default:Any # the value of a new loss function
+) -> bool:
+    "Return whether a setting can have this value: a text where the default is one, None anywhere"
+    if not is_setting(v): return False
+    if v is None or default is None: return True
+    return isinstance(v, str)==isinstance(default, str)
 
 def loss_from_config(
     config:dict,             # what `loss_config` returned
@@ -65,10 +92,11 @@ def loss_from_config(
     _set(f, config.get('settings', {}), name)
     if isinstance(f, BaseLoss): _set(f.func, config.get('inner', {}), name)
     for k,t in tensors.items():
-        *path,last = k.split('.')
-        ok = path in ([], ['func']) and last in ('weight','pos_weight') and isinstance(t, Tensor)
-        if not ok: raise ValueError(f'{name} has no tensor {k!r:.60}')
-        setattr(getattr(f, 'func', f) if path else f, last, t)
+        last = k.removeprefix('func.')
+        if last not in ('weight','pos_weight') or not isinstance(t, Tensor): raise ValueError(
+            f'{name} has no tensor {k!r:.60}')
+        of = f if last==k else getattr(f, 'func', f)
+        setattr(of, last, t)
     return f
 
 # %% ../../nbs/recovery/40b_pretrained.ipynb #bd0dbee3
@@ -124,18 +152,19 @@ _loss = 'learnkit.loss.'   # the prefix of the loss function's tensors in a .saf
 
 @uninterrupted
 def _describe_inputs(learn):
-    "The shapes and types of a batch's inputs"
+    "Return the shapes and types of a batch's inputs"
     if not loader_len(learn.dls.train): return None   # the Learner came from a file, or the loader is endless
     with snapshot_random(), snapshot_loader(learn.dls.train):
         return [shapes(o) for o in split_batch(interruptibly(learn.dls.one_batch), learn.dls.n_inp)[0]]
 
 def _describe(learn, inputs, about):
-    "The description of a Learner, for JSON"
+    "Return the description of a Learner, for JSON"
     cls,vocab = own_class(get_model(learn.model)),getattr(learn.dls, 'vocab', None)
-    return dict(version=_version, model=f'{cls.__module__}.{cls.__qualname__}',
-                loss=loss_config(learn.loss_func), n_inp=getattr(learn.dls, 'n_inp', None),
-                vocab=None if vocab is None else to_serializable(list(vocab), 'vocab'),
-                inputs=_describe_inputs(learn) if inputs is None else inputs, about=to_serializable(about, 'about'))
+    if vocab is not None: vocab = to_serializable(list(vocab), 'vocab')
+    if inputs is None: inputs = _describe_inputs(learn)
+    return dict(version=_version, model=f'{cls.__module__}.{cls.__qualname__}', loss=loss_config(learn.loss_func),
+                n_inp=getattr(learn.dls, 'n_inp', None), vocab=vocab, inputs=inputs,
+                about=to_serializable(about, 'about'))
 
 # %% ../../nbs/recovery/40c_export.ipynb #3df48f0d
 @patch
@@ -151,30 +180,36 @@ def export(self:Learner,
     try: text = json.dumps(note)
     except (TypeError, ValueError) as e: raise TypeError(
         f'the description of an exported Learner is text, and cannot hold this: {e}') from e
-    has_tensors = isinstance(loss, nn.Module) and 'own' not in note['loss']
     with saving(self):
         weights = get_model(self.model).state_dict()
-        parts = any(map(is_sharded, weights.values()))
-        if parts: team().meet('`learn.export` of a sharded model')
-        state = dict(format=export_format, note=text, model=to_serializable(weights, 'model', sharded=gathered),
-                     loss=dict(loss.state_dict()) if has_tensors else {})
-        def write(): _write_safetensors(state, path) if is_safetensors(path) else write_atomic(state, path)
-        if parts: team().in_first(write)
-        elif rank_distrib()==0: write()
+        sharded = any(map(is_sharded, weights.values()))
+        if sharded: team().meet('`learn.export` of a sharded model')
+        model = to_serializable(weights, 'model', sharded=gathered)
+        state = dict(format=export_format, note=text, model=model, loss={})
+        if isinstance(loss, nn.Module) and 'own' not in note['loss']: state['loss'] = dict(loss.state_dict())
+        if sharded: team().in_first(lambda: _write(state, path))
+        elif rank_distrib()==0: _write(state, path)
     return path
 
+def _write(state, path):
+    if is_safetensors(path): _write_safetensors(state, path)
+    else: write_atomic(state, path)
+
+# %% ../../nbs/recovery/40c_export.ipynb #2c4506af
 def _write_safetensors(state, path):
     tensors = {_loss+k:v for k,v in state['loss'].items()}
     write_safetensors({**state['model'], **tensors}, path, learnkit=state['note'])
 
 def _read_safetensors(path):
     tensors,about = read_safetensors(path)
-    loss = {k.removeprefix(_loss):v for k,v in tensors.items() if k.startswith(_loss)}
-    model = {k:v for k,v in tensors.items() if not k.startswith(_loss)}
-    return dict(format=export_format if 'learnkit' in about else '', note=about.get('learnkit'), model=model, loss=loss)
+    state = dict(format=export_format if 'learnkit' in about else '', note=about.get('learnkit'), model={}, loss={})
+    for k,t in tensors.items():
+        if k.startswith(_loss): state['loss'][k.removeprefix(_loss)] = t
+        else: state['model'][k] = t
+    return state
 
 # %% ../../nbs/recovery/40c_export.ipynb #6c1d9b21
-def exported(
+def find_export(
     file:str|Path,                  # the name that `Learner.export` was given, or a path
     folder:str|Path|None=None,      # the Learner's `path`; None: the current folder
     model_dir:str|Path|None=None    # the folder in it for models; None: 'models'
@@ -182,13 +217,15 @@ def exported(
     "Return the path of an exported file: `file` itself, or where `Learner.export` writes one of that name"
     own = as_path(file)
     if own.is_file(): return own
-    there = model_path(folder or '.', model_dir or 'models', file)
+    home = folder or '.'
+    there = model_path(home, model_dir or 'models', file)
     if there.is_file(): return there
     if own.is_dir(): return own   # the error of who reads it
-    names  = [o.name for o in there.parent.glob(f'*{there.suffix}')] if there.parent.is_dir() else []
-    places = f'{own}' if own==there else f'{own}, and no {there}'
-    close  = ''.join(f', or did you mean `{name}`?' for name in get_close_matches(there.name, names, 1))
-    raise FileNotFoundError(f'there is no file {places}: pass the path that `learn.export` returned{close}')
+    names = [o.name for o in there.parent.glob(f'*{there.suffix}')] if there.parent.is_dir() else []
+    where = f'{own}' if own==there else f'{own}, and no {there}'
+    close = get_close_matches(there.name, names, 1)
+    hint = f', or did you mean `{close[0]}`?' if close else ''
+    raise FileNotFoundError(f'there is no file {where}: pass the path that `learn.export` returned{hint}')
 
 
 # %% ../../nbs/recovery/40c_export.ipynb #799947ba
@@ -196,12 +233,15 @@ def read_export(
     file:str|Path|BinaryIO # what `Learner.export` wrote: its name, a path, or an open binary file
 ) -> tuple[dict,dict]:
     "Return the description and the tensors in a file; raise ValueError if the file is something else; runs no code"
-    if not hasattr(file, 'read'): file = exported(file)
-    state = _read_safetensors(file) if is_safetensors(file) and file.is_file() else read_state(file)
-    hint = ': `learn.load` reads what `learn.save` wrote' if {'model','opt'}==set(state) or 'model' not in state else ''
-    if state.get('format')!=export_format: raise ValueError(f'{file} was not written by `learn.export`{hint}')
-    whole = isinstance(state.get('note'), str) and all(isinstance(state.get(k), dict) for k in ('model','loss'))
-    if not whole: raise ValueError(f'{file} is incomplete')
+    if not hasattr(file, 'read'): file = find_export(file)
+    is_tensors = is_safetensors(file) and file.is_file()
+    state = _read_safetensors(file) if is_tensors else read_state(file)
+    if state.get('format')!=export_format:
+        of_save = state.keys()=={'model','opt'} or 'model' not in state
+        hint = ': `learn.load` reads what `learn.save` wrote' if of_save else ''
+        raise ValueError(f'{file} was not written by `learn.export`{hint}')
+    for k,kind in dict(note=str, model=dict, loss=dict).items():
+        if not isinstance(state.get(k), kind): raise ValueError(f'{file} is incomplete')
     try: note = json.loads(state['note'])
     except (ValueError, RecursionError) as e: raise ValueError(f'the description in {file} is damaged: {e}') from e
     _check_note(file, note)
@@ -213,8 +253,9 @@ def _check_note(file, note):
     if note['version']>_version: raise ValueError(f"{file} has format {note['version']}, and this learnkit reads up to "
                                                   f'{_version}: it was written by a newer one')
     n_inp,vocab = note.get('n_inp'),note.get('vocab')
-    ok = (n_inp is None or type(n_inp) is int and n_inp>0) and (vocab is None or isinstance(vocab, list))
-    if not ok: raise damaged
+    is_number = type(n_inp) is int and n_inp>0
+    if n_inp is not None and not is_number: raise damaged
+    if vocab is not None and not isinstance(vocab, list): raise damaged
 
 # %% ../../nbs/recovery/40c_export.ipynb #023d04aa
 def load_learner(
@@ -225,21 +266,21 @@ def load_learner(
     **kwargs                       # arguments of `Learner`; a name is looked up in its `path` and `model_dir`
 ) -> Learner:
     "Return a Learner for inference from a file; runs no code; raise ValueError, leaving the model unchanged"
-    if not hasattr(file, 'read'): file = exported(file, kwargs.get('path'), kwargs.get('model_dir'))
+    if not hasattr(file, 'read'): file = find_export(file, kwargs.get('path'), kwargs.get('model_dir'))
     note,state = read_export(file)
     if not isinstance(model, nn.Module): raise ValueError(
         f"{file} has the weights of a {note.get('model')!s:.100}, and no code: "
         'pass the model they are for, as in `load_learner(file, Net())`')
     check_state(model, state['model'])
     if loss_func is None: loss_func = _load_loss(note.get('loss'), state['loss'])
-    data = DataLoaders([], n_inp=note.get('n_inp'), vocab=note.get('vocab')) if dls is None else dls
-    learn = Learner(data, model, loss_func, **kwargs)
+    if dls is None: dls = DataLoaders([], n_inp=note.get('n_inp'), vocab=note.get('vocab'))
+    learn = Learner(dls, model, loss_func, **kwargs)
     model.load_state_dict(state['model'])
     model.eval()
     return learn
 
 def _load_loss(config, tensors):
-    "The loss function in a file; None if predictions do not depend on it"
+    "Return the loss function in a file; None if predictions do not depend on it"
     if not isinstance(config, dict): return None
     if config.get('own') is True: raise ValueError(f"the predictions depend on {config.get('name')!s:.100}, "
                                                    'which was not made by learnkit: pass it as `loss_func=`')
@@ -263,16 +304,20 @@ def torch_export(
     path:str|Path          # the file; its name usually ends in `.pt2`
 ) -> None:
     "Export a model to a file with `torch.export`; `torch.export.load(path).module()` loads it"
-    if {o.shape[0] for o in leaves(xb) if _has_items(o)}=={1}: xb = apply(_twice, xb)
-    args,kwargs = ((),{**xb[0]}) if type(xb[0]) is Inputs else (xb,{})
-    dims = apply(lambda o: {0:torch.export.Dim.AUTO} if _has_items(o) else None, kwargs or args)
+    sizes = {o.shape[0] for o in leaves(xb) if _has_items(o)}
+    if sizes=={1}: xb = apply(_twice, xb)   # PyTorch takes a size of 1 for one that never differs
+    args,kwargs = xb,{}
+    if type(xb[0]) is Inputs: args,kwargs = (),{**xb[0]}
+    dims = apply(_dims, kwargs or args)
     program,path = torch.export.export(model, args, kwargs, dynamic_shapes=dims),Path(path)
     with closing(Draft(path.parent)) as draft:   # it appears when it is complete
         torch.export.save(program, draft.path/path.name)
         draft.publish()
 
+# %% ../../nbs/recovery/40c_export.ipynb #aa596331
 def _has_items(o): return isinstance(o, torch.Tensor) and o.ndim>0
-def _twice(o): return torch.cat([o, o]) if _has_items(o) else o   # PyTorch takes a size of 1 for one that never differs
+def _twice(o): return torch.cat([o, o]) if _has_items(o) else o
+def _dims(o): return {0:torch.export.Dim.AUTO} if _has_items(o) else None
 
 # %% ../../nbs/recovery/40c_export.ipynb #f1ec4108
 @check_args

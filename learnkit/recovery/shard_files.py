@@ -7,14 +7,14 @@ __all__ = []
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #72d7b60d
 import hashlib, pickle, shutil, warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import contextmanager
 from enum import EnumMeta
 from io import BytesIO
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -26,15 +26,15 @@ def split_shards(
     state:Any,          # nested dicts, lists and tuples
     take:Callable=is_sharded # which tensors to take out
 ) -> tuple[Any, dict]:
-    "Returns `state` with meta tensors in place of the sharded ones, and the sharded ones, named by their places"
+    "Return `state` with meta tensors in place of the sharded ones, and the sharded ones, named by their places"
     parts = {}
     def split(o, at):
         if isinstance(o, dict):
-            items = ((k,split(v, (*at,str(k)))) for k,v in o.items())
+            items = [(k,split(v, (*at,str(k)))) for k,v in o.items()]
             return with_metadata(type(o)(items), getattr(o, '_metadata', None))
         if isinstance(o, (list,tuple)) and not are_small(o):
             return type(o)(split(v, (*at,str(i))) for i,v in enumerate(o))
-        if not (isinstance(o, torch.Tensor) and take(o)): return o
+        if not isinstance(o, torch.Tensor) or not take(o): return o
         name = '.'.join(at)
         while name in parts: name += "'"   # 'a.b' may be `b` in `a`, or a name
         parts[name] = o
@@ -45,14 +45,21 @@ def merge_shards(
     state:Any, # nested dicts, lists and tuples
     parts:dict # tensors, named by their places
 ) -> Any:
-    "Returns `state` with the tensors of `parts` in place of the meta tensors"
+    "Return `state` with the tensors of `parts` in place of the meta tensors"
     found = iter(parts.values())
-    def merged(o):
+    def merge(o):
         if isinstance(o, dict):
-            return with_metadata(type(o)((k,merged(v)) for k,v in o.items()), getattr(o, '_metadata', None))
-        if isinstance(o, (list,tuple)): return type(o)(map(merged, o))
-        return next(found) if isinstance(o, torch.Tensor) and o.is_meta else o
-    return merged(state)
+            items = [(k,merge(v)) for k,v in o.items()]
+            return with_metadata(type(o)(items), getattr(o, '_metadata', None))
+        if isinstance(o, (list,tuple)): return type(o)(map(merge, o))
+        return next(found) if is_on_meta(o) else o
+    return merge(state)
+
+def is_on_meta(
+    o:Any # anything
+) -> bool:
+    "Return whether `o` is a tensor without values"
+    return isinstance(o, torch.Tensor) and o.is_meta
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #75501aa9
 @contextmanager
@@ -72,22 +79,26 @@ def write_shards(
     parts:dict,  # sharded tensors by name, the same in all processes
     folder:Path  # the folder to write to; its contents are deleted
 ) -> dict[str, list]: # name of a file -> size, SHA-256
-    "Writes this process's parts; all processes must call it; returns the files of all; raises OSError in all"
+    "Write this process's parts; all processes must call it; returns the files of all; raises OSError in all"
     from torch.distributed import checkpoint as dcp
     team().in_first(lambda: remove_shards(folder))
     group,rank = team().group,rank_distrib()
     writer = dcp.FileSystemWriter(folder, sync_files=True)
     with _plain_errors(f'{folder} could not be written'):
         dcp.save(parts, storage_writer=writer, process_group=group, no_dist=group is None)
-    def own(): return {p.name:_digest(p) for p in sorted(folder.iterdir())
-                       if p.name.startswith(f'__{rank}_') or rank==0 and p.name=='.metadata'}
-    return {k:v for files in team().in_all(own) for k,v in files.items()}
+    def digest_own():
+        own = sorted(folder.glob(f'__{rank}_*'))
+        if rank==0: own.append(folder/'.metadata')
+        return {p.name:_digest(p) for p in own if p.exists()}
+    files = {}
+    for of_process in team().in_all(digest_own): files |= of_process
+    return files
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #2f653cfa
 def remove_shards(
     folder:Path # the folder that `write_shards` wrote
 ) -> None:
-    "Deletes a folder of shards, if it exists"
+    "Delete a folder of shards, if it exists"
     if folder.exists(): shutil.rmtree(folder)
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #30c65d6d
@@ -106,48 +117,70 @@ class _MetadataUnpickler(pickle.Unpickler):
     "Reads DCP's metadata, and nothing else"
     def find_class(self, module, name):
         if (module,name)==('builtins','getattr'): return _member   # as Python 3.11.2 pickles members of an `Enum`
-        known = name in _known.get(module, ())
-        if not known and not (module=='torch' and isinstance(getattr(torch, name, None), torch.dtype)):
-            raise pickle.UnpicklingError(f'{module}.{name} does not belong there')
-        return super().find_class(module, name)
+        is_dtype = module=='torch' and isinstance(getattr(torch, name, None), torch.dtype)
+        if is_dtype or name in _known.get(module, ()): return super().find_class(module, name)
+        raise pickle.UnpicklingError(f'{module}.{name} does not belong there')
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #726aab93
+class Box(NamedTuple):
+    "Says which part of a tensor a piece is"
+    at:tuple      # the offset in each dimension
+    size:tuple
+
+class FilePlace(NamedTuple):
+    "Says where a piece is"
+    name:str      # of the file
+    start:int     # its first byte
+    n:int         # how many bytes
+
+class Layout(NamedTuple):
+    "Describes a tensor that is in pieces"
+    dtype:torch.dtype
+    shape:tuple
+    pieces:dict   # the `FilePlace` of each `Box`
+
+# %% ../../nbs/recovery/12_shard_files.ipynb #04519285
 def _fills(boxes, shape):
-    "Do the boxes, pairs of offsets and sizes, fill a tensor of this shape? They stand in a grid, as shards do"
+    "Do the boxes fill a tensor of this shape? They stand in a grid, as shards do"
     if not shape: return len(boxes)==1
-    rows:dict = {}
-    for at,size in boxes: rows.setdefault((at[0],size[0]), []).append((at[1:],size[1:]))
+    rows = defaultdict(list)
+    for at,size in boxes: rows[at[0],size[0]].append(Box(at[1:], size[1:]))
     end = 0
     for (at,n),rest in sorted(rows.items()):
-        if at!=end or n<0 or not _fills(rest, shape[1:]): return False
+        if at!=end or n<0: return False
+        if not _fills(rest, shape[1:]): return False
         end += n
     return end==shape[0]
 
-def _layout(meta, sizes):
-    "Return for each tensor its type, its shape and its pieces; raises ValueError unless files of `sizes` hold them all"
+def _layouts(meta, sizes):
+    "Return the `Layout` of each tensor; raises ValueError unless files of `sizes` hold them all"
     from torch.distributed.checkpoint.metadata import MetadataIndex, TensorStorageMetadata
     res,used = {},Counter()
     for k,t in meta.state_dict_metadata.items():
         if not isinstance(t, TensorStorageMetadata): raise ValueError(f'{k} is no tensor')
-        dtype,shape,pieces = t.properties.dtype,tuple(t.size),{}
-        for at,size in {(tuple(c.offsets), tuple(c.sizes)) for c in t.chunks}:
-            o = meta.storage_data[MetadataIndex(k, at)]
-            pieces[at,size] = name,start,n = o.relative_path,o.offset,o.length
-            if name not in sizes: raise ValueError(f'a piece of {k} is in {name}, which does not belong to it')
-            if not (0<=start and prod(size)*dtype.itemsize<=n and start+n<=sizes[name]): raise ValueError(
+        layout = Layout(t.properties.dtype, tuple(t.size), {})
+        for box in {Box(tuple(c.offsets), tuple(c.sizes)) for c in t.chunks}:
+            o = meta.storage_data[MetadataIndex(k, box.at)]
+            place = layout.pieces[box] = FilePlace(o.relative_path, o.offset, o.length)
+            if place.name not in sizes: raise ValueError(
+                f'a piece of {k} is in {place.name}, which does not belong to it')
+            is_within = 0<=place.start<=sizes[place.name]-place.n
+            is_long_enough = prod(box.size)*layout.dtype.itemsize<=place.n
+            if not is_within or not is_long_enough: raise ValueError(
                 f'a piece of {k} has no room where it is said to be')
-            used[name] += n
-        if not _fills(pieces, shape): raise ValueError(f'the pieces of {k} do not fill it')
-        res[k] = dtype,shape,pieces
-    if any(n>sizes[name] for name,n in used.items()): raise ValueError('two pieces are in one place')
+            used[place.name] += place.n
+        if not _fills(layout.pieces, layout.shape): raise ValueError(f'the pieces of {k} do not fill it')
+        res[k] = layout
+    for name,n in used.items():
+        if n>sizes[name]: raise ValueError('two pieces are in one place')
     return res
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #4a10ac97
 def _read_metadata(folder, files):
-    "What `_layout` returns for a folder; ValueError if its `.metadata` is damaged"
+    "Return the layouts of the tensors in a folder; raises ValueError if its `.metadata` is damaged"
     try:
         with open(folder/'.metadata', 'rb') as f: meta = _MetadataUnpickler(f).load()
-        return _layout(meta, {k:size for k,(size,_) in files.items()})
+        return _layouts(meta, {k:size for k,(size,_) in files.items()})
     except OSError: raise
     except Exception as e: raise ValueError(   # damage can cause any error
         f'{folder}/.metadata is damaged, or holds Python code, which is never run: {type(e).__name__}: {e}') from e
@@ -155,20 +188,21 @@ def _read_metadata(folder, files):
 # %% ../../nbs/recovery/12_shard_files.ipynb #44f1f741
 def _check_files(folder, files):
     "Raise ValueError in all processes if a file is missing or changed; each looks at some of them"
-    def is_file(k, v): return k==Path(k).name and isinstance(v, list) and len(v)==2
-    if not (isinstance(files, dict) and all(is_file(k, v) for k,v in files.items())):
-        raise ValueError(f'{folder} is listed in no way that `write_shards` lists files')
+    def is_file(name, digest): return name==Path(name).name and isinstance(digest, list) and len(digest)==2
+    are_files = isinstance(files, dict) and all(is_file(*item) for item in files.items())
+    if not are_files: raise ValueError(f'{folder} is listed in no way that `write_shards` lists files')
     def check():
         for name,(size,sha) in sorted(files.items())[rank_distrib()::num_distrib()]:
             file = folder/name
             if not file.is_file(): return f'{file} is missing'
             now = _digest(file)
             if now!=[size,sha]: return f'{file} is damaged: its size and SHA-256 are not those of what was written'
-    if odd := [e for e in team().in_all(check) if e]: raise ValueError(odd[0])
+    for error in team().in_all(check):
+        if error: raise ValueError(error)
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #92eb6cb1
 def _empty(t):
-    "What the tensor `t` on meta is read into: an equal part in each process"
+    "Return what the tensor `t` on meta is read into: an equal part in each process"
     if num_distrib()==1 or not t.ndim: return torch.empty(t.shape, dtype=t.dtype)
     from torch.distributed.device_mesh import DeviceMesh
     from torch.distributed.tensor import Shard, empty
@@ -176,23 +210,27 @@ def _empty(t):
     return empty(t.shape, dtype=t.dtype, device_mesh=mesh, placements=[Shard(0)])
 
 def _read_piece(folder, place, dtype, size):
-    name,start,n = place
-    with open(folder/name, 'rb') as f:
-        f.seek(start)
-        t = load_checked(BytesIO(f.read(n)), folder/name)
+    file = folder/place.name
+    with open(file, 'rb') as f:
+        f.seek(place.start)
+        t = load_checked(BytesIO(f.read(place.n)), file)
     if isinstance(t, torch.Tensor) and (t.dtype,t.shape,t.layout)==(dtype,size,torch.strided): return t
-    raise ValueError(f'{folder/name} is damaged: it has something else in the place of a piece of a tensor')
+    raise ValueError(f'{file} is damaged: it has something else in the place of a piece of a tensor')
 
 def _fill(t, folder, pieces):
     "Read into `t`, this process's part of a tensor, what the pieces have of it"
     own,first = getattr(t, '_local_tensor', t),0
     if own is not t: first = min(rank_distrib() * -(-len(t)//num_distrib()), len(t))   # as `torch.chunk` cuts
-    for (at,size),place in pieces.items():
-        if not size: own.copy_(_read_piece(folder, place, t.dtype, size)); continue
-        i,j = max(at[0], first),min(at[0]+size[0], first+len(own))
-        if i>=j: continue
-        part = _read_piece(folder, place, t.dtype, size)[i-at[0]:j-at[0]]
-        own[i-first:j-first, *(slice(a, a+n) for a,n in zip(at[1:], size[1:]))] = part
+    for box,place in pieces.items():
+        if not box.size:   # a number
+            own.copy_(_read_piece(folder, place, t.dtype, box.size))
+            continue
+        at,n = box.at[0],box.size[0]
+        begin,end = max(at, first),min(at+n, first+len(own))   # the rows that are in both
+        if begin>=end: continue
+        piece = _read_piece(folder, place, t.dtype, box.size)
+        columns = [slice(a, a+size) for a,size in zip(box.at[1:], box.size[1:])]
+        own[begin-first:end-first, *columns] = piece[begin-at:end-at]
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #1a34dac5
 def read_shards(
@@ -200,14 +238,16 @@ def read_shards(
     folder:Path, # the folder that `write_shards` wrote
     files:dict   # what `write_shards` returned
 ) -> Any:
-    "Returns `state` with sharded tensors, or plain ones in a single process; raises ValueError in all processes"
+    "Return `state` with sharded tensors, or plain ones in a single process; raises ValueError in all processes"
     _check_files(folder, files)
-    layout = team().in_first(lambda: _read_metadata(folder, files))
-    wanted = split_shards(state, lambda o: isinstance(o, torch.Tensor) and o.is_meta)[1]
-    odd = [k for k,t in wanted.items() if layout.get(k, ())[:2]!=(t.dtype, tuple(t.shape))]
-    if odd: raise ValueError(f'{folder} is of another checkpoint: {odd[0]} is not in it, or of another shape or type')
+    layouts = team().in_first(lambda: _read_metadata(folder, files))
+    _,wanted = split_shards(state, is_on_meta)
+    for k,t in wanted.items():
+        layout = layouts.get(k)
+        if layout is None or (layout.dtype,layout.shape)!=(t.dtype,tuple(t.shape)): raise ValueError(
+            f'{folder} is of another checkpoint: {k} is not in it, or of another shape or type')
     parts = {k:_empty(t) for k,t in wanted.items()}
     def read():
-        for k,t in parts.items(): _fill(t, folder, layout[k][2])
+        for k,t in parts.items(): _fill(t, folder, layouts[k].pieces)
     team().in_all(read)
     return merge_shards(state, parts)
