@@ -139,6 +139,7 @@ from ..data.files import StorePath, as_path, to_serializable
 from ..data.modules import one_param
 from ..data.process import is_sharded
 from ..loop.check import check_args
+from ..loop.words import own_attr
 from ..measure.finite import weights_finite
 from .file import FolderLock, checkpoint_info, list_checkpoints
 from .resume import (check_ended, check_identity, clear_folder, divide_anew, find_checkpoint,
@@ -320,7 +321,7 @@ class CheckpointCallback(Resumable):
 
     def _last_row(self):
         "Return the newest row of the history; empty if there is none"
-        recorder = vars(self.learn).get('recorder')
+        recorder = own_attr(self.learn, 'recorder')
         if recorder is None or not recorder.history: return {}
         return to_serializable(recorder.history[-1], copy=True)
 

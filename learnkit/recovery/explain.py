@@ -28,6 +28,7 @@ from ..learner.learner import Learner
 from ..learner.predict import losses_by_item
 from ..loop.callback import Callback
 from ..loop.check import check_whole
+from ..loop.words import own_attr
 from ..measure.batch_weight import n_items
 from ..measure.history import History
 from ..measure.losses import NoneReduce
@@ -221,7 +222,7 @@ def loss_scale(
 ) -> float|None:
     "Return the scale of the loss; None if it is not scaled"
     for cb in cbs:
-        scaler = vars(cb).get('scaler')
+        scaler = own_attr(cb, 'scaler')
         if isinstance(scaler, torch.amp.GradScaler) and scaler.is_enabled(): return scaler.get_scale()
     return None
 

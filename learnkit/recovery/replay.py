@@ -24,7 +24,7 @@ from ..learner.fit import resumes
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.check import check_whole
-from ..loop.words import observes
+from ..loop.words import observes, own_attr
 from .file import list_checkpoints, read_checkpoint, train_iter_of
 from .identity import differences, session, writes
 from .resume import Paused
@@ -89,7 +89,7 @@ class Record:
         learn:Learner # the Learner, after a batch of training
     ) -> None:
         "Compare the loss of this batch with the recorded one; warn at the first difference"
-        if rank_distrib() or 'recorder' not in vars(learn): return   # the record has the losses of process 0
+        if rank_distrib() or own_attr(learn, 'recorder') is None: return   # the record has the losses of process 0
         before,n = self.count,self.count_losses(learn)
         i,rest = divmod(n-1, self.every)
         is_recorded = rest==0 and i<len(self.losses)
@@ -146,7 +146,7 @@ class Replays(Pausable):
     def before_fit(self):
         super().before_fit()
         learn = self.learn
-        if 'recorder' in vars(learn): self.record.count_losses(learn)
+        if own_attr(learn, 'recorder') is not None: self.record.count_losses(learn)
         if self.has_begun: return
         self.has_begun,self.moment = True,None
         if learn.resume is None: self._check_run(self.record.run.settings)
@@ -224,7 +224,7 @@ def indices_for(
     learn:Learner # the Learner
 ) -> list:
     "Return a callback that knows which items are in a batch, unless the Learner has one"
-    return [] if 'item_indices' in vars(learn) else [ItemIndices()]
+    return [ItemIndices()] if own_attr(learn, 'item_indices') is None else []
 
 def pause_before(
     learn:Learner,       # the Learner
@@ -281,11 +281,13 @@ from torch import Tensor
 from ..data.batch import find_bs
 from ..data.files import StorePath, as_path, to_serializable
 from ..data.nested import apply
+from ..learner.fit import resumes
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.duration import Time
 from ..loop.events import CancelBatch
-from ..loop.words import own_attr
+from ..loop.words import observes, own_attr
+from .identity import writes
 from .resume import divide_anew, is_longer
 from .runs import fit_folders
 
