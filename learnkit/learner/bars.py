@@ -242,7 +242,8 @@ class ProgressCallback(Callback):
         self.kind,self.every = kind,every
 
     def before_fit(self):
-        self.table = self.learn.mode=='fit' and self.learn.logger!=null_logger and own_attr(self.learn, 'recorder') is not None
+        has_recorder = own_attr(self.learn, 'recorder') is not None
+        self.table = has_recorder and self.learn.mode=='fit' and self.learn.logger!=null_logger
         if self.table: self.before,self.learn.logger = self.learn.logger,self._write
 
     def _open(self):

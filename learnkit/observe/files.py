@@ -199,7 +199,8 @@ class MetricsLogger(Callback):
         self.learn.outbox.begin()
         self.last,self.unwritten = self.start,[]
     def after_row(self, row, epoch):
-        if not (epoch and own_attr(self.learn, 'recorder') is not None): self._pass_row(row)   # else it is a part of the epoch's row
+        is_part_of_row = epoch and own_attr(self.learn, 'recorder') is not None
+        if not is_part_of_row: self._pass_row(row)
     def after_epoch(self):
         if history := getattr(own_attr(self.learn, 'recorder'), 'history', None): self._pass_row(history[-1])
     def _pass_row(self, row):
