@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from itertools import zip_longest
 from io import BytesIO
 from pickle import Pickler, loads
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -44,12 +44,12 @@ def set_beside(
 
 # %% ../../nbs/data/15a_process.ipynb #d81c2a68
 def rank_distrib() -> int:
-    "Returns the rank of this process, 0 without distributed training; the process of rank 0 writes and prints"
+    "Return the rank of this process, 0 without distributed training; the process of rank 0 writes and prints"
     if in_group(): return dist.get_rank()
     return 0 if _alone.get() else _beside[0]
 
 def num_distrib() -> int:
-    "Returns the world size: how many processes train together, 1 without distributed training"
+    "Return the world size: how many processes train together, 1 without distributed training"
     return dist.get_world_size() if in_group() else 1
 
 # %% ../../nbs/data/15a_process.ipynb #1aa944c8
@@ -58,7 +58,7 @@ def rank0_first(
     *args:Any,     # passed to `func`
     **kwargs:Any   # passed to `func`
 ) -> Any:
-    "Calls `func` in process 0 first, and when it is finished there, in all other processes"
+    "Call `func` in process 0 first, and when it is finished there, in all other processes"
     if rank_distrib(): dist.barrier()
     try: return func(*args, **kwargs)
     finally:
@@ -67,24 +67,24 @@ def rank0_first(
 # %% ../../nbs/data/15a_process.ipynb #56c2bd1c
 def _all_gather(x, sizes):
     "The tensors of all processes, of which the one of rank i has length `sizes[i]`: padded, sent, and cut again"
-    pad = x.new_zeros(max(sizes), *x.shape[1:])
-    pad[:sizes[rank_distrib()]] = x
-    parts = [torch.empty_like(pad) for _ in sizes]
-    dist.all_gather(parts, pad)
-    return [p[:n] for p,n in zip(parts, sizes)]
+    padded = x.new_zeros(max(sizes), *x.shape[1:])
+    padded[:sizes[rank_distrib()]] = x
+    parts = [torch.empty_like(padded) for _ in sizes]
+    dist.all_gather(parts, padded)
+    return [part[:size] for part,size in zip(parts, sizes)]
 
 # %% ../../nbs/data/15a_process.ipynb #634098ad
 _wholes:list = []   # the open blocks of `undivided`
 
 def num_shards() -> int:
-    "Returns among how many processes the work is divided: all of them, or 1 in a block of `undivided`"
+    "Return among how many processes the work is divided: all of them, or 1 in a block of `undivided`"
     return 1 if _wholes else num_distrib()
 
 # %% ../../nbs/data/15a_process.ipynb #2956a1dd
 def maybe_gather(
     x:Tensor|None # the tensor of this process; they may differ in their first dimension only; None: it has none
 ) -> Tensor|None:
-    "Concatenates the tensors of all processes, or averages scalars; raises ValueError if their shapes don't fit"
+    "Concatenate the tensors of all processes, or averages scalars; raises ValueError if their shapes don't fit"
     return x if num_shards()==1 else _gather(x)
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887b
@@ -93,25 +93,41 @@ _arrays = {torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, 
 class _Pickler(Pickler):
     "Writes tensors on the CPU as arrays: in PyTorch's own way each becomes a file"
     def reducer_override(self, o):
-        plain = type(o) is Tensor and o.dtype in _arrays and o.device.type=='cpu' and o.layout is torch.strided
-        return (torch.from_numpy, (o.resolve_neg().numpy(),)) if plain and not o.requires_grad else NotImplemented
+        if not _is_array(o): return NotImplemented
+        return torch.from_numpy,(o.resolve_neg().numpy(),)
 
+def _is_array(o):
+    "Is it a tensor that is as well described by an array?"
+    if type(o) is not Tensor or o.requires_grad: return False
+    if o.device.type!='cpu': return False
+    return o.layout is torch.strided and o.dtype in _arrays
+
+# %% ../../nbs/data/15a_process.ipynb #ab3f887d
 def _dumps(x):
-    _Pickler(f := BytesIO()).dump(x)
-    return f.getvalue()
+    file = BytesIO()
+    _Pickler(file).dump(x)
+    return file.getvalue()
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887c
-def _exchanged(data): return Team.several and Team.several.exchange(data)
+def _exchanged(data):
+    "The bytes of all processes, if the team has a quicker way than the group"
+    return Team.several.exchange(data) if Team.several else None
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f8878
+_head_size,_first_size = 2**10,2**14   # bytes of what is sent first: by each process, or by process 0 alone
+
 def _sent(data):
     "Bytes as a tensor that the processes can send"
-    return torch.frombuffer(bytearray(data or b' '), dtype=torch.uint8)[:len(data)].to(
-        dist.distributed_c10d._get_object_coll_device())
+    device = dist.distributed_c10d._get_object_coll_device()
+    writable = bytearray(data or b' ')   # an empty one is refused
+    return torch.frombuffer(writable, dtype=torch.uint8)[:len(data)].to(device)
 
-def _head(data, size): return _sent((len(data).to_bytes(8, 'little') + data)[:size].ljust(size, b' '))
-def _read_head(t):
+def _head(data, size):
     "The length of an object in bytes, and its beginning"
+    beginning = len(data).to_bytes(8, 'little') + data
+    return _sent(beginning[:size].ljust(size, b' '))
+
+def _read_head(t):
     data = t.cpu().numpy().tobytes()
     return int.from_bytes(data[:8], 'little'),data[8:]
 
@@ -119,73 +135,116 @@ def _read_head(t):
 def gather_objects(
     x:Any # what this process has; it is pickled
 ) -> list:
-    "Returns what all processes have, by rank; every process must call it"
+    "Return what all processes have, by rank; every process must call it"
     if num_distrib()==1: return [x]
     data = _dumps(x)
-    return [*map(loads, _exchanged(data) or _gather_bytes(data))]
+    of_all = _exchanged(data)
+    if of_all is None: of_all = _gather_bytes(data)
+    return [loads(o) for o in of_all]
 
 def _gather_bytes(data):
-    heads = [*map(_read_head, _all_gather(_head(data, 2**10), [2**10]*num_distrib()))]
-    rests = [max(0, n-len(start)) for n,start in heads]
-    if not any(rests): return [start[:n] for n,start in heads]
-    others = _all_gather(_sent(data[2**10-8:]), rests)
-    return [(start + o.cpu().numpy().tobytes())[:n] for (n,start),o in zip(heads, others)]
+    "By one collective; by two, if an object of one of the processes is long"
+    heads = _all_gather(_head(data, _head_size), [_head_size]*num_distrib())
+    lengths,beginnings = zip(*map(_read_head, heads))
+    rests = [max(0, length-len(start)) for length,start in zip(lengths, beginnings)]
+    if any(rests):
+        ends = _all_gather(_sent(data[_head_size-8:]), rests)
+        beginnings = [start+end.cpu().numpy().tobytes() for start,end in zip(beginnings, ends)]
+    return [o[:length] for o,length in zip(beginnings, lengths)]
 
 def from_first(
     x:Any # what process 0 has; it is pickled, what others have is not used
 ) -> Any:
-    "Returns what process 0 has; every process must call it"
+    "Return what process 0 has; every process must call it"
     if num_distrib()==1: return x
-    data = b'' if rank_distrib() else _dumps(x)
-    if sent := _exchanged(data): return loads(sent[0]) if rank_distrib() else x
-    dist.broadcast(head := _head(data, 2**14), 0)
-    n,start = _read_head(head)
-    rest = _sent(data[2**14-8:].ljust(max(0, n-len(start)), b' '))
+    is_first = rank_distrib()==0
+    data = _dumps(x) if is_first else b''
+    of_all = _exchanged(data)
+    sent = _from_first_bytes(data) if of_all is None else of_all[0]
+    return x if is_first else loads(sent)
+
+# %% ../../nbs/data/15a_process.ipynb #ab3f887e
+def _from_first_bytes(data):
+    head = _head(data, _first_size)
+    dist.broadcast(head, 0)
+    length,beginning = _read_head(head)
+    rest = _sent(data[_first_size-8:].ljust(max(0, length-len(beginning)), b' '))
     if len(rest): dist.broadcast(rest, 0)
-    if rank_distrib()==0: return x
-    return loads((start + rest.cpu().numpy().tobytes())[:n])
+    return (beginning + rest.cpu().numpy().tobytes())[:length]
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887a
+class _Piece(NamedTuple):
+    "Describes the tensor of a process"
+    shape:tuple
+    dtype:torch.dtype
+    kind:str          # of its device
+    numbers:list|None # what is in it; None: too much to go along
+    def n_rows(self): return self.shape[0] if self.shape else 1
+    def tensor(self): return torch.tensor(self.numbers, dtype=self.dtype).view(self.shape or 1)
+
+def _piece_of(x):
+    if x is None: return None
+    numbers = x.tolist() if x.numel()<=16 else None
+    return _Piece(tuple(x.shape), x.dtype, x.device.type, numbers)
+
 def _gather(x) -> Any:
-    values = x.tolist() if x is not None and x.numel()<=16 else None   # few numbers go along
-    of_all = gather_objects(None if x is None else (tuple(x.shape), x.dtype, x.device.type, values))
-    some = [o for o in of_all if o is not None]
-    if not some: return None
-    shapes,dtypes,kinds,numbers = ([*o] for o in zip(*some))
-    if len({(s[1:], d) for s,d in zip(shapes, dtypes)})>1: raise ValueError(
+    "The tensors of all processes, one after the other; of scalars their mean; None if no process has one"
+    of_all = gather_objects(_piece_of(x))
+    pieces = [piece for piece in of_all if piece is not None]
+    if not pieces: return None
+    _check_fit(pieces)
+    like = pieces[0]
+    device = _sending_device(like.kind)
+    if any(piece.numbers is None for piece in pieces): parts = _gather_rows(x, of_all, like, device)
+    else: parts = [piece.tensor() for piece in pieces]
+    whole = torch.cat(parts).to(device if x is None else x.device, like.dtype)
+    if like.shape: return whole
+    return whole.mean() if whole.is_floating_point() else whole.float().mean()
+
+# %% ../../nbs/data/15a_process.ipynb #ab3f887f
+def _check_fit(pieces):
+    if len({(piece.shape[1:], piece.dtype) for piece in pieces})==1: return
+    shapes,dtypes = [piece.shape for piece in pieces],[piece.dtype for piece in pieces]
+    raise ValueError(
         'The tensors of the processes must agree after the first dimension, and in their dtypes, but are '
         f'{shapes} of {dtypes}.')
-    shape,dtype,kind,_ = some[0]
-    kind = {'gloo':'cpu', 'nccl':default_device().type}.get(dist.get_backend(), kind)   # that they can all send from
-    dev = torch.device(kind) if kind=='cpu' else default_device()
-    own = torch.empty((0,*shape[1:]), dtype=dtype, device=dev) if x is None else x.to(dev)
-    def n_rows(shape): return shape[0] if shape else 1
-    sizes = [0 if o is None else n_rows(o[0]) for o in of_all]
-    if None in numbers: parts = _all_gather(own.to(torch.uint8) if dtype is torch.bool else own, sizes)
-    else: parts = [torch.tensor(v, dtype=dtype).view(s or 1) for v,s in zip(numbers, shapes)]
-    res = torch.cat(parts).to(own.device if x is None else x.device, dtype)
-    if shape: return res
-    return res.mean() if res.is_floating_point() else res.float().mean()
+
+def _sending_device(kind):
+    "The device that all processes can send from"
+    by_backend = {'gloo':'cpu', 'nccl':default_device().type}
+    kind = by_backend.get(dist.get_backend(), kind)
+    return torch.device(kind) if kind=='cpu' else default_device()
+
+def _gather_rows(x, of_all, like, device):
+    "By a collective; a process without a tensor sends no rows"
+    if x is None: x = torch.empty((0,*like.shape[1:]), dtype=like.dtype)
+    x = x.to(device)
+    if x.dtype is torch.bool: x = x.to(torch.uint8)
+    return _all_gather(x, [0 if piece is None else piece.n_rows() for piece in of_all])
 
 # %% ../../nbs/data/15a_process.ipynb #040bad55
 def largest(
     x:float # a number
 ) -> float:
-    "Returns the largest `x` of all processes; every process must call it"
-    return x if num_distrib()==1 else max(_gather(torch.tensor([x], dtype=torch.float64)).tolist())
+    "Return the largest `x` of all processes; every process must call it"
+    if num_distrib()==1: return x
+    of_all = _gather(torch.tensor([x], dtype=torch.float64))
+    return max(of_all.tolist())
 
 # %% ../../nbs/data/15a_process.ipynb #d1cf6bc4
 def gather_turns(
     x:Tensor|None,  # what this process has, one part after the other; None: nothing
     sizes:list[int] # of its parts, one for each of its batches
 ) -> Tensor|None:
-    "Concatenates the tensors of all processes by their batches: the first of each, the second of each, …"
+    "Concatenate the tensors of all processes by their batches: the first of each, the second of each, …"
     if num_shards()==1: return x
-    x,of_all = _gather(x),gather_objects(sizes)
-    if x is None: return None
-    parts = iter(x.split([n for sizes in of_all for n in sizes]))
-    by_rank = [[next(parts) for _ in sizes] for sizes in of_all]
-    return torch.cat([p for turn in zip_longest(*by_rank) for p in turn if p is not None])
+    whole = _gather(x)
+    sizes_of_all = gather_objects(sizes)   # all take part, whatever they have
+    if whole is None: return None
+    parts = iter(whole.split([size for sizes in sizes_of_all for size in sizes]))
+    by_rank = [[next(parts) for _ in sizes] for sizes in sizes_of_all]
+    turns = zip_longest(*by_rank)
+    return torch.cat([part for turn in turns for part in turn if part is not None])
 
 # %% ../../nbs/data/15a_process.ipynb #36dfb2b3
 @contextmanager
@@ -208,7 +267,7 @@ def to_detach(
     cpu:bool=True,   # move the tensors to the CPU?
     gather:bool=True # concatenate the tensors of all processes?
 ) -> Any:
-    "Detaches the tensors in `b`, gathers them from all processes, and moves them to the CPU"
+    "Detach the tensors in `b`, gather them from all processes, and move them to the CPU"
     def _f(x):
         if not isinstance(x, Tensor): return x
         x = x.detach()
@@ -223,19 +282,19 @@ from torch import nn
 def is_sharded(
     t:Any # a tensor, or anything else
 ) -> bool:
-    "Returns whether `t` is a `DTensor`: a tensor that is laid out over several processes"
+    "Return whether `t` is a `DTensor`: a tensor that is laid out over several processes"
     return isinstance(t, Tensor) and hasattr(t, 'placements')
 
 def whole(
     t:Any # a tensor of any kind
 ) -> Tensor:
-    "Returns `t` as a plain tensor, put together from the parts of all processes; all must call it if it is sharded"
+    "Return `t` as a plain tensor, put together from the parts of all processes; all must call it if it is sharded"
     return t.detach().full_tensor() if is_sharded(t) else t
 
 def local_shard(
     t:Any # a tensor of any kind
 ) -> Tensor:
-    "Returns the part of `t` that this process holds, in the same memory and without its gradient; a plain `t` itself"
+    "Return the part of `t` that this process holds, in the same memory and without its gradient; a plain `t` itself"
     return t.detach().to_local() if is_sharded(t) else t
 
 # %% ../../nbs/data/15b_sharded.ipynb #58467f92
@@ -243,7 +302,7 @@ def lay_out(
     t:Any,  # a tensor, whole or sharded
     own:Any # one that says how
 ) -> Tensor:
-    "Returns `t` laid out as `own` is: over the same processes in the same way, or whole"
+    "Return `t` laid out as `own` is: over the same processes in the same way, or whole"
     if not is_sharded(own): return whole(t)
     from torch.distributed.tensor import DTensor, distribute_tensor
     mesh,places = own.device_mesh,own.placements
@@ -257,10 +316,13 @@ def lay_out_state(
     state:Any,      # weights by name in a dictionary, as from a file
     model:nn.Module # the model that is to load them
 ) -> dict:
-    "Returns `state` with each tensor laid out as the model's tensor of that name is"
+    "Return `state` with each tensor laid out as the model's tensor of that name is"
     own = model.state_dict()
     if not any(map(is_sharded, [*own.values(), *state.values()])): return state
-    res:Any = type(state)({k:lay_out(v, own[k]) if k in own and isinstance(v, Tensor) else v for k,v in state.items()})
+    def as_in_model(name, value):
+        fits = name in own and isinstance(value, Tensor)
+        return lay_out(value, own[name]) if fits else value
+    res:Any = type(state)({name:as_in_model(name, value) for name,value in state.items()})
     if hasattr(state, '_metadata'): res._metadata = state._metadata
     return res
 
@@ -269,7 +331,7 @@ def gathered(
     t:Tensor,       # a sharded tensor
     copy:bool=False # never share memory with `t`, as with a group of one process?
 ) -> Tensor|None:
-    "Returns the whole of `t` on the CPU in process 0, None in the others; all must call it"
+    "Return the whole of `t` on the CPU in process 0, None in the others; all must call it"
     t = whole(t)
     return t.to('cpu', copy=copy) if rank_distrib()==0 else None
 
@@ -277,7 +339,7 @@ def own_shard(
     t:Tensor,                # a sharded tensor
     copy:Callable|bool=False # copy its values, so that training can continue and change them? A function: by this
 ) -> Tensor:
-    "Returns `t` without its gradient, still sharded; with `copy` the part of this process is a copy on the CPU"
+    "Return `t` without its gradient, still sharded; with `copy` the part of this process is a copy on the CPU"
     t = t.detach()
     if callable(copy): return copy(t)
     return t.to('cpu', copy=True) if copy else t
@@ -286,7 +348,7 @@ def own_shard(
 def own_class(
     m:nn.Module # a module, sharded or not
 ) -> type:
-    "Returns the class of a module, as it was before `fully_shard` changed it"
+    "Return the class of a module, as it was before `fully_shard` changed it"
     return next(c for c in type(m).__mro__ if 'FSDPModule' not in {b.__name__ for b in c.__mro__})
 
 # %% ../../nbs/data/15c_team.ipynb #e67f8b7f

@@ -51,9 +51,12 @@ class Board:
     ) -> 'Message':
         "Write the next message of this process"
         self.n += 1
-        at,size = self._place(self.rank, self.n),-1 if data is None else len(data)
-        said = _numbers.pack(0, self.n, size, *numbers, *[0]*(24-len(numbers)))[8:] + (data or b'')
-        self.memory[at:at+8+len(said)] = crc32(said).to_bytes(8, 'little') + said
+        size = -1 if data is None else len(data)
+        padding = [0]*(24-len(numbers))
+        said = _numbers.pack(0, self.n, size, *numbers, *padding)[8:]   # without a place for its checksum
+        if data is not None: said += data
+        at = self._place(self.rank, self.n)
+        self.memory[at:at+8+len(said)] = crc32(said).to_bytes(8, 'little') + said   # whoever reads half of it sees that
         return Message(self, self.n, numbers, data)
 
     def read(self,
@@ -62,21 +65,25 @@ class Board:
     ) -> tuple[list,bytes|None]|None:
         "Return what a process has written, numbers and data; None if it has not yet"
         at = self._place(rank, n)
-        head = self.memory[at:(end := at+_numbers.size)]
+        end = at+_numbers.size
+        head = self.memory[at:end]
         check,i,size,*numbers = _numbers.unpack(head)
         if i<n or size>_room: return None   # of a message that is half written, this may be anything
         data = self.memory[end:end+max(0, size)]
-        if crc32(data, crc32(head[8:]))!=check: return None
+        is_whole = crc32(data, crc32(head[8:]))==check
+        if not is_whole: return None
         if i>n: raise dist.DistError(f'process {rank} has gone on without this one')
-        return numbers,None if size<0 else data
+        return numbers,data if size>=0 else None
 
     def lost(self) -> list[int]:
         "Return which processes have ended"
-        def is_free(r):
-            try: self._lock(r, os.F_TEST)
-            except OSError: return False
-            return True
-        return [r for r in range(self.world) if r!=self.rank and is_free(r)]
+        others = [rank for rank in range(self.world) if rank!=self.rank]
+        return [*filter(self._has_no_lock, others)]
+
+    def _has_no_lock(self, rank):
+        try: self._lock(rank, os.F_TEST)
+        except OSError: return False
+        return True
 
 # %% ../../nbs/processes/08_board.ipynb #b0a2d00a
 class Mismatch(dist.DistError):
@@ -97,10 +104,11 @@ class Message:
     def is_completed(self) -> bool:
         "Have all processes written it, or is it known that one will not?"
         if self.failed: return True
-        for r in [*self.missing]:
-            if (said := self.board.read(r, self.n)) is None: continue
-            self.missing.remove(r)
-            numbers,self.data[r] = said
+        for rank in [*self.missing]:
+            said = self.board.read(rank, self.n)
+            if said is None: continue
+            self.missing.remove(rank)
+            numbers,self.data[rank] = said
             self.largest = [*map(max, self.largest, numbers)]
         return not self.missing
 
@@ -112,14 +120,19 @@ class Message:
         while not self.is_completed():
             sleep(pause)
             pause,waited = min(2*pause, 1e-3),monotonic()-begun
-            if waited>looks: looks,self.failed = waited+1,self._is_lost()
+            if waited>looks:   # once a second
+                looks = waited+1
+                self.failed = self._is_lost()
             if waited>timeout.total_seconds(): raise dist.DistError('the others have not written their messages')
-        if len({d is None for d in self.data.values()})>1: raise Mismatch('a process has sent another kind of message')
+        kinds = {data is None for data in self.data.values()}
+        if len(kinds)>1: raise Mismatch('a process has sent another kind of message')
         if self.failed: raise dist.DistError('a process has ended that has not written its message')
 
     def _is_lost(self):
-        gone = {*self.board.lost()} & self.missing
-        return bool(gone) and not self.is_completed() and bool(gone & self.missing)   # the last words may be there
+        gone = self.missing.intersection(self.board.lost())
+        if not gone: return False
+        self.is_completed()   # reads once more: the last words of those that are gone may be there
+        return bool(gone & self.missing)
     def tolist(self) -> list[int]:
         "Return the numbers"
         return self.largest
@@ -133,9 +146,17 @@ def _open(pid, fd, name):
 
 def share_board() -> Board|None:
     "Return a board for all processes, None if they do not share memory; all of them call it"
-    rank,name,file = rank_distrib(),uuid4().hex,None
-    if rank==0 and hasattr(os, 'memfd_create'): file = open(os.memfd_create(name), 'r+b', buffering=0)
-    board = None if file is None else Board(file, 0, num_distrib())
-    pid,fd,name = from_first((os.getpid(), file and file.fileno(), name))
-    if rank and fd is not None and (file := _open(pid, fd, name)): board = Board(file, rank, num_distrib())
-    return board if all(gather_objects(board is not None)) else None
+    rank,world,name = rank_distrib(),num_distrib(),uuid4().hex
+    file = _memory(name) if rank==0 else None
+    board = None if file is None else Board(file, 0, world)   # its size is set before the others open it
+    where = from_first(None if file is None else (os.getpid(), file.fileno(), name))
+    if where is None: return None
+    if rank: file = _open(*where)
+    if rank and file is not None: board = Board(file, rank, world)
+    all_have_it = all(gather_objects(board is not None))
+    return board if all_have_it else None
+
+def _memory(name):
+    "A file in memory; None where the system has none"
+    if not hasattr(os, 'memfd_create'): return None
+    return open(os.memfd_create(name), 'r+b', buffering=0)

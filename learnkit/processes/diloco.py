@@ -30,7 +30,7 @@ def outer_step(
     lr:float,           # learning rate
     mom:float           # how much of the momentum stays
 ) -> Tensor: # the momentum
-    "Makes a step of SGD with Nesterov momentum"
+    "Make a step of SGD with Nesterov momentum"
     m = way.clone() if m is None else m.to(way.device).mul_(mom).add_(way)
     w.add_(way.add(m, alpha=mom), alpha=-lr)
     return m
@@ -67,10 +67,12 @@ class DiLoCo(Callback):
     def before_fit(self):
         learn = self.learn
         if learn.mode!='fit': return
-        odd = [(type(cb).__name__,why) for cb in learn.cbs if (why := conflicts(cb).get('local_steps'))]
-        odd += [('SyncBatchNorm','it sends in each batch: write `nn.BatchNorm…`, whose averages are exchanged')
-                for m in learn.model.modules() if isinstance(m, nn.SyncBatchNorm)]
-        if odd: raise ValueError(f'DiLoCo and {odd[0][0]} do not go together: {odd[0][1]}')
+        for cb in learn.cbs:
+            why = conflicts(cb).get('local_steps')
+            if why: raise ValueError(f'DiLoCo and {type(cb).__name__} do not go together: {why}')
+        if any(isinstance(m, nn.SyncBatchNorm) for m in learn.model.modules()): raise ValueError(
+            'DiLoCo and SyncBatchNorm do not go together: it sends in each batch: write `nn.BatchNorm…`, whose averages '
+            'are exchanged')
 
     def before_train(self):
         if self.local_steps and self.among!=num_distrib(): warn(
@@ -83,12 +85,15 @@ class DiLoCo(Callback):
         "What the processes exchange, by name: trained parameters, and averages such as those of batch norms"
         model = get_model(self.learn.model)
         inside = {*map(id, model.parameters())}
-        others = [p for p in opt_params(self.learn.opt) if id(p) not in inside and p.requires_grad]
-        return {**averageable(model), **{f'outside of the model, {i}':p for i,p in enumerate(others)}}
+        outside = [p for p in opt_params(self.learn.opt) if id(p) not in inside]
+        trained = [p for p in outside if p.requires_grad]
+        return {**averageable(model), **{f'outside of the model, {i}':p for i,p in enumerate(trained)}}
 
     def after_cancel_step(self): self.cancelled = True
     def after_step(self):
-        if self.cancelled: self.cancelled = False; return
+        if self.cancelled:
+            self.cancelled = False
+            return
         self._assign(local_steps=self.local_steps+1)
         if self.local_steps>=self.every: self._meet()
 
@@ -102,18 +107,21 @@ class DiLoCo(Callback):
         "Exchange the ways from the weights of the last meeting, and make the outer step from there"
         learn,now,last = self.learn,self._tensors(),self.average.values
         learn.team.agree(learn)   # else one that does something else would be waited for in silence
-        if odd := sorted(now.keys() ^ last.keys()): raise ValueError(
-            f'DiLoCo: `{odd[0]}` was frozen or unfrozen within a round: do that in `before_epoch`')
-        if not self.local_steps: now = {k:t for k,t in now.items() if not t.requires_grad}   # batches without a step
-        ways = {k:last[k]-t.detach() for k,t in now.items()}
+        _check_same_names(now, last)
+        if not self.local_steps: now = {name:t for name,t in now.items() if not t.requires_grad}   # no step since then
+        ways = {name:last[name]-t.detach() for name,t in now.items()}
         if ways and num_distrib()>1:
             near,far = islands(self.island)
             take_means([*ways.values()], far, near)
-        for k,way in ways.items():
-            if not now[k].requires_grad: last[k].sub_(way)
-            else: self.momentum[k] = outer_step(last[k], way, self.momentum.get(k), self.lr, self.mom)
+        for name,way in ways.items():
+            if now[name].requires_grad: self._outer_step(name, way)
+            else: last[name].sub_(way)   # an average: the mean of all
         self.average.put([w for _,w in self.average.groups])
         self._assign(local_steps=0)
+
+    def _outer_step(self, name, way):
+        weights,momentum = self.average.values[name],self.momentum.get(name)
+        self.momentum[name] = outer_step(weights, way, momentum, self.lr, self.mom)
 
     # a validation, or a saved model, within a round
 
@@ -164,3 +172,8 @@ class DiLoCo(Callback):
         self._restore()
         self.cancelled,self.local_steps,self.momentum = False,0,{}
         self.average = WeightAverages()
+
+def _check_same_names(now, last):
+    odd = sorted(now.keys() ^ last.keys())
+    if odd: raise ValueError(
+        f'DiLoCo: `{odd[0]}` was frozen or unfrozen within a round: do that in `before_epoch`')

@@ -15,7 +15,7 @@ def _is_unsynced(m):
 def sync_norms(
     model:nn.Module # its batch norms are replaced in place
 ) -> dict[str,nn.Module]:
-    "Replaces batch norms with `nn.SyncBatchNorm`, which averages over all processes; returns the old layers by name"
+    "Replace batch norms with `nn.SyncBatchNorm`, which averages over all processes; returns the old layers by name"
     old = {n:m for n,m in model.named_modules() if n and _is_unsynced(m)}
     nn.SyncBatchNorm.convert_sync_batchnorm(model)
     return old
@@ -24,7 +24,7 @@ def unsync_norms(
     model:nn.Module,         # a model after `sync_norms`
     old:dict[str,nn.Module]  # what `sync_norms` returned
 ) -> None:
-    "Puts the old batch norms back, with the current weights and averages"
+    "Put the old batch norms back, with the current weights and averages"
     for n,m in old.items():
         parent,_,name = n.rpartition('.')
         now = model.get_submodule(n)
@@ -59,7 +59,7 @@ from ..recovery.identity import _model_identity, _optimizer_identity, arguments
 
 # %% ../../nbs/processes/20b_distributed.ipynb #0c1e6a42
 def share_random_states() -> None:
-    "Gives every process the random number states of process 0; all of them call it"
+    "Give every process the random number states of process 0; all of them call it"
     states = from_first(None if rank_distrib() else packed_state(get_random_states()))
     if rank_distrib(): set_random_states(**states)
 
@@ -88,16 +88,10 @@ class DistributedTrainer(Callback):
 
     def before_fit(self):
         learn = self.learn
-        alone = not (dist.is_available() and dist.is_initialized())
-        if alone and is_only_process(): return
-        if alone: raise RuntimeError(
-            'there is no group of processes to train with: start the script by `torchrun`, '
-            'and write `with learn.distrib_ctx(): learn.fit(...)`')
-        if not learn.distributed: raise ValueError(
-            f'`learn.distributed` is False, so the Learner trains alone: set it to True, or leave out {self.name}')
+        has_group = dist.is_available() and dist.is_initialized()
+        if not has_group and is_only_process(): return
         device = getattr(one_param(learn.model), 'device', torch.device('cpu'))
-        if self.sync_bn and device.type=='cpu': raise ValueError(
-            'batch norms cannot be synchronized on the CPU: write sync_bn=False')
+        self._check_possible(has_group, device)
         self.replaced,self.apart = (learn.model, learn.dls),False
         self._check_alike()
         introduce()
@@ -109,6 +103,15 @@ class DistributedTrainer(Callback):
         self.near = dist.group.WORLD if apart is None else islands(getattr(apart, 'island', 1))[0]
         self._wrap(device)
 
+    def _check_possible(self, has_group, device):
+        if not has_group: raise RuntimeError(
+            'there is no group of processes to train with: start the script by `torchrun`, '
+            'and write `with learn.distrib_ctx(): learn.fit(...)`')
+        if not self.learn.distributed: raise ValueError(
+            f'`learn.distributed` is False, so the Learner trains alone: set it to True, or leave out {self.name}')
+        if self.sync_bn and device.type=='cpu': raise ValueError(
+            'batch norms cannot be synchronized on the CPU: write sync_bn=False')
+
     def after_load_checkpoint(self): self.apart = self.learn.train_iter>0   # each has its own random numbers again
     def before_epoch(self):
         if rank_distrib() and not self.apart: set_seed(self.seed + rank_distrib())
@@ -118,8 +121,15 @@ class DistributedTrainer(Callback):
         for s in self.samplers: s.seed = self.seed   # a resumed run uses the seed of its beginning
 
     def _at_end(self):
-        apart = self.near is not dist.group.WORLD   # then averages are averaged when they meet
-        send_first([b for b in self.buffers if not (apart and b.is_floating_point())], dist.group.WORLD)
+        "Give all processes the buffers of the first one; averages are averaged when they meet, if they train apart"
+        buffers = self.buffers
+        if self._trains_apart(): buffers = [b for b in buffers if not b.is_floating_point()]
+        send_first(buffers, dist.group.WORLD)
+
+    def _trains_apart(self):
+        "Do processes make steps without some of the others?"
+        return self.near is not dist.group.WORLD
+
     def after_backward(self):
         if self.near is not None: send_first(self.buffers, self.near)
         self.equal = True
@@ -137,44 +147,57 @@ class DistributedTrainer(Callback):
 
     def _wrap(self, device):
         "Put the model into `DistributedDataParallel`; what that does not exchange is left to `GradientExchange`"
-        learn,kwargs = self.learn,self.kwargs
-        late = self.near is None or any(accumulates(cb) for cb in learn.cbs)
-        if any(map(is_sharded, learn.model.parameters())): raise ValueError(
+        learn = self.learn
+        is_wrapped = isinstance(learn.model, DistributedDataParallel)
+        self._check_model(is_wrapped)
+        exchanges_later = self.near is None or any(accumulates(cb) for cb in learn.cbs)
+        formed = exchanges_later   # then there are no buckets
+        if not is_wrapped:
+            learn.model = self._wrapped(learn.model, device)
+            if not exchanges_later: formed = form_buckets(learn.model)
+        learn.model.require_backward_grad_sync = not exchanges_later
+        self.waits = not formed
+        self._exchange([*learn.model.parameters()] if exchanges_later else [])
+
+    def _check_model(self, is_wrapped):
+        if any(map(is_sharded, self.learn.model.parameters())): raise ValueError(
             'parameters of the model are sharded (DTensors). If `fully_shard` made them, add `cbs=FullyShard()`, which '
             'trains such a model as it is. With tensor parallelism over all processes each needs all of the data: '
             'write `learn.distributed = False` before the fit, and give each process a `path` of its own')
-        apart = self.near is not dist.group.WORLD
-        if apart and isinstance(learn.model, DistributedDataParallel): raise ValueError(
+        if is_wrapped and self._trains_apart(): raise ValueError(
             'the model is in `DistributedDataParallel`, which exchanges gradients in each step: with DiLoCo give the '
             'Learner the plain model')
-        formed = late
-        if not isinstance(learn.model, DistributedDataParallel):
-            self.buffers = [*learn.model.buffers()] if kwargs.get(_sync_buffers, True) else []
-            ids = dict(device_ids=[device]) if device.type=='cuda' else {}
-            group = dict(process_group=self.near) if apart and self.near is not None else {}
-            if group: send_first([t.detach() for t in (*learn.model.parameters(), *self.buffers)], dist.group.WORLD)
-            learn.model = DistributedDataParallel(learn.model, **{**ids, **kwargs, **group, _sync_buffers:False})
-            formed = late or form_buckets(learn.model)
-        learn.model.require_backward_grad_sync = not late
-        self.waits = not formed
-        self._exchange([*learn.model.parameters()] if late else [])
+
+    def _wrapped(self, model, device):
+        "The model in `DistributedDataParallel`, which exchanges no buffers: they are sent after the backward pass"
+        options = {**self.kwargs, _sync_buffers:False}
+        sends_buffers = self.kwargs.get(_sync_buffers, True)
+        self.buffers = [*model.buffers()] if sends_buffers else []
+        if device.type=='cuda': options.setdefault('device_ids', [device])
+        if self._trains_apart() and self.near is not None:
+            options['process_group'] = self.near   # which makes weights equal within an island only
+            send_first([t.detach() for t in (*model.parameters(), *self.buffers)], dist.group.WORLD)
+        return DistributedDataParallel(model, **options)
 
     def _exchange(self, params):
         "Let the processes exchange the gradients of `params`, and of what is trained outside of the model; and agree"
         learn = self.learn
         inside = {*map(id, learn.model.parameters())}
-        own = [p for g in learn.opt.param_groups for p in g['params'] if id(p) not in inside]
-        for p in own: dist.broadcast(p.detach(), 0)
-        params = [p for p in [*params, *own] if p.requires_grad and self.near is not None]
-        self.added = [GradientExchange(params, self.near)] if params else []
+        trained = [p for group in learn.opt.param_groups for p in group['params']]
+        outside = [p for p in trained if id(p) not in inside]
+        for p in outside: dist.broadcast(p.detach(), 0)
+        exchanged = [p for p in [*params, *outside] if p.requires_grad]
+        self.added = []
+        if exchanged and self.near is not None: self.added.append(GradientExchange(exchanged, self.near))
         if not agree_already(learn): self.added += self._agreeing()
         learn.add_cbs(self.added)
-        for cb in self.added: cb('before_fit')
+        for cb in self.added: cb('before_fit')   # the others have had theirs
 
     def _agreeing(self):
         model = self.learn.model
-        waits = self.waits or any(isinstance(m, nn.SyncBatchNorm) for m in model.modules())
-        waits = waits or any(map(is_sharded, model.parameters()))
+        has_synced_norms = any(isinstance(m, nn.SyncBatchNorm) for m in model.modules())
+        has_shards = any(map(is_sharded, model.parameters()))
+        waits = self.waits or has_synced_norms or has_shards
         return [Agreement(self.timeout, compare=self.compare, forward=waits), PhaseEnds(self._at_end)]
 
     def _check_alike(self):
@@ -183,30 +206,41 @@ class DistributedTrainer(Callback):
         acting = [cb for cb in learn.ordered_cbs() if not observes(cb)]
         mine = {'length':str(learn.duration), 'first epoch':learn.start_epoch, 'callbacks':[cb.key for cb in acting],
                 'parameters':[tuple(p.shape) for p in learn.model.parameters()], **settings_of(learn, acting)}
-        all_ = gather_objects(mine)
-        for r,other in enumerate(all_):
-            odd = next((k for k in {**all_[0], **other} if other.get(k)!=all_[0].get(k)), None)
-            if odd: raise ValueError(
-                f'the processes are to train differently: the {odd} in process 0: {all_[0].get(odd)!s:.200}, '
-                f'in process {r}: {other.get(odd)!s:.200}')
+        first,*others = gather_objects(mine)
+        for rank,other in enumerate(others, 1):
+            different = [name for name in {**first, **other} if other.get(name)!=first.get(name)]
+            if not different: continue
+            name = different[0]
+            raise ValueError(
+                f'the processes are to train differently: the {name} in process 0: {first.get(name)!s:.200}, '
+                f'in process {rank}: {other.get(name)!s:.200}')
 
     def _shard(self, dls):
         "A copy of `dls` with a part of the training data; raises ValueError if it cannot be divided"
         train,*others = dls.loaders
-        if distributed_sampler(train) is None and has_items(train) and not is_same_data(train, look=False):
-            warn_unlike(train, 'the processes have different training data, of {} items: each trains on its own, and '
-                'nothing is divided. Write `DistributedTrainer(shard=False)` if that is meant; else make it the same '
-                'in each process, by sorted names of files and one seed')
-            return dls
+        if self._has_own_data(train): return dls
         new = shard_loader(train, self.seed)
         if new is None: raise ValueError(
             'this training data cannot be divided among the processes: use a `DataLoader` of a data set that has a '
             'length, or `DistributedTrainer(shard=False)` where each process has its own part already')
-        pairs = zip(*(getattr(o, 'loaders', {'':o}).values() for o in (new, train)))   # one, or several combined
+        pairs = zip(_loaders_in(new), _loaders_in(train))
         self.samplers = [distributed_sampler(part) for part,whole in pairs if part is not whole]
         dls = copy(dls)
         dls.loaders = [new, *others]
         return dls
+
+    def _has_own_data(self, train):
+        "Is the training data another one in each process? All of them call it, and warn of that"
+        if distributed_sampler(train) is not None or not has_items(train): return False
+        if is_same_data(train, look=False): return False
+        warn_unlike(train, 'the processes have different training data, of {} items: each trains on its own, and '
+            'nothing is divided. Write `DistributedTrainer(shard=False)` if that is meant; else make it the same '
+            'in each process, by sorted names of files and one seed')
+        return True
+
+def _loaders_in(loader):
+    "One loader, or the several that are combined in it"
+    return getattr(loader, 'loaders', {'':loader}).values()
 
 # %% ../../nbs/processes/20b_distributed.ipynb #505ccd3a
 _new = 'forward_sync_buffers'   # since PyTorch 2.12
@@ -217,15 +251,21 @@ def form_buckets(
     ddp:DistributedDataParallel # the wrapper around a model
 ) -> bool: # could it?
     "Let `ddp` form its buckets of gradients now, not after the first batch; all processes call it"
-    model,params = ddp.module,[p for p in ddp.module.parameters() if p.requires_grad]
-    if ddp.find_unused_parameters or ddp.static_graph or ddp.mixed_precision is not None: return False
-    if any(p._backward_hooks or p._post_accumulate_grad_hooks for p in params): return False
-    if any(getattr(m, 'sparse', False) for m in model.modules()): return False
+    model = ddp.module
+    params = [p for p in model.parameters() if p.requires_grad]
+    if not _can_form_buckets(ddp, params): return False
     first = min(dist._DEFAULT_FIRST_BUCKET_BYTES, ddp.bucket_bytes_cap)
-    if sum(p.nbytes for p in params)<=first: ddp.reducer._push_all_rebuilt_params()   # all of them fit into it
+    fits_into_one = sum(p.nbytes for p in params)<=first
+    if fits_into_one: ddp.reducer._push_all_rebuilt_params()
     else: _zero_backward(ddp, model, params)
     ddp.reducer._rebuild_buckets()   # else in the next forward pass, where they would wait for each other
     return True
+
+def _can_form_buckets(ddp, params):
+    if ddp.find_unused_parameters or ddp.static_graph: return False
+    if ddp.mixed_precision is not None: return False
+    if any(p._backward_hooks or p._post_accumulate_grad_hooks for p in params): return False
+    return not any(getattr(m, 'sparse', False) for m in ddp.module.modules())
 
 def _zero_backward(ddp, model, params):
     grads,sums = [p.grad for p in params],nn.Module()
@@ -251,8 +291,10 @@ def islands(
     if n%size: raise ValueError(f'{n} processes cannot be divided into islands of {size}')
     if key not in _islands:
         _islands.clear()   # those of processes that are no more
-        far = [[*range(i, n, size)] for i in range(size)]
-        _islands[key] = dist.new_subgroups(size)[0],dist.new_subgroups_by_enumeration(far)[0]
+        near,_ = dist.new_subgroups(size)
+        same_place = [[*range(i, n, size)] for i in range(size)]
+        far,_ = dist.new_subgroups_by_enumeration(same_place)
+        _islands[key] = near,far
     return _islands[key]
 
 def send_first(
@@ -267,17 +309,23 @@ def take_means(
     group:Any=None,# of processes; None: all of them
     near:Any=None  # of those with the same tensors as this process: each of them exchanges a part
 ) -> None:
-    "Replaces tensors with their means over all processes of `group`, by one message for each of their types"
-    n,i = (dist.get_world_size(near),dist.get_rank(near)) if near is not None else (1,0)
-    for kind in dict.fromkeys((t.dtype,t.device) for t in ts):   # in the same order everywhere, as that of a set is not
-        same = [t for t in ts if (t.dtype,t.device)==kind]
-        sizes = [t.numel() for t in same]
-        flat = torch.cat([*[t.flatten() for t in same], same[0].new_zeros(-sum(sizes)%n)])
-        parts = flat.chunk(n)
-        dist.all_reduce(parts[i], group=group)
-        parts[i].div_(dist.get_world_size(group))
-        if n>1: dist.all_gather([*parts], parts[i].clone(), group=near)
-        for t,mean in zip(same, flat[:sum(sizes)].split(sizes)): t.copy_(mean.view_as(t))
+    "Replace tensors with their means over all processes of `group`, by one message for each of their types"
+    kinds = dict.fromkeys((t.dtype,t.device) for t in ts)   # in the same order everywhere, as that of a set is not
+    for kind in kinds: _take_means([t for t in ts if (t.dtype,t.device)==kind], group, near)
+
+# %% ../../nbs/processes/20b_distributed.ipynb #cf764ffb
+def _take_means(ts, group, near):
+    "Of tensors of one type, as one message"
+    n,i = 1,0
+    if near is not None: n,i = dist.get_world_size(near),dist.get_rank(near)
+    sizes = [t.numel() for t in ts]
+    padding = ts[0].new_zeros(-sum(sizes)%n)
+    flat = torch.cat([*(t.flatten() for t in ts), padding])
+    parts = flat.chunk(n)
+    dist.all_reduce(parts[i], group=group)
+    parts[i].div_(dist.get_world_size(group))
+    if n>1: dist.all_gather([*parts], parts[i].clone(), group=near)   # into the parts, which are views of `flat`
+    for t,mean in zip(ts, flat[:sum(sizes)].split(sizes)): t.copy_(mean.view_as(t))
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764fff
 class GradientExchange(Callback):
@@ -291,11 +339,17 @@ class GradientExchange(Callback):
 
     def before_step(self):
         self.learn.agreement._meet('before_step')   # does each of them step?
-        here = torch.tensor([p.grad is not None for p in self.params], dtype=torch.uint8, device=self.params[0].device)
-        dist.all_reduce(here, dist.ReduceOp.MAX, group=self.group)
-        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p,has in zip(self.params, here.tolist()) if has]
+        params = self._with_gradient()
+        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in params]
         take_means(grads, self.group)
-        for p,g in zip((p for p,has in zip(self.params, here.tolist()) if has), grads): p.grad = g
+        for p,grad in zip(params, grads): p.grad = grad
+
+    def _with_gradient(self):
+        "The parameters that have a gradient in any of the processes; all of them call it"
+        has_grad = [p.grad is not None for p in self.params]
+        n_with = torch.tensor(has_grad, dtype=torch.uint8, device=self.params[0].device)
+        dist.all_reduce(n_with, dist.ReduceOp.MAX, group=self.group)
+        return [p for p,n in zip(self.params, n_with.tolist()) if n]
 
 # %% ../../nbs/processes/20b_distributed.ipynb #ad8b5dab
 def settings_of(
@@ -303,16 +357,17 @@ def settings_of(
     cbs:list   # its callbacks that affect training
 ) -> dict[str,str]:
     "Return what determines the weights and must be equal in all processes, by name"
-    made = {**_model_identity(get_model(learn.model)), **_optimizer_identity(learn.opt)}
+    settings = {**_model_identity(get_model(learn.model)), **_optimizer_identity(learn.opt)}
+    settings['loss'] = _with_numbers(learn.loss_func)
     ours = [cb for cb in cbs if type(cb).__module__.startswith('learnkit.')]
-    return {**made, 'loss':_with_numbers(learn.loss_func),
-            **{f'arguments of {cb.key}':_with_numbers(cb) for cb in ours}}
+    settings.update({f'arguments of {cb.key}':_with_numbers(cb) for cb in ours})
+    return settings
 
 def _with_numbers(o):
     "The name of a function, or of a class with the numbers that an object of it was made with"
     o = unwrap_partial(o)
     if hasattr(o, '__name__'): return o.__name__
-    numbers = [f'{k}={v}' for k,v in arguments(o).items() if type(v) in (int,float,bool)]
+    numbers = [f'{name}={value}' for name,value in arguments(o).items() if type(value) in (int,float,bool)]
     return ' '.join([type(o).__name__, *numbers])
 
 # %% ../../nbs/processes/20b_distributed.ipynb #22caae8f

@@ -159,35 +159,49 @@ def introduce(
 _patience = 30.   # seconds that a process waits before it says for whom
 _advice = 'each process that the launcher starts has to make a Learner, or to call `join_group()`'
 
-def _wait_for(late, launch, timeout):
+def _wait_for(find_late, launch, timeout):
     "Wait until no process is late; say once which ones are, and raise RuntimeError after `timeout` seconds"
-    begun,said = monotonic(),False
-    while (ranks := late()):
-        waited,who = monotonic()-begun,f"process{'es' if len(ranks)>1 else ''} {', '.join(map(str, ranks[:8]))}"
-        if len(ranks)>8: who += f' and {len(ranks)-8} more'
+    begun,said,pause = monotonic(),False,.001
+    while late := find_late():
+        waited = monotonic()-begun
         if waited>timeout: raise RuntimeError(
-            f'{who} of {launch.world} did not come within {timeout:g} seconds: {_advice}')
+            f'{_names_of(late)} of {launch.world} did not come within {timeout:g} seconds: {_advice}')
         if waited>_patience and not said:
             said = True
-            warn(f'process {launch.rank} has waited {waited:.0f} seconds for {who} of {launch.world}: {_advice}')
-        sleep(.02)
+            warn(f'process {launch.rank} has waited {waited:.0f} seconds for {_names_of(late)} of {launch.world}: '
+                 f'{_advice}')
+        sleep(pause)
+        pause = min(2*pause, max(.02, launch.world/1e4))   # all of them ask at most 10,000 questions in a second
+
+def _names_of(ranks):
+    names = f"process{'es' if len(ranks)>1 else ''} {', '.join(map(str, ranks[:8]))}"
+    return names if len(ranks)<=8 else f'{names} and {len(ranks)-8} more'
 
 # %% ../../nbs/processes/05b_launch.ipynb #7e3d5a90
 def _name_of_attempt(store, launch, timeout):
-    me,others = uuid4().hex,range(1, launch.world)
-    if launch.rank:
-        store.set(f'learnkit/hello/{launch.rank}', me)
-        _wait_for(lambda: [] if store.check([f'learnkit/welcome/{me}']) else [0], launch, timeout)
-        name = store.get(f'learnkit/welcome/{me}').decode()
-        store.set(f'learnkit/came/{name}/{launch.rank}', '')
-        return name
-    def late():
-        for r in others:
-            if store.check([k := f'learnkit/hello/{r}']): store.set(f'learnkit/welcome/{store.get(k).decode()}', me)
-        return [r for r in others if not store.check([f'learnkit/came/{me}/{r}'])]
-    _wait_for(late, launch, timeout)
-    return me
+    "A name that these processes agree upon: those of an earlier attempt, which may be in the store, have another one"
+    me = uuid4().hex
+    if launch.rank==0: return _welcome_all(store, launch, timeout, me)
+    store.set(f'learnkit/hello/{launch.rank}', me)
+    welcome = f'learnkit/welcome/{me}'
+    _wait_for(lambda: [] if store.check([welcome]) else [0], launch, timeout)
+    name = store.get(welcome).decode()
+    store.set(f'learnkit/came/{name}/{launch.rank}', '')
+    return name
 
+def _welcome_all(store, launch, timeout, name):
+    "In process 0: answer who says hello, until all have come by this name"
+    missing = {*range(1, launch.world)}
+    def find_late():
+        for rank in missing:
+            hello = f'learnkit/hello/{rank}'
+            if store.check([hello]): store.set(f'learnkit/welcome/{store.get(hello).decode()}', name)
+        missing.difference_update([rank for rank in missing if store.check([f'learnkit/came/{name}/{rank}'])])
+        return sorted(missing)
+    _wait_for(find_late, launch, timeout)
+    return name
+
+# %% ../../nbs/processes/05b_launch.ipynb #7e3d5a92
 def _meet(launch, timeout) -> dist.Store:
     "Return the store where the processes meet: torchrun keeps one, else process 0 does"
     keeps = launch.rank==0 and os.environ.get('TORCHELASTIC_USE_AGENT_STORE')!='True'
@@ -256,7 +270,7 @@ from .words import messages, no_store
 _made,_thread = {},local()   # the groups of the present group of processes; whether this is the thread that writes
 
 def file_group() -> Any:
-    "Returns the group in which processes agree about files, None for one process; the first call must be made by all"
+    "Return the group in which processes agree about files, None for one process; the first call must be made by all"
     if not (dist.is_available() and dist.is_initialized()): return None
     if _made.get('of') is not dist.group.WORLD:
         _made.update(of=dist.group.WORLD, groups=[dist.new_group(backend='gloo') for _ in range(2)])
@@ -266,7 +280,7 @@ def in_background(
     f:Callable, # what to call, in a thread
     *args:Any   # passed to `f`
 ) -> None:
-    "Calls `f`, which communicates with the background threads of the other processes"
+    "Call `f`, which communicates with the background threads of the other processes"
     _thread.writes = True
     f(*args)
 
@@ -274,23 +288,28 @@ def in_background(
 def in_all(
     f:Callable # a function without arguments
 ) -> list:
-    "Calls `f` in each process; returns the results of all; raises the first error of any in all of them"
-    res = error = None
-    try: res = f()
+    "Call `f` in each process; return the results of all; raise the first error of any in all of them"
+    result = error = None
+    try: result = f()
     except Exception as e: error = e
-    every = [(res,error)]
-    if num_distrib()>1:
-        every = [None]*num_distrib()
-        dist.all_gather_object(every, (res, error and f'{type(error).__name__}: {error}'), group=file_group())
+    results,said = _gather_outcomes(result, error)
     if error is not None: raise error
-    odd = [(rank,e) for rank,(_,e) in enumerate(every) if e is not None]
-    if odd: raise OSError(f'process {odd[0][0]} failed with {odd[0][1]}')
-    return [o for o,_ in every]
+    for rank,what in enumerate(said):
+        if what: raise OSError(f'process {rank} failed with {what}')
+    return results
+
+def _gather_outcomes(result, error):
+    "The results of `f` in all processes, and what it raised there, in words"
+    said = '' if error is None else f'{type(error).__name__}: {error}'
+    if num_distrib()==1: return [result],[said]
+    outcomes = [None]*num_distrib()
+    dist.all_gather_object(outcomes, (result,said), group=file_group())
+    return [[*o] for o in zip(*outcomes)]
 
 def in_first(
     f:Callable # a function without arguments
 ) -> Any:
-    "Calls `f` in process 0, and returns its result in all; raises its error in all"
+    "Call `f` in process 0, and return its result in all; raise its error in all"
     return in_all(lambda: f() if rank_distrib()==0 else None)[0]
 
 # %% ../../nbs/processes/05c_meeting.ipynb #0a094dba
@@ -301,15 +320,19 @@ def meet(
     what:str,                             # what they meet for, for the message
     advice:str='not in process 0 alone'   # what to write instead of calling it in only one of them
 ) -> None:
-    "Waits for all processes; raises RuntimeError in all if one does not come, or comes for something else"
+    "Wait for all processes; raises RuntimeError in all if one does not come, or comes for something else"
     watch = watching()
     if watch is None or num_distrib()==1: return
-    watch.thread,meeting = get_ident(),_Meeting(next(_numbers), watch, what, advice)
+    watch.thread = get_ident()
+    meeting = _Meeting(next(_numbers), watch, what, advice)
     try: outcome = meeting.attend()
     except dist.DistNetworkError as e: raise RuntimeError(f'{what} waited for the others, and {no_store()}') from e
-    except BaseException as e: meeting.decide(f'process {watch.rank} has left {what}: {type(e).__name__}'); raise
+    except BaseException as e:
+        meeting.decide(f'process {watch.rank} has left {what}: {type(e).__name__}')
+        raise
     if outcome!=_all_came: raise RuntimeError(outcome)
 
+# %% ../../nbs/processes/05c_meeting.ipynb #0a094dbb
 class _Meeting:
     warned = False
     def __init__(self, n, watch, what, advice):
@@ -323,7 +346,8 @@ class _Meeting:
 
     def outcome(self, seconds):
         "What became of it, '' if that is not known after so many seconds"
-        end,pause,longest = monotonic()+seconds,.0005,max(.1, num_distrib()/1e4)   # 10,000 questions of all in a second
+        end,pause = monotonic()+seconds,.0005
+        longest = max(.1, num_distrib()/1e4)   # all of them ask at most 10,000 questions in a second
         while not self.store.check(['outcome']):
             if monotonic()>end: return ''
             sleep(pause)
@@ -333,14 +357,17 @@ class _Meeting:
     def attend(self):
         "Come, and wait until the outcome is known; returns it"
         self.came.set(str(self.watch.rank), json.dumps([self.n, self.what]))
-        nth,begun = self.store.add('count', 1),monotonic()
-        if nth==num_distrib():
-            self.decide(_differences(self.there()) or _all_came)
-            for k in ('count','outcome'): self.before.delete_key(k)   # all have left it
-        while not (res := self.outcome(self.watch.interval)):
+        begun,nth = monotonic(),self.store.add('count', 1)
+        if nth==num_distrib(): self._end_as_last()
+        while not (outcome := self.outcome(self.watch.interval)):
             waited = monotonic()-begun
-            if nth==1 or waited>self.limit+self.watch.others.silence: self._look(waited)
-        return res
+            looks = nth==1 or waited>self.limit+self.watch.others.silence   # the first one does, while it is there
+            if looks: self._look(waited)
+        return outcome
+
+    def _end_as_last(self):
+        self.decide(_differences(self.there()) or _all_came)
+        for key in ('count','outcome'): self.before.delete_key(key)   # all have left the meeting before
 
     def there(self):
         "What those who have come came for"
@@ -349,23 +376,28 @@ class _Meeting:
 
     def _look(self, waited):
         "Say where the others are, once, and end it if one of them will not come"
-        watch,there = self.watch,self.there()
-        watch.others.listen()
+        there = self.there()
+        different = _differences(there)
+        if different: return self.decide(different)
+        others = self.watch.others
+        others.listen()
         late = {*range(num_distrib())} - {*there}
-        lost = late & watch.others.ended()
-        if odd := _differences(there): self.decide(odd)
-        elif lost or waited>self.limit:
-            self.decide(f'{self.what} is for all {num_distrib()} processes, and process {watch.rank} waited in vain: '
-                        f'{watch.others.describe(lost or late)}; call it in every process, {self.advice}')
-        elif waited>self.limit/60 and not self.warned:
-            self.warned = True
-            warn(f'process {watch.rank} waits in {self.what} for the others: {watch.others.describe(late)}',
-                 stacklevel=outside())
+        lost = late & others.ended()
+        if lost or waited>self.limit: self._give_up(others.describe(lost or late))
+        elif waited>self.limit/60: self._warn(others.describe(late))
+
+    def _give_up(self, said): self.decide(
+        f'{self.what} is for all {num_distrib()} processes, and process {self.watch.rank} waited in vain: '
+        f'{said}; call it in every process, {self.advice}')
+
+    def _warn(self, said):
+        if self.warned: return
+        self.warned = True
+        warn(f'process {self.watch.rank} waits in {self.what} for the others: {said}', stacklevel=outside())
 
 def _differences(said):
     "Who says what, in words; '' if all say the same"
     who:dict = {}
-    for r,what in said.items(): who.setdefault(what, []).append(r)
+    for rank,what in said.items(): who.setdefault(what, []).append(rank)
     if len(who)<2: return ''
-    def said_by(rs): return f"process{'es' if len(rs)>1 else ''} {', '.join(map(str, rs[:8]))}"
-    return 'the processes do different things: ' + '; '.join(f'{what} in {said_by(rs)}' for what,rs in who.items())
+    return 'the processes do different things: ' + '; '.join(f'{what} in {_names_of(rs)}' for what,rs in who.items())

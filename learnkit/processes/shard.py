@@ -34,7 +34,7 @@ from ..recovery.identity import data_contents
 def count_own_items(
     dl:Any # a loader
 ) -> int|None:
-    "Returns how many items of `dl` in this process are not repetitions; `None` if no item is repeated"
+    "Return how many items of `dl` in this process are not repetitions; `None` if no item is repeated"
     s = distributed_sampler(dl)
     if s is None or s.drop_last or s is dl.batch_sampler: return None
     return len(range(s.rank, len(s.dataset), s.num_replicas))
@@ -56,26 +56,39 @@ class SharedDraws(DistributedSampler):
     def __iter__(self) -> Iterator:
         self.dataset = from_first([*self.draws] if self.rank==0 else None)   # now more, now less with some samplers
         n = len(self.dataset)
+        if not n: return iter(())
         self.num_samples = -(-n//self.num_replicas)
         self.total_size = self.num_samples*self.num_replicas
-        return (self.dataset[i%n] for i in range(self.rank, self.total_size, self.num_replicas)) if n else iter(())
+        own = range(self.rank, self.total_size, self.num_replicas)
+        return (self.dataset[i%n] for i in own)   # the first are repeated at the end
 
+# %% ../../nbs/processes/15a_shard.ipynb #546fcd0a
 def shard_loader(
     dl:Any,     # a loader
     seed:int=0  # the seed for shuffling, the same in all processes
 ) -> Any:
-    "Returns a loader of this process's part of `dl`; `dl` itself if already sharded; `None` if it cannot be sharded"
+    "Return a loader of this process's part of `dl`; `dl` itself if already sharded; `None` if it cannot be sharded"
     if isinstance(dl, CombinedLoader): return _shard_each(dl, seed)
     if distributed_sampler(dl) is not None: return dl
-    batches = getattr(dl, 'batch_sampler', None)
-    if not isinstance(dl, DataLoader) or batches is None or isinstance(dl.dataset, IterableDataset): return None
-    if type(batches) is not BatchSampler:
-        return copy_loader(dl, batch_sampler=SharedDraws(batches)) if hasattr(type(batches), '__len__') else None
-    s = batches.sampler
-    if not hasattr(type(s), '__len__') or not hasattr(type(dl.dataset), '__len__'): return None
-    if not _is_plain_sampler(s): return copy_loader(dl, sampler=SharedDraws(s))
-    shuffle = type(s) is RandomSampler
-    return copy_loader(dl, sampler=DistributedSampler(dl.dataset, num_distrib(), rank_distrib(), shuffle, seed))
+    if not isinstance(dl, DataLoader): return None
+    batches = dl.batch_sampler
+    if batches is None or isinstance(dl.dataset, IterableDataset): return None
+    if type(batches) is not BatchSampler: return _share_batches(dl, batches)
+    return _share_items(dl, batches.sampler, seed)
+
+# %% ../../nbs/processes/15a_shard.ipynb #546fcd0b
+def _has_length(o): return hasattr(type(o), '__len__')
+
+def _share_batches(dl, batches):
+    if not _has_length(batches): return None
+    return copy_loader(dl, batch_sampler=SharedDraws(batches))
+
+def _share_items(dl, sampler, seed):
+    if not (_has_length(sampler) and _has_length(dl.dataset)): return None
+    if not _is_plain_sampler(sampler): return copy_loader(dl, sampler=SharedDraws(sampler))
+    shuffle = type(sampler) is RandomSampler
+    own = DistributedSampler(dl.dataset, num_distrib(), rank_distrib(), shuffle, seed)
+    return copy_loader(dl, sampler=own)
 
 # %% ../../nbs/processes/15a_shard.ipynb #54cedaab
 def _shard_each(dl, seed):
@@ -86,15 +99,18 @@ def _shard_each(dl, seed):
 # %% ../../nbs/processes/15a_shard.ipynb #59d2eec3
 def _seen(x):
     "What is in `x`, nested tensors and other objects, as far as two processes can compare it"
-    def look(o):
-        if isinstance(o, Tensor): o = o.detach().cpu()
-        if isinstance(o, Tensor) and o.layout is torch.strided and not o.is_quantized:
-            return tuple(o.shape),str(o.dtype),crc32(o.contiguous().reshape(-1).view(torch.uint8).numpy())
-        if hasattr(o, 'tobytes'): return crc32(o.tobytes())
-        return o if type(o) in (str,int,float,bool) else type(o).__name__
-    return [look(o) for o in leaves(x)]
+    return [_comparable(o) for o in leaves(x)]
 
-def _equal(seen): return all(o==seen for o in gather_objects(seen))
+def _comparable(o):
+    if isinstance(o, Tensor):
+        o = o.detach().cpu()
+        if o.layout is torch.strided and not o.is_quantized: return _described(o)
+    if hasattr(o, 'tobytes'): return crc32(o.tobytes())
+    return o if type(o) in (str,int,float,bool) else type(o).__name__
+
+def _described(t):
+    values = t.contiguous().reshape(-1).view(torch.uint8).numpy()
+    return tuple(t.shape),str(t.dtype),crc32(values)
 
 # %% ../../nbs/processes/15a_shard.ipynb #59d2eec5
 def has_items(
@@ -109,15 +125,25 @@ def is_same_data(
 ) -> bool:
     "Return whether `dl` has the same data in all processes; all of them call it"
     ds:Any = dl.dataset
-    n:Any = len(ds) if hasattr(type(ds), '__len__') else None
+    n:Any = len(ds) if _has_length(ds) else None
     kept = () if n is None else data_contents(ds)
-    counts = dl.num_workers==0 and _is_plain_sampler(getattr(dl.batch_sampler, 'sampler', dl.sampler))
-    looks = bool(n) and (look or not kept) and (counts or isinstance(ds, TensorDataset))
+    looks = bool(n) and (look or not kept) and _may_look(dl)
     if not _equal((type(ds).__name__, n, looks, () if looks else kept)): return False
-    if not (looks and n): return True
+    if not looks: return True
     with snapshot_random():
         set_random_states(**from_first(get_random_states()))   # for augmentations
         return _equal(_seen([ds[i] for i in (0, n//2, n-1)]))
+
+def _may_look(dl):
+    "May this process read items itself?"
+    if isinstance(dl.dataset, TensorDataset): return True
+    if dl.num_workers: return False
+    return _is_plain_sampler(getattr(dl.batch_sampler, 'sampler', dl.sampler))
+
+# %% ../../nbs/processes/15a_shard.ipynb #59d2eec6
+def _equal(seen):
+    "Is it the same in all processes? All of them call it"
+    return all(o==seen for o in gather_objects(seen))
 
 def warn_unlike(
     dl:Any,   # the loader of this process
@@ -176,10 +202,12 @@ class Turns:
 
     def _in_turn(self, it):
         rank,world = rank_distrib(),num_distrib()
-        for i,first in enumerate(it):   # of each round
-            own = [b for r,b in enumerate(chain([first], islice(it, world-1))) if r==rank]
-            if not own: self.n_own = i
-            yield own[0] if own else first
+        for n_rounds,first in enumerate(it):
+            own = None
+            for place,batch in enumerate(chain([first], islice(it, world-1))):
+                if place==rank: own = batch
+            if own is None: self.n_own = n_rounds   # the last round has fewer batches than there are processes
+            yield first if own is None else own
 
     def _own(self, it):
         "The batches of data that only this process has; the first is repeated until all have as many, if they must"
@@ -191,19 +219,20 @@ class Turns:
         return self._padded(it, max(of_all))
     def _padded(self, it, n):
         first = None
-        for i,b in enumerate(chain(it, repeat(None))):
-            if i==n: return
-            if b is None: self.n_own = min(i, self.n_own)
-            first = b if first is None else first
-            yield first if b is None else b
+        for i,batch in enumerate(islice(chain(it, repeat(None)), n)):
+            if batch is None: self.n_own = min(i, self.n_own)
+            if first is None: first = batch
+            yield first if batch is None else batch
 
     def sizes(self) -> list[int]:
-        "Returns the number of items in each batch, also in those of other processes"
+        "Return the number of items in each batch, also in those of other processes"
         b = self.batches
         if not self.indexed: return [find_bs(o) for o in b]
         if type(b) is not BatchSampler: return [len(o) for o in b]
         n,rest = divmod(len(b.sampler), b.batch_size)
-        return [b.batch_size]*n + ([rest] if rest and not b.drop_last else [])
+        sizes = [b.batch_size]*n
+        if rest and not b.drop_last: sizes.append(rest)
+        return sizes
 
     def __getattr__(self, k:str) -> Any:
         if k in ('batches','whole'): raise AttributeError(k)
@@ -213,29 +242,39 @@ class Turns:
 def take_turns(
     dl:Any # any iterable of batches
 ) -> tuple[Any,Turns]:
-    "Returns a loader of every n-th batch of `dl` for each of n processes, and its `Turns`"
-    known = isinstance(dl, DataLoader) and type(dl).__iter__ is DataLoader.__iter__
-    if not known or isinstance(dl.dataset, IterableDataset): return (turns := Turns(dl)),turns
-    unbatched = dl.batch_sampler is None
-    turns = Turns(dl, dl.sampler if unbatched else dl.batch_sampler)
-    return copy_loader(dl, **dict(sampler=turns, batch_size=None) if unbatched else dict(batch_sampler=turns)),turns
+    "Return a loader of every n-th batch of `dl` for each of n processes, and its `Turns`"
+    if not _has_known_sampler(dl):
+        turns = Turns(dl)
+        return turns,turns
+    if dl.batch_sampler is None:
+        turns = Turns(dl, dl.sampler)
+        return copy_loader(dl, sampler=turns, batch_size=None),turns
+    turns = Turns(dl, dl.batch_sampler)
+    return copy_loader(dl, batch_sampler=turns),turns
+
+def _has_known_sampler(dl):
+    "Does a sampler say which items are in a batch?"
+    if not isinstance(dl, DataLoader): return False
+    return type(dl).__iter__ is DataLoader.__iter__ and not isinstance(dl.dataset, IterableDataset)
 
 # %% ../../nbs/processes/15a_shard.ipynb #b24f0d79
 def merge_shards(
     shards:list # for each process, the indices of its items, and a list of their nested results
 ) -> tuple[list,list]:
-    "Merges the results of several processes: returns all indices in order, and their results"
-    first = {}   # the position at which each index comes first
-    for pos,i in enumerate(i for idxs,_ in shards for i in idxs): first.setdefault(i, pos)
-    idxs = sorted(first)
-    order = [first[i] for i in idxs]
-    return idxs,[nested_reorder(to_concat([*o]), order) for o in zip(*(res for _,res in shards))]
+    "Merge the results of several processes: return all indices in order, and their results"
+    positions = {}   # where each index comes first
+    all_indices = (i for indices,_ in shards for i in indices)
+    for position,i in enumerate(all_indices): positions.setdefault(i, position)
+    indices = sorted(positions)
+    order = [positions[i] for i in indices]
+    of_each = zip(*(results for _,results in shards))
+    return indices,[nested_reorder(to_concat([*parts]), order) for parts in of_each]
 
 def gather_shards(
     idxs:list, # the indices of this process's items
     res:list   # nested results for these items
 ) -> tuple[list,list]:
-    "Gathers the results of all processes, in each of them: returns all indices in order, and their results"
+    "Gather the results of all processes, in each of them: return all indices in order, and their results"
     return merge_shards(gather_objects((idxs, res)))
 
 # %% ../../nbs/processes/15b_share_batches.ipynb #798599db

@@ -61,6 +61,7 @@ def _one_ends(rank, world):
     message = board.begin([0])
     with pytest.raises(RuntimeError, match='has ended'): message.wait(timedelta(seconds=20))
     assert time.monotonic()-start<10 and board.lost()==[1] and message.is_completed()
+    time.sleep(2)   # the other one looks, too
     os._exit(0)
 
 def test_who_waits_for_a_process_that_ends_hears_of_it(processes): processes(3, _one_ends)
