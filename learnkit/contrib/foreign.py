@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from copy import deepcopy
 from functools import partial
+from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary, ref
@@ -28,6 +29,7 @@ from ..loop.settings import settings
 from ..measure.metric import AvgLoss
 from ..measure.recorder import Meter
 from ..measure.scalars import to_number
+from ..optim.steps import accumulates
 
 # %% ../../nbs/contrib/35_foreign.ipynb #f4deab56
 def overrides(
@@ -92,7 +94,7 @@ def view_of(
 class TrainingMeans(Callback):
     "Computes the means of the training loss, and of the metrics if asked, over the batches of the epoch so far"
     order,run_valid,modes = 50,False,('fit',)
-    single = observes = True
+    single,acts = True,'nothing'
     catches_up = 'before_fit',
     def __init__(self,
         metrics:bool=False # compute the metrics of the Learner too?
@@ -214,8 +216,11 @@ def batches_a_step(
     learn:Any # the Learner
 ) -> int:
     "Return for how many batches the optimizer makes a step: as `GradientAccumulation` says, else 1"
-    accumulating = [cb for cb in learn.cbs if cb.accumulates]
-    return next((cb.n_acc for cb in accumulating if cb.unit_of=='ba'), 1)
+    found = [cb for cb in learn.cbs if accumulates(cb)]
+    if not found: return 1
+    bs = getattr(learn.dls.train, 'batch_size', None)
+    if not found[0].counts_items: return found[0].n_acc
+    return 1 if bs is None else ceil(found[0].n_acc/bs)
 
 def output_of(
     learn:Any # the Learner
