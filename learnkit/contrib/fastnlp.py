@@ -491,11 +491,14 @@ class EarlyStopCallback(HasMonitorCallback):
     ):
         super().__init__(monitor, larger_better, must_have_monitor=True)
         self.patience,self.wait = patience,0
-    def on_evaluate_end(self, trainer, results): self.wait = 0 if self.is_better_results(results) else self.wait+1
-    def on_fetch_data_begin(self, trainer): self._stop()
-    def on_train_epoch_begin(self, trainer): self._stop()
+    def _evaluate_end(self, trainer, results): self.wait = 0 if self.is_better_results(results) else self.wait+1
+    def _fetch_data_begin(self, trainer): self._stop()
+    def _train_epoch_begin(self, trainer): self._stop()
     def _stop(self):
         if self.wait>=self.patience: raise EarlyStopException(f'no better result in {self.wait} evaluations')
+    on_evaluate_end = _evaluate_end
+    on_fetch_data_begin = _fetch_data_begin
+    on_train_epoch_begin = _train_epoch_begin
 
 class LoadBestModelCallback(HasMonitorCallback):
     "Keeps the best model, and loads it at the end of the run"
@@ -508,15 +511,17 @@ class LoadBestModelCallback(HasMonitorCallback):
         super().__init__(monitor, larger_better, must_have_monitor=True)
         self.file = None if save_folder is None else Path(save_folder)/'best_model.pth'
         self.weights,self.is_saved = None,False
-    def on_evaluate_end(self, trainer, results):
+    def _evaluate_end(self, trainer, results):
         if not self.is_better_results(results): return
         self.is_saved = self.file is not None
         if self.is_saved: trainer.save_model(self.file)
         else: self.weights = {k:v.detach().clone() for k,v in trainer.model.state_dict().items()}
-    def on_train_end(self, trainer):
+    def _train_end(self, trainer):
         if trainer.learn.exc is not None: return   # after a crash the model stays as it is
         if self.is_saved: trainer.load_model(self.file)
         elif self.weights is not None: trainer.model.load_state_dict(self.weights)
+    on_evaluate_end = _evaluate_end
+    on_train_end = _train_end
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #0a0ef861
 class CheckpointCallback(HasMonitorCallback):
@@ -543,21 +548,25 @@ class CheckpointCallback(HasMonitorCallback):
         path = self.folder/name
         if self.save_object=='model': trainer.save_model(path/'model.pth')
         else: trainer.save_checkpoint(path)
-    def on_train_batch_end(self, trainer):
+    def _train_batch_end(self, trainer):
         n = trainer.global_forward_batches
         if self.every_n_batches and n%self.every_n_batches==0: self._save(trainer, f'batch_{n}')
-    def on_train_epoch_end(self, trainer):
+    def _train_epoch_end(self, trainer):
         n = trainer.cur_epoch_idx
         if self.every_n_epochs and n%self.every_n_epochs==0: self._save(trainer, f'epoch_{n}')
         if self.last: self._save(trainer, 'last')
-    def on_evaluate_end(self, trainer, results):
+    def _evaluate_end(self, trainer, results):
         if not self.topk: return
-        value,name = self.get_monitor_value(results),f'epoch_{trainer.cur_epoch_idx}-batch_{trainer.global_forward_batches}'
+        value = self.get_monitor_value(results)
+        name = f'epoch_{trainer.cur_epoch_idx}-batch_{trainer.global_forward_batches}'
         ranked = sorted([*self.best, (value,name)], reverse=bool(self.larger_better))
         self.best,dropped = ranked[:self.topk],ranked[self.topk:]
         if (value,name) in self.best: self._save(trainer, name)
         for _,old in dropped:
             if old!=name: shutil.rmtree(self.folder/old, ignore_errors=True)
+    on_train_batch_end = _train_batch_end
+    on_train_epoch_end = _train_epoch_end
+    on_evaluate_end = _evaluate_end
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #4dafb998
 class LRSchedCallback(Callback):
@@ -568,10 +577,12 @@ class LRSchedCallback(Callback):
     ):
         if step_on not in ('batch','epoch'): raise ValueError(f"step_on is 'batch' or 'epoch', not {step_on!r}")
         self.scheduler,self.step_on = scheduler,step_on
-    def on_after_optimizers_step(self, trainer, optimizers):
+    def _after_optimizers_step(self, trainer, optimizers):
         if self.step_on=='batch': self.scheduler.step()
-    def on_train_epoch_end(self, trainer):
+    def _train_epoch_end(self, trainer):
         if self.step_on=='epoch': self.scheduler.step()
+    on_after_optimizers_step = _after_optimizers_step
+    on_train_epoch_end = _train_epoch_end
 
 class TorchWarmupCallback(Callback):
     "Raises the learning rate from 0 in the first steps; then it stays, or falls to 0 at the end"
@@ -582,14 +593,16 @@ class TorchWarmupCallback(Callback):
         if schedule not in ('constant','linear'): raise ValueError(
             f"schedule is 'constant' or 'linear', not {schedule!r}")
         self.warmup,self.schedule,self.rates = warmup,schedule,()
-    def on_train_begin(self, trainer): self.rates = [g['lr'] for g in trainer.optimizers[0].param_groups]
-    def on_before_optimizers_step(self, trainer, optimizers):
+    def _train_begin(self, trainer): self.rates = [g['lr'] for g in trainer.optimizers[0].param_groups]
+    def _before_optimizers_step(self, trainer, optimizers):
         factor = self._factor(trainer.global_forward_batches, trainer.n_batches)
         for g,rate in zip(optimizers[0].param_groups, self.rates): g['lr'] = rate*factor
     def _factor(self, done, n):
         first = self.warmup if self.warmup>=1 else max(1, int(self.warmup*n))
         if done<first: return done/first
         return 1. if self.schedule=='constant' else max(0., (n-done)/max(1, n-first))
+    on_train_begin = _train_begin
+    on_before_optimizers_step = _before_optimizers_step
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #ac0329e6
 def TorchGradClipCallback(
