@@ -23,7 +23,8 @@ from ..callbacks.accumulate import GradientAccumulation
 from ..callbacks.cycles import ValidateEvery
 from ..callbacks.gradients import GradientClip
 from ..callbacks.handlers import Filter
-from .foreign import ForeignCallback, Measured, View, batch_of, load_here, measured, output_of, save_here, view_of
+from learnkit.contrib.foreign import (ForeignCallback, Measured, View, batch_of, load_here, measured, output_of,
+    save_here, view_of)
 from ..data.files import read_state, write_atomic
 from ..data.loaders import DataLoaders
 from ..data.process import num_distrib, rank_distrib, team
@@ -154,7 +155,7 @@ class NLPCallback(ForeignCallback):
         super().before_fit()
         self._take_monitor()
         self._view().stopped = None
-        self.begins_later = any(isinstance(cb, SanityCheck) for cb in self.learn.cbs)
+        self.begins_later = _sanity_check(self.learn) is not None
         if self.learn.mode=='fit': self._view().epochs_done = self.learn.start_epoch
     def before_epoch(self):
         vars(self._view()).update(epochs_done=self.learn.epoch, batches_done=0)
@@ -223,7 +224,10 @@ class NLPCallback(ForeignCallback):
 # %% ../../nbs/contrib/65_fastnlp.ipynb #c142cd73
 def _sanity(learn):
     "The results of the sanity check that was just made"
-    return next((cb.results for cb in learn.cbs if isinstance(cb, SanityCheck)), None) or {}
+    check = _sanity_check(learn)
+    return check.results or {}
+
+def _sanity_check(learn): return next((cb for cb in learn.cbs if cb.name=='sanity_check'), None)
 
 def adapted(
     cb:Any # a callback of fastNLP
@@ -277,7 +281,7 @@ class HasMonitorCallback(Callback):
         "Watch what the trainer watches, if nothing was said; raises ValueError if something must be watched"
         if self.monitor is None and monitor is not None: self.monitor,self.larger_better = monitor,larger_better
         if self.monitor is None and self.must_have_monitor: raise ValueError(
-            f'{type(self).__name__} needs a `monitor`: give it one, or the Trainer, as in `Trainer(…, monitor=\'acc#acc\')`')
+            f"{type(self).__name__} needs a `monitor`: give it one, or the Trainer, as in `monitor='acc#acc'`")
 
     def get_monitor_value(self,
         results:dict # as for `on_evaluate_end`
@@ -291,7 +295,8 @@ class HasMonitorCallback(Callback):
         if self.monitor in results: return self.monitor
         name = longest_match(self.monitor, results)
         if name is None: raise KeyError(f'there is no result {self.monitor!r}: {nearest(self.monitor, results)}')
-        if name!=self.taken: print(f'{type(self).__name__}: there is no result {self.monitor!r}, so {name!r} is watched')
+        said = f'{type(self).__name__}: there is no result {self.monitor!r}, so {name!r} is watched'
+        if name!=self.taken: print(said)
         self.taken = name
         return name
 
@@ -414,7 +419,8 @@ class CallbackManager:
         "Add a callback"
         self.class_callbacks.append(callback)
     def __getattr__(self, k:str) -> Callable:
-        if k not in names_in('fastNLP'): raise AttributeError(f'fastNLP has no event `{k}`: {nearest(k, names_in("fastNLP"))}')
+        known = names_in('fastNLP')
+        if k not in known: raise AttributeError(f'fastNLP has no event `{k}`: {nearest(k, known)}')
         return partial(self._call, k)
     def _call(self, name, *args):
         for cb in self.class_callbacks: getattr(cb, name, _nothing)(*args)
@@ -644,7 +650,7 @@ def FitlogCallback(
     **kwargs:Any # the same
 ) -> Any:
     "Raise ImportError: fitlog needs fastNLP's own trainer"
-    raise ImportError('`FitlogCallback` works in fastNLP alone: write `TensorBoard()`, `WandbLogger()` or `CSVLogger()`')
+    raise ImportError('`FitlogCallback` works in fastNLP alone: write `TensorBoard()` or `WandbLogger()`')
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #6d4b548a
 differences:dict[str,str] = {   # place -> reason
