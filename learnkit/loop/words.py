@@ -43,7 +43,8 @@ class Word:
     ) -> None:
         "Raise ValueError if there is no such answer"
         if not self.choices or isinstance(answer, property) or answer in self.choices: return
-        raise ValueError(f"{who}.{self.name} is {answer!r}, and must be one of {', '.join(map(repr, self.choices))}. {self.doc}")
+        known = ', '.join(map(repr, self.choices))
+        raise ValueError(f"{who}.{self.name} is {answer!r}, and must be one of {known}. {self.doc}")
 
     def __repr__(self) -> str: return f'{self.name} = {self.default!r}   # {self.doc}'
 
