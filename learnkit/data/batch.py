@@ -145,8 +145,10 @@ def split_batch(
 ) -> tuple[tuple,tuple]:
     "Split a batch into `(inputs, targets)`; raise TypeError or ValueError if it is not a batch, or too short"
     if isinstance(b, (tuple,list,L)):
-        n = n_inp or len(b)
-        if not n_inp and n>1 and type(b) is not OnlyInputs: n -= 1   # the last one is the target
+        n = n_inp
+        if not n:
+            n = len(b)
+            if n>1 and type(b) is not OnlyInputs: n -= 1   # the last one is the target
         if 0<n<=len(b) and type(b[0]) is not str: return tuple(b[:n]), tuple(b[n:])
     elif isinstance(b, Tensor) or type(b) is Inputs: return (b,), ()
     elif isinstance(b, Mapping) and len(b)>=(n_inp or 1): return _split_mapping(b, n_inp)
