@@ -6,28 +6,28 @@
 __all__ = ['WeightAverages', 'ema_avg_fn', 'EMACallback']
 
 # %% ../../nbs/callbacks/30a_weight_average.ipynb #29b23953
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 import torch
-from torch import nn
+from torch.nn.parameter import is_lazy
 
-from ..data.modules import get_model
 from ..data.process import lay_out, local_shard
+from ..optim.inventory import named_params, named_statistics
 from ..loop.check import check_args
 
 # %% ../../nbs/callbacks/30a_weight_average.ipynb #8b12623e
 def averageable(
-    model:nn.Module,  # the model
-    buffers:bool=True # include buffers?
-) -> dict:            # name in the `state_dict` -> tensor
-    "Returns what can be averaged: trained parameters, and floating point buffers that are saved"
-    res,seen = {},set()
-    for k,t in get_model(model).state_dict(keep_vars=True).items():
-        if not isinstance(t, torch.Tensor) or not (t.is_floating_point() or t.is_complex()): continue
-        wanted = t.requires_grad if isinstance(t, nn.Parameter) else buffers
-        if wanted and id(t) not in seen: res[k] = t; seen.add(id(t))
-    return res
+    learn:Any,         # the Learner
+    buffers:bool=True, # include running statistics, such as those of batch norms?
+    known:Iterable=()  # names of parameters that are averaged already: they stay, also if they are frozen now
+) -> dict:             # name -> tensor
+    "Return what can be averaged: trained parameters, and running statistics"
+    params = {n:p for n,p in named_params(learn).items() if (p.requires_grad or n in known) and _has_values(p)}
+    return {**params, **named_statistics(learn)} if buffers else params
+
+def _has_values(p): return not is_lazy(p) and (p.is_floating_point() or p.is_complex())
 
 # %% ../../nbs/callbacks/30a_weight_average.ipynb #39c50816
 def _wide(t): return t.dtype if t.dtype not in (torch.float16, torch.bfloat16) else torch.float32
@@ -101,6 +101,7 @@ class EMACallback(Callback):
     order,modes,saves = 12,('fit','validate','predict'),('averages','n_avg','n_step')
     n_avg = n_step = depth = 0
     cancelled,fitting,kept = False,False,None
+    lazy = False   # are there layers that have no weights yet?
     acts = 'alike'   # the weights are the same in all processes
     conflicts = dict(local_steps='it averages after each step, when each process has weights of its own: leave it out')
     compiled = 'after_step'
@@ -108,7 +109,7 @@ class EMACallback(Callback):
         decay:float=.999,         # the share of the average that stays in an update, 0 to 1
         every:int=1,              # the number of steps from one update to the next
         start:int|float=0,        # start after this many steps or, as a float, after this fraction of the fit
-        buffers:bool=True,        # average buffers too? False: keep the model's
+        buffers:bool=True,        # average running statistics too, as those of batch norms? False: keep the model's
         at_end:bool=True,         # copy the averaged weights to the model when the fit ends?
         avg_fn:Callable|None=None,# another average, such as PyTorch's `get_swa_multi_avg_fn()`: f(averages, weights, n)
         warmup:bool=True,         # limit the decay in the first updates, to `(1+n)/(10+n)`? See `ema_avg_fn`
@@ -133,12 +134,17 @@ class EMACallback(Callback):
     def before_train(self):
         self.swap_out()
         if isinstance(self.start, float) and self.start: check_length(self.learn, f'EMACallback(start={self.start})')
-        self.avgs.bind(averageable(self.learn.model, self.buffers))   # each epoch, since layers may have been unfrozen
+        self._bind()   # each epoch, since layers may have been unfrozen
+
+    def _bind(self):
+        self.avgs.bind(averageable(self.learn, self.buffers, self.avgs.values))
+        self.lazy = any(map(is_lazy, named_params(self.learn).values()))   # they have no values before the first batch
 
     def after_cancel_step(self): self.cancelled = True
     def after_step(self):
         if self.cancelled: self.cancelled = False; return
         self.n_step += 1
+        if self.lazy: self._bind()
         started = self.learn.pct_train>=self.start if isinstance(self.start, float) else self.n_step>self.start
         if started and self.n_step%self.every==0:
             self.avgs.update(self.avg_fn, self.n_avg)
@@ -159,7 +165,7 @@ class EMACallback(Callback):
     ):
         self.avgs = WeightAverages()
         self.avgs.values = dict(values)
-        self.avgs.bind(averageable(self.learn.model, self.buffers))
+        self._bind()
 
     @uninterrupted
     def swap_in(self) -> None:

@@ -10,8 +10,9 @@ __all__ = ['get_model', 'params', 'trainable_params', 'one_param', 'has_params',
 import re
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn, strided
 from torch.nn.parallel import DataParallel, DistributedDataParallel
+from torch.nn.parameter import is_lazy
 
 from ..loop.check import check_args
 
@@ -49,6 +50,14 @@ def has_params(
 ) -> bool:
     "Return whether `m` has any parameters"
     return one_param(m) is not None
+
+# %% ../../nbs/data/20_modules.ipynb #a90d1c22
+def is_writable(
+    t:Tensor # a parameter or a buffer
+) -> bool:
+    "Can values be written into a tensor? Not if it is lazy or sparse, or its elements share memory after an `expand`"
+    if is_lazy(t) or t.is_meta or t.layout is not strided: return False
+    return 0 not in t.stride() or t.numel()<2
 
 # %% ../../nbs/data/20_modules.ipynb #ab8bf495
 class ParameterModule(nn.Module):

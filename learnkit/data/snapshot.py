@@ -22,6 +22,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from .modules import is_writable
 from .random import device_rngs
 from ..loop.run import runs_elsewhere
 from ..loop.signals import critical, uninterrupted
@@ -132,7 +133,8 @@ def snapshot_tensors(
         if isinstance(v, torch.Tensor) and not is_lazy(v): values[k] = v.clone()
     def restore():
         d.update(objects)
-        for k,value in values.items(): objects[k].data.copy_(value)
+        for k,value in values.items():
+            if is_writable(objects[k]): objects[k].data.copy_(value)   # else no one has written into it
     return Snapshot(restore)
 
 def snapshot_buffers(

@@ -11,7 +11,6 @@ from itertools import chain
 from types import NoneType, SimpleNamespace
 from typing import Any
 
-from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ..data.modules import get_model, norms_and_biases
@@ -20,6 +19,7 @@ from .checks import check_written_loss
 from ..loop.signals import uninterrupted
 from ..optim.by_hand import by_hand
 from ..optim.groups import creation_lr, is_built, is_split, param_dicts
+from ..optim.inventory import called_module, modules_of_loss
 from ..optim.optimizer import (OptimWrapper, can_take_params, create_optimizer, describe_params,
     needs_closure, optimizers_of, param_ids, unheld_params)
 from ..optim.several import as_opt_func
@@ -45,9 +45,28 @@ def _use_opt(learn, opt, recipe):
     learn.opt = opt
     _note_origin(learn, recipe, said)
 
+def _groups(learn, model):
+    "What the splitter returns; the last group has the parameters of the loss function too, unless another has them"
+    groups = param_dicts(learn.splitter(model))
+    lost = _lost_by(learn, groups)
+    if not lost: return groups
+    last = groups[-1]
+    named = any(isinstance(o, tuple) for o in last['params']) or isinstance(learn.opt_func, dict)
+    new = [*lost.items()] if named else [*lost.values()]
+    return [*groups[:-1], {**last, 'params':[*last['params'], *new]}]
+
+def _lost_by(learn, groups):
+    "The parameters of a loss function that is a module, by name, that neither the groups have nor another optimizer"
+    if called_module(learn.loss_func) is None: return {}
+    others = [o for owner in (learn, *learn.cbs) for o in optimizers_of(owner) if o is not learn.opt]
+    return unheld_params(modules_of_loss(learn), SimpleNamespace(param_groups=_unnamed(groups)), *others)
+
+# %% ../../nbs/learner/30_create_opt.ipynb #9736fa73
+def _unnamed(groups): return [{'params':[p[1] if isinstance(p, tuple) else p for p in g['params']]} for g in groups]
+
 def _make_opt(learn, groups):
     "A new optimizer, for these groups of parameters"
-    norms,biases = norms_and_biases(learn.model)
+    norms,biases = _norms_and_biases(learn)
     no_decay = () if learn.wd_bn_bias else norms+biases
     always = norms if learn.train_bn else ()   # these are trained in frozen groups, too
     opt_func,lr = learn.opt_func,_said_lr(learn)
@@ -56,6 +75,11 @@ def _make_opt(learn, groups):
     return create_optimizer(opt_func, groups, creation_lr(opt_func, lr), no_decay, always)
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647781c
+def _norms_and_biases(learn):
+    "The parameters of norm layers, and the biases of others, in all that trains"
+    pairs = [norms_and_biases(m) for m in (learn.model, *modules_of_loss(learn).values())]
+    return [p for norms,_ in pairs for p in norms],[p for _,biases in pairs for p in biases]
+
 @contextmanager
 def _unfrozen(learn):
     "A block in which no group is frozen, because a splitter may leave out frozen parameters"
@@ -71,15 +95,14 @@ def create_opt(
 ) -> None:
     "Make a new optimizer for `learn`"
     learn.model.to(learn.device)
-    with _unfrozen(learn): _use_opt(learn, _make_opt(learn, learn.splitter(learn.model)), _recipe(learn))
+    with _unfrozen(learn): _use_opt(learn, _make_opt(learn, _groups(learn, learn.model)), _recipe(learn))
 
 # %% ../../nbs/learner/30_create_opt.ipynb #50f4f977
 def _unheld(learn):
     "The parameters that require a gradient and that no optimizer has, by name"
-    opt,loss_func = learn.opt,learn.loss_func
+    opt = learn.opt
     if not hasattr(opt, 'param_groups'): return {}
-    modules = {'':learn.model}
-    if isinstance(loss_func, nn.Module): modules['loss_func'] = loss_func
+    modules = {'':learn.model, **modules_of_loss(learn)}
     lost = unheld_params(modules, opt)
     if not lost: return lost
     others = chain.from_iterable(map(optimizers_of, (learn, *learn.cbs)))   # callbacks may have some
@@ -102,12 +125,13 @@ def _adopt(learn, lost, running):
 # %% ../../nbs/learner/30_create_opt.ipynb #50f4f90c
 def _take_over(learn, lost, running):
     model = learn.model if learn._opt_origin.wrapped else get_model(learn.model)
-    groups = param_dicts(learn.splitter(model))
+    groups = _groups(learn, model)
     if _ids_in(groups).isdisjoint(map(id, lost.values())): return   # the splitter leaves them out
     if not running: learn.model.to(learn.device)
     new = _make_opt(learn, groups)
     if running: _check_can_take(learn, new, lost)
-    if can_take_params(learn.opt, new): learn.opt.take_params(new, map(id, model.parameters()))
+    known = [p for m in (model, *modules_of_loss(learn).values()) for p in m.parameters()]
+    if can_take_params(learn.opt, new): learn.opt.take_params(new, map(id, known))
     else:
         new.take_state(learn.opt)
         _use_opt(learn, new, _recipe(learn))

@@ -91,19 +91,27 @@ from ..optim.opt_state import move_opt_state
 from ..optim.optimizer import OptimWrapper
 from .create_opt import check_trained
 from ..loop.run import switch_opt
+from ..optim.inventory import called_module, modules_beside
 
 # %% ../../nbs/learner/35b_train_eval.ipynb #43b8c25b
+def _beside_model(learn):
+    "What has weights or buffers beside the model: modules of the loss function, or another object with a `to`"
+    beside,loss_func = [*modules_beside(learn).values()],learn.loss_func
+    if called_module(loss_func) is None and callable(getattr(loss_func, 'to', None)): beside.append(loss_func)
+    return beside
+
 class TrainEvalCallback(Callback):
     "Moves the model to its device, switches between training and evaluation, counts batches (fastai's name)"
     single,acts = True,'alike'
     order,run_valid = -10,False
     n,saves = None,('n',)
+    modes_beside:tuple|list = ()   # of the loss function's modules, as the user has set them, while they evaluate
     def before_fit(self):
         learn,device = self.learn,getattr(self.learn.dls, 'device', None)
         learn.epoch = learn.train_iter = 0
         learn.pct_train,learn.loss = 0.,torch.tensor(0.)
         if device is not None: learn.model.to(device)
-        if hasattr(learn.loss_func, 'to'): learn.loss_func.to(getattr(one_param(learn.model), 'device', device))
+        for o in _beside_model(learn): o.to(getattr(one_param(learn.model), 'device', device))
         if hasattr(model := get_model(learn.model), 'reset'): model.reset()
 
     def before_train(self):
@@ -112,6 +120,7 @@ class TrainEvalCallback(Callback):
         set_epoch(learn.batches.loader, learn.epoch)
         if isinstance(learn.opt, OptimWrapper) and learn.opt.opt.state: move_opt_state(learn.opt.opt)
         learn.model.train()
+        self._restore_modes()
         switch_opt(learn, True)
         learn.training = True
 
@@ -138,8 +147,22 @@ class TrainEvalCallback(Callback):
     def before_validate(self):
         learn = self.learn
         learn.model.eval()
+        self._evaluate_beside()
         switch_opt(learn, False)
         learn.training = False
+
+    def _evaluate_beside(self):
+        "Set the loss function's modules to evaluate; in training they have the modes that the user has set"
+        inside,beside = {*self.learn.model.modules()},[*modules_beside(self.learn).values()]
+        if not self.modes_beside:   # else these are the modes from before another validation
+            self.modes_beside = [(m,m.training) for part in beside for m in part.modules() if m not in inside]
+        for part in beside: part.eval()
+
+    def _restore_modes(self):
+        for m,training in self.modes_beside: vars(m)['training'] = training
+        self.modes_beside = ()
+
+    def cleanup(self): self._restore_modes()
 
 # %% ../../nbs/learner/35c_learner.ipynb #83f6b987
 import sys
@@ -315,6 +338,10 @@ class Learner(Loop):
         'a Learner and its shallow copy would have the same callbacks, each of which belongs to one Learner: '
         'write `copy.deepcopy(learn)`, or make another Learner with `learn.dls` and `learn.model`')
     def __setstate__(self, d:dict) -> None: vars(self).update(d, _lock=RLock()); self.rebind()
+
+    def trained_modules(self) -> list[nn.Module]:
+        "Return the modules that train: the model as it is wrapped now, and those of the loss function"
+        return [self.model, *modules_beside(self).values()]
 
     # the steps, on real data
 

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
+from ..optim.inventory import is_lazy_tensor
 from ..optim.opt_state import has_torch_state
 
 # %% ../../nbs/learner/55a_check_state.ipynb #5c090a3a
@@ -19,7 +21,8 @@ def mismatch(
     own:torch.Tensor  # the model's tensor, which it would replace
 ) -> str:
     "Return why `new` cannot be copied to `own`; empty if it can"
-    if not isinstance(new, torch.Tensor): return f'is {type(new).__name__}, the model has {tuple(own.shape)}'
+    if not isinstance(new, torch.Tensor): return f'is {type(new).__name__}, the model has a tensor'
+    if is_lazy(own): return ''
     if new.shape!=own.shape: return f'is {tuple(new.shape)}, the model has {tuple(own.shape)}'
     if _is_expanded(own): return (
         'is expanded in the model, so that its elements share memory and nothing can be loaded into it: `.clone()` it')
@@ -47,7 +50,8 @@ def check_state(
     if not isinstance(state, Mapping): raise ValueError(f'expected weights by name, not a {type(state).__name__}')
     own = model.state_dict()
     odd = _mismatches(state, own)
-    missing,extra = [k for k in own if k not in state],[k for k in state if k not in own]
+    missing = [k for k,v in own.items() if k not in state and not is_lazy_tensor(v)]
+    extra = [k for k in state if k not in own]
     nothing_fits = bool(own) and len(missing)==len(own)   # a mistake, strict or not
     reasons = []
     if odd: reasons.append(f'shapes differ: {_first(odd)}')
@@ -142,6 +146,7 @@ from .create_opt import ready_opt
 from .learner import Learner
 from ..loop.events import nearest
 from ..loop.run import evaluating
+from ..optim.inventory import load_beside, loadable_beside, named_params, state_beside
 from ..loop.signals import uninterrupted
 from ..loop.tracebacks import shortened
 
@@ -219,6 +224,18 @@ def model_path(
 
 _endings = '.pth','.pt','.pkl','.bin','.ckpt','.safetensors'
 
+# %% ../../nbs/learner/55b_save.ipynb #0aaad0df
+_beside = 'learnkit.beside.'   # in a .safetensors file, how the names begin that are not the model's
+
+def _as_one(state):
+    "The weights as one dict, for a file that has tensors only"
+    if not _is_nested(state): return state
+    return {**state['model'], **{_beside+k:v for k,v in state.get('beside', {}).items()}}
+
+def _is_nested(state):
+    "Are the weights in an entry `model`? A model may itself have a weight of that name"
+    return isinstance(state.get('model'), Mapping) and set(state) <= {'model','opt','beside'}
+
 # %% ../../nbs/learner/55b_save.ipynb #0aaad0dc
 @patch
 def save(self:Learner,
@@ -231,11 +248,13 @@ def save(self:Learner,
     if path is file: check_format(file)
     else: check_replaced(path, 'save')
     with saving(self, path=path):
-        state = get_model(self.model).state_dict()
-        parts = any(map(is_sharded, state.values()))
+        state,beside = get_model(self.model).state_dict(),state_beside(self)
+        parts = any(map(is_sharded, [*state.values(), *beside.values()]))
         if parts: team().meet('`learn.save` of a sharded model')
-        if with_opt and self.opt is not None and not is_safetensors(path):
-            state = dict(model=state, opt=self.opt.state_dict())
+        has_opt = with_opt and self.opt is not None and not is_safetensors(path)
+        if beside or has_opt: state = dict(model=state)
+        if beside: state['beside'] = beside
+        if has_opt: state['opt'] = self.opt.state_dict()
         state = to_serializable(state, sharded=gathered if path is not file else lambda t,copy: whole(t))
         if path is file: torch.save(state, file, **kwargs)
         elif parts: team().in_first(lambda: write_state(state, path, **kwargs))   # it may be read at once, in all
@@ -243,12 +262,12 @@ def save(self:Learner,
     return path
 
 def write_state(
-    state:dict, # the weights, or model and optimizer; not the latter in a .safetensors file
+    state:dict, # the weights; or those of the model, what trains beside it, and the optimizer (not in .safetensors)
     path:Path,  # ends in .pth or .safetensors
     **kwargs    # arguments of `torch.save`
 ) -> None:
     "Write a state atomically, in the format that the file's suffix names"
-    if is_safetensors(path): write_safetensors(state, path)
+    if is_safetensors(path): write_safetensors(_as_one(state), path)
     else: write_atomic(state, path, **kwargs)
 
 # %% ../../nbs/learner/55b_save.ipynb #71323e42
@@ -265,13 +284,30 @@ def _with_own(weights, model, patterns):
 
 # %% ../../nbs/learner/55b_save.ipynb #2897f743
 def _model_state(file, state):
-    "`(weights, optimizer state or None)` of what `read_state` returned; raises ValueError for a file of another kind"
+    "Weights, those beside the model, and the optimizer's state or None; raises ValueError for a file of another kind"
     if _checkpoint_keys <= set(state): raise ValueError(
         f'{file} is a checkpoint of a whole run: resume from it with `fit(..., resume=path)`')
     if state.get('format')==export_format: raise ValueError(
         f'{file} was written by `learn.export`: read it with `load_learner`')
-    if set(state)=={'model','opt'}: return state['model'],state['opt']
-    return state,None
+    if _is_nested(state): return state['model'],state.get('beside', {}),state.get('opt')
+    beside = {k.removeprefix(_beside):v for k,v in state.items() if str(k).startswith(_beside)}
+    return {k:v for k,v in state.items() if not str(k).startswith(_beside)} if beside else state,beside,None
+
+def check_beside(
+    learn:Any,   # the Learner
+    beside:dict, # the state of what trains beside the model, by name; empty in files of before
+    file:Any     # where it comes from, for messages
+) -> None:
+    "Raise ValueError if a shape in `beside` does not fit; warn of weights that only the file or only the Learner has"
+    own,trained = loadable_beside(learn),state_beside(learn)
+    for name,value in own.items():
+        if name not in beside or not isinstance(value, torch.Tensor): continue
+        why = mismatch(beside[name], value)
+        if why: raise ValueError(f'{file} is of another loss function: {name} {why}')
+    lost = [k for k in named_params(learn) if k in trained and k not in beside]
+    if lost: warn(f'{file} has no {_first(lost)}, which this Learner trains beside the model: it stays as it is')
+    extra = [k for k in beside if k not in own]
+    if extra: warn(f'{file} has {_first(extra)} beside the model, which this Learner does not have: it is left out')
 
 def _found(file, path):
     "The `path` of the name `file`; raises FileNotFoundError if there is such a file in the current folder instead"
@@ -294,49 +330,48 @@ def load(self:Learner,
 ) -> Learner:
     "Load the model (and optimizer); raises FileNotFoundError or ValueError, and changes nothing then"
     source = file if hasattr(file, 'read') else _found(file, self.file_path(file))
-    weights,opt = _model_state(file, read_state(source))
+    weights,beside,opt = _model_state(file, read_state(source))
     if ignore_keys:
         weights = _with_own(weights, get_model(self.model), ignore_keys)
         opt,with_opt = None,False
     check_state(get_model(self.model), weights, strict)
+    if any(k.startswith('outside.') for k in beside): ready_opt(self)   # the optimizer has what is outside of modules
+    check_beside(self, beside, file)
     if opt is not None and with_opt:
         ready_opt(self)
         check_opt_state(self.opt, opt)
     if opt is None and with_opt and self.opt is not None: warn(
         f'{file} has no optimizer state: the optimizer is left as it is')
-    _take_weights(self, weights, opt if with_opt else None, strict, device)
+    _take_weights(self, weights, beside, opt if with_opt else None, strict, device)
     return self
 
 @uninterrupted
-def _take_weights(learn, weights, opt, strict, device=None):
+def _take_weights(learn, weights, beside, opt, strict, device=None):
     if device is not None: learn.model.to(device)
     learn('before_load_model')
     with evaluating(learn):   # as it was when they were written
         if opt is not None: learn.opt.load_state_dict(opt)
         model = get_model(learn.model)
         model.load_state_dict(lay_out_state(weights, model), strict=strict)
+        load_beside(learn, beside)
     learn('after_load_model')
 
 # %% ../../nbs/learner/55c_trial.ipynb #dedc9102
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from torch import nn
-from torch.nn.parameter import is_lazy
-
 from ..data.snapshot import Snapshot, snapshot_contents, snapshot_random
+from ..optim.inventory import named_buffers
 from ..loop.run import turn
 
 # %% ../../nbs/learner/55c_trial.ipynb #bfb80240
-def _models(learn): return [m for m in (learn.model, learn.loss_func) if isinstance(m, nn.Module)]
-
 def _loaders(learn): return [dl for dl in getattr(learn.dls, 'loaders', [learn.dls.train]) if dl is not None]
 
 def snapshot_training(
     learn:Learner # the Learner
 ) -> Snapshot:
     "Take a snapshot of all that training changes; raises ValueError for lazy layers"
-    if any(is_lazy(t) for m in _models(learn) for t in [*m.parameters(), *m.buffers()]): raise ValueError(
+    if any(map(is_lazy, [*named_params(learn).values(), *named_buffers(learn).values()])): raise ValueError(
         'the model has lazy layers, whose shape the first batch sets for good: call the model once before the trial')
     return Snapshot(snapshot_random(), learn.rebind, snapshot_contents(learn, *learn.cbs, loaders=_loaders(learn)))
 
@@ -352,7 +387,7 @@ def unchanged(
             f'a trial inside a running `{learn.mode}`{learn.position} would overwrite its counters and its history: '
             'make it before or afterwards')
         with snapshot_training(learn):
-            for p in (p for m in _models(learn) for p in m.parameters()): p.grad = None
+            for p in named_params(learn).values(): p.grad = None
             yield learn
 
 Learner.unchanged = unchanged

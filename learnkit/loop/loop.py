@@ -165,6 +165,10 @@ class Loop(Dispatcher):
     @dl.setter
     def dl(self, v:Any): self._use(v) if self.mode is None or self.batches is None else self.batches.replace(v)
 
+    def trained_modules(self) -> list[nn.Module]:
+        "Return the modules that train; here the model alone"
+        return [self.model]
+
     # the steps, which a subclass refines
 
     def _set_device(self, b): return b

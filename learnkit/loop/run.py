@@ -115,7 +115,8 @@ def _after_inference(learn):
     own,outer = vars(learn),learn.mode
     before = {k:v for k,v in own.items() if k in run_attrs}
     if outer is None: before['stop_reason'] = learn.stop_reason
-    modules,opt_trains = [(m,m.training) for m in learn.model.modules()],getattr(learn.opt, 'training', None)
+    modules = [(m,m.training) for part in learn.trained_modules() for m in part.modules()]
+    opt_trains = getattr(learn.opt, 'training', None)
     try: yield
     finally:
         for k in run_attrs:

@@ -69,6 +69,7 @@ from warnings import warn
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #1bc3a837
 from ..loop.callback import Callback
 from ..loop.events import event
+from ..optim.inventory import named_buffers
 from .recorder import Recorder
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f5
@@ -121,7 +122,7 @@ class NonFiniteCheck(Callback):
 
     def _warn(self, message, hint, weights_are_finite):
         if weights_are_finite: message += (
-            f', but no weight is{_nan_buffer(self.learn.model)}. '
+            f', but no weight is{_nan_buffer(self.learn)}. '
             f'A batch without items or targets that count has such a loss; else {hint}')
         else: message += f': {hint}'
         warn(message)
@@ -162,8 +163,8 @@ def _last_finite(losses):
     return -1
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #181119eb
-def _nan_buffer(model):
+def _nan_buffer(learn):
     "For the message: the first buffer with NaN, such as the averages of a batch norm when only the step was skipped"
-    for name,buffer in model.named_buffers():
+    for name,buffer in named_buffers(learn).items():
         if has_nan(buffer): return f'; `{name}` is nan, so its evaluations are lost: SkipNaN() would have put it back'
     return ''

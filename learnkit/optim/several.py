@@ -238,6 +238,7 @@ class NamedOptimizers:
     def _owners(self, model, groups):
         "The name of the optimizer of each parameter, by `id`"
         names = {id(p):name for name,p in model.named_parameters()}
+        names |= {id(o[1]):o[0] for o in params_in(groups) if isinstance(o, tuple)}   # beside the model
         owners,lost = {},[]
         for p in map(bare_param, params_in(groups)):
             name = names.get(id(p))

@@ -17,6 +17,7 @@ from torch.nn.parameter import UninitializedTensorMixin
 
 from ..data.modules import get_model
 from ..data.process import gather_objects, is_sharded
+from ..optim.inventory import named_params
 from ..recovery.state import local_steps
 
 # %% ../../nbs/processes/09_checksum.ipynb #c8ec5a07
@@ -49,8 +50,7 @@ def compared(
     equal = {'the epoch':learn.epoch, 'the number of training batches':learn.train_iter}
     equal.update(_hypers(learn.opt.param_groups))
     if any(local_steps(cb) for cb in learn.cbs): return equal   # until they meet, each has its own weights
-    params = {**_params_of(get_model(learn.model)), **_params_outside(learn)}
-    equal.update({name:p for name,p in params.items() if _is_compared(p)})
+    equal.update({name:p for name,p in _params_of(learn).items() if _is_compared(p)})
     return equal
 
 def _hypers(groups):
@@ -65,17 +65,10 @@ def _is_number(value):
     return type(value) in (int,float)
 
 # %% ../../nbs/processes/09_checksum.ipynb #c8ec5b0f
-def _params_of(model):
-    "The parameters of the model, by names"
-    ignored = getattr(model, '_ddp_params_and_buffers_to_ignore', ())
-    return {f'parameter `{name}`':p for name,p in model.named_parameters() if name not in ignored}
-
-def _params_outside(learn):
-    "What the optimizer trains that is not in the model, by names"
-    inside = {*map(id, get_model(learn.model).parameters())}
-    trained = [p for group in learn.opt.param_groups for p in group['params']]
-    outside = [p for p in trained if id(p) not in inside]
-    return {f'parameter {i} outside of the model':p for i,p in enumerate(outside)}
+def _params_of(learn):
+    "The parameters of all that trains, by names"
+    ignored = getattr(get_model(learn.model), '_ddp_params_and_buffers_to_ignore', ())
+    return {f'parameter `{name}`':p for name,p in named_params(learn).items() if name not in ignored}
 
 def _is_compared(p):
     "Has a parameter values, and does this process have all of them?"

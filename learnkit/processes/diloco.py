@@ -12,7 +12,6 @@ from warnings import warn
 import torch
 from torch import Tensor, nn
 
-from ..callbacks.accumulate import opt_params
 from ..callbacks.averages import WeightAverages, averageable
 from ..data.modules import get_model
 from ..data.process import num_distrib, rank_distrib
@@ -20,6 +19,7 @@ from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.signals import uninterrupted
 from ..optim.steps import conflicts
+from ..optim.inventory import load_beside, state_beside
 from .distributed import islands, take_means
 
 # %% ../../nbs/processes/25_diloco.ipynb #82e72417
@@ -70,7 +70,8 @@ class DiLoCo(Callback):
         for cb in learn.cbs:
             why = conflicts(cb).get('local_steps')
             if why: raise ValueError(f'DiLoCo and {type(cb).__name__} do not go together: {why}')
-        if any(isinstance(m, nn.SyncBatchNorm) for m in learn.model.modules()): raise ValueError(
+        modules = [m for part in learn.trained_modules() for m in part.modules()]
+        if any(isinstance(m, nn.SyncBatchNorm) for m in modules): raise ValueError(
             'DiLoCo and SyncBatchNorm do not go together: it sends in each batch: write `nn.BatchNorm…`, whose averages '
             'are exchanged')
 
@@ -83,11 +84,7 @@ class DiLoCo(Callback):
 
     def _tensors(self):
         "What the processes exchange, by name: trained parameters, and averages such as those of batch norms"
-        model = get_model(self.learn.model)
-        inside = {*map(id, model.parameters())}
-        outside = [p for p in opt_params(self.learn.opt) if id(p) not in inside]
-        trained = [p for p in outside if p.requires_grad]
-        return {**averageable(model), **{f'outside of the model, {i}':p for i,p in enumerate(trained)}}
+        return averageable(self.learn)
 
     def after_cancel_step(self): self.cancelled = True
     def after_step(self):
@@ -161,11 +158,13 @@ class DiLoCo(Callback):
     def _own(self):
         "The model and the state of the optimizer of this process; of process 0 a checkpoint has them already"
         if not rank_distrib() or self.learn.opt is None: return {}
-        return dict(model=get_model(self.learn.model).state_dict(), opt=self.learn.opt.state_dict())
+        learn = self.learn
+        return dict(model=get_model(learn.model).state_dict(), beside=state_beside(learn), opt=learn.opt.state_dict())
     @_own.setter
     def _own(self, state):
         if not state: return
         get_model(self.learn.model).load_state_dict(state['model'])
+        load_beside(self.learn, state.get('beside', {}))
         self.learn.opt.load_state_dict(state['opt'])
 
     def cleanup(self):

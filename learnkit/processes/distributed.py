@@ -32,6 +32,7 @@ def unsync_norms(
         setattr(model.get_submodule(parent), name, m)
 
 # %% ../../nbs/processes/20b_distributed.ipynb #6e79a350
+from contextlib import contextmanager
 from copy import copy
 from inspect import signature
 from typing import Any
@@ -41,7 +42,7 @@ from fastcore.basics import patch, store_attr
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from ..data.modules import get_model, one_param
+from ..data.modules import get_model, is_writable, one_param
 from ..data.process import (distributed_sampler, from_first, gather_objects, is_sharded, num_distrib,
     rank_distrib, shared_store)
 from ..data.random import derived_seed, get_random_states, packed_state, set_random_states, set_seed
@@ -55,6 +56,7 @@ from ..recovery.state import local_steps
 from .agreement import Agreement, PhaseEnds, agree_already
 from .launch import introduce, is_only_process
 from .shard import has_items, is_same_data, warn_unlike, shard_loader
+from ..optim.inventory import named_buffers, named_params, named_statistics
 from ..recovery.identity import _model_identity, _optimizer_identity, arguments
 
 # %% ../../nbs/processes/20b_distributed.ipynb #0c1e6a42
@@ -74,7 +76,7 @@ class DistributedTrainer(Callback):
     replaced:Any = None   # model and data
     norms,seed = {},0
     samplers = added = ()
-    buffers:Any = ()                # the model's
+    sends_buffers = False           # does process 0 give its buffers to all?
     waits = False                   # do the processes wait for each other in a forward pass, to form buckets?
     equal,apart = False,False       # are they equal in all processes? Do these draw different random numbers?
     near:Any = None                 # the processes that exchange gradients in each step: their group; None: none do
@@ -121,17 +123,21 @@ class DistributedTrainer(Callback):
         for s in self.samplers: s.seed = self.seed   # a resumed run uses the seed of its beginning
 
     def _at_end(self):
-        "Give all processes the buffers of the first one; averages are averaged when they meet, if they train apart"
-        buffers = self.buffers
-        if self._trains_apart(): buffers = [b for b in buffers if not b.is_floating_point()]
-        send_first(buffers, dist.group.WORLD)
+        "Give all processes the buffers of the first one; statistics are averaged when they meet, if they train apart"
+        averaged = named_statistics(self.learn) if self._trains_apart() else ()
+        send_first(self._buffers(averaged), dist.group.WORLD)
 
     def _trains_apart(self):
         "Do processes make steps without some of the others?"
         return self.near is not dist.group.WORLD
 
+    def _buffers(self, left_out=()):
+        "The buffers that process 0 gives to all, as they are now"
+        if not self.sends_buffers: return []
+        return [b for n,b in named_buffers(self.learn).items() if n not in left_out and is_writable(b)]
+
     def after_backward(self):
-        if self.near is not None: send_first(self.buffers, self.near)
+        if self.near is not None: send_first(self._buffers(), self.near)
         self.equal = True
     def after_batch(self):
         if self.learn.training and not self.equal: self.after_backward()   # it was cancelled, in all of them by now
@@ -143,7 +149,8 @@ class DistributedTrainer(Callback):
         unsync_norms(self.learn.model, self.norms)
         self.learn.remove_cbs(self.added)
         self.norms = {}
-        self.samplers = self.added = self.buffers = ()
+        self.samplers = self.added = ()
+        self.sends_buffers = False
 
     def _wrap(self, device):
         "Put the model into `DistributedDataParallel`; what that does not exchange is left to `GradientExchange`"
@@ -171,21 +178,21 @@ class DistributedTrainer(Callback):
     def _wrapped(self, model, device):
         "The model in `DistributedDataParallel`, which exchanges no buffers: they are sent after the backward pass"
         options = {**self.kwargs, _sync_buffers:False}
-        sends_buffers = self.kwargs.get(_sync_buffers, True)
-        self.buffers = [*model.buffers()] if sends_buffers else []
+        self.sends_buffers = self.kwargs.get(_sync_buffers, True)
         if device.type=='cuda': options.setdefault('device_ids', [device])
         if self._trains_apart() and self.near is not None:
             options['process_group'] = self.near   # which makes weights equal within an island only
-            send_first([t.detach() for t in (*model.parameters(), *self.buffers)], dist.group.WORLD)
-        return DistributedDataParallel(model, **options)
+            send_first([t.detach() for t in (*model.parameters(), *self._buffers())], dist.group.WORLD)
+        with _unwritable_left_out(model): return DistributedDataParallel(model, **options)
 
     def _exchange(self, params):
         "Let the processes exchange the gradients of `params`, and of what is trained outside of the model; and agree"
         learn = self.learn
         inside = {*map(id, learn.model.parameters())}
-        trained = [p for group in learn.opt.param_groups for p in group['params']]
-        outside = [p for p in trained if id(p) not in inside]
-        for p in outside: dist.broadcast(p.detach(), 0)
+        outside = [p for p in named_params(learn).values() if id(p) not in inside]
+        wrapped = {*map(id, learn.model.buffers())}   # PyTorch's wrapper has sent these
+        beside = [b for b in self._buffers() if id(b) not in wrapped]
+        send_first([t.detach() for t in (*outside, *beside)], dist.group.WORLD)
         exchanged = [p for p in [*params, *outside] if p.requires_grad]
         self.added = []
         if exchanged and self.near is not None: self.added.append(GradientExchange(exchanged, self.near))
@@ -243,6 +250,18 @@ def _loaders_in(loader):
     return getattr(loader, 'loaders', {'':loader}).values()
 
 # %% ../../nbs/processes/20b_distributed.ipynb #505ccd3a
+@contextmanager
+def _unwritable_left_out(model):
+    "A block in which PyTorch's wrapper does not send buffers that cannot be written, such as expanded constants"
+    names = [n for n,b in model.named_buffers() if not is_writable(b)]
+    before = vars(model).get(_ignored)
+    if names: setattr(model, _ignored, {*names, *(before or ())})
+    try: yield
+    finally:
+        if names: vars(model).pop(_ignored)
+        if names and before is not None: setattr(model, _ignored, before)
+
+_ignored = '_ddp_params_and_buffers_to_ignore'
 _new = 'forward_sync_buffers'   # since PyTorch 2.12
 _sync_buffers = _new if _new in signature(DistributedDataParallel.__init__).parameters else 'broadcast_buffers'
 

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 from fastcore.basics import noop
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..callbacks.accumulate import opt_params
 from ..data.locks import _InUse
@@ -279,8 +279,7 @@ class FaultTolerant(Resumable):
 
     def _begin_phase(self):
         learn = self.learn
-        modules = [m for m in (learn.model, learn.loss_func) if isinstance(m, nn.Module)]
-        self.sums,self.weigh = PartSums(opt_params(learn.opt), modules),BatchWeight(learn)
+        self.sums,self.weigh = PartSums(opt_params(learn.opt), learn),BatchWeight(learn)
 
     def _seed(self, part): set_seed(hash_seed(self.seed, self.learn.epoch, self.learn.iter, part))
 

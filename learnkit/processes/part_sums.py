@@ -6,10 +6,12 @@
 __all__ = []
 
 # %% ../../nbs/processes/35_part_sums.ipynb #9aa41527
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+from ..optim.inventory import BatchBuffers, named_buffers
 
 # %% ../../nbs/processes/35_part_sums.ipynb #57cdac2c
 def part_of(
@@ -34,28 +36,27 @@ class PartSums:
     "Takes the gradients and buffers of a part of a batch out of the model as one message, and puts the sums in"
     def __init__(self,
         params:list, # the parameters that are trained
-        modules:list # modules whose buffers change: the model, the loss
+        learn:Any    # the Learner, whose buffers change
     ):
         self.params = [p for p in params if p.requires_grad]
-        buffers = {id(b):b for m in modules for b in m.buffers()}.values()   # each once
-        self.buffers = [b for b in buffers if b.is_floating_point()]
-        self.counts  = [b for b in buffers if not b.is_floating_point()]
+        self.buffers = BatchBuffers(learn)
         self.device = self.params[0].device
         self.dtype = torch.float32   # at least: 16 bits are too few for sums
-        for t in (*self.params, *self.buffers): self.dtype = torch.promote_types(self.dtype, t.dtype)
+        for t in (*self.params, *named_buffers(learn).values()):
+            if t.is_floating_point(): self.dtype = torch.promote_types(self.dtype, t.dtype)
 
     def begin(self) -> None:
         "Begin a batch: set gradients aside, and note the buffers"
         self.before = [p.grad for p in self.params]
-        self.buffers_before = _copies(self.buffers)
-        self.counts_before  = _copies(self.counts)
+        self.buffers.begin()
+        self.averaged = [*self.buffers.first(True).values()]
+        self.counts   = [*self.buffers.first(False).values()]
         for p in self.params: p.grad = None
 
     def undo(self) -> None:
         "Take the part out of the model: clear gradients, and restore buffers as they were in `begin`"
         for p in self.params: p.grad = None
-        _put(self.buffers, self.buffers_before)
-        _put(self.counts, self.counts_before)
+        self.buffers.restore()
 
     def restore(self) -> None:
         "Restore the model as it was in `begin`"
@@ -78,9 +79,10 @@ class PartSums:
         return torch.cat(Part(
             grads = self._flat(map(_or_zeros, grads, self.params)).masked_fill_(nothing, 0),
             loss  = (w*0 if loss is None else w*loss.detach()).masked_fill_(nothing, 0),
-            buffers = self._flat([*self.buffers, *map(torch.sub, self.counts, self.counts_before)])*n,
+            buffers = self._flat([*self.buffers.values(True), *self._grown()])*n,
             numbers = torch.cat([w, numbers])))
 
+    def _grown(self): return [now.long()-before for now,before in zip(self.buffers.values(False), self.counts)]
     def _flat(self, tensors):
         empty = torch.zeros(0, dtype=self.dtype, device=self.device)
         return torch.cat([empty, *(t.detach().reshape(-1).to(self.device, self.dtype) for t in tensors)])
@@ -90,7 +92,7 @@ class PartSums:
         mean:bool=True # is the loss a mean? Else a sum
     ) -> tuple[Tensor,list]:
         "Return the loss, and the further numbers that were added up; `put` then puts the rest into the model"
-        n_grads,n_buffers = _size(self.params),_size(self.buffers)+_size(self.counts)
+        n_grads,n_buffers = _size(self.params),_size(self.averaged)+_size(self.counts)
         part = Part(*total.split([n_grads, 1, n_buffers, len(total)-n_grads-1-n_buffers]))
         weight,n,*others = part.numbers.tolist()
         self.grads,self.has_grad = part.grads,others[:len(self.params)]
@@ -106,14 +108,11 @@ class PartSums:
             if before is None: p.grad = grad.to(p.device, p.dtype, copy=True)   # else a view of the message
             else: p.grad = before+grad.to(p.device, p.dtype)
         if self.averages is None: return
-        averages,grown = self.averages.split([_size(self.buffers), _size(self.counts)])
-        _put(self.buffers, _split(averages, self.buffers))
-        for count,more in zip(self.counts, _split(grown, self.counts)): count.add_(more.round().to(count.dtype))
+        averages,grown = self.averages.split([_size(self.averaged), _size(self.counts)])
+        counts = [count+more.round().to(count.dtype) for count,more in zip(self.counts, _split(grown, self.counts))]
+        self.buffers.put(_split(averages, self.averaged), counts)
 
 # %% ../../nbs/processes/35_part_sums.ipynb #ce19f14d
-def _copies(tensors): return [t.clone() for t in tensors]
-def _put(tensors, values):
-    for t,value in zip(tensors, values): t.copy_(value)
 def _or_zeros(grad, p): return torch.zeros_like(p) if grad is None else grad
 
 # %% ../../nbs/processes/35_part_sums.ipynb #ce19f14e

@@ -32,6 +32,7 @@ from ..loop.words import own_attr
 from ..measure.batch_weight import n_items
 from ..measure.history import History
 from ..measure.losses import NoneReduce
+from ..optim.inventory import trained_modules
 from ..observe.interpret import Items, normalization_of, vocab_of
 from .replay import LeaveOut, items_of, moment_until
 from .runs import Run
@@ -72,7 +73,7 @@ def _losses_alone(learn, n):
     xb,yb,before = learn.xb,learn.yb,dict(vars(learn))
     losses = []
     try:
-        with Snapshot(snapshot_random(), snapshot_buffers(learn.model)):
+        with Snapshot(snapshot_random(), *map(snapshot_buffers, trained_modules(learn).values())):
             for i in range(n):
                 learn.xb,learn.yb = items_of((xb, yb), [i], n)
                 learn.pred = learn._pred()

@@ -142,13 +142,15 @@ from learnkit.data.files import (as_path, is_safetensors, read_safetensors, read
 from ..data.loaders import DataLoaders
 from ..data.process import gathered, is_sharded, own_class, team
 from ..data.snapshot import snapshot_loader, snapshot_random
-from ..learner.save import check_replaced, check_state, export_format, model_path
+from ..learner.save import check_beside, check_replaced, check_state, export_format, model_path
+from ..optim.inventory import load_beside, state_beside
 from ..loop.signals import interruptibly, uninterrupted
 from ..loop.loop import loader_len
 
 # %% ../../nbs/recovery/40c_export.ipynb #d28e95fa
 _version = 1   # a newer version is refused
-_loss = 'learnkit.loss.'   # the prefix of the loss function's tensors in a .safetensors file
+# how names begin in a .safetensors file: of the loss function that the file describes, and of what was trained in one
+_prefixes = {'loss':'learnkit.loss.', 'beside':'learnkit.beside.'}
 
 @uninterrupted
 def _describe_inputs(learn):
@@ -185,7 +187,8 @@ def export(self:Learner,
         sharded = any(map(is_sharded, weights.values()))
         if sharded: team().meet('`learn.export` of a sharded model')
         model = to_serializable(weights, 'model', sharded=gathered)
-        state = dict(format=export_format, note=text, model=model, loss={})
+        beside = to_serializable(state_beside(self), 'beside', sharded=gathered)
+        state = dict(format=export_format, note=text, model=model, loss={}, beside=beside)
         if isinstance(loss, nn.Module) and 'own' not in note['loss']: state['loss'] = dict(loss.state_dict())
         if sharded: team().in_first(lambda: _write(state, path))
         elif rank_distrib()==0: _write(state, path)
@@ -197,16 +200,16 @@ def _write(state, path):
 
 # %% ../../nbs/recovery/40c_export.ipynb #2c4506af
 def _write_safetensors(state, path):
-    tensors = {_loss+k:v for k,v in state['loss'].items()}
+    tensors = {prefix+k:v for key,prefix in _prefixes.items() for k,v in state[key].items()}
     write_safetensors({**state['model'], **tensors}, path, learnkit=state['note'])
 
 def _read_safetensors(path):
     tensors,about = read_safetensors(path)
-    state = dict(format=export_format if 'learnkit' in about else '', note=about.get('learnkit'), model={}, loss={})
+    parts = {'model':{}, **{key:{} for key in _prefixes}}
     for k,t in tensors.items():
-        if k.startswith(_loss): state['loss'][k.removeprefix(_loss)] = t
-        else: state['model'][k] = t
-    return state
+        key = next((key for key,prefix in _prefixes.items() if k.startswith(prefix)), 'model')
+        parts[key][k.removeprefix(_prefixes.get(key, ''))] = t
+    return dict(format=export_format if 'learnkit' in about else '', note=about.get('learnkit'), **parts)
 
 # %% ../../nbs/recovery/40c_export.ipynb #6c1d9b21
 def find_export(
@@ -275,7 +278,10 @@ def load_learner(
     if loss_func is None: loss_func = _load_loss(note.get('loss'), state['loss'])
     if dls is None: dls = DataLoaders([], n_inp=note.get('n_inp'), vocab=note.get('vocab'))
     learn = Learner(dls, model, loss_func, **kwargs)
+    beside = state.get('beside', {})   # files of before have none
+    if learn.loss_func is not None: check_beside(learn, beside, file)
     model.load_state_dict(state['model'])
+    load_beside(learn, beside)
     model.eval()
     return learn
 

@@ -23,7 +23,9 @@ from ..data.snapshot import is_foreign
 from ..loop.callback import Stateful
 from ..loop.dispatcher import Dispatcher
 from ..optim.groups import no_compiler
+from ..optim.inventory import has_settings, named_params, trained_modules
 from .reported import is_library
+
 
 
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
@@ -187,12 +189,12 @@ class HolderSearch:
 
 # %% ../../nbs/recovery/01a_holders.ipynb #d1c2a005
 def saved_tensors(
-    model:Any # the model
+    learn:Any # the Learner
 ) -> set[int]:
-    "Return the ids of the tensors in the `state_dict` of the model"
-    if not isinstance(model, nn.Module): return set()
-    tensors = [*model.parameters()]
-    for m in model.modules():
+    "Return the ids of the tensors that a checkpoint has already: parameters, and what the `state_dict`s have"
+    tensors = [*named_params(learn).values()]
+    for m in [m for part in trained_modules(learn).values() for m in part.modules()]:
+        if has_settings(m): continue   # a checkpoint has no class weights
         persistent = m._buffers.keys() - m._non_persistent_buffers_set
         tensors += [m._buffers[k] for k in persistent]
     return {id(t) for t in tensors if t is not None}
@@ -423,7 +425,7 @@ class HiddenState:
 
     def _states(self, holders):
         "Return copies of all states that checkpoints keep, by name"
-        saved = saved_tensors(get_model(self.learn.model))
+        saved = saved_tensors(self.learn)
         res = {}
         for name,holder in holders.items():
             if not holder.kept: continue
@@ -432,7 +434,7 @@ class HiddenState:
 
     def _watched(self, holders):
         "Return what stands for each value that no checkpoint keeps, by name"
-        saved = saved_tensors(get_model(self.learn.model))
+        saved = saved_tensors(self.learn)
         res = {}
         for name,holder in holders.items():
             for k,v in entries_of(holder.o).items():

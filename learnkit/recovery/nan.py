@@ -7,19 +7,23 @@ __all__ = ['SkipNaN', 'SpikeDetection', 'RollBackOnNaN', 'self_healing', 'Replay
 
 # %% ../../nbs/recovery/30a_skip_nan.ipynb #5ab88dfd
 from math import inf, nan
+from typing import Any
 from warnings import warn
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from ..callbacks.accumulate import opt_params
 from ..callbacks.precision import MixedPrecision
 from ..data.snapshot import Snapshot, snapshot_attributes, snapshot_buffers, snapshot_grads, snapshot_random
+from ..data.modules import is_writable
 from ..data.process import is_sharded, num_distrib
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.events import CancelBatch, CancelFit, CancelStep
 from ..measure.finite import all_finite, elements
 from ..optim.steps import accumulates
+from ..optim.inventory import named_buffers, put_buffers, trained_modules
 
 # %% ../../nbs/recovery/30a_skip_nan.ipynb #1229234a
 @check_args
@@ -29,7 +33,8 @@ class SkipNaN(Callback):
     name = 'skip_nan'
     order,run_valid = MixedPrecision.order+.5,False
     modes,saves = ('fit','lr_find'),('n','row','steps')
-    snapshot,buffers,last = None,(),None
+    snapshot,last = None,None
+    buffers:Any = {}   # by name: the tensor before the batch, and its value
     grads:Snapshot|None = None   # of a batch in parts: what was accumulated before it
     def __init__(self,
         at_most:int|None=10, # this many in a row end the fit, or are left to another callback; None: no limit
@@ -45,9 +50,10 @@ class SkipNaN(Callback):
             'SkipNaN(wait=False) decides by the gradients, of which each process sees its part only where parameters '
             'are sharded: write `SkipNaN()`, by which all leave out the batch')
     def before_batch(self):
-        model,self.last,self.grads = self.learn.model,self.learn.loss,None
-        if self.wait: self.snapshot = Snapshot(snapshot_random(), snapshot_buffers(model))
-        else:         self.buffers  = [(b, b.clone()) for b in model.buffers()]
+        learn,self.last,self.grads = self.learn,self.learn.loss,None
+        modules = trained_modules(learn).values()
+        if self.wait: self.snapshot = Snapshot(snapshot_random(), *map(snapshot_buffers, modules))
+        else: self.buffers = {name:(b,b.clone()) for name,b in named_buffers(learn).items() if not is_lazy(b)}
 
     def before_micro_batch(self):
         "Check a part of the batch: its gradients come before the loss of the batch is known"
@@ -77,8 +83,18 @@ class SkipNaN(Callback):
     def _zero(self, grads, ok):
         learn = self.learn
         for g in grads: elements(g).masked_fill_(~ok, 0)
-        for b,old in self.buffers: b.copy_(torch.where(ok, b, old))
+        self._restore_buffers(ok)
         learn.loss = torch.where(ok & learn.loss.isfinite(), learn.loss, self.last)
+
+    def _restore_buffers(self, ok):
+        "Restore the buffers from before the batch if it is not `ok`, which the device knows"
+        put = {}
+        for name,now in named_buffers(self.learn).items():
+            before,value = self.buffers.get(name, (None, None))
+            if value is None or (now is before and not is_writable(now)): continue   # such a one cannot have changed
+            if now.shape==value.shape: put[name] = torch.where(ok, now, value)
+            elif not ok: put[name] = value   # it has grown, so the value has to be read
+        put_buffers(self.learn, put)
 
     def _leaves_it(self):
         "Is it one too many in a row, and will another callback go back, or end the fit?"
@@ -99,7 +115,7 @@ class SkipNaN(Callback):
         "Handle the event, so that it raises no error: `after_loss` and `before_step` skip such batches"
     def cleanup(self):
         self.snapshot = self.last = self.grads = None
-        self.buffers = ()
+        self.buffers = {}
 
 # %% ../../nbs/recovery/30a_skip_nan.ipynb #99b6f7b6
 @check_args
@@ -160,6 +176,7 @@ from ..loop.check import check_fraction
 from ..loop.run import evaluating
 from ..loop.words import observes, own_attr
 from ..measure.finite import has_nan, nan_flag, weights_finite
+from ..optim.inventory import load_beside, named_params, state_beside
 from .file import list_checkpoints, read_checkpoint
 from .resume import find_in_all
 
@@ -231,8 +248,8 @@ class RollBackOnNaN(Callback):
         if self.source=='checkpoint': self.good = True; return
         learn,self.good = self.learn,None   # the old copy goes first: there may not be memory for two
         self.good = deepcopy(dict(
-            model=get_model(learn.model).state_dict(), opt=learn.opt.state_dict(), loss=learn.loss,
-            epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._others()}))
+            model=get_model(learn.model).state_dict(), beside=state_beside(learn), opt=learn.opt.state_dict(),
+            loss=learn.loss, epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._others()}))
 
     def _others(self):
         "The callbacks that go back too; not those that look on, as it did happen, but for the record of this epoch"
@@ -260,6 +277,7 @@ class RollBackOnNaN(Callback):
         learn,states = self.learn,good['cbs']
         with evaluating(learn):   # it may be of a time when the optimizer did not train
             get_model(learn.model).load_state_dict(good['model'])
+            load_beside(learn, good.get('beside', {}))
             learn.opt.load_state_dict(deepcopy(good['opt']))   # it would go on with these very tensors
         learn.opt.zero_grad()
         for cb in self._others():
@@ -275,13 +293,14 @@ class RollBackOnNaN(Callback):
     def _newest(self):
         "The state in the newest checkpoint that can be read and has finite weights; None if there is none"
         self.saver.writer.wait()
-        trained = {n for n,p in get_model(self.learn.model).named_parameters() if p.requires_grad}
+        trained = {n for n,p in named_params(self.learn).items() if p.requires_grad}
         def broken(n, t): return not all_finite([t]) if n in trained else has_nan(t)
         def find():
             for path in list_checkpoints(self.saver.folder):
                 try: state = read_checkpoint(path)
                 except (ValueError, OSError) as e: warn(f'{e}. The one before it is used.'); continue
-                if not any(broken(n, t) for n,t in state['model'].items()): return state
+                weights = {**state['model'], **state.get('beside', {})}
+                if not any(broken(n, t) for n,t in weights.items()): return state
         return find_in_all(find, self.saver.folder)
 
 # %% ../../nbs/recovery/30b_roll_back.ipynb #7c6bd252
@@ -353,7 +372,7 @@ class ReplayOnOOM(MicroBatch):
     def _begin(self):
         learn = self.learn
         self.start,logged = (learn.xb,learn.yb),learn.phase_meter.logged if learn.phase_meter else {}
-        self.snapshot = Snapshot(snapshot_random(), snapshot_buffers(learn.model),
+        self.snapshot = Snapshot(snapshot_random(), *map(snapshot_buffers, trained_modules(learn).values()),
                                  *[m.snapshot() for m in logged.values()],
                                  snapshot_grads(opt_params(learn.opt), copy=True),
                                  *[snapshot_attributes(cb, *cb.saves) for cb in learn.cbs if accumulates(cb)])

@@ -13,6 +13,7 @@ from typing import Any
 from warnings import warn
 
 from fastcore.basics import patch
+from torch.nn.parameter import is_lazy
 
 from ..data.files import to_serializable
 from ..data.modules import get_model
@@ -24,9 +25,10 @@ from ..data.process import (
 from ..data.random import get_random_states, packed_state, set_random_states
 from ..data.snapshot import snapshot_contents, snapshot_grads, snapshot_random
 from ..learner.learner import Learner
-from ..learner.save import check_opt_state, check_state, mismatch
+from ..learner.save import check_beside, check_opt_state, check_state, mismatch
 from ..loop.duration import Time
 from ..loop.signals import uninterrupted
+from ..optim.inventory import load_beside, named_params, shape_lazy, state_beside, without_lazy
 from .kept import is_equal
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #6cead52a
@@ -43,8 +45,9 @@ def run_state(self:Learner,
     states = {cb.key:cb.state_dict() for cb in self.cbs}
     state = dict(
         version=format_version, epoch=epoch, done=done, n_epoch=self.n_epoch, train_iter=self.train_iter,
-        train_steps=self.train_steps, pct_train=self.pct_train, model=model.state_dict(), opt=self.opt.state_dict(),
-        grads={n:p.grad for n,p in model.named_parameters() if p.grad is not None},
+        train_steps=self.train_steps, pct_train=self.pct_train, model=without_lazy(model.state_dict()),
+        beside=without_lazy(state_beside(self)), opt=self.opt.state_dict(),
+        grads={n:p.grad for n,p in named_params(self).items() if p.grad is not None},
         cbs={k:s for k,s in states.items() if s}, state=self.state, rng=packed_state(get_random_states()),
         stop_reason=self.stop_reason, duration=str(self.duration or Time(self.n_epoch, 'ep')))
     return to_serializable(state, copy=copy, sharded=own_shard)
@@ -99,10 +102,12 @@ def _check_run_state(self:Learner, state):
     check_fields(state)
     model,grads = get_model(self.model),state['grads']
     check_state(model, state['model'])
-    for n,p in model.named_parameters():
+    shape_lazy(model, state['model'])
+    if self.opt is None: self.create_opt()
+    if 'beside' in state: check_beside(self, state['beside'], 'this checkpoint')   # older ones have none
+    for n,p in named_params(self).items():
         why = mismatch(grads[n], p) if n in grads else ''
         if why: raise ValueError(f"this checkpoint is of another model: the gradient of {n} {why}")
-    if self.opt is None: self.create_opt()
     check_opt_state(self.opt, state['opt'])
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #c2563b35
@@ -110,7 +115,7 @@ def _check_run_state(self:Learner, state):
 def _try_callbacks(learn, state):
     "Load the states of callbacks and random numbers on trial, and put the old ones back; raises ValueError if it fails"
     old = {cb:deepcopy(cb.state_dict()) for cb in learn.cbs if cb.key in state['cbs']}
-    params = [*learn.model.parameters()]
+    params = [*named_params(learn).values()]
     with snapshot_random(), snapshot_grads(params), snapshot_contents(*old, leave=params):
         try:
             for cb in old: cb.load_state_dict(deepcopy(state['cbs'][cb.key]))
@@ -137,7 +142,7 @@ def waiting_grads(
 ) -> dict:
     "Return the gradients of this process that wait for the exchange with the others, by name"
     if getattr(learn.model, 'require_backward_grad_sync', True): return {}
-    return {n:p.grad.cpu() for n,p in get_model(learn.model).named_parameters() if p.grad is not None}
+    return {n:p.grad.cpu() for n,p in named_params(learn).items() if p.grad is not None}
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #526fb54f
 local_steps = Word('local_steps', None, 'How many steps has each process made since all last met? '
@@ -195,7 +200,7 @@ def _restore_sums(learn, own):
 
 def _restore_waiting_grads(learn, grads):
     if not grads: return
-    for name,p in get_model(learn.model).named_parameters():
+    for name,p in named_params(learn).items():
         p.grad = grads[name].to(p.device, copy=True) if name in grads else None
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #e1fb21d5
@@ -209,8 +214,10 @@ def restore(self:Learner,
     _try_callbacks(self, state)
     model,grads = get_model(self.model),state['grads']
     self.opt.load_state_dict(state['opt'])
-    model.load_state_dict(lay_out_state(state['model'], model))
-    for n,p in model.named_parameters():
+    is_whole = not any(map(is_lazy, model.parameters()))   # else the state is from before the first batch
+    model.load_state_dict(lay_out_state(state['model'], model), strict=is_whole)
+    load_beside(self, state.get('beside', {}))
+    for n,p in named_params(self).items():
         p.grad = lay_out(grads[n], p).to(p.device, copy=True) if n in grads else None
     _warn_of_callbacks(self, state['cbs'])
     _load_states(self, state['cbs'])

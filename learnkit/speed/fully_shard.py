@@ -192,7 +192,7 @@ class FullyShard(DistributedTrainer):
 
     def _wrap(self, device):
         self._shard_model()
-        self.buffers = [*self.learn.model.buffers()]
+        self.sends_buffers = True
         self._exchange([])
 
     def _shard_model(self) -> None:

@@ -78,25 +78,25 @@ def merge_processes(
 
 # %% ../../nbs/speed/25b_shard_means.ipynb #c9fa2fa4
 from collections.abc import Iterable
+from typing import Any
 
 from ..loop.events import CancelBatch
+from ..optim.inventory import BatchBuffers, named_buffers, named_params
 
 # %% ../../nbs/speed/25b_shard_means.ipynb #9f2d2067
 class ShardMeans:
     "Takes gradients, loss and buffers of shards out of the model, and puts in their means over all processes"
     def __init__(self,
         params:Iterable, # the parameters that are trained
-        modules:Iterable # modules whose buffers change
+        learn:Any        # the Learner, whose buffers change
     ):
         self.params = [p for p in params if p.requires_grad]
-        bufs = {}   # by `id`, as modules may share some
-        for m in modules: bufs |= {id(b):b for b in m.buffers()}
-        self.buffers = [b for b in bufs.values() if b.is_floating_point()]
-        self.counts  = [b for b in bufs.values() if not b.is_floating_point()]
+        self.buffers = BatchBuffers(learn)
         self.n,self.device = sum(p.numel() for p in self.params),self.params[0].device
         self.flags = {}   # tensors of flags, which are mostly the same
         self.dtype = torch.float32   # at least: 16 bits are too few for sums
-        for t in (*self.params, *self.buffers): self.dtype = torch.promote_types(self.dtype, t.dtype)
+        for t in (*self.params, *named_buffers(learn).values()):
+            if t.is_floating_point(): self.dtype = torch.promote_types(self.dtype, t.dtype)
 
     def begin(self) -> None:
         "Begin a batch: note gradients and buffers as they are now"
@@ -104,13 +104,13 @@ class ShardMeans:
         self.live = self.full = False   # has a shard counted? Has one had all gradients?
         self.extra:Any = None   # the sums of what `add` was given beside, once they are merged
         self.before = [p.grad for p in self.params]
-        self.start = [b.clone() for b in (*self.buffers, *self.counts)]
-        self.most = self.start[len(self.buffers):]
+        self.buffers.begin()
+        self.most = [*self.buffers.first(False).values()]
         self._clear()
 
     def _clear(self):
         for p in self.params: p.grad = None
-        for b,v in zip((*self.buffers, *self.counts), self.start): b.copy_(v)
+        self.buffers.restore()
 
     def add(self,
         loss:Tensor|None,         # the mean loss of a shard after its backward pass; None: not counted
@@ -119,7 +119,7 @@ class ShardMeans:
     ) -> None:
         "Take a shard out of the model: clear gradients, and restore buffers as they were in `begin`"
         self.live = self.live or loss is not None
-        self.most = [torch.maximum(a, b) for a,b in zip(self.most, self.counts)]
+        self.most = [torch.maximum(a, b) for a,b in zip(self.most, self.buffers.values(False))]
         means,sums = self._message(loss, weight)
         if beside is not None: sums = torch.cat([beside.to(self.device, self.dtype), sums])
         self.tree.push(means, sums)
@@ -130,7 +130,7 @@ class ShardMeans:
         grads = self._dense_grads()
         if loss is None: mean_loss,counts = torch.zeros(()),False
         else: mean_loss,counts = loss,True
-        parts = [*grads, mean_loss, *self.buffers]
+        parts = [*grads, mean_loss, *self.buffers.values(True)]
         means = torch.cat([t.detach().reshape(-1).to(self.device, self.dtype) for t in parts])
         flags = *(p.grad is not None for p in self.params),counts
         self.full = self.full or all(flags)
@@ -158,8 +158,8 @@ class ShardMeans:
         grads,loss,bufs = means.split([self.n, 1, len(means)-self.n-1])
         has_grad = [True]*len(self.params) if self.full else (flags>0).tolist()   # to read flags is to wait for them
         self._put_grads(grads, has_grad)
-        for b,v in zip(self.buffers, _split_like(bufs, self.buffers)): b.copy_(v)
-        self._put_counts()
+        floats = bufs.split([b.numel() for b in self.buffers.first(True).values()])
+        self.buffers.put(floats, self._merged_counts())
         return loss[0]
 
     def _put_grads(self, flat, has_grad):
@@ -170,11 +170,12 @@ class ShardMeans:
             grad = grad.to(p.device, p.dtype)
             p.grad = grad if old is None else old+grad
 
-    def _put_counts(self):
-        if not self.counts: return
+    def _merged_counts(self):
+        "The largest count of all processes, for each buffer of whole numbers"
+        if not self.most: return []
         flat = torch.cat([c.reshape(-1).long() for c in self.most])
         if num_distrib()>1: dist.all_reduce(flat, dist.ReduceOp.MAX)
-        for c,v in zip(self.counts, _split_like(flat, self.counts)): c.copy_(v)
+        return flat.split([c.numel() for c in self.most])
 
 def _split_like(flat, ts):
     "The numbers in `flat` in tensors of the shapes of `ts`"
@@ -192,6 +193,7 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from ..callbacks.accumulate import opt_params
 from ..data.batch import find_bs
+from ..data.modules import is_writable
 from ..data.process import rank_distrib, undivided
 from ..data.random import derived_seed
 from ..data.seeded import ShardLoader, Shards
@@ -225,9 +227,10 @@ def check_obstacles(
     wrapped = isinstance(model, (DistributedDataParallel, DataParallel))
     if wrapped or any(hasattr(p, '_local_tensor') for p in model.parameters()): raise ValueError(
         'VirtualShards needs the plain model: it joins the gradients of all processes itself')
-    if any(isinstance(m, nn.SyncBatchNorm) for m in model.modules()): raise ValueError(
+    modules = [m for part in learn.trained_modules() for m in part.modules()]
+    if any(isinstance(m, nn.SyncBatchNorm) for m in modules): raise ValueError(
         'SyncBatchNorm computes with the items of all processes, which VirtualShards keeps apart: use BatchNorm')
-    tensors = *model.parameters(),*model.buffers()
+    tensors = *named_params(learn).values(),*named_buffers(learn).values()
     if any(t.is_complex() for t in tensors): raise ValueError(
         'VirtualShards cannot average complex numbers: keep their real and imaginary parts in two tensors')
 
@@ -318,9 +321,10 @@ class VirtualShards(Callback):
 
     def _begin_alike(self):
         "Take over random numbers and weights from process 0, which alone shows what happens"
-        model = self.learn.model
         share_random_states()
-        for t in (*model.parameters(), *model.buffers()): dist.broadcast(t.data, 0)
+        for t in named_params(self.learn).values(): dist.broadcast(t.data, 0)
+        for t in named_buffers(self.learn).values():
+            if is_writable(t): dist.broadcast(t.data, 0)
         self.added = [Agreement(shards=True, compare=True), PhaseEnds()]
         self.learn.add_cbs(self.added)
         for cb in self.added: cb.before_fit()
@@ -332,8 +336,7 @@ class VirtualShards(Callback):
         self.loader.seed,self.loader.stream = (self.seed,0),learn.batches
         self.weigh = None
         learn.batches.replace(self.loader.seek(learn.epoch))
-        modules = [m for m in (learn.model, learn.loss_func) if isinstance(m, nn.Module)]
-        self.means = ShardMeans(opt_params(learn.opt), modules)
+        self.means = ShardMeans(opt_params(learn.opt), learn)
         now,then = torch.get_num_threads(),self.threads
         self.threads = now
         if now!=then and self.means.device.type=='cpu': warn(

@@ -7,7 +7,8 @@ from torch import nn
 from torch.optim import SGD, Adam
 
 from learnkit.all import Callback, CancelFit, CancelStep, DataLoaders
-from toys import at, batches, learner, throw
+from learnkit.data.modules import params
+from toys import Reg, at, batches, learner, throw
 
 pytestmark = pytest.mark.filterwarnings('error')
 
@@ -204,15 +205,24 @@ def test_a_part_that_a_callback_trains_is_its_own(where):
     with pytest.raises(RuntimeError, match='keep the optimizer that trains them in an attribute of a callback'): learn.fit(1)
 
 def test_a_loss_with_parameters_of_its_own():
-    "Parameters of the loss function are trained if the optimizer has them, and missed if it does not"
+    "Parameters of a loss function that is a module are trained, with a splitter or without; a built optimizer may lack them"
     class Scaled(nn.Module):
         def __init__(self): super().__init__(); self.scale = nn.Parameter(torch.ones(()))
         def forward(self, pred, y): return (pred*self.scale-y).pow(2).mean()
     loss = Scaled()
-    with pytest.raises(RuntimeError, match='^1 parameter of `loss_func` got'): learner(loss_func=loss).fit(1)
-    before = loss.scale.item()
-    learner(loss_func=loss, splitter=lambda m: [*m.parameters(), loss.scale]).fit(1)
-    assert loss.scale.item()!=before
+    both = lambda m: [*m.parameters(), loss.scale]
+    for splitter in (both, params, lambda m: [[m.weight], [m.bias]]):
+        before,learn = loss.scale.item(),learner(loss_func=loss, splitter=splitter)
+        learn.fit(1)
+        assert loss.scale.item()!=before and [id(p) for p in learn.opt.param_lists[-1]].count(id(loss.scale))==1
+    model = Reg()
+    with pytest.raises(RuntimeError, match='^1 parameter of `loss_func` got'):
+        learner(model=model, loss_func=loss, opt_func=SGD(model.parameters(), lr=.1), lr=None).fit(1)
+    learn = learner()
+    learn.fit(1)
+    learn.loss_func = loss   # another one, after a fit
+    learn.fit(1)
+    assert any(p is loss.scale for p in learn.opt.param_lists[0])
 
 def test_thawing_in_the_middle_of_a_fit():
     "A callback that thaws the backbone at the second epoch"

@@ -142,7 +142,7 @@ def _own_parameters_of_the_loss(rank, world):
     learn = learner(loss=loss, splitter=lambda m: [[*m.parameters()], [*loss.parameters()]])
     learn.fit(2)
     assert torch.equal(*everywhere(loss.scale.detach()))
-    with pytest.raises(ProcessFailed, match='parameter 0 outside of the model differs in process 1'):
+    with pytest.raises(ProcessFailed, match='parameter `loss_func.scale` differs in process 1'):
         learn.fit(2, cbs=OfOne('after_train', lambda learn: loss.scale.data.mul_(2)))
 
 @pytest.mark.slow

@@ -1,0 +1,328 @@
+"""What is trained and has a state: models and losses whose parts sit everywhere, times what saves, averages, restores, switches and
+exchanges them, compared with plain PyTorch"""
+import copy, itertools
+from datetime import timedelta
+from functools import partial
+import pytest, torch
+from torch import distributed as dist, nn
+from torch.nn import functional as F
+from learnkit.callbacks.averages import EMACallback
+from learnkit.callbacks.trackers import SaveModelCallback
+from learnkit.learner.learner import Learner
+from learnkit.loop.callback import Callback
+from learnkit.processes.diloco import DiLoCo
+from learnkit.recovery.checkpoint import CheckpointCallback
+from learnkit.recovery.export import load_learner
+from learnkit.recovery.nan import RollBackOnNaN, SkipNaN
+from learnkit.speed.virtual import VirtualShards
+
+# models whose parts sit everywhere
+
+class Centre(nn.Module):
+    "Subtracts a running mean, which is assigned anew in each forward pass"
+    def __init__(self): super().__init__(); self.register_buffer('m', torch.zeros(4))
+    def forward(self, x):
+        if self.training: self.m = .9*self.m + .1*x.detach().mean(0)
+        return x-self.m
+
+class Constants(nn.Module):
+    "A mask with -inf, an expanded buffer, and a float that counts"
+    def __init__(self):
+        super().__init__()
+        self.register_buffer('mask', nn.Transformer.generate_square_subsequent_mask(4))
+        self.register_buffer('ones', torch.ones(1).expand(4), persistent=False)
+        self.register_buffer('calls', torch.zeros(()))
+        self.score = nn.Linear(4, 4)
+    def forward(self, x):
+        if self.training: self.calls += 1
+        return ((self.score(x)[:,None]+self.mask).softmax(-1)*x[:,None]).sum(-1)*self.ones
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a,self.b = nn.Linear(4, 4, bias=False),nn.Linear(4, 4)
+        self.b.weight = self.a.weight
+    def forward(self, x): return self.b(torch.tanh(self.a(x)))
+
+class Listed(nn.Module):
+    "Parameters in lists and dicts, one of them frozen"
+    def __init__(self):
+        super().__init__()
+        self.ws = nn.ParameterList([torch.eye(4), .5*torch.eye(4)])
+        self.more = nn.ParameterDict({'scale':torch.ones(4)})
+        self.ws[1].requires_grad_(False)
+    def forward(self, x): return (x@self.ws[0])@self.ws[1]*self.more['scale']
+
+MODELS = {'norm':lambda: nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), 'assigned':Centre, 'constants':Constants, 'tied':Tied,
+          'listed':Listed, 'lazy':lambda: nn.LazyLinear(4)}
+def made(name): return nn.Sequential(MODELS[name](), nn.Tanh(), nn.Linear(4, 1))
+
+# losses with parameters and buffers of their own
+
+class Noise(nn.Module):
+    "A learned noise level, and a batch norm: it acts otherwise in training and evaluation"
+    def __init__(self):
+        super().__init__()
+        self.s,self.norm = nn.Parameter(torch.zeros(())),nn.BatchNorm1d(1)
+        self.register_buffer('mean', torch.zeros(()))
+    def forward(self, pred, y):
+        if self.training: self.mean = .9*self.mean + .1*y.mean()
+        return (self.norm(pred-y)**2).mean()*torch.exp(-self.s) + self.s + (pred-y).pow(2).mean() + self.mean.abs()
+    def loss(self, pred, y): return self(pred, y)
+
+class Holds:
+    "No module: it holds one"
+    def __init__(self, noise): self.parts = {'noise':noise}
+    def __call__(self, pred, y): return self.parts['noise'](pred, y)
+
+class Refers(Noise):
+    "It refers to the model"
+    def __init__(self, model): super().__init__(); self.model = model
+    def forward(self, pred, y): return super().forward(pred, y) + 1e-3*next(self.model.parameters()).pow(2).sum()
+
+def takes(f, pred, y): return f(pred, y)
+
+LOSSES = {'none':lambda m: (nn.MSELoss(), None), 'module':lambda m: _both(Noise()), 'method':lambda m: (lambda n: (n.loss, n))(Noise()),
+          'partial':lambda m: (lambda n: (partial(n), n))(Noise()), 'held':lambda m: (lambda n: (Holds(n), n))(Noise()),
+          'argument':lambda m: (lambda n: (partial(takes, n), n))(Noise()), 'refers':lambda m: _both(Refers(m))}
+def _both(noise): return noise,noise
+NEED_SPLITTER = {'held','argument'}   # what a function merely holds may be a teacher: it is trained if the splitter returns it
+
+def data(seed, n=6, bs=4):
+    g = torch.Generator().manual_seed(seed)
+    xs = [torch.randn(bs, 4, generator=g)+1 for _ in range(n)]
+    return [(x, x.sum(1, keepdim=True)+torch.randn(bs, 1, generator=g)) for x in xs]
+TRAIN,VALID = data(0),data(1, 2)
+
+def parts(model, loss, seed=0):
+    torch.manual_seed(seed)
+    m = made(model)
+    return m,*LOSSES[loss](m)
+def trainable(m, own): return [p for p in nn.ModuleList([m, own] if own else [m]).parameters() if p.requires_grad]
+SGD = partial(torch.optim.SGD, lr=.02, momentum=.9)
+
+def learner(model, loss, *cbs, seed=0, path='.', train=TRAIN, **kw):
+    m,f,own = parts(model, loss, seed)
+    if loss in NEED_SPLITTER: kw['splitter'] = lambda m: trainable(m, own)
+    learn = Learner((train, VALID), m, f, opt_func=SGD, path=path, cbs=list(cbs), **kw)
+    return learn,own
+def fit(learn, n=2, **kw):
+    with learn.no_bar(), learn.no_logging(): learn.fit(n, **kw)
+
+def tensors(m, own):
+    "What has a state, by name, copied"
+    beside = {} if own is None else {f'loss.{k}':v for k,v in own.state_dict().items()}
+    return {k:v.detach().clone() for k,v in {**m.state_dict(), **beside}.items()}
+def differences(a, b): return [k for k in a.keys()|b.keys() if k not in a or k not in b or not torch.equal(a[k], b[k])]
+
+def by_hand(model, loss, n=2, after_step=lambda m, own: None):
+    m,f,own = parts(model, loss)
+    if model=='lazy': m(TRAIN[0][0])
+    opt,losses = SGD(trainable(m, own)),[]
+    both = [m] if own is None else [m, own]
+    for _ in range(n):
+        for o in both: o.train()
+        for x,y in TRAIN:
+            f(m(x), y).backward(); opt.step(); opt.zero_grad()
+            after_step(m, own)
+        for o in both: o.eval()
+        with torch.no_grad(): losses.append(sum(f(m(x), y) for x,y in VALID).item()/2)
+    return m,own,losses
+
+every_case = pytest.mark.parametrize('model,loss', [*itertools.product(MODELS, ['none','module']), *(('norm',l) for l in LOSSES),
+                                                    ('assigned','refers'), ('tied','held')])
+
+@every_case
+def test_it_trains_as_by_hand(model, loss):
+    learn,own = learner(model, loss)
+    fit(learn)
+    m,hand,losses = by_hand(model, loss)
+    assert not differences(tensors(learn.model, own), tensors(m, hand))
+    assert [r['valid_loss'] for r in learn.recorder.history]==pytest.approx(losses, rel=1e-6)
+
+@every_case
+def test_a_validation_changes_nothing(model, loss):
+    learn,own = learner(model, loss)
+    fit(learn)
+    before = tensors(learn.model, own)
+    assert learn.validate()==learn.validate() and not differences(tensors(learn.model, own), before)
+    assert own is None or own.training
+
+@every_case
+@pytest.mark.parametrize('file,with_opt', [('a',True), ('a',False), ('a.safetensors',False)])
+def test_saved_and_loaded(model, loss, file, with_opt, tmp_path):
+    learn,own = learner(model, loss, path=tmp_path)
+    fit(learn)
+    learn.save(file, with_opt=with_opt)
+    again,other = learner(model, loss, path=tmp_path, seed=1)
+    if model=='lazy': again.model(TRAIN[0][0])
+    again.load(file, with_opt=with_opt)
+    assert not differences(tensors(learn.model, own), tensors(again.model, other))
+    assert again.validate()==learn.validate()
+    if not with_opt: return
+    fit(learn, 1); fit(again, 1)   # with the momentum of the file
+    assert not differences(tensors(learn.model, own), tensors(again.model, other))
+
+@every_case
+@pytest.mark.parametrize('fname', ['best', None])
+def test_the_best_model_is_the_best(model, loss, fname, tmp_path):
+    learn,own = learner(model, loss, SaveModelCallback(fname=fname), path=tmp_path)
+    fit(learn, 6, lr=.1)
+    assert learn.validate()[0]==pytest.approx(min(r['valid_loss'] for r in learn.recorder.history), rel=1e-6)
+
+class PowerCut(Callback):
+    observes = True
+    def __init__(self, at): self.at = at
+    def before_step(self):
+        if self.learn.train_iter==self.at: raise KeyboardInterrupt
+
+@every_case
+@pytest.mark.parametrize('at', [3, 8])
+def test_killed_and_resumed(model, loss, at, tmp_path):
+    whole,own = learner(model, loss, CheckpointCallback('1ba'), path=tmp_path/'whole')
+    fit(whole, 2)
+    killed,_ = learner(model, loss, CheckpointCallback('1ba'), path=tmp_path/'killed')
+    with pytest.raises(KeyboardInterrupt): fit(killed, 2, cbs=PowerCut(at))
+    again,other = learner(model, loss, CheckpointCallback('1ba'), path=tmp_path/'killed')
+    fit(again, 2, resume='auto')
+    assert not differences(tensors(whole.model, own), tensors(again.model, other))
+
+@every_case
+def test_exported(model, loss, tmp_path):
+    learn,own = learner(model, loss, path=tmp_path)
+    fit(learn)
+    learn.export('e')
+    m,f,other = parts(model, loss, 1)
+    if model=='lazy': m(TRAIN[0][0])
+    load_learner(tmp_path/'models/e.pth', m, f)
+    assert not differences(tensors(learn.model, own), tensors(m, other))
+
+# what goes wrong on the way
+
+BAD = [*TRAIN[:4], (TRAIN[4][0], TRAIN[4][1]*float('nan')), TRAIN[5]]
+
+@every_case
+@pytest.mark.parametrize('source', ['memory', 'checkpoint'])
+def test_rolled_back(model, loss, source, tmp_path):
+    saver = [CheckpointCallback('1ba')] if source=='checkpoint' else []
+    learn,own = learner(model, loss, RollBackOnNaN('1ba', source=source), *saver, path=tmp_path, train=BAD)
+    with pytest.warns(UserWarning, match='back to the last good weights'): fit(learn, 1)
+    skipped,other = learner(model, loss, train=BAD[:4])
+    fit(skipped, 1)
+    assert learn.roll_back_on_nan.n==1
+    finite = {k:v.isfinite().all() for k,v in tensors(learn.model, own).items() if not k.endswith('mask')}
+    assert all(finite.values()), finite
+
+@every_case
+@pytest.mark.parametrize('wait', [True, False])
+def test_a_batch_is_skipped(model, loss, wait):
+    learn,own = learner(model, loss, SkipNaN(wait=wait), train=BAD)
+    fit(learn, 1)
+    without,other = learner(model, loss, train=[*BAD[:4], BAD[5]])
+    fit(without, 1)
+    if wait: assert not differences(tensors(learn.model, own), tensors(without.model, other))
+    bad = [k for k,v in tensors(learn.model, own).items() if v.isnan().any()]
+    assert not bad
+
+# averages
+
+def averaged(m, own):
+    "What PyTorch's `AveragedModel` averages, and the running statistics"
+    both = nn.ModuleDict({'m':m} if own is None else {'m':m, 'l':own})
+    named = {n:p for n,p in both.named_parameters() if p.requires_grad}
+    return {**named, **{n:b for n,b in both.named_buffers() if n.rpartition('.')[2] in ('running_mean','running_var')}}
+
+@every_case
+def test_an_average_is_that_by_hand(model, loss):
+    means,n = {},0
+    def after_step(m, own):
+        nonlocal n
+        now = averaged(m, own)
+        if not n: means.update({k:v.detach().clone() for k,v in now.items()})
+        for k,v in now.items(): means[k].lerp_(v.detach(), .1)
+        n += 1
+    m,hand,_ = by_hand(model, loss, 1, after_step)
+    with torch.no_grad():
+        for k,t in averaged(m, hand).items(): t.copy_(means[k])
+    learn,own = learner(model, loss, EMACallback(.9, warmup=False))
+    fit(learn, 1)
+    got,want = tensors(learn.model, own),tensors(m, hand)
+    assert got.keys()==want.keys()
+    for k in want: torch.testing.assert_close(got[k], want[k], rtol=1e-5, atol=1e-6, equal_nan=False, msg=k)
+
+class Queue(nn.Module):
+    "A buffer that grows"
+    def __init__(self): super().__init__(); self.register_buffer('q', torch.zeros(0, 4)); self.l = nn.Linear(4, 1)
+    def forward(self, x):
+        if self.training: self.q = torch.cat([self.q, x.detach()])
+        return self.l(x)
+
+def test_a_buffer_that_grows_is_left_to_the_model():
+    learn = Learner((TRAIN, VALID), Queue(), nn.MSELoss(), cbs=EMACallback())
+    fit(learn)
+    assert torch.equal(learn.model.q, torch.cat([x for x,_ in TRAIN]*2))
+
+def test_a_layer_that_is_frozen_on_the_way_keeps_its_average():
+    class Freezing(Callback):
+        def before_epoch(self):
+            if self.learn.epoch==1: self.learn.model[0].requires_grad_(False)
+    torch.manual_seed(0)
+    m = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+    hand,opt = copy.deepcopy(m),None
+    mean = torch.optim.swa_utils.AveragedModel(hand, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(.9))
+    opt = SGD(hand.parameters())
+    for epoch in range(2):
+        if epoch: hand[0].requires_grad_(False)
+        for x,y in TRAIN:
+            F.mse_loss(hand(x), y).backward(); opt.step(); opt.zero_grad(); mean.update_parameters(hand)
+    learn = Learner((TRAIN, VALID), m, nn.MSELoss(), opt_func=SGD, cbs=[EMACallback(.9, warmup=False), Freezing()])
+    fit(learn)
+    for a,b in zip(learn.model.parameters(), mean.module.parameters()): torch.testing.assert_close(a, b)
+
+# processes
+
+def _inside(rank, world, path, f, args):
+    torch.set_num_threads(1)
+    dist.init_process_group('gloo', init_method=f'file://{path}', rank=rank, world_size=world, timeout=timedelta(seconds=60))
+    try: f(rank, *args)
+    finally: dist.destroy_process_group()
+
+@pytest.fixture
+def processes(tmp_path):
+    def run(f, *args, world=2):
+        torch.multiprocessing.start_processes(_inside, (world, tmp_path/'store', f, args), nprocs=world, start_method='fork')
+    return run
+
+TOGETHER = [('norm','module'), ('assigned','module'), ('constants','none'), ('listed','held'), ('norm','method')]
+
+def _alike(rank, kind):
+    from learnkit.data.loaders import DataLoaders
+    from torch.utils.data import DataLoader, TensorDataset
+    x,y = (torch.cat(ts) for ts in zip(*TRAIN))
+    for model,loss in TOGETHER:
+        cbs = [DiLoCo(every=2)] if kind=='diloco' else []
+        learn,own = learner(model, loss, *cbs)
+        learn.dls = DataLoaders(DataLoader(TensorDataset(x, y), 4), VALID)
+        fit(learn)
+        now,all_ = tensors(learn.model, own),[None]*2
+        dist.all_gather_object(all_, now)
+        assert not differences(*all_), (model, loss)
+        odd = [k for k,v in now.items() if v.isnan().any()]
+        assert not odd, (model, loss, odd)
+
+@pytest.mark.parametrize('kind', ['default', 'diloco'])
+def test_processes_stay_alike(processes, kind): processes(_alike, kind)
+
+def _shards(rank, world, folder):
+    for i,(model,loss) in enumerate(TOGETHER):
+        learn,own = learner(model, loss, VirtualShards(2))
+        fit(learn)
+        if rank==0: torch.save(tensors(learn.model, own), folder/f'{world}_{i}.pth')
+
+def test_virtual_shards_give_the_same_in_one_and_two_processes(processes, tmp_path):
+    processes(_shards, 2, tmp_path)
+    _shards(0, 1, tmp_path)
+    for i,case in enumerate(TOGETHER):
+        one,two = (torch.load(tmp_path/f'{n}_{i}.pth') for n in (1, 2))
+        assert not differences(one, two), case
+        assert not [k for k,v in one.items() if v.isnan().any()], case
