@@ -450,8 +450,7 @@ def get_preds(self:Learner,
     **kwargs                 # of `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `ignore_keys`, …
 ) -> tuple:
     "Predict a data set: return `([inputs], preds, targs, [decoded], [losses])`; those in brackets only if asked for"
-    _check_act(act)
-    if mmap is not None: check_path('mmap', mmap)
+    _check_arguments(act, mmap)
     agree = self.team.begin_run(self, f'`learn.get_preds({_data_as_written(ds_idx, dl)})`')
     dl = self._loader(ds_idx, dl)
     shared = reorder and self.team.has_shard(dl)   # a part of a `DistributedSampler`
@@ -469,14 +468,14 @@ def get_preds(self:Learner,
         results = _gather(self, gather, dl, [*callback_list(cbs), *agree], undivided=shared)
     if shared: results = Results(*self.team.gather_shards(idxs, [*results]))
     if at_once and results.preds is not None: results = _activate(results, act, decodes)
-    wanted = dict(inputs=with_input, preds=True, targs=True, decoded=with_decoded, losses=with_loss)
-    return tuple(getattr(results, name) for name,is_wanted in wanted.items() if is_wanted)
+    return _choose(results, with_input, with_decoded, with_loss)
 
 # %% ../../nbs/learner/40c_predict.ipynb #64d289cf
-def _check_act(act):
+def _check_arguments(act, mmap):
     is_function = callable(act) and not isinstance(act, type)
     if act is not None and not is_function: raise TypeError(
         f'act must be a function of the outputs, such as `torch.sigmoid`, not {act!r} (a {type(act).__name__})')
+    if mmap is not None: check_path('mmap', mmap)
 
 def _gather(learn, gather, dl, cbs, undivided) -> Results:
     "Predict `dl` with the callback `gather`, and return what it has kept; `undivided`: each process all of its `dl`"
@@ -487,6 +486,12 @@ def _gather(learn, gather, dl, cbs, undivided) -> Results:
             learn.skip_loss = not gather.with_loss
             _infer(learn, 'before_predict', 'after_predict', nested, dl)
         return gather._results()
+
+# %% ../../nbs/learner/40c_predict.ipynb #64d289d0
+def _choose(results, with_input, with_decoded, with_loss):
+    "Predictions and targets, and what else was asked for, in the order of `Results`"
+    asked = dict(inputs=with_input, preds=True, targs=True, decoded=with_decoded, losses=with_loss)
+    return tuple(getattr(results, name) for name,is_asked in asked.items() if is_asked)
 
 def _activate(results, act, decodes) -> Results:
     "Apply `act` to all predictions at once, and decode what it returns"
