@@ -166,8 +166,7 @@ class MixHandler(Callback):
         return reduce_loss(self.losses(pred, *yb, **kw), loss_setting(self.old_lf, 'reduction', 'mean'))
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #d6378537
-def _as_float(t): return t.float() if _is_whole(t) else t
-def _is_whole(t): return isinstance(t, torch.Tensor) and not t.is_floating_point()
+def _as_float(t): return t.float() if isinstance(t, torch.Tensor) and not t.is_floating_point() else t
 
 def _take(b, items):
     "Some items of each tensor of a batch; what has no items as it is"
@@ -179,9 +178,10 @@ from ..data.batch import find_device
 
 # %% ../../nbs/callbacks/40b_mixup.ipynb #5b617042
 def _need_floats(xb, who):
-    if any(map(_is_whole, leaves(xb))): raise TypeError(
-        f'{who} blends inputs, and whole numbers cannot be blended: it got {shapes(xb)}. '
-        'For images write `x.float()`; for text blend the embeddings, not the token numbers')
+    for t in leaves(xb):
+        if isinstance(t, torch.Tensor) and not t.is_floating_point(): raise TypeError(
+            f'{who} blends inputs, and whole numbers cannot be blended: it got {shapes(xb)}. '
+            'For images write `x.float()`; for text blend the embeddings, not the token numbers')
 
 class MixUp(MixHandler):
     "MixUp: blends each item with another one (Zhang et al., 2017, https://arxiv.org/abs/1710.09412)"
