@@ -39,16 +39,12 @@ class Filter:
     ) -> bool:
         "Count this call, and return whether it goes through"
         self.num_called += 1
-        passes = self._lets_through(learn)
+        if self.interval: passes,self.due = self.due,False
+        elif self.once is not None: passes = self.num_called==self.once
+        elif self.when is not None: passes = bool(self.when(self, learn))
+        else: passes = self.num_called%(self.every or 1)==0
         if passes: self.num_executed += 1
         return passes
-
-    def _lets_through(self, learn):
-        if self.once is not None: return self.num_called==self.once
-        if self.when is not None: return bool(self.when(self, learn))
-        if not self.interval: return self.num_called%(self.every or 1)==0
-        due,self.due = self.due,False
-        return due
 
     @property
     def events(self) -> tuple:
