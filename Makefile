@@ -23,7 +23,7 @@ help:  ## list these targets
 demo: $(READY)  ## train on handwritten digits, save, load in a fresh process, predict, draw
 	$(PY) nbs/examples/digits.py
 
-test: $(READY)  ## run the notebooks and the tests, but not what is slow: 6 minutes on two cores
+test: $(READY)  ## run the notebooks and the tests, but not what is slow: 6 to 9 minutes on two cores
 	$(PY) $(TESTS) -m 'not slow'
 
 test-slow: $(READY)  ## run the slow and exhaustive tests alone
@@ -133,9 +133,17 @@ $(READY): $(PINS) settings.ini setup.py
 	  $(find_python); echo "  1. a virtual environment, of $$py"; "$$py" -m venv --clear .venv; }
 	@echo "  2. PyTorch and the other packages (README: how to get the small PyTorch if this machine has no GPU)"
 	@quiet=-q; [ ! -t 1 ] || quiet=; \
-	  $(PY) $(PIP) install $$quiet --no-compile --use-pep517 -e '.[dev]' -c $(PINS)
+	  $(PY) $(PIP) install $$quiet --no-compile --use-pep517 -e '.[dev]' --config-settings editable_mode=compat -c $(PINS)
+	@$(MAKE) --no-print-directory merging
 	@echo '$(CURDIR)' > $@
 	@echo "  .venv is ready"
+
+# Git merges notebooks cell by cell, as .gitattributes says, with nbdev's driver: in this clone only. `compat` above puts the
+# folder on the path in the old way, which editors and type checkers understand.
+merging:
+	@if git rev-parse --git-dir >/dev/null 2>&1; then \
+	  git config merge.nbdev-merge.name 'merge notebooks cell by cell'; \
+	  git config merge.nbdev-merge.driver '$(CURDIR)/.venv/bin/nbdev_merge %O %A %B %P'; fi
 
 # Sets $py: PYTHON if given, else the first on PATH that is new enough and can make a virtual environment.
 usable      = -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
@@ -147,4 +155,4 @@ find_python = py='$(PYTHON)'; [ -n "$$py" ] || py=$$(IFS=:; for d in $$PATH; do 
     echo "Install one (on Debian and Ubuntu: python3 and python3-venv), or say which: make PYTHON=/path/to/python3"; \
     exit 1; } >&2
 
-.PHONY: help demo test test-slow test-all device fuzz check lib run readme docs dist bench bench-gpu lock compat matrix
+.PHONY: help demo test test-slow test-all device fuzz check lib run readme docs dist bench bench-gpu lock compat matrix merging

@@ -1,5 +1,6 @@
 "Packages learnkit. Everything that varies stands in settings.ini, which nbdev reads too."
 import subprocess, sys
+if sys.version_info < (3, 11): sys.exit('learnkit needs Python 3.11 or newer, and this is %s' % sys.version.split()[0])
 from configparser import ConfigParser
 from pathlib import Path
 from setuptools import setup, find_packages

@@ -163,6 +163,7 @@ def summary(self:Learner) -> Text:
     loss = 'that of the model' if self.loss_func is None else name(self.loss_func)
     return shown(Text('\n'.join([f'{type(model).__name__} (input {inputs})', *_table(rows), '',
         f'{total:,} parameters, {trainable:,} trainable, {frozen}',
+        f'Device: {self.device}',
         f"Optimizer: {name(getattr(self.opt_func, 'func', self.opt_func))}",
         f'Loss function: {loss}',
         f"Callbacks: {', '.join(map(str, self.ordered_cbs()))}"])))

@@ -91,6 +91,7 @@ def _said(v):   # a path is written as a text
 
 # %% ../../nbs/loop/10b_extras.ipynb #d4b910c4
 from contextlib import contextmanager
+from shlex import quote
 from typing import Iterator
 
 # %% ../../nbs/loop/10b_extras.ipynb #4f92c0ec
@@ -100,9 +101,19 @@ def optional_import(
     package:str, # the package that is imported in the block
     extra:str    # the extra of learnkit that installs it, such as 'plot'
 ) -> Iterator[None]:
-    "Import an optional package in a `with` block; raises an ImportError that names the extra to install"
+    "Import an optional package in a `with` block; raise an ImportError with the command that installs it"
     try: yield
-    except ImportError as e: raise ImportError(f"{what} needs {package}: pip install 'learnkit[{extra}]'") from e
+    except ImportError as e: raise ImportError(
+        f"{what} needs {package}: pip install {_packages(extra)} (these are learnkit's extra `{extra}`)") from e
+
+def _packages(extra):
+    "The packages of an extra, as pip takes them, wherever learnkit itself was installed from"
+    from importlib.metadata import PackageNotFoundError, requires
+    try: needed = requires('learnkit') or []
+    except PackageNotFoundError: needed = []
+    lines = [line.partition(';') for line in needed]
+    names = [name.strip() for name,_,when in lines if re.search(rf'''extra ?== ?['"]{extra}['"]''', when)]
+    return ' '.join(map(quote, names)) or f"'learnkit[{extra}]'"
 
 # %% ../../nbs/loop/10b_extras.ipynb #d5c92d4f
 def pyplot() -> Any:

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 try:
     import matplotlib
     from sklearn.datasets import load_digits
-except ImportError as e: sys.exit(f"This example needs {e.name}: pip install 'learnkit[plot,sklearn]'")
+except ImportError as e: sys.exit(f"This example needs {e.name}: pip install matplotlib scikit-learn")
 matplotlib.use('Agg')   # pictures go to files, not to a window
 from matplotlib import pyplot as plt
 

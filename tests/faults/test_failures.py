@@ -6,6 +6,7 @@ import numpy as np, pytest, torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
+from oracle import TRAIN
 from learnkit.all import Adam, Callback, CancelBatch, CancelFit, DataLoaders, Learner, Recorder, TrainEvalCallback, event, get_random_states, set_seed
 from learnkit.loop.events import CancelEpoch, CancelTrain
 from learnkit.callbacks.accumulate import GradientAccumulation
@@ -114,8 +115,13 @@ def test_events_of_a_skipped_batch():
             if vars(self.learn).get('iter')==3 and self.learn.training: heard.append(name)
     for where in ('loss', 'gradient'): learner(data(5), Poison(where), SkipNaN(), Trace()).fit(1)
     i = heard.index('before_fetch', 1)
-    assert heard[:i]==['before_fetch','after_fetch','before_batch','before_pred','after_pred','before_loss','after_cancel_batch','after_batch']
-    assert heard[i:][-7:]==['before_backward','after_backward','after_cancel_step','after_step','before_zero_grad','after_zero_grad','after_batch']
+    until = TRAIN.index('before_loss')+1
+    assert heard[:i]==[*TRAIN[:until], 'after_cancel_batch', 'after_batch']
+    since = TRAIN[TRAIN.index('before_backward'):]
+    step  = since.index('after_step')
+    with_cancel = [*since[:step], 'after_cancel_step', *since[step:]]
+    without = [e for e in with_cancel if e!='before_step']   # `SkipNaN` cancels the step there, before this trace hears of it
+    assert heard[i:][-len(without):]==without
 
 def test_a_model_that_is_lost_ends_the_fit():
     learn = learner(data(), Poison('loss', bad=range(5, 12)), SkipNaN(at_most=3))

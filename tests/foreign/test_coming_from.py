@@ -46,7 +46,7 @@ def attempt(code, names):
             case _: exec(code, names)
     except Cancel: pass   # `raise CancelFit`
     except ImportError as e:
-        if 'learnkit[' not in str(e): raise   # else something optional is not installed here
+        if "learnkit's extra" not in str(e): raise   # else something optional is not installed here
 
 def code_of(ours): return re.findall('`([^`]+)`', ours)
 

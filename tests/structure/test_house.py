@@ -14,7 +14,7 @@ import pytest
 root = Path(__file__).resolve().parents[2]
 lib  = 'learnkit'
 
-max_width,max_defs,max_modules = 120,3,15
+max_width,max_defs = 120,3   # as CONTRIBUTING.md says; no limit of lines or modules: what counts is what a reader must understand
 rooms = 'loop data optim measure learner callbacks observe recovery processes speed contrib'.split()   # each imports from those before it
 flat  = '__init__','all','_modidx'   # what stands in no room: the two short imports, and what nbdev notes for itself
 
@@ -45,13 +45,11 @@ def imports(p, at, nodes=ast.walk):
 def room(module): return module.rpartition('.')[0]
 
 def strays(at):
-    "Modules that stand in no room, rooms that are none of the list, and rooms with too many modules"
+    "Modules that stand in no room, and rooms that are none of the list"
     for p in sorted((at/lib).rglob('*.py')):
         here = p.relative_to(at/lib).parts
         if len(here)==1 and p.stem not in flat:         yield name_of(p, at),'stands in no room'
         elif len(here)>1 and '.'.join(here[:-1]) not in rooms: yield name_of(p, at),f'stands in no room of the list: {", ".join(rooms)}'
-    for r,n in Counter(room(name_of(p, at)) for p in modules(at)).items():
-        if n > max_modules: yield r,f'has {n} modules'
     for d in sorted({p.relative_to(at/'tests/parts').parts[0] for p in (at/'tests/parts').rglob('test_*.py')} - {*rooms}): yield f'tests/parts/{d}','is no room'
 
 def upward(at):
@@ -101,7 +99,7 @@ def long_lines(at):
         if p.suffix == '.py': texts = [p.read_text(encoding='utf-8')]
         else: texts = [src for _,src in cells(p, 'code')] + [block for _,src in cells(p, 'markdown') for block in shown_code(src)]
         for l in (l for t in texts for l in t.splitlines()):
-            if len(l) > max_width and not l.startswith('__all__ = '): yield p.relative_to(at).as_posix(),l   # nbdev breaks that one
+            if len(l) > max_width and not l.startswith('__all__ = '): yield p.relative_to(at).as_posix(),f'break the line, {max_width} characters are allowed: {l}'   # nbdev breaks that one
 
 def full_cells(at):
     "Exported cells with too many definitions"
@@ -109,7 +107,7 @@ def full_cells(at):
         for cid,src in cells(nb, 'code'):
             if not re.search(r'^#\|\s*export', src): continue
             n = sum(isinstance(o, (ast.FunctionDef, ast.ClassDef)) for o in ast.parse(re.sub(r'^\s*[%!].*$', 'pass', src, flags=re.M)).body)
-            if n > max_defs: yield nb.name,f'cell {cid} has {n} definitions'
+            if n > max_defs: yield nb.name,f'cell {cid} has {n} definitions, {max_defs} are allowed: begin a new cell'
 
 def same_ids(at):
     "Cells of one notebook with one id: nbformat changes such an id each time that it reads the notebook"
@@ -236,7 +234,7 @@ def acquainted(at):
         for n,names in asked_classes(tree):
             for k in {*names}-others:
                 if k in classes and name_of(p, at) not in classes[k]: yield name_of(p, at),(
-                    f'line {n.lineno} asks for the class {k} (declare what is asked as a property of `Callback`)')
+                    f'line {n.lineno} asks for the class {k} (declare a word in the module that asks: CONTRIBUTING.md says how)')
 
 # what must be read twice
 
@@ -338,7 +336,6 @@ def test_faults_are_found(tmp_path):
     write(f'{lib}/measure/four.py', 'v = 1\ndef later(): from .one import m\n')
     write(f'{lib}/measure/five.py', 'from .one import m\n')
     write(f'{lib}/hand.py', 'x = 1\n'); write(f'{lib}/attic/old.py', 'x = 1\n'); write(f'{lib}/all.py', '')
-    for i in range(16): write(f'{lib}/speed/m{i}.py', '')
     write('nbs/1.ipynb', json.dumps(dict(cells=[
         cell('code', '#| export', *[f'def f{i}(): pass' for i in range(4)]), cell('code', *['def f(): pass']*9), cell('code', 'x'*121),
         cell('markdown', 'a'*200, '```python', 'b'*121, '```', '`'+'c'*130+'`')])))
@@ -346,14 +343,14 @@ def test_faults_are_found(tmp_path):
     write('tests/parts/cellar/test_x.py', '')
     write('tests/a.py', 'def f(): pass\nclass g: pass\n@mark\ndef f(): pass\n@patch\ndef h(): pass\n@patch\ndef h(): pass\na = 1\na = 2\n')
     found = {k:[f'{w}: {what}' for w,what in f(tmp_path)] for k,f in checks.items()}
-    assert [s.split(':')[0] for s in found['strays']] == ['attic.old', 'hand', 'speed', 'tests/parts/cellar'], found['strays']
+    assert [s.split(':')[0] for s in found['strays']] == ['attic.old', 'hand', 'tests/parts/cellar'], found['strays']
     assert found['upward'] == ['data.bad: imports callbacks.late']
     assert found['circles'] == [f'measure.{a}: imports measure.{b}, which needs it' for a,b in (('one', 'two'), ('three', 'one'), ('two', 'three'))]
     assert found['borrowed'] == [f'data.bad: {s} and does not define it' if 'exports' in s else f'data.bad: {s}, which does not define it'
                                  for s in ('imports os from loop.low', 'exports given', 'exports os')]
     assert [w.split(':')[0] for w in found['long_lines']] == [f'{lib}/callbacks/late.py', 'nbs/1.ipynb', 'nbs/1.ipynb']
     assert found['same_ids'] == ['1.ipynb: 4 cells have the id c']
-    assert found['full_cells'] == ['1.ipynb: cell c has 4 definitions']
+    assert found['full_cells'] == ['1.ipynb: cell c has 4 definitions, 3 are allowed: begin a new cell']
     assert found['twice'] == [f'{lib}/measure/one.py: g is defined 2 times', f'{lib}/measure/one.py: n is defined 2 times',
                               'tests/a.py: f is defined 2 times']
     assert found['pieces'] == ['data.bad: C.second is patched where C is defined', *['measure.one: K.a is set outside of the class']*2, 'measure.six: P.f is patched where P is defined', 'measure.six: P.g is set outside of the class']

@@ -51,7 +51,7 @@ def test_what_is_missing_is_named(copy, tmp_path, name):
     res = subprocess.run([sys.executable, copy], env=environ(tmp_path/'without'), timeout=120,
                          capture_output=True, encoding='utf-8')
     assert res.returncode==1 and not res.stdout
-    assert res.stderr==f"This example needs {name}: pip install 'learnkit[plot,sklearn]'\n"
+    assert res.stderr==f"This example needs {name}: pip install matplotlib scikit-learn\n"
 
 # on a terminal
 class Terminal:

@@ -138,7 +138,9 @@ def disorder(at):
     homeless = {p.relative_to(at/'nbs').as_posix() for p in notebooks(at)} - {*nbs}
     res += [f'{nb}: in no room' for nb in homeless if not re.match(r'(book|howto|examples)/|index\.ipynb', nb)]
     number = {nb: (m[1], m[2], m[3]) if (m := re.match(r'(?:(\w+)/)?(\d\d)([a-c]?)_', nb)) else None for nb in nbs}
-    res += [f'{nb}: no two-digit number' for nb in nbs if not number[nb]]
+    fourth = [nb for nb in nbs if re.match(r'\w+/\d\d[d-z]_', nb)]
+    res += [f'{nb}: a module has the chapters a, b and c; begin another module, with a number that is free' for nb in fourth]
+    res += [f'{nb}: no two-digit number' for nb in nbs if not number[nb] and nb not in fourth]
     res += [f'{nb}: its number is taken' for nb in nbs if number[nb] and [*number.values()].count(number[nb]) > 1]
     first = {}   # the place of the notebook that begins a module
     for i,(nb,mod) in enumerate(nbs.items()):
@@ -172,13 +174,14 @@ def test_notebooks_stand_in_import_order(planted):
     add('data/98_other.ipynb', '#| default_exp loop.other')
     add('data/99b_part.ipynb', '#| default_exp data.part')
     add('loop/unnumbered.ipynb')
+    add('loop/96d_fourth.ipynb')
     add('cellar/00_x.ipynb')
     faults = disorder(planted)
-    for s in ('loop/unnumbered.ipynb: no two-digit', 'loop/00_twin.ipynb: its number is taken', f'loop/97_early.ipynb: imports {lib}.data.late,',
+    for s in ('loop/unnumbered.ipynb: no two-digit', 'loop/96d_fourth.ipynb: a module has the chapters a, b and c', 'loop/00_twin.ipynb: its number is taken', f'loop/97_early.ipynb: imports {lib}.data.late,',
               f'data/97a_late.ipynb: imports {lib}.data.late,', f'data/97a_late.ipynb: imports {lib}.nowhere,', 'data/98_other.ipynb: exports loop.other',
               'data/99b_part.ipynb: the first part', 'cellar/00_x.ipynb: in no room'):
         assert any(f.startswith(s) for f in faults), (s, faults)
-    assert len(faults) == 9, faults   # the ninth: the notebook whose number the twin takes
+    assert len(faults) == 10, faults   # the tenth: the notebook whose number the twin takes
 
 # an event is written in two places: its line in the table, its line in the loop; the rest follows from these, or is named here
 

@@ -1,0 +1,42 @@
+"Installing is said in one place, an extra that a page or a message names exists, and a Python that is too old is told so"
+import ast, re, subprocess, sys
+from configparser import ConfigParser
+from pathlib import Path
+import pytest
+
+root = Path(__file__).resolve().parents[2]
+cp = ConfigParser(delimiters=['=']); cp.read(root/'settings.ini', encoding='utf-8')
+extras = {k.removesuffix('_requirements') for k in cp['DEFAULT'] if k.endswith('_requirements')}
+sources = [*(root/'nbs').rglob('*.ipynb'), *(root/'learnkit').rglob('*.py'), *(root/'nbs/examples').glob('*.py')]
+pages = [*sorted(p for p in sources if '/.' not in p.relative_to(root).as_posix()), *(root/f for f in ('README.md','CONTRIBUTING.md','CHANGELOG.md'))]
+one_place = 'nbs/howto/install.ipynb'
+
+def named(text):
+    "Extras of learnkit that a text names: `learnkit[plot]`, `.[plot]`, the extra `plot`"
+    lists  = re.findall(r"(?:learnkit|['\" ]\.)\[([a-z,]+)\]", text)
+    lists += re.findall(r"\[?\bextras?\]?(?:\(\S*\))?(?::|,)? `([a-z]+)`", text)
+    return {extra for names in lists for extra in names.split(',')}
+
+@pytest.mark.check
+def test_extras_that_pages_name_exist():
+    found = {f'{p.relative_to(root)}: {e}' for p in pages for e in named(p.read_text(encoding='utf-8'))-extras}
+    assert found==set(), f'settings.ini has no such extra: {found}'
+    text = "pip install 'learnkit[plot,gone]' '.[a]' the [extra](../howto/install.ipynb) `b`, an [extra](install.ipynb): `c`, extra `d`"
+    assert named(text)=={'plot','gone','a','b','c','d'}
+
+def test_extras_that_messages_name_exist():
+    asked = set()
+    for p in (root/'learnkit').rglob('*.py'):
+        calls = [n for n in ast.walk(ast.parse(p.read_text(encoding='utf-8'))) if isinstance(n, ast.Call) and getattr(n.func, 'id', '')=='optional_import']
+        asked |= {n.args[2].value for n in calls}
+    assert asked<=extras and len(asked)>5
+
+@pytest.mark.check
+def test_one_page_says_how_to_install():
+    typed = [p.relative_to(root).as_posix() for p in pages if re.search(r'pip install .?learnkit\b(?!-)', p.read_text(encoding='utf-8'))]
+    assert [t for t in typed if t!=one_place]==[], f'learnkit is on no index yet: link to {one_place}'
+
+def test_an_old_python_is_told_which_one_is_needed():
+    code = f"import sys; sys.version_info,sys.version = (3, 10, 13),'3.10.13 (main)'; exec(open({str(root/'setup.py')!r}).read())"
+    said = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
+    assert said.returncode==1 and said.stderr.strip()=='learnkit needs Python 3.11 or newer, and this is 3.10.13'
