@@ -41,7 +41,8 @@ def run(paths):
         print('running', p.relative_to(nbs.parent), flush=True)
         nb = nbformat.read(p, as_version=4)
         before = {c.id:c.outputs for c in nb.cells if c.cell_type=='code'}
-        client = Client(nb, kernel_name='python3', timeout=900, coalesce_streams=True, resources=dict(metadata=dict(path=str(p.parent))),
+        client = Client(nb, kernel_name='python3', timeout=900, coalesce_streams=True,
+                        resources=dict(metadata=dict(path=str(p.parent))),
                         extra_arguments=['--log-level=ERROR'])  # it warns of its open port, each time
         client.execute()
         for c in (c for c in nb.cells if c.cell_type=='code'):

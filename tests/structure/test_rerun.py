@@ -1,0 +1,55 @@
+"""A notebook that is run again on an unchanged tree stays as it is: `nbs/_build.py run` stores an output anew only if it says
+something else, and the stored outputs say what the code prints"""
+import base64, io, json, os, shutil, subprocess, sys
+from pathlib import Path
+import numpy as np, pytest
+from toys import few
+
+root = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(root/'nbs')]
+import _build
+
+def stream(text): return dict(output_type='stream', name='stdout', text=text)
+def html(text, **more): return dict(output_type='display_data', data={'text/html':text, **more})
+def picture(a):
+    from matplotlib.image import imsave
+    f = io.BytesIO(); imsave(f, a, format='png')
+    return dict(output_type='display_data', data={'image/png':base64.b64encode(f.getvalue()).decode()})
+
+def test_what_varies_is_alike():
+    assert _build.alike([stream('a\n'), stream('loss 0.48309\n')], [stream('a\nloss 0.48310\n')])   # how it was split, the last digit
+    assert _build.alike([stream('epoch 3 00:01 1:02:03 <A at 0x7f12>')], [stream('epoch 3 00:02 1:02:04 <A at 0x8f13>')])
+    assert _build.alike([html('<style>\nold\n</style><td>0.5</td><td>00:00</td>')], [html('<style>new</style><td>0.5</td><td>00:01</td>')])
+    assert _build.alike([], [])
+
+@pytest.mark.parametrize('old,new', [('after_fit Recorder', 'after_fit TrainEval, Recorder'), ('loss 0.5', 'loss 0.501'), ('3 files', '4 files'), ('', 'x'), ('1.0', '1.0 2.0')])
+def test_what_says_something_else_is_not(old, new): assert not _build.alike([stream(old)], [stream(new)])
+
+def test_pictures_are_compared():
+    a = np.random.default_rng(0).random((40, 40, 3))
+    assert _build.alike([picture(a)], [picture(np.clip(a+.001, 0, 1))]) and not _build.alike([picture(a)], [picture(a[::-1])])
+    assert not _build.alike([picture(a)], []) and not _build.alike([picture(a)], [picture(a[:20])])
+
+def test_one_form_of_an_output_is_stored():
+    outputs = [html('<table></table>', **{'text/plain':'t', 'text/markdown':'t'}), stream('x'), dict(output_type='execute_result', data={'text/plain':'3'})]
+    _build.one_form(outputs)
+    assert [o.get('data') for o in outputs]==[{'text/html':'<table></table>'}, None, {'text/plain':'3'}]
+
+sources = [p for p in _build.notebooks() if p.parent.name in ('loop','learner','measure','howto')]
+@few(1, None)   # each takes some seconds
+@pytest.mark.parametrize('path', sources, ids=lambda p: p.relative_to(root/'nbs').as_posix())
+def test_a_rerun_changes_nothing(path, tmp_path):
+    "The words of each stored output are those that the code prints now"
+    from test_notebooks import needed
+    from importlib.util import find_spec
+    if any(find_spec(m) is None for m in needed(path)): pytest.skip('it needs a package that is not here')
+    shutil.copytree(root/'nbs', tmp_path/'nbs', ignore=shutil.ignore_patterns('out', 'models', '.ipynb_checkpoints'))
+    shutil.copy(root/'settings.ini', tmp_path)
+    copy = tmp_path/path.relative_to(root)
+    env  = {k:v for k,v in os.environ.items() if k not in ('IN_TEST','LEARNKIT_FULL_TRACEBACKS')}
+    env['PYTHONPATH'] = str(root)
+    subprocess.run([sys.executable, tmp_path/'nbs/_build.py', 'run', copy], cwd=tmp_path, env=env, check=True, capture_output=True)
+    def said(p): return {c['id']:_build.words_of(c['outputs'])[0] for c in json.loads(p.read_text(encoding='utf-8'))['cells'] if c['cell_type']=='code'}
+    old,new = said(path),said(copy)
+    differ = {k:(old[k], new[k]) for k in new if old.get(k)!=new[k]}
+    assert not differ, f'run `.venv/bin/python nbs/_build.py run {path.relative_to(root)}`: {differ}'
