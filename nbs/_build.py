@@ -60,12 +60,15 @@ def one_form(outputs):
         if 'text/html' not in data: continue
         for kind in ('text/plain','text/markdown'): data.pop(kind, None)
 
-_varies = re.compile(r'0x[0-9a-f]+|(?<![\w:])\d+:\d\d(?::\d\d)?(?![\w:])|<style>.*?</style>', re.S)   # addresses, times, the looks of a table
+# addresses, times, the looks of a table
+_varies = re.compile(r'0x[0-9a-f]+|(?<![\w:])\d+:\d\d(?::\d\d)?(?![\w:])|<style>.*?</style>', re.S)
 _number = re.compile(r'[-+]?\d+\.\d+(?:e[-+]?\d+)?')
 def words_of(outputs):
     "The text of outputs without what differs from run to run, and the numbers with a point in it"
-    forms = [o.get('text') or next((v for k in ('text/html','text/plain') if (v := o.get('data', {}).get(k))), '') for o in outputs]
-    text  = _varies.sub('', '\n'.join(map(join, forms)))
+    def form(o):
+        data = o.get('data', {})
+        return join(o.get('text') or data.get('text/html') or data.get('text/plain') or '')
+    text = _varies.sub('', '\n'.join(map(form, outputs)))
     return ' '.join(_number.sub('#', text).split()),[float(n) for n in _number.findall(text)]
 
 def pictures_of(outputs): return [join(o['data']['image/png']) for o in outputs if 'image/png' in o.get('data', {})]
