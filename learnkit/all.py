@@ -6,12 +6,14 @@
 __all__ = []
 
 # %% ../nbs/98_all.ipynb #e1f4b1d5
+from collections import defaultdict
 from functools import partial
 from pathlib import Path
 
 import torch
-from fastcore.basics import patch
-from fastcore.foundation import L
+from fastcore.basics import *
+from fastcore.foundation import *
+from fastcore.meta import *
 from fastcore.imports import noop
 from torch import nn
 from torch.nn import functional as F

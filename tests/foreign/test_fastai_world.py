@@ -187,3 +187,11 @@ def test_one_callback_of_theirs_needs_no_list():
     assert seen==[1,1]
     with learn.removed_cbs(None), learn.added_cbs(Notes()): fit(learn, 1)
     assert seen==[1,1,1,1]
+
+def test_fastcores_names_are_there():
+    "A file for fastai finds them after its import line is changed; learnkit's own names come first"
+    names = {}
+    exec('from learnkit.all import *', names)
+    missing = [k for k in 'store_attr delegates ifnone listify range_of class2attr is_listy patch L partial Path defaultdict noop'.split() if k not in names]
+    import learnkit.data.nested
+    assert missing==[] and names['is_listy'] is learnkit.data.nested.is_listy
