@@ -9,6 +9,7 @@ __all__ = ['Agreement']
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from operator import neg
 from time import perf_counter
 from typing import Any, NamedTuple
 from warnings import warn
@@ -90,21 +91,26 @@ class Said(NamedTuple):
     after_zero_grad:int=0
     after_batch:int=0
 
-_also_smallest = 'point','digest','pause','n_batches'
+class Smallest(NamedTuple):
+    "Holds the smallest numbers that any process said"
+    point:int
+    digest:int
+    pause:int
+    n_batches:int
 
+# %% ../../nbs/processes/10_agreement.ipynb #888ee5fb
 def numbers_of(
     said:Said # by this process
 ) -> list[int]:
     "Return the message, of which all learn the largest numbers"
-    return [*said, *(-getattr(said, name) for name in _also_smallest)]
+    return [*said, -said.point, -said.digest, -said.pause, -said.n_batches]
 
 def read_numbers(
     numbers:list[int] # the largest of all messages
-) -> tuple[Said,Said]:
+) -> tuple[Said,Smallest]:
     "Return the largest number of each that any process said, and the smallest, where that is sent"
-    most = Said(*numbers[:len(Said._fields)])
-    negatives = numbers[len(Said._fields):]
-    return most,most._replace(**{name:-n for name,n in zip(_also_smallest, negatives)})
+    n = len(Said._fields)
+    return Said(*numbers[:n]),Smallest(*map(neg, numbers[n:]))
 
 # %% ../../nbs/processes/10_agreement.ipynb #b4544061
 _largest:Any = dist.AllreduceOptions()
