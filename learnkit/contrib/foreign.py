@@ -95,7 +95,6 @@ class TrainingMeans(Callback):
     "Computes the means of the training loss, and of the metrics if asked, over the batches of the epoch so far"
     order,run_valid,modes = 50,False,('fit',)
     single,acts = True,'nothing'
-    catches_up = 'before_fit',
     def __init__(self,
         metrics:bool=False # compute the metrics of the Learner too?
     ): self.metrics,self.meter,self.epochs = metrics,Meter([AvgLoss()]),[]
