@@ -395,7 +395,7 @@ def test_scores_are_refused():
 
 def test_without_scikit_learn(monkeypatch):
     monkeypatch.setitem(__import__('sys').modules, 'sklearn', None)
-    with pytest.raises(ImportError, match=r"pip install 'learnkit\[sklearn\]'"): F1Score()
+    with pytest.raises(ImportError, match="needs scikit-learn: pip install '?scikit-learn.*extra `sklearn`"): F1Score()
 
 # other libraries, other metrics
 
