@@ -153,12 +153,16 @@ class TrainEvalCallback(Callback):
 
     def _evaluate_beside(self):
         "Set the loss function's modules to evaluate; in training they have the modes that the user has set"
-        inside,beside = {*self.learn.model.modules()},[*modules_beside(self.learn).values()]
-        if not self.modes_beside:   # else these are the modes from before another validation
+        beside = [*modules_beside(self.learn).values()]
+        if not beside: return
+        inside = {*self.learn.model.modules()}
+        trains = self.learn.mode in ('fit','lr_find')   # else the end of the run restores the modes
+        if trains and not self.modes_beside:   # else these are the modes from before another validation
             self.modes_beside = [(m,m.training) for part in beside for m in part.modules() if m not in inside]
         for part in beside: part.eval()
 
     def _restore_modes(self):
+        if not self.modes_beside: return
         for m,training in self.modes_beside: vars(m)['training'] = training
         self.modes_beside = ()
 

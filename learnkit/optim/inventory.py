@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/optim/28_inventory.ipynb #7070e860
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from types import MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -57,11 +57,14 @@ def modules_of_loss(
     learn:Any # the Learner
 ) -> dict[str,nn.Module]: # prefix of its names -> module
     "Return the modules that the loss function is or holds, but those of the model"
+    if _is_plain_function(learn.loss_func): return {}
     whole = called_module(learn.loss_func)
     found = held_modules(learn.loss_func) if whole is None else {'loss_func':whole}
     if not found: return {}
     inside = _ids(learn.model.modules())
     return {_free_name(name, learn.model):m for name,m in found.items() if id(m) not in inside}
+
+def _is_plain_function(f): return type(f) in (FunctionType,BuiltinFunctionType) and not getattr(f, '__dict__', None)
 
 def modules_beside(
     learn:Any # the Learner

@@ -1206,7 +1206,7 @@ def move_modules():
     for f in (partial(lambda p, y, loss: loss(p, y), loss=loss), partial(loss)):
         moved.clear()
         learner(cbs=[MoveModules(), cb], loss_func=f).fit(0)
-        assert moved==[torch.device('cpu')]*2
+        assert {*moved}=={torch.device('cpu')} and len(moved)>=2   # a loss that is a module is moved with the model, too
 
 @works('1D.26 an average of the weights, each step, validated and given back')
 def ema():
