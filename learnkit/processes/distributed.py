@@ -197,8 +197,7 @@ class DistributedTrainer(Callback):
         self.added = []
         if exchanged and self.near is not None: self.added.append(GradientExchange(exchanged, self.near))
         if not agree_already(learn): self.added += self._agreeing()
-        learn.add_cbs(self.added)
-        for cb in self.added: cb('before_fit')   # the others have had theirs
+        learn.add_cbs(self.added)   # which calls their `before_fit`: the others have had theirs
 
     def _agreeing(self):
         model = self.learn.model
