@@ -2,6 +2,7 @@
 in `CHANGED`: imports of the other package, and what its data, its models or an old torchmetrics ask for. The documents are not part of learnkit; they
 lie in the folder LEARNKIT_SEEDS, or in `../shared/seeds`. The table of `coming_from` is compared with `CHANGED` in any case."""
 import csv, inspect, json, os, re, sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -179,7 +180,8 @@ def trained(i, monkeypatch, cbs, trainer='Trainer'):
     "Run a block, and train with the callbacks that it defines"
     sent = SimpleNamespace(uri=None, tags=None, metrics=[])
     fake = SimpleNamespace(set_tracking_uri=lambda u: setattr(sent, 'uri', u), set_tags=lambda t: setattr(sent, 'tags', t), log_metrics=sent.metrics.append)
-    for k,m in dict(mlflow=fake, pandas=SimpleNamespace(DataFrame=Frame)).items(): monkeypatch.setitem(sys.modules, k, m)
+    frames = SimpleNamespace(DataFrame=Frame, __spec__=ModuleSpec('pandas', None))   # PyTorch asks each module for its spec
+    for k,m in dict(mlflow=fake, pandas=frames).items(): monkeypatch.setitem(sys.modules, k, m)
     monkeypatch.setenv('MLFLOW_TRACKING_URI', 'here')
     names = dict(vars(pa), os=os)
     for k in i: exec(changed('pytorch-accelerated', k, examples()[k-1]), names)
@@ -199,10 +201,16 @@ def test_metrics_into_the_history(monkeypatch):
     assert abs(row['recall']-recall)<1e-6 and {'accuracy','precision'}<=set(row) and t.run_history.get_metric_values('recall')[-1]==row['recall']
 
 def test_a_logger(monkeypatch):
-    t,sent = trained([2], monkeypatch, lambda ns: [ns['AzureMLLoggerCallback']()])
-    rows = t.learn.recorder.history
+    "What it sends of the training loss is the mean over the epoch, not the smoothed value of the table"
+    losses = [],[]
+    class Losses(pa.TrainerCallback):
+        def on_train_step_end(self, trainer, batch_output, **kwargs): losses[trainer.run_history.current_epoch-1].append(batch_output['loss'].item())
+    t,sent = trained([2], monkeypatch, lambda ns: [ns['AzureMLLoggerCallback'](), Losses()])
     assert sent.uri=='here' and sent.tags['num_epochs']==2 and sent.tags['train_per_device_batch_size']==4
-    eq(sent.metrics, [{k:r[c]} for r in rows for k,c in (('train_loss_epoch','train_loss'), ('eval_loss_epoch','valid_loss'))])
+    assert [len(o) for o in losses]==[4, 4]
+    want = [{k:v} for own,row in zip(losses, t.learn.recorder.history) for k,v in (('train_loss_epoch', sum(own)/4), ('eval_loss_epoch', row['valid_loss']))]
+    eq([[*o] for o in sent.metrics], [[*o] for o in want])
+    for o,w in zip(sent.metrics, want): assert o==pytest.approx(w, rel=1e-6)
 
 def test_predictions_as_csv(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
