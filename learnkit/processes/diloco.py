@@ -72,8 +72,8 @@ class DiLoCo(Callback):
             if why: raise ValueError(f'DiLoCo and {type(cb).__name__} do not go together: {why}')
         modules = [m for part in learn.trained_modules() for m in part.modules()]
         if any(isinstance(m, nn.SyncBatchNorm) for m in modules): raise ValueError(
-            'DiLoCo and SyncBatchNorm do not go together: it sends in each batch: write `nn.BatchNorm…`, whose averages '
-            'are exchanged')
+            'DiLoCo and SyncBatchNorm do not go together: it sends in each batch: '
+            'write `nn.BatchNorm…`, whose averages are exchanged')
 
     def before_train(self):
         if self.local_steps and self.among!=num_distrib(): warn(
