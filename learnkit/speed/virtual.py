@@ -326,8 +326,7 @@ class VirtualShards(Callback):
         for t in named_buffers(self.learn).values():
             if is_writable(t): dist.broadcast(t.data, 0)
         self.added = [Agreement(shards=True, compare=True), PhaseEnds()]
-        self.learn.add_cbs(self.added)
-        for cb in self.added: cb.before_fit()
+        self.learn.add_cbs(self.added)   # which calls their `before_fit`
 
     def before_train(self):
         learn,dl = self.learn,self.learn.dl
