@@ -52,6 +52,8 @@ def _held(value):
 
 def _numbered(values): return {str(i):v for i,v in enumerate(values)}
 
+def _is_plain_function(f): return type(f) in (FunctionType,BuiltinFunctionType) and not getattr(f, '__dict__', None)
+
 # %% ../../nbs/optim/28_inventory.ipynb #30e4fcc8
 def modules_of_loss(
     learn:Any # the Learner
@@ -63,8 +65,6 @@ def modules_of_loss(
     if not found: return {}
     inside = _ids(learn.model.modules())
     return {_free_name(name, learn.model):m for name,m in found.items() if id(m) not in inside}
-
-def _is_plain_function(f): return type(f) in (FunctionType,BuiltinFunctionType) and not getattr(f, '__dict__', None)
 
 def modules_beside(
     learn:Any # the Learner
