@@ -36,7 +36,7 @@ def test_one_form_of_an_output_is_stored():
     assert [o.get('data') for o in outputs]==[{'text/html':'<table></table>'}, None, {'text/plain':'3'}]
 
 sources = [p for p in _build.notebooks() if p.parent.name in ('loop','learner','measure','howto')]
-@few(1, None)   # each takes some seconds
+@few(1, 2)   # each takes some seconds
 @pytest.mark.parametrize('path', sources, ids=lambda p: p.relative_to(root/'nbs').as_posix())
 def test_a_rerun_changes_nothing(path, tmp_path):
     "The words of each stored output are those that the code prints now"
