@@ -267,7 +267,7 @@ class StepsPerEpoch(Callback):
         "Continue from `state`; raises ValueError if it is not such a state"
         n_pass,start = state.get('n_pass'),state.get('start')
         is_state = len(state)==2 and type(n_pass) is type(start) is int
-        if not is_state or min(n_pass, start)<0: raise ValueError(
+        if not is_state or min(state.values())<0: raise ValueError(
             f'this is not the state of a StepsPerEpoch: {state!r:.60}')
         if self.data is None or self.data.live is not None: return   # what was read is read
         self.data.n_pass,self.data.start = n_pass,start

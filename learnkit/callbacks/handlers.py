@@ -28,7 +28,7 @@ class Filter:
                                           '`when=lambda f,learn: ...` can express any combination, by `f.num_called`')
         if when is not None and not callable(when): raise TypeError(
             f'`when` must be a function of (filter, learn), not {when!r}')
-        self.interval = Every(every) if isinstance(every, (str,Time,Every)) else None
+        self.interval:Any = Every(every) if isinstance(every, (str,Time,Every)) else None
         self.every = every if self.interval else check_whole('every', every, what='a whole number of calls', none=True)
         self.once = check_whole('once', 1 if once is True else once, what='the whole number of a call', none=True)
         self.when,self.due = when,False

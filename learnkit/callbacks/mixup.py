@@ -59,7 +59,7 @@ class MixedLoss(partial):
 class MixHandler(Callback):
     "Base class of MixUp and CutMix: mixes the targets, or the losses, of training batches (fastai's name)"
     run_valid,modes = False,('fit','lr_find')
-    lam:torch.Tensor|None = None   # the share of each item itself; None while the batch is not mixed
+    lam:Any = None   # a tensor: the share of each item itself; None while the batch is not mixed
     other:torch.Tensor|None = None # for each item, the position of the one that it is mixed with
     yb1:tuple|None = None          # the targets of the other items
     part:slice|None = slice(None)  # the items of the current micro-batch (`MicroBatch`)

@@ -140,7 +140,7 @@ class NotedLoader(GetAttr):
     limit:int|None = None     # how many batches of a pass are needed
     data_state:Any = None      # a `DataState`, which notes the states of the data's parts when a pass begins
     # of the present pass
-    begun:dict|None = None    # the states at its beginning
+    begun:Any = None          # the states at its beginning
     done = 0                  # the number of its first batch
     made_from = 0             # the number of the first batch that was made for it
     it:Any = None             # its batches; of workers a weak reference to them

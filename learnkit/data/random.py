@@ -177,7 +177,7 @@ def derived_seed(
 from random import Random, SystemRandom
 
 # %% ../../nbs/data/25b_generators.ipynb #3b98e379
-def _bits(g):
+def _bits(g) -> Any:
     "The bit generator of a generator of NumPy; None of anything else"
     np = sys.modules.get('numpy')
     if np is None: return None

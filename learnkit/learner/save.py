@@ -244,7 +244,8 @@ def save(self:Learner,
     **kwargs                # arguments of `torch.save`, such as `pickle_protocol`
 ) -> Path:
     "Save the model (and optimizer); return the path of the file; raise TypeError for what `load` could not read"
-    path = file if hasattr(file, 'write') else self.file_path(file)
+    given:Any = file
+    path = given if hasattr(given, 'write') else self.file_path(given)
     if path is file: check_format(file)
     else: check_replaced(path, 'save')
     with saving(self, path=path):
@@ -329,7 +330,8 @@ def load(self:Learner,
     ignore_keys:str|Collection[str]=() # names of weights that stay as they are, such as 'head.*'; so does the optimizer
 ) -> Learner:
     "Load the model (and optimizer); raises FileNotFoundError or ValueError, and changes nothing then"
-    source = file if hasattr(file, 'read') else _found(file, self.file_path(file))
+    given:Any = file
+    source = given if hasattr(given, 'read') else _found(given, self.file_path(given))
     weights,beside,opt = _model_state(file, read_state(source))
     if ignore_keys:
         weights = _with_own(weights, get_model(self.model), ignore_keys)

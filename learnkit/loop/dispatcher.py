@@ -153,8 +153,13 @@ class Dispatcher:
             'add it before, or pass it to `fit(..., cbs=...)`')
         if self.mode not in ('fit','lr_find'): return
         for name in ('before_fit','before_train'):
-            due = name!='before_train' or self.training
-            if due and (f := _listener(cb, name, self.mode)): f()
+            if name=='before_train' and not self.training: continue
+            f = _listener(cb, name, self.mode)
+            try:
+                if f: f()
+            except BaseException as e:
+                self._is_spent(e, cb, name)   # notes where it came from
+                raise
 
     def _take_in(self, cb):
         cb = check_callback(cb)

@@ -37,7 +37,7 @@ _on_device = ('to device','forward','loss','backward','step','zero_grad')
 
 class _Timed(NamedTuple):
     "An action of the accelerator that was timed and not yet read"
-    action:Action
+    action:Action|None   # None: none was timed
     start:torch.Event
     end:torch.Event
 

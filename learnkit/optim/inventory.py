@@ -211,8 +211,8 @@ def is_lazy_tensor(
     return isinstance(value, Tensor) and is_lazy(value)
 
 def without_lazy(
-    state:Mapping # a `state_dict`
-) -> Mapping:
+    state:dict # a `state_dict`
+) -> dict:
     "Return `state` without the tensors of lazy layers"
     lazy = [k for k,v in state.items() if is_lazy_tensor(v)]
     for k in lazy: del state[k]

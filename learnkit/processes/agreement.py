@@ -134,7 +134,7 @@ class _ByGroup:
 class _Collective:
     "A message that is under way"
     def __init__(self, group, numbers): self.numbers,self.work = numbers,group.allreduce([numbers], _largest)
-    def wait(self, timeout): return self.work.wait(timeout)
+    def wait(self, *timeout): return self.work.wait(*timeout)
     def is_completed(self): return self.work.is_completed()
     def tolist(self): return self.numbers.tolist()
 

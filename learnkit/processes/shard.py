@@ -132,7 +132,8 @@ def is_same_data(
     if not looks: return True
     with snapshot_random():
         set_random_states(**from_first(get_random_states()))   # for augmentations
-        return _equal(_seen([ds[i] for i in (0, n//2, n-1)]))
+        size = len(ds)
+        return _equal(_seen([ds[i] for i in (0, size//2, size-1)]))
 
 def _may_look(dl):
     "May this process read items itself?"

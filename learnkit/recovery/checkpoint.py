@@ -215,7 +215,7 @@ class CheckpointCallback(Resumable):
         if self.writer.failed is not None or value is not None: self.writer.wait()
         due = self.every(learn)
         best = self._is_best(value)   # all processes take part, due or not
-        about = {} if value is None else dict(value=value)
+        about:dict[str,Any] = {} if value is None else dict(value=value)
         if due or best: self.save(learn.epoch, learn.iter+1, **about)
 
     def _is_best(self, value):

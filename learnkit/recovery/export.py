@@ -236,17 +236,18 @@ def read_export(
     file:str|Path|BinaryIO # what `Learner.export` wrote: its name, a path, or an open binary file
 ) -> tuple[dict,dict]:
     "Return the description and the tensors in a file; raise ValueError if the file is something else; runs no code"
-    if not hasattr(file, 'read'): file = find_export(file)
-    is_tensors = is_safetensors(file) and file.is_file()
-    state = _read_safetensors(file) if is_tensors else read_state(file)
+    source:Any = file
+    if not hasattr(source, 'read'): source = find_export(source)
+    is_tensors = is_safetensors(source) and source.is_file()
+    state = _read_safetensors(source) if is_tensors else read_state(source)
     if state.get('format')!=export_format:
         of_save = state.keys()=={'model','opt'} or 'model' not in state
         hint = ': `learn.load` reads what `learn.save` wrote' if of_save else ''
-        raise ValueError(f'{file} was not written by `learn.export`{hint}')
+        raise ValueError(f'{source} was not written by `learn.export`{hint}')
     for k,kind in dict(note=str, model=dict, loss=dict).items():
-        if not isinstance(state.get(k), kind): raise ValueError(f'{file} is incomplete')
+        if not isinstance(state.get(k), kind): raise ValueError(f'{source} is incomplete')
     try: note = json.loads(state['note'])
-    except (ValueError, RecursionError) as e: raise ValueError(f'the description in {file} is damaged: {e}') from e
+    except (ValueError, RecursionError) as e: raise ValueError(f'the description in {source} is damaged: {e}') from e
     _check_note(file, note)
     return note,state
 
@@ -269,8 +270,9 @@ def load_learner(
     **kwargs                       # arguments of `Learner`; a name is looked up in its `path` and `model_dir`
 ) -> Learner:
     "Return a Learner for inference from a file; runs no code; raise ValueError, leaving the model unchanged"
-    if not hasattr(file, 'read'): file = find_export(file, kwargs.get('path'), kwargs.get('model_dir'))
-    note,state = read_export(file)
+    source:Any = file
+    if not hasattr(source, 'read'): source = find_export(source, kwargs.get('path'), kwargs.get('model_dir'))
+    note,state = read_export(source)
     if not isinstance(model, nn.Module): raise ValueError(
         f"{file} has the weights of a {note.get('model')!s:.100}, and no code: "
         'pass the model they are for, as in `load_learner(file, Net())`')
