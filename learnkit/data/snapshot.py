@@ -162,7 +162,8 @@ def snapshot_grads(
 def snapshot_random() -> Snapshot:
     "Take a snapshot of the generators of Python, NumPy, PyTorch and all devices; restored if no other thread has a run"
     n,shared = runs_elsewhere()
-    rngs = [(random.getstate, random.setstate), (torch.get_rng_state, torch.set_rng_state), *device_rngs().values()]
+    rngs = [(random.getstate, random.setstate), (torch.get_rng_state, torch.set_rng_state)]
+    for of_kind in device_rngs().values(): rngs += of_kind
     np = sys.modules.get('numpy')
     if np is not None: rngs.append((partial(np.random.get_state, legacy=False), np.random.set_state))
     noted = Snapshot(*[partial(put, get()) for get,put in rngs])
