@@ -271,6 +271,44 @@ def test_unknown_names_are_found():
     found = unknown_names(compile(src, 'm', 'exec'), ns.keys() | vars(builtins))
     assert {'g: plt', 'h: D'} < found and {f.split()[1] for f in found} == {'plt', 'D', 'z'}
 
+# a notebook brings what its exported cells use: where several make a module, each works by itself
+
+def is_exported(src): return re.match(r'#\|\s*exports?\b', src)
+
+def compiled_cell(src):
+    "A cell of code without its magics, compiled as a module"
+    code = re.sub(r'^(\s*)[%!].*$', r'\1pass', src, flags=re.M)
+    return compile(code, 'cell', 'exec', ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+def bound_names(code):
+    "Names that a cell defines or imports; those of a star import are none, as only a run can say which they are"
+    return {i.argval for i in dis.get_instructions(code) if i.opname == 'STORE_NAME'}
+
+def borrowing_cells(at):
+    "Exported cells that use a name which their notebook neither defines nor imports"
+    for nb in notebooks(at):
+        sources = cells(nb)
+        if not any(map(is_exported, sources)): continue
+        codes = [(src, compiled_cell(src)) for src in sources if not re.match(r'%%', src)]
+        known = {'__name__', '__file__', *vars(builtins)}
+        for _,code in codes: known |= bound_names(code)
+        for src,code in codes:
+            if not is_exported(src): continue
+            yield from (f'{nb.relative_to(at).as_posix()}: {name}' for name in sorted(unknown_names(code, known)))
+
+@pytest.mark.check
+def test_exported_cells_use_names_of_their_own_notebook(planted):
+    found = [*borrowing_cells(root)]
+    assert found == [], 'import these names in the notebook that uses them:\n' + '\n'.join(found)
+    nb = next(nb for nb in notebooks(planted) if any(map(is_exported, cells(nb))))
+    d  = json.loads(nb.read_text(encoding='utf-8'))
+    def add(*sources): d['cells'] += [dict(cell_type='code', id=f'x{i}', metadata={}, outputs=[], source=[s]) for i,s in enumerate(sources)]
+    add('#| export\ndef borrow(x): return own(x, lent)', 'def own(x, y): return x')
+    nb.write_text(json.dumps(d, indent=1, ensure_ascii=False) + '\n', encoding='utf-8')
+    assert [*borrowing_cells(planted)] == [f'{nb.relative_to(planted).as_posix()}: borrow: lent']
+
+# imports are explicit
+
 def star_imports(src):
     "Lines that import whatever is there"
     return [n.lineno for n in ast.walk(ast.parse(src)) if isinstance(n, ast.ImportFrom) and n.names[0].name == '*']
