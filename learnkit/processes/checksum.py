@@ -9,6 +9,7 @@ __all__ = []
 from collections.abc import Mapping
 from functools import cache
 from hashlib import blake2b
+from itertools import chain
 from typing import Any
 
 import torch
@@ -25,8 +26,9 @@ _integers = {1:torch.int8, 2:torch.int16, 4:torch.int32, 8:torch.int64}   # by b
 
 @cache
 def _factors(device):
-    n = 2**16 if device.type=='cpu' else 2**22   # as many as fit into the cache of a processor
-    return torch.arange(n, device=device)*-7046029254386353131 | 1
+    "Return odd factors, one for each element of a piece; as many as fit into the processor's cache"
+    n = 2**16 if device.type=='cpu' else 2**22
+    return torch.arange(n, device=device)*-7046029254386353131 | 1   # `| 1`: odd, so that no bit gets lost
 
 def checksum(
     t:Tensor # a tensor of any type, not sharded
@@ -48,16 +50,18 @@ def compared(
 ) -> dict[str,Any]: # numbers and tensors, by their names in messages
     "Return what must be equal in all processes; what may explain other differences comes first"
     equal = {'the epoch':learn.epoch, 'the number of training batches':learn.train_iter}
-    equal.update(_hypers(learn.opt.param_groups))
-    if any(local_steps(cb) for cb in learn.cbs): return equal   # until they meet, each has its own weights
-    equal.update({name:p for name,p in _params_of(learn).items() if _is_compared(p)})
+    equal.update(_hyperparameters(learn.opt.param_groups))
+    in_local_steps = any(map(local_steps, learn.cbs))   # until the next outer step each process has its own weights
+    if not in_local_steps: equal.update(_parameters(learn))
     return equal
 
-def _hypers(groups):
-    "The hyper-parameters that are numbers, by names"
-    return {f'`{key}` of parameter group {i}':value
-            for i,group in enumerate(groups)
-            for key,value in group.items() if _is_number(value)}
+def _hyperparameters(groups):
+    "Return the hyperparameters that are numbers, by name"
+    numbers = {}
+    for i,group in enumerate(groups):
+        for key,value in group.items():
+            if _is_number(value): numbers[f'`{key}` of parameter group {i}'] = value
+    return numbers
 
 def _is_number(value):
     if isinstance(value, Tensor): return value.numel()==1
@@ -65,13 +69,16 @@ def _is_number(value):
     return type(value) in (int,float)
 
 # %% ../../nbs/processes/09_checksum.ipynb #c8ec5b0f
-def _params_of(learn):
-    "The parameters of all that trains, by names"
+def _parameters(learn):
+    "Return the parameters that can be compared, by name; those that DDP is told to ignore may differ"
     ignored = getattr(get_model(learn.model), '_ddp_params_and_buffers_to_ignore', ())
-    return {f'parameter `{name}`':p for name,p in named_params(learn).items() if name not in ignored}
+    params = {}
+    for name,p in named_params(learn).items():
+        if name not in ignored and _is_whole(p): params[f'parameter `{name}`'] = p
+    return params
 
-def _is_compared(p):
-    "Has a parameter values, and does this process have all of them?"
+def _is_whole(p):
+    "Return whether a parameter has values, and this process has all of them"
     if p.is_meta: return False
     if isinstance(p, UninitializedTensorMixin): return False
     return p.layout is torch.strided and not is_sharded(p)
@@ -81,40 +88,42 @@ def checksums(
     things:Mapping[str,Any] # numbers and tensors by name
 ) -> dict[str,Any]: # numbers
     "Return `things` with each tensor replaced by its checksum"
-    large = {name:t for name,t in things.items() if isinstance(t, Tensor) and t.numel()!=1}
-    numbers = dict(zip(large, _read_together(map(checksum, large.values()))))
-    return {name:_read(numbers.get(name, o)) for name,o in things.items()}
+    numbers,sums = {},{}
+    for name,thing in things.items():
+        numbers[name] = thing
+        if not isinstance(thing, Tensor): continue
+        if thing.numel()==1: numbers[name] = thing.item()
+        else: sums[name] = checksum(thing)
+    numbers.update(zip(sums, _read_all(sums.values())))
+    return numbers
 
-def _read_together(sums):
-    "Numbers on any devices, read at once"
-    sums = [*sums]
+def _read_all(sums):
+    "Return the values of numbers on any devices: copied to the first device, then read at once"
     if not sums: return []
-    return torch.stack([s.to(sums[0].device) for s in sums]).tolist()
-
-def _read(o): return o.item() if isinstance(o, Tensor) else o
+    device = next(iter(sums)).device
+    return torch.stack([s.to(device) for s in sums]).tolist()
 
 # %% ../../nbs/processes/09_checksum.ipynb #c8ec5b11
 def digest(
     things:Mapping[str,Any] # numbers and tensors by name
 ) -> int:
     "Return one number, not negative, that changes with every bit of `things`"
-    small = _small_tensors(things)
-    joined = {name for tensors in small.values() for name in tensors}
-    rest = {name:o for name,o in things.items() if name not in joined}
-    said = [*checksums(rest).items(), *map(list, small.values())]
-    hashed = blake2b(repr(said).encode(), digest_size=7)
+    small,rest = _split_small(things)
+    summary = [*checksums(rest).items(), *map(list, small.values())]
+    hashed = blake2b(repr(summary).encode(), digest_size=7)
     for tensors in small.values():
         values = torch.cat([t.detach().flatten() for t in tensors.values()])
         hashed.update(values.cpu().view(torch.uint8).numpy().data)
     return int.from_bytes(hashed.digest())
 
-def _small_tensors(things):
-    "Those that can be joined, by their type and device, and by names"
-    small = {}
-    for name,t in things.items():
-        if not isinstance(t, Tensor): continue
-        if 1<t.numel()<2**13: small.setdefault((t.dtype,t.device), {})[name] = t
-    return small
+def _split_small(things):
+    "Return the small tensors, which are hashed whole and copied together, by type and device; and all other things"
+    small,rest = {},{}
+    for name,thing in things.items():
+        is_small = isinstance(thing, Tensor) and 1<thing.numel()<2**13
+        if is_small: small.setdefault((thing.dtype,thing.device), {})[name] = thing
+        else: rest[name] = thing
+    return small,rest
 
 # %% ../../nbs/processes/09_checksum.ipynb #c8ec5a10
 def find_difference(
@@ -127,18 +136,18 @@ def describe_difference(
     of_all:list[dict] # the checksums of each process
 ) -> str:
     "Describe the first difference, and in which processes it is; empty if there is none"
-    first = of_all[0]
-    names = dict.fromkeys(name for sums in of_all for name in sums)
-    different = [name for name in names if _who_differs(name, of_all)]
+    names = dict.fromkeys(chain.from_iterable(of_all))
+    different = [name for name in names if _ranks_that_differ(name, of_all)]
     if not different: return ''
     name,*more = different
-    odd = _who_differs(name, of_all)
-    who = f"process{'es' if len(odd)>1 else ''} {', '.join(map(str, odd[:8]))}"
-    besides = f' (and {len(more)} other things)' if more else ''
-    if name.startswith('parameter'): return f'{name}{besides} differs in {who} from that of process 0'
-    here,there = first.get(name, 'not there'),of_all[odd[0]].get(name, 'not there')
-    return f'{name} is {here} in process 0 and {there} in {who}{besides}'
+    ranks = _ranks_that_differ(name, of_all)
+    which = ', '.join(map(str, ranks[:8]))
+    who = f'process {which}' if len(ranks)==1 else f'processes {which}'
+    others = f' (and {len(more)} other things)' if more else ''
+    if name.startswith('parameter'): return f'{name}{others} differs in {who} from that of process 0'
+    here,there = of_all[0].get(name, 'missing'),of_all[ranks[0]].get(name, 'missing')
+    return f'{name} is {here} in process 0 and {there} in {who}{others}'
 
-def _who_differs(name, of_all):
-    "The processes in which it is not as in process 0"
+def _ranks_that_differ(name, of_all):
+    "Return the ranks of the processes whose checksum by this name is not that of process 0"
     return [rank for rank,sums in enumerate(of_all) if sums.get(name)!=of_all[0].get(name)]
