@@ -10,6 +10,7 @@ __all__ = ['is_listy', 'tuplify', 'detuplify', 'map_container', 'apply', 'leaves
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
+from functools import partial
 from itertools import chain
 from types import GeneratorType
 from typing import Any
@@ -25,8 +26,9 @@ def is_listy(
     "Return whether `x` is a tuple, a list or an `L`"
     return isinstance(x, (tuple, list, L))
 
-def _is_mapping(x):   # what an abstract class answers takes ten times as long, and most are tensors, tuples and lists
-    return not isinstance(x, (Tensor, tuple, list)) and isinstance(x, Mapping)
+def _is_mapping(x):
+    if isinstance(x, (Tensor, tuple, list)): return False   # the common case; asking `Mapping` takes ten times as long
+    return isinstance(x, Mapping)
 
 # %% ../../nbs/data/00_nested.ipynb #a662903b
 def tuplify(
@@ -34,22 +36,29 @@ def tuplify(
 ) -> tuple:
     "Convert `o` to a tuple: `()` for `None`, the items of a list or a generator, otherwise `(o,)`"
     if o is None: return ()
-    if is_listy(o) or isinstance(o, GeneratorType): return tuple(o)
+    if isinstance(o, (tuple, list, L, GeneratorType)): return tuple(o)
     return (o,)
 
 def detuplify(
     x:Any # a tuple or list; anything else is returned as it is
 ) -> Any:
     "Return the only item of `x`, `None` if `x` is empty, and `x` itself if it has several items"
-    if not is_listy(x) or len(x)>1: return x
-    return x[0] if len(x)==1 else None
+    if not is_listy(x): return x
+    if len(x)==0: return None
+    if len(x)==1: return x[0]
+    return x
 
 # %% ../../nbs/data/00_nested.ipynb #b7e644ef
 def _rebuild(x, items):
-    "A container of the type of `x` that holds `items`: a dict if `x` is a mapping, otherwise a list"
-    if type(items) is not dict: return x._make(items) if hasattr(x, '_make') else type(x)(items)
-    if type(x) is dict or not isinstance(x, (dict, UserDict)): return items
-    res = copy(x)   # with all else that it has, such as the default of a `defaultdict`
+    "A container of the type of `x` that holds `items`, a list or a dict"
+    if type(items) is dict: return _rebuild_mapping(x, items)
+    if hasattr(x, '_make'): return x._make(items)   # a named tuple
+    return type(x)(items)
+
+def _rebuild_mapping(x, items):
+    can_be_copied = isinstance(x, (dict, UserDict))
+    if type(x) is dict or not can_be_copied: return items
+    res = copy(x)   # keeps its other attributes, such as the default of a `defaultdict`
     for k,v in items.items(): res[k] = v
     return res
 
@@ -57,7 +66,7 @@ def map_container(
     func:Callable, # called as `func(item)`
     x:Any          # a tuple, list or mapping
 ) -> Any:
-    "Apply `func` to the items of the container `x`, one level deep, and return a container of the same type"
+    "Apply `func` to the items of the container `x`, one level deep; return a container of the same type"
     if _is_mapping(x): return _rebuild(x, {k:func(v) for k,v in x.items()})
     return _rebuild(x, [func(o) for o in x])
 
@@ -67,9 +76,10 @@ def apply(
     *args:Any,     # passed to `func`
     **kwargs:Any   # passed to `func`
 ) -> Any:
-    "Apply `func` to every leaf of `x`, and return the results in the same nested structure"
-    if isinstance(x, Tensor): return func(x, *args, **kwargs)
-    if not is_listy(x) and not _is_mapping(x): return func(x, *args, **kwargs)
+    "Apply `func` to every leaf of `x`; return the results in the same nested structure"
+    if isinstance(x, Tensor): return func(x, *args, **kwargs)   # the common case
+    is_container = is_listy(x) or _is_mapping(x)
+    if not is_container: return func(x, *args, **kwargs)
     def apply_within(o): return apply(func, o, *args, **kwargs)
     return map_container(apply_within, x)
 
@@ -78,15 +88,12 @@ def leaves(
     x:Any # tuples, lists and mappings, nested to any depth
 ) -> Iterator:
     "Iterate over the leaves of `x`, from left to right"
-    if isinstance(x, Tensor):   # known soonest, as most leaves are
-        yield x
-        return
-    if not is_listy(x):
-        if not _is_mapping(x):
-            yield x
-            return
-        x = x.values()
-    for o in x: yield from leaves(o)
+    if isinstance(x, Tensor): yield x   # the common case
+    elif is_listy(x):
+        for o in x: yield from leaves(o)
+    elif _is_mapping(x):
+        for o in x.values(): yield from leaves(o)
+    else: yield x
 
 def item_find(
     x:Any,    # tuples, lists and mappings, nested to any depth
@@ -94,33 +101,39 @@ def item_find(
 ) -> Any:
     "Return the first leaf of `x`; with `idx`, the `idx`-th item at each level"
     if isinstance(x, Mapping): return item_find(list(x.values())[idx], idx)
-    return item_find(x[idx], idx) if is_listy(x) else x
+    if is_listy(x): return item_find(x[idx], idx)
+    return x
 
 # %% ../../nbs/data/00_nested.ipynb #963a44df
 def is_item_list(
     x:Any # any object
 ) -> bool:
-    "Return whether `x` is a list with one entry per item, such as file names, not one of tensors for a whole batch"
-    if not is_listy(x): return False
+    "Return whether `x` is a list with one entry per sample, such as file names, not one of tensors for a whole batch"
     if isinstance(x, L): return True
-    if hasattr(x, '_fields') or len(x)==0: return False
-    if type(x) is list and all(isinstance(o, Mapping) for o in x): return True
-    return not any(isinstance(o, (type(None), tuple, list, L, Tensor, Mapping)) for o in x)
+    is_namedtuple = hasattr(x, '_fields')
+    if not is_listy(x) or is_namedtuple: return False
+    if len(x)==0: return False
+    if type(x) is list and _all_mappings(x): return True
+    return not any(isinstance(o, _parts_of_batches) for o in x)
 
-def _concat_tensors(ts, dim):
-    "The tensors `ts` concatenated along `dim`; an `L` with one tensor per item if their shapes don't fit"
-    ts = [t if t.ndim else t[None] for t in ts]
-    rest = [list(t.shape) for t in ts]
-    for r in rest: r.pop(dim)
-    if all(r==rest[0] for r in rest): return torch.cat(ts, dim)
-    return _joined([t.unbind(dim) for t in ts])
+_parts_of_batches = type(None),tuple,list,L,Tensor,Mapping
+def _all_mappings(x): return all(isinstance(o, Mapping) for o in x)
 
-def _joined(xs): return L([*chain.from_iterable(xs)])
+# %% ../../nbs/data/00_nested.ipynb #e6275236
+def _concat_tensors(tensors, dim):
+    "The tensors concatenated along `dim`; an `L` with one tensor per sample if their shapes don't fit"
+    tensors = [torch.atleast_1d(t) for t in tensors]
+    other_dims = [[*t.shape] for t in tensors]
+    for dims in other_dims: dims.pop(dim)
+    if all(dims==other_dims[0] for dims in other_dims): return torch.cat(tensors, dim)
+    return _join([t.unbind(dim) for t in tensors])
+
+def _join(lists): return L([*chain.from_iterable(lists)])
 
 # %% ../../nbs/data/00_nested.ipynb #a4dc9fdc
 def to_concat(
     xs:list,  # one result per batch, all of the same structure
-    dim:int=0 # the dimension of the items
+    dim:int=0 # the dimension of the samples
 ) -> Any:
     "Concatenate the results of several batches; raise ValueError if their mappings have different keys"
     if len(xs)==0: return xs
@@ -129,30 +142,35 @@ def to_concat(
     if all(o is None for o in xs): return None
     if isinstance(x, Mapping): return _concat_mappings(xs, dim)
     if is_listy(x): return _concat_lists(xs, dim)
-    return _joined(xs) if getattr(x, 'ndim', 0) else L([*xs])   # arrays, or an object for each batch
+    if getattr(x, 'ndim', 0): return _join(xs)   # arrays
+    return L([*xs])   # one object for each batch
 
+# %% ../../nbs/data/00_nested.ipynb #f23d10fa
 def _concat_mappings(xs, dim):
-    x = xs[0]
-    for o in xs:
-        if o.keys()!=x.keys(): raise ValueError(
-            f"Batches must have the same keys, but one has {[*x]} and another {[*o]}.")
-    return _rebuild(x, {k:to_concat([o[k] for o in xs], dim) for k in x})
+    first = xs[0]
+    for x in xs:
+        if x.keys()!=first.keys(): raise ValueError(
+            f"All batches must have the same keys, but one has {[*first]} and another {[*x]}.")
+    joined = {}
+    for k in first: joined[k] = to_concat([x[k] for x in xs], dim)
+    return _rebuild(first, joined)
 
 def _concat_lists(xs, dim):
-    x = xs[0]
-    if is_item_list(x) or any(len(o)!=len(x) for o in xs): return _joined(xs)
-    return _rebuild(x, [to_concat([*parts], dim) for parts in zip(*xs)])
+    first = xs[0]
+    if is_item_list(first): return _join(xs)
+    if any(len(x)!=len(first) for x in xs): return _join(xs)
+    return _rebuild(first, [to_concat([*parts], dim) for parts in zip(*xs)])
 
 # %% ../../nbs/data/00_nested.ipynb #aebe96c7
 def nested_reorder(
     t:Any,   # tensors in nested containers, as `to_concat` returns them
-    idxs:Any # the indices of the items to select, in this order: a tensor or a list of integers
+    idxs:Any # the indices of the samples to select, in this order: a tensor or a list of integers
 ) -> Any:
-    "Select the items `idxs` from all tensors and `L`s in `t`; raise TypeError for a leaf that is neither"
+    "Select the samples `idxs` from all tensors and `L`s in `t`; raise TypeError for a leaf that is neither"
     if is_listy(idxs): idxs = [*idxs]
     idxs = torch.as_tensor(idxs, dtype=torch.long)
     if t is None: return t
     if isinstance(t, Tensor): return t[idxs]
     if is_item_list(t): return _rebuild(t, [t[i] for i in idxs.tolist()])
-    if is_listy(t) or isinstance(t, Mapping): return map_container(lambda o: nested_reorder(o, idxs), t)
-    raise TypeError(f"Only tensors, and tuples, lists and mappings of them, can be ordered, not a {type(t).__name__}.")
+    if is_listy(t) or isinstance(t, Mapping): return map_container(partial(nested_reorder, idxs=idxs), t)
+    raise TypeError(f"Only tensors, and containers of tensors, can be reordered, not a {type(t).__name__}.")
