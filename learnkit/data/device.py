@@ -7,6 +7,7 @@ __all__ = ['default_device', 'to_device', 'to_cpu']
 
 # %% ../../nbs/data/10a_device.ipynb #ee282f51
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,8 +20,9 @@ def default_device(
     use:bool|None=None # None: the accelerator if there is one; True: the accelerator; False: the CPU
 ) -> torch.device:
     "Return the accelerator of this machine, or the CPU; raise RuntimeError if `use=True` and there is no accelerator"
-    acc = None if use is False else torch.accelerator.current_accelerator(check_available=True)
-    if acc is not None: return torch.device(acc.type, torch.accelerator.current_device_index())
+    if use is False: return torch.device('cpu')
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    if accelerator is not None: return torch.device(accelerator.type, torch.accelerator.current_device_index())
     if use: raise RuntimeError("No accelerator was found. Write `default_device()` to use the CPU in this case.")
     return torch.device('cpu')
 
@@ -31,7 +33,7 @@ def as_device(
     "Return the `torch.device` of that name; raise RuntimeError for one that PyTorch does not know"
     try: return torch.device(device)
     except RuntimeError as e:
-        e.add_note(f'An NVIDIA GPU is called `cuda`, one of Apple `mps`; here the default is {default_device().type!r}')
+        e.add_note(f"NVIDIA GPUs are called `cuda`, Apple's `mps`. The default here is {default_device().type!r}.")
         raise
 
 # %% ../../nbs/data/10a_device.ipynb #b68411ca
@@ -41,17 +43,20 @@ def to_device(
     non_blocking:bool=False                # don't wait for the copies to finish; only for tensors in pinned memory
 ) -> Any:
     "Move the tensors in `b` to `device`; return `b` itself if there is nothing to move"
-    if type(device) is not torch.device: device = default_device() if device is None else torch.device(device)
-    if isinstance(b, (tuple,list)):
+    if device is None: device = default_device()
+    if type(device) is not torch.device: device = torch.device(device)
+    if isinstance(b, (tuple,list)):   # the common case: a loop here calls no function
         for t in b:
-            if not isinstance(t, Tensor) or t.device!=device: break
+            if not isinstance(t, Tensor): break
+            if t.device!=device: break
         else: return b
     elif isinstance(b, Tensor):
         if b.device==device: return b
         return b.to(device, non_blocking=non_blocking)
     if callable(getattr(b, 'to', None)): return b.to(device)
-    if is_listy(b) or isinstance(b, Mapping): return map_container(lambda o: to_device(o, device, non_blocking), b)
-    return b
+    is_container = is_listy(b) or isinstance(b, Mapping)
+    if not is_container: return b
+    return map_container(partial(to_device, device=device, non_blocking=non_blocking), b)
 
 def to_cpu(
     b:Any # tensors in nested containers
@@ -74,8 +79,9 @@ def is_plain_batch(
 ) -> bool:
     "Return whether `b` consists of tuples, lists, dicts and dense CPU tensors, and can be copied tensor by tensor"
     if isinstance(b, Tensor): return b.is_cpu and b.layout is torch.strided and not b.requires_grad
-    if callable(getattr(b, 'to', None)) and not isinstance(b, UserDict): return False
-    if isinstance(b, (dict,UserDict)): return all(map(is_plain_batch, b.values()))
+    if isinstance(b, UserDict): return all(map(is_plain_batch, b.values()))   # with a `to` of its own, or without
+    if callable(getattr(b, 'to', None)): return False
+    if isinstance(b, dict): return all(map(is_plain_batch, b.values()))
     if is_listy(b): return all(map(is_plain_batch, b))
     return not isinstance(b, Mapping)
 
@@ -83,7 +89,8 @@ def pin_leaf(
     o:Any # a leaf of a plain batch
 ) -> Any:
     "Return `o` in pinned memory if it is a tensor, and as it is otherwise"
-    return o.pin_memory() if isinstance(o, Tensor) and not o.is_pinned() else o
+    if not isinstance(o, Tensor): return o
+    return o if o.is_pinned() else o.pin_memory()
 
 # %% ../../nbs/data/10b_transfer.ipynb #64668c60
 @cache
@@ -91,8 +98,9 @@ def copy_stream(
     device:torch.device # where batches go
 ) -> torch.Stream|None:
     "Return the stream for copies to `device`, `None` if it has none"
-    acc = torch.accelerator.current_accelerator()
-    return torch.Stream(device) if acc is not None and device.type==acc.type!='mps' else None
+    accelerator = torch.accelerator.current_accelerator()
+    if accelerator is None or accelerator.type=='mps': return None
+    return torch.Stream(device) if device.type==accelerator.type else None
 
 class Transfer:
     "Moves batches to a device; to an accelerator from pinned memory, on a stream of their own"
@@ -102,9 +110,10 @@ class Transfer:
         self.device,self.stream = device,None
         self.borrows = False   # does a copy read memory of the loader?
         shared = copy_stream(device)
-        if shared is not None:   # an object of its own, in which `with` keeps what this thread goes back to
-            self.stream = torch.Stream(stream_id=shared.stream_id, device_index=shared.device_index,
-                                       device_type=shared.device_type)
+        if shared is None: return
+        # the shared stream as an object of our own: `with` stores in it the stream that this thread returns to
+        self.stream = torch.Stream(stream_id=shared.stream_id, device_index=shared.device_index,
+                                   device_type=shared.device_type)
 
     def __reduce__(self) -> tuple: return Transfer,(self.device,)   # a stream belongs to its process
 
@@ -112,7 +121,8 @@ class Transfer:
         b:Any # a batch
     ) -> Any:
         "Return `b` on the device, for use on the current stream, which waits for the copy"
-        if self.stream is None or not is_plain_batch(b): return to_device(b, self.device)
+        if self.stream is None: return to_device(b, self.device)
+        if not is_plain_batch(b): return to_device(b, self.device)
         current = torch.accelerator.current_stream(self.device)
         with self.stream: copy = apply(self._copy, b)
         current.wait_stream(self.stream)
@@ -127,11 +137,11 @@ class Transfer:
         return pinned.to(self.device, non_blocking=True)
 
 class Borrowed(GetAttr):
-    "Iterates over batches, and asks for the next one when the last one was read from the memory of the loader"
+    "Iterates over batches; fetches the next one only after the last was copied out of the loader's memory"
     _default = 'it'
     def __init__(self,
         it:Iterator,      # of batches
-        transfer:Transfer # reads them
+        transfer:Transfer # copies them
     ): self.it,self.transfer = it,transfer
 
     def __iter__(self) -> Iterator: return self
@@ -139,7 +149,7 @@ class Borrowed(GetAttr):
         transfer = self.transfer
         if transfer.borrows:
             transfer.borrows = False
-            if not transfer.stream.query(): transfer.stream.synchronize()   # mostly the copy is done by now
+            if not transfer.stream.query(): transfer.stream.synchronize()   # usually the copy is complete by now
         return next(self.it)
 
 # %% ../../nbs/data/10b_transfer.ipynb #4057b133
@@ -149,11 +159,11 @@ class Arrival:
         t:Tensor # of any device
     ):
         self.event = None
-        later = copy_stream(t.device) is not None
-        self.copy = t.to('cpu', non_blocking=later)   # which is pinned then
-        if later: self.event = torch.accelerator.current_stream(t.device).record_event()
+        has_stream = copy_stream(t.device) is not None
+        self.copy = t.to('cpu', non_blocking=has_stream)   # into pinned memory if it does not block
+        if has_stream: self.event = torch.accelerator.current_stream(t.device).record_event()
 
     def get(self) -> Tensor:
-        "Return the tensor, when it is there"
+        "Wait for the tensor, and return it"
         if self.event is not None: self.event.synchronize()
         return self.copy
