@@ -90,6 +90,7 @@ class Said(NamedTuple):
     before_zero_grad:int=0
     after_zero_grad:int=0
     after_batch:int=0
+    failed:int=0          # the number of this process and 1 more, if it has failed
 
 class Smallest(NamedTuple):
     "Holds the smallest numbers that any process said"
@@ -300,6 +301,7 @@ class Agreement(Callback):
         "Say at point `at` what this process wants, and do what all want; returns the largest and the smallest numbers"
         self.agreed = 0
         things = compared(self.learn) if compare and self.compare else {}
+        if cancel==_failed: said['failed'] = rank_distrib()+1
         mine = Said(_numbers[at], cancel, self._wants_to_stop(), digest=digest(things) if things else 0, **said)
         message = self.group.begin(numbers_of(mine))
         try: self.watch.wait(message, timeout or self.timeout)
@@ -310,7 +312,7 @@ class Agreement(Callback):
             raise ProcessFailed(f'{here}, and {self.watch.blame()}') from e
         most,least = read_numbers(message.tolist())
         if most.cancel>cancel:
-            self._cancel_as_another(at, most.cancel)
+            self._cancel_as_another(at, most)
             return self._meet(at, compare=compare, **said)   # this is where the Cancel leads to: the other one comes
         if not most.cancel: self._check(at, most, least, things)
         if compare: self.compared_at = self.learn.train_iter
@@ -323,12 +325,12 @@ class Agreement(Callback):
         if reason: self.watch.store.set('stop', reason)
         return bool(reason)
 
-    def _cancel_as_another(self, at, scope):
+    def _cancel_as_another(self, at, most):
         "Raise what another process raised; returns if this process is at the end of that scope already"
-        if scope==_failed: raise ProcessFailed(self.watch.failures())
-        cancel = _cancels[scope-1]
+        if most.cancel==_failed: raise ProcessFailed(self.watch.failures() or f'process {most.failed-1} failed')
+        cancel = _cancels[most.cancel-1]
         if at==f'after_cancel_{cancel.scope}': return
-        self.agreed = scope
+        self.agreed = most.cancel
         raise cancel(f'as another process did at `{at}`')
 
     def _check(self, at, most, least, things):

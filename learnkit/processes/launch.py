@@ -264,7 +264,7 @@ from threading import get_ident, local
 from ..data.process import num_distrib, rank_distrib
 from ..loop.dispatcher import outside
 from .watch import watching
-from .words import messages, no_store
+from .words import count_reader, messages, no_store
 
 # %% ../../nbs/processes/05c_meeting.ipynb #49bd8b28
 _made,_thread = {},local()   # the groups of the present group of processes; whether this is the thread that writes
@@ -363,6 +363,7 @@ class _Meeting:
             waited = monotonic()-begun
             looks = nth==1 or waited>self.limit+self.watch.others.silence   # the first one does, while it is there
             if looks: self._look(waited)
+        if outcome!=_all_came: count_reader(self.store, self.watch.rank, len(self.there()), self.watch.others.silence)
         return outcome
 
     def _end_as_last(self):

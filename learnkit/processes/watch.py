@@ -26,7 +26,7 @@ from torch import distributed as dist
 from ..data.process import in_group, num_distrib, rank_distrib, shared_store
 from ..loop.dispatcher import Dispatcher
 from ..loop.loop import Loop
-from .words import Notice, Notices, Others, Word, keeper, no_store, own_life
+from .words import Notice, Notices, Others, Word, count_reader, keeper, keeps_store, no_store, own_life
 
 # %% ../../nbs/processes/02_watch.ipynb #5a11f002
 def standing_still(
@@ -110,6 +110,7 @@ class Judge:
         decided = self.decided()
         if decided is None:
             found = self._causes()
+            self.notices.read()
             if self.failed(): return None
             decided = Notice(self.watch.rank, self.watch.n, 'verdict', found)
             self.notices.add(decided)
@@ -122,8 +123,8 @@ class Judge:
         if notice.fit!=self.watch.n: return False
         return notice.kind=='verdict' or notice.rank!=self.watch.rank
     def failed(self) -> list[Notice]:
-        "Return the notices of the other processes that have failed in this fit"
-        return [o for o in self.notices.read() if o.kind=='failed' and self._decides(o)]
+        "Return the notices of the other processes that have failed in this fit, of those read already"
+        return [o for o in self.notices.so_far() if o.kind=='failed' and self._decides(o)]
 
     def _wait_for_verdict(self):
         "Another process is about to write it"
@@ -155,6 +156,7 @@ class Judge:
             if all(map(self.others.has_ended, silent)): break
             if self.failed(): break
             sleep(self.watch.interval/4)
+            self.notices.read()
             self.others.listen(silent)
             silent = {rank for rank in silent if self.others.last(rank)==before[rank]}
         return silent
@@ -179,6 +181,7 @@ class Watch(Thread):
     is_asking = False          # does it find out who is the cause? It stays where it waited until then
     answered = 0.              # when the store answered last
     is_cut_off = False         # has the process ended that keeps the store?
+    has_failed = False         # has a fit failed here or in another process?
     def __init__(self):
         super().__init__(daemon=True, name='learnkit-watch')
         self.thread,self.over = get_ident(),Event()
@@ -207,13 +210,12 @@ class Watch(Thread):
         self._say_last('has ended' if self.over.is_set() else 'has left the group')
 
     def beat(self) -> None:
-        "Say where the process is; while it waits, read whether another one will not come"
+        "Say where the process is, and read whether another one will not come"
         if not self.is_asking: self._look_at_thread()
         self.beats += 1
         try:
-            seconds = monotonic()-self.since
-            self._say(Word(self.beats, self.here, seconds, self.waits, self.message, self.life))
-            if self.message is not None: self.notices.read()
+            n_read,seconds = len(self.notices.read()),monotonic()-self.since
+            self._say(Word(self.beats, self.here, seconds, self.waits, self.message, self.life, n_read))
             self.answered = monotonic()
         except RuntimeError: self.is_cut_off = True   # whoever waits says so
 
@@ -240,12 +242,31 @@ class Watch(Thread):
         where:str        # the position of the run
     ) -> None:
         "Tell the others what happened here"
+        self.has_failed = True
         self.notices.add(Notice(self.rank, Watch.n, 'failed', f'{type(e).__name__}: {e}{where}'))
 
     def end(self) -> None:
         "Stop, and announce that this process ends"
+        if self.has_failed and keeps_store(self.rank): self._let_others_read()
         self.over.set()
         self.join(self.others.silence)   # and no longer: the process that keeps the store may be frozen
+
+    def _let_others_read(self):
+        "Wait until the others have read all notices: without the store they would take this process for the cause"
+        end,late = monotonic()+self.others.silence,{*range(num_distrib())} - {self.rank}
+        try:
+            n = len(self.notices.read())
+            while True:
+                self.others.listen(late)
+                late = {rank for rank in late if not self._knows(rank, n)}
+                if not late or monotonic()>end: return
+                sleep(self.interval/10)
+        except RuntimeError: return   # the group was destroyed, and its store
+
+    def _knows(self, rank, n):
+        "Has a process read `n` notices? One that has ended, or never came to its Learner, will read none"
+        word = self.others.last(rank)
+        return word is None or self.others.has_ended(rank) or word.n_read>=n
 
     # how it waits
 
@@ -277,15 +298,22 @@ class Watch(Thread):
 
     def blame(self) -> str:
         "Return which process did not reach a point of a fit, in words; all that ask are told the same"
+        self.has_failed = True
         if not self._store_answers():
-            return f'{keeper()} has said nothing for a while: it is frozen, or cannot be reached'
+            frozen = f'{keeper()} has said nothing for a while: it is frozen, or cannot be reached'
+            return self._read_before() or frozen
         self.is_asking = True
         try: verdict = Judge(self).find()
-        except RuntimeError: return no_store()
+        except RuntimeError: return self._read_before() or no_store()
         finally: self.is_asking = False
-        if verdict is None: return self.failures()
-        if self.rank==0: sleep(2*self.interval)   # the store may end with this process: the others read it first
-        return self._in_words(verdict)
+        return self.failures() if verdict is None else self._in_words(verdict)
+
+    def _read_before(self):
+        "What ended this fit, in words, by the notices that were read while there was a store; empty if none says it"
+        first = next(filter(self._ends_this, self.notices.so_far()), None)
+        if first is None: return ''
+        if first.kind=='verdict': return self._in_words(Verdict(*first.text))
+        return self.failures() if first.kind=='failed' else f'process {first.rank} {first.text}'
 
     def _store_answers(self):
         "Does the store answer the thread? This one would wait for a frozen process that keeps it"
@@ -304,17 +332,23 @@ class Watch(Thread):
         return f'the others no longer wait for process {self.rank}: {said}'
 
     def failures(self) -> str:
-        "Return what failed in other processes, in words; empty if nothing did"
-        try: failed = sorted(Judge(self).failed())
-        except RuntimeError: return no_store()
+        "Return what failed in other processes, in words; empty if nothing is known of that"
+        self.has_failed = True
+        try: self.notices.read()
+        except RuntimeError: pass   # there is no store any more: what was read before is known
+        failed = sorted(Judge(self).failed())
         return '; '.join(f'process {notice.rank} failed: {notice.text}' for notice in failed)
 
     def everywhere(self,
         at:str # the point of the loop at which this process is, in words
     ) -> str:
         "Return the point at which each process is; all of them call it"
-        self.store.set(f'point/{self.rank}', at)
-        points = [self.store.get(f'point/{rank}').decode() for rank in range(num_distrib())]
+        n = num_distrib()
+        try:
+            self.store.set(f'point/{self.rank}', at)
+            points = [self.store.get(f'point/{rank}').decode() for rank in range(n)]
+            count_reader(dist.PrefixStore('point', self.store), self.rank, n, self.others.silence)
+        except RuntimeError: return f'process {self.rank} is at {at}, and {no_store()}'
         return ', '.join(f'process {rank} is at {point}' for rank,point in enumerate(points))
 
 # %% ../../nbs/processes/02_watch.ipynb #11a17520

@@ -9,7 +9,7 @@ __all__ = []
 import json, os
 from collections.abc import Iterable
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 from ..data.process import num_distrib
@@ -29,6 +29,7 @@ class Word(NamedTuple):
     waits:bool             # is it in a function that may wait for others?
     message:list|None=None # the fit and the number of the message that it waits for; None: it waits for none
     life:list|None=None    # its `Life`; None: unknown
+    n_read:int=0           # how many notices it has read
 
 class Notice(NamedTuple):
     "Tells the others that a process will not come, or why the fit cannot go on"
@@ -109,7 +110,7 @@ class Notices:
         "Return all notices in order, and read those that are new"
         n = self.store.add('n', 0)
         new = [i for i in range(1, n+1) if i not in self.known]
-        if new: self.known.update(messages(self.store, new))
+        if new: self.known = {**self.known, **messages(self.store, new)}   # two threads read
         return self.so_far()
 
     def so_far(self) -> list[Notice]:
@@ -191,11 +192,31 @@ class Others:
         return f'process {rank} is {word.here}, for {word.seconds:.0f} s'
 
 # %% ../../nbs/processes/00_words.ipynb #00a17507
+def _launcher_keeps_store(): return os.environ.get('TORCHELASTIC_USE_AGENT_STORE')=='True'
+
+def keeps_store(
+    rank:int # number of a process
+) -> bool:
+    "Return whether a process keeps the store, which ends with it"
+    return rank==0 and not _launcher_keeps_store()
+
 def keeper() -> str:
     "Return who keeps the store of the processes, in words"
-    launcher = os.environ.get('TORCHELASTIC_USE_AGENT_STORE')=='True'
-    return f"{'the launcher' if launcher else 'process 0'}, which keeps their store,"
+    name = 'the launcher' if _launcher_keeps_store() else 'process 0'
+    return f'{name}, which keeps their store,'
 
 def no_store() -> str:
     "Return what to say if the store does not answer, as its process has ended"
     return f'{keeper()} has ended without a word: perhaps it was killed'
+
+def count_reader(
+    store:Any,    # what one of the processes may end after reading
+    rank:int,     # the number of this process
+    n:int,        # how many processes read it
+    seconds:float # how long the process that keeps the store waits for the others
+) -> None:
+    "Count this process among those that have read a store; the one that keeps it waits for all of them"
+    store.add('readers', 1)
+    if not keeps_store(rank): return
+    end = monotonic()+seconds
+    while store.add('readers', 0)<n and monotonic()<end: sleep(.02)

@@ -8,6 +8,8 @@ from torch import nn
 
 from learnkit.all import Callback, DataLoaders, DistributedTrainer, Learner
 from learnkit.processes.launch import join_group
+from learnkit.processes.watch import Watch
+from learnkit.processes.words import Notices
 from toys import few, slow
 
 torch.set_num_threads(1)
@@ -42,8 +44,18 @@ class Wrong(Callback):
         mine = self.rank==int(os.environ['RANK']) and self.learn.epoch==1
         if mine and (not self.learn.training or self.learn.iter==1): does_wrong(self.how, self.folder)
 
-def work(rank, world, port, how, cause, at, folder, timeout, boards):
+def answer_late(after):
+    "Let this process find out why its fit failed only `after` seconds later"
+    def late(f):
+        def wait_first(watch):
+            time.sleep(after)
+            return f(watch)
+        return wait_first
+    for name in ('blame', 'failures'): setattr(Watch, name, late(getattr(Watch, name)))
+
+def work(rank, world, port, how, cause, at, folder, timeout, boards, late=None, keeper_ends=None):
     torch.set_num_threads(1)
+    if rank==late: answer_late(4.)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(os.open(folder/f'log{rank}', os.O_WRONLY|os.O_CREAT), 2)
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
@@ -60,12 +72,13 @@ def work(rank, world, port, how, cause, at, folder, timeout, boards):
     try: learn.fit(2, cbs=DistributedTrainer(timeout=timeout))
     except BaseException as e: said = f'{type(e).__name__}: {e}'
     (folder/f'said{rank}').write_text(json.dumps([said, time.monotonic()-begun]))
+    if rank==0 and keeper_ends: keeper_ends()
 
-def run(world, how, cause, folder, at='before_batch', timeout=20., boards=True):
+def run(world, how, cause, folder, at='before_batch', timeout=20., boards=True, **kw):
     "What each process says, and after how many seconds; None of one that says nothing"
     with socket.socket() as s: s.bind(('127.0.0.1', 0)); port = s.getsockname()[1]
     fork = torch.multiprocessing.get_context('fork')   # no launcher ends the others
-    ps = [fork.Process(target=work, args=(r, world, port, how, cause, at, folder, timeout, boards)) for r in range(world)]
+    ps = [fork.Process(target=work, args=(r, world, port, how, cause, at, folder, timeout, boards), kwargs=kw) for r in range(world)]
     for p in ps: p.start()
     waits_for = [p for r,p in enumerate(ps) if how not in ('hangs','stays frozen') or r!=cause]
     end = time.monotonic()+50
@@ -108,6 +121,27 @@ def test_who_is_the_cause(tmp_path, world, how, place): check(world, how, places
 def test_also_between_machines(tmp_path, how, place):
     "Without memory that they share, messages go by gloo"
     check(3, how, places[place](3), tmp_path, boards=False)
+
+def killed_soon():
+    time.sleep(2.5)   # by then each of the others has said a word
+    os.kill(os.getpid(), signal.SIGKILL)
+
+@few(1, 3)
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
+@pytest.mark.parametrize('how,keeper_ends', [('leaves',None), *slow(*[(how, None) for how in ('raises','exits','killed')],
+                                                                 *[(how, killed_soon) for how in is_lost])])
+def test_process_that_keeps_the_store_ends_first(tmp_path, how, keeper_ends):
+    "Process 1 is the cause, process 0 knows that, and its store is gone before process 2 asks: that blamed process 0"
+    check(3, how, 1, tmp_path, late=2, keeper_ends=keeper_ends)
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
+@pytest.mark.parametrize('how', ['leaves','raises'])
+def test_without_any_word_in_the_store(tmp_path, how, monkeypatch):
+    "A message of the processes says which one failed"
+    monkeypatch.setattr(Notices, 'read', lambda self: [])
+    said = check(3, how, 1, tmp_path)
+    assert all('process 1 failed' in said[rank][0] for rank in (0, 2)), said
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
