@@ -8,6 +8,7 @@ __all__ = ['get_model', 'params', 'trainable_params', 'one_param', 'has_params',
 
 # %% ../../nbs/data/20_modules.ipynb #3504cc40
 import re
+from itertools import chain
 from typing import Any
 
 from torch import Tensor, nn, strided
@@ -22,8 +23,8 @@ def get_model(
 ) -> nn.Module:
     "Return the model inside `DistributedDataParallel`, `DataParallel` and `torch.compile`"
     if isinstance(m, (DataParallel, DistributedDataParallel)): return get_model(m.module)
-    if isinstance(m, nn.Module) and '_orig_mod' in m._modules: return get_model(m._modules['_orig_mod'])
-    return m
+    is_compiled = isinstance(m, nn.Module) and '_orig_mod' in m._modules
+    return get_model(m._modules['_orig_mod']) if is_compiled else m
 
 # %% ../../nbs/data/20_modules.ipynb #23c4aed0
 def params(
@@ -56,8 +57,10 @@ def is_writable(
     t:Tensor # a parameter or a buffer
 ) -> bool:
     "Can values be written into a tensor? Not if it is lazy or sparse, or its elements share memory after an `expand`"
-    if is_lazy(t) or t.is_meta or t.layout is not strided: return False
-    return 0 not in t.stride() or t.numel()<2
+    has_no_memory = is_lazy(t) or t.is_meta or t.layout is not strided
+    if has_no_memory: return False
+    if t.numel()<2: return True
+    return 0 not in t.stride()
 
 # %% ../../nbs/data/20_modules.ipynb #ab8bf495
 class ParameterModule(nn.Module):
@@ -77,22 +80,31 @@ def flatten_model(
     m:nn.Module # a model
 ) -> list[nn.Module]:
     "Return the modules of `m` that have no children, in order"
-    if not list(m.children()): return [m]
-    own = [ParameterModule(p) for p in m.parameters(recurse=False)]
-    return [l for c in [*m.children(), *own] for l in flatten_model(c)]
+    children = [*m.children()]
+    if not children: return [m]
+    children += map(ParameterModule, m.parameters(recurse=False))   # its own parameters, behind the others
+    return [*chain.from_iterable(map(flatten_model, children))]
 
 # %% ../../nbs/data/20_modules.ipynb #106510d0
 _norm_types = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
-def _is_norm(m): return isinstance(m, _norm_types) or re.search(r'Norm(\d?d)?$', type(m).__name__) is not None
+def _is_norm(layer):
+    if isinstance(layer, _norm_types): return True
+    return re.search(r'Norm(\d?d)?$', type(layer).__name__) is not None   # one of another library
 
 def norms_and_biases(
     m:nn.Module # a model
 ) -> tuple[list,list]:
     "Return the parameters of all normalization layers in `m`, and the biases of the other layers"
-    own = [(o,n,p) for o in m.modules() for n,p in o._parameters.items() if p is not None]
-    norms = {id(p):p for o,_,p in own if _is_norm(o)}
-    return [*norms.values()],[*{id(p):p for _,n,p in own if 'bias' in n.split('_') and id(p) not in norms}.values()]
+    norms,biases = {},{}   # by their `id`: layers may share a parameter
+    for layer in m.modules():
+        is_norm = _is_norm(layer)
+        for name,p in layer._parameters.items():
+            if p is None: continue
+            if is_norm: norms[id(p)] = p
+            elif 'bias' in name.split('_'): biases[id(p)] = p
+    shared = norms.keys() & biases.keys()
+    return [*norms.values()],[p for k,p in biases.items() if k not in shared]
 
 @check_args
 def norm_bias_params(
