@@ -9,7 +9,7 @@ __all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'maybe_gather', 'gather
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from io import BytesIO
 from pickle import Pickler, loads
 from typing import Any, NamedTuple
@@ -23,30 +23,31 @@ from .nested import apply
 
 # %% ../../nbs/data/15a_process.ipynb #b66b8c12
 _alone = ContextVar('alone', default=False)   # is this a block of `alone`?
-_initialized = getattr(dist, 'is_initialized', bool)   # without it: no group
+_is_initialized = getattr(dist, 'is_initialized', bool)   # a PyTorch without it has no groups
 
 def in_group() -> bool:
-    "Is this process one of several, and does it know of the others?"
-    return _initialized() and not _alone.get()
+    "Return whether this process is one of a group, outside of a block of `alone`"
+    return _is_initialized() and not _alone.get()
 
 def shared_store() -> Any:
     "Return the store by which the processes of the group found each other"
     return dist.distributed_c10d._get_default_store()
 
 # %% ../../nbs/data/15a_process.ipynb #5be51de0
-_beside = [0]   # the number of this process among several that each do the whole of a run
+_beside = [0]   # the rank of this process among several without a group
 
 def set_beside(
-    rank:int # 0: it writes and prints
+    rank:int # 0: this process writes and prints
 ) -> None:
-    "Let this process be one of several that each do the whole of a run, without a group: only one of them writes"
+    "Set the rank of this process among several that each do the whole run, without a group: only rank 0 writes"
     _beside[0] = rank
 
 # %% ../../nbs/data/15a_process.ipynb #d81c2a68
 def rank_distrib() -> int:
-    "Return the rank of this process, 0 without distributed training; the process of rank 0 writes and prints"
+    "Return the rank of this process, 0 without distributed training; rank 0 writes and prints"
     if in_group(): return dist.get_rank()
-    return 0 if _alone.get() else _beside[0]
+    if _alone.get(): return 0
+    return _beside[0]
 
 def num_distrib() -> int:
     "Return the world size: how many processes train together, 1 without distributed training"
@@ -58,15 +59,15 @@ def rank0_first(
     *args:Any,     # passed to `func`
     **kwargs:Any   # passed to `func`
 ) -> Any:
-    "Call `func` in process 0 first, and when it is finished there, in all other processes"
-    if rank_distrib(): dist.barrier()
+    "Call `func` in process 0 first, and after it has finished there, in all other processes"
+    if rank_distrib(): dist.barrier()   # waits for the end in process 0
     try: return func(*args, **kwargs)
     finally:
         if in_group() and rank_distrib()==0: dist.barrier()
 
 # %% ../../nbs/data/15a_process.ipynb #56c2bd1c
 def _all_gather(x, sizes):
-    "The tensors of all processes, of which the one of rank i has length `sizes[i]`: padded, sent, and cut again"
+    "The tensors of all processes; that of rank `i` has length `sizes[i]`: each is padded, sent, and cut again"
     padded = x.new_zeros(max(sizes), *x.shape[1:])
     padded[:sizes[rank_distrib()]] = x
     parts = [torch.empty_like(padded) for _ in sizes]
@@ -74,62 +75,70 @@ def _all_gather(x, sizes):
     return [part[:size] for part,size in zip(parts, sizes)]
 
 # %% ../../nbs/data/15a_process.ipynb #634098ad
-_wholes:list = []   # the open blocks of `undivided`
+_undivided_blocks:list = []   # the open ones
 
 def num_shards() -> int:
-    "Return among how many processes the work is divided: all of them, or 1 in a block of `undivided`"
-    return 1 if _wholes else num_distrib()
+    "Return how many shards the data has: the number of processes, or 1 in a block of `undivided`"
+    return 1 if _undivided_blocks else num_distrib()
 
 # %% ../../nbs/data/15a_process.ipynb #2956a1dd
 def maybe_gather(
-    x:Tensor|None # the tensor of this process; they may differ in their first dimension only; None: it has none
+    x:Tensor|None # the tensor of this process; only the first dimension may differ; None: it has none
 ) -> Tensor|None:
-    "Concatenate the tensors of all processes, or averages scalars; raises ValueError if their shapes don't fit"
+    "Concatenate the tensors of all processes, or average scalars; raise ValueError if their shapes don't fit"
     return x if num_shards()==1 else _gather(x)
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887b
-_arrays = {torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bool}
+_array_dtypes = {torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bool}
 
 class _Pickler(Pickler):
-    "Writes tensors on the CPU as arrays: in PyTorch's own way each becomes a file"
+    "Pickles CPU tensors as arrays: PyTorch's own way writes a file for each"
     def reducer_override(self, o):
         if not _is_array(o): return NotImplemented
         return torch.from_numpy,(o.resolve_neg().numpy(),)
 
 def _is_array(o):
-    "Is it a tensor that is as well described by an array?"
+    "Can NumPy hold all that the tensor `o` is?"
     if type(o) is not Tensor or o.requires_grad: return False
     if o.device.type!='cpu': return False
-    return o.layout is torch.strided and o.dtype in _arrays
+    return o.layout is torch.strided and o.dtype in _array_dtypes
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887d
-def _dumps(x):
+def _pickle(x):
     file = BytesIO()
     _Pickler(file).dump(x)
     return file.getvalue()
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887c
-def _exchanged(data):
-    "The bytes of all processes, if the team has a quicker way than the group"
+def _exchange_bytes(data):
+    "The bytes of all processes; `None` if the team has no quicker way than the process group"
     return Team.several.exchange(data) if Team.several else None
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f8878
-_head_size,_first_size = 2**10,2**14   # bytes of what is sent first: by each process, or by process 0 alone
+# An object is sent in one message if it is short: its length in 8 bytes, then its beginning. The rest, if any, follows.
+_head_size  = 2**10   # bytes of the first message where each process sends an object
+_first_size = 2**14   # where process 0 alone sends one
 
-def _sent(data):
+class _Head(NamedTuple):
+    "The first message about an object"
+    length:int      # of the object, in bytes
+    beginning:bytes # of the object
+
+def _to_message(data):
     "Bytes as a tensor that the processes can send"
     device = dist.distributed_c10d._get_object_coll_device()
-    writable = bytearray(data or b' ')   # an empty one is refused
-    return torch.frombuffer(writable, dtype=torch.uint8)[:len(data)].to(device)
+    if not data: return torch.empty(0, dtype=torch.uint8, device=device)
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8).to(device)
 
-def _head(data, size):
-    "The length of an object in bytes, and its beginning"
-    beginning = len(data).to_bytes(8, 'little') + data
-    return _sent(beginning[:size].ljust(size, b' '))
+# %% ../../nbs/data/15a_process.ipynb #e94c8838
+def _make_head(data, size):
+    "The first message about the object `data`"
+    head = len(data).to_bytes(8, 'little') + data
+    return _to_message(head[:size].ljust(size, b' '))
 
-def _read_head(t):
-    data = t.cpu().numpy().tobytes()
-    return int.from_bytes(data[:8], 'little'),data[8:]
+def _read_head(message):
+    data = message.cpu().numpy().tobytes()
+    return _Head(int.from_bytes(data[:8], 'little'), data[8:])
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f8879
 def gather_objects(
@@ -137,20 +146,20 @@ def gather_objects(
 ) -> list:
     "Return what all processes have, by rank; every process must call it"
     if num_distrib()==1: return [x]
-    data = _dumps(x)
-    of_all = _exchanged(data)
+    data = _pickle(x)
+    of_all = _exchange_bytes(data)
     if of_all is None: of_all = _gather_bytes(data)
     return [loads(o) for o in of_all]
 
 def _gather_bytes(data):
-    "By one collective; by two, if an object of one of the processes is long"
-    heads = _all_gather(_head(data, _head_size), [_head_size]*num_distrib())
-    lengths,beginnings = zip(*map(_read_head, heads))
-    rests = [max(0, length-len(start)) for length,start in zip(lengths, beginnings)]
-    if any(rests):
-        ends = _all_gather(_sent(data[_head_size-8:]), rests)
-        beginnings = [start+end.cpu().numpy().tobytes() for start,end in zip(beginnings, ends)]
-    return [o[:length] for o,length in zip(beginnings, lengths)]
+    "The bytes of all processes: one all-gather, or two if the object of a process is long"
+    messages = _all_gather(_make_head(data, _head_size), [_head_size]*num_distrib())
+    heads = [*map(_read_head, messages)]
+    n_left = [max(0, head.length-len(head.beginning)) for head in heads]
+    if not any(n_left): return [head.beginning[:head.length] for head in heads]
+    rests = _all_gather(_to_message(data[_head_size-8:]), n_left)
+    objects = [head.beginning + rest.cpu().numpy().tobytes() for head,rest in zip(heads, rests)]
+    return [o[:head.length] for o,head in zip(objects, heads)]
 
 def from_first(
     x:Any # what process 0 has; it is pickled, what others have is not used
@@ -158,53 +167,59 @@ def from_first(
     "Return what process 0 has; every process must call it"
     if num_distrib()==1: return x
     is_first = rank_distrib()==0
-    data = _dumps(x) if is_first else b''
-    of_all = _exchanged(data)
-    sent = _from_first_bytes(data) if of_all is None else of_all[0]
-    return x if is_first else loads(sent)
+    data = _pickle(x) if is_first else b''
+    of_all = _exchange_bytes(data)
+    data = _broadcast_bytes(data) if of_all is None else of_all[0]
+    return x if is_first else loads(data)
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887e
-def _from_first_bytes(data):
-    head = _head(data, _first_size)
-    dist.broadcast(head, 0)
-    length,beginning = _read_head(head)
-    rest = _sent(data[_first_size-8:].ljust(max(0, length-len(beginning)), b' '))
-    if len(rest): dist.broadcast(rest, 0)
-    return (beginning + rest.cpu().numpy().tobytes())[:length]
+def _broadcast_bytes(data):
+    "The bytes of process 0: one broadcast, or two if they are many"
+    message = _make_head(data, _first_size)
+    dist.broadcast(message, 0)
+    head = _read_head(message)
+    n_left = head.length-len(head.beginning)
+    if n_left<=0: return head.beginning[:head.length]
+    rest = _to_message(data[_first_size-8:].ljust(n_left, b' '))   # in other processes to be written into
+    dist.broadcast(rest, 0)
+    return head.beginning + rest.cpu().numpy().tobytes()
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887a
 class _Piece(NamedTuple):
     "Describes the tensor of a process"
     shape:tuple
     dtype:torch.dtype
-    kind:str          # of its device
-    numbers:list|None # what is in it; None: too much to go along
+    kind:str         # of its device
+    values:list|None # of a small tensor; `None`: too many to be sent with the description
     def n_rows(self): return self.shape[0] if self.shape else 1
-    def tensor(self): return torch.tensor(self.numbers, dtype=self.dtype).view(self.shape or 1)
+    def tensor(self): return torch.tensor(self.values, dtype=self.dtype).view(self.shape or 1)
 
-def _piece_of(x):
+def _describe(x):
     if x is None: return None
-    numbers = x.tolist() if x.numel()<=16 else None
-    return _Piece(tuple(x.shape), x.dtype, x.device.type, numbers)
+    values = x.tolist() if x.numel()<=16 else None
+    return _Piece(tuple(x.shape), x.dtype, x.device.type, values)
 
 def _gather(x) -> Any:
-    "The tensors of all processes, one after the other; of scalars their mean; None if no process has one"
-    of_all = gather_objects(_piece_of(x))
+    "The tensors of all processes, one after the other; the mean of scalars; `None` if no process has a tensor"
+    of_all = gather_objects(_describe(x))
     pieces = [piece for piece in of_all if piece is not None]
     if not pieces: return None
     _check_fit(pieces)
     like = pieces[0]
     device = _sending_device(like.kind)
-    if any(piece.numbers is None for piece in pieces): parts = _gather_rows(x, of_all, like, device)
+    if any(piece.values is None for piece in pieces): parts = _gather_rows(x, of_all, like, device)
     else: parts = [piece.tensor() for piece in pieces]
-    whole = torch.cat(parts).to(device if x is None else x.device, like.dtype)
+    if x is not None: device = x.device
+    whole = torch.cat(parts).to(device, like.dtype)
     if like.shape: return whole
     return whole.mean() if whole.is_floating_point() else whole.float().mean()
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887f
 def _check_fit(pieces):
-    if len({(piece.shape[1:], piece.dtype) for piece in pieces})==1: return
-    shapes,dtypes = [piece.shape for piece in pieces],[piece.dtype for piece in pieces]
+    different = {(piece.shape[1:], piece.dtype) for piece in pieces}
+    if len(different)==1: return
+    shapes = [piece.shape for piece in pieces]
+    dtypes = [piece.dtype for piece in pieces]
     raise ValueError(
         'The tensors of the processes must agree after the first dimension, and in their dtypes, but are '
         f'{shapes} of {dtypes}.')
@@ -216,11 +231,12 @@ def _sending_device(kind):
     return torch.device(kind) if kind=='cpu' else default_device()
 
 def _gather_rows(x, of_all, like, device):
-    "By a collective; a process without a tensor sends no rows"
+    "The tensors of all processes by an all-gather; a process without a tensor sends no rows"
     if x is None: x = torch.empty((0,*like.shape[1:]), dtype=like.dtype)
     x = x.to(device)
     if x.dtype is torch.bool: x = x.to(torch.uint8)
-    return _all_gather(x, [0 if piece is None else piece.n_rows() for piece in of_all])
+    sizes = [0 if piece is None else piece.n_rows() for piece in of_all]
+    return _all_gather(x, sizes)
 
 # %% ../../nbs/data/15a_process.ipynb #040bad55
 def largest(
@@ -233,30 +249,30 @@ def largest(
 
 # %% ../../nbs/data/15a_process.ipynb #d1cf6bc4
 def gather_turns(
-    x:Tensor|None,  # what this process has, one part after the other; None: nothing
-    sizes:list[int] # of its parts, one for each of its batches
+    x:Tensor|None,  # the results of this process, batch by batch; `None`: it has none
+    sizes:list[int] # of its batches
 ) -> Tensor|None:
     "Concatenate the tensors of all processes by their batches: the first of each, the second of each, …"
     if num_shards()==1: return x
     whole = _gather(x)
-    sizes_of_all = gather_objects(sizes)   # all take part, whatever they have
+    sizes_of_all = gather_objects(sizes)   # every process must call it, also without a batch
     if whole is None: return None
-    parts = iter(whole.split([size for sizes in sizes_of_all for size in sizes]))
-    by_rank = [[next(parts) for _ in sizes] for sizes in sizes_of_all]
-    turns = zip_longest(*by_rank)
-    return torch.cat([part for turn in turns for part in turn if part is not None])
+    by_rank = []
+    for part,sizes in zip(whole.split([*map(sum, sizes_of_all)]), sizes_of_all): by_rank.append(part.split(sizes))
+    in_turn = chain.from_iterable(zip_longest(*by_rank))
+    return torch.cat([part for part in in_turn if part is not None])
 
 # %% ../../nbs/data/15a_process.ipynb #36dfb2b3
 @contextmanager
 def undivided() -> Iterator[None]:
-    "In this block every process has all of the data, so that `maybe_gather` returns what it is given"
-    _wholes.append(True)
+    "In this block the data is not sharded: every process has all of it, and `maybe_gather` returns its argument"
+    _undivided_blocks.append(True)
     try: yield
-    finally: _wholes.pop()
+    finally: _undivided_blocks.pop()
 
 @contextmanager
 def alone() -> Iterator[None]:
-    "In this block the process does not know of others: it waits for none of them"
+    "In this block the process acts as if there were no others, and waits for none of them"
     token = _alone.set(True)
     try: yield
     finally: _alone.reset(token)
@@ -268,12 +284,12 @@ def to_detach(
     gather:bool=True # concatenate the tensors of all processes?
 ) -> Any:
     "Detach the tensors in `b`, gather them from all processes, and move them to the CPU"
-    def _f(x):
+    def detach(x):
         if not isinstance(x, Tensor): return x
         x = x.detach()
         if gather: x = maybe_gather(x)
         return x.cpu() if cpu else x
-    return apply(_f, b)
+    return apply(detach, b)
 
 # %% ../../nbs/data/15b_sharded.ipynb #b092b207
 from torch import nn
@@ -300,16 +316,20 @@ def local_shard(
 # %% ../../nbs/data/15b_sharded.ipynb #58467f92
 def lay_out(
     t:Any,  # a tensor, whole or sharded
-    own:Any # one that says how
+    own:Any # a tensor that has the wanted layout
 ) -> Tensor:
-    "Return `t` laid out as `own` is: over the same processes in the same way, or whole"
+    "Return `t` laid out as `own` is: sharded over the same processes in the same way, or whole"
     if not is_sharded(own): return whole(t)
     from torch.distributed.tensor import DTensor, distribute_tensor
-    mesh,places = own.device_mesh,own.placements
-    if is_sharded(t) and t.placements==places and torch.equal(t.device_mesh.mesh, mesh.mesh):
-        part = t.to_local().to(own.to_local().device)
-        return DTensor.from_local(part, mesh, places, run_check=False, shape=t.shape, stride=t.stride())
-    return distribute_tensor(whole(t).to(own.to_local().device), mesh, places, src_data_rank=None)
+    mesh,placements,device = own.device_mesh,own.placements,own.to_local().device
+    if not _has_layout(t, own): return distribute_tensor(whole(t).to(device), mesh, placements, src_data_rank=None)
+    part = t.to_local().to(device)
+    return DTensor.from_local(part, mesh, placements, run_check=False, shape=t.shape, stride=t.stride())
+
+def _has_layout(t, own):
+    "Is `t` sharded as `own` is?"
+    if not is_sharded(t) or t.placements!=own.placements: return False
+    return torch.equal(t.device_mesh.mesh, own.device_mesh.mesh)
 
 # %% ../../nbs/data/15b_sharded.ipynb #15aad96d
 def lay_out_state(
@@ -319,17 +339,16 @@ def lay_out_state(
     "Return `state` with each tensor laid out as the model's tensor of that name is"
     own = model.state_dict()
     if not any(map(is_sharded, [*own.values(), *state.values()])): return state
-    def as_in_model(name, value):
-        fits = name in own and isinstance(value, Tensor)
-        return lay_out(value, own[name]) if fits else value
-    res:Any = type(state)({name:as_in_model(name, value) for name,value in state.items()})
+    res:Any = type(state)(state)
+    for name,value in state.items():
+        if name in own and isinstance(value, Tensor): res[name] = lay_out(value, own[name])
     if hasattr(state, '_metadata'): res._metadata = state._metadata
     return res
 
 # %% ../../nbs/data/15b_sharded.ipynb #21045d9f
 def gathered(
     t:Tensor,       # a sharded tensor
-    copy:bool=False # never share memory with `t`, as with a group of one process?
+    copy:bool=False # never share memory with `t`, which a group of one process could?
 ) -> Tensor|None:
     "Return the whole of `t` on the CPU in process 0, None in the others; all must call it"
     t = whole(t)
@@ -337,19 +356,22 @@ def gathered(
 
 def own_shard(
     t:Tensor,                # a sharded tensor
-    copy:Callable|bool=False # copy its values, so that training can continue and change them? A function: by this
+    copy:Callable|bool=False # copy its values, which training then cannot change? Or the function that copies them
 ) -> Tensor:
     "Return `t` without its gradient, still sharded; with `copy` the part of this process is a copy on the CPU"
     t = t.detach()
     if callable(copy): return copy(t)
-    return t.to('cpu', copy=True) if copy else t
+    if copy: return t.to('cpu', copy=True)
+    return t
 
 # %% ../../nbs/data/15b_sharded.ipynb #7a93efd2
 def own_class(
     m:nn.Module # a module, sharded or not
 ) -> type:
     "Return the class of a module, as it was before `fully_shard` changed it"
-    return next(c for c in type(m).__mro__ if 'FSDPModule' not in {b.__name__ for b in c.__mro__})
+    return next(cls for cls in type(m).__mro__ if not _is_fsdp(cls))
+
+def _is_fsdp(cls): return any(base.__name__=='FSDPModule' for base in cls.__mro__)
 
 # %% ../../nbs/data/15c_team.ipynb #e67f8b7f
 import os
@@ -359,85 +381,87 @@ from torch.utils.data.distributed import DistributedSampler
 
 # %% ../../nbs/data/15c_team.ipynb #0d402ea7
 class Team:
-    "Who trains: this process alone"
-    several:ClassVar[Any] = None   # the team of several processes; the room `processes` sets it
-    group:Any = None               # by which they agree about files
+    "Who trains: this process alone. The subpackage `processes` has the one of several processes"
+    several:ClassVar[Any] = None   # the team of several processes, set by `processes`
+    group:Any = None               # the process group that agrees about files
 
     def default_cbs(self) -> tuple:
-        "Return the default callbacks that it brings"
+        "Return the default callbacks for this team"
         return ()
     def begin_fit(self,
         learn:Any, # the Learner
         what:str,  # what begins, for messages
         cbs:Any    # the callbacks of this fit
     ) -> list:
-        "Wait for the others, which all begin a fit; returns callbacks for it"
+        "Wait for the others at the start of a fit; return callbacks for it"
         return []
     def begin_run(self,
         learn:Any, # the Learner
         what:str   # what begins, for messages
     ) -> list:
-        "Wait for the others, which all begin to validate or to predict; returns callbacks for that"
+        "Wait for the others at the start of a validation or a prediction; return callbacks for it"
         return []
 
     def agree(self,
         learn:Any # the Learner, in a fit
     ) -> None:
-        "Wait for the others, before all exchange something within a fit; raises what one of them was cancelled by"
+        "Wait for the others before a collective within a fit; raise the Cancel that one of them raised"
     def exchange(self,
         data:bytes # of this process
     ) -> list|None:
-        "Return the bytes of all processes, by rank; None if they have no quicker way than their group"
+        "Return the bytes of all processes, by rank; None if only the process group is available"
     def meet(self,
-        what:str # what they meet for, for messages
+        what:str # what the processes wait for, for messages
     ) -> None:
         "Wait for the others"
     def in_all(self,
         f:Callable # of no arguments
     ) -> list:
-        "Call `f` in each process; returns the results of all, raises the first error of any in all"
+        "Call `f` in each process; return the results of all, or raise the first error of any in all"
         return [f()]
     def in_first(self,
         f:Callable # of no arguments
     ) -> Any:
-        "Call `f` once; returns its result in all processes, raises its error in all"
+        "Call `f` in one process; return its result in all, or raise its error in all"
         return f()
     def in_background(self,
-        f:Callable, # what to call, in a thread
+        f:Callable, # called in a thread
         *args:Any   # passed to `f`
     ) -> None:
-        "Call `f`, which talks to the threads of the other processes"
+        "Call `f`, which communicates with the threads of the other processes"
         f(*args)
 
     def has_shard(self,
         dl:Any # a loader
     ) -> bool:
-        "Does this process have its own part of `dl` already, so that the others have the rest?"
+        "Return whether `dl` is sharded already: this process loads its own part, and the others the rest"
         return False
     def gather_shards(self,
-        idxs:list, # the indices of this process's items
-        res:list   # nested results for these items
+        idxs:list, # the indices of this process's samples
+        res:list   # nested results for these samples
     ) -> list:
-        "Return the results for the items of all, in order"
+        "Return the results for the samples of all processes, in order"
         return res
 
 # %% ../../nbs/data/15c_team.ipynb #1c231fd1
 def team() -> Team:
-    "Return who trains: the team of several processes in a group, else this process alone"
+    "Return who trains: the team of several processes in a group, otherwise this process alone"
     return Team.several if in_group() else Team()
 
 # %% ../../nbs/data/15c_team.ipynb #536537a5
-world_vars = 'WORLD_SIZE','OMPI_COMM_WORLD_SIZE','PMI_SIZE','SLURM_STEP_NUM_TASKS'   # how many processes there are
+world_vars = 'WORLD_SIZE','OMPI_COMM_WORLD_SIZE','PMI_SIZE','SLURM_STEP_NUM_TASKS'   # each launcher has its own
 
 def join_team() -> None:
     "Join the other processes, if there are any"
-    if in_group() or any(os.environ.get(k) not in (None,'','1') for k in world_vars): Team.several.join()
+    sizes = [os.environ.get(name) or '1' for name in world_vars]
+    if in_group() or any(size!='1' for size in sizes): Team.several.join()
 
 # %% ../../nbs/data/15c_team.ipynb #65052c20
 def distributed_sampler(
     dl:Any # a loader
 ) -> DistributedSampler|None:
-    "Returns the sampler that gives each process its own part of `dl`, `None` if there is none"
-    batches = getattr(dl, 'batch_sampler', None)
-    samplers = batches,getattr(batches, 'sampler', None),getattr(dl, 'sampler', None)
-    return next((s for s in samplers if isinstance(s, DistributedSampler)), None)
+    "Return the sampler that gives each process its own shard of `dl`, `None` if there is none"
+    batch_sampler = getattr(dl, 'batch_sampler', None)
+    for sampler in (batch_sampler, getattr(batch_sampler, 'sampler', None), getattr(dl, 'sampler', None)):
+        if isinstance(sampler, DistributedSampler): return sampler
+    return None

@@ -55,7 +55,7 @@ def test_a_tensor_is_sent_as_it_is(kind):
     with torch.inference_mode(): inferred = t+1
     o = {'conj':z.conj(), 'negated':z.conj().imag, 'expanded':t[:1].expand(4, 3), 'transposed':t.T, 'empty':t[:0], 'number':torch.tensor(3.),
          'with gradient':t.clone().requires_grad_(), 'bf16':t.bfloat16(), 'sparse':t.to_sparse(), 'parameter':torch.nn.Parameter(t), 'inference':inferred}[kind]
-    got, = pickle.loads(process._dumps([o]))
+    got, = pickle.loads(process._pickle([o]))
     assert type(got) is type(o) and (got.dtype,got.shape,got.requires_grad)==(o.dtype,o.shape,o.requires_grad)
     assert torch.equal(got.to_dense(), o.to_dense())
     if kind=='negated': assert o.is_neg()

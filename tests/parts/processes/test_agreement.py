@@ -265,7 +265,7 @@ def _counting(f, part=lambda: None):
     def counted(kind, o, k): f = getattr(o, k); m.setattr(o, k, lambda *args, **kw: (count(kind, args[1] if k=='_meet' else k), f(*args, **kw))[1])
     with pytest.MonkeyPatch.context() as m:
         counted('asked', Agreement, '_meet')
-        counted('objects', process, '_exchanged')
+        counted('objects', process, '_exchange_bytes')
         for k in ('all_gather','broadcast','all_reduce','all_gather_object','broadcast_object_list','barrier','_broadcast_coalesced'): counted('collectives', dist, k)
         for k in ('set','get','add','compare_set','multi_get','delete_key','wait'): counted('store', dist.PrefixStore, k)   # `check` as often as one waits
         f()
@@ -285,7 +285,7 @@ def _messages_of_a_step(rank, world):
     ends = dict(before_train=2, after_train=2, before_validate=2, after_validate=2, after_epoch=2, after_fit=1)
     assert asked==ends, asked
     # settings, data, random numbers; then in each epoch the loss, three times whether the validation's data is the same, its loss and its row
-    assert objects['_exchanged']==3 + 2*6 and sent=={'_broadcast_coalesced':1 + 6 + 2 + 1}, (objects, sent)   # weights; buffers in each batch, at the end of each phase and of the fit
+    assert objects['_exchange_bytes']==3 + 2*6 and sent=={'_broadcast_coalesced':1 + 6 + 2 + 1}, (objects, sent)   # weights; buffers in each batch, at the end of each phase and of the fit
     asked,*more = fit(before_batch=1)
     assert asked=={**ends, 'before_backward':6, 'after_batch':asked['after_batch']} and more==[objects, sent], asked
     asked,*more = fit(after_epoch=1)   # who hears the end of an epoch may decide something before its row is written
@@ -309,7 +309,7 @@ def _messages_of_a_fit(rank, world):
     asked,objects,collectives,store = fit()
     for i in ('start','steps'): assert asked.pop((i, 'after_batch'), 0)<=12
     assert asked=={('start','before_train'):2, ('end','after_train'):2, ('end','after_epoch'):2, ('end','after_fit'):2}, asked
-    assert objects=={('start','_exchanged'):4, ('end','_exchanged'):2}, objects   # settings, random numbers; the loss
+    assert objects=={('start','_exchange_bytes'):4, ('end','_exchange_bytes'):2}, objects   # settings, random numbers; the loss
     assert collectives=={(k,'_broadcast_coalesced'):n for k,n in dict(start=4, steps=10, end=4).items()}, collectives   # weights and buffers
     meeting = dict(set=2, add=2, get=2, multi_get=1, compare_set=1, delete_key=2)
     assert store=={**{('start', k):n for k,n in meeting.items()}, ('end', 'add'):2}, store   # process 0 asks for the warnings of others
