@@ -301,6 +301,12 @@ class EachLoader(Callback):
         return self.learn is not None and getattr(self.learn.dls.train, 'order', None)=='zip'
 
     @property
+    def loss_functions(self) -> dict[str,Any]:
+        "The loss functions of the loaders, by name; during a fit also the Learner's own, under ''"
+        if self.own is None or not self.loss_funcs: return self.loss_funcs
+        return {**self.loss_funcs, '':self.own}
+
+    @property
     def conflicts(self) -> dict[str,str]:
         "Name what it does not go with: shards of batches, and of zipped loaders several passes over a batch"
         res = dict(parts='a shard of a batch is of no loader')
@@ -320,7 +326,7 @@ class EachLoader(Callback):
     def after_train(self): self.learn.dl_name = None
     def cleanup(self):
         self.learn.dl_name,self.columns = None,{}
-        self.loader = self.last = None
+        self.own = self.loader = self.last = None
 
     def wrap(self, what:str, do:Callable) -> Callable: return partial(self._do, do) if what=='fetched' else do
 
@@ -334,12 +340,14 @@ class EachLoader(Callback):
 
     def _do_named(self, do, name, b):
         learn = self.learn
-        if self.loss_funcs and learn.loss_func is not self.own: raise ValueError(
+        learn.dl_name = name
+        if not self.loss_funcs: return do(b)
+        if learn.loss_func is not self.own: raise ValueError(
             f'the loss function was replaced by {learn.loss_func!r:.60}, so it cannot be that of the loader {name!r}: '
             'leave out `loss_funcs`, or the callback that replaces it')
-        learn.dl_name,learn.loss_func = name,self.loss_funcs.get(name, self.own)
+        learn.loss_func = self.loss_funcs.get(name, self.own)
         try: return do(b)
-        finally: learn.loss_func = self.own if self.loss_funcs else learn.loss_func
+        finally: learn.loss_func = self.own
 
     def _measure(self, name):
         if self.learn.loss is self.last: return   # the batch was cancelled before it had one

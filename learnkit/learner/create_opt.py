@@ -19,10 +19,10 @@ from .checks import check_written_loss
 from ..loop.signals import uninterrupted
 from ..optim.by_hand import by_hand
 from ..optim.groups import creation_lr, is_built, is_split, param_dicts
-from ..optim.inventory import called_module, modules_of_loss
+from ..optim.inventory import modules_of_loss
 from ..optim.optimizer import (OptimWrapper, can_take_params, create_optimizer, describe_params,
     needs_closure, optimizers_of, param_ids, unheld_params)
-from ..optim.several import as_opt_func
+from ..optim.several import NamedOptimizers, as_opt_func
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647789b
 def _note_origin(learn, recipe, said):
@@ -51,15 +51,16 @@ def _groups(learn, model):
     lost = _lost_by(learn, groups)
     if not lost: return groups
     last = groups[-1]
-    named = any(isinstance(o, tuple) for o in last['params']) or isinstance(learn.opt_func, dict)
+    named = any(isinstance(o, tuple) for o in last['params']) or isinstance(learn.opt_func, dict|NamedOptimizers)
     new = [*lost.items()] if named else [*lost.values()]
     return [*groups[:-1], {**last, 'params':[*last['params'], *new]}]
 
 def _lost_by(learn, groups):
     "The parameters of a loss function that is a module, by name, that neither the groups have nor another optimizer"
-    if called_module(learn.loss_func) is None: return {}
+    called = modules_of_loss(learn, called_only=True)
+    if not called: return {}
     others = [o for owner in (learn, *learn.cbs) for o in optimizers_of(owner) if o is not learn.opt]
-    return unheld_params(modules_of_loss(learn), SimpleNamespace(param_groups=_unnamed(groups)), *others)
+    return unheld_params(called, SimpleNamespace(param_groups=_unnamed(groups)), *others)
 
 # %% ../../nbs/learner/30_create_opt.ipynb #9736fa73
 def _unnamed(groups): return [{'params':[p[1] if isinstance(p, tuple) else p for p in g['params']]} for g in groups]

@@ -91,14 +91,13 @@ from ..optim.opt_state import move_opt_state
 from ..optim.optimizer import OptimWrapper
 from .create_opt import check_trained
 from ..loop.run import switch_opt
-from ..optim.inventory import called_module, modules_beside
+from ..optim.inventory import called_module, losses_of, modules_beside
 
 # %% ../../nbs/learner/35b_train_eval.ipynb #43b8c25b
 def _beside_model(learn):
-    "What has weights or buffers beside the model: modules of the loss function, or another object with a `to`"
-    beside,loss_func = [*modules_beside(learn).values()],learn.loss_func
-    if called_module(loss_func) is None and callable(getattr(loss_func, 'to', None)): beside.append(loss_func)
-    return beside
+    "What has weights or buffers beside the model: modules of the loss functions, or another object with a `to`"
+    objects = [f for f in losses_of(learn).values() if called_module(f) is None]
+    return [*modules_beside(learn).values(), *(f for f in objects if callable(getattr(f, 'to', None)))]
 
 class TrainEvalCallback(Callback):
     "Moves the model to its device, switches between training and evaluation, counts batches (fastai's name)"

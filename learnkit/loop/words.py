@@ -37,6 +37,12 @@ class Word:
         "Return the answer of `cb`"
         return own_attr(cb, self.name, self.default)
 
+    def answered_by(self,
+        cbs:Any # callbacks
+    ) -> list:
+        "Return the callbacks that have an answer of their own"
+        return [cb for cb in cbs if self.name in getattr(cb, '__dict__', ()) or hasattr(type(cb), self.name)]
+
     def check(self,
         answer:Any, # the value of the attribute in a class
         who:str     # the class, for the message

@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/optim/28_inventory.ipynb #7070e860
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -18,6 +18,7 @@ from torch.nn.parameter import is_lazy
 from learnkit.data.modules import get_model, is_writable
 from learnkit.loop.check import unwrap_partial
 from learnkit.loop.dispatcher import Dispatcher
+from learnkit.loop.words import Word
 from learnkit.optim.groups import param_dicts
 
 # %% ../../nbs/optim/28_inventory.ipynb #904784fc
@@ -30,10 +31,11 @@ def called_module(
     return owner if isinstance(owner, nn.Module) else None
 
 def held_modules(
-    loss_func:Any # a loss function that is no module
+    loss_func:Any,        # a loss function that is no module
+    name:str='loss_func'  # how the names begin
 ) -> dict[str,nn.Module]: # name -> module
     "Return the modules that a loss function holds in attributes, arguments of a `partial`, and containers of these"
-    return dict(_within(loss_func, 'loss_func', 4))
+    return dict(_within(loss_func, name, 4))
 
 def _within(value, name, depth) -> Iterator[tuple[str,nn.Module]]:
     if isinstance(value, nn.Module): yield name,value
@@ -55,25 +57,55 @@ def _numbered(values): return {str(i):v for i,v in enumerate(values)}
 def _is_plain_function(f): return type(f) in (FunctionType,BuiltinFunctionType) and not getattr(f, '__dict__', None)
 
 # %% ../../nbs/optim/28_inventory.ipynb #30e4fcc8
-def modules_of_loss(
+loss_functions = Word('loss_functions', {}, "Which loss functions does it train with, by name? Under '' it gives the "
+                      "Learner's own, while it has replaced that one.")
+
+def losses_of(
     learn:Any # the Learner
-) -> dict[str,nn.Module]: # prefix of its names -> module
-    "Return the modules that the loss function is or holds, but those of the model"
-    if _is_plain_function(learn.loss_func): return {}
-    whole = called_module(learn.loss_func)
-    found = held_modules(learn.loss_func) if whole is None else {'loss_func':whole}
-    if not found: return {}
-    inside = _ids(learn.model.modules())
-    return {_free_name(name, learn.model):m for name,m in found.items() if id(m) not in inside}
+) -> dict[str,Callable|None]: # prefix of its names -> loss function
+    "Return the Learner's loss function, and those that callbacks train with"
+    own,others = learn.loss_func,{}
+    for cb in loss_functions.answered_by(learn.cbs):
+        given = dict(loss_functions(cb))
+        own = given.pop('', own)
+        others |= {f'{cb.key}.{name}':f for name,f in given.items()}
+    return {'loss_func':own, **others}
+
+def _modules_in(loss_func, name):
+    "The modules that a loss function is or holds, by name"
+    if _is_plain_function(loss_func): return {}
+    whole = called_module(loss_func)
+    return held_modules(loss_func, name) if whole is None else {name:whole}
+
+def modules_of_loss(
+    learn:Any,             # the Learner
+    called_only:bool=False # only modules that a loss function is, and none that it merely holds?
+) -> dict[str,nn.Module]:  # prefix of its names -> module
+    "Return the modules that the loss functions are or hold, each once, but those of the model"
+    others = loss_functions.answered_by(learn.cbs)
+    if not others and _is_plain_function(learn.loss_func): return {}   # the quickest answer, which is asked for often
+    found = {}
+    for prefix,loss_func in losses_of(learn).items():
+        if called_only and called_module(loss_func) is None: continue
+        found |= _modules_in(loss_func, prefix)
+    seen,res = _ids(learn.model.modules()),{}
+    for name,module in found.items():
+        if id(module) in seen: continue
+        seen.add(id(module))
+        res[_free_name(name, learn.model)] = module
+    return res
 
 def modules_beside(
     learn:Any # the Learner
 ) -> dict[str,nn.Module]: # prefix of its names -> module
-    "Return the modules that train beside the model: those of the loss function"
+    "Return the modules that train beside the model: those of the loss functions"
     found = modules_of_loss(learn)
-    if not found or called_module(learn.loss_func) is not None: return found
+    if not found: return found
+    called = modules_of_loss(learn, called_only=True)
+    if called.keys()==found.keys(): return found
     trained = _ids(_trained_params(learn)) - _ids(learn.model.parameters())
-    return {name:m for name,m in found.items() if not trained.isdisjoint(_ids(m.parameters()))}
+    def trains(name): return name in called or not trained.isdisjoint(_ids(found[name].parameters()))
+    return {name:m for name,m in found.items() if trains(name)}
 
 def _free_name(name, model):
     "`name`, changed if it could also be that of a part of the model"

@@ -34,6 +34,7 @@ class InTurn(Callback):
     conflicts = dict(parts='the parts of a batch are joined for one step: leave it out')
     turns:Any              # whose turn it is in each batch
     turn:str|None = None   # the name of the optimizer whose turn it is
+    own:Any = None         # the Learner's loss function, while that of a turn has its place
     def __init__(self,
         turns:Callable|Sequence|None=None, # a name or several per batch, repeated in turn; or f(learn). None: all
         **losses:Callable # by the optimizer's name: (pred, *yb) -> tensor; others use the Learner's
@@ -84,13 +85,18 @@ class InTurn(Callback):
         own = learn.loss_func
         try:
             for turn in self._due():
-                self._assign(turn=turn)
+                self._assign(turn=turn, own=own)
                 learn.loss_func = self.losses.get(turn, own)
                 do()
                 self._average(f'{turn}_loss')
         finally:
             learn.loss_func = own
-            self._assign(turn=None)
+            self._assign(turn=None, own=None)
+
+    @property
+    def loss_functions(self) -> dict[str,Any]:
+        "The loss functions of the optimizers, by name; in a turn also the Learner's own, under ''"
+        return self.losses if self.turn is None else {**self.losses, '':self.own}
 
     def _average(self, name):
         meter = self.learn.phase_meter

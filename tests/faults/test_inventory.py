@@ -8,8 +8,11 @@ from torch import distributed as dist, nn
 from torch.nn import functional as F
 from learnkit.callbacks.averages import EMACallback
 from learnkit.callbacks.trackers import SaveModelCallback
+from learnkit.learner.combined import CombinedLoader, EachLoader
 from learnkit.learner.learner import Learner
 from learnkit.loop.callback import Callback
+from learnkit.optim.inventory import named_buffers, named_params
+from learnkit.optim.steps import InTurn
 from learnkit.processes.diloco import DiLoCo
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.export import load_learner
@@ -278,6 +281,85 @@ def test_a_layer_that_is_frozen_on_the_way_keeps_its_average():
     learn = Learner((TRAIN, VALID), m, nn.MSELoss(), opt_func=SGD, cbs=[EMACallback(.9, warmup=False), Freezing()])
     fit(learn)
     for a,b in zip(learn.model.parameters(), mean.module.parameters()): torch.testing.assert_close(a, b)
+
+# losses of callbacks: of each loader, of each optimizer in turn
+
+def with_each(own, *cbs, path='.'):
+    "Two loaders in turn: the batches of `a` have the loss `own`, those of `b` the Learner's"
+    torch.manual_seed(0)
+    loader = CombinedLoader(dict(a=TRAIN, b=data(2)))
+    return Learner((loader, VALID), made('norm'), nn.MSELoss(), opt_func=SGD, path=path, cbs=[EachLoader(dict(a=own)), *cbs])
+
+def with_turns(own, *cbs, path='.'):
+    "Two optimizers in turn: one trains the first layers and the loss `own`, the other one the rest with the Learner's loss"
+    torch.manual_seed(0)
+    recipe = dict(first=(SGD, ['0.*','in_turn.*']), rest=SGD)
+    return Learner((TRAIN, VALID), made('norm'), nn.MSELoss(), opt_func=recipe, path=path, cbs=[InTurn(('first','rest'), first=own), *cbs])
+
+def steps_of_each(m, own):
+    opt,first = SGD([*m.parameters(), *own.parameters()]),iter(TRAIN)
+    for b in data(2):
+        for f,(x,y) in ((own, next(first)), (F.mse_loss, b)):
+            f(m(x), y).backward(); opt.step(); opt.zero_grad()
+            yield
+
+def steps_of_turns(m, own):
+    opts = SGD([*m[0].parameters(), *own.parameters()]),SGD(m[2].parameters())
+    for i,(x,y) in enumerate(TRAIN):
+        (own if i%2==0 else F.mse_loss)(m(x), y).backward()
+        opts[i%2].step()
+        for opt in opts: opt.zero_grad()
+        yield
+
+with_callbacks = pytest.mark.parametrize('learner_with,steps', [(with_each, steps_of_each), (with_turns, steps_of_turns)], ids=['each','turns'])
+def seeded_noise(seed): torch.manual_seed(seed); return Noise()
+def own_state(learn, own): return tensors(learn.model, own)
+
+@with_callbacks
+def test_the_loss_of_a_callback_trains_as_by_hand_and_is_averaged(learner_with, steps):
+    own,hand = seeded_noise(1),seeded_noise(1)
+    learn = learner_with(own, EMACallback(.9, warmup=False, at_end=False))
+    m,means = copy.deepcopy(learn.model),{}
+    fit(learn, 1)
+    for i,_ in enumerate(steps(m, hand)):
+        for k,v in averaged(m, hand).items():
+            means[k] = means[k].lerp(v.detach(), .1) if i else v.detach().clone()
+    assert not differences(own_state(learn, own), tensors(m, hand))
+    got = learn.ema.averages
+    assert len(got)==len(means)
+    for a,b in zip(got.values(), sorted_as(got, means)): torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+def sorted_as(got, means):
+    "The averages by hand, in the order of the names in a Learner"
+    def name(k): return 'm.'+k if k[0].isdigit() else 'l.'+k.split('.', 2)[2]
+    return [means[name(k)] for k in got]
+
+@with_callbacks
+def test_the_loss_of_a_callback_is_saved_and_restored(learner_with, steps, tmp_path):
+    own,other = seeded_noise(1),seeded_noise(2)
+    learn = learner_with(own, SaveModelCallback(), CheckpointCallback('1ba'), path=tmp_path/'whole')
+    states = []
+    fit(learn, 4, cbs=Callback(after_epoch=lambda cb: states.append(own_state(cb.learn, own))))
+    best = min(range(4), key=lambda i: learn.recorder.history[i]['valid_loss'])
+    assert not differences(own_state(learn, own), states[best])
+    again = learner_with(other, path=tmp_path/'whole')
+    again.load(learn.save('m'))
+    assert not differences(own_state(learn, own), own_state(again, other))
+    killed = learner_with(seeded_noise(1), SaveModelCallback(), CheckpointCallback('1ba'), path=tmp_path/'killed')
+    with pytest.raises(KeyboardInterrupt): fit(killed, 4, cbs=PowerCut(9))
+    resumed = learner_with(other, SaveModelCallback(), CheckpointCallback('1ba'), path=tmp_path/'killed')
+    fit(resumed, 4, resume='auto')
+    assert not differences(own_state(learn, own), own_state(resumed, other))
+
+@with_callbacks
+def test_the_names_are_the_same_in_a_batch(learner_with, steps):
+    seen = set()
+    def note(cb): seen.add((*named_params(cb.learn), *named_buffers(cb.learn)))
+    learn = learner_with(seeded_noise(1), Callback(before_batch=note, after_loss=note, before_step=note, after_batch=note, before_validate=note))
+    fit(learn, 1)
+    names, = seen
+    key = 'each_loader.a.s' if learner_with is with_each else 'in_turn.first.s'
+    assert key in names
 
 # processes
 

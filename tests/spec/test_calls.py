@@ -98,10 +98,10 @@ def by_hand(watch=None):
 
 # What a step takes today, so that one more is seen; raise a number only if what is added is worth it
 CALLS = dict(training=61, validation=69, prediction=33)   # 7 of those in training stand in place of 20 of torch's around the step; 10 in validation count the targets that count
-ONE   = 1693   # `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
+ONE   = 1750   # the callbacks are asked for loss functions of their own, three times; `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
 OPEN  = 71     # the same by a `Predictor`: each call more is a hundredth of what a small model takes
-START = 2540   # the modules of the loss function are looked up; a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
-EPOCH = 896    # an epoch of a fit, of a batch and a validation of one batch; 1,920 while each event was bound anew in each phase
+START = 2640   # the modules of the loss functions are looked up, those of callbacks too; a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
+EPOCH = 946    # the modules of the loss functions are looked up three times; an epoch of a fit, of a batch and a validation of one batch; 1,920 while each event was bound anew in each phase
 FUSED = 52     # a fused step, where the program is one of them; 65 while each module's hooks were looked at one by one, and the program told a profiler of itself
 LINES = dict(training=141, validation=114)   # one of them says that there is no loss yet, so that a callback may set it in `after_pred`
 OPS   = dict(detach=1, clone=1)            # the loss, kept without its graph
