@@ -6,7 +6,7 @@
 __all__ = ['WeightAverages', 'ema_avg_fn', 'EMACallback']
 
 # %% ../../nbs/callbacks/30a_weight_average.ipynb #29b23953
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from ..data.process import lay_out, local_shard
-from ..optim.inventory import named_params, named_statistics
+from ..optim.inventory import named_params, named_statistics, statistic_slots
 from ..loop.check import check_args
 
 # %% ../../nbs/callbacks/30a_weight_average.ipynb #8b12623e
@@ -34,20 +34,30 @@ def _wide(t): return t.dtype if t.dtype not in (torch.float16, torch.bfloat16) e
 
 class WeightAverages:
     "Running averages of tensors, by name"
-    def __init__(self): self.values,self.groups = {},[]
+    def __init__(self): self.values,self.weights,self.slots,self.groups = {},{},{},[]
 
     def bind(self,
-        weights:dict # name -> tensor, as `averageable` returns
+        weights:Mapping, # name -> tensor, as `averageable` returns
+        slots:Mapping={} # name -> where a module has the tensor, if it may assign another one: `statistic_slots`
     ) -> None:
         "Average these tensors from now on; the average of a new tensor starts as a copy"
-        def own(k, w):
-            if k in self.values: return lay_out(self.values[k], w).to(w.device, _wide(w))
-            return w.detach().to(_wide(w), copy=True)
-        self.values = {k:own(k, w) for k,w in weights.items()}
+        self.weights = dict(weights)
+        self.slots = {name:slot for name,slot in slots.items() if name in weights}
+        self.values = {name:self._average_of(name, w) for name,w in weights.items()}
         by = {}
-        for k,w in weights.items():
-            by.setdefault((w.device, w.dtype), []).append((local_shard(w), local_shard(self.values[k])))
-        self.groups = [tuple(map(list, zip(*o))) for o in by.values()]
+        for name,w in weights.items():
+            pairs = by.setdefault((w.device, w.dtype), [])
+            pairs.append((local_shard(w), local_shard(self.values[name])))
+        self.groups = [tuple(map(list, zip(*pairs))) for pairs in by.values()]
+
+    def _average_of(self, name, w):
+        if name in self.values: return lay_out(self.values[name], w).to(w.device, _wide(w))
+        return w.detach().to(_wide(w), copy=True)
+
+    def _follow(self):
+        "Take the tensors that modules have assigned since `bind`"
+        anew = {name:slot.tensor for name,slot in self.slots.items() if slot.tensor is not self.weights[name]}
+        if anew: self.bind({**self.weights, **anew}, self.slots)
 
     @torch.no_grad()
     def update(self,
@@ -55,12 +65,14 @@ class WeightAverages:
         n:int            # the number of updates before this one; at 0 the weights are copied
     ) -> None:
         "Update the averages with the current weights"
+        self._follow()
         for ws,avgs in self.groups:
             if n==0: torch._foreach_copy_(avgs, ws)
             else: avg_fn(avgs, ws if ws[0].dtype==avgs[0].dtype else [w.to(avgs[0].dtype) for w in ws], n)
 
     def swap_in(self) -> list: # the weights as they were, for `put`
         "Put the averages into the model"
+        self._follow()
         kept = [[w.detach().clone() for w in ws] for ws,_ in self.groups]
         self.put([avgs for _,avgs in self.groups])
         return kept
@@ -69,6 +81,7 @@ class WeightAverages:
         values:list # a list of tensors for each group: the averages, or what `swap_in` returned
     ) -> None:
         "Put values into the model's weights"
+        self._follow()
         # `data`: a backward pass that still needs these weights does not see the change
         for (ws,_),vs in zip(self.groups, values): torch._foreach_copy_([w.data for w in ws], vs)
 
@@ -137,7 +150,7 @@ class EMACallback(Callback):
         self._bind()   # each epoch, since layers may have been unfrozen
 
     def _bind(self):
-        self.avgs.bind(averageable(self.learn, self.buffers, self.avgs.values))
+        self.avgs.bind(averageable(self.learn, self.buffers, self.avgs.values), statistic_slots(self.learn))
         self.lazy = any(map(is_lazy, named_params(self.learn).values()))   # they have no values before the first batch
 
     def after_cancel_step(self): self.cancelled = True

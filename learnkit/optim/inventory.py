@@ -9,7 +9,7 @@ __all__ = []
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -134,18 +134,29 @@ def trained_modules(
     return {'':get_model(learn.model), **modules_beside(learn)}
 
 # %% ../../nbs/optim/28_inventory.ipynb #3191deb1
-def _places(learn, kind) -> Iterator[tuple[str,dict,str]]:
-    "Where the tensors of all modules stand, each once: its name, and the dict and the key that it has in its module"
-    seen,modules = set(),set()
+class Slot(NamedTuple):
+    "Where a module has a tensor, which it may replace by another one"
+    tensors:dict   # the parameters or the buffers of the module, by name
+    key:str        # the name of this one
+
+    @property
+    def tensor(self) -> Tensor:
+        "The tensor as it is now"
+        return self.tensors[self.key]
+
+def _slots(learn, kind) -> dict[str,Slot]:
+    "The slots of all tensors of that kind, by name: each tensor once"
+    seen,modules,res = set(),set(),{}
     for prefix,module in trained_modules(learn).items():
         for name,part in module.named_modules(modules, prefix):
             own = getattr(part, kind)
             for k,t in own.items():
                 if t is None or id(t) in seen: continue
                 seen.add(id(t))
-                yield f'{name}.{k}'.lstrip('.'),own,k
+                res[f'{name}.{k}'.lstrip('.')] = Slot(own, k)
+    return res
 
-def _tensors(learn, kind): return {name:own[k] for name,own,k in _places(learn, kind)}
+def _tensors(learn, kind): return {name:slot.tensor for name,slot in _slots(learn, kind).items()}
 
 def named_params(
     learn:Any # the Learner
@@ -169,18 +180,24 @@ def put_buffers(
     values:Mapping # name -> tensor; other buffers stay as they are
 ) -> None:
     "Put values into buffers: in place where that is possible"
-    for name,own,k in [*_places(learn, '_buffers')]:
+    for name,slot in _slots(learn, '_buffers').items():
         if name not in values: continue
-        now,new = own[k],values[name]
+        now,new = slot.tensor,values[name]
         if is_writable(now) and now.shape==new.shape: now.data.copy_(new)
-        else: own[k] = new.clone()
+        else: slot.tensors[slot.key] = new.clone()
 
 # %% ../../nbs/optim/28_inventory.ipynb #f43c1717
+def statistic_slots(
+    learn:Any # the Learner
+) -> dict[str,Slot]:
+    "Return where the running statistics are, such as those of batch norms, by name"
+    return {name:slot for name,slot in _slots(learn, '_buffers').items() if _is_statistic(name, slot.tensor)}
+
 def named_statistics(
     learn:Any # the Learner
 ) -> dict[str,Tensor]:
-    "Return the buffers that are running statistics, as those of batch norms, by name"
-    return {n:b for n,b in named_buffers(learn).items() if _is_statistic(n, b)}
+    "Return the buffers that are running statistics, by name"
+    return {name:slot.tensor for name,slot in statistic_slots(learn).items()}
 
 def _is_statistic(name, buffer):
     if not name.rpartition('.')[2].startswith('running_'): return False

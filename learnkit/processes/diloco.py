@@ -19,7 +19,7 @@ from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.signals import uninterrupted
 from ..optim.steps import conflicts
-from ..optim.inventory import load_beside, state_beside
+from ..optim.inventory import load_beside, state_beside, statistic_slots
 from .distributed import islands, take_means
 
 # %% ../../nbs/processes/25_diloco.ipynb #82e72417
@@ -80,7 +80,7 @@ class DiLoCo(Callback):
             f'DiLoCo: {self.local_steps} steps of a round were made by {self.among} processes, and there are '
             f'{num_distrib()} now: those of process 0 go on in all of them, and those of the others are lost')
         self.among = num_distrib()
-        self.average.bind(self._tensors())   # those of a run that is resumed within a round stay
+        self.average.bind(self._tensors(), statistic_slots(self.learn))   # those of a run that is resumed within a round stay
 
     def _tensors(self):
         "What the processes exchange, by name: trained parameters, and averages such as those of batch norms"
@@ -152,7 +152,7 @@ class DiLoCo(Callback):
     def _met(self, values):
         self.average = WeightAverages()
         self.average.values = dict(values)
-        self.average.bind(self._tensors())
+        self.average.bind(self._tensors(), statistic_slots(self.learn))
 
     @property
     def _own(self):

@@ -28,6 +28,13 @@ class Centre(nn.Module):
         if self.training: self.m = .9*self.m + .1*x.detach().mean(0)
         return x-self.m
 
+class Running(nn.Module):
+    "A norm whose running statistics are assigned anew, not written in place"
+    def __init__(self): super().__init__(); self.register_buffer('running_mean', torch.zeros(4))
+    def forward(self, x):
+        if self.training: self.running_mean = .9*self.running_mean + .1*x.detach().mean(0)
+        return x-self.running_mean
+
 class Constants(nn.Module):
     "A mask with -inf, an expanded buffer, and a float that counts"
     def __init__(self):
@@ -56,7 +63,7 @@ class Listed(nn.Module):
         self.ws[1].requires_grad_(False)
     def forward(self, x): return (x@self.ws[0])@self.ws[1]*self.more['scale']
 
-MODELS = {'norm':lambda: nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), 'assigned':Centre, 'constants':Constants, 'tied':Tied,
+MODELS = {'norm':lambda: nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), 'assigned':Centre, 'running':Running, 'constants':Constants, 'tied':Tied,
           'listed':Listed, 'lazy':lambda: nn.LazyLinear(4)}
 def made(name): return nn.Sequential(MODELS[name](), nn.Tanh(), nn.Linear(4, 1))
 
@@ -375,7 +382,7 @@ def processes(tmp_path):
         torch.multiprocessing.start_processes(_inside, (world, tmp_path/'store', f, args), nprocs=world, start_method='fork')
     return run
 
-TOGETHER = [('norm','module'), ('assigned','module'), ('constants','none'), ('listed','held'), ('norm','method')]
+TOGETHER = [('norm','module'), ('assigned','module'), ('running','module'), ('constants','none'), ('listed','held'), ('norm','method')]
 
 def _alike(rank, kind):
     from learnkit.data.loaders import DataLoaders
