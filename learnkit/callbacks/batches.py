@@ -161,6 +161,7 @@ from fastcore.basics import GetAttr, noop
 
 from ..data.explain import ended_generator, lost
 from ..data.loaders import set_epoch
+from ..data.workers import inform_workers
 from ..learner.learner import TrainEvalCallback
 from ..loop.check import check_args
 from ..loop.events import CancelFit
@@ -206,7 +207,7 @@ class OngoingLoader(GetAttr):
 
     def _begin_pass(self):
         set_epoch(self.dl, self.n_pass)
-        self.live = iter(self.passes)
+        with inform_workers(self.passes, self.n_pass): self.live = iter(self.passes)
         indices = self.passes.batch_indices
         has_workers = getattr(self.dl, 'num_workers', 0)>0
         in_order = not has_workers or getattr(self.dl, 'in_order', True)
@@ -295,7 +296,7 @@ from ..data.device import is_plain_batch, pin_leaf
 from ..data.nested import apply
 from ..data.noted import draw_at_start
 from ..data.seeded import SeededLoader
-from ..data.stateful import is_stateful
+from ..data.parts import is_stateful
 from ..loop.loop import exhausted
 
 # %% ../../nbs/callbacks/05c_prefetch.ipynb #fc9ee68f

@@ -7,25 +7,14 @@ __all__ = []
 
 # %% ../../nbs/data/55a_stateful.ipynb #ac405df4
 from collections.abc import Iterable, Iterator, Sequence
-from inspect import signature
 from typing import Any
 
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate, default_convert
 
 from .loaders import copy_loader
+from .parts import is_stateful
 
 # %% ../../nbs/data/55a_stateful.ipynb #fc779ee2
-def is_stateful(
-    o:Any # a loader or a data set
-) -> bool:
-    "Return whether `o` knows its position: whether it has `load_state_dict`, and a `state_dict` that asks for nothing"
-    state,load = (getattr(o, k, None) for k in ('state_dict','load_state_dict'))
-    if not (callable(state) and callable(load)): return False
-    try: signature(state).bind()
-    except ValueError: pass   # some functions written in C don't say
-    except TypeError: return False
-    return True
-
 class EndTrackingDataset(IterableDataset):
     "The items of `ds`; `ended` tells whether the last pass reached their end"
     ended = False

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..data.loaders import as_loader, set_epoch
+from ..data.workers import inform_workers
 from ..data.noted import NotedLoader
 from ..loop.check import check_args, check_choice
 from ..loop.loop import loader_len
@@ -40,7 +41,7 @@ class CombinedSource:
     def open(self) -> Iterator:
         "Begin a pass; if the data have `set_epoch`, call it with the number of the pass, to shuffle them"
         set_epoch(self.passes.dl, self.n_pass)
-        self.live = iter(self.passes)
+        with inform_workers(self.passes, self.n_pass): self.live = iter(self.passes)
         return self.live
 
     def next(self) -> Any:

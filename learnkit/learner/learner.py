@@ -184,9 +184,10 @@ from ..data.batch import Inputs
 from ..data.device import Borrowed, Transfer, default_device
 from ..data.explain import (check_ahead, check_complete, check_loss, check_unfetched, no_batch,
                                    output_loss)
-from ..data.loaders import DataLoaders, keep_queues
+from ..data.loaders import DataLoaders
 from ..data.modules import trainable_params
 from ..data.nested import detuplify
+from ..data.workers import inform_workers
 from ..data.process import Team, alone, join_team, team, to_detach as _to_detach
 from .bars import ProgressCallback
 from .checks import (check_recipe, check_types, data_hint, loss_tensor, no_device, no_values,
@@ -364,8 +365,8 @@ class Learner(Loop):
         if self.training:
             if self.mode=='fit' and hasattr(self.dls, 'valid'): check_ahead(self.dls, self.loss_func)
             for p in adopt_params(self, running=True).values(): p.grad = None
-        try: return super()._open_batches()
-        finally: getattr(self.batches.loader, 'persistent_workers', False) and keep_queues(self.batches.loader)
+        if not getattr(self.batches.loader, 'persistent_workers', False): return super()._open_batches()
+        with inform_workers(self.batches.loader, self.epoch if self.training else None): return super()._open_batches()
 
     def _set_device(self, b): return b if self.transfer is None else self.transfer(b)
     def _split(self, b):

@@ -24,7 +24,7 @@ from ..loop.callback import Stateful
 from ..loop.dispatcher import Dispatcher
 from ..optim.groups import no_compiler
 from ..optim.inventory import has_settings, named_params, trained_modules
-from .reported import is_library
+from ..data.parts import is_library
 
 
 

@@ -6,10 +6,8 @@
 __all__ = []
 
 # %% ../../nbs/recovery/00_reported.ipynb #cb2f6490
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
-from functools import partial
-from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 from warnings import warn
 
@@ -20,50 +18,11 @@ from torch.utils.data import DataLoader, IterableDataset
 from ..data.files import to_serializable
 from ..data.nested import leaves
 from ..data.noted import NotedLoader
-from ..data.snapshot import is_foreign, of_function
-from ..data.stateful import is_stateful
+from ..data.parts import changed_names, data_objects, is_library, is_stateful, may_lose_numbers, numbers_in, sampler_names
 from ..loop.callback import runs_in, Stateful
 from ..loop.dispatcher import Dispatcher
 from ..loop.words import observes
 from ..optim.optimizer import OptimWrapper
-
-# %% ../../nbs/recovery/00_reported.ipynb #e68b8715
-not_data = nn.Module,Dispatcher,Stateful,torch.optim.Optimizer,torch.Tensor,torch.Generator,type
-functions = FunctionType,MethodType,partial
-sampler_names = 'sampler','batch_sampler'
-
-def contents_of(
-    o:Any # a function, a container, or an object
-) -> Iterable[tuple[Any, Any]]:
-    "Return what `o` refers to, by name; of a container the first 100 entries"
-    if isinstance(o, functions): return enumerate(of_function(o))
-    if isinstance(o, (list,tuple)): return enumerate(o[:100])
-    if isinstance(o, dict): return [*o.items()][:100]
-    return [*vars(o).items()] if hasattr(o, '__dict__') else []
-
-def find_objects(
-    o:Any,      # a part of a loader
-    name:str,   # where it is
-    seen:dict,  # what was found already, by its id
-    depth:int=6 # how many objects within one another are searched
-) -> Iterator[tuple[str, Any]]:
-    "Yield the objects with attributes in `o`, with names that say where they are"
-    if depth==0 or id(o) in seen or isinstance(o, not_data): return
-    seen[id(o)] = o
-    if hasattr(o, '__dict__') and not isinstance(o, (*functions,list,tuple,dict)):
-        yield name,o
-        if is_stateful(o): return   # its state covers what is in it
-    for k,v in contents_of(o): yield from find_objects(v, f'{name}.{k}', seen, depth-1)
-
-def data_objects(
-    dl:Any # a loader
-) -> dict[str, Any]:
-    "Return the objects that make the batches of `dl`, by names that say where they are"
-    parts = {k:getattr(dl, k, None) for k in ('dataset','collate_fn',*sampler_names)}   # samplers refer to the data set
-    if not isinstance(dl, DataLoader): parts['loader'] = dl
-    found,seen = {},{}
-    for name,part in parts.items(): found.update(find_objects(part, name, seen))
-    return found
 
 # %% ../../nbs/recovery/00_reported.ipynb #889a8eef
 class DataState:
@@ -109,50 +68,7 @@ class DataState:
         except Exception as e: raise ValueError(
             f'the checkpoint does not fit {name} of the training data, a {type(o).__name__}: {e!r}') from e
 
-# %% ../../nbs/recovery/00_reported.ipynb #453262c5
-def is_small(
-    v:Any # anything
-) -> bool:
-    "Return whether `v` is a tensor of which copies cost nothing"
-    if not isinstance(v, torch.Tensor) or v.layout is not torch.strided: return False
-    return v.numel()<=1000 and not v.is_meta
-
-def numbers_in(
-    o:Any # an object
-) -> dict[str, Any]:
-    "Return the numbers and copies of the small tensors among the attributes of `o`"
-    numbers = {k:v for k,v in vars(o).items() if type(v) in (bool,int,float)}
-    tensors = {k:v.detach().to('cpu', copy=True) for k,v in vars(o).items() if is_small(v)}
-    return numbers | tensors
-
-def has_changed(
-    now:Any,   # a number or a tensor
-    before:Any # what it was
-) -> bool:
-    "Return whether a value is another one; NaN counts as unchanged"
-    if isinstance(now, torch.Tensor):
-        return not isinstance(before, torch.Tensor) or now.shape!=before.shape or not now.equal(before)
-    if type(now) is not type(before): return True
-    is_nan = now!=now
-    return now!=before and not is_nan
-
 # %% ../../nbs/recovery/00_reported.ipynb #e7f6c99b
-library = Stateful.__module__.partition('.')[0]
-
-def is_library(
-    o:Any # an object, a function or a class
-) -> bool:
-    "Return whether `o` belongs to learnkit, PyTorch or torchdata"
-    module = o.__module__ if isinstance(o, (FunctionType,type)) else type(o).__module__
-    return f'{module}'.partition('.')[0] in (library, 'torch', 'torchdata')
-
-def may_lose_numbers(
-    o:Any # a part of a loader
-) -> bool:
-    "Return whether it is an object of the user's without a state"
-    if is_library(o) or is_foreign(type(o)): return False
-    return not is_stateful(o)
-
 def may_forget(
     cb:Any # a callback
 ) -> bool:
@@ -226,17 +142,8 @@ class UnsavedNumbers:
 
     def changed(self) -> list[Unsaved]:
         "Return the objects of which something has changed, each with the names"
-        now = [Unsaved(o, self._changed_names(o, first)) for o,first in self.first.values()]
+        now = [Unsaved(o, changed_names(o, unsaved_state(o), first)) for o,first in self.first.values()]
         return [u for u in now if u.state]
-
-    def _changed_names(self, o, first):
-        res = []
-        for k,v in unsaved_state(o).items():
-            before = first.get(k, getattr(type(o), k, None))   # what was set later had the value of the class
-            if before is None or not has_changed(v, before): continue
-            if k=='epoch' and hasattr(o, 'set_epoch'): continue   # each epoch sets it
-            res.append(k)
-        return res
 
     def warn(self) -> None:
         "Warn of what has changed, the first time that anything has"

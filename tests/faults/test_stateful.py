@@ -15,7 +15,7 @@ from learnkit.recovery.file import list_checkpoints, read_checkpoint, write_chec
 from learnkit.data.loaders import DataLoaders
 from learnkit.data.noted import NotedLoader
 from learnkit.data.seeded import SeededLoader
-from learnkit.data.stateful import is_stateful
+from learnkit.data.parts import is_stateful
 from test_resume import Crash, assert_same, end, fit
 from test_resume import learner as _learner
 from toys import few, slow
