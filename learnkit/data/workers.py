@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/data/53_workers.ipynb #72d26ca5
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -36,6 +36,7 @@ constants = int,float,complex,bool,str,bytes,type(None)
 sequences = list,tuple,set,frozenset
 max_entries = 1000   # of a container that are compared
 
+# %% ../../nbs/data/53_workers.ipynb #7d60cb24
 def mark_of(
     v:Any,      # a value
     depth:int=4 # how many containers within one another are looked into
@@ -52,6 +53,7 @@ def _mark_entry(entry, depth):
     k,v = entry
     return mark_of(k, 1),mark_of(v, depth-1)
 
+# %% ../../nbs/data/53_workers.ipynb #63de5136
 def _first(entries): return [e for _,e in zip(range(max_entries), entries)]
 
 def _sample(array):
@@ -105,7 +107,7 @@ def put(
 
 # %% ../../nbs/data/53_workers.ipynb #11bb9201
 class DataInWorkers:
-    "What the workers of a loader have of its data set and its collate function"
+    "Notes what workers have of the data set and the collate function of their loader"
     def __init__(self,
         dl:DataLoader # the loader
     ):
@@ -155,8 +157,9 @@ class StartWorker:
         parts_here.update(self.parts)
         if self.init is not None: self.init(worker_id)
 
+# %% ../../nbs/data/53_workers.ipynb #34341efd
 class News(NamedTuple):
-    "What a worker has to know of the pass to come"
+    "Holds what a worker has to know of the pass to come"
     epoch:int|None       # its number, if the data asks for it
     changes:list[bytes]  # a pickled `Change` each
 
@@ -194,6 +197,7 @@ class Failed(_ResumeIteration):
     why:str = ''
     def __reduce__(self) -> tuple: return note_failure,(self.seed,self.why)
 
+# %% ../../nbs/data/53_workers.ipynb #5b33f20f
 def note_failure(
     seed:int|None, # of PyTorch's message
     why:str        # what failed in the worker
@@ -215,6 +219,7 @@ class NewsQueue:
         "Send it to the worker"
         self.queue.put(Message(o, self.news) if isinstance(o, _ResumeIteration) else o)
 
+# %% ../../nbs/data/53_workers.ipynb #e082ecfc
 class InformedWorkers:
     "Sends news to its workers when a pass begins; the iterator of a `DataLoader` inherits from it"
     _index_queues:list   # PyTorch's
@@ -240,6 +245,7 @@ class InformedWorkers:
         warn(f'{what} changed, and the persistent workers did not get it{because}: they keep the old value. '
              'With `persistent_workers=False`, each epoch has new workers')
 
+# %% ../../nbs/data/53_workers.ipynb #e8271d6e
 @lru_cache
 def informed_class(
     cls:type # of an iterator of a `DataLoader`
@@ -259,6 +265,7 @@ def persistent_loaders(
     if depth==0 or isinstance(o, (*above_data,nn.Module)): return
     for _,v in contents_of(o): yield from persistent_loaders(v, depth-1)
 
+# %% ../../nbs/data/53_workers.ipynb #1364d3d5
 @contextmanager
 def inform_workers(
     loader:Any,         # any iterable of batches
@@ -275,6 +282,7 @@ def inform_workers(
             if dl._iterator is not it: _inform(dl)
             keep_queues(dl)
 
+# %% ../../nbs/data/53_workers.ipynb #522f3b7c
 def _prepare(dl, epoch):
     if dl._iterator is not None: _inform(dl)
     if isinstance(dl._iterator, InformedWorkers) and not hasattr(dl, 'set_epoch'): dl._iterator.epoch = epoch

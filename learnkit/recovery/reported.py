@@ -18,9 +18,9 @@ from torch.utils.data import DataLoader, IterableDataset
 from ..data.files import to_serializable
 from ..data.nested import leaves
 from ..data.noted import NotedLoader
-from ..data.parts import changed_names, data_objects, is_library, is_stateful, may_lose_numbers, numbers_in, sampler_names
+from ..data.parts import (changed_names, data_objects, is_library, is_stateful, may_lose_numbers, numbers_in,
+                                 sampler_names)
 from ..loop.callback import runs_in, Stateful
-from ..loop.dispatcher import Dispatcher
 from ..loop.words import observes
 from ..optim.optimizer import OptimWrapper
 
