@@ -28,7 +28,7 @@ from ..loop.run import null_logger
 from ..loop.words import observes
 from .board import Mismatch, share_board
 from .checksum import compared, digest, find_difference
-from .launch import Pause, check_seconds
+from .launch import Pause, check_seconds, timeout_of
 from .relay import Relay
 from .watch import by_others, watching
 
@@ -155,16 +155,17 @@ class Agreement(Callback):
     wish = None   # why this process wants to stop, if the others do not know yet
     asks = True   # at the end of each batch, as somebody could decide something there? Else after a pause
     ends = True   # more than once at the end of a phase, an epoch and the fit, as somebody could decide something?
+    limit = 600.   # seconds that this process waits for the others
     compared_at:int|None = None   # the number of the batch after which the processes compared their weights
     pause:Pause
     def __init__(self,
-        timeout:float=600., # seconds that a process waits for the others before it says which one hangs, and where
+        timeout:float|None=None, # seconds that a process waits before it says who hangs; None: those of the group
         shards:bool=False,  # does a process run parts of a batch, up to the step, without the others?
         compare:bool=False, # end the run if the processes' models become different?
         forward:bool=False  # do the processes wait for each other in the forward pass too?
     ):
-        self.timeout = check_seconds(timeout)
-        store_attr('shards,compare,forward')
+        if timeout is not None: check_seconds(timeout)
+        store_attr('timeout,shards,compare,forward')
 
     def wrap_handlers(self,
         name:str,      # an event
@@ -186,8 +187,9 @@ class Agreement(Callback):
         self.agreed,self.ended,self.held = 0,False,None
         self.wish,self.pause = None,Pause()
         self.ends,self.compared_at = True,None
-        self.group,self.watch = _messages(self.timeout),watching()
-        self.watch.begin_fit(self.timeout)
+        self.limit = timeout_of(dist.group.WORLD) if self.timeout is None else self.timeout
+        self.group,self.watch = _messages(self.limit),watching()
+        self.watch.begin_fit(self.limit)
         self.relay = Relay(self.watch.store, rank_distrib())
 
     def cleanup(self):
@@ -292,7 +294,7 @@ class Agreement(Callback):
             failed.__cause__,learn.exc = learn.exc,failed
             return
         self.watch.fail(learn.exc, learn.position)
-        try: self._meet('after_exception', _failed, timeout=min(5, self.timeout))
+        try: self._meet('after_exception', _failed, timeout=min(5, self.limit))
         except ProcessFailed as e: learn.exc.add_note(f'The other processes could not be told: {e}')
 
     # how they agree
@@ -304,7 +306,7 @@ class Agreement(Callback):
         if cancel==_failed: said['failed'] = rank_distrib()+1
         mine = Said(_numbers[at], cancel, self._wants_to_stop(), digest=digest(things) if things else 0, **said)
         message = self.group.begin(numbers_of(mine))
-        try: self.watch.wait(message, timeout or self.timeout)
+        try: self.watch.wait(message, timeout or self.limit)
         except RuntimeError as e:
             # who exchanges objects hears of the failure there
             if cancel==_failed and isinstance(e, Mismatch): return mine,mine

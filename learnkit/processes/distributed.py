@@ -54,7 +54,7 @@ from ..optim.steps import accumulates
 from ..recovery.resume import distributes
 from ..recovery.state import local_steps
 from .agreement import Agreement, PhaseEnds, agree_already
-from .launch import introduce, is_only_process
+from .launch import check_seconds, introduce, is_only_process, set_timeout, timeout_of
 from .shard import has_items, is_same_data, warn_unlike, shard_loader
 from ..optim.inventory import named_buffers, named_params, named_statistics
 from ..recovery.identity import _model_identity, _optimizer_identity, arguments
@@ -79,14 +79,17 @@ class DistributedTrainer(Callback):
     sends_buffers = False           # does process 0 give its buffers to all?
     waits = False                   # do the processes wait for each other in a forward pass, to form buckets?
     equal,apart = False,False       # are they equal in all processes? Do these draw different random numbers?
+    limits = ()                     # the groups whose collectives end after `timeout`, and how long they waited before
     near:Any = None                 # the processes that exchange gradients in each step: their group; None: none do
     def __init__(self,
         sync_bn:bool=False,  # average batch norms over all processes? (not on the CPU)
         shard:bool=True,     # divide the data? False: each process has its own part already
-        timeout:float=600.,  # seconds that a process waits for the others before it says which one hangs
+        timeout:float|None=None, # seconds that a process waits before it says who hangs; None: those of the group
         compare:bool=True,   # end the fit if weights or hyper-parameters differ between the processes?
         **kwargs:Any         # passed on to `DistributedDataParallel`
-    ): store_attr('sync_bn,shard,timeout,compare,kwargs')
+    ):
+        if timeout is not None: check_seconds(timeout)
+        store_attr('sync_bn,shard,timeout,compare,kwargs')
 
     def before_fit(self):
         learn = self.learn
@@ -104,6 +107,16 @@ class DistributedTrainer(Callback):
         apart = next((cb for cb in learn.cbs if local_steps(cb) is not None and runs_in(cb, learn.mode)), None)
         self.near = dist.group.WORLD if apart is None else islands(getattr(apart, 'island', 1))[0]
         self._wrap(device)
+        self._limit_waits()
+
+    def _limit_waits(self):
+        "Let collectives fail after `timeout` as messages do: processes wait for each other mostly in backward passes"
+        if self.timeout is None: return
+        self.limits = [(group,timeout_of(group)) for group in self._groups()]
+        for group,_ in self.limits: set_timeout(group, self.timeout)
+    def _groups(self):
+        "The groups in which the processes exchange gradients, or parameters"
+        return [group for group in {dist.group.WORLD, self.near} if group is not None]
 
     def _check_possible(self, has_group, device):
         if not has_group: raise RuntimeError(
@@ -148,6 +161,8 @@ class DistributedTrainer(Callback):
         (self.learn.model,self.learn.dls),self.replaced = self.replaced,None
         unsync_norms(self.learn.model, self.norms)
         self.learn.remove_cbs(self.added)
+        for group,seconds in self.limits: set_timeout(group, seconds)
+        self.limits = ()
         self.norms = {}
         self.samplers = self.added = ()
         self.sends_buffers = False

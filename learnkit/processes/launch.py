@@ -227,6 +227,32 @@ def check_seconds(
         f'`timeout` is the number of seconds that a process waits for the others, such as 600, not {timeout!r:.60}')
     return timeout
 
+def _backends(group):
+    "What sends the tensors of a group, by the kind of their device"
+    return {kind.type:group._get_backend(kind) for kind in group._device_types}
+
+def timeout_of(
+    group:Any # of processes
+) -> float:
+    "Return after how many seconds a collective of a group fails"
+    try: limits = [backend.options._timeout for backend in _backends(group).values()]
+    except (AttributeError, RuntimeError): limits = []   # PyTorch says it of its own backends only
+    return min(limits, default=shared_store().timeout).total_seconds()
+
+_longer = 30.   # seconds: a collective of an accelerator ends its process, which should have said before who hangs
+
+def set_timeout(
+    group:Any,    # of processes
+    seconds:float # how long a process waits for the others in a collective
+) -> None:
+    "Let the collectives of a group fail after `seconds`"
+    for kind,backend in _backends(group).items():
+        limit = seconds if kind=='cpu' else seconds+_longer
+        try: backend._set_default_timeout(timedelta(seconds=limit))
+        except (AttributeError, RuntimeError): warn(
+            f'{dist.get_backend(group)} cannot change after how many seconds a collective fails: it stays at '
+            f'{timeout_of(group):g}. Give `timeout` where the group is created')
+
 # %% ../../nbs/processes/05b_launch.ipynb #b0261e8d
 @check_args
 def join_group(
@@ -249,6 +275,7 @@ def join_group(
         device = default_device()
     dist.init_process_group(_backend(device), store=_meet(launch, timeout), rank=launch.rank, world_size=launch.world,
                             timeout=timedelta(seconds=timeout))
+    if device.type!='cpu': set_timeout(dist.group.WORLD, timeout)
     atexit.register(leave_group)
     introduce(own=True)
 

@@ -140,13 +140,14 @@ class Judge:
         return self._verdict(suspects) if suspects else at_first
 
     def _elsewhere(self):
-        "Who does not wait for the message for which this process waits"
+        "Who does not wait for the message for which this process waits, or for nothing, if it waits in a collective"
         mine = self.watch.message
-        if mine is None: return self.everyone_else
         def waits_too(rank):
             word = self.others.last(rank)
-            return word is not None and word.message==mine
-        return {rank for rank in self.everyone_else if not waits_too(rank)}
+            if word is None: return False
+            return word.waits if mine is None else word.message==mine
+        elsewhere = {rank for rank in self.everyone_else if not waits_too(rank)}
+        return elsewhere or self.everyone_else if mine is None else elsewhere
 
     def _listen_again(self):
         "Listen until all have spoken since now; returns who has not, although there was time"
@@ -168,6 +169,8 @@ class Judge:
 # %% ../../nbs/processes/02_watch.ipynb #11a1751f
 # where it waits for others
 _wait_modules = 'torch.distributed','torch.autograd','learnkit.processes.agreement','learnkit.processes.launch'
+
+_frozen = 'has said nothing for a while: it is frozen, or cannot be reached'
 
 class Watch(Thread):
     "Publishes where this process is, for the others to read, as long as it is in this group"
@@ -298,12 +301,10 @@ class Watch(Thread):
 
     def blame(self) -> str:
         "Return which process did not reach a point of a fit, in words; all that ask are told the same"
-        self.has_failed = True
-        if not self._store_answers():
-            frozen = f'{keeper()} has said nothing for a while: it is frozen, or cannot be reached'
-            return self._read_before() or frozen
-        self.is_asking = True
-        try: verdict = Judge(self).find()
+        self.has_failed = self.is_asking = True
+        try:
+            if not self._store_answers(): return self._read_before() or f'{keeper()} {_frozen}'
+            verdict = Judge(self).find()
         except RuntimeError: return self._read_before() or no_store()
         finally: self.is_asking = False
         return self.failures() if verdict is None else self._in_words(verdict)

@@ -175,7 +175,7 @@ class FullyShard(DistributedTrainer):
         mesh:Any=None,          # a `DeviceMesh` over all processes, of one dimension, or two: (replicate, shard)
         mp:Any=None,            # dtype to compute in, or `MixedPrecisionPolicy`; None: the weights' dtype
         shard:bool=True,        # divide the data? False: each process has its own part already
-        timeout:float=600.,     # seconds that a process waits for the others before it says which one hangs
+        timeout:float|None=None,# seconds that a process waits before it says who hangs; None: those of the group
         compare:bool=True,      # end the fit if hyper-parameters, or unsharded parameters, differ between processes?
         **kwargs:Any            # passed on to `fully_shard`, such as `offload_policy`
     ):
@@ -194,6 +194,8 @@ class FullyShard(DistributedTrainer):
         self._shard_model()
         self.sends_buffers = True
         self._exchange([])
+
+    def _groups(self): return [dist.group.WORLD, *self.mesh.get_all_groups()]
 
     def _shard_model(self) -> None:
         "Shard the model of the Learner, if it isn't yet, and let its optimizers know"

@@ -53,7 +53,7 @@ def answer_late(after):
         return wait_first
     for name in ('blame', 'failures'): setattr(Watch, name, late(getattr(Watch, name)))
 
-def work(rank, world, port, how, cause, at, folder, timeout, boards, late=None, keeper_ends=None):
+def work(rank, world, port, how, cause, at, folder, timeout, boards, late=None, keeper_ends=None, acts=None):
     torch.set_num_threads(1)
     if rank==late: answer_late(4.)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -65,7 +65,9 @@ def work(rank, world, port, how, cause, at, folder, timeout, boards, late=None, 
     join_group(timeout=30.)
     torch.manual_seed(1)
     x = torch.randn(12*world, 4)
-    learn = Learner(DataLoaders.from_tensors(x, x.sum(1, keepdim=True), valid_pct=.2, bs=3), nn.Linear(4, 1), nn.MSELoss(), cbs=Wrong(how, cause, at, folder))
+    wrong = Wrong(how, cause, at, folder)
+    if acts: wrong.acts = acts
+    learn = Learner(DataLoaders.from_tensors(x, x.sum(1, keepdim=True), valid_pct=.2, bs=3), nn.Linear(4, 1), nn.MSELoss(), cbs=wrong)
     learn.logger = lambda row: None
     learn.remove_cb(learn.progress)
     begun,said = time.monotonic(),'ended well'
@@ -121,6 +123,14 @@ def test_who_is_the_cause(tmp_path, world, how, place): check(world, how, places
 def test_also_between_machines(tmp_path, how, place):
     "Without memory that they share, messages go by gloo"
     check(3, how, places[place](3), tmp_path, boards=False)
+
+@few(1, 3)
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
+@pytest.mark.parametrize('world,how,place', [(3, 'hangs', 'middle'), *slow(*[(n, how, place) for how in ('hangs','stays frozen','slow','killed')
+                                                                          for n,place in ((2, 'last'), (3, 'first'), (4, 'middle'))])])
+def test_in_the_backward_pass(tmp_path, world, how, place):
+    "A callback that does the same in all processes asks for no messages: they wait in PyTorch's own collectives, for `timeout` too"
+    check(world, how, places[place](world), tmp_path, acts='alike')
 
 def killed_soon():
     time.sleep(2.5)   # by then each of the others has said a word

@@ -15,6 +15,8 @@ from learnkit.callbacks import intervals as every_module
 from learnkit.processes.shard import ShareBatches
 from learnkit.processes.distributed import DistributedTrainer, _sync_buffers, form_buckets
 from learnkit.recovery.file import list_checkpoints
+from learnkit.processes.diloco import DiLoCo
+from learnkit.processes.launch import timeout_of
 from learnkit.processes.shard import shard_loader
 from learnkit.processes.distributed import sync_norms, unsync_norms
 from toys import few, slow
@@ -490,6 +492,16 @@ def _four_go_on(rank, world, path):
 
 @pytest.mark.slow
 def test_four_processes_go_on_bit_for_bit(processes, tmp_path): processes(4, _four_go_on, tmp_path)
+
+def _limits_waits(rank, world):
+    seen = Callback(before_train=lambda cb: limits.extend(timeout_of(group) for group in (dist.group.WORLD, cb.learn.distributed_trainer.near)))
+    train = DataLoader(data(16), 2)
+    for cbs,seconds in (DistributedTrainer(timeout=7.),7), (DistributedTrainer(),60), ([DistributedTrainer(timeout=9.), DiLoCo(2, island=2)],9):
+        limits = []
+        learner(train, None).fit(1, cbs=[cbs, seen] if not isinstance(cbs, list) else [*cbs, seen])
+        assert limits==[seconds]*2 and timeout_of(dist.group.WORLD)==60, (limits, seconds)
+
+def test_collectives_fail_after_the_timeout_of_the_fit(processes): processes(4, _limits_waits)
 
 def _forms_buckets(rank, world):
     "… by gradients of zero, of which nobody else knows; none are needed for a model that fits into the first bucket"
