@@ -23,8 +23,8 @@ from ..callbacks.accumulate import GradientAccumulation
 from ..callbacks.cycles import ValidateEvery
 from ..callbacks.gradients import GradientClip
 from ..callbacks.handlers import Filter
-from learnkit.contrib.foreign import (ForeignCallback, Measured, View, batch_of, load_here, measured, output_of,
-    save_here, view_of)
+from .foreign import (ForeignCallback, Measured, View, batch_of, load_here, measured, optimizers_of,
+    output_of, save_here, view_of)
 from ..data.files import read_state, write_atomic
 from ..data.loaders import DataLoaders
 from ..data.process import num_distrib, rank_distrib, team
@@ -45,7 +45,7 @@ class NLPDriver(View):
     "The Learner, as callbacks of fastNLP see the driver of their trainer"
     library,what = 'fastNLP','the driver'
     model      = property(lambda self: self.learn.model)
-    optimizers = property(lambda self: [getattr(self.learn.opt, 'opt', self.learn.opt)])
+    optimizers = property(lambda self: optimizers_of(self.learn))
     data_device = model_device = property(lambda self: self.learn.device)
     global_rank = property(lambda self: rank_distrib())
     world_size  = property(lambda self: num_distrib())
@@ -70,7 +70,7 @@ class NLPTrainer(View):
     stopped:Any = None               # the exception of theirs that ended the fit
     driver     = property(lambda self: view_of(NLPDriver, self.learn))
     model      = property(lambda self: self.learn.model)
-    optimizers = property(lambda self: [getattr(self.learn.opt, 'opt', self.learn.opt)])
+    optimizers = property(lambda self: optimizers_of(self.learn))
     state      = property(lambda self: self.learn.state)
     device     = property(lambda self: self.learn.device)
     n_epochs   = property(lambda self: self.learn.n_epoch)

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from learnkit.contrib.foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step, measured, output_of,
-    save_here, view_of)
+from .foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step, measured,
+    optimizers_of, output_of, save_here, view_of)
 from ..data.process import num_distrib, rank_distrib, team
 from ..loop.loop import loader_len
 
@@ -72,7 +72,7 @@ class LightningTrainer(View):
     callbacks      = property(lambda self: [cb.theirs for cb in self.learn.cbs if isinstance(cb, LightningCallback)])
     loggers        = property(lambda self: [])
     lr_scheduler_configs = property(lambda self: [])
-    optimizers     = property(lambda self: [getattr(self.learn.opt, 'opt', self.learn.opt)])
+    optimizers     = property(lambda self: optimizers_of(self.learn))
     train_dataloader = property(lambda self: self.learn.dls.train)
     val_dataloaders  = property(lambda self: self.learn.dls.valid)
     default_root_dir = property(lambda self: str(self.learn.path))

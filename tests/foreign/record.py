@@ -6,7 +6,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import recording
 
 def show(system, job, theirs, ours, known):
-    n,new,listed = recording.compare(theirs, ours, known)
+    n,new,listed = recording.compare(theirs, ours, known, job)
     print(f'{system} {job}: {len(theirs)} entries with {recording.values_in(theirs)} values, {n} hooks alike, {len(new)} differences, {len(listed)} listed')
     seen = set()
     for hook,at,*values in new:

@@ -75,8 +75,13 @@ def is_known(hook, at, known):
     names = {f'{hook} {at}', f'* {at}', f'{hook} *'}
     return any(k in names or any(n.startswith(k+'.') for n in names) for k in known)
 
-def compare(theirs, ours, known):
+def known_in(job, known):
+    "The differences that are listed for this job: for all jobs, or as `job/hook place`"
+    return {k.removeprefix(f'{job}/') for k in known if '/' not in k or k.startswith(f'{job}/')}
+
+def compare(theirs, ours, known, job=''):
     "How many entries and values are equal; the places that differ and are in no list; those that are"
+    known = known_in(job, known)
     left_out = {k.removesuffix(' *') for k in known if k.endswith(' *')}
     a,b = [[e for e in entries if e[0] not in left_out] for entries in (theirs, ours)]
     hooks = [[e[0] for e in entries] for entries in (a, b)]

@@ -1,0 +1,72 @@
+"Callbacks of Composer: what they change, how they are closed, what a resumed run counts"
+import pytest, torch
+from torch import nn
+from learnkit.all import CheckpointCallback, DataLoaders, Learner, accuracy
+from learnkit.contrib import composer
+
+class Sums(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear,self.seen = nn.Linear(4, 3),[]
+    def forward(self, x):
+        self.seen.append(x.sum().item())
+        return self.linear(x)
+
+def learner(cbs, path='.'):
+    g = torch.Generator().manual_seed(0)
+    x,y = torch.randn(20, 4, generator=g),torch.arange(20)%3
+    dls = DataLoaders([*zip(x.split(8), y.split(8))], [(x,y)])
+    learn = Learner(dls, Sums(), nn.CrossEntropyLoss(), torch.optim.SGD, lr=.1, metrics=accuracy, cbs=cbs, path=path)
+    return learn.remove_cb(learn.progress)
+
+def fit(learn, n=1, **kwargs):
+    with learn.no_logging(): learn.fit(n, **kwargs)
+    return learn
+
+@pytest.mark.parametrize('event', ['after_dataloader','batch_start','before_forward'])
+def test_a_batch_that_an_algorithm_replaces_reaches_the_model(event):
+    class Zeros(composer.Algorithm):
+        def match(self, event_now, state): return event_now==composer.Event(event)
+        def apply(self, event_now, state, logger): state.batch = torch.zeros_like(state.batch[0]),state.batch[1]
+    learn = fit(learner(Zeros()))
+    assert learn.model.seen[:3]==[0., 0., 0.] and learn.model.seen[3]!=0.
+
+def test_post_close_only_of_what_could_be_closed():
+    said = []
+    class Closes(composer.Callback):
+        def __init__(self, name, fails=False): self.name,self.fails = name,fails
+        def close(self, state, logger):
+            said.append(f'close {self.name}')
+            if self.fails: raise RuntimeError('the file is gone')
+        def post_close(self): said.append(f'post_close {self.name}')
+    with pytest.raises(RuntimeError, match='the file is gone'): fit(learner([Closes('a'), Closes('b', True), Closes('c')]))
+    assert said==['close a','close b','close c','post_close a','post_close c']
+
+class Counts(composer.Callback):
+    stop_at = None   # after this batch
+    def __init__(self): self.rows = []
+    def batch_end(self, state, logger):
+        t = state.timestamp
+        self.rows.append((t.epoch.value, t.batch.value, t.batch_in_epoch.value, t.sample.value, t.sample_in_epoch.value))
+        if t.batch==Counts.stop_at: raise KeyboardInterrupt
+
+def test_a_resumed_run_counts_on(tmp_path, monkeypatch):
+    whole = Counts()
+    fit(learner(whole), 3)
+    first,rest = Counts(),Counts()
+    monkeypatch.setattr(Counts, 'stop_at', 5)
+    with pytest.raises(KeyboardInterrupt): fit(learner(first, tmp_path), 3, cbs=CheckpointCallback('1ba', folder=tmp_path/'c'))
+    monkeypatch.setattr(Counts, 'stop_at', None)
+    fit(learner(rest, tmp_path), 3, cbs=CheckpointCallback('1ba', folder=tmp_path/'c'), resume='auto')
+    assert first.rows==whole.rows[:5]
+    assert rest.rows and rest.rows==whole.rows[-len(rest.rows):]
+
+def test_what_is_there_before_the_first_batch():
+    class Reads(composer.Callback):
+        def fit_start(self, state, logger):
+            self.read = state.batch,state.outputs,state.loss.item(),state.dataloader_len.value,len(state.optimizers),state.eval_metric_values
+        def init(self, state, logger): self.at_init = state.dataloader,state.dataloader_len,state.optimizers
+    cb = Reads()
+    fit(learner(cb))
+    assert cb.read==(None, None, 0., 3, 1, {}) and cb.at_init==(None, None, [])
