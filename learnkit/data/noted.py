@@ -22,7 +22,7 @@ from torch.utils.data import (BatchSampler, RandomSampler, SequentialSampler, Su
 from torch.utils.data.distributed import DistributedSampler
 
 from .nested import leaves
-from .random import (check_generator, generator_state, marks, packed_state, set_generator,
+from .random import (check_generator, generator_state, marks, pack_state, set_generator,
                                   set_random_states, states_of)
 from .seeded import SeededLoader
 from .snapshot import generators_in, snapshot_random
@@ -242,7 +242,7 @@ class NotedLoader(GetAttr):
             if type(place.get(name, 0)) is not int: self._fail('its numbers are none')
 
     def _now(self) -> dict[str, Any]:
-        return dict(rng=packed_state(states_of(marks())), own=[*map(generator_state, self.generators)])
+        return dict(rng=pack_state(states_of(marks())), own=[*map(generator_state, self.generators)])
     def _set(self, rng, own):
         set_random_states(**rng)
         for g,s in zip(self.generators, own): set_generator(g, s)

@@ -8,10 +8,10 @@ __all__ = ['set_seed', 'plain_state', 'get_random_states', 'check_numpy_state', 
 # %% ../../nbs/data/25a_seed.ipynb #22b26767
 import random, sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,99 +26,118 @@ def set_seed(
     reproducible:bool=False # also make cuDNN choose deterministic algorithms, which may be slower?
 ) -> None:
     "Seed the random number generators of Python, NumPy, PyTorch and all devices"
-    if not hasattr(s, '__index__'): raise TypeError(f'a seed is a whole number, not {s!r:.60}')
+    if not hasattr(s, '__index__'): raise TypeError(f'The seed must be an integer, not {s!r:.60}.')
     random.seed(s)
     if 'numpy' in sys.modules: sys.modules['numpy'].random.seed(s % 2**32)
     if torch.accelerator.is_available(): torch.manual_seed(s)
-    else: torch.default_generator.manual_seed(s)   # the other notes a traceback, for a device that may come
-    if reproducible: torch.backends.cudnn.deterministic,torch.backends.cudnn.benchmark = True,False
+    else: torch.default_generator.manual_seed(s)   # `torch.manual_seed` would also record a traceback, for CUDA later
+    if not reproducible: return
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.benchmark = False
 
 # %% ../../nbs/data/25a_seed.ipynb #75e03d73
 def _device_rngs():
-    "Name and module of each kind of accelerator that can be used here (CUDA cannot in a forked process)"
-    names,accelerator = ['cuda', 'xpu', 'mps'],torch.accelerator.current_accelerator()
+    "The PyTorch module of each kind of accelerator that can be used here, by name; CUDA cannot in a forked process"
+    names = ['cuda', 'xpu', 'mps']
+    accelerator = torch.accelerator.current_accelerator()
     if accelerator is not None and accelerator.type not in names: names.append(accelerator.type)
-    available = {name:getattr(torch, name) for name in names if getattr(torch, name).is_available()}
-    return {name:m for name,m in available.items() if not getattr(m, '_is_in_bad_fork', bool)()}
+    modules = {name:getattr(torch, name) for name in names}
+    return {name:module for name,module in modules.items() if _is_usable(module)}
 
-def device_rngs() -> dict:
-    "Return for each kind of accelerator the functions that get and set the state of its devices' generators, in pairs"
-    res = {}
-    for name,m in _device_rngs().items():
-        if name=='mps': res[name] = [(m.get_rng_state, m.set_rng_state)]
-        else: res[name] = [_device_rng(m, i) for i in range(m.device_count())]
-    return res
+def _is_usable(module):
+    if not module.is_available(): return False
+    is_in_bad_fork = getattr(module, '_is_in_bad_fork', bool)
+    return not is_in_bad_fork()
 
-def _device_rng(m, i):
-    def put(state): m.set_rng_state(state, i)
-    return partial(m.get_rng_state, i),put
+# %% ../../nbs/data/25a_seed.ipynb #fbfcd63e
+class Rng(NamedTuple):
+    "Gets and sets the state of a random number generator"
+    get:Callable # returns the state
+    put:Callable # called with a state
+
+def device_rngs() -> dict[str,list[Rng]]:
+    "Return an `Rng` for the generator of each device, by the kind of accelerator"
+    rngs = {}
+    for name,module in _device_rngs().items():
+        if name=='mps': rngs[name] = [Rng(module.get_rng_state, module.set_rng_state)]
+        else: rngs[name] = [_device_rng(module, i) for i in range(module.device_count())]
+    return rngs
+
+def _device_rng(module, i):
+    def put(state): module.set_rng_state(state, i)
+    return Rng(partial(module.get_rng_state, i), put)
 
 # %% ../../nbs/data/25a_seed.ipynb #312c274c
 def plain_state(
-    o:Any # a state of a generator of NumPy: numbers and arrays in dictionaries
+    o:Any # a state of a NumPy generator: numbers and arrays in dictionaries
 ) -> Any:
-    "Return `o` with lists for arrays, which a checkpoint can hold"
+    "Return `o` with lists instead of arrays, as a checkpoint can hold them"
     if isinstance(o, dict): return {k:plain_state(v) for k,v in o.items()}
     return o.tolist() if hasattr(o, 'tolist') else o
 
 def get_random_states() -> dict:
     "Return the states of all random number generators, as arguments of `set_random_states`"
-    res = dict(random_state=random.getstate(), torch_state=torch.get_rng_state())
-    if 'numpy' in sys.modules: res['numpy_state'] = plain_state(sys.modules['numpy'].random.get_state(legacy=False))
-    for name,rngs in device_rngs().items(): res[f'torch_{name}_state'] = [get() for get,_ in rngs]
-    return res
+    states = dict(random_state=random.getstate(), torch_state=torch.get_rng_state())
+    if 'numpy' in sys.modules: states['numpy_state'] = plain_state(sys.modules['numpy'].random.get_state(legacy=False))
+    for name,rngs in device_rngs().items(): states[f'torch_{name}_state'] = [rng.get() for rng in rngs]
+    return states
 
 # %% ../../nbs/data/25a_seed.ipynb #29bfe1fd
-def _at(o, n): return type(o) is int and 0<=o<=n   # a position among `n` numbers?
+def _is_position(o, n): return type(o) is int and 0<=o<=n
 
 def _fits_numpy(state):
-    "Are all positions in the state of a bit generator among its numbers?"
-    inner = state.get('state') if isinstance(state, dict) else None
-    if not isinstance(inner, dict) or not _at(state.get('buffer_pos', 0), 4): return False
-    if 'pos' not in inner: return True   # no Mersenne Twister
-    return _at(inner['pos'], 624) and len(inner.get('key', ()))==624
+    "Are all positions in the state of a bit generator within its memory?"
+    if not isinstance(state, dict): return False
+    inner = state.get('state')
+    if not isinstance(inner, dict): return False
+    if not _is_position(state.get('buffer_pos', 0), 4): return False
+    if 'pos' not in inner: return True   # not a Mersenne Twister
+    return _is_position(inner['pos'], 624) and len(inner.get('key', ()))==624
 
 def check_numpy_state(
     state:Any # what `get_state` of a generator returned, or the `state` of a bit generator
 ) -> None:
-    "Raise ValueError if a generator of NumPy would read outside of its memory in this state"
-    if isinstance(state, (tuple,list)) and len(state)>2: state = dict(state=dict(key=state[1], pos=state[2]))
+    "Raise ValueError if a NumPy generator in this state would read outside of its memory"
+    is_legacy = isinstance(state, (tuple,list)) and len(state)>2
+    if is_legacy: state = dict(state=dict(key=state[1], pos=state[2]))
     if not _fits_numpy(state): raise ValueError(
-        'this is no state of a generator of NumPy: its position is not among its numbers')
+        'This is not the state of a NumPy generator: its position is outside of its memory.')
 
 # %% ../../nbs/data/25a_seed.ipynb #29bfe1fe
 def check_torch_state(
     state:Any # what `get_state` of a generator returned
 ) -> None:
-    "Raise ValueError if a generator of PyTorch would read outside of its memory in this state"
+    "Raise ValueError if a PyTorch generator in this state would read outside of its memory"
     if not _fits_torch(state): raise ValueError(
-        'this is no state of a generator of PyTorch: its position is not among its numbers')
+        'This is not the state of a PyTorch generator: its position is outside of its memory.')
 
 def _fits_torch(state):
     if not isinstance(state, Tensor) or state.dtype is not torch.uint8: return False
     if state.dim()!=1 or state.layout is not torch.strided: return False
-    if len(state)!=5056: return True   # not that of a CPU: a Mersenne Twister, and where in it the numbers are
-    numbers = state[8:24].tolist()
-    left = int.from_bytes(numbers[:4], sys.byteorder)     # how many are left
-    after = int.from_bytes(numbers[8:], sys.byteorder)    # where the next one is
-    return left>0 and left+after<=625
+    if len(state)!=5056: return True   # only the state of the CPU's Mersenne Twister has this size
+    header = state[8:24].tolist()
+    n_left = int.from_bytes(header[:4], sys.byteorder)   # numbers that are not drawn yet
+    next_  = int.from_bytes(header[8:], sys.byteorder)   # the position of the next one
+    return n_left>0 and n_left+next_<=625
 
 # %% ../../nbs/data/25a_seed.ipynb #6f0d2c12
-def packed_state(
+def pack_state(
     o:Any # states of generators, as `get_random_states` returns them
 ) -> Any:
-    "Return `o` with bytes for each list of more than a hundred numbers, of 32 bits"
-    if isinstance(o, dict): return {k:packed_state(v) for k,v in o.items()}
+    "Return `o` with bytes for each list of more than a hundred numbers, all of 32 bits"
+    if isinstance(o, dict): return {k:pack_state(v) for k,v in o.items()}
     if not isinstance(o, (list,tuple)): return o
-    return array('I', o).tobytes() if len(o)>100 else type(o)(map(packed_state, o))
+    if len(o)>100: return array('I', o).tobytes()
+    return type(o)(map(pack_state, o))
 
-def unpacked_state(
-    o:Any # what `packed_state` returned
+def unpack_state(
+    o:Any # what `pack_state` returned
 ) -> Any:
-    "Return `o` with its lists"
-    if isinstance(o, dict): return {k:unpacked_state(v) for k,v in o.items()}
-    if isinstance(o, (list,tuple)): return type(o)(map(unpacked_state, o))
-    return [*array('I', o)] if isinstance(o, bytes) else o
+    "Return `o` with the lists that were packed as bytes"
+    if isinstance(o, dict): return {k:unpack_state(v) for k,v in o.items()}
+    if isinstance(o, (list,tuple)): return type(o)(map(unpack_state, o))
+    if isinstance(o, bytes): return [*array('I', o)]
+    return o
 
 # %% ../../nbs/data/25a_seed.ipynb #3503a432
 def set_random_states(
@@ -130,11 +149,12 @@ def set_random_states(
     torch_mps_state:list|None=None,   # a list of one state
     **others:list|None                # `torch_<type>_state` of other accelerators
 ) -> None:
-    "Restore the states of the random number generators that `get_random_states` returned; raise ValueError"
-    random_state,numpy_state = unpacked_state(random_state),unpacked_state(numpy_state)
+    "Restore the states that `get_random_states` returned; raise ValueError, and restore nothing, for a wrong one"
+    random_state,numpy_state = unpack_state(random_state),unpack_state(numpy_state)
+    # all are checked before the first is set
     if numpy_state is not None: check_numpy_state(numpy_state)
     if torch_state is not None: check_torch_state(torch_state)
-    if random_state is not None: random.setstate((random_state[0], tuple(random_state[1]), random_state[2]))
+    if random_state is not None: _set_python_state(random, random_state)
     if numpy_state is not None:
         import numpy as np
         np.random.set_state(numpy_state)
@@ -143,9 +163,14 @@ def set_random_states(
                       torch_mps_state=torch_mps_state, **others)
     if any(of_devices.values()): _set_device_states(of_devices)
 
+def _set_python_state(rng, state):
+    version,numbers,gauss = state
+    rng.setstate((version, tuple(numbers), gauss))   # a file makes lists of tuples
+
 def _set_device_states(states):
     for name,rngs in device_rngs().items():
-        for (_,put),state in zip(rngs, states.get(f'torch_{name}_state') or []): put(state.cpu())
+        saved = states.get(f'torch_{name}_state') or []
+        for rng,state in zip(rngs, saved): rng.put(state.cpu())
 
 # %% ../../nbs/data/25a_seed.ipynb #1b226032
 @uninterrupted
@@ -154,7 +179,7 @@ def no_random(
     seed:int=42,            # the seed inside the block
     reproducible:bool=False # as in `set_seed`
 ) -> Iterator[None]:
-    "Run a block with the random seed `seed`, and restores all random states afterwards"
+    "Run a block with the random seed `seed`; restore all random states afterwards"
     states,cudnn = get_random_states(),torch.backends.cudnn
     flags = cudnn.deterministic,cudnn.benchmark
     try:
@@ -168,7 +193,7 @@ def no_random(
 def derived_seed(
     high:int=2**62 # the seed is less than this
 ) -> int:
-    "Return a seed that follows from the state of PyTorch's generator, without drawing from it"
+    "Return a seed that depends on the state of PyTorch's generator, without drawing from it"
     g = torch.Generator()
     g.set_state(torch.get_rng_state())
     return int(torch.randint(high, (), generator=g))
@@ -178,20 +203,25 @@ from random import Random, SystemRandom
 
 # %% ../../nbs/data/25b_generators.ipynb #3b98e379
 def _bits(g) -> Any:
-    "The bit generator of a generator of NumPy; None of anything else"
+    "The bit generator of a NumPy generator; `None` for anything else"
     np = sys.modules.get('numpy')
     if np is None: return None
     if isinstance(g, np.random.RandomState): return g._bit_generator
-    bits = g.bit_generator if isinstance(g, np.random.Generator) else g
-    return bits if isinstance(bits, np.random.BitGenerator) else None
+    if isinstance(g, np.random.Generator): return g.bit_generator
+    if isinstance(g, np.random.BitGenerator): return g
+    return None
+
+def _is_legacy(g): return hasattr(g, 'get_state')   # NumPy's `RandomState`
 
 def is_generator(
     g:Any # anything
 ) -> bool:
     "Return whether `g` is a random number generator that has a state"
-    if isinstance(g, (torch.Generator,Random)): return not isinstance(g, SystemRandom)
+    if isinstance(g, SystemRandom): return False
+    if isinstance(g, (torch.Generator,Random)): return True
     return _bits(g) is not None
 
+# %% ../../nbs/data/25b_generators.ipynb #3f82abb8
 def seed_generator(
     g:Any,   # a random number generator
     seed:int # its new seed
@@ -202,7 +232,7 @@ def seed_generator(
     else:
         bits = _bits(g)
         bits.state = type(bits)(seed).state
-        if hasattr(g, 'get_state'): g.set_state({**g.get_state(legacy=False), 'has_gauss':0})
+        if _is_legacy(g): g.set_state({**g.get_state(legacy=False), 'has_gauss':0})
 
 # %% ../../nbs/data/25b_generators.ipynb #0078cd2b
 def generator_state(
@@ -212,54 +242,63 @@ def generator_state(
     if isinstance(g, torch.Generator): return g.get_state()
     if isinstance(g, Random): return g.getstate()
     # a `RandomState` draws normal numbers in pairs, and keeps the second one for the next draw
-    return plain_state(g.get_state(legacy=False) if hasattr(g, 'get_state') else _bits(g).state)
+    if _is_legacy(g): return plain_state(g.get_state(legacy=False))
+    return plain_state(_bits(g).state)
 
 def set_generator(
     g:Any,    # a random number generator
-    state:Any # as `generator_state` returned it, or as a file made lists of its tuples
+    state:Any # as `generator_state` returned it; tuples may have become lists in a file
 ) -> None:
     "Continue from `state`; raise ValueError if `g` cannot be in such a state"
-    try:
-        if isinstance(g, torch.Generator):
-            if g.device.type=='cpu': check_torch_state(state)
-            g.set_state(state.cpu())
-        elif isinstance(g, Random): g.setstate((state[0], tuple(state[1]), state[2]))
-        else:
-            check_numpy_state(state)
-            if hasattr(g, 'get_state'): g.set_state({'has_gauss':0, 'gauss':0., **state})   # older ones lack both
-            else: _bits(g).state = state
+    try: _set(g, state)
     except (TypeError, LookupError, AttributeError, RuntimeError, OverflowError) as e:
-        raise ValueError(f'this is no state of a {type(g).__name__}: {e}') from e
+        raise ValueError(f'This is not the state of a {type(g).__name__}: {e}') from e
 
+def _set(g, state):
+    if isinstance(g, torch.Generator):
+        if g.device.type=='cpu': check_torch_state(state)
+        g.set_state(state.cpu())
+    elif isinstance(g, Random): _set_python_state(g, state)
+    else:
+        check_numpy_state(state)
+        if _is_legacy(g): g.set_state({'has_gauss':0, 'gauss':0., **state})   # older ones lack both
+        else: _bits(g).state = state
+
+# %% ../../nbs/data/25b_generators.ipynb #61c506a8
 def check_generator(
     g:Any,    # a random number generator
-    state:Any # what should be a state of it
+    state:Any # a state of it, perhaps
 ) -> None:
-    "Raise ValueError if `g` cannot be in `state`; changes nothing"
-    if isinstance(g, torch.Generator): return set_generator(torch.Generator(g.device), state)
-    if isinstance(g, Random): return set_generator(Random(), state)
+    "Raise ValueError if `g` cannot be in `state`; `g` does not change"
+    set_generator(_new_generator(g), state)
+
+def _new_generator(g):
+    "A new generator of the kind of `g`"
+    if isinstance(g, torch.Generator): return torch.Generator(g.device)
+    if isinstance(g, Random): return Random()
     bits = type(_bits(g))()
-    set_generator(type(g)(bits) if hasattr(g, 'get_state') else bits, state)
+    return type(g)(bits) if _is_legacy(g) else bits
 
 # %% ../../nbs/data/25b_generators.ipynb #c3a1f002
 import ctypes
 
 # %% ../../nbs/data/25b_generators.ipynb #c3a1f003
 def _numpy_mark():
-    "What shows cheaply whether NumPy's global generator was drawn from"
+    "A value that differs after a draw from NumPy's global generator, found in less time than its state"
     np = sys.modules.get('numpy')
     if np is None: return None
     bits = np.random.get_bit_generator()
-    twister = type(bits).__name__=='MT19937'
-    state = ctypes.string_at(bits.ctypes.state_address, 2500) if twister else str(bits.state)
+    is_twister = type(bits).__name__=='MT19937'
+    state = ctypes.string_at(bits.ctypes.state_address, 2500) if is_twister else str(bits.state)
     return state, _memory(np.random.get_state.__self__)
 
 def _memory(o):
-    "What an object that is written in C has in its memory, behind the header of all objects"
-    return ctypes.string_at(id(o)+object.__basicsize__, type(o).__basicsize__-object.__basicsize__)
+    "The bytes of an object that is written in C, without the header of all objects"
+    header = object.__basicsize__
+    return ctypes.string_at(id(o)+header, type(o).__basicsize__-header)
 
 def marks() -> dict:
-    "Return what shows whether the global generators on the CPU were drawn from, by the names of `set_random_states`"
+    "Return a mark of each global generator on the CPU, by the names of `set_random_states`; a draw changes the mark"
     return dict(random_state=random.getstate(), torch_state=torch.get_rng_state().numpy().tobytes(),
                 numpy_state=_numpy_mark())
 
@@ -276,17 +315,18 @@ def states_of(
         states['numpy_state'] = plain_state(np.random.get_state(legacy=False))
     return states
 
-def changed(
-    a:dict, # marks
-    b:dict  # later ones
-) -> list[str]:
+def find_changed(
+    before:dict, # marks
+    after:dict   # later ones
+) -> list:
     "Return the names of the generators that were drawn from in between"
-    return [k for k in a if a[k]!=b[k]]
+    return [name for name in before if before[name]!=after[name]]
 
 # %% ../../nbs/data/25b_generators.ipynb #c3a1f005
 def generator_mark(
     g:Any # a random number generator
 ) -> Any:
-    "Return what shows whether `g` was drawn from, as two of them are compared"
+    "Return a mark of `g`: a draw changes it"
     state = generator_state(g)
-    return state.numpy().tobytes() if torch.is_tensor(state) else repr(state)   # `repr` leaves out most of a tensor
+    if torch.is_tensor(state): return state.numpy().tobytes()
+    return repr(state)   # of a tensor it would omit most numbers

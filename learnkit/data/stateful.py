@@ -212,7 +212,7 @@ class RngIterator(PositionedBatches):
             return next(self.it)
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #51f257c1
-from .random import changed, marks, packed_state, set_random_states, states_of
+from .random import find_changed, marks, pack_state, set_random_states, states_of
 from .snapshot import snapshot_random
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #e0000010
@@ -243,19 +243,19 @@ class StepNotes(GetAttr):
     def __iter__(self) -> Iterator: return self
     def __next__(self) -> Any:
         before = marks()
-        odd = changed(self.at, before)
+        odd = find_changed(self.at, before)
         states = states_of(odd)
         try: return next(self.it)
         finally:
             after = marks()
-            drawn = changed(before, after)
+            drawn = find_changed(before, after)
             if odd and drawn: self._note(states)
             if drawn: self.at = after
             self.i += 1
 
     def _note(self, states):
         self.missed = self.missed or len(self.notes)>=_most
-        if not self.missed: self.notes[self.i] = packed_state(states)
+        if not self.missed: self.notes[self.i] = pack_state(states)
 
     def again(self,
         n:int # how many steps
@@ -334,7 +334,7 @@ class WorkerNotes:
 
     def __call__(self, items:Any) -> list:
         b = self.collate(items)
-        drawn = changed(self.first, self._marks())
+        drawn = find_changed(self.first, self._marks())
         if not drawn: return [b, self.number, '']
         global_names = [k for k in drawn if isinstance(k, str)]
         own = [(i, generator_state(self.generators[i])) for i in drawn if isinstance(i, int)]

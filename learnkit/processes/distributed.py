@@ -45,7 +45,7 @@ from torch.nn.parallel import DistributedDataParallel
 from ..data.modules import get_model, is_writable, one_param
 from ..data.process import (distributed_sampler, from_first, gather_objects, is_sharded, num_distrib,
     rank_distrib, shared_store)
-from ..data.random import derived_seed, get_random_states, packed_state, set_random_states, set_seed
+from ..data.random import derived_seed, get_random_states, pack_state, set_random_states, set_seed
 from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback, runs_in
 from ..loop.check import check_args, unwrap_partial
@@ -62,7 +62,7 @@ from ..recovery.identity import _model_identity, _optimizer_identity, arguments
 # %% ../../nbs/processes/20b_distributed.ipynb #0c1e6a42
 def share_random_states() -> None:
     "Give every process the random number states of process 0; all of them call it"
-    states = from_first(None if rank_distrib() else packed_state(get_random_states()))
+    states = from_first(None if rank_distrib() else pack_state(get_random_states()))
     if rank_distrib(): set_random_states(**states)
 
 # %% ../../nbs/processes/20b_distributed.ipynb #dc909abd

@@ -22,7 +22,7 @@ from ..loop.words import Word, acts
 
 from ..data.process import (
     gather_objects, is_sharded, lay_out, lay_out_state, num_shards, own_shard, rank_distrib)
-from ..data.random import get_random_states, packed_state, set_random_states
+from ..data.random import get_random_states, pack_state, set_random_states
 from ..data.snapshot import snapshot_contents, snapshot_grads, snapshot_random
 from ..learner.learner import Learner
 from ..learner.save import check_beside, check_opt_state, check_state, mismatch
@@ -48,7 +48,7 @@ def run_state(self:Learner,
         train_steps=self.train_steps, pct_train=self.pct_train, model=without_lazy(model.state_dict()),
         beside=without_lazy(state_beside(self)), opt=self.opt.state_dict(),
         grads={n:p.grad for n,p in named_params(self).items() if p.grad is not None},
-        cbs={k:s for k,s in states.items() if s}, state=self.state, rng=packed_state(get_random_states()),
+        cbs={k:s for k,s in states.items() if s}, state=self.state, rng=pack_state(get_random_states()),
         stop_reason=self.stop_reason, duration=str(self.duration or Time(self.n_epoch, 'ep')))
     return to_serializable(state, copy=copy, sharded=own_shard)
 
@@ -131,7 +131,7 @@ def states_of_all(
 ) -> dict:
     "Gather the state that differs between processes, for a checkpoint; every process must call it"
     if num_shards()==1: return {}
-    own = dict(rngs=packed_state(get_random_states()), meters=[running_sums(m) for m in train_metrics(learn)],
+    own = dict(rngs=pack_state(get_random_states()), meters=[running_sums(m) for m in train_metrics(learn)],
                grads_of=waiting_grads(learn), cbs_of=own_states_of_cbs(learn), places=place)
     every = gather_objects(own)
     parts = {k:[o[k] for o in every] for k in own}

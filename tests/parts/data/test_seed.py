@@ -26,8 +26,8 @@ def test_random_states(seed, skip):
 
 def test_packed_states():
     "A checkpoint has bytes for the many numbers; half of them are refused"
-    from learnkit.data.random import packed_state
-    packed,a = packed_state(get_random_states()),draw()
+    from learnkit.data.random import pack_state
+    packed,a = pack_state(get_random_states()),draw()
     assert isinstance(packed['random_state'][1], bytes) and isinstance(packed['numpy_state']['state']['key'], bytes)
     set_random_states(**packed)
     assert draw()==a
