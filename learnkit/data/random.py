@@ -202,8 +202,10 @@ def derived_seed(
 from random import Random, SystemRandom
 
 # %% ../../nbs/data/25b_generators.ipynb #3b98e379
-def _bits(g) -> Any:
-    "The bit generator of a NumPy generator; `None` for anything else"
+def bit_generator(
+    g:Any # anything
+) -> Any:
+    "Return the bit generator of a NumPy generator, `None` for anything else"
     np = sys.modules.get('numpy')
     if np is None: return None
     if isinstance(g, np.random.RandomState): return g._bit_generator
@@ -211,7 +213,11 @@ def _bits(g) -> Any:
     if isinstance(g, np.random.BitGenerator): return g
     return None
 
-def _is_legacy(g): return hasattr(g, 'get_state')   # NumPy's `RandomState`
+def is_legacy(
+    g:Any # a NumPy generator
+) -> bool:
+    "Return whether `g` is a `RandomState`, whose state is more than that of its bit generator"
+    return hasattr(g, 'get_state')
 
 def is_generator(
     g:Any # anything
@@ -219,7 +225,7 @@ def is_generator(
     "Return whether `g` is a random number generator that has a state"
     if isinstance(g, SystemRandom): return False
     if isinstance(g, (torch.Generator,Random)): return True
-    return _bits(g) is not None
+    return bit_generator(g) is not None
 
 # %% ../../nbs/data/25b_generators.ipynb #3f82abb8
 def seed_generator(
@@ -230,9 +236,9 @@ def seed_generator(
     if isinstance(g, torch.Generator): g.manual_seed(seed)
     elif isinstance(g, Random): g.seed(seed)
     else:
-        bits = _bits(g)
+        bits = bit_generator(g)
         bits.state = type(bits)(seed).state
-        if _is_legacy(g): g.set_state({**g.get_state(legacy=False), 'has_gauss':0})
+        if is_legacy(g): g.set_state({**g.get_state(legacy=False), 'has_gauss':0})
 
 # %% ../../nbs/data/25b_generators.ipynb #0078cd2b
 def generator_state(
@@ -242,8 +248,8 @@ def generator_state(
     if isinstance(g, torch.Generator): return g.get_state()
     if isinstance(g, Random): return g.getstate()
     # a `RandomState` draws normal numbers in pairs, and keeps the second one for the next draw
-    if _is_legacy(g): return plain_state(g.get_state(legacy=False))
-    return plain_state(_bits(g).state)
+    if is_legacy(g): return plain_state(g.get_state(legacy=False))
+    return plain_state(bit_generator(g).state)
 
 def set_generator(
     g:Any,    # a random number generator
@@ -261,8 +267,8 @@ def _set(g, state):
     elif isinstance(g, Random): _set_python_state(g, state)
     else:
         check_numpy_state(state)
-        if _is_legacy(g): g.set_state({'has_gauss':0, 'gauss':0., **state})   # older ones lack both
-        else: _bits(g).state = state
+        if is_legacy(g): g.set_state({'has_gauss':0, 'gauss':0., **state})   # older ones lack both
+        else: bit_generator(g).state = state
 
 # %% ../../nbs/data/25b_generators.ipynb #61c506a8
 def check_generator(
@@ -276,8 +282,8 @@ def _new_generator(g):
     "A new generator of the kind of `g`"
     if isinstance(g, torch.Generator): return torch.Generator(g.device)
     if isinstance(g, Random): return Random()
-    bits = type(_bits(g))()
-    return type(g)(bits) if _is_legacy(g) else bits
+    bits = type(bit_generator(g))()
+    return type(g)(bits) if is_legacy(g) else bits
 
 # %% ../../nbs/data/25b_generators.ipynb #c3a1f002
 import ctypes

@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from itertools import chain, islice
 from operator import is_
 from random import Random, SystemRandom
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from warnings import warn
 
 import torch
@@ -23,38 +23,38 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from .modules import is_writable
-from .random import device_rngs
+from .random import Rng, bit_generator, device_rngs, is_legacy
 from ..loop.run import runs_elsewhere
 from ..loop.signals import critical, uninterrupted
 
 # %% ../../nbs/data/30a_snapshot.ipynb #24309cb9
 class Snapshot:
-    "States that were noted; restores them with `restore`, or at the end of a `with` block"
+    "Saved states: `restore` restores them, and so does the end of a `with` block"
     def __init__(self,
         *snapshots:'Snapshot|Callable' # snapshots, or functions that restore something; the last is restored first
     ): self.snapshots = snapshots
 
     @uninterrupted
     def restore(self) -> None:
-        "Restore all parts, in reverse order; raise the first error when all are done, with further errors as notes"
+        "Restore all parts, in reverse order; then raise the first error, if any, with further errors as notes"
         errors = []
         for part in reversed(self.snapshots):
             try: getattr(part, 'restore', part)()
             except BaseException as e: errors.append(e)
         if not errors: return
         first,*others = errors
-        for e in others: first.add_note(f'another part could not be restored either: {e!r}')
+        for e in others: first.add_note(f'Another part could not be restored either: {e!r}')
         raise first
 
     @uninterrupted
     @contextmanager
-    def _restored(self):
+    def _restore_at_end(self):
         try: yield
         finally: self.restore()
 
     @critical
     def __enter__(self) -> Self:
-        self.block = self._restored()
+        self.block = self._restore_at_end()
         self.block.__enter__()
         return self
     @critical
@@ -66,10 +66,11 @@ def snapshot_attributes(
     *names:str # its attributes
 ) -> Snapshot:
     "Take a snapshot of some attributes of `o`: the same objects, whose contents are not copied"
-    kept = {k:vars(o)[k] for k in names if k in vars(o)}
+    attributes = vars(o)
+    saved = {k:attributes[k] for k in names if k in attributes}
     def restore():
-        for k in names: vars(o).pop(k, None)
-        vars(o).update(kept)
+        for k in names: attributes.pop(k, None)
+        attributes.update(saved)
     return Snapshot(restore)
 
 # %% ../../nbs/data/30a_snapshot.ipynb #7c3e91b2
@@ -80,15 +81,17 @@ def python_class(
     cls:type # a class of containers
 ) -> type:
     "Return the class of Python's own that `cls` is, or inherits from"
-    own = [c for c in cls.__mro__ if c.__module__ in ('builtins','collections')]
-    return next(c for c in own if issubclass(c, containers))
+    for c in cls.__mro__:
+        if c.__module__ in ('builtins','collections') and issubclass(c, containers): return c
+    raise TypeError(f'{cls.__name__} is not a class of containers')
 
 def entries(
     o:Any # a container
 ) -> list:
-    "Return what is in `o`, of a dictionary each key and then its value; no method of the container's own is called"
+    "Return the entries of `o`, of a dictionary each key and then its value; call no method that its class overrides"
     cls = python_class(type(o))
-    return [*chain(*cls.items(o))] if issubclass(cls, dict) else [*cls.__iter__(o)]
+    if issubclass(cls, dict): return [*chain(*cls.items(o))]
+    return [*cls.__iter__(o)]
 
 # %% ../../nbs/data/30a_snapshot.ipynb #3ed54734
 def snapshot_entries(
@@ -108,33 +111,34 @@ def snapshot_entries(
 
 def watch_entries(
     o:list|deque|dict|set, # a container of many entries
-    first:int=32           # how many of them are looked at
+    n_first:int=32         # how many of them are compared
 ) -> Snapshot:
-    "Copy nothing of `o`, and put nothing back: warn if it has more or fewer entries then, or others in front"
+    "Copy and restore nothing of `o`: instead warn if its length or its first entries have changed"
     cls = python_class(type(o))
-    def front():
+    def first_entries():
         values = cls.values(o) if issubclass(cls, dict) else cls.__iter__(o)
-        return [*islice(values, first)]
-    n,before = cls.__len__(o),front()
+        return [*islice(values, n_first)]
+    length,before = cls.__len__(o),first_entries()
     def restore():
-        if cls.__len__(o)==n and all(map(is_, front(), before)): return
-        warn(f'a {type(o).__name__} of {n:,} entries is not as it was, now that the data was read, and is too long to '
-             'be put back. Let a worker read it (`num_workers=1`): workers have copies')
+        if cls.__len__(o)==length and all(map(is_, first_entries(), before)): return
+        warn(f'Reading the data has changed a {type(o).__name__} of {length:,} entries, which is too long to be '
+             'restored. Let a worker read the data (`num_workers=1`): a worker has a copy of its own.')
     return Snapshot(restore)
 
 # %% ../../nbs/data/30a_snapshot.ipynb #f2b6acdb
 @torch.no_grad()
 def snapshot_tensors(
-    d:dict # tensors by name; other values are put back as they are
+    d:dict # tensors by name; other values are restored as objects, without their contents
 ) -> Snapshot:
     "Take a snapshot of the tensors in `d`: the same objects, with the same values"
     objects,values = {**d},{}
-    for k,v in d.items():
-        if isinstance(v, torch.Tensor) and not is_lazy(v): values[k] = v.clone()
+    for name,t in d.items():
+        if isinstance(t, torch.Tensor) and not is_lazy(t): values[name] = t.clone()
     def restore():
         d.update(objects)
-        for k,value in values.items():
-            if is_writable(objects[k]): objects[k].data.copy_(value)   # else no one has written into it
+        for name,value in values.items():
+            t = objects[name]
+            if is_writable(t): t.data.copy_(value)   # nothing else can have changed
     return Snapshot(restore)
 
 def snapshot_buffers(
@@ -151,26 +155,29 @@ def snapshot_grads(
     "Take a snapshot of the gradients of parameters"
     params = [*params]
     grads = [p.grad for p in params]
-    if copy: grads = [None if g is None else g.clone() for g in grads]
+    if copy: grads = [_clone(grad) for grad in grads]
     def restore():
         for p,grad in zip(params, grads):
-            if grad is None: p.grad = None
-            else: p.grad = grad.clone() if copy else grad.to(p.device)
+            if copy: p.grad = _clone(grad)   # again: the snapshot may be restored twice
+            else: p.grad = _on_device(grad, p.device)
     return Snapshot(restore)
+
+def _clone(grad): return None if grad is None else grad.clone()
+def _on_device(grad, device): return None if grad is None else grad.to(device)
 
 # %% ../../nbs/data/30a_snapshot.ipynb #d676a5d7
 def snapshot_random() -> Snapshot:
     "Take a snapshot of the generators of Python, NumPy, PyTorch and all devices; restored if no other thread has a run"
-    n,shared = runs_elsewhere()
-    rngs = [(random.getstate, random.setstate), (torch.get_rng_state, torch.set_rng_state)]
-    for of_kind in device_rngs().values(): rngs += of_kind
+    n_runs,are_shared = runs_elsewhere()
+    rngs = [Rng(random.getstate, random.setstate), Rng(torch.get_rng_state, torch.set_rng_state)]
+    for of_devices in device_rngs().values(): rngs += of_devices
     np = sys.modules.get('numpy')
-    if np is not None: rngs.append((partial(np.random.get_state, legacy=False), np.random.set_state))
-    noted = Snapshot(*[partial(put, get()) for get,put in rngs])
+    if np is not None: rngs.append(Rng(partial(np.random.get_state, legacy=False), np.random.set_state))
+    saved = Snapshot(*[partial(rng.put, rng.get()) for rng in rngs])
     def restore():
-        if not shared and n==runs_elsewhere()[0]: return noted.restore()
-        warn('the random numbers that were drawn are not put back: meanwhile another thread ran a Learner with the '
-             'same generators, and would draw them once more')
+        if not are_shared and n_runs==runs_elsewhere()[0]: return saved.restore()
+        warn('The random states are not restored: another thread ran a Learner with the same generators, and would '
+             'draw the same numbers again.')
     return Snapshot(restore)
 
 def snapshot_generator(
@@ -180,12 +187,10 @@ def snapshot_generator(
     if isinstance(g, torch.Generator): return Snapshot(partial(g.set_state, g.get_state()))
     if isinstance(g, SystemRandom): return Snapshot()   # it has no state
     if isinstance(g, Random): return Snapshot(partial(g.setstate, g.getstate()))
-    np = sys.modules.get('numpy')
-    if np is None: return Snapshot()
-    bits = g.bit_generator if isinstance(g, np.random.Generator) else g
-    if isinstance(bits, np.random.RandomState): return Snapshot(partial(g.set_state, g.get_state(legacy=False)))
-    if isinstance(bits, np.random.BitGenerator): return Snapshot(partial(setattr, bits, 'state', deepcopy(bits.state)))
-    return Snapshot()
+    bits = bit_generator(g)
+    if bits is None: return Snapshot()
+    if is_legacy(g): return Snapshot(partial(g.set_state, g.get_state(legacy=False)))
+    return Snapshot(partial(setattr, bits, 'state', deepcopy(bits.state)))
 
 # %% ../../nbs/data/30b_contents.ipynb #c8f24feb
 from array import array
@@ -201,9 +206,10 @@ from ..loop.dispatcher import Dispatcher
 
 # %% ../../nbs/data/30b_contents.ipynb #db51ab33
 def _distinct(t):
-    "The elements of `t` that are not repeats by `expand`"
+    "The elements of `t` without those that `expand` has repeated"
     if t.layout is not torch.strided or 0 not in t.stride(): return t
-    return t[tuple(slice(1) if stride==0 else slice(None) for stride in t.stride())]
+    index = [slice(1) if stride==0 else slice(None) for stride in t.stride()]
+    return t[tuple(index)]
 
 # %% ../../nbs/data/30b_contents.ipynb #a8900b62
 @torch.no_grad()
@@ -211,47 +217,48 @@ def snapshot_tensor(
     t:torch.Tensor # a tensor
 ) -> Snapshot:
     "Take a snapshot of the values of `t`, and of its gradient, which must not be changed in place"
-    value,requires_grad = _distinct(t).clone(),t.requires_grad
-    grad = t.grad if t.is_leaf else None
-    was_leaf = t.is_leaf
+    value,requires_grad,was_leaf = _distinct(t).clone(),t.requires_grad,t.is_leaf
+    grad = t.grad if was_leaf else None
     def restore():
         _distinct(t.data).copy_(value)
         if not was_leaf: return
         t.requires_grad_(requires_grad)
-        t.grad = None if grad is None else grad.to(t.device)
+        t.grad = _on_device(grad, t.device)
     return Snapshot(restore)
 
 # %% ../../nbs/data/30b_contents.ipynb #9679df12
-_elsewhere = 'threading', 'queue', 'multiprocessing', 'socket', 'subprocess', 'concurrent'
+_stateful_packages = 'threading', 'queue', 'multiprocessing', 'socket', 'subprocess', 'concurrent'
 
-def _root(cls): return cls.__module__.partition('.')[0]
-def _standard(cls): return _root(cls) in sys.stdlib_module_names
+def _package(cls): return cls.__module__.partition('.')[0]
+def _is_standard(cls): return _package(cls) in sys.stdlib_module_names
 
 # %% ../../nbs/data/30b_contents.ipynb #e5e578b3
-def _out_of_reach(o):
-    "An attribute of `o` whose state no snapshot can put back, if any"
+def _find_unrestorable(o):
+    "The name of an attribute of `o` that no snapshot can restore, if any: a queue, a file that is being read, …"
     if isinstance(o, DataLoader): return None
     for name,value in vars(o).items():
         cls = type(value)
-        if _root(cls) in _elsewhere: return name
-        if hasattr(cls, '__next__') and _standard(cls): return name
+        if _package(cls) in _stateful_packages: return name
+        if hasattr(cls, '__next__') and _is_standard(cls): return name
     return None
 
 def snapshot_vars(
     o:Any,             # an object with attributes
-    careful:bool=False # look for what cannot be turned back?
+    careful:bool=False # warn, instead of restoring a part, if an attribute cannot be restored?
 ) -> Snapshot:
     "Take a snapshot of which objects the attributes of `o` are"
-    now,kept,lost = vars(o),{**vars(o)},None
-    if careful: lost = _out_of_reach(o)
+    now,saved,missing = vars(o),{**vars(o)},object()
+    unrestorable = _find_unrestorable(o) if careful else None
     def restore():
-        new = now.keys() - kept.keys()
-        changed = [k for k,v in kept.items() if k not in now or now[k] is not v]
-        if lost and (new or changed): return warn(
-            f'this {type(o).__name__} is not where it was, now that it was read: its attribute `{lost}` '
-            f'(a {type(kept[lost]).__name__}) cannot be turned back. Read another loader, or let workers read this one')
+        new     = now.keys() - saved.keys()
+        changed = [k for k,v in saved.items() if now.get(k, missing) is not v]
+        has_changed = new or changed
+        if has_changed and unrestorable: return warn(
+            f'Reading this {type(o).__name__} has changed it, and its attribute `{unrestorable}` '
+            f'(a {type(saved[unrestorable]).__name__}) cannot be restored. '
+            'Read another loader, or let workers read this one.')
         for k in new: del now[k]
-        for k in changed: now[k] = kept[k]
+        for k in changed: now[k] = saved[k]
     return Snapshot(restore)
 
 # %% ../../nbs/data/30b_contents.ipynb #5bc0f438
@@ -259,42 +266,32 @@ _own = __name__.partition('.')[0],'fastcore'
 
 @lru_cache
 def _is_installed(module):
-    root = f'{module}'.partition('.')[0]
-    if root in _own: return False
-    if root in sys.stdlib_module_names: return True
+    package = f'{module}'.partition('.')[0]
+    if package in _own: return False
+    if package in sys.stdlib_module_names: return True
     file = getattr(sys.modules.get(module), '__file__', None) or ''
     return 'site-packages' in file or 'dist-packages' in file
 
 def is_foreign(
     o:Any # a class or a function
 ) -> bool:
-    "Does `o` belong to Python or to an installed library?"
+    "Return whether `o` belongs to Python or to an installed library"
     return _is_installed(o.__module__)
 
 # %% ../../nbs/data/30b_contents.ipynb #5bc0f439
-def _has_state(o, as_data):
-    "May the attributes of `o` be put back?"
+def _has_state(o, in_data):
+    "Are the attributes of `o` its state, which may be restored?"
     cls = type(o)
     if isinstance(o, (nn.Module,Dataset,Sampler,DataLoader)): return True
-    if not is_foreign(cls): return not as_data or hasattr(cls, '__iter__') or hasattr(cls, '__getitem__')
-    return not as_data and hasattr(cls, 'state_dict') and hasattr(cls, 'load_state_dict')
+    if is_foreign(cls): return not in_data and hasattr(cls, 'state_dict') and hasattr(cls, 'load_state_dict')
+    if not in_data: return True
+    return hasattr(cls, '__iter__') or hasattr(cls, '__getitem__')
 
-def _stands_above(o): return any(isinstance(v, (Dispatcher,Stateful)) for v in vars(o).values())
+def _owns_learner(o): return any(isinstance(v, (Dispatcher,Stateful)) for v in vars(o).values())
 
 # %% ../../nbs/data/30b_contents.ipynb #40df9c02
 _wrappers = 'torch.nn.parallel', 'torch.distributed', 'torch._dynamo', 'torch.jit'
 _hooks = vars(nn.Module()).keys() - {'_parameters','_buffers','_modules'}
-
-def _of_module(m:nn.Module) -> tuple[Snapshot,list]:
-    "What is noted of a module, and where to go on; of wrappers such as DDP only what they share with the model"
-    if isinstance(m, LazyModuleMixin) or type(m).__module__.startswith(_wrappers):
-        within = [*m.children(), *m.parameters(recurse=False), *m.buffers(recurse=False)]
-        return snapshot_attributes(m, 'training'), within
-    return snapshot_vars(m), [v for k,v in vars(m).items() if k not in _hooks]
-
-def _cell(c):
-    try: return [c.cell_contents]
-    except ValueError: return []   # nothing was assigned yet
 
 def of_function(
     f:FunctionType|MethodType|partial # a function
@@ -302,131 +299,173 @@ def of_function(
     "Return what `f` refers to: its object, its arguments, its closure"
     if isinstance(f, MethodType): return [f.__self__]
     if isinstance(f, partial): return [f.func, *f.args, *f.keywords.values()]
-    return [v for c in f.__closure__ or () for v in _cell(c)]
+    return [*chain.from_iterable(map(_cell_contents, f.__closure__ or ()))]
+
+def _cell_contents(cell):
+    try: return [cell.cell_contents]
+    except ValueError: return []   # the variable has no value yet
 
 # %% ../../nbs/data/30b_contents.ipynb #9508bb5e
 class Depth(IntEnum):
-    "How much is noted of an object, and of what it keeps"
-    generators,data,everything = range(3)
+    "How deeply an object and its contents are snapshotted"
+    generators = 0   # only random number generators
+    data       = 1   # also small containers and tensors
+    everything = 2
 
-_few,_many = 32,1000   # entries of a container in data: with more it is looked at as a whole, or only watched
-_constant = {str,int,float,complex,bool,bytes,type(None),range,slice,torch.dtype,torch.device,torch.Size}
-_still = _constant | {SequentialSampler,TensorDataset}   # what keeps nothing when it is read
+class Visit(NamedTuple):
+    "An object that `_walk` is to visit"
+    o:Any
+    depth:Depth
+    given:bool=False   # by the caller, rather than found in another object
 
-def _is_still(o): return type(o) in _still or (isinstance(o, FunctionType) and not o.__closure__)
+class Contents(NamedTuple):
+    "What `_walk` learns of an object"
+    snapshot:Snapshot=Snapshot() # of the object itself
+    within:Iterable=()           # the objects in it, to be visited next
+    depth:Depth=Depth.everything # with which to visit these
 
-def _are_still(within):
+# %% ../../nbs/data/30b_contents.ipynb #9fb24498
+_few  = 32     # a container in data that has more entries is skipped if they are constants
+_many = 1000   # one that has more is only watched
+_constants = {str,int,float,complex,bool,bytes,type(None),range,slice,torch.dtype,torch.device,torch.Size}
+_unchanging = _constants | {SequentialSampler,TensorDataset}   # reading does not change their objects
+
+def _is_unchanging(o):
+    if isinstance(o, FunctionType): return not o.__closure__
+    return type(o) in _unchanging
+
+def _are_unchanging(objects):
     "Are these numbers, texts, arrays and tensors, or tuples of them?"
-    kinds = {*map(type, within)}
-    if kinds=={tuple}: kinds = {*map(type, chain.from_iterable(within))}
-    return all(k in _still or hasattr(k, '__array__') for k in kinds)
+    kinds = {*map(type, objects)}
+    if kinds=={tuple}: kinds = {*map(type, chain.from_iterable(objects))}
+    return all(kind in _unchanging or hasattr(kind, '__array__') for kind in kinds)
 
 # %% ../../nbs/data/30b_contents.ipynb #f1214cd5
-def _of_container(o, depth, given):
-    in_data = depth<Depth.everything
-    many = in_data and python_class(type(o)).__len__(o)>_many
-    if depth==Depth.generators or isinstance(o, (tuple,frozenset)): snapshot = Snapshot()
-    elif many: snapshot = watch_entries(o, _few)
+def _look_into_container(o, depth, given):
+    is_fixed,is_long = isinstance(o, (tuple,frozenset)),_is_long(o, depth)
+    if is_fixed or depth==Depth.generators: snapshot = Snapshot()
+    elif is_long: snapshot = watch_entries(o, _few)
     else: snapshot = snapshot_entries(o)
-    within = [] if many else entries(o)
-    if isinstance(o, dict): within = within[1::2]   # the values
-    if in_data and len(within)>_few and _are_still(within): within = []
-    if not hasattr(o, '__dict__'): return snapshot, within, depth
-    attributes,more,_ = _of_object(o, depth, given)
-    return Snapshot(snapshot, attributes), [*within, *more], depth
+    within = [] if is_long else _entries_to_visit(o, depth)
+    if not hasattr(o, '__dict__'): return Contents(snapshot, within, depth)
+    attributes = _look_into_object(o, depth, given)
+    return Contents(Snapshot(snapshot, attributes.snapshot), [*within, *attributes.within], depth)
 
-def _left_alone(o):
-    "Does `o` run, such as the batches of a `DataLoader`, or stand above what is noted?"
-    if is_foreign(type(o)) and hasattr(type(o), '__next__'): return True
-    return isinstance(o, (Dispatcher,Stateful)) or _stands_above(o)
+def _is_long(o, depth):
+    if depth==Depth.everything: return False
+    return python_class(type(o)).__len__(o)>_many
 
-def _of_object(o, depth, given):
-    nothing = Snapshot(), (), depth
-    if not hasattr(o, '__dict__') or isinstance(o, type) or _standard(type(o)): return nothing
-    if not given and _left_alone(o): return nothing
+def _entries_to_visit(o, depth):
+    "The entries of a container, of a dictionary the values; none if there are many and they are unchanging"
+    within = entries(o)
+    if isinstance(o, dict): within = within[1::2]
+    if depth==Depth.everything or len(within)<=_few: return within
+    return [] if _are_unchanging(within) else within
+
+# %% ../../nbs/data/30b_contents.ipynb #52b533de
+def _is_skipped(o):
+    "Is `o` a live iterator, such as that of a `DataLoader`, or an owner of what is snapshotted?"
+    cls = type(o)
+    if is_foreign(cls) and hasattr(cls, '__next__'): return True
+    return isinstance(o, (Dispatcher,Stateful)) or _owns_learner(o)
+
+def _look_into_object(o, depth, given):
+    has_attributes = hasattr(o, '__dict__') and not isinstance(o, type)
+    if not has_attributes or _is_standard(type(o)): return Contents(depth=depth)
+    if not given and _is_skipped(o): return Contents(depth=depth)
     if isinstance(o, (Dataset,Sampler,DataLoader)): depth = Depth.data
-    if type(o) is DataLoader: return _of_loader(o), _members_of(o), depth
+    if type(o) is DataLoader: return Contents(_snapshot_dataloader(o), _members_of(o), depth)
+    if depth==Depth.generators: return Contents(within=vars(o).values(), depth=Depth.generators)
     in_data = depth==Depth.data
-    if depth==Depth.generators or not (given or _has_state(o, in_data)):
-        within = () if depth==Depth.everything else vars(o).values()
-        return Snapshot(), within, Depth.generators
-    if isinstance(o, nn.Module): return *_of_module(o), depth
-    return snapshot_vars(o, careful=in_data), vars(o).values(), depth
+    has_state = given or _has_state(o, in_data)
+    if not has_state: return Contents(within=vars(o).values() if in_data else (), depth=Depth.generators)
+    if isinstance(o, nn.Module): return _look_into_module(o, depth)
+    return Contents(snapshot_vars(o, careful=in_data), vars(o).values(), depth)
+
+def _look_into_module(m:nn.Module, depth):
+    is_wrapper = type(m).__module__.startswith(_wrappers)
+    if is_wrapper or isinstance(m, LazyModuleMixin):   # only what a wrapper such as DDP shares with the model
+        within = [*m.children(), *m.parameters(recurse=False), *m.buffers(recurse=False)]
+        return Contents(snapshot_attributes(m, 'training'), within, depth)
+    within = [v for k,v in vars(m).items() if k not in _hooks]
+    return Contents(snapshot_vars(m), within, depth)
 
 # %% ../../nbs/data/30b_contents.ipynb #f74f7355
-def _of_loader(dl): return snapshot_attributes(dl, '_iterator', '_IterableDataset_len_called')
+def _snapshot_dataloader(dl): return snapshot_attributes(dl, '_iterator', '_IterableDataset_len_called')
 
 def _members_of(dl):
-    "What may keep something when `dl` is read; of PyTorch's own loader only what is not known to keep nothing"
+    "The parts of `dl` that reading may change"
     batch_sampler = getattr(dl, 'batch_sampler', None)
     members = [getattr(dl, 'sampler', None), getattr(batch_sampler, 'sampler', None), getattr(dl, 'dataset', None)]
     if type(dl) is not DataLoader: return [dl, batch_sampler, *members]
     if type(batch_sampler) is not BatchSampler: members.append(batch_sampler)
     members += dl.generator,dl.collate_fn
-    return [o for o in members if not _is_still(o)]
+    return [o for o in members if not _is_unchanging(o)]
 
 # %% ../../nbs/data/30b_contents.ipynb #fd2c5abf
-def _is_noted(size, depth):
-    "Is a tensor or an array of this size copied? Of data only small ones are"
-    if depth==Depth.generators: return False
-    return depth==Depth.everything or size<=_many
+def _is_copied(size, depth):
+    "Is a tensor or an array of this size copied? In data only small ones are"
+    if depth==Depth.everything: return True
+    return depth==Depth.data and size<=_many
 
-def _of_array(o):
-    return Snapshot(partial(o.__setitem__, slice(None), o[:]))
+def _snapshot_array(a): return Snapshot(partial(a.__setitem__, slice(None), a[:]))
 
-def _contents(o, depth, given):
-    "What is noted of `o`, where to go on, and at which depth"
+def _look_into(o, depth, given):
     if isinstance(o, torch.Tensor):
-        noted = not is_lazy(o) and _is_noted(o.numel(), depth)
-        return snapshot_tensor(o) if noted else Snapshot(), (), depth
-    if isinstance(o, containers): return _of_container(o, depth, given)
+        is_copied = not is_lazy(o) and _is_copied(o.numel(), depth)
+        return Contents(snapshot_tensor(o)) if is_copied else Contents()
+    if isinstance(o, containers): return _look_into_container(o, depth, given)
     if isinstance(o, array):
-        return _of_array(o) if _is_noted(len(o), depth) else Snapshot(), (), depth
+        return Contents(_snapshot_array(o)) if _is_copied(len(o), depth) else Contents()
     generator = snapshot_generator(o)
-    if generator.snapshots: return generator, (), depth
-    if isinstance(o, (FunctionType,MethodType,partial)):
-        within = () if depth==Depth.everything else of_function(o)
-        return Snapshot(), within, Depth.generators
-    return _of_object(o, depth, given)
+    if generator.snapshots: return Contents(generator)
+    if not isinstance(o, (FunctionType,MethodType,partial)): return _look_into_object(o, depth, given)
+    within = () if depth==Depth.everything else of_function(o)
+    return Contents(within=within, depth=Depth.generators)
 
 # %% ../../nbs/data/30b_contents.ipynb #0092cce4
 def snapshot_contents(
     *objects:Any,        # models, callbacks, anything
     loaders:Iterable=(), # loaders, whose contents are data
-    leave:Iterable=()    # parameters that are not noted
+    leave:Iterable=()    # parameters that are skipped
 ) -> Snapshot:
     "Take a snapshot of all that is kept in `objects` and `loaders`; until it is restored, loaders have other workers"
     loaders = [*loaders]
-    noted = [(dl, _of_loader(dl)) for dl in loaders if type(dl) is DataLoader]
-    todo = [(o, Depth.everything, True) for o in objects]
-    for dl in loaders: todo += [(o, Depth.data, True) for o in _members_of(dl)]
-    if todo: noted += _walk(todo, loaders, leave)
-    for o,_ in noted:
-        if isinstance(o, DataLoader): o._iterator = None
-    return Snapshot(*(snapshot for _,snapshot in noted))
+    found = [(dl, _snapshot_dataloader(dl)) for dl in loaders if type(dl) is DataLoader]
+    todo = [Visit(o, Depth.everything, True) for o in objects]
+    for dl in loaders: todo += [Visit(o, Depth.data, True) for o in _members_of(dl)]
+    if todo: found += _walk(todo, loaders, leave)
+    for o,_ in found:
+        if isinstance(o, DataLoader): o._iterator = None   # its workers are those of before the snapshot
+    return Snapshot(*[snapshot for _,snapshot in found])
 
 def _walk(todo, known=(), params=()):
-    "Each object within those of `todo`, and what is noted of it; but what is `known`, and `params`, only if given"
-    # an entry of `todo`: an object, how much is noted of it, and whether the caller gave it
-    seen = {id(o):(Depth.everything, o) for o in known}   # with the objects, so that no two have the same id
+    "Yield (object, snapshot) for all that can be reached from `todo`; for `known` and `params` only if listed there"
+    seen = {id(o):Visit(o, Depth.everything) for o in known}   # holds the objects, so that no `id` is used again
     while todo:
-        o,depth,given = todo.pop()
-        if params and isinstance(o, nn.Parameter):   # until then there is no need to go through the model
-            for p in params: seen[id(p)] = Depth.everything,p
+        visit = o,depth,given = todo.pop()
+        if type(o) in _unchanging: continue
+        if params and isinstance(o, nn.Parameter):   # the first one: a model without any is not walked for them
+            for p in params: seen[id(p)] = Visit(p, Depth.everything)
             params = ()
-        before,_ = seen.get(id(o), (-1, None))
-        if type(o) in _still or (before>=depth and not given): continue
-        seen[id(o)] = max(depth, before),o
-        snapshot,within,depth = _contents(o, depth, given)
-        yield o,snapshot
-        todo += [(v, depth, False) for v in within if type(v) not in _still]
+        before = seen.get(id(o))
+        if before is not None:
+            if before.depth>=depth and not given: continue
+            visit = max(visit, before, key=_depth_of)
+        seen[id(o)] = visit
+        contents = _look_into(o, depth, given)
+        yield o,contents.snapshot
+        for v in contents.within:
+            if type(v) not in _unchanging: todo.append(Visit(v, contents.depth))
+
+def _depth_of(visit): return visit.depth
 
 # %% ../../nbs/data/30b_contents.ipynb #6a1f8f42
 def generators_in(
-    *objects:Any # data sets, functions that make batches
+    *objects:Any # datasets, functions that make batches
 ) -> list:
     "Return the random number generators that are kept in `objects`"
-    todo = [(o, Depth.data, True) for o in objects]
+    todo = [Visit(o, Depth.data, True) for o in objects]
     found = {id(o):o for o,_ in _walk(todo) if is_generator(o)}
     return [*found.values()]
 
@@ -434,7 +473,7 @@ def generators_in(
 def snapshot_loader(
     dl:Any # a loader
 ) -> Snapshot:
-    "Take a snapshot of what reading `dl` changes in it, in its samplers and its data set"
+    "Take a snapshot of what reading `dl` changes in it, in its samplers and its dataset"
     return snapshot_contents(loaders=[dl])
 
 def snapshot_forward(

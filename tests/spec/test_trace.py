@@ -364,7 +364,7 @@ class Tape(IterableDataset):
 def test_a_generator_is_not_turned_back():
     "It is said in one line, and what counts its items is left to fit"
     learn = learner(both(lambda: DataLoader(Tape(), 4)))
-    with pytest.warns(UserWarning, match='this Tape is not where it was.*`items`'): learn.validate()
+    with pytest.warns(UserWarning, match='Reading this Tape has changed it.*`items`'): learn.validate()
     assert learn.dls.valid.dataset.n==N
 
 def test_two_threads_draw_no_number_twice():

@@ -139,7 +139,7 @@ def test_half_a_pair_of_normal_numbers_is_kept(bits):
 
 def test_the_second_of_a_pair_of_normal_numbers_is_a_draw():
     "NumPy's global generator hands it out without a change of its bits: a step that drew it was not noted, and drew other numbers when it was taken again"
-    from learnkit.data.random import changed, marks
+    from learnkit.data.random import find_changed, marks
     from learnkit.data.stateful import StepNotes
     def drawing():
         while True: yield np.random.randn()
@@ -154,8 +154,8 @@ def test_the_second_of_a_pair_of_normal_numbers_is_a_draw():
     for _ in range(4):
         before = marks()
         np.random.randn()
-        assert changed(before, marks())==['numpy_state']
-    assert not changed(marks(), marks())
+        assert find_changed(before, marks())==['numpy_state']
+    assert not find_changed(marks(), marks())
     seen,notes = steps(12)
     np.random.seed(0)
     assert [*StepNotes(drawing(), notes).again(12)]==seen

@@ -255,7 +255,7 @@ def test_what_is_too_long_to_be_put_back_is_said(way, n):
         warnings.simplefilter('always')
         learn.validate()
     assert (ds.held==before)==(n==100)
-    assert [('1,001 entries is not as it was' in str(w.message)) for w in said]==[True]*(n>1000)
+    assert [('of 1,001 entries, which is too long to be restored' in str(w.message)) for w in said]==[True]*(n>1000)
 
 def test_a_loader_of_pytorch_is_known():
     "What may move in it is found all the same: in the function that makes batches, in samplers, and in data sets around others"
