@@ -139,7 +139,7 @@ def device_is_not_here(c):
     learner(dls=DataLoaders(batches(2), device='cuda')).fit(1)
 
 # data sets
-@bad(ValueError, 'data set is empty')
+@bad(ValueError, 'dataset is empty')
 def dataset_is_empty(c): DataLoaders.from_dsets([])
 @bad(TypeError, 'data set', 'str')
 def dataset_is_a_path(c): DataLoaders.from_dsets('/data/train')
@@ -476,7 +476,7 @@ def validate_a_dataset(c): fixed(c, learner()).validate(dl=TensorDataset(x,y))
 def predict_a_number(c): fixed(c, learner()).get_preds(dl=3)
 @bad(ValueError, 'no batch')
 def predict_nothing(c): fixed(c, learner()).get_preds(dl=[])
-@bad(TypeError, 'number of a loader is no `dl=`', '`get_preds(1)`')
+@bad(TypeError, 'does not take the number of a loader', '`get_preds(1)`')
 def loader_number_for_a_loader(c): fixed(c, learner()).get_preds(dl=1)
 @bad(TypeError, 'one tensor', 'several inputs')
 def predict_a_list_of_numbers(c): fixed(c, learner()).predict([1.,2.,3.,4.])

@@ -36,7 +36,7 @@ def test_from_function():
     assert DataLoaders(Indexed()).one_batch() is x
 
 @pytest.mark.parametrize('dl,msg', [
-    (Items(3), 'Items is a data set, .*from_dsets'), (TensorDataset(x), 'is a data set'), ('a.csv', 'a str'), (b'a', 'a bytes'),
+    (Items(3), 'Items is a dataset, .*from_dsets'), (TensorDataset(x), 'is a dataset'), ('a.csv', 'a str'), (b'a', 'a bytes'),
     (None, 'NoneType'), ({'a':x}, 'a dict'), (x, 'Tensor; .*from_tensors'), (np.ones(3), 'ndarray; .*from_tensors'),
     ((i for i in range(3)), 'generator can be read only once'), (zip([1],[2]), 'zip can be read only once'), (map(str,[1]), 'map can be'),
     (3, 'int cannot be iterated'), (object(), 'object cannot be iterated')])
@@ -52,7 +52,7 @@ def test_dataset_of_another_kind():
     class Rows:
         def __iter__(self): return iter([{'x':1}])
         def __getitems__(self, idxs): return [{'x':1}]
-    with pytest.raises(TypeError, match='Rows is a data set'): DataLoaders(Rows())
+    with pytest.raises(TypeError, match='Rows is a dataset'): DataLoaders(Rows())
 
 def test_bad_arguments():
     pytest.raises(TypeError, DataLoaders); pytest.raises(TypeError, DataLoaders.from_dsets); pytest.raises(TypeError, DataLoaders.from_tensors)
@@ -95,7 +95,7 @@ def test_dataset_of_dicts():
     assert inp['x'].shape==(4,2) and inp['name']==['n0','n1','n2','n3'] and t.tolist()==[0,1,2,3]
 
 @pytest.mark.parametrize('ds,err,msg', [
-    ([], ValueError, 'training data set is empty'), (Items(0), ValueError, 'is empty'), ('abc', TypeError, 'is a str'), (None, TypeError, 'NoneType'),
+    ([], ValueError, 'training dataset is empty'), (Items(0), ValueError, 'is empty'), ('abc', TypeError, 'is a str'), (None, TypeError, 'NoneType'),
     (DataLoader(Items(2)), TypeError, 'is a DataLoader; pass loaders as'), (iter([1]), TypeError, 'list_iterator'), (3, TypeError, 'is a int')])
 def test_bad_dsets(ds, err, msg):
     with pytest.raises(err, match=msg): DataLoaders.from_dsets(ds)
