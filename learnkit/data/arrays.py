@@ -18,64 +18,79 @@ from .loaders import DataLoaders
 from ..loop.check import check_fraction
 
 # %% ../../nbs/data/40a_arrays.ipynb #16a03ee4
-def _as_tensor(a, i, targ):
-    "Array number `i` as a tensor; `targ`: is it a target?"
+def _as_tensor(a, i, is_target):
+    "Array number `i` as a tensor"
     if isinstance(a, (tuple,list)): raise TypeError("Pass the arrays one by one: `DataLoaders.from_tensors(x, y)`.")
-    if not isinstance(a, Tensor):
-        import numpy as np
-        a = np.asarray(a)
-        kind = a.dtype.kind
-        if kind not in 'biufc': raise TypeError(f"Array {i} must hold numbers, but its type is {a.dtype}.")
-        dtype = a.dtype.newbyteorder('=')
-        if kind=='f' and a.itemsize>4: dtype = np.dtype('float32')
-        if kind in 'iu' and (targ or a.dtype!='uint8'): dtype = np.dtype('int64')   # bytes are images
-        a = torch.from_numpy(np.require(a, dtype, ['C','W']))
-    if a.ndim==0: raise ValueError(f"Array {i} must have a dimension for the items, but is a single number.")
-    return a
+    t = a if isinstance(a, Tensor) else _to_tensor(a, i, is_target)
+    if t.ndim==0: raise ValueError(f"Array {i} must have a dimension for the samples, but is a single number.")
+    return t
+
+def _to_tensor(a, i, is_target):
+    "A NumPy array as a tensor: floats of at most 32 bits, integers of 64 bits; bytes stay, as they are images"
+    import numpy as np
+    a = np.asarray(a)
+    kind = a.dtype.kind
+    if kind not in 'biufc': raise TypeError(f"Array {i} must hold numbers, but its type is {a.dtype}.")
+    dtype = a.dtype.newbyteorder('=')
+    is_image = a.dtype=='uint8' and not is_target
+    if kind=='f' and a.itemsize>4: dtype = np.dtype('float32')
+    if kind in 'iu' and not is_image: dtype = np.dtype('int64')
+    return torch.from_numpy(np.require(a, dtype, ['C','W']))
 
 # %% ../../nbs/data/40a_arrays.ipynb #aa94d372
-class _TensorItems(Sequence):
-    "The items of some tensors"
+class _TensorSamples(Sequence):
+    "The samples of some tensors"
     def __init__(self, tensors): self.tensors = tensors
     def __len__(self): return len(self.tensors[0])
-    def __getitem__(self, i): return tuple(t[i] for t in self.tensors)
+    def __getitem__(self, i): return tuple([t[i] for t in self.tensors])
 
 class BatchTensorDataset(TensorDataset):
-    "A `TensorDataset` that returns all items of a batch at once"
+    "A `TensorDataset` that returns all samples of a batch at once"
     def __getitems__(self,
-        idxs:list # the indices of the items
-    ) -> Sequence: return _TensorItems(tuple(t[idxs] for t in self.tensors))
+        idxs:list # the indices of the samples
+    ) -> Sequence: return _TensorSamples(tuple([t[idxs] for t in self.tensors]))
 
 def collate_tensors(
-    items:Sequence # the items of a batch, from a `BatchTensorDataset`; others, as `predict` has, are collated as usual
+    items:Sequence # the samples of a batch, from a `BatchTensorDataset`; others, as in `predict`, are collated as usual
 ) -> Any:
-    "The `collate_fn` for a `BatchTensorDataset`: returns the tensors of the batch"
-    return items.tensors if isinstance(items, _TensorItems) else default_collate([*items])
+    "Return the tensors of a batch: the `collate_fn` for a `BatchTensorDataset`"
+    return items.tensors if isinstance(items, _TensorSamples) else default_collate([*items])
 
 # %% ../../nbs/data/40a_arrays.ipynb #8247b2f5
 @patch(cls_method=True)
 def from_tensors(cls:DataLoaders,
     *arrays:Any,         # tensors or NumPy arrays of the same length: inputs, then the target
-    valid_pct:float=.2,  # the fraction of the items for validation, between 0 and 1
+    valid_pct:float=.2,  # the fraction of the samples for validation, between 0 and 1
     seed:int|None=None,  # the same seed gives the same split; `None`: follow `set_seed`
     n_inp:int|None=None, # how many of the arrays are inputs; `None`: all but the last
     **kwargs:Any         # passed to `DataLoaders.from_dsets`: `bs`, `val_bs`, `device`, …
 ) -> DataLoaders:
     "Make `DataLoaders` from arrays, with a random part for validation; raise TypeError or ValueError for bad arrays"
     if not arrays: raise TypeError("There must be arrays to load, as in `DataLoaders.from_tensors(x, y)`.")
-    valid_pct = check_fraction('valid_pct', valid_pct, one=False, what='the fraction of the items for validation')
-    first_targ = n_inp or len(arrays)-1 or 1
-    ts = [_as_tensor(a, i, i>=first_targ) for i,a in enumerate(arrays)]
-    n = len(ts[0])
-    if any(len(t)!=n for t in ts): raise ValueError(f"Arrays must have the same length, not {[len(t) for t in ts]}.")
-    if n<2: raise ValueError(f"There must be 2 items or more, for training and validation, but there is {n or 'none'}.")
-    gen = torch.Generator().manual_seed(torch.initial_seed() if seed is None else seed)
+    valid_pct = check_fraction('valid_pct', valid_pct, one=False, what='the fraction of the samples for validation')
+    n_inputs = n_inp
+    if not n_inputs: n_inputs = max(len(arrays)-1, 1)
+    tensors = [_as_tensor(a, i, i>=n_inputs) for i,a in enumerate(arrays)]
+    n = _common_length(tensors)
+    if seed is None: seed = torch.initial_seed()
+    generator = torch.Generator().manual_seed(seed)
     n_valid = min(max(round(n*valid_pct), 1), n-1)
-    valid,train = torch.randperm(n, generator=gen).tensor_split([n_valid])
-    dsets = [_select(ts, idxs.sort().values) for idxs in (train,valid)]
+    valid,train = torch.randperm(n, generator=generator).tensor_split([n_valid])
+    dsets = [_select(tensors, idxs.sort().values) for idxs in (train,valid)]
     return cls.from_dsets(*dsets, n_inp=n_inp, **{'collate_fn':collate_tensors, **kwargs})
 
-def _select(ts, idxs): return BatchTensorDataset(*(t[idxs.to(t.device)] for t in ts))
+def _common_length(tensors):
+    "The number of samples; raise ValueError if the tensors differ in it, or if it cannot be split"
+    lengths = [len(t) for t in tensors]
+    n = lengths[0]
+    if len({*lengths})>1: raise ValueError(f"Arrays must have the same length, not {lengths}.")
+    if n<2: raise ValueError(
+        f"There must be 2 samples or more, for training and validation, but there is {n or 'none'}.")
+    return n
+
+def _select(tensors, idxs):
+    selected = [t[idxs.to(t.device)] for t in tensors]
+    return BatchTensorDataset(*selected)
 
 # %% ../../nbs/data/40a_arrays.ipynb #7be02d94
 def tensor(
@@ -83,19 +98,21 @@ def tensor(
     **kwargs:Any # the arguments of `torch.tensor`: `dtype`, `device`, `requires_grad`, …
 ) -> Tensor:
     "Return a tensor of `data`: `tensor(1, 2, 3)` (fastai's helper)"
-    return torch.tensor(data, **kwargs) if len(data)>1 else torch.tensor(*data, **kwargs)
+    if len(data)>1: return torch.tensor(data, **kwargs)
+    return torch.tensor(*data, **kwargs)
 
 # %% ../../nbs/data/40b_permutation.ipynb #aef94fed
 from math import isqrt
 from random import Random
 
 # %% ../../nbs/data/40b_permutation.ipynb #c87af76b
-_low = 2**62-1
+_low_bits = 2**62-1
+_shifts_and_factors = (30, -0x40a7b892e31b1a47),(27, -0x6b2fb644ecceee15)
 
-def _mixed(x, key):
+def _mix(x, key):
     "Mix the bits of `x` with `key`: the last step of SplitMix64, with products modulo 2**64"
-    for shift,factor in (30, -0x40a7b892e31b1a47),(27, -0x6b2fb644ecceee15): x = (x ^ (x>>shift & _low))*factor + key
-    return (x ^ (x>>31 & _low)) & _low
+    for shift,factor in _shifts_and_factors: x = (x ^ (x>>shift & _low_bits))*factor + key
+    return (x ^ (x>>31 & _low_bits)) & _low_bits
 
 # %% ../../nbs/data/40b_permutation.ipynb #ec724e34
 class Permutation:
@@ -106,7 +123,7 @@ class Permutation:
     ):
         rng = Random(seed)
         self.n = n
-        self.side = isqrt(max(n, 1)-1)+1   # of the smallest square with so many numbers
+        self.side = isqrt(max(n, 1)-1)+1   # of the smallest square that has `n` numbers or more
         self.keys = [rng.getrandbits(60) for _ in range(6)]
 
     def __call__(self,
@@ -115,21 +132,22 @@ class Permutation:
         "Return the numbers at these positions"
         res = self._encrypt(i)
         while True:
-            out = res>=self.n   # the square has more numbers than there are
-            if not out.any(): return res
-            res = torch.where(out, self._encrypt(res), res)
+            is_outside = res>=self.n   # a number of the square, but not below `n`: encrypt it again
+            if not is_outside.any(): return res
+            res = torch.where(is_outside, self._encrypt(res), res)
 
     def _encrypt(self, i):
-        l,r = i//self.side,i%self.side
-        for k in self.keys: l,r = r,(l + _mixed(r+k, k))%self.side
-        return l*self.side + r
+        "A Feistel network over the row and the column of a number in the square"
+        row,column = i//self.side,i%self.side
+        for key in self.keys: row,column = column,(row + _mix(column+key, key))%self.side
+        return row*self.side + column
 
 # %% ../../nbs/data/40b_permutation.ipynb #ba8f6806
 class ComputedBatches(Sequence):
     "The batches of an epoch in a computed order, each made when it is asked for"
     def __init__(self,
-        order:Permutation, # of the items
-        bs:int,            # items in a batch
+        order:Permutation, # of the samples
+        bs:int,            # samples in a batch
         numbers:range      # which batches
     ): self.order,self.bs,self.numbers = order,bs,numbers
 
@@ -137,4 +155,5 @@ class ComputedBatches(Sequence):
     def __getitem__(self, i):
         if isinstance(i, slice): return ComputedBatches(self.order, self.bs, self.numbers[i])
         start = self.numbers[i]*self.bs
-        return self.order(torch.arange(start, min(start+self.bs, self.order.n))).tolist()
+        end   = min(start+self.bs, self.order.n)
+        return self.order(torch.arange(start, end)).tolist()

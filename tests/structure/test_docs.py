@@ -103,7 +103,7 @@ def test_people_see_it_where_they_look():
     learn = Learner(DataLoaders([], []), nn.Linear(1, 1))
     meaning = 'epochs, those before `start_epoch` included'
     seen = inspected(fit=learn.fit, Fit=Learner.fit, on=learn.on, made=DataLoaders.from_tensors, cb=EarlyStoppingCallback)
-    wanted = meaning,meaning,"an interval of training such as '500ba'",'the fraction of the items for validation','values without improvement'
+    wanted = meaning,meaning,"an interval of training such as '500ba'",'the fraction of the samples for validation','values without improvement'
     assert [w for w,s in zip(wanted, seen, strict=True) if w not in s] == []
     assert meaning in pydoc.render_doc(learn.fit, renderer=pydoc.plaintext)
 
