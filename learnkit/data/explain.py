@@ -9,6 +9,7 @@ __all__ = []
 import inspect, re
 from collections.abc import Mapping
 from itertools import accumulate
+from math import prod
 from operator import mul
 from traceback import extract_tb
 from typing import Any
@@ -31,17 +32,24 @@ _kind_of = {k:kind for kind,ks in _kinds.items() for k in ks}
 
 def loss_kind(
     loss_func:Any # Any loss function, maybe a `partial`
-)->str|None: # 'classes', 'binary', 'numbers', or None if it is not one of PyTorch's
-    "Return the kind of a PyTorch loss: over class numbers, over logits of yes or no, or number by number"
+)->str|None: # 'classes', 'binary' (logits of yes or no), 'numbers' (element-wise); None if it is not one of PyTorch's
+    "Return the kind of a PyTorch loss"
     f = unwrap_partial(loss_func)
     if inspect.isfunction(f): return _kind_of.get(f)
-    return next((_kind_of[k] for k in type(f).__mro__ if k in _kind_of), None)
+    for cls in type(f).__mro__:
+        if cls in _kind_of: return _kind_of[cls]
+    return None
 
 # %% ../../nbs/data/45a_explain.ipynb #2ef5a9ec
 def _is_merged(a, b):
     "Is one of the shapes `a` and `b` the other with axes joined?"
-    a,b = [list(accumulate(o, mul, initial=1)) for o in (a,b)]
-    return a[-1]==b[-1] and (set(a)<=set(b) or set(b)<=set(a))
+    if prod(a)!=prod(b): return False
+    a,b = _products(a),_products(b)
+    return a<=b or b<=a
+
+def _products(shape):
+    "The products of the first 0, 1, 2, … lengths in a shape; where axes are joined, some are missing"
+    return {*accumulate(shape, mul, initial=1)}
 
 def class_axis(
     pred:Tensor # the model's output
@@ -51,47 +59,52 @@ def class_axis(
 
 # %% ../../nbs/data/45a_explain.ipynb #d9ba7fec
 def _shape_tip(ps, ts, want, axis):
-    "What to write when targets have shape `ts` instead of `want`"
+    "What to write when predictions have shape `ps`, and targets shape `ts` instead of `want`"
     if ps==ts: return f'These look one-hot: write `y.argmax({axis})`.'
-    if ts[1:]==want[1:] and len(ts)==len(want): return (
-        f'These are {ps[0]} predictions and {ts[0]} targets: does the model keep the number of items?')
+    differs_in_first = ts[1:]==want[1:] and len(ts)==len(want)
+    if differs_in_first: return (
+        f'These are {ps[0]} predictions and {ts[0]} targets: does the model keep the number of samples?')
     if _is_merged(ts, want): return 'Drop the axes of length 1 with `y.squeeze()`, or use `CrossEntropyLossFlat()`.'
     return 'If the classes are along another axis, use `CrossEntropyLossFlat(axis=...)`.'
 
 def _check_classes(name, pred, targ, axis, flatten):
-    "Can `targ` hold one class number for each item of `pred`, whose classes are along `axis`?"
-    ps,ts = list(pred.shape),list(targ.shape)
-    n_cls = pred.size(axis) if ps else 1
-    if n_cls==1: raise ValueError(
+    "Can `targ` hold one class index for each sample of `pred`, whose classes are along `axis`?"
+    ps,ts = [*pred.shape],[*targ.shape]
+    n_classes = pred.size(axis) if ps else 1
+    if n_classes==1: raise ValueError(
         f'`{name}` got predictions {shapes(pred)}: with one output along axis {axis} the loss is always 0. '
         'For yes or no use `BCEWithLogitsLossFlat()`, else give one output for each class.')
     if targ.is_floating_point():
-        if ps==ts: return # probabilities
+        if ps==ts: return   # probabilities
         raise TypeError(f'`{name}` wants class numbers (integers), but the targets are {shapes(targ)}. '
             f'Write `y.long()`, or give probabilities of the same shape as the predictions, {ps}.')
-    axis %= len(ps)
-    want = ps[:axis]+ps[axis+1:]
-    if ts==want or (flatten and _is_merged(ts, want)): return
-    raise ValueError(f'`{name}` got predictions {shapes(pred)}, with {n_cls} classes along axis {axis}, so the '
-        f'targets should have shape {want}, but they are {shapes(targ)}. {_shape_tip(ps, ts, want, axis)}')
+    want = [*ps]
+    want.pop(axis)
+    fits = ts==want or (flatten and _is_merged(ts, want))
+    if not fits: raise ValueError(
+        f'`{name}` got predictions {shapes(pred)}, with {n_classes} classes along axis {axis%len(ps)}, so the '
+        f'targets should have shape {want}, but they are {shapes(targ)}. {_shape_tip(ps, ts, want, axis%len(ps))}')
 
 # %% ../../nbs/data/45a_explain.ipynb #083d6190
 def _check_numbers(name, pred, targ, flatten):
-    "Does every number in `pred` have one partner in `targ`?"
-    if pred.shape==targ.shape or (flatten and _is_merged(pred.shape, targ.shape)): return
+    "Does each value of `pred` have one in `targ` to be compared with?"
+    if pred.shape==targ.shape: return
+    if flatten and _is_merged(pred.shape, targ.shape): return
     raise ValueError(f'`{name}` compares number by number, but the predictions are {shapes(pred)} and the targets '
                      f'{shapes(targ)}: {_pair_tip(pred, targ)}')
 
 def _pair_tip(pred, targ):
-    "What to write when `pred` and `targ` are compared number by number, but have different shapes"
+    "What to write when `pred` and `targ` are compared element by element, but have different shapes"
     n_out = pred.shape[-1] if pred.ndim else 1
-    own = '' if targ.is_floating_point() else '.float()'
-    if n_out>1 and own and targ.shape==pred.shape[:-1]: return (
+    is_integer = not targ.is_floating_point()
+    looks_like_classes = is_integer and n_out>1 and targ.shape==pred.shape[:-1]
+    if looks_like_classes: return (
         f'if these are class numbers, of {n_out} classes, write `nn.CrossEntropyLoss()`; if not, let the model give '
         'one number.')
+    conversion = '.float()' if is_integer else ''
     if _is_merged(pred.shape, targ.shape): return (
-        f'give both the same shape, for instance with `y{own}[:,None]` or `pred.squeeze(-1)`.')
-    return f'each item needs as many targets as the model has outputs, {n_out}.'
+        f'give both the same shape, for instance with `y{conversion}[:,None]` or `pred.squeeze(-1)`.')
+    return f'each sample needs as many targets as the model has outputs, {n_out}.'
 
 def check_targets(
     kind:str|None,     # Kind of the loss, from `loss_kind`; None: nothing is checked
@@ -106,7 +119,14 @@ def check_targets(
     elif kind: _check_numbers(name, pred, targ, flatten)
 
 # %% ../../nbs/data/45a_explain.ipynb #41dd8661
-def _are_tensors(pred, targs): return len(targs)==1 and isinstance(pred, Tensor) and isinstance(targs[0], Tensor)
+def _are_tensors(pred, targs):
+    "Is the prediction a tensor, and the target one too?"
+    if len(targs)!=1: return False
+    return isinstance(pred, Tensor) and isinstance(targs[0], Tensor)
+
+def _can_be_read(t):
+    "May the values of a tensor be looked at? On an accelerator this would wait for the device"
+    return t.device.type=='cpu' and not t.is_nested and t.numel()>0
 
 def check_loss(
     loss_func:Any, # Any loss function; nothing is checked for those that PyTorch does not have
@@ -117,17 +137,17 @@ def check_loss(
     if not _are_tensors(pred, targs): return
     f = unwrap_partial(loss_func)
     check_targets(loss_kind(f), func_name(f), pred, *targs, axis=class_axis(pred))
-    looks = all(t.device.type=='cpu' and not t.is_nested and t.numel() for t in (pred,*targs))
-    if looks: _check_values(f, pred.detach(), *targs)
+    if all(map(_can_be_read, (pred,*targs))): _check_values(f, pred.detach(), *targs)
 
 # %% ../../nbs/data/45a_explain.ipynb #d64587f0
 def _check_values(f, pred, targ):
-    "Are values where the loss wants them? On an accelerator this would wait for it, so only on the CPU"
+    "Are the values in the range that the loss expects?"
     name,inner = func_name(f),getattr(f, 'func', f)   # the `Flat` losses have one of PyTorch's inside
     kind = loss_kind(inner)
-    of_probs = isinstance(inner, nn.BCELoss) or inner is F.binary_cross_entropy
-    if of_probs: _check_unit(name, 'predictions', pred, 'use `BCEWithLogitsLossFlat()`, for a model without a sigmoid')
-    if of_probs or kind=='binary':
+    takes_probs = isinstance(inner, nn.BCELoss) or inner is F.binary_cross_entropy
+    if takes_probs:
+        _check_unit(name, 'predictions', pred, 'use `BCEWithLogitsLossFlat()`, for a model without a sigmoid')
+    if takes_probs or kind=='binary':
         _check_unit(name, 'targets', targ, '0 is no and 1 is yes; for classes use `CrossEntropyLossFlat()`')
     if kind=='classes': _warn_activated(name, inner, pred, getattr(f, 'axis', class_axis(pred)))
 
@@ -136,43 +156,49 @@ def _check_unit(name, what, t, hint):
         f'`{name}` wants {what} from 0 to 1, but yours go from {t.min():.4g} to {t.max():.4g}: {hint}')
 
 def _warn_activated(name, inner, pred, axis):
-    "Warn of probabilities where the loss makes them itself, and of none where it does not"
-    if isinstance(inner, nn.NLLLoss) or inner is F.nll_loss:
+    "Warn if a loss that has a softmax gets probabilities, or one without it gets no log-probabilities"
+    takes_log_probs = isinstance(inner, nn.NLLLoss) or inner is F.nll_loss
+    if takes_log_probs:
         if (pred>1e-4).any(): warn(f'`{name}` wants logarithms of probabilities, but predictions are up to '
             f'{pred.max():.4g}: let the model end in `nn.LogSoftmax`, or use `CrossEntropyLossFlat()` without it')
-    elif (pred>=0).all() and (pred.sum(axis)-1).abs().max()<1e-3: warn(
-        f'the predictions are probabilities, but `{name}` makes them itself: leave out the softmax in the model')
+        return
+    if (pred<0).any(): return
+    sums = pred.sum(axis)
+    if (sums-1).abs().max()<1e-3: warn(
+        f'The predictions are probabilities, but `{name}` applies a softmax itself: remove the softmax of the model.')
 
 # %% ../../nbs/data/45a_explain.ipynb #67e3f844
-def _range_hint(targ, n_cls, ignore_index):
-    "Are there class numbers in `targ` that `n_cls` classes do not have?"
-    want = f'{n_cls} classes want targets in 0...{n_cls-1}'
+def _range_hint(targ, n_classes, ignore_index):
+    "What to say if there are class numbers in `targ` that `n_classes` classes do not have"
+    want = f'{n_classes} classes want targets in 0...{n_classes-1}'
     if targ.device.type!='cpu': return f'{want}. To see whether yours are, run one batch on the CPU.'
     targ = targ[targ!=ignore_index]
     if len(targ)==0: return ''
-    lo,hi = targ.min().item(),targ.max().item()
-    if 0<=lo and hi<n_cls: return ''
-    return f'{want}, but yours go from {lo} to {hi}. {_range_tip(lo, hi, n_cls)}'
+    lowest,highest = targ.min().item(),targ.max().item()
+    if 0<=lowest and highest<n_classes: return ''
+    return f'{want}, but yours go from {lowest} to {highest}. {_range_tip(lowest, highest, n_classes)}'
 
-def _range_tip(lo, hi, n_cls):
-    "What to write when class numbers go from `lo` to `hi`"
-    if lo<0: return f'`ignore_index={lo}` leaves that number out.'
-    if (lo,hi)==(1,n_cls): return 'Count from 0: write `y-1`.'
-    return f'Let the model give {hi+1} numbers for each item, or number the classes from 0.'
+def _range_tip(lowest, highest, n_classes):
+    "What to write when class numbers go from `lowest` to `highest`"
+    if lowest<0: return f'To skip targets of {lowest}, write `ignore_index={lowest}`.'
+    if (lowest,highest)==(1,n_classes): return 'Count from 0: write `y-1`.'
+    return f'Let the model give {highest+1} numbers for each sample, or number the classes from 0.'
 
 # %% ../../nbs/data/45a_explain.ipynb #3e8d51fa
 def order_hint(
     f:Any,     # A loss function, or a metric
     what:str   # Which of the two
 )->str: # Empty if nothing is known
-    "Return what to do if `f` names its arguments the other way round, as one for Keras does"
-    try: a,b = [n.lower() for n in inspect.signature(f).parameters][:2]
+    "Return what to do if `f` takes the target before the prediction, as functions for Keras do"
+    try: first,second = [name.lower() for name in inspect.signature(f).parameters][:2]
     except (ValueError,TypeError): return ''
-    if not (re.match(_of_target, a) and re.match(_of_pred, b)): return ''
-    return f'A {what} is called as `{what.split()[0]}(pred, targ)`, but yours begins with `{a}`: write `({b}, {a})`.'
+    if not re.match(_target_names, first): return ''
+    if not re.match(_pred_names, second): return ''
+    return (f'A {what} is called as `{what.split()[0]}(pred, targ)`, but yours begins with `{first}`: '
+            f'write `({second}, {first})`.')
 
-_of_target = r'(y|t|y_?true|targ.*|labels?|true)$'
-_of_pred   = r'(y_?pred|y_?hat|p|pred.*|out.*|logits?|x|inp.*|scores?)$'
+_target_names = r'(y|t|y_?true|targ.*|labels?|true)$'
+_pred_names   = r'(y_?pred|y_?hat|p|pred.*|out.*|logits?|x|inp.*|scores?)$'
 
 def loss_hint(
     loss_func:Any, # The loss function that failed
@@ -188,32 +214,37 @@ def loss_hint(
     f = unwrap_partial(loss_func)
     kind = loss_kind(f)
     if not kind: return order_hint(f, 'loss function')
-    if not _are_tensors(pred, targs): return ''
-    targ, = targs
-    if kind=='binary' and not targ.is_floating_point() and pred.shape==targ.shape:
-        return (f'`{func_name(f)}` wants zeros and ones as floats, but the targets are {shapes(targ)}: '
-                'write `y.float()`.')
+    return _torch_loss_hint(f, kind, pred, *targs) if _are_tensors(pred, targs) else ''
+
+def _torch_loss_hint(f, kind, pred, targ):
+    is_integer = not targ.is_floating_point()
+    if kind=='binary' and is_integer and pred.shape==targ.shape: return (
+        f'`{func_name(f)}` wants zeros and ones as floats, but the targets are {shapes(targ)}: write `y.float()`.')
     if pred.device!=targ.device: return f'Predictions are on {pred.device}, targets on {targ.device}: move one of them.'
     if kind!='classes' or pred.ndim==0: return ''
     if targ.dtype!=torch.long: return f'The targets are {shapes(targ)}. For class numbers write `y.long()`.'
-    return _range_hint(targ, pred.shape[class_axis(pred)], getattr(f, 'ignore_index', -100))
+    n_classes = pred.shape[class_axis(pred)]
+    return _range_hint(targ, n_classes, getattr(f, 'ignore_index', -100))
 
 # %% ../../nbs/data/45a_explain.ipynb #d394b294
 def subclass_hint(
     e:Exception # What the model or the loss raised
 )->str: # Empty if nothing is known
-    "Return what to do if `e` says that tensors of different classes do not go together"
-    if not (isinstance(e, TypeError) and '__torch_function__' in str(e)): return ''
-    return ("The batch holds tensors of classes that do not go together, such as fastai's `TensorImage`: "
-            '`cbs=CastToTensor()` makes plain tensors of them.')
+    "Return what to do if `e` says that tensors of different classes cannot be combined"
+    is_of_classes = isinstance(e, TypeError) and '__torch_function__' in str(e)
+    if not is_of_classes: return ''
+    return ("The batch holds tensors of classes that cannot be combined, such as fastai's `TensorImage`. "
+            'Convert them to plain tensors with `cbs=CastToTensor()`.')
 
 def device_hint(
     e:Exception # What the model or the loss raised
 )->str: # Empty if nothing is known
     "Return what to do if `e` says that tensors are on different devices"
-    if not (isinstance(e, RuntimeError) and re.search('same device|expected device', str(e))): return ''
-    return ("What goes to the Learner's device: the batch, parameters and buffers of the model and the loss. Make a "
-            "tensor of your own a buffer, `self.register_buffer('w', w)`, or write `.to(x.device)` where it is used.")
+    is_of_devices = isinstance(e, RuntimeError) and re.search('same device|expected device', str(e))
+    if not is_of_devices: return ''
+    return ("Only the batch, and parameters and buffers of the model and the loss, are moved to the Learner's device. "
+            "Make a tensor of your own a buffer, `self.register_buffer('w', w)`, or write `.to(x.device)` where it "
+            "is used.")
 
 def model_hint(
     e:Exception, # What the model raised
@@ -226,54 +257,55 @@ def model_hint(
     if isinstance(e, TypeError): return _call_hint(text, given, xb)
     if isinstance(e, RuntimeError): return _type_hint(text, given)
     if isinstance(e, ValueError) and 'more than 1 value per channel' in text: return (
-        'A batch norm cannot be trained on a batch of one item: leave such a batch out with `drop_last=True`, or '
+        'A batch norm cannot be trained on a batch of one sample: drop such a batch with `drop_last=True`, or '
         'change the batch size.')
     if isinstance(e, IndexError) and text=='index out of range in self': return (
-        'An embedding has no row for a number in the batch: `num_embeddings` must be above the largest, and none '
+        'An embedding has no row for an index in the batch: `num_embeddings` must be above the largest, and none '
         'may be negative.')
     return ''
 
 # %% ../../nbs/data/45a_explain.ipynb #d394b295
 def _call_hint(text, given, xb):
     "What is probably wrong if the model, called with `xb`, has raised a TypeError"
-    if 'str' in given: return 'The batch holds a string: turn text into numbers in the data set or in `collate_fn`.'
+    if 'str' in given: return 'The batch holds a string: turn text into numbers in the dataset or in `collate_fn`.'
     if 'ndarray' in given: return (
         'The batch holds a NumPy array (ndarray) where the model wants a tensor: convert it with `torch.as_tensor`.')
     if 'positional argument' in text:
         return '`DataLoaders(..., n_inp=)` says how many elements of a batch are inputs of the model.'
     if 'unexpected keyword' in text and isinstance(xb[0], Inputs): return (
-        'The batch is a mapping, so the model was called with its entries by name: leave out or rename, in '
-        '`collate_fn`, what `forward` does not take. `n_inp=` says how many are inputs; else the one named y, '
-        'target, targets, label or labels is the target, if there is just one.')
+        'The batch is a dict, so the model was called as `model(**inputs)`. Remove or rename, in `collate_fn`, the '
+        'keys that `forward` does not take. A key y, target, targets, label or labels is the target if there is only '
+        'one of these; otherwise `n_inp=` is the number of inputs.')
     return ''
 
 def _type_hint(text, given):
-    "What is probably wrong if the model, called with what `given` describes, has raised a RuntimeError"
+    "What is probably wrong if the model, called with inputs as `given`, has raised a RuntimeError"
     if 'dtype' in text and 'float32' not in given:
-        return 'The inputs and the weights have different types: write `x.float()` in the data set.'
-    return 'An embedding takes integers: write `x.long()`.' if "'indices'" in text else ''
+        return 'The inputs and the weights have different types: write `x.float()` in the dataset.'
+    if "'indices'" in text: return 'An embedding takes integers: write `x.long()`.'
+    return ''
 
 # %% ../../nbs/data/45a_explain.ipynb #359cb331
-_unequal = r'each tensor to be equal size, but got (\[.*?\]) at entry (\d+) and (\[.*?\]) at entry (\d+)'
-_lists = 'each element in list of batch should be of equal size'
+_unequal_tensors = r'each tensor to be equal size, but got (\[.*?\]) at entry (\d+) and (\[.*?\]) at entry (\d+)'
+_unequal_lists = 'each element in list of batch should be of equal size'
 
 def collate_hint(
     e:Exception # What the run raised
-)->str: # Empty if it was not about items of a batch
-    "Return what to do if items of different shapes could not become one tensor"
-    if _lists in str(e): return (
-        'The items of the batch have lists of different lengths, of which no tensor can be made: give the loader a '
-        '`collate_fn` that makes them alike, for instance by padding')
-    found = re.search(_unequal, str(e))
+)->str: # Empty if it was not about the samples of a batch
+    "Return what to do if samples of different shapes could not become one tensor"
+    if _unequal_lists in str(e): return (
+        'The samples of the batch hold lists of different lengths, which cannot become one tensor: give the loader a '
+        '`collate_fn` that makes them equal, for instance by padding.')
+    found = re.search(_unequal_tensors, str(e))
     if not found or not _is_of_collate(e): return ''
     a,i,b,j = found.groups()
-    return (f'Items {i} and {j} of the batch have the shapes {a} and {b}, and a batch is one tensor: give the loader a '
-            '`collate_fn` that makes them alike, for instance by `nn.utils.rnn.pad_sequence(xs, batch_first=True)`.')
+    return (f'Samples {i} and {j} of the batch have shapes {a} and {b}, but a batch is one tensor: give the loader a '
+            '`collate_fn` that makes them equal, for instance by `nn.utils.rnn.pad_sequence(xs, batch_first=True)`.')
 
 def _is_of_collate(e):
-    "Was it raised where PyTorch makes a batch of items, here or in a worker, rather than in the model?"
+    "Was it raised where PyTorch collates samples, here or in a worker, rather than in the model?"
     if 'collate_tensor_fn' in str(e): return True   # in the text of a worker's error
-    return any(o.name=='collate_tensor_fn' for o in extract_tb(e.__traceback__))
+    return any(frame.name=='collate_tensor_fn' for frame in extract_tb(e.__traceback__))
 
 # %% ../../nbs/data/45a_explain.ipynb #745aa6ea
 def output_loss(
@@ -288,33 +320,35 @@ def output_loss(
 
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
 def loss_value_hint(
-    loss:Any # what a loss function returned, and what is no tensor
+    loss:Any # what a loss function returned instead of a tensor
 ) -> str:
     "Return what to do about it"
     if loss is None: return 'is there a `return` in each of its branches?'
     if isinstance(loss, Mapping): return 'return a plain `dict` of the parts of the loss, whose sum is trained on'
-    if is_listy(loss): return ('return the one to train on, or a dictionary of several, whose sum is trained on; what '
-                               'else is to be seen can be an attribute of the loss function, for `LossMetric(name)`')
-    if hasattr(loss, '__array__'): return 'compute it with PyTorch, for numbers of NumPy have no gradient'
+    if is_listy(loss): return ('return the one to train on, or a dictionary of several, whose sum is trained on. To '
+        'show other values, make them attributes of the loss function and use `LossMetric(name)`')
+    if hasattr(loss, '__array__'): return 'compute it with PyTorch, as NumPy arrays have no gradient'
     if isinstance(loss, (int,float)): return "don't take `.item()` or `float()` of the loss"
-    return 'return a number that PyTorch has computed from the predictions, such as `F.mse_loss(pred, targ)`'
+    return 'return a tensor that PyTorch has computed from the predictions, such as `F.mse_loss(pred, targ)`'
 
 # %% ../../nbs/data/45b_wrong_results.ipynb #137c3400
 def metric_number(
-    v:Any,   # what a metric returned, and what is no tensor
+    v:Any,   # what a metric returned instead of a tensor
     name:str # the metric's name, for the message
 ) -> float:
-    "Return `v` as a number; raise TypeError if it is none"
+    "Return `v` as a float; raise TypeError if it is not a number"
     try:
         if not isinstance(v, (str,bytes)): return float(v)
     except (TypeError,ValueError): pass
-    if v is None: hint = 'is there a `return` in each of its branches?'
-    elif isinstance(v, Mapping) or is_listy(v): hint = (
-        f'`columns({name}, [...])` with the names of the numbers makes a column of each')
-    elif hasattr(v, '__array__'): hint = 'a `.mean()` may be missing'
-    else: hint = 'return a float, or a tensor with one number'
-    raise TypeError(
-        f'The metric `{name}` should return one number for the batch, but it returned {type(v).__name__}: {hint}')
+    raise TypeError(f'The metric `{name}` should return one number for the batch, but it returned '
+                    f'{type(v).__name__}: {_metric_hint(v, name)}')
+
+def _metric_hint(v, name):
+    if v is None: return 'is there a `return` in each of its branches?'
+    if isinstance(v, Mapping) or is_listy(v):
+        return f'`columns({name}, [...])` with the names of the numbers makes a column of each'
+    if hasattr(v, '__array__'): return 'a `.mean()` may be missing'
+    return 'return a float, or a tensor with one number'
 
 # %% ../../nbs/data/45c_unfetched.ipynb #f999e7b0
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate
@@ -325,15 +359,15 @@ from ..loop.check import takes_one
 from ..loop.loop import BatchStream, loader_len
 
 # %% ../../nbs/data/45c_unfetched.ipynb #7bea2b15
-max_unfetched = 1000   # how many batches in a row may be cancelled before they are there
+max_unfetched = 1000   # how many batches in a row may be cancelled before they are fetched
 
 def no_batch(
     what:str # 'training' or 'validation'
 ) -> ValueError:
-    "The error for a loader without batches"
-    return ValueError(f'the {what} loader gave no batch: its data set is empty, '
-        '`drop_last=True` dropped the only batch, or it is a generator that was used up '
-        '(pass a list or a DataLoader, which can be gone through again)')
+    "Return the error for a loader without batches"
+    return ValueError(f'The {what} loader gave no batch: its dataset is empty, '
+        '`drop_last=True` dropped the only batch, or it is a generator that was used up. '
+        'Pass a list or a DataLoader, which can be read again.')
 
 # %% ../../nbs/data/45c_unfetched.ipynb #52c8e1ae
 def warn_no_target(
@@ -343,48 +377,52 @@ def warn_no_target(
     "Warn that a batch has no target, and say what to write"
     how = '`DataLoaders(..., n_inp=)` says how many of its elements are inputs'
     if isinstance(b, dict): how = 'name the target `y`, `target`, `targets`, `label` or `labels`'
-    if training: batch,lost = 'batch','nothing is learned from it'
-    else: batch,lost = 'validation batch','it has no loss'
-    warn(f'the {batch} has no target, so {lost}: it is {shapes(b)}; {how}; '
+    batch,loss = 'validation batch','it has no loss'
+    if training: batch,loss = 'batch','nothing is learned from it'
+    warn(f'the {batch} has no target, so {loss}: it is {shapes(b)}; {how}; '
          'a loss function that needs none takes the predictions alone')
 
-def _in_memory(dl):
-    "A part of the first batch of `dl` if it is in memory, else None"
+def _batch_in_memory(dl):
+    "A part of the first batch of `dl` if it is in memory, otherwise `None`"
     if isinstance(dl, (list,tuple)) and dl: return dl[0]
-    if type(dl) is not DataLoader or type(dl.dataset) not in (TensorDataset,BatchTensorDataset): return None
-    if dl.collate_fn not in (default_collate,collate_tensors): return None
-    return tuple(t[:1] for t in dl.dataset.tensors)
+    is_of_tensors = type(dl) is DataLoader and type(dl.dataset) in (TensorDataset,BatchTensorDataset)
+    if not is_of_tensors or dl.collate_fn not in (default_collate,collate_tensors): return None
+    return tuple([t[:1] for t in dl.dataset.tensors])
 
 # %% ../../nbs/data/45c_unfetched.ipynb #7ea74b87
 def check_ahead(
     dls:Any,      # the `DataLoaders` of a fit
     loss_func:Any # its loss function
 ) -> None:
-    "Look at the validation data before training: ValueError if there is no batch, a warning if it alone has no target"
+    "Check the validation data before training: raise ValueError if it is empty, warn if it alone has no target"
     if loader_len(dls.valid)==0: raise no_batch('validation')
     if loss_func is None: return
-    b,n_inp = _in_memory(dls.valid),getattr(dls, 'n_inp', None)
-    if not _can_split(b): return
-    if split_batch(b, n_inp)[1] or takes_one(loss_func): return
+    b,n_inp = _batch_in_memory(dls.valid),getattr(dls, 'n_inp', None)
+    if _has_target(b, n_inp) is not False or takes_one(loss_func): return
     # where the training data has no target either, a callback may make it: the first batch will show
-    train = _in_memory(dls.train)
-    if _can_split(train) and split_batch(train, n_inp)[1]: warn_no_target(b, False)
+    if _has_target(_batch_in_memory(dls.train), n_inp): warn_no_target(b, False)
 
-def _can_split(b): return isinstance(b, (list,tuple)) and b
+def _has_target(b, n_inp):
+    "Does the batch have a target? `None` if this is not known"
+    can_split = isinstance(b, (list,tuple)) and len(b)>0
+    if not can_split: return None
+    _,targets = split_batch(b, n_inp)
+    return len(targets)>0
 
 # %% ../../nbs/data/45c_unfetched.ipynb #c4d86a1b
 def check_item(
-    item:Any, # what is to be predicted
+    item:Any, # a sample to predict
     dl:Any    # the training loader
 ) -> None:
     "Raise ValueError if `item` has the shape of the batches of `dl`, of which the first may be in memory"
-    b = _in_memory(dl)
+    b = _batch_in_memory(dl)
     x = b[0] if isinstance(b, (list,tuple)) and b else b
     if not isinstance(item, Tensor) or not isinstance(x, Tensor): return
     if item.ndim<2: return
-    if item.ndim==x.ndim and item.shape[1:]==x.shape[1:]: raise ValueError(
-        f'an item is one input, but {shapes(item)} is a batch: write `learn.get_preds(dl=[batch])` for all of it, '
-        'or `learn.predict(batch[0])` for one item')
+    is_batch = item.ndim==x.ndim and item.shape[1:]==x.shape[1:]
+    if is_batch: raise ValueError(
+        f'`predict` takes one sample, but {shapes(item)} is a batch: write `learn.get_preds(dl=[batch])` for all of '
+        'it, or `learn.predict(batch[0])` for one sample.')
 
 # %% ../../nbs/data/45c_unfetched.ipynb #542dad52
 def ended_generator(
@@ -392,16 +430,19 @@ def ended_generator(
 ) -> str|None:
     "Return the name of the generator that `e` has ended, if any"
     tb = e.__traceback__
-    while tb is not None and not tb.tb_frame.f_code.co_flags & inspect.CO_GENERATOR: tb = tb.tb_next
-    return tb and tb.tb_frame.f_code.co_qualname
+    while tb is not None:
+        code = tb.tb_frame.f_code
+        if code.co_flags & inspect.CO_GENERATOR: return code.co_qualname
+        tb = tb.tb_next
+    return None
 
 def in_worker(
     loader:Any # the loader
 ) -> str|None:
-    "Return the name of the generator that gives the items in each worker of `loader`, if there is one"
+    "Return the name of the generator that yields the samples in each worker of `loader`, if there is one"
     ds = getattr(loader, 'dataset', None)
-    f = getattr(type(ds), '__iter__', None)
     if not isinstance(ds, IterableDataset) or not getattr(loader, 'num_workers', 0): return None
+    f = type(ds).__iter__
     return f.__qualname__ if inspect.isgeneratorfunction(f) else None
 
 # %% ../../nbs/data/45c_unfetched.ipynb #bbcd8133
@@ -409,47 +450,58 @@ def lost(
     name:str, # of a generator
     i:int     # the number of the batch that was cancelled
 ) -> RuntimeError:
-    "The error for data that a `CancelBatch` has ended"
+    "Return the error for data that a `CancelBatch` has ended"
     return RuntimeError(
-        f'a `CancelBatch` was raised in the generator `{name}`, which ended it, so its data after batch {i} is lost: '
-        'leave the item out by `continue` there, or raise `CancelBatch` in `after_fetch`, when the batch has come')
+        f'A `CancelBatch` raised in the generator `{name}` has ended it, so its data after batch {i} is lost. '
+        'Skip the sample by `continue` there, or raise `CancelBatch` in `after_fetch`, after the batch was fetched.')
 
 def check_unfetched(
     batches:BatchStream, # the batches of this phase
-    i:int,               # the number of the batch that was cancelled before it was there
+    i:int,               # the number of the batch that was cancelled before it was fetched
     training:bool,       # is it a training phase?
     e:BaseException      # the `CancelBatch`
 ) -> None:
-    "Note that a batch was cancelled; raise RuntimeError if this would never end, or has ended the data"
-    by = getattr(e, 'raised_in', None)   # a handler; None: the data
-    if by is not None and not by.startswith('`before_fetch`'): return
-    last,n = getattr(batches, 'unfetched', (None,0))   # the last such batch, and how many in a row
+    "Record that a batch was cancelled; raise RuntimeError if this would never end, or has ended the data"
+    handler = getattr(e, 'raised_in', None)   # `None`: the data raised it
+    if handler is None: return _check_data(batches, _count_in_a_row(batches, i), i, e)
+    if not handler.startswith('`before_fetch`'): return
+    batches.skipped += 1
+    n = _count_in_a_row(batches, i)
+    if n>=max_unfetched: raise RuntimeError(
+        f'{n} batches in a row were cancelled before they were fetched. This would never end, as a `CancelBatch` in '
+        '`before_fetch` fetches nothing. Raise it in `after_fetch` to skip a batch, or '
+        f"`Cancel{'Train' if training else 'Valid'}` to end the phase.")
+
+def _count_in_a_row(batches, i):
+    "How many batches in a row were cancelled before they were fetched, batch `i` included"
+    last,n = getattr(batches, 'unfetched', (None,0))
     n = n+1 if last==i-1 else 1
     batches.unfetched = i,n
-    if by is not None:
-        batches.skipped += 1
-        if n>=max_unfetched: raise RuntimeError(
-            f'{n} batches in a row were cancelled before they were fetched: a `CancelBatch` in `before_fetch` leaves '
-            'the loader as it is, so this would never end. Raise it in `after_fetch` to leave a batch out, or '
-            f"`Cancel{'Train' if training else 'Valid'}` to end the phase")
-    else:
-        name = in_worker(batches.loader)
-        if name is not None: raise lost(name, i)   # the other workers would go on
-        batches.ended = i,ended_generator(e)
-        if n>=max(max_unfetched, (batches.n or 0)+1): raise RuntimeError(
-            f'the data raised `CancelBatch` for {n} batches in a row, and would not end: '
-            'leave such items out in the data set, or raise StopIteration when there are no more')
+    return n
+
+# %% ../../nbs/data/45c_unfetched.ipynb #86153c69
+def _check_data(batches, n, i, e):
+    "Raise RuntimeError if the data, which raised the Cancel `e` at batch `i`, has lost samples or would never end"
+    name = in_worker(batches.loader)
+    if name is not None: raise lost(name, i)   # only this worker has ended
+    batches.ended = i,ended_generator(e)
+    most = max_unfetched
+    if batches.n: most = max(most, batches.n+1)
+    if n>=most: raise RuntimeError(
+        f'The data raised `CancelBatch` for {n} batches in a row, and would not end. '
+        'Skip such samples in the dataset, or raise StopIteration when there are no more.')
 
 def check_complete(
     batches:BatchStream, # the batches of this phase, which has ended
     i:int,               # how many came, the cancelled ones included
     training:bool=True   # is it a training phase?
 ) -> None:
-    "Raise RuntimeError if the data has ended because a `CancelBatch` ended its generator; warns if it ended early"
-    n,(last,name) = batches.n,getattr(batches, 'ended', (None,None))
+    "Raise RuntimeError if the data has ended because a `CancelBatch` ended its generator; warn if it ended early"
+    n = batches.n
     if n is not None and i>=n: return
+    last,name = getattr(batches, 'ended', (None,None))
     if name is not None and last==i-1: raise lost(name, last)
-    if loader_len(batches.loader) is not None: warn(   # else `n` is a limit, and the data may well end before it
-        f"the {'training' if training else 'validation'} loader ended after {i} of {n} batches: its `len` promises "
-        'more than there are, or the data set or `collate_fn` raised a StopIteration, or something else went through '
-        'the same loader meanwhile. Schedules are planned by its `len`')
+    if loader_len(batches.loader) is None: return   # `n` is a limit, and the data may end before it
+    phase = 'training' if training else 'validation'
+    warn(f'The {phase} loader ended after {i} of {n} batches, but schedules are planned by its `len`. Its `len` is too '
+         'large, or the dataset or `collate_fn` raised a StopIteration, or the same loader was iterated elsewhere.')

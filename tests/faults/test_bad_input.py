@@ -131,7 +131,7 @@ def callback_class_needs_arguments(c):
     learner(cbs=Clip)
 @bad(ValueError, 'n_inp', '1 or more')
 def n_inp_is_zero(c): DataLoaders(batches(2), n_inp=0)
-@bad(RuntimeError, 'is called `cuda`', '`mps`')
+@bad(RuntimeError, 'are called `cuda`', '`mps`')
 def device_is_unknown(c): DataLoaders(batches(2), device='gpu')
 @bad((RuntimeError, ValueError), 'cuda', 'available')
 def device_is_not_here(c):
@@ -764,9 +764,9 @@ def metric_was_called(c): learner(metrics=mae(y, y))
 def classes_for_yes_and_no(c): on(x, 5.*labels[:,None], nn.BCEWithLogitsLoss(), cls(1)).fit(1)
 @bad(ValueError, 'BCELoss', 'predictions from 0 to 1', 'BCEWithLogitsLossFlat()')
 def probabilities_without_a_sigmoid(c): on(x, (labels>0).float()[:,None], nn.BCELoss(), cls(1)).fit(1)
-@bad(UserWarning, 'CrossEntropyLoss', 'probabilities', 'leave out the softmax')
+@bad(UserWarning, 'CrossEntropyLoss', 'probabilities', 'remove the softmax')
 def softmax_twice(c): on(x, labels, nn.CrossEntropyLoss(), nn.Sequential(cls(), nn.Softmax(1))).fit(1)
-@bad(UserWarning, 'CrossEntropyLossFlat', 'probabilities', 'leave out the softmax')
+@bad(UserWarning, 'CrossEntropyLossFlat', 'probabilities', 'remove the softmax')
 def softmax_twice_flat(c): on(x, labels, CrossEntropyLossFlat(), nn.Sequential(cls(), nn.Softmax(1))).fit(1)
 @bad(UserWarning, 'NLLLoss', 'logarithms', 'nn.LogSoftmax', 'CrossEntropyLossFlat()')
 def logits_for_nll(c): on(x, labels, nn.NLLLoss(), nn.Sequential(cls(), nn.ReLU())).fit(1)
@@ -879,8 +879,8 @@ for name,do,exc,*words in [
     ('freeze_to_a_name', lambda c: fixed(c, learner()).freeze_to('head'), TypeError, 'number of the first group', "'head'"),
     ('freeze_to_none', lambda c: fixed(c, learner()).freeze_to(None), TypeError, 'number of the first group', 'None'),
     ('freeze_to_a_half', lambda c: fixed(c, learner()).freeze_to(1.5), TypeError, 'number of the first group', '1.5'),
-    ('seed_is_text', lambda c: lk.set_seed('a'), TypeError, 'seed', 'whole number', "'a'"),
-    ('seed_is_none', lambda c: lk.set_seed(None), TypeError, 'seed', 'whole number', 'None'),
+    ('seed_is_text', lambda c: lk.set_seed('a'), TypeError, 'seed', 'integer', "'a'"),
+    ('seed_is_none', lambda c: lk.set_seed(None), TypeError, 'seed', 'integer', 'None'),
     ('on_nan_of_another_kind', lambda c: lk.NonFiniteCheck('stop'), ValueError, 'on_nan', "'raise' or 'warn'"),
     ('roll_back_upwards', lambda c: lk.RollBackOnNaN(factor=2.), ValueError, 'factor', 'at most 1'),
     ('micro_batch_of_nothing', lambda c: lk.MicroBatch(0), ValueError, 'size', '1 or more'),

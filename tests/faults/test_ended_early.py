@@ -41,7 +41,7 @@ def fitted(train, valid=None, cbs=None, n_epoch=2):
 def test_a_short_epoch_says_so_once(kind, training):
     dl,plain = short[kind](),[(x,x)]
     said = fitted(*((dl,plain) if training else (plain,dl)))
-    assert len(said)==1 and f"the {'training' if training else 'validation'} loader ended after 1 of 3 batches" in said[0]
+    assert len(said)==1 and f"The {'training' if training else 'validation'} loader ended after 1 of 3 batches" in said[0]
 
 def test_a_callback_that_reads_the_same_loader():
     dl = DataLoader(whole, 2, num_workers=1, persistent_workers=True)

@@ -31,8 +31,8 @@ class Listed(Items):
 @pytest.mark.parametrize('bad', [0, 9, 18])
 def test_a_cancel_that_ends_a_generator_is_an_error(cls, bad):
     "A `CancelBatch` in a generator ended it, and so the epoch: two of five batches were trained, and nothing was said"
-    with pytest.raises(RuntimeError, match='which ended it, so its data after batch'): on(DataLoader(cls(bad), 4)).fit(1)
-    with pytest.raises(RuntimeError, match='which ended it'): on(list(DataLoader(Going(None), 4)), DataLoader(cls(bad), 4)).fit(1)
+    with pytest.raises(RuntimeError, match='has ended it, so its data after batch'): on(DataLoader(cls(bad), 4)).fit(1)
+    with pytest.raises(RuntimeError, match='has ended it'): on(list(DataLoader(Going(None), 4)), DataLoader(cls(bad), 4)).fit(1)
 
 @pytest.mark.parametrize('workers', [1, 2])
 def test_in_a_worker_too(workers):
@@ -101,7 +101,7 @@ def test_an_empty_validation_set_is_found_before_training(valid):
     "It was found after the first epoch"
     learn = on(batches(3), valid)
     before,rng = learn.model.weight.clone(),torch.get_rng_state()
-    with pytest.raises(ValueError, match='the validation loader gave no batch'): learn.fit(1)
+    with pytest.raises(ValueError, match='The validation loader gave no batch'): learn.fit(1)
     assert torch.equal(before, learn.model.weight) and torch.equal(rng, torch.get_rng_state())
 
 def test_validation_data_without_a_length_is_not_touched():

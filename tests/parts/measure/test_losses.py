@@ -311,10 +311,10 @@ def test_range_is_explained_after_the_fact():
     assert e.__notes__==['3 classes want targets in 0...2, but yours go from 1 to 3. Count from 0: write `y-1`.']
     e = raised(FocalLossFlat(axis=1), torch.randn(2,3,4), torch.full((2,4), 7))
     assert e.__notes__==['3 classes want targets in 0...2, but yours go from 7 to 7. '
-                         'Let the model give 8 numbers for each item, or number the classes from 0.']
+                         'Let the model give 8 numbers for each sample, or number the classes from 0.']
     hint = loss_hint(CrossEntropyLossFlat(ignore_index=255).func, p3, torch.tensor([255,-1,0]))
     assert hint==('3 classes want targets in 0...2, but yours go from -1 to 0. '
-                  '`ignore_index=-1` leaves that number out.')
+                  'To skip targets of -1, write `ignore_index=-1`.')
 
 @pytest.mark.parametrize('f,p,ts,says', [
     (F.cross_entropy, p3, (c3,), ''), (F.cross_entropy, p3, (torch.full((8,), -100),), ''), (F.mse_loss, p3, (p3,), ''),
