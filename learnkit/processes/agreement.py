@@ -18,7 +18,7 @@ import torch
 from fastcore.basics import noop, store_attr
 from torch import distributed as dist
 
-from ..data.process import rank_distrib, shared_store
+from ..data.process import in_group, rank_distrib, shared_store
 from ..loop.callback import Callback, handler_of, is_called
 from ..loop.check import check_args
 from ..loop.events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain,
@@ -151,8 +151,9 @@ class Agreement(Callback):
     watch:Any = None
     relay:Any = None   # of warnings
     agreed,ended,signal = 0,False,None
-    held:Any = None   # a Cancel raised in `after_batch`: it waits until all callbacks have heard of the batch
+    held_cancel:Any = None   # a Cancel raised in `after_batch`: it waits until all callbacks have heard of the batch
     wish = None   # why this process wants to stop, if the others do not know yet
+    nested = property(lambda self: in_group())   # not in a run of this process alone, inside of a fit
     asks = True   # at the end of each batch, as somebody could decide something there? Else after a pause
     ends = True   # more than once at the end of a phase, an epoch and the fit, as somebody could decide something?
     limit = 600.   # seconds that this process waits for the others
@@ -181,10 +182,10 @@ class Agreement(Callback):
         except Exception as e:
             if not cancel_types(e): raise
             vars(e)['raised_in'] = f'`after_batch` of `{type(cb).__name__}`'
-            if scope_of(e)>scope_of(self.held): self.held = e
+            if scope_of(e)>scope_of(self.held_cancel): self.held_cancel = e
 
     def before_fit(self):
-        self.agreed,self.ended,self.held = 0,False,None
+        self.agreed,self.ended,self.held_cancel = 0,False,None
         self.wish,self.pause = None,Pause()
         self.ends,self.compared_at = True,None
         self.limit = timeout_of(dist.group.WORLD) if self.timeout is None else self.timeout
@@ -250,7 +251,7 @@ class Agreement(Callback):
         if self.learn.exc is None: self._meet('before_save_checkpoint', compare=True)
 
     def after_batch(self):
-        held,self.held,self.signal = self.held,None,None
+        held,self.held_cancel,self.signal = self.held_cancel,None,None
         if scope_of(held)>scope_of(CancelBatch()): raise held   # the batch is over already
         if self.pause.over() or self.asks: self._ask_at_end_of_batch()
         elif self.learn.stop_reason: self._stop_later()
@@ -389,7 +390,7 @@ def agree_already(
 # %% ../../nbs/processes/10_agreement.ipynb #e9d7c11b
 class PhaseEnds(Callback):
     "Makes the processes agree at the end of a phase and an epoch, before losses are gathered and the row is written"
-    acts,order,modes = 'nothing',49.5,Agreement.modes
+    acts,order,modes,nested = 'nothing',49.5,Agreement.modes,Agreement.nested
     def __init__(self,
         at_end:Callable=noop # what all processes do at the end of training phases and of the fit, once they agree
     ): self.at_end = at_end

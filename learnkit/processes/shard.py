@@ -283,7 +283,7 @@ from weakref import WeakKeyDictionary
 
 from ..data.nested import apply
 from ..learner.learner import TrainEvalCallback
-from ..data.process import is_sharded, num_shards
+from ..data.process import in_group, is_sharded, num_shards
 from ..loop.callback import Callback
 from ..loop.events import CancelBatch
 
@@ -304,6 +304,7 @@ class ShareBatches(Callback):
         self.kept = None                  # the last divided loader with persistent workers, and its `Turns`
 
     def before_validate(self):
+        self._check_not_alone()
         batches = self.learn.batches
         n = count_own_items(batches.loader)
         divided = batches.turns is not None or distributed_sampler(batches.loader) is not None
@@ -312,6 +313,13 @@ class ShareBatches(Callback):
             n = inf
         if n is not None: self.left[batches] = n
         self.run_valid = len(self.left)>0   # otherwise it is not called for each batch
+
+    def _check_not_alone(self):
+        learn = self.learn
+        if in_group() or not learn.distributed: return
+        if any(map(is_sharded, learn.model.parameters())): raise ValueError(
+            'the parameters of the model are sharded, so one process cannot call it without the others: validate and '
+            'predict in all processes, without `alone()`')
 
     def _divided(self, dl):
         "A loader of this process's batches, the same one in each epoch if its workers persist"

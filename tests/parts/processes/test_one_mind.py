@@ -6,13 +6,13 @@ import pytest, torch
 from torch import distributed as dist, nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
-from learnkit.all import (Callback, CancelEpoch, CancelFit, CancelTrain, CheckpointCallback, DataLoaders, FullyShard, GradientClip, Learner, OnBetter, ReduceLROnPlateau, RollBackOnNaN, SaveModelCallback, SkipNaN, ValidateEvery, self_healing)
+from learnkit.all import (Callback, CancelEpoch, CancelFit, CancelTrain, CheckpointCallback, DataLoaders, FullyShard, GradientClip, Learner, OnBetter, ReduceLROnPlateau, RollBackOnNaN, SaveModelCallback, SkipNaN, ValidateEvery, alone, self_healing)
 from learnkit.processes.agreement import ProcessFailed
 from learnkit.processes.distributed import DistributedTrainer
 from learnkit.recovery.file import list_checkpoints
 from test_agreement import _inside
 from test_checksum import alike, learner
-from test_distributed import data, everywhere, net, weights
+from test_distributed import data, everywhere, learner as plain_learner, net, weights
 from toys import slow
 
 torch.set_num_threads(1)
@@ -65,6 +65,28 @@ class OwnLoss(Callback):
         if not self.mine or not self.learn.training or self.learn.train_iter!=self.at: return
         self.learn.loss = self.learn.loss*float('nan')
         if self.grads: self.learn.loss_grad = self.learn.loss_grad*float('nan')
+
+def _alone(rank, world, path):
+    ds = data(30)
+    found,seen = {},[]
+    for who in (), (0,), (world-1,), range(world):
+        def look(cb):
+            learn = cb.learn
+            if rank in who and learn.mode=='fit':
+                with alone(), warnings.catch_warnings(action='error'):
+                    seen.append((learn.validate(), learn.get_preds()[0], learn.predict(ds[0][0])[-1]))
+        learn = plain_learner(DataLoader(ds, 4), DataLoader(ds, 4), cbs=Callback(after_epoch=look), path=path)
+        learn.fit(2)
+        found[who] = weights(learn.model)
+        assert all(torch.equal(w, found[who]) for w in gathered(found[who])) and torch.equal(found[who], found[()]), who
+        if rank in who:
+            whole = learn.get_preds()[0] if len(who)==world else None
+            assert len(seen)==2 and len(seen[1][1])==30 and (whole is None or torch.allclose(seen[1][1], whole)), seen
+            assert abs(seen[1][0][0]-learn.recorder.history[-1]['valid_loss'])<1e-5, (seen[1][0], rows(learn))
+            seen.clear()
+
+@pytest.mark.parametrize('world', [2, 3])
+def test_one_process_validates_and_predicts_alone_within_a_fit(processes, tmp_path, world): processes(world, _alone, tmp_path)   # noqa: F811
 
 def _left_out(rank, world, wait):
     for grads in (False, True):
