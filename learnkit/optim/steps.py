@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from learnkit.data.process import num_distrib, whole
+from learnkit.data.process import from_first, num_distrib, whole
 from learnkit.loop.callback import Callback
 from learnkit.loop.check import check_args
 from learnkit.loop.events import nearest
@@ -32,6 +32,7 @@ class InTurn(Callback):
     single,order = True,99.5   # around `MicroBatch`; and its columns are there before a checkpoint is restored
     modes,run_valid = ('fit','lr_find'),False
     conflicts = dict(parts='the parts of a batch are joined for one step: leave it out')
+    steps_in_turn = True
     turns:Any              # whose turn it is in each batch
     turn:str|None = None   # the name of the optimizer whose turn it is
     own:Any = None         # the Learner's loss function, while that of a turn has its place
@@ -53,9 +54,6 @@ class InTurn(Callback):
         if any(accumulates(cb) for cb in self.learn.cbs): raise ValueError(
             'a step for several batches would mix the gradients of several turns: leave out `GradientAccumulation`, '
             'and write `MicroBatch` for large batches')
-        if num_distrib()>1: raise ValueError(
-            'the processes exchange the gradients of all parameters in each backward pass, and in a turn only some '
-            'have one: train with `InTurn` in one process')
         self._add_columns(known)
 
     def _add_columns(self, known):
@@ -72,8 +70,11 @@ class InTurn(Callback):
 
     def _due(self) -> tuple: # names of optimizers
         "Return whose turns it is in this batch, one after the other"
-        if callable(self.turns): return _names(self.turns(self.learn))
-        return _names(self.turns[self.learn.train_iter%len(self.turns)])
+        if not callable(self.turns): return _names(self.turns[self.learn.train_iter%len(self.turns)])
+        names = _names(self.turns(self.learn))
+        if num_distrib()==1: return names
+        self.learn.team.agree(self.learn)
+        return from_first(names)   # it may have decided by what only this process has seen
 
     def wrap(self, what:str, do:Callable) -> Callable: return partial(self._take_turns, do) if what=='batch' else do
 

@@ -162,7 +162,7 @@ from ..data.device import default_device
 from ..loop.check import check_args
 from ..optim.groups import is_built
 from ..optim.optimizer import optimizers_of
-from ..processes.distributed import DistributedTrainer
+from ..processes.distributed import DistributedTrainer, steps_in_turn
 
 # %% ../../nbs/speed/30b_fully_shard.ipynb #dd384caa
 @check_args
@@ -191,6 +191,10 @@ class FullyShard(DistributedTrainer):
             f'FullyShard does nothing in one process, so this trains without {self.mp}: `MixedPrecision` works there')
 
     def _wrap(self, device):
+        turns = [type(cb).__name__ for cb in self.learn.cbs if steps_in_turn(cb)]
+        if turns: raise ValueError(
+            f'{turns[0]} steps some of the parameters at a time, and calls parts of the model outside of its forward '
+            'pass, where a sharded model has only a part of their weights: leave out `FullyShard`')
         self._shard_model()
         self.sends_buffers = True
         self._exchange([])
@@ -214,6 +218,7 @@ class FullyShard(DistributedTrainer):
         self.called = True
 
     def after_exception(self):
+        super().after_exception()
         model:Any = get_model(self.learn.model)
         if self.called is True: model.reset_iter_state()   # a batch was not finished
 
