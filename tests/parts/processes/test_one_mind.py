@@ -86,7 +86,7 @@ def _alone(rank, world, path):
             seen.clear()
 
 @pytest.mark.parametrize('world', [2, 3])
-def test_one_process_validates_and_predicts_alone_within_a_fit(processes, tmp_path, world): processes(world, _alone, tmp_path)   # noqa: F811
+def test_one_process_validates_and_predicts_alone_within_a_fit(processes, tmp_path, world): processes(world, _alone, tmp_path)
 
 def _left_out(rank, world, wait):
     for grads in (False, True):
