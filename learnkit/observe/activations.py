@@ -21,9 +21,10 @@ class ActivationPlots:
         figsize:tuple=(10,5), # width and height in inches
         ax:Any=None           # matplotlib axes to draw on; None: new ones
     ) -> Any:
-        "Plot a layer's histograms over time; returns the matplotlib axes"
-        hist,(lo,hi) = self.hist(idx),self.hist_range
-        if ax is None: ax = pyplot().subplots(figsize=figsize)[1]
+        "Plot a layer's histograms over time; return the matplotlib axes"
+        hist  = self.hist(idx)
+        lo,hi = self.hist_range
+        if ax is None: _,ax = pyplot().subplots(figsize=figsize)
         extent = self.iters[0]-.5,self.iters[-1]+.5,lo,hi
         ax.imshow(hist.numpy(), origin='lower', aspect='auto', extent=extent, interpolation='nearest')
         ax.set(title=f'{idx}: {self.names[idx]}', xlabel='batch', ylabel='activation')
@@ -33,33 +34,45 @@ class ActivationPlots:
         cols:int=3,        # number of columns of the grid
         size:tuple=(4,2.5) # width and height of each plot in inches
     ) -> Any:
-        "Plot the histograms of all layers in a grid; returns the matplotlib figure"
-        n,rows = len(self.modules),ceil(len(self.modules)/cols)
-        figsize = cols*size[0],rows*size[1]
+        "Plot the histograms of all layers in a grid; return the matplotlib figure"
+        n = len(self.modules)
+        rows = ceil(n/cols)
+        width,height = size
+        figsize = cols*width,rows*height
         fig,axs = pyplot().subplots(rows, cols, figsize=figsize, layout='constrained', squeeze=False)
         for i,ax in enumerate(axs.flat):
-            if i>=n: ax.axis('off'); continue
+            if i>=n:
+                ax.axis('off')
+                continue
             self.color_dim(i, ax=ax)
-            if i%cols: ax.set(ylabel=None, yticks=[])
-            if i+cols<n: ax.set(xlabel=None, xticks=[])   # another plot is below
+            has_left_neighbor = i%cols>0
+            has_plot_below = i+cols<n
+            if has_left_neighbor: ax.set(ylabel=None, yticks=[])
+            if has_plot_below: ax.set(xlabel=None, xticks=[])
         return fig
 
     def plot_layer_stats(self,
         idx:int # number of the layer, in the order of `modules`
     ) -> Any:
-        "Plot one layer's mean, standard deviation and share near zero over time; returns the matplotlib figure"
+        "Plot one layer's mean, standard deviation and share near zero over time; return the matplotlib figure"
         return self.plot_stats([idx])
 
     def plot_stats(self,
         idxs:Any=None,       # numbers of the layers; None: all of them
         figsize:tuple=(12,3) # width and height in inches
     ) -> Any:
-        "Plot means, standard deviations and shares near zero of several layers; returns the matplotlib figure"
-        idxs,table,plt = list(range(len(self.modules)) if idxs is None else idxs),self.table().numpy(),pyplot()
+        "Plot means, standard deviations and shares near zero of several layers; return the matplotlib figure"
+        if idxs is None: idxs = range(len(self.modules))
+        idxs  = list(idxs)
+        table = self.table().numpy()
+        plt   = pyplot()
         fig,axs = plt.subplots(1, 3, figsize=figsize, layout='constrained')
-        colors  = plt.get_cmap('viridis')([.9*i/max(1, len(idxs)-1) for i in range(len(idxs))])
-        for j,(ax,title) in enumerate(zip(axs, ('mean', 'standard deviation', 'share near zero'))):
-            for i,c in zip(idxs, colors): ax.plot(self.iters, table[:,i,j], color=c, label=f'{i}: {self.names[i]}')
+        last    = max(1, len(idxs)-1)
+        colors  = plt.get_cmap('viridis')([.9*i/last for i in range(len(idxs))])
+        titles  = 'mean','standard deviation','share near zero'
+        for column,(ax,title) in enumerate(zip(axs, titles)):
+            for layer,color in zip(idxs, colors):
+                ax.plot(self.iters, table[:,layer,column], color=color, label=f'{layer}: {self.names[layer]}')
             ax.set(title=title, xlabel='batch')
         axs[2].set_ylim(-.02, 1.02)
         fig.legend(*axs[0].get_legend_handles_labels(), loc='outside right center', fontsize='small')
@@ -86,34 +99,41 @@ def activation_stats(
     hi:float=10.,   # upper edge of the last bin; values outside are not counted
     near:float=.05  # absolute values up to this count as near zero
 ) -> torch.Tensor:
-    "Returns `[mean, variance (of the population), share near zero, *counts]` of `o`, computed on its device"
+    "Return `[mean, variance (of the population), share near zero, *counts]` of `o`, computed on its device"
     o = o.detach().flatten().float()
     var,mean = torch.var_mean(o, correction=0)
     stats = torch.stack([mean, var, (o<=near).float().mean()])
     if not bins: return stats
-    def counts(o): return o.histc(bins, lo, hi)
-    return torch.cat([stats, counts(o) if o.numel()<=2**24 else sum(map(counts, o.split(2**24)))])
+    exact = 2**24   # `histc` counts in float32, which has all whole numbers up to this one
+    if o.numel()<=exact: counts = o.histc(bins, lo, hi)
+    else: counts = sum(part.histc(bins, lo, hi) for part in o.split(exact))
+    return torch.cat([stats, counts])
 
 # %% ../../nbs/observe/15b_activation_stats.ipynb #375dd48e
 def pool_stats(
     stats:torch.Tensor,  # `activation_stats` of the parts, one per row
     ns:list[int],        # number of values of each part
-    group:list[int],     # number of the group that each part belongs to
+    group:list[int],     # index of the group that each part belongs to
     n_groups:int         # number of groups
 ) -> torch.Tensor:
-    "Returns `[mean, standard deviation, share near zero, *counts]` of each group"
-    group,ns,(mean,var,near) = torch.tensor(group),torch.tensor(ns, dtype=torch.float64),stats[:,:3].double().T
-    def total(x): return x.new_zeros(n_groups, *x.shape[1:]).index_add_(0, group, x)
-    n = total(ns)
-    means = total(ns*mean)/n
-    squares = total(ns*(var + (mean-means[group])**2))
-    std = (squares/(n-1)).sqrt().where(n>1, nan)
-    return torch.cat([torch.stack([means, std, total(ns*near)/n], 1), total(stats[:,3:].double())], 1)
+    "Return `[mean, standard deviation, share near zero, *counts]` of each group"
+    group = torch.tensor(group)
+    ns    = torch.tensor(ns, dtype=torch.float64)
+    stats = stats.double()
+    mean,var,near = stats[:,:3].T
+    def sum_groups(x): return x.new_zeros(n_groups, *x.shape[1:]).index_add_(0, group, x)
+    n = sum_groups(ns)
+    means  = sum_groups(ns*mean)/n
+    shares = sum_groups(ns*near)/n
+    squares = sum_groups(ns*(var + (mean-means[group])**2))
+    std     = (squares/(n-1)).sqrt().where(n>1, nan)
+    counts  = sum_groups(stats[:,3:])
+    return torch.cat([torch.stack([means, std, shares], 1), counts], 1)
 
 # %% ../../nbs/observe/15b_activation_stats.ipynb #90031cee
 @check_args
 class ActivationStats(ActivationPlots, HookCallback):
-    "Records mean, standard deviation, share near zero and histogram of each layer's output (from fastai)"
+    "Record mean, standard deviation, share near zero and histogram of each layer's output (from fastai)"
     acts = 'nothing'
     order,modes,run_valid = -20,('fit','lr_find'),False
     def __init__(self,
@@ -132,19 +152,22 @@ class ActivationStats(ActivationPlots, HookCallback):
         self._reset()
 
     def _reset(self):
-        "Forget the record: `kept` in main memory, `unread` on the device, `calls` of this batch, `iters` of all"
-        self.kept,self.unread,self.iters = [],[],[]
-        self.calls = None
+        "Forget the record"
+        self.calls  = None   # of this batch: (layer, number of values, statistics) of each output; None: not recorded
+        self.unread = []     # of each batch whose statistics are still on the device: (layers, numbers, statistics)
+        self.kept   = []     # in main memory: tables of batch x layer x statistic
+        self.iters  = []     # the training iterations of all recorded batches
 
     def before_fit(self) -> None:
         super().before_fit()
         self._reset()
-        names = {m:n for n,m in get_model(self.learn.model).named_modules()}
-        self.names  = [f'{type(m).__name__} ({names[m]})' if names.get(m) else type(m).__name__ for m in self.modules]
-        self.number = {m:i for i,m in enumerate(self.modules)}
+        paths = {m:path for path,m in get_model(self.learn.model).named_modules()}
+        self.names = [_layer_name(m, paths.get(m)) for m in self.modules]
+        self.index = {m:i for i,m in enumerate(self.modules)}
 
     def before_pred(self) -> None:
-        if self.hooked and self.learn.training: self._assign(calls=[])
+        is_recorded = self.hooked and self.learn.training
+        if is_recorded: self._assign(calls=[])
     def after_pred(self) -> None:
         if self.is_forward: self._end_batch()
     def after_backward(self) -> None:
@@ -164,10 +187,12 @@ class ActivationStats(ActivationPlots, HookCallback):
     ) -> None:
         "Record the statistics of a layer's output"
         if self.calls is None: return
-        layer,bins = self.number[m],self.bins if self.with_hist else 0
+        layer = self.index[m]
+        bins  = self.bins if self.with_hist else 0
         for t in tree_leaves(o):
-            if isinstance(t, torch.Tensor) and t.is_floating_point() and t.numel():
-                self.calls.append((layer, t.numel(), activation_stats(t, bins, *self.hist_range)))
+            if not isinstance(t, torch.Tensor): continue
+            has_values = t.is_floating_point() and t.numel()
+            if has_values: self.calls.append((layer, t.numel(), activation_stats(t, bins, *self.hist_range)))
 
     def _end_batch(self):
         "Keep the statistics of the batch, as one tensor on the device"
@@ -175,44 +200,54 @@ class ActivationStats(ActivationPlots, HookCallback):
         self._assign(calls=None)
         if not calls: return
         layers,ns,stats = zip(*calls)
-        device = stats[0].device
-        stats = [s if s.device==device else s.to(device, non_blocking=True) for s in stats]
-        self.unread.append((layers, ns, torch.stack(stats)))
+        device = stats[0].device   # a model may have layers on several devices
+        stats = torch.stack([s.to(device, non_blocking=True) for s in stats])
+        self.unread.append((layers, ns, stats))
         self.iters.append(self.learn.train_iter)
 
     def _read(self):
-        "Copy what waits on the device to main memory, all at once"
+        "Copy the statistics that are still on the device to main memory, all at once"
         if not self.unread: return
-        n,(layers,ns,stats) = len(self.modules),zip(*self.unread)
-        group = [i*n+l for i,ls in enumerate(layers) for l in ls]
-        res = pool_stats(torch.cat(stats).cpu(), [k for o in ns for k in o], group, n*len(layers))
-        self.kept.append(res.view(len(layers), n, -1))
+        n_layers,n_batches = len(self.modules),len(self.unread)
+        all_stats,all_ns,group = [],[],[]
+        for batch,(layers,ns,stats) in enumerate(self.unread):
+            all_stats.append(stats)
+            all_ns += ns
+            group  += [batch*n_layers + layer for layer in layers]
+        pooled = pool_stats(torch.cat(all_stats).cpu(), all_ns, group, n_batches*n_layers)
+        self.kept.append(pooled.view(n_batches, n_layers, -1))
         self.unread = []
 
     def table(self) -> torch.Tensor:
-        "Returns everything recorded: batch x layer x (mean, standard deviation, share near zero, *counts)"
+        "Return everything recorded: batch x layer x (mean, standard deviation, share near zero, *counts)"
         self._read()
-        if not self.kept: raise ValueError('nothing is recorded yet: call `learn.fit(n)` first')
+        if not self.kept: raise ValueError('ActivationStats has recorded no batch yet: call `learn.fit(n)` first')
         if len(self.kept)>1: self.kept = [torch.cat(self.kept)]
         return self.kept[0]
 
     def layer_stats(self,
         idx:int # number of the layer, in the order of `modules`
     ) -> L:
-        "Returns a layer's means, standard deviations and shares near zero: three lists, a value per recorded batch"
+        "Return a layer's means, standard deviations and shares near zero: three lists, a value per recorded batch"
         return L(L(o.tolist()) for o in self.table()[:,idx,:3].T)
 
     def hist(self,
         idx:int # number of the layer, in the order of `modules`
     ) -> torch.Tensor:
-        "Returns the logarithm (`log1p`) of a layer's counts, bin x batch; raises ValueError if there are none"
+        "Return the logarithm (`log1p`) of a layer's counts, bin x batch; raise ValueError if there are none"
         if not self.with_hist: raise ValueError('no histograms were recorded: pass `with_hist=True` to ActivationStats')
         return self.table()[:,idx,3:].T.log1p().float()
 
     @property
     def stats(self) -> L:
         "For each batch, for each layer: a dictionary of `mean`, `std`, `near_zero` (and `hist`)"
-        def row(r):
-            res = dict(zip(('mean','std','near_zero'), r[:3].tolist()))
-            return dict(res, hist=r[3:]) if self.with_hist else res
-        return L(L(map(row, b)) for b in self.table())
+        def name_values(stats):
+            row = dict(zip(('mean','std','near_zero'), stats[:3].tolist()))
+            if self.with_hist: row['hist'] = stats[3:]
+            return row
+        return L(L(map(name_values, batch)) for batch in self.table())
+
+def _layer_name(m, path):
+    "The class of a layer, with its path in the model if it has one"
+    kind = type(m).__name__
+    return f'{kind} ({path})' if path else kind

@@ -25,11 +25,14 @@ event.register('after_validate_all', "evaluations are done; `results` has them, 
 
 def _name(learn):
     "The name of the loader that is validated, or of the one in a `CombinedLoader` that the batch is from; or None"
-    own,b,dl = (*map(vars(learn).get, ('_dl_name','batch')), learn.dl)
-    return getattr(dl, 'dl_name', None) if own is None and b is not None and getattr(dl, 'batch', None) is b else own
+    own = vars(learn).get('_dl_name')
+    if own is not None: return own
+    batch = vars(learn).get('batch')
+    is_from_dl = batch is not None and getattr(learn.dl, 'batch', None) is batch
+    return getattr(learn.dl, 'dl_name', None) if is_from_dl else None
 
 def _set_name(learn, name):
-    if name is None: vars(learn).pop('_dl_name', None)   # as if no loader had ever had one
+    if name is None: vars(learn).pop('_dl_name', None)   # a Learner without a named loader has no such attribute
     else: vars(learn)['_dl_name'] = name
 
 Learner.dl_name = property(_name, _set_name, None, _name.__doc__)
@@ -45,7 +48,8 @@ def named(self:Learner,
     "Set `learn.dl_name`, and metrics for one loader, for a `with` block"
     with turn(self):
         old_metrics,old_name = self._metrics,vars(self).get('_dl_name')
-        self.dl_name,self._metrics = name,old_metrics if metrics is None else metrics
+        self.dl_name = name
+        if metrics is not None: self._metrics = metrics
         try: yield self
         finally: self.dl_name,self._metrics = old_name,old_metrics
 
@@ -53,9 +57,13 @@ def named(self:Learner,
 @uninterrupted
 def _evaluate(self:Learner, name:str, dl:Any, metrics:L|None=None) -> dict:
     "The loss and the metrics on one loader, by name"
-    with self.named(name, metrics): return dict(zip(['loss', *(m.name for m in self.metrics)], self.validate(dl=dl)))
+    with self.named(name, metrics):
+        values = self.validate(dl=dl)
+        names  = [m.name for m in self.metrics]
+        return dict(zip(['loss', *names], values))
 
 # %% ../../nbs/observe/00b_evaluator.ipynb #48def625
+from operator import attrgetter, methodcaller
 from time import perf_counter
 
 from ..callbacks.intervals import EveryCallback
@@ -78,44 +86,46 @@ class EvaluatorColumn:
 
     @property
     def lower_better(self) -> bool|None:
-        "Whether a lower value is better, as the metric says; None if it says nothing"
+        "Whether a lower value is better; None if the metric does not specify it"
         return says_lower(self.evaluator.column_metrics().get(self.__name__))
 
     def __call__(self,
         learn:Learner # the Learner, in a fit
     ) -> float|None:
         "Return the value at the end of this epoch; None if there was no evaluation then"
-        if self.evaluator.at_end!=learn.epoch: return None
+        if self.evaluator.last_epoch!=learn.epoch: return None
         return self.evaluator.history[-1][self.__name__]
 
 # %% ../../nbs/observe/00b_evaluator.ipynb #82264ec4
 @check_args
 class Evaluator(EveryCallback):
-    "Evaluates a further loader, with its own metrics, on its own schedule; `history` has the results"
+    "Evaluate a further loader, with its own metrics, on its own schedule; `history` has the results"
     acts = 'nothing'
     saves = 'every','when_better','history'
-    at_end:int|None = None   # the epoch at whose end it evaluated last
+    last_epoch:int|None = None   # the epoch at whose end it evaluated last
     def __init__(self,
         name:str,            # the name, one word; its columns are `name_loss` and `name_metric`
         dl:Any,              # the loader, any iterable of batches
         metrics:Any=None,    # metrics, as for the Learner; None: the metrics of the Learner
         every:Any='1ep',     # how often, as for `Every`: text such as '500ba' or '30m', a number of epochs, …
         when_better:Any=None, # instead of `every`: after each row in which this column, or `Monitor`, improved
-        at_start:bool=False  # also before the first batch of a fit?
+        at_start:bool=False  # evaluate before the first batch of a fit, too
     ):
-        if not isinstance(name, str) or not name.isidentifier(): raise ValueError(
-            f"the name of an Evaluator must be one word, such as 'test', not {name!r}")
-        if when_better is not None and every!='1ep': raise ValueError(
-            f'pass `every` or `when_better`, not both (every={every!r})')
-        self.label,self.dl,self.history = name,as_loader(dl, name),History()
+        is_word = isinstance(name, str) and name.isidentifier()
+        if not is_word: raise ValueError(f"the name of an Evaluator must be one word, such as 'test', not {name!r}")
+        has_both = when_better is not None and every!='1ep'
+        if has_both: raise ValueError(f'pass `every` or `when_better`, not both (every={every!r})')
+        self.label = name
+        self.dl    = as_loader(dl, name)
+        self.history  = History()
         self.at_start = at_start
-        self.metrics = None if metrics is None else mk_metrics(metrics)
-        if when_better is not None and not isinstance(when_better, Monitor): when_better = Monitor(when_better)
-        self.when_better = when_better
-        self.evaluators,self.requested = (),[]   # those of the Learner; columns asked for by `__getitem__`
+        self.metrics     = None if metrics is None else mk_metrics(metrics)
+        self.when_better = None if when_better is None else _as_monitor(when_better)
+        self.evaluators = ()   # all Evaluators of the Learner
+        self.requested  = []   # the columns that `__getitem__` has returned
         self.set_every(every)
         if not self.every: raise ValueError(
-            'an Evaluator that is never due does nothing: to evaluate once, pass the loader to `learn.validate_all`')
+            'this Evaluator is never due: set `every`, or pass the loader to `learn.validate_all` to evaluate once')
 
     @property
     def name(self) -> str:
@@ -124,9 +134,10 @@ class Evaluator(EveryCallback):
     def column_metrics(self) -> dict:
         "Return its metrics by the names of their columns; None for the loss"
         metrics = self.metrics
-        if metrics is None: metrics = () if self.learn is None else self.learn.metrics
+        if metrics is None and self.learn is not None: metrics = self.learn.metrics
         columns = {f'{self.label}_loss':None}
-        return columns | {f'{self.label}_{m.name}':m for m in metrics}
+        for m in metrics or (): columns[f'{self.label}_{m.name}'] = m
+        return columns
     @property
     def extra_columns(self) -> dict[str,EvaluatorColumn]:
         "Its columns by name, as functions of the Learner that a `Monitor` can watch"
@@ -145,47 +156,51 @@ class Evaluator(EveryCallback):
         self.evaluators = [cb for cb in learn.ordered_cbs() if isinstance(cb, Evaluator)]
         self._check_columns()
         if not self.every.loaded: self.history = History()
-        self.at_end = None
+        self.last_epoch = None
         super().before_fit()
         if self.when_better: self.when_better.start(learn)
         self.run_train = any(cb.every.in_batches for cb in self.evaluators)
 
     def _check_columns(self):
         "Raise ValueError for a column that another callback has too, or one that is monitored and does not exist"
-        own,known = self.column_metrics(),set(getattr(own_attr(self.learn, 'recorder'), 'metric_names', ()))
+        own   = self.column_metrics()
+        known = set(getattr(own_attr(self.learn, 'recorder'), 'metric_names', ()))
         for cb in self.evaluators:
             if cb is not self: known |= cb.column_metrics().keys()
         for c in own:
             if c in known: raise ValueError(
-                f"there would be two columns {c!r}: give the Evaluator {self.label!r} another name")
+                f"there would be two columns {c!r}: give the Evaluator {self.label!r} a different name")
         for c in self.requested:
             if c not in own: raise ValueError(
                 f"the Evaluator {self.label!r} has no column {c!r} to monitor: {nearest(c, own)}")
 
     def before_epoch(self) -> None:
-        if not self.learn.train_iter: self._evaluate_due(lambda cb: cb.at_start)
-    def after_batch(self) -> None: self._evaluate_due()
-    def after_epoch(self) -> None: self._evaluate_due(lambda cb: cb.due(True), epoch=True)
+        if not self.learn.train_iter: self._evaluate_these(self._find_due(attrgetter('at_start')))
+    def after_batch(self) -> None: self._evaluate_these(self._find_due(methodcaller('due')))
+    def after_epoch(self) -> None:
+        self._evaluate_these(self._find_due(methodcaller('due', epoch=True)), epoch=True)
     def after_row(self, row, epoch):
         better = self.when_better
-        if epoch or not better: return
+        if epoch or not better: return   # `after_epoch` compares the rows of epochs
         if better.update(better.value(self.learn, row)): self._evaluate_these([self])
 
     def due(self,
-        epoch:bool=False # asked at the end of an epoch; False: at the end of a training batch
+        epoch:bool=False # at the end of an epoch; False: at the end of a training batch
     ) -> bool:
-        "Is it time to evaluate?"
+        "Return whether it is time to evaluate"
         better,learn = self.when_better,self.learn
         if better is None: return self.every(learn, epoch)
         if not epoch or better.is_known(learn): return False   # `after_row` has compared it
         return bool(better.update(better.value(learn)))
 
-    def _evaluate_due(self, is_due=lambda cb: cb.due(), epoch=False):
-        "The first Evaluator evaluates all that are due, between two events"
-        active = [cb for cb in self.evaluators if cb.learn is self.learn and cb.run]
-        if active and active[0] is self: self._evaluate_these([*filter(is_due, active)], epoch)
+    def _find_due(self, is_due):
+        "All Evaluators that are due if this is the first one, which evaluates for all: their results are one row"
+        active = [cb for cb in self.evaluators if cb.run and cb.learn is self.learn]
+        if active[:1]!=[self]: return []
+        return [*filter(is_due, active)]
 
     def _evaluate_these(self, due, epoch=False):
+        "Evaluate the Evaluators `due`, and announce their results together"
         if not due: return
         self.learn('before_validate_all', due=[cb.label for cb in due])
         found = {cb:cb._evaluate(epoch) for cb in due}
@@ -203,21 +218,24 @@ class Evaluator(EveryCallback):
         learn,start = self.learn,perf_counter()
         values = learn._evaluate(self.label, self.dl, self.metrics)
         columns = {f'{self.label}_{k}':v for k,v in values.items()}
-        took = format_time(perf_counter()-start)
-        self.history.append(dict(epoch=learn.epoch, train_iter=learn.train_iter, **columns, time=took))
-        if epoch: self.at_end = learn.epoch
+        seconds = format_time(perf_counter()-start)
+        self.history.append(dict(epoch=learn.epoch, train_iter=learn.train_iter, **columns, time=seconds))
+        if epoch: self.last_epoch = learn.epoch
         return values
 
     def _announce(self, found, epoch):
-        "Announce what was found at one moment as one row, and show it in a line; return it by names"
+        "Announce the results of one moment as one row, and show them in a line; return them by the Evaluators' labels"
         learn,row = self.learn,{}
         for cb in found: row |= cb.history[-1]
         del row['time']   # each has its own
         learn('after_row', row=row, epoch=epoch)
         results = {cb.label:values for cb,values in found.items()}
         bar = getattr(own_attr(learn, 'progress'), 'mbar', None)
-        if bar is not None and learn.logger!=null_logger: bar.write(_as_line(results))
+        is_shown = bar is not None and learn.logger!=null_logger
+        if is_shown: bar.write(_as_line(results))
         return results
+
+def _as_monitor(what): return what if isinstance(what, Monitor) else Monitor(what)
 
 def _as_line(results):
     parts = []
@@ -231,13 +249,12 @@ def _as_line(results):
 def validate_all(self:Learner,
     **dls # loaders by name; none: the validation set as 'valid', and those of the `Evaluator`s
 ) -> dict:
-    "Validate several data sets: return `{name: {'loss':…, metric: …}}`; raises ValueError if there are none"
-    metrics = {}
+    "Validate several datasets: return `{name: {'loss':…, metric: …}}`; raise ValueError if there are none"
+    metrics = {}   # None or no entry: those of the Learner
     if not dls:
-        evaluators = [cb for cb in self.cbs if isinstance(cb, Evaluator)]
-        dls = {} if self.dls.valid is None else {'valid':self.dls.valid}
-        dls.update((cb.label, cb.dl) for cb in evaluators)
-        metrics = {cb.label:cb.metrics for cb in evaluators}
+        if self.dls.valid is not None: dls['valid'] = self.dls.valid
+        for cb in self.cbs:
+            if isinstance(cb, Evaluator): dls[cb.label],metrics[cb.label] = cb.dl,cb.metrics
     if not dls: raise ValueError(
         'there is nothing to validate: pass loaders by name, as in `learn.validate_all(test=dl)`')
     loaders = {k:as_loader(dl, k) for k,dl in dls.items()}
@@ -258,48 +275,56 @@ from ..loop.words import own_attr
 from ..measure.recorder import MeterCallback
 
 # %% ../../nbs/observe/00c_sanity.ipynb #b6aad003
-event.register('before_sanity', 'a few batches are validated next, before training begins',
+event.register('before_sanity', 'a few batches will be validated before training begins',
                depth=1, after='before_fit', by='SanityCheck')
 event.register('after_sanity', '`results` holds their loss and metrics',
                depth=1, after='before_sanity', by='SanityCheck')
 
 @check_args
 class SanityCheck(Callback):
-    "Validates `n` batches before training begins; `results` are the loss and the metrics, by name"
+    "Validate `n` batches before training begins; `results` are the loss and the metrics, by name"
     acts = 'nothing'
-    order,modes,results = 110,('fit',),None   # after all others are set up
+    order,modes = 110,('fit',)   # after all others are set up
+    results = None
     def __init__(self,
         n:int=2,     # how many batches to validate
-        ds_idx:int=1 # number of the loader in `dls`
-    ): self.n,self.ds_idx = check_whole('n', n, what='a number of batches'),ds_idx
+        ds_idx:int=1 # index of the loader in `dls`
+    ):
+        self.n = check_whole('n', n, what='a number of batches')
+        self.ds_idx = ds_idx
 
     @uninterrupted
     def before_fit(self):
         learn = self.learn
-        if learn.dls.valid is None and self.ds_idx==1: return
-        if learn.start_epoch>=learn.n_epoch: return   # no epoch comes
-        dl,meter = learn._loader(self.ds_idx, None),MeterCallback(learn.metrics, copy=True)
-        limit = Callback(before_validate=lambda cb: cb.learn.batches.stop_at(self.n))
+        has_no_loader = self.ds_idx==1 and learn.dls.valid is None
+        has_no_epoch  = learn.start_epoch>=learn.n_epoch
+        if has_no_loader or has_no_epoch: return
+        dl    = learn._loader(self.ds_idx, None)
+        meter = MeterCallback(learn.metrics, copy=True)
+        def stop_after_n(cb): cb.learn.batches.stop_at(self.n)
+        limit = Callback(before_validate=stop_after_n)
         with self._snapshot(dl), learn._run('sanity', [meter, limit]):
             learn('before_sanity')
             interruptibly(learn._do_epoch_validate, dl=dl)
             self.results = dict(zip(self._names(), meter.values))
             learn('after_sanity', results=self.results)
+        # a column that is not a number raises here, before training
         for m in self._monitors():
-            if m.column in self.results: m.value(learn, self.results)   # what is no number is an error before training
+            if m.column in self.results: m.value(learn, self.results)
 
     def _snapshot(self, dl):
-        "Of all that a run through `dl` changes in the model and in the loader, random numbers, the states of callbacks"
+        "Snapshot all that a run through `dl` changes: model, loader, random generators, the states of callbacks"
         learn,restores = self.learn,[]
         for cb in learn.cbs:
-            state = cb.state_dict() if runs_in(cb, 'sanity') else None
+            if not runs_in(cb, 'sanity'): continue
+            state = cb.state_dict()
             if state: restores.append(partial(cb.load_state_dict, state))
         return Snapshot(*restores, snapshot_forward(learn.model, dl))
 
     def _names(self):
-        rec = own_attr(self.learn, 'recorder')
-        names = getattr(rec, 'valid_names', None)
-        return names or ['valid_loss', *(m.name for m in self.learn.metrics)]
+        names = getattr(own_attr(self.learn, 'recorder'), 'valid_names', None)
+        if names: return names
+        return ['valid_loss', *(m.name for m in self.learn.metrics)]
     def _monitors(self):
         attributes = chain.from_iterable(vars(cb).values() for cb in self.learn.cbs)
         return [o for o in attributes if isinstance(o, Monitor)]

@@ -17,25 +17,28 @@ from ..loop.settings import pyplot
 # %% ../../nbs/observe/50_show_graph.ipynb #a2d1664b
 @check_args
 class ShowGraphCallback(Callback):
-    "Plots the training and validation losses in the notebook after each epoch"
+    "Plot the training and validation losses in the notebook after each epoch"
     acts,writes = 'nothing',True
     order,modes = 65,('fit',)
-    handle,noted = None,False
+    handle = None    # IPython's handle of the graph that is shown
+    warned = False
     def __init__(self,
-        skip_start:int=5,      # initial batches to leave out: their high losses would flatten the curve
+        skip_start:int=5,      # initial batches to skip: their high losses would flatten the curve
         log:bool=False,        # make the loss axis logarithmic?
         figsize:tuple=(6.,4.)  # width and height of the graph, in inches
     ): self.skip_start,self.log,self.figsize = skip_start,log,figsize
 
     def before_fit(self):
-        self.handle,self.shows = None,display_kind()=='notebook'
-        if self.shows: pyplot()   # is it installed? Better asked now than after an epoch
-        elif not self.noted:
-            self.noted = True
-            warn('ShowGraphCallback draws in notebooks only: here `learn.recorder.plot_loss()` after the fit does it')
+        self.handle = None
+        self.in_notebook = display_kind()=='notebook'
+        if self.in_notebook: pyplot()   # raises now rather than after an epoch if it is not installed
+        elif not self.warned:
+            self.warned = True
+            warn('ShowGraphCallback draws in notebooks only. Here, call `learn.recorder.plot_loss()` after the fit.')
 
     def after_epoch(self):
-        if not self.shows or not self.learn.recorder.lrs: return
+        is_drawn = self.in_notebook and self.learn.recorder.lrs
+        if not is_drawn: return
         from IPython.display import Image, display
         image = Image(self.picture())
         if self.handle is None: self.handle = display(image, display_id=True)
@@ -45,12 +48,13 @@ class ShowGraphCallback(Callback):
         "Return the graph so far, as a PNG"
         pyplot()
         from matplotlib.figure import Figure
-        learn,png = self.learn,BytesIO()
-        fig = Figure(figsize=self.figsize)   # unknown to pyplot, so it is not shown twice, nor kept
-        rec,ax = learn.recorder,fig.subplots()
+        learn,rec = self.learn,self.learn.recorder
+        fig = Figure(figsize=self.figsize)   # not one of pyplot's, which would show it again and keep it
+        ax  = fig.subplots()
         rec.plot_loss(self.skip_start, log=self.log, ax=ax)
-        left = learn.n_epoch - learn.epoch - 1
-        ax.set_xlim(0, rec.lrs.total*(1 + left/max(len(rec.iters), 1)))
+        epochs_left = learn.n_epoch - learn.epoch - 1
+        ax.set_xlim(0, rec.lrs.total*(1 + epochs_left/max(len(rec.iters), 1)))
+        png = BytesIO()
         fig.savefig(png, format='png', bbox_inches='tight')
         return png.getvalue()
 

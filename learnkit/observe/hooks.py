@@ -18,7 +18,7 @@ from ..loop.check import check_args
 # %% ../../nbs/observe/10a_hooks.ipynb #69b8b99a
 @check_args
 class Hook:
-    "Calls `hook_func(module, input, output)` after each call of the module `m`, and keeps its result in `stored`"
+    "Call `hook_func(module, input, output)` after each call of the module `m`, and store its result in `stored`"
     def __init__(self,
         m:nn.Module,           # the module to hook
         hook_func:Callable,    # called with (module, input, output); in the backward pass with gradients
@@ -30,7 +30,8 @@ class Hook:
         if not isinstance(m, nn.Module): raise TypeError(f'a hook is for a module of the model, not {m!r:.60}')
         self.hook_func,self.detach,self.cpu,self.gather = hook_func,detach,cpu,gather
         self.removed,self._stored = False,None
-        self.hook = (m.register_forward_hook if is_forward else m.register_full_backward_hook)(self.hook_fn)
+        register = m.register_forward_hook if is_forward else m.register_full_backward_hook
+        self.hook = register(self.hook_fn)
 
     def hook_fn(self,
         module:nn.Module, # the module that was called
@@ -39,7 +40,9 @@ class Hook:
     ) -> None:
         "Store the result of `hook_func`: the function that PyTorch calls"
         if self.removed: return
-        if self.detach: input,output = (to_detach(o, cpu=False, gather=self.gather) for o in (input, output))
+        if self.detach:
+            input  = to_detach(input,  cpu=False, gather=self.gather)
+            output = to_detach(output, cpu=False, gather=self.gather)
         self._stored = self.hook_func(module, input, output)
 
     @property
@@ -55,7 +58,9 @@ class Hook:
 
     def __enter__(self) -> 'Hook': return self
     def __exit__(self, *args) -> None: self.remove()
-    def __getstate__(self) -> dict: return dict(removed=True, _stored=None, cpu=False, detach=False)   # of a copy
+    def __getstate__(self) -> dict:
+        "Return the state of a copy: it is on no module"
+        return dict(removed=True, _stored=None, cpu=False, detach=False)
 
 # %% ../../nbs/observe/10a_hooks.ipynb #00cafdfe
 class Hooks:
@@ -73,7 +78,9 @@ class Hooks:
             f'hooks are for a list of modules, such as `[*model.children()]`, not {type(ms).__name__}')
         try:
             for m in ms: self.hooks.append(Hook(m, hook_func, is_forward, detach, cpu, gather))
-        except BaseException: self.remove(); raise   # all or none
+        except BaseException:   # all or none
+            self.remove()
+            raise
 
     def __getitem__(self, i) -> Hook: return self.hooks[i]
     def __len__(self) -> int: return len(self.hooks)
@@ -101,7 +108,7 @@ def hook_output(
     cpu:bool=False,    # copy it to the CPU when `stored` is read
     grad:bool=False    # store the gradients of the output, a tuple, instead of the output
 ) -> Hook:
-    "Returns a `Hook` that stores the output of `module`"
+    "Return a `Hook` that stores the output of `module`"
     return Hook(module, _output, not grad, detach, cpu)
 
 @check_args
@@ -111,7 +118,7 @@ def hook_outputs(
     cpu:bool=False,              # copy them to the CPU when `stored` is read
     grad:bool=False              # store the gradients of the outputs, tuples, instead of the outputs
 ) -> Hooks:
-    "Returns `Hooks` that store the output of each module"
+    "Return `Hooks` that store the output of each module"
     return Hooks(modules, _output, not grad, detach, cpu)
 
 # %% ../../nbs/observe/10b_hook_callback.ipynb #eaaa55e5
@@ -128,13 +135,15 @@ from ..loop.signals import uninterrupted
 
 # %% ../../nbs/observe/10b_hook_callback.ipynb #be2cc3b2
 def _is_compiled(model):
-    "Is `model`, or a module in it, compiled, by a wrapper or in place?"
-    def compiled(m): return '_orig_mod' in m._modules or getattr(m, '_compiled_call_impl', None) is not None
-    return any(map(compiled, model.modules()))
+    "Is `model`, or a module in it, compiled, by a wrapper (`torch.compile`) or in place (`Module.compile`)?"
+    for m in model.modules():
+        if '_orig_mod' in m._modules: return True
+        if getattr(m, '_compiled_call_impl', None) is not None: return True
+    return False
 
 @check_args
 class HookCallback(Callback):
-    "Puts a `Hook` on each layer, which calls `hook(m, i, o)` (semantics of fastai's `HookCallback`)"
+    "Put a `Hook` on each layer, which calls `hook(m, i, o)` (semantics of fastai's `HookCallback`)"
     hook:Callable = staticmethod(noops)
     def __init__(self,
         modules:Any=None,             # the modules to hook; None: all layers that have parameters
@@ -150,23 +159,25 @@ class HookCallback(Callback):
         if 'hook' in kwargs: self.hook = kwargs.pop('hook')
         super().__init__(**kwargs)
         store_attr('every,remove_end,is_forward,detach,cpu,include_paramless')
-        one = isinstance(modules, nn.Module) and not hasattr(modules, '__iter__')
-        self.asked_modules = [modules] if one else modules
-        self.modules,self.compiled = self.asked_modules,False
-        self.hooks,self.stance = None,None
+        is_one = isinstance(modules, nn.Module) and not hasattr(modules, '__iter__')
+        self.asked_modules = [modules] if is_one else modules
+        self.modules  = self.asked_modules
+        self.compiled = False
+        self.hooks  = None
         self.hooked = False   # are the `hooks` on the modules?
+        self.stance = None    # PyTorch's context in which compiled code does not run
 
     def before_fit(self) -> None:
         model = self.learn.model
         self.modules  = self._layers(get_model(model)) if self.asked_modules is None else list(self.asked_modules)
         self.compiled = _is_compiled(model)
-        if self.compiled and self.every is None: warn(
-            f'hooks do not work in compiled code, so with {self} the model runs uncompiled; '
-            '`every=100` limits this to one batch in a hundred')
-        if self.every is None: self._register()
+        if self.every is not None: return
+        if self.compiled: warn(f'hooks do not work in compiled code, so the model runs uncompiled with {self}. '
+                               'Pass `every=100` to limit this to one batch in a hundred.')
+        self._register()
 
     def before_batch(self) -> None:
-        if self.every is not None and self._due(): self._register()
+        if self._due(): self._register()
     def after_batch(self) -> None:
         if self.every is not None and self.hooked: self._remove()
 
@@ -175,25 +186,28 @@ class HookCallback(Callback):
         else: self._restore_stance()
 
     def _due(self):
-        "Is this training batch to be recorded?"
-        learn = self.learn
-        return learn.training and (self.every is None or learn.train_iter%self.every==0)
+        "Is this training batch one of every n-th, so that it needs hooks of its own?"
+        if self.every is None or not self.learn.training: return False
+        return self.learn.train_iter%self.every==0
 
     def _layers(self, model):
-        "The layers to hook; raises ValueError if there are none"
-        ms = [m for _,m in layers(model) if self.include_paramless or has_params(m)]
-        if not ms: raise ValueError(
+        "The layers to hook; raise ValueError if there are none"
+        modules = [m for _,m in layers(model)]
+        if not self.include_paramless: modules = [*filter(has_params, modules)]
+        if not modules: raise ValueError(
             f'{self} has nothing to hook, since no layer of {type(model).__name__} has parameters: '
             'pass `include_paramless=True`, or the `modules`')
-        return ms
+        return modules
 
     @uninterrupted
     def _register(self):
         "Put the hooks on the model, and stop compiled code from running"
         self._remove()
-        self.hooks,self.hooked = Hooks(self.modules, self.hook, self.is_forward, self.detach, self.cpu),True
-        if self.compiled and not any(vars(cb).get('stance') for cb in self.learn.cbs):
-            self.stance = torch.compiler.set_stance('force_eager')
+        self.hooks  = Hooks(self.modules, self.hook, self.is_forward, self.detach, self.cpu)
+        self.hooked = True
+        if not self.compiled: return
+        stances = [vars(cb).get('stance') for cb in self.learn.cbs]
+        if not any(stances): self.stance = torch.compiler.set_stance('force_eager')
 
     @uninterrupted
     def _remove(self):

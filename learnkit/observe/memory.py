@@ -19,7 +19,7 @@ from ..loop.check import check_args, check_whole
 # %% ../../nbs/observe/35_memory_snapshot.ipynb #2377f353
 @check_args
 class MemorySnapshot(Callback):
-    "Records CUDA memory allocations in some batches, and when memory runs out (Composer's `MemorySnapshot`)"
+    "Record CUDA memory allocations in some batches, and when memory runs out (Composer's `MemorySnapshot`)"
     acts = 'nothing'
     order,modes,run_valid = 101,('fit','lr_find'),False
     warned = False
@@ -34,40 +34,51 @@ class MemorySnapshot(Callback):
         check_whole('skip', skip, 0)
         check_whole('max_entries', max_entries)
         if n is None and not on_oom: raise ValueError(
-            'MemorySnapshot(n=None, on_oom=False) records nothing: give a number of batches, or on_oom=True')
-        self.n,self.skip,self.on_oom,self.max_entries = n,skip,on_oom,max_entries
+            'MemorySnapshot(n=None, on_oom=False) records nothing: pass a number of batches, or on_oom=True')
+        self.n,self.skip,self.on_oom = n,skip,on_oom
+        self.max_entries = max_entries
         self.folder = Path(folder)
-        self.n_batches,self.files,self.available = 0,[],False
+        self._reset()
+
+    def _reset(self):
+        self.n_batches = 0
+        self.files     = []       # the paths of the snapshots that were written
+        self.available = False    # is there a CUDA device?
 
     def before_fit(self):
-        self.home = Path.cwd()   # the files come to the same folder, also after a `chdir`
-        self.n_batches,self.files,self.available = 0,[],torch.cuda.is_available()
-        if self.available and self.on_oom: self._record()
-        if self.available or self.warned: return
-        warn('MemorySnapshot records nothing: there is no CUDA device')
-        self.warned = True
+        self._reset()
+        self.home = Path.cwd()   # the files go to the same folder, also after a `chdir`
+        self.available = torch.cuda.is_available()
+        if self.available:
+            if self.on_oom: self._record()
+        elif not self.warned:
+            self.warned = True
+            warn('MemorySnapshot records nothing: there is no CUDA device')
 
     def before_fetch(self):
-        if not (self.available and self.n and self.n_batches==self.skip): return
-        self._stop(); self._record()   # without what was recorded so far
+        if self.n is None or not self.available: return
+        if self.n_batches!=self.skip: return
+        self._stop()   # drop what was recorded so far
+        self._record()
     def after_batch(self):
         self.n_batches += 1
-        if not (self.available and self.n and self.n_batches==self.skip+self.n): return
+        if self.n is None or not self.available: return
+        if self.n_batches!=self.skip+self.n: return
         self._write(f'batches-{self.skip}-{self.n_batches-1}')
         if not self.on_oom: self._stop()
 
     def after_exception(self):
-        oom = self.available and self.on_oom and is_out_of_memory(self.learn.exc)
-        if oom: self._write(f'oom-batch-{self.n_batches}')
+        is_recording = self.available and self.on_oom
+        if is_recording and is_out_of_memory(self.learn.exc): self._write(f'oom-batch-{self.n_batches}')
     def cleanup(self):
         if self.available: self._stop()
         self.available = False
 
     def _record(self): torch.cuda.memory._record_memory_history(max_entries=self.max_entries)
     def _stop(self):   torch.cuda.memory._record_memory_history(enabled=None)
-    def _write(self, what):
+    def _write(self, name):
         rank = f'-rank-{rank_distrib()}' if num_distrib()>1 else ''
-        path = self.home/self.learn.path/self.folder/f'{what}{rank}.pickle'
+        path = self.home/self.learn.path/self.folder/f'{name}{rank}.pickle'
         path.parent.mkdir(parents=True, exist_ok=True)
         torch.cuda.memory._dump_snapshot(str(path))
         self.files.append(path)

@@ -7,6 +7,7 @@ __all__ = ['Profile', 'ProfileCallback', 'TimerCallback']
 
 # %% ../../nbs/observe/55a_profile.ipynb #33ee7aab
 import json
+from operator import itemgetter
 from pathlib import Path
 from typing import Callable
 
@@ -21,26 +22,28 @@ class TimeTable(History):
     "Rows of `calls`, total `seconds`, `mean` seconds of a call, and `share` of the run (0 to 1)"
     def _slowest_first(self) -> 'TimeTable':
         "Return it sorted by `seconds`, the largest first"
-        return TimeTable(sorted(self, key=lambda r: -r['seconds']))
+        return TimeTable(sorted(self, key=itemgetter('seconds'), reverse=True))
 
     def cells(self) -> list: # lists of strings
         "Return the cells of the table, the column names first"
         if not self: return []
         names = [k for k in self[0] if k not in ('calls','seconds','mean','share','device')]
-        head = [*names, f"{'calls':>7}", f"{'seconds':>9}", f"{'mean ms':>9}", f"{'share':>6}"]
+        head  = [*names, f"{'calls':>7}", f"{'seconds':>9}", f"{'mean ms':>9}", f"{'share':>6}"]
         if 'device' in self[0]: head.append(f"{'device s':>9}")
-        return [head, *(self._row(r, names) for r in self)]
+        return [head, *(self._row(row, names) for row in self)]
 
-    def _row(self, r, names):
-        mean = f"{1e3*r['mean']:.3f}" if r['calls'] else ''
-        cells = [*map(r.get, names)]
-        cells += [f"{r['calls'] or '':>7}", f"{r['seconds']:>9.3f}", f'{mean:>9}', f"{r['share']:>6.1%}"]
-        if 'device' in r: cells.append(f"{r['device']:>9.3f}")
+    def _row(self, row, names):
+        "The cells of a row, the columns `names` first"
+        calls,mean = '',''
+        if row['calls']: calls,mean = row['calls'],f"{1e3*row['mean']:.3f}"
+        cells  = [row[name] for name in names]
+        cells += [f'{calls:>7}', f"{row['seconds']:>9.3f}", f'{mean:>9}', f"{row['share']:>6.1%}"]
+        if 'device' in row: cells.append(f"{row['device']:>9.3f}")
         return cells
 
 # %% ../../nbs/observe/55a_profile.ipynb #2a06c629
 class Profile(ActionTimer):
-    "Shows how a run spent its time, as tables and as a trace; `learn.profile()` returns it"
+    "The times of a run, as tables and as a trace; `learn.profile()` returns it"
     @property
     def seconds(self) -> float:
         "The length of the run: the sum of all times"
@@ -48,42 +51,50 @@ class Profile(ActionTimer):
 
     def actions(self) -> TimeTable:
         "Return the times by phase and action of the loop; 'rest' is the loop itself, calls of callbacks, the profiler"
-        def key(a): return a.phase,dict(callback='callbacks', event='rest').get(a.kind, a.name)
-        order = [*loop_actions, 'callbacks', 'rest']
-        table = self._aggregate(('phase','action'), key, 'loop')
-        table.sort(key=lambda r: (('train','valid','').index(r['phase']), order.index(r['action'])))
+        names_of_kinds = dict(callback='callbacks', event='rest')   # of the loop's own actions: their names
+        def find_row(a): return a.phase,names_of_kinds.get(a.kind, a.name)
+        table = self._aggregate(('phase','action'), find_row, 'loop')
+        phases  = ['train', 'valid', '']
+        actions = [*loop_actions, 'callbacks', 'rest']
+        def place_in_loop(row): return phases.index(row['phase']),actions.index(row['action'])
+        table.sort(key=place_in_loop)
         return table
 
     def callbacks(self,
-        events:bool=False # a row for each event that a callback handles? Otherwise one for each callback
+        events:bool=False # return a row for each event that a callback handles; False: one for each callback
     ) -> TimeTable:
         "Return the times by callback, the slowest first"
-        names = ('callback','event') if events else ('callback',)
-        def key(a):
+        columns = ('callback','event') if events else ('callback',)
+        def find_row(a):
             if a.kind!='callback': return None
             return (a.name,a.event) if events else (a.name,)
-        return self._aggregate(names, key, 'callback')._slowest_first()
+        return self._aggregate(columns, find_row, 'callback')._slowest_first()
 
     def events(self) -> TimeTable:
         "Return the times by event, its callbacks included, the slowest first"
-        def key(a): return None if a.kind=='loop' else (a.event or a.name,)
-        return self._aggregate(('event',), key, 'event')._slowest_first()
+        def find_row(a):
+            if a.kind=='loop': return None
+            return (a.event or a.name,)   # a callback's event, or the event itself
+        return self._aggregate(('event',), find_row, 'event')._slowest_first()
 
     def _aggregate(self,
-        names:tuple,  # the columns that identify a row of the result
-        key:Callable, # Action -> the values of these columns; None leaves the action out
-        kind:str      # the calls of actions of this kind are counted
+        columns:tuple,     # the columns that identify a row of the result
+        find_row:Callable, # Action -> the values of these columns; None skips the action
+        kind:str           # the calls of actions of this kind are counted
     ) -> TimeTable:
-        "Return the totals, added up by `key`"
-        rows,whole = {},self.seconds or 1.
+        "Return the totals, added up by the rows that `find_row` returns"
+        rows = {}
         for action,(calls,ns) in self.totals.items():
-            values = key(action)
+            values = find_row(action)
             if values is None: continue
-            row = rows.setdefault(values, dict(zip(names, values), calls=0, seconds=0.))
+            row = rows.setdefault(values, dict(zip(columns, values), calls=0, seconds=0.))
             if action.kind==kind: row['calls'] += calls
             row['seconds'] += ns/1e9
             if self.device is not None: row['device'] = row.get('device', 0.) + self.device.seconds.get(action, 0.)
-        for row in rows.values(): row.update(mean=row['seconds']/max(row['calls'], 1), share=row['seconds']/whole)
+        whole = self.seconds or 1.
+        for row in rows.values():
+            row['mean']  = row['seconds']/max(row['calls'], 1)
+            row['share'] = row['seconds']/whole
         return TimeTable(rows.values())
 
     @property
@@ -93,31 +104,35 @@ class Profile(ActionTimer):
 
     @property
     def summary(self) -> str:
-        "How long the run took, how much of that was waiting for data, and what helps if that is a tenth or more"
-        hint = f': {self._hint()}' if self.wait_fraction>=.1 else ''
-        return f'total: {self.seconds:.3f} s; waiting for data: {self.wait_fraction:.0%} of it{hint}'
+        "How long the run took, which fraction of that it waited for data, and what helps if that is a tenth or more"
+        fraction = self.wait_fraction
+        text = f'total: {self.seconds:.3f} s; waiting for data: {fraction:.0%} of it'
+        return text if fraction<.1 else f'{text}: {self._hint()}'
 
     def _hint(self):
         "What helps in the phase that waits longest"
-        def seconds(phase):
-            rows = {r['action']:r['seconds'] for r in self.actions() if r['phase']==phase}
-            return rows.pop('loader start', 0.),rows.pop('loader wait', 0.),sum(rows.values())
-        phase = max(('train','valid'), key=lambda p: sum(seconds(p)[:2]))
-        return waiting_hint(self.workers.get(phase), *seconds(phase))
+        longest = -1.
+        for phase in ('train','valid'):
+            seconds = {row['action']:row['seconds'] for row in self.actions() if row['phase']==phase}
+            start,wait = seconds.pop('loader start', 0.),seconds.pop('loader wait', 0.)
+            if start+wait<=longest: continue
+            longest = start+wait
+            hint = waiting_hint(self.workers.get(phase), start, wait, sum(seconds.values()))
+        return hint
 
     def one_line(self) -> str:
         "Return the totals in one line: loader, forward, backward, step, validation, callbacks, rest"
         sums = {}
-        for r in self.actions():
-            part = _groups.get(r['action'], r['action'])
-            if r['phase']=='valid' and part not in ('callbacks','rest'): part = 'valid'
-            sums[part] = sums.get(part, 0.) + r['seconds']
+        for row in self.actions():
+            part = _groups.get(row['action'], row['action'])
+            is_own = part in ('callbacks','rest')
+            if row['phase']=='valid' and not is_own: part = 'valid'
+            sums[part] = sums.get(part, 0.) + row['seconds']
         total = self.seconds or 1.
         parts = [f'{part} {t:.2f} s ({t/total:.0%})' for part,t in sums.items()]
         return ', '.join([*parts, f'total {self.seconds:.2f} s'])
 
     def __repr__(self): return f'{self.actions()}\n\n{self.callbacks()}\n\n{self.summary}'
-
     def _repr_html_(self):
         return f'{self.actions()._repr_html_()}{self.callbacks()._repr_html_()}<p>{self.summary}</p>'
 
@@ -135,7 +150,7 @@ class Profile(ActionTimer):
         return fname
 
 # %% ../../nbs/observe/55a_profile.ipynb #a7fb54ed
-_groups = {'loader start':'loader', 'loader wait':'loader', 'loss':'forward', 'zero_grad':'step'}
+_groups = {'loader start':'loader', 'loader wait':'loader', 'loss':'forward', 'zero_grad':'step'}   # of `one_line`
 
 # %% ../../nbs/observe/55b_profiler.ipynb #3a347e1c
 from functools import partial, wraps
@@ -158,10 +173,11 @@ from .trace import Action
 # %% ../../nbs/observe/55b_profiler.ipynb #933e7fa7
 @check_args
 class ProfileCallback(Callback):
-    "Measures how a run spends its time; `learn.profiler.result` is a `Profile`"
+    "Measure how a run spends its time; `learn.profiler.result` is a `Profile`"
     acts = 'nothing'
     order,name = -100,'profiler'
-    active,in_handler = False,False
+    active     = False   # is a run being measured?
+    in_handler = False   # is a handler running? Events of a run inside it are counted as part of it
     def __init__(self,
         max_slices:int=100_000,          # the number of slices (loop actions, callbacks, batches) to keep for the trace
         clock:Callable=perf_counter_ns,  # returns the time, in nanoseconds
@@ -175,18 +191,22 @@ class ProfileCallback(Callback):
         handlers:tuple # pairs of a callback and its handler
     ) -> tuple: # pairs of a callback and a function
         "Return the handlers of event `name`, each timed, between the start and the end of the event"
-        if self.learn.mode is None or not is_called(self, 'before_fit'): return handlers
-        start,end = (self,partial(self._start, name)),(self,partial(self._end, name))
+        is_measured = self.learn.mode is not None and is_called(self, 'before_fit')
+        if not is_measured: return handlers
+        timed = [(cb, self._timed(name, cb, f)) for cb,f in handlers]
+        start = (self,partial(self._start, name))
+        end   = (self,partial(self._end, name))
         if name=='cleanup': start,end = end,start   # callbacks clean up in reverse order
-        return (start, *((cb, self._timed(name, cb, f)) for cb,f in handlers), end)
+        return (start, *timed, end)
 
     def _start(self, name):
         if name=='cleanup': self.in_handler = False   # an exception may have left it set
         if self.in_handler: return
-        first = name in ('before_fit','before_evaluate','before_predict')
-        removed = first and self.result.scopes   # this callback was removed in the middle of the last run
-        if removed or not self.active:
-            self.active,self.result = True,Profile(self.max_slices, self.clock, self.learn.device)
+        is_first = name in ('before_fit','before_evaluate','before_predict')
+        was_removed = is_first and self.result.scopes   # in the middle of the last run, whose end it did not see
+        if was_removed or not self.active:
+            self.active = True
+            self.result = Profile(self.max_slices, self.clock, self.learn.device)
         self.result.start(name)
         if name=='before_fetch': self.result.workers[self.result.phase] = getattr(self.learn.dl, 'num_workers', None)
 
@@ -197,10 +217,11 @@ class ProfileCallback(Callback):
         if name=='cleanup': self.result.finish()
 
     def _timed(self, name, cb, f):
+        "The handler `f` of callback `cb` for the event `name`, timed"
         cb_name = own_attr(cb, 'key', cb.name)
         if self.markers: f = record_function(f'{name} {cb_name}')(f)
         @wraps(f)
-        def _f(*args, **kwargs):
+        def timed(*args, **kwargs):
             if self.in_handler: return f(*args, **kwargs)   # a run inside a handler
             profile,outer = self.result,self.result.action
             try:
@@ -210,7 +231,7 @@ class ProfileCallback(Callback):
             finally:
                 self.in_handler = False
                 profile.switch(outer, 0)
-        return _f
+        return timed
 
 # %% ../../nbs/observe/55b_profiler.ipynb #5d2aa82d
 @patch
@@ -221,12 +242,13 @@ def profile(self:Learner,
     fname:str|Path|None=None,  # a file for the trace; None: no file
     max_slices:int=100_000,    # the number of slices (loop actions, callbacks, batches) to keep for the trace
     cbs:Any=None,              # more callbacks for this run only
-    fused:bool=False           # compare eager steps with fused ones instead, over 200 batches by default: no trace
+    fused:bool=False           # compare eager steps with fused ones instead, over 200 batches by default, without trace
 ) -> Profile|Any:              # with `fused` a `FusedProfile`
-    "Measure how a fit spends its time; the Learner stays as it was. Raises ValueError for a bad `n_batches`"
+    "Measure how a fit spends its time; the Learner stays as it was. Raise ValueError for a bad `n_batches`"
     if fused: return self._profile_fused(n_epoch, n_batches, cbs)
     check_whole('n_batches', n_batches, what='a whole number of batches', none=True)
-    fname,profiler = check_path('fname', fname),ProfileCallback(max_slices)
+    fname = check_path('fname', fname)
+    profiler = ProfileCallback(max_slices)
     cbs = [profiler, *L(cbs)]
     if n_batches is not None: cbs.append(LimitBatches(n_batches, n_batches))
     with unchanged(self): self.fit(n_epoch, cbs=cbs)
@@ -238,7 +260,7 @@ from ..callbacks.intervals import Every
 
 # %% ../../nbs/observe/55c_timer.ipynb #4cf9afe4
 class TimerCallback(ProfileCallback):
-    "Prints at intervals how time was spent so far: loader, forward, backward, step, validation, callbacks, rest"
+    "Print at intervals how time was spent so far: loader, forward, backward, step, validation, callbacks, rest"
     order,name,modes = 70,'timer',('fit',)
     def __init__(self,
         every:Any='1ep', # how often: text such as '10ep' or '500ba', or a number of epochs; None: only at the end
@@ -249,7 +271,8 @@ class TimerCallback(ProfileCallback):
 
     def before_fit(self): self.every.start(self.learn)
     def after_batch(self):
-        if self.learn.training and self.every.in_batches and self.every(self.learn): self.print_totals()
+        can_be_due = self.learn.training and self.every.in_batches
+        if can_be_due and self.every(self.learn): self.print_totals()
     def after_epoch(self):
         if self.every(self.learn, epoch=True): self.print_totals()
     def after_fit(self):

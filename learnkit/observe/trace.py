@@ -25,15 +25,17 @@ class Action(NamedTuple):
 _starts = dict(before_train='loader start', before_validate='loader start', before_fetch='loader wait',
                after_fetch='to device', before_pred='forward', before_loss='loss', before_backward='backward',
                before_step='step', before_zero_grad='zero_grad')   # event -> the part of the loop that begins after it
-_closed = 'backward step zero_grad batch train validate epoch fit'.split()
-_ends = {'before_batch', 'after_pred', 'after_loss', 'after_exhaust', 'after_exception', 'cleanup',
-         *(f'after_{s}' for s in _closed), *(f'after_cancel_{s}' for s in _closed)}   # after these comes 'rest'
 loop_actions = list(dict.fromkeys(_starts.values()))
-_phases = dict(train='train', validate='valid')
-_scopes = ('fit','epoch','train','validate','batch')
+# after these events comes the action 'rest'
+_ends = {'before_batch', 'after_pred', 'after_loss', 'after_exhaust', 'after_exception', 'cleanup'}
+_closed = 'backward step zero_grad batch train validate epoch fit'.split()
+_ends.update(f'after_{scope}' for scope in _closed)
+_ends.update(f'after_cancel_{scope}' for scope in _closed)
+_phases = dict(train='train', validate='valid')          # scope -> its phase
+_scopes = ('fit','epoch','train','validate','batch')     # the scopes that a trace shows
 
 # %% ../../nbs/observe/05a_action_timer.ipynb #121d7211
-_on_device = ('to device','forward','loss','backward','step','zero_grad')
+_on_device = ('to device','forward','loss','backward','step','zero_grad')   # the parts of the loop that use it
 
 class _Timed(NamedTuple):
     "An action of the accelerator that was timed and not yet read"
@@ -42,12 +44,14 @@ class _Timed(NamedTuple):
     end:torch.Event
 
 class DeviceTimer:
-    "Times how long the accelerator works on each action, with events on its stream; waits for it only at the end"
+    "Time how long the accelerator works on each action, with events on its stream; wait for it only at the end"
     def __init__(self,
         device:torch.device # the accelerator
     ):
-        self.device,self.start = device,None
-        self.pending,self.seconds = deque(),{}
+        self.device  = device
+        self.start   = None      # the event at which the current action began; None: it is not timed
+        self.pending = deque()   # the actions that were timed and not yet read
+        self.seconds = {}        # Action -> seconds
 
     def record(self) -> torch.Event:
         "Record an event on the stream now"
@@ -61,12 +65,13 @@ class DeviceTimer:
     ) -> None:
         "Time the action `new` from now on, and stop timing `old`"
         if self.start is not None: self.pending.append(_Timed(old, self.start, self.record()))
-        is_timed = new is not None and new.kind=='loop' and new.name in _on_device
+        is_part_of_loop = new is not None and new.kind=='loop'
+        is_timed = is_part_of_loop and new.name in _on_device
         self.start = self.record() if is_timed else None
         self.collect()
 
     def collect(self,
-        wait:bool=False # wait for the device? Otherwise only the actions that it has finished are counted
+        wait:bool=False # wait for the device; False: count only the actions that it has finished
     ) -> None:
         "Add the times of finished actions to `seconds`"
         if wait and self.pending: self.pending[-1].end.synchronize()
@@ -77,19 +82,25 @@ class DeviceTimer:
 # %% ../../nbs/observe/05a_action_timer.ipynb #ab66c0d2
 @check_args
 class ActionTimer:
-    "Times a run: assigns each moment to one action, which is a part of the loop, an event, or a callback"
+    "Time a run: assign each moment to one action, which is a part of the loop, an event, or a callback"
     def __init__(self,
         max_slices:int=100_000,          # the number of slices (loop actions, callbacks, batches) to keep for the trace
         clock:Callable=perf_counter_ns,  # returns the time, in nanoseconds
         device:torch.device|None=None    # an accelerator to time too; None or 'cpu': only the host
     ):
         self.clock,self.max_slices = clock,max_slices
-        self.device = None if device is None or device.type=='cpu' else DeviceTimer(device)
-        self.totals = {}   # Action -> [calls, nanoseconds]
-        self.slices,self.scopes,self.dropped = [],[],0
-        self.phase,self.action,self.loop_action = '',None,None
-        self.start_time,self.since = None,None
-        self.workers:dict[str,int|None] = {}   # how many the loader of each phase has; None: it is no DataLoader
+        has_accelerator = device is not None and device.type!='cpu'
+        self.device  = DeviceTimer(device) if has_accelerator else None
+        self.totals  = {}    # Action -> [calls, nanoseconds]
+        self.slices  = []    # for the trace: (action, start, end), in nanoseconds
+        self.dropped = 0     # the slices that are not among these, as they are too many
+        self.scopes  = []    # the open ones, the outermost first: (name, start)
+        self.phase   = ''    # as of an Action
+        self.action  = None  # the current one
+        self.since   = None  # when it began
+        self.loop_action = None   # the last action of the loop, which continues after the callbacks of an event
+        self.start_time  = None   # of the run
+        self.workers:dict[str,int|None] = {}   # `num_workers` of the loader of each phase; None: it is not a DataLoader
 
     def switch(self,
         action:Action|None, # timed from now on; None: nothing
@@ -101,7 +112,8 @@ class ActionTimer:
         old = self.action
         if old is not None:
             self.totals[old][1] += now - self.since
-            if old.kind=='callback' or old.name in loop_actions: self._add_slice(old, self.since, now)
+            is_in_trace = old.kind=='callback' or old.name in loop_actions
+            if is_in_trace: self._add_slice(old, self.since, now)
         if action is not None: self.totals.setdefault(action, [0,0])[0] += calls
         if self.device is not None: self.device.switch(old, action)
         self.action,self.since = action,now
@@ -110,7 +122,9 @@ class ActionTimer:
         event:str # the name of an event whose callbacks are called next
     ) -> None:
         "Assign the time from now on to `event`; also time its scope, such as a batch, if it begins one"
-        if self.action is not None and self.action.kind=='loop': self.loop_action = self.action
+        current = self.action
+        is_part_of_loop = current is not None and current.kind=='loop'
+        if is_part_of_loop: self.loop_action = current
         scope = event.removeprefix('before_') if event.startswith('before_') else ''
         self.phase = _phases.get(scope, self.phase)
         self.switch(Action(self.phase, 'event', event))
@@ -122,10 +136,11 @@ class ActionTimer:
         "Assign the time from now on to the part of the loop that follows `event`"
         scope = event.removeprefix('after_') if event.startswith('after_') else None
         if scope in _phases: self.phase = ''
+        continues = event not in _ends and self.loop_action is not None
         if event in _starts: self.switch(Action(self.phase, 'loop', _starts[event]))
-        elif event in _ends or self.loop_action is None: self.switch(Action(self.phase, 'loop', 'rest'), 0)
-        else: self.switch(self.loop_action, 0)
-        if any(scope==name for name,_ in self.scopes): self._close(scope)
+        elif continues:      self.switch(self.loop_action, 0)
+        else:                self.switch(Action(self.phase, 'loop', 'rest'), 0)
+        if scope in dict(self.scopes): self._close(scope)
 
     def finish(self) -> None:
         "Stop counting at the end of the run, and wait for the times of the device"
@@ -141,8 +156,10 @@ class ActionTimer:
             if name==scope: return
 
     def _add_slice(self, action, start, end):
-        always = action.kind=='scope' and action.name!='batch'   # a trace needs the scopes around its slices
-        if always or len(self.slices)<self.max_slices: self.slices.append((action, start, end))
+        "Add a slice to the trace, unless there are too many; a trace needs the scopes around its slices, though"
+        is_scope = action.kind=='scope' and action.name!='batch'
+        has_room = is_scope or len(self.slices)<self.max_slices
+        if has_room: self.slices.append((action, start, end))
         else: self.dropped += 1
 
 # %% ../../nbs/observe/05b_trace.ipynb #c1323db5
@@ -150,20 +167,19 @@ def chrome_trace(
     timer:ActionTimer # the timer of a run, with its slices
 ) -> dict: # for `json.dump`
     "Return the slices of a run in Chrome's Trace Event Format"
-    def us(ns): return ns/1000
-    def meta(name, value): return dict(name=name, ph='M', pid=1, tid=1, args=dict(name=value))
-    def event(action, start, end):
+    def microseconds(ns): return ns/1000
+    def name_event(name, value): return dict(name=name, ph='M', pid=1, tid=1, args=dict(name=value))
+    def slice_event(action, start, end):
         name = f'{action.name}.{action.event}' if action.event else action.name
         args = dict(phase=action.phase) if action.phase else {}
         return dict(name=name, cat=action.kind, ph='X', pid=1, tid=1, args=args,
-                    ts=us(start-timer.start_time), dur=us(end-start))
-    def outer_first(o):
-        _,start,end = o
+                    ts=microseconds(start-timer.start_time), dur=microseconds(end-start))
+    def outer_first(a_slice):
+        _,start,end = a_slice
         return start,-end
-    slices = sorted(timer.slices, key=outer_first)
-    names = meta('process_name','learnkit'),meta('thread_name','training loop')
-    return dict(traceEvents=[*names, *(event(*s) for s in slices)],
-                displayTimeUnit='ms', otherData=dict(dropped=timer.dropped))
+    events  = [name_event('process_name', 'learnkit'), name_event('thread_name', 'training loop')]
+    events += [slice_event(*o) for o in sorted(timer.slices, key=outer_first)]
+    return dict(traceEvents=events, displayTimeUnit='ms', otherData=dict(dropped=timer.dropped))
 
 # %% ../../nbs/observe/05c_check_events.ipynb #9be30c11
 from functools import partial
@@ -175,7 +191,8 @@ from ..loop.events import event
 from ..loop.loop import Loop
 
 # %% ../../nbs/observe/05c_check_events.ipynb #87283083
-_batch_events = [e for e in event.declared if e in event.in_batch and 'cancel' not in e]
+_in_batch = [e for e in event.declared if e in event.in_batch]
+_batch_events = [e for e in _in_batch if 'cancel' not in e]
 _watched = [*_batch_events, 'after_cancel_batch']
 
 def _fires(f):
@@ -185,10 +202,11 @@ def _fires(f):
 _methods = ['all_batches', *(name for name,f in vars(Loop).items() if _fires(f))]
 
 class CheckEvents(Callback):
-    "Warns if a replaced part of the loop does not fire an event that a callback handles"
+    "Warn if a replaced part of the loop does not fire an event that a callback handles"
     acts = 'nothing'
     order,modes,run_valid = -100,('fit',),False
-    fired,replaced = None,()
+    fired = None    # the events of batches that were fired in this epoch; None: not watched
+    replaced = ()   # the parts of the loop that a subclass or an assignment replaces
     def before_fit(self):
         learn = self.learn
         self.replaced = [name for name in _methods if _is_replaced(learn, name)]
@@ -199,31 +217,38 @@ class CheckEvents(Callback):
     def after_train(self):
         if self.fired is None: return
         missing = self._missing()
-        if missing and 'after_cancel_batch' in self.fired: return self.fired.clear()   # the next epoch will tell
+        is_unsure = missing and 'after_cancel_batch' in self.fired   # a cancelled batch skips events
+        if is_unsure: return self.fired.clear()   # watch the next epoch, too
         self.cleanup()
         if missing: self._warn(missing)
 
     def _missing(self):
-        "The events that were not fired and have handlers, with these"
+        "The events that were not fired although callbacks handle them, with the classes of these"
         missing = {}
         for e in _batch_events:
-            handlers = [] if e in self.fired else self._handlers_of(e)
-            if handlers: missing[e] = handlers
+            if e in self.fired: continue
+            classes = self._handlers_of(e)
+            if classes: missing[e] = classes
         return missing
 
     def _handlers_of(self, e):
+        "The classes of other callbacks that handle the event"
         others = [cb for cb in self.learn.ordered_cbs(e) if cb is not self]
         return [type(cb).__name__ for cb in others if is_called(cb, e)]
 
     def _warn(self, missing):
         parts  = ' and '.join(f'`{p}`' for p in self.replaced)
-        events = ', '.join(f"`{e}` (for {', '.join(cbs)})" for e,cbs in missing.items())
-        warn(f"{parts} of this {type(self.learn).__name__} never fired {events}: "
-             f"write `self('{next(iter(missing))}')` where it belongs")
+        events = [f"`{e}` (for {', '.join(classes)})" for e,classes in missing.items()]
+        first,*_ = missing
+        warn(f"{parts} of this {type(self.learn).__name__} never fired {', '.join(events)}: "
+             f"write `self('{first}')` where it belongs")
 
     def cleanup(self):
         for e in _watched: vars(self).pop(e, None)
         self.fired = None
         self.learn.rebind()
 
-def _is_replaced(learn, name): return name in vars(learn) or getattr(type(learn), name) is not getattr(Loop, name)
+def _is_replaced(learn, name):
+    "Is a part of the loop replaced, by an assignment to the Learner or in its class?"
+    if name in vars(learn): return True
+    return getattr(type(learn), name) is not getattr(Loop, name)

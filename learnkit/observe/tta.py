@@ -14,13 +14,17 @@ from ..loop.callback import Callback
 
 # %% ../../nbs/observe/70a_mc_dropout.ipynb #8045877c
 _with_dropout = nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer   # the last one for its fast path
+def _has_dropout(m):
+    "Is it a dropout layer, or one that applies dropout itself?"
+    return isinstance(m, _with_dropout) or 'dropout' in type(m).__name__.lower()
 
 class MCDropoutCallback(Callback):
-    "Monte Carlo dropout: leaves dropout on in validation and prediction (Gal and Ghahramani, 2016)"
-    switched,draws = (),True
+    "Monte Carlo dropout: leave dropout on in validation and prediction (Gal and Ghahramani, 2016)"
+    draws = True
+    switched = ()   # the layers in training mode that were in evaluation mode
     def before_validate(self) -> None:
         model = self.learn.model
-        drops = [m for m in model.modules() if 'dropout' in type(m).__name__.lower() or isinstance(m, _with_dropout)]
+        drops = [*filter(_has_dropout, model.modules())]
         if not drops: warn(
             f'{type(model).__name__} has no dropout: with MCDropoutCallback all its predictions are equal')
         self.switched = [m for m in drops if not m.training]
@@ -31,10 +35,11 @@ class MCDropoutCallback(Callback):
         self.switched = ()
     cleanup = after_validate
 
-    def before_train(self) -> None: self.switched = ()   # after a cancelled validation: everything is training by now
+    def before_train(self) -> None: self.switched = ()   # after a cancelled validation; the loop has set all modes
 
 # %% ../../nbs/observe/70b_tta.ipynb #68eb1ee9
 from collections.abc import Callable
+from itertools import cycle, islice
 from typing import Any
 
 import torch
@@ -51,7 +56,7 @@ from ..loop.signals import uninterrupted
 # %% ../../nbs/observe/70b_tta.ipynb #d74c7200
 @check_args
 class AugmentCallback(Callback):
-    "Replaces the inputs of each batch by `aug(*inputs)`"
+    "Replace the inputs of each batch by `aug(*inputs)`"
     order,draws = -5,True   # before callbacks that prepare batches for the model, such as one that normalises
     def __init__(self,
         aug:Callable # function from the inputs to the same number of inputs; for named inputs, from dict to dict
@@ -64,30 +69,33 @@ class AugmentCallback(Callback):
     def before_batch(self) -> None:
         learn = self.learn
         xb,n = learn.xb,find_bs(learn.xb)
-        res = self.aug(*xb)
-        if type(xb[0]) is Inputs: res = Inputs(res),
-        else: res = tuple(res) if is_listy(res) else (res,)
-        if len(res)!=len(xb) or find_bs(res)!=n: raise ValueError(
-            'aug must return as many inputs, with as many items, as it is given: '
-            f'{len(xb)} with {n}, not {len(res)} with {find_bs(res)}')
-        learn.xb = res
+        augmented = self.aug(*xb)
+        if type(xb[0]) is Inputs: augmented = (Inputs(augmented),)
+        elif is_listy(augmented): augmented = tuple(augmented)
+        else: augmented = (augmented,)
+        is_alike = len(augmented)==len(xb) and find_bs(augmented)==n
+        if not is_alike: raise ValueError(
+            'aug must return as many inputs, with as many samples, as it gets: '
+            f'{len(xb)} with {n}, not {len(augmented)} with {find_bs(augmented)}')
+        learn.xb = augmented
 
 # %% ../../nbs/observe/70b_tta.ipynb #645c55ea
-def _check_same_items(a, b):
+def _check_same_samples(a, b):
     "Raise ValueError if the targets of two passes differ"
     if not isinstance(a, torch.Tensor): return
-    if not (a.shape==b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())): raise ValueError(
-        'the targets of two passes differ: the loader gives its items in another order each time, '
-        'and learnkit does not know how to read it in order: pass a list of batches or a DataLoader')
+    are_equal = a.shape==b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
+    if not are_equal: raise ValueError(
+        'the targets of two passes differ: the loader gives its samples in a different order each time, '
+        'and learnkit cannot read it in order. Pass a list of batches or a DataLoader.')
 
-def _augments(dl):
-    "Can the data set of this loader be told to use the random transforms of training, as fastai's can?"
+def _has_transforms(dl):
+    "Can the dataset of this loader switch to the random transforms of training, as fastai's can?"
     return hasattr(getattr(dl, 'dataset', None), 'set_split_idx')
 
 def _check_tta_args(n, aug, augs, dl):
-    "Returns the number of augmented passes; raises an error for arguments of `tta` that are wrong"
-    own = aug is None and _augments(dl)
-    if not (own or augs and aug is not None): raise ValueError(
+    "Return the number of augmented passes; raise an error for arguments of `tta` that are wrong"
+    can_augment = _has_transforms(dl) if aug is None else len(augs)>0
+    if not can_augment: raise ValueError(
         'tta needs a function that augments the inputs: pass `aug=`, such as `aug=lambda x: x.flip(-1)`, or a list')
     if n is None: n = len(augs) if is_listy(aug) else 4
     check_whole('n', n, what='a number of augmented passes')
@@ -99,30 +107,35 @@ def _check_tta_args(n, aug, augs, dl):
 @patch
 @uninterrupted
 def tta(self:Learner,
-    ds_idx:int=1,               # number of the loader in `dls`: 0 is the training set, 1 the validation set
+    ds_idx:int=1,               # index of the loader in `dls`: 0 is the training set, 1 the validation set
     dl:Any=None,                # the loader, read n+1 times; None: the one of `ds_idx`
     n:int|None=None,            # number of augmented passes; None: one for each function in the list `aug`, else 4
-    aug:Callable|list|None=None,# random function of inputs, or a list to use in turn; None: that of fastai's data set
+    aug:Callable|list|None=None,# random function of inputs, or a list to alternate; None: that of fastai's dataset
     beta:float|None=.25,        # weight of the plain predictions; None: return both, as `(augmented, plain)`
     use_max:bool=False,         # return the largest prediction of all passes instead of the mean
     act:Callable|None=None,     # function from outputs to predictions; None: the loss function's `activation`
     cbs:Any=None                # callbacks for these runs only
 ) -> tuple:
-    "Test-time augmentation: returns predictions from several augmented views of each item, and the targets"
+    "Return predictions averaged over several augmented views of each sample, and the targets (test-time augmentation)"
     augs = list(aug) if is_listy(aug) else [aug]
     loader = self._loader(ds_idx, dl)
-    n,beta = _check_tta_args(n, aug, augs, loader), beta if beta is None else check_fraction('beta', beta, zero=True)
-    def preds(*extra): return self.get_preds(ds_idx, dl, act=act, cbs=[*tuplify(cbs), *extra])
-    def augmented(f):
-        if f is not None: return preds(AugmentCallback(f))
-        with loader.dataset.set_split_idx(0): return preds()
-    total = None
+    n = _check_tta_args(n, aug, augs, loader)
+    if beta is not None: beta = check_fraction('beta', beta, zero=True)
+    def predict(*extra): return self.get_preds(ds_idx, dl, act=act, cbs=[*tuplify(cbs), *extra])
+    def predict_augmented(f):
+        if f is not None: return predict(AugmentCallback(f))
+        with loader.dataset.set_split_idx(0): return predict()
+    combine = torch.maximum if use_max else torch.add
     with snapshot_random():
-        plain,targs = preds()
-        for i in range(n):
-            p,t = augmented(augs[i%len(augs)])
-            _check_same_items(t, targs)
-            total = p if total is None else tree_map(torch.maximum if use_max else torch.add, total, p)
+        plain,targs = predict()
+        total = None
+        for f in islice(cycle(augs), n):
+            preds,these_targs = predict_augmented(f)
+            _check_same_samples(these_targs, targs)
+            total = preds if total is None else tree_map(combine, total, preds)
     if use_max: return tree_map(torch.maximum, total, plain),targs
-    mean = tree_map(lambda o: o/n, total)
-    return ((mean,plain) if beta is None else tree_map(lambda a,p: torch.lerp(a, p, beta), mean, plain)),targs
+    def divide_by_n(t): return t/n
+    augmented = tree_map(divide_by_n, total)
+    if beta is None: return (augmented,plain),targs
+    def mix(a, p): return torch.lerp(a, p, beta)
+    return tree_map(mix, augmented, plain),targs

@@ -9,6 +9,7 @@ __all__ = []
 import gc, sys
 from bisect import bisect_left
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -29,40 +30,41 @@ from ..optim.steps import accumulates
 
 # %% ../../nbs/speed/22_batch_size.ipynb #e77aaea3
 def batch_of(
-    b:Any, # a batch: nested tensors, each with the items along its first dimension
-    n:int  # number of items
+    b:Any, # a batch: nested tensors, each with the samples along its first dimension
+    n:int  # number of samples
 ) -> Any:  # a batch, nested as `b`
-    "Return a batch of `n` items, repeating those of `b`; raise ValueError for a tensor without an entry per item"
+    "Return a batch of `n` samples, repeating those of `b`; raise ValueError for a tensor without an entry per sample"
     bs = find_bs(b)
-    def sized(t):
+    def resize(t):
         if not isinstance(t, Tensor) or not t.ndim: return t
         if len(t)!=bs: raise ValueError(
-            f'a tensor of shape {tuple(t.shape)} cannot be made larger with a batch of {bs} items: '
+            f'a tensor of shape {tuple(t.shape)} cannot be made larger with a batch of {bs} samples: '
             'train a few batches with your own loader of each size instead')
         return t[torch.arange(n, device=t.device)%bs]
-    return apply(sized, b)
+    return apply(resize, b)
 
 # %% ../../nbs/speed/22_batch_size.ipynb #159fc7e1
 def largest_fitting(
-    fits:Callable, # does this number fit? Called with numbers from `start` to `most`
-    start:int,     # the first number
-    most:int,      # the last number
-    exact:bool     # allow any number? False: `start` times a power of two
+    fits:Callable, # function: size -> does it fit? Called with sizes from `start` to `most`
+    start:int,     # the first size
+    most:int,      # the last size
+    exact:bool     # find any size; False: only `start` times a power of two
 ) -> int:
-    "Return the largest number that fits, 0 if none does"
+    "Return the largest size that fits, 0 if none does"
     if not fits(start): return 0
-    good = start
-    while 2*good<=most and fits(2*good): good *= 2
-    if not exact: return good
-    above = range(good+1, min(2*good, most+1))
-    return good + bisect_left(above, True, key=lambda n: not fits(n))
+    largest = start
+    while 2*largest<=most and fits(2*largest): largest *= 2
+    if not exact: return largest
+    def is_too_large(n): return not fits(n)
+    sizes_above = range(largest+1, min(2*largest, most+1))
+    return largest + bisect_left(sizes_above, True, key=is_too_large)
 
 # %% ../../nbs/speed/22_batch_size.ipynb #40127543
 def _fits(learn, b, n):
-    "Is there memory for two training steps with `n` items?"
+    "Is there memory for two training steps with `n` samples?"
     learn.dls = DataLoaders([batch_of(b, n)]*2, n_inp=learn.dls.n_inp, device=learn.dls.device)
     fits = True
-    try: learn._train('lr_find', 1)   # that is: no validation, no schedules, no records
+    try: learn._train('lr_find', 1)   # a mode without validation, schedules and records
     except (RuntimeError, MemoryError) as e:
         if not is_out_of_memory(e): raise
         fits = False
@@ -72,12 +74,12 @@ def _fits(learn, b, n):
     return fits
 
 def _most(learn, most) -> int:
-    "The largest size to try; raise ValueError on a CPU, whose memory does not end with an error"
-    check_whole('most', most, what='a number of items', none=True)
+    "The largest size to try; raise ValueError on a CPU, where a process is killed when memory is full"
+    check_whole('most', most, what='a number of samples', none=True)
     if most is not None: return most
     if learn.device.type=='cpu': raise ValueError(
-        'a program that fills the memory of a CPU is killed before there is an error: say the largest size to try, '
-        'as in `learn.find_batch_size(most=512)`, or move the model to an accelerator')
+        'on a CPU, a process that fills the memory is killed without an error. Set the largest size to try, '
+        'as in `learn.find_batch_size(most=512)`, or move the model to an accelerator.')
     ds = learn.dls.train_ds
     return len(ds) if hasattr(ds, '__len__') else sys.maxsize
 
@@ -85,21 +87,25 @@ def _most(learn, most) -> int:
 @patch
 @uninterrupted
 def find_batch_size(self:Learner,
-    start:int=2,         # the first size to try, doubled while it fits; a batch norm needs two items
-    most:int|None=None,  # the largest size to try; None: the number of training items
-    exact:bool=False,    # try sizes in between too? False: `start` times a power of two
-    batch:Any=None       # the batch whose items are repeated; None: the first of the training loader
+    start:int=2,         # the first size to try, doubled while it fits; a batch norm needs two samples
+    most:int|None=None,  # the largest size to try; None: the number of training samples
+    exact:bool=False,    # try sizes in between, too; False: only `start` times a power of two
+    batch:Any=None       # the batch whose samples are repeated; None: the first of the training loader
 ) -> int:
     "Return the largest batch size with which a training step fits into memory, and leave the Learner as it was"
-    start,limit = check_whole('start', start, what='a number of items'),_most(self, most)
+    start = check_whole('start', start, what='a number of samples')
+    limit = _most(self, most)
     if start>limit: raise ValueError(f'start={start} is above most={limit}: there is no size to try')
     if num_distrib()>1: raise RuntimeError(
-        'the batch size is searched in one process, as the others would wait for one that runs out of memory: '
+        'find_batch_size works in one process only, as the others would wait for one that runs out of memory: '
         'call `learn.find_batch_size()` in a script without launcher, with the model of one process')
-    apart = 'recorder','progress','replay_on_oom'
-    with unchanged(self), self.removed_cbs([cb for cb in self.cbs if cb.name in apart or accumulates(cb)]):
+    with unchanged(self), self.removed_cbs([*filter(_is_in_the_way, self.cbs)]):
         self.logger = null_logger
         b = self.dls.one_batch() if batch is None else batch
-        n = largest_fitting(lambda n: _fits(self, b, n), start, limit, exact)
-    if not n: raise torch.OutOfMemoryError(f'not even a batch of {start} items fits into memory')
+        n = largest_fitting(partial(_fits, self, b), start, limit, exact)
+    if not n: raise torch.OutOfMemoryError(f'not even a batch of {start} samples fits into memory')
     return n
+
+def _is_in_the_way(cb):
+    "Does a callback record or show the trials, or change how much memory a step needs?"
+    return accumulates(cb) or cb.name in ('recorder','progress','replay_on_oom')

@@ -7,6 +7,7 @@ __all__ = ['FullyShard']
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #5dbf8934
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,18 +23,18 @@ from .memory import pick_modules
 _never_called = nn.ModuleList,nn.ModuleDict,nn.modules.linear.NonDynamicallyQuantizableLinear
 
 def _by_size(model, n):
-    "Modules with at least `n` parameters that are in no smaller such module, the inner ones first"
+    "Modules with at least `n` parameters outside of smaller such modules, the inner ones first"
     units,counted = [],set()
-    def size_left(m):
-        "How many parameters of `m` are in none of the units so far; `m` becomes one if they are enough"
+    def visit(m):
+        "Return how many parameters of `m` are in none of the units so far; `m` becomes one if they are enough"
         own = [p for p in m.parameters(recurse=False) if id(p) not in counted]
         counted.update(map(id, own))
         size = sum(p.numel() for p in own)
-        for part in m.children(): size += size_left(part)
+        for child in m.children(): size += visit(child)
         if size<n or isinstance(m, _never_called): return size
         units.append(m)
         return 0
-    size_left(model)
+    visit(model)
     return units
 
 def find_units(
@@ -45,12 +46,12 @@ def find_units(
     owners = {}
     for m in model.modules():
         for p in m.parameters(recurse=False): owners.setdefault(id(p), set()).add(m)
-    def shares_none(m):
-        "Has no module outside of `m` a parameter of it?"
+    def is_unit(m):
+        "Is `m` called itself, and are its parameters used by no module outside of it?"
+        if m is model or isinstance(m, _never_called): return False
         inside = {*m.modules()}
         return all(owners[id(p)] <= inside for p in m.parameters())
-    units = [m for m in picked if m is not model and not isinstance(m, _never_called)]
-    return [*filter(shares_none, units), model]
+    return [*filter(is_unit, picked), model]
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #65bdc2e4
 def swap_params(
@@ -66,65 +67,69 @@ def swap_params(
     for pg in opt.param_groups: pg['params'] = swap(pg['params'])
     for p in [*opt.state]:
         if id(p) not in new: continue
-        own,state = new[id(p)],opt.state.pop(p)
+        own   = new[id(p)]
+        state = opt.state.pop(p)
         for k,v in state.items():
-            if isinstance(v, torch.Tensor) and v.shape==p.shape: state[k] = lay_out(v, own)
+            is_like_p = isinstance(v, torch.Tensor) and v.shape==p.shape
+            if is_like_p: state[k] = lay_out(v, own)
         opt.state[own] = state
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #1cef9b4b
 def _check_shardable(model, mesh):
-    if get_model(model) is not model and hasattr(model, 'module'): raise ValueError(
-        f'the model is wrapped in {type(model).__name__}: give the Learner the model itself')
+    "Raise ValueError for a model or a mesh with which each process cannot train on its own shard of the data"
+    is_wrapped = hasattr(model, 'module') and get_model(model) is not model
+    if is_wrapped: raise ValueError(
+        f'the model is wrapped in {type(model).__name__}: pass the model itself to the Learner')
     if mesh.size()!=num_distrib(): raise ValueError(
-        f'the mesh has {mesh.size()} of {num_distrib()} processes, and each process must have its own part of the '
-        'data: give a mesh over all of them, of one dimension, or two: (replicate, shard); tensor and pipeline '
-        'parallelism are not supported')
+        f'the mesh has {mesh.size()} of {num_distrib()} processes, but must have all, as each has its own shard of '
+        'the data. Pass a mesh of one dimension, or of two, (replicate, shard). Tensor and pipeline parallelism are '
+        'not supported.')
     if any(map(is_sharded, model.parameters())): raise ValueError(
-        'parameters of the model are DTensors already, as `parallelize_module` makes them: tensor parallelism is not '
-        'supported, only data parallelism')
+        'parameters of the model are DTensors already, as `parallelize_module` makes them. Tensor parallelism is not '
+        'supported, only data parallelism.')
 
 def _check_sharded(model):
     "Raise ValueError if the model, which the user sharded, is more than data-parallel over all processes"
-    sharded = {name:p for name,p in model.named_parameters() if is_sharded(p)}
-    odd = [name for name,p in sharded.items() if not _is_data_parallel(p)]
-    if odd: raise ValueError(
-        f'{odd[0]} is laid out over a part of the processes, or divided twice, as tensor parallelism beside '
-        '`fully_shard` does it: then some processes need the same data, and each would get its own. What is supported '
-        'is `fully_shard` with a mesh over all processes')
+    for name,p in model.named_parameters():
+        if is_sharded(p) and not _is_data_parallel(p): raise ValueError(
+            f'{name} is sharded over some of the processes, or twice, as with tensor parallelism and `fully_shard`. '
+            'Then some processes need the same data, but each gets its own. '
+            'Only `fully_shard` with a mesh over all processes is supported.')
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #1cef9b4d
 def _is_data_parallel(p):
-    "Is the parameter divided once, over all processes?"
+    "Is the parameter sharded once, over all processes?"
     *outer,last = [o.is_shard() for o in p.placements]
     if any(outer) or not last: return False
     return p.device_mesh.size()==num_distrib()
 
 def _device_of_values(model):
-    "Where process 0 has the values of the model, which all get"
+    "The device on which process 0 has the values of the model, which it sends to all"
     devices = [p.device.type for p in model.parameters()]
     if 'meta' in devices: raise ValueError(
-        'parameters of the model are on `meta` in process 0 and have no values: make the model on the CPU there (the '
-        'other processes may have it on `meta`), or shard it yourself with `fully_shard`, give it its weights, and '
-        'then give it to the Learner')
+        'parameters of the model are on `meta` in process 0 and have no values. Create the model on the CPU there (the '
+        'other processes may have it on `meta`). Or shard it with `fully_shard` and load its weights before you pass '
+        'it to the Learner.')
     return devices[0] if devices else 'cpu'
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #1cef9b4c
 def _materialize(unit, device):
-    "Give memory to what is on `meta`; tied weights stay one"
-    made = {}
-    def real(p):
-        if id(p) not in made:
-            own = made[id(p)] = nn.Parameter(torch.empty_like(p.data, device=device), p.requires_grad)
+    "Allocate memory for parameters and buffers that are on `meta`; tied weights stay one parameter"
+    allocated = {}
+    def allocate(p):
+        if id(p) not in allocated:
+            own = nn.Parameter(torch.empty_like(p.data, device=device), p.requires_grad)
             vars(own).update(vars(p))
-        return made[id(p)]
+            allocated[id(p)] = own
+        return allocated[id(p)]
     for m in unit.modules():
         for k,p in [*m._parameters.items()]:
-            if p is not None and p.is_meta: setattr(m, k, real(p))
+            if p is not None and p.is_meta: setattr(m, k, allocate(p))
         for k,b in [*m._buffers.items()]:
             if b is not None and b.is_meta: m._buffers[k] = torch.empty_like(b, device=device)
 
-def _send_weights(ts):
-    "Every process gets the values that these tensors have in process 0"
+def _broadcast(ts):
+    "Set these tensors in all processes to their values in process 0"
     for t in ts:
         group = file_group() if t.device.type=='cpu' else None
         dist.broadcast(t.data, 0, group=group)
@@ -135,21 +140,24 @@ def shard_model(
     by:int|type|tuple|Callable, # the units: see `find_units`
     mesh:Any,                   # a `DeviceMesh` over all processes
     opts:Iterable=(),           # optimizers of its parameters
-    policy:Callable=lambda root: {} # f(is this unit the model itself?) -> more arguments of `fully_shard`
+    policy:Callable|None=None   # f(is this unit the model itself?) -> more arguments of `fully_shard`; None: none
 ) -> None:
-    "Divide a model's parameters among the processes, in place, and replace them in `opts`; keep a sharded model"
+    "Shard a model's parameters over the processes, in place, and replace them in `opts`; keep a sharded model"
     from torch.distributed.fsdp import fully_shard
     file_group()
     if not hasattr(model, 'module'): model = get_model(model)
-    if own_class(model) is not type(model): return _check_sharded(model)   # the user did it
+    is_sharded_by_user = own_class(model) is not type(model)
+    if is_sharded_by_user: return _check_sharded(model)
     _check_shardable(model, mesh)
-    device = in_first(lambda: _device_of_values(model))
+    device = in_first(partial(_device_of_values, model))
     old = dict(model.named_parameters(remove_duplicate=False))
     for m in find_units(model, by):
+        is_root = m is model
         _materialize(m, device)
-        _send_weights([p for p in m.parameters() if not is_sharded(p)])
-        if m is model: _send_weights(m.buffers())
-        fully_shard(m, mesh=mesh, **policy(m is model))
+        _broadcast([p for p in m.parameters() if not is_sharded(p)])
+        if is_root: _broadcast(m.buffers())
+        more = {} if policy is None else policy(is_root)
+        fully_shard(m, mesh=mesh, **more)
     new = {id(old[name]):p for name,p in model.named_parameters(remove_duplicate=False)}
     for opt in opts: swap_params(opt, new)
 
@@ -167,16 +175,16 @@ from ..processes.distributed import DistributedTrainer, steps_in_turn
 # %% ../../nbs/speed/30b_fully_shard.ipynb #dd384caa
 @check_args
 class FullyShard(DistributedTrainer):
-    "Trains one model with all processes, each holding a part of the parameters, gradients and optimizer state"
-    called:Any = None   # has the sharded model been called? Before, the hook that will note it
+    "Train one model with all processes, each with a shard of the parameters, gradients and optimizer state"
+    called:Any = None   # True once the sharded model was called; until then the hook that sets it
     conflicts = dict(local_steps='each process has a part of the weights, and needs those of the others in each batch')
     def __init__(self,
         by:int|type|tuple|Callable=10_000_000, # units to fetch: modules of a class, of this many parameters, or f(m)
         mesh:Any=None,          # a `DeviceMesh` over all processes, of one dimension, or two: (replicate, shard)
         mp:Any=None,            # dtype to compute in, or `MixedPrecisionPolicy`; None: the weights' dtype
-        shard:bool=True,        # divide the data? False: each process has its own part already
-        timeout:float|None=None,# seconds that a process waits before it says who hangs; None: those of the group
-        compare:bool=True,      # end the fit if hyper-parameters, or unsharded parameters, differ between processes?
+        shard:bool=True,        # shard the data; False: each process has its own shard already
+        timeout:float|None=None,# seconds that a process waits before it reports who hangs; None: those of the group
+        compare:bool=True,      # end the fit if hyperparameters, or unsharded parameters, differ between processes
         **kwargs:Any            # passed on to `fully_shard`, such as `offload_policy`
     ):
         super().__init__(shard=shard, timeout=timeout, compare=compare)
@@ -188,7 +196,7 @@ class FullyShard(DistributedTrainer):
     def before_fit(self):
         if dist.is_available() and dist.is_initialized(): super().before_fit()
         elif self.mp is not None: warn(
-            f'FullyShard does nothing in one process, so this trains without {self.mp}: `MixedPrecision` works there')
+            f'FullyShard does nothing in one process, so this trains without {self.mp}. Use `MixedPrecision` there.')
 
     def _wrap(self, device):
         turns = [type(cb).__name__ for cb in self.learn.cbs if steps_in_turn(cb)]
@@ -202,15 +210,15 @@ class FullyShard(DistributedTrainer):
     def _groups(self): return [dist.group.WORLD, *self.mesh.get_all_groups()]
 
     def _shard_model(self) -> None:
-        "Shard the model of the Learner, if it isn't yet, and let its optimizers know"
+        "Shard the model of the Learner, if it isn't yet, and replace the parameters of its optimizers"
         learn = self.learn
         if self.mesh is None:
             from torch.distributed.device_mesh import init_device_mesh
             device = default_device() if learn.device.type=='meta' else learn.device
             self.mesh = init_device_mesh(device.type, (num_distrib(),))
-        opts = [*chain(*map(optimizers_of, [learn, *learn.cbs]))]
-        if is_built(learn.opt_func) and all(o is not learn.opt_func for o in opts): opts.append(learn.opt_func)
-        shard_model(learn.model, self.by, self.mesh, opts, self._policy)
+        opts = {id(o):o for o in chain(*map(optimizers_of, [learn, *learn.cbs]))}
+        if is_built(learn.opt_func): opts[id(learn.opt_func)] = learn.opt_func   # the user's, used by no fit yet
+        shard_model(learn.model, self.by, self.mesh, opts.values(), self._policy)
         if self.called is None: self.called = get_model(learn.model).register_forward_pre_hook(self._note_call)
 
     def _note_call(self, *args):
@@ -223,9 +231,9 @@ class FullyShard(DistributedTrainer):
         if self.called is True: model.reset_iter_state()   # a batch was not finished
 
     def _policy(self, root):
-        "What `fully_shard` is to know of a unit, beside its mesh"
+        "The arguments of `fully_shard` for a unit, besides its mesh"
         from torch.distributed.fsdp import MixedPrecisionPolicy
-        kwargs = {'reshard_after_forward':True, **self.kwargs}   # who looks at weights always finds the sharded ones
+        kwargs = {'reshard_after_forward':True, **self.kwargs}   # so that the weights are always the sharded ones
         mp = self.mp
         if mp is None: return kwargs
         if isinstance(mp, torch.dtype):

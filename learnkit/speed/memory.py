@@ -23,7 +23,7 @@ _formats = {4:torch.channels_last, 5:torch.channels_last_3d}
 @check_args
 def set_memory_format(
     model:nn.Module,        # the model, whose weights are rearranged in place
-    channels_last:bool=True # False: back to contiguous
+    channels_last:bool=True # False: convert back to contiguous
 ) -> list[torch.Tensor]:
     "Rearrange the weights of convolutions in memory; return those that were changed"
     changed = []
@@ -37,7 +37,7 @@ def set_memory_format(
 
 # %% ../../nbs/speed/20a_memory_format.ipynb #8de73a6e
 class ChannelsLast(Callback):
-    "Stores the weights of convolutions in channels last order during a run (fastai's name and order)"
+    "Store the weights of convolutions in channels last order during a run (fastai's name and order)"
     order,changed = -1,()
     def before_fit(self): self.changed = set_memory_format(self.learn.model)
     def cleanup(self):
@@ -46,18 +46,19 @@ class ChannelsLast(Callback):
 
 @patch
 def to_channelslast(self:Learner,
-    use_amp:bool=False,  # add mixed precision too?
+    use_amp:bool=False,  # add mixed precision, too
     amp_mode:str='fp16', # its 16-bit type: 'fp16' or 'bf16'
     **kwargs:Any         # passed on to `torch.amp.GradScaler`
 ) -> Learner:
     "Convert the model to channels last order from now on, and return the Learner (fastai's name)"
     set_memory_format(self.model)
     self.remove_cb(ChannelsLast).add_cb(ChannelsLast)
-    return self.remove_cb(MixedPrecision).add_cb(MixedPrecision(amp_mode, **kwargs)) if use_amp else self
+    if use_amp: self.remove_cb(MixedPrecision).add_cb(MixedPrecision(amp_mode, **kwargs))
+    return self
 
 @patch
 def to_contiguous(self:Learner,
-    to_fp32:bool=False # remove mixed precision too?
+    to_fp32:bool=False # remove mixed precision, too
 ) -> Learner:
     "Convert the model back to the default order, and return the Learner (fastai's name)"
     set_memory_format(self.model, channels_last=False)
@@ -79,21 +80,21 @@ def pick_modules(
     by:type|tuple|Callable  # a class, several, or a function: module -> bool
 ) -> list[nn.Module]:
     "Return the modules with parameters that `by` selects, inner modules before those around them"
-    wanted = partial(_is_one, by) if isinstance(by, (type,tuple)) else by
-    res = [m for m in model.modules() if has_params(m) and wanted(m)][::-1]
-    if res: return res
+    modules = filter(has_params, model.modules())
+    if isinstance(by, (type,tuple)): picked = [m for m in modules if isinstance(m, by)]
+    else: picked = [*filter(by, modules)]
+    if picked: return picked[::-1]
     names = sorted({type(m).__name__ for m in model.modules()})
-    raise ValueError(f"no module of {type(model).__name__} is picked by `by={getattr(by, '__name__', by)}`; "
-                     f"it consists of {', '.join(names)}")
-
-def _is_one(types, m): return isinstance(m, types)
+    raise ValueError(f"`by={getattr(by, '__name__', by)}` picks no module of {type(model).__name__}, "
+                     f"which consists of {', '.join(names)}")
 
 # %% ../../nbs/speed/20b_recompute.ipynb #1830e2c9
 @check_args
 class RecomputeActivations(Callback):
-    "Keeps only the inputs of some modules for the backward pass, and recomputes the rest: activation checkpointing"
+    "Keep only the inputs of some modules for the backward pass, and recompute the rest: activation checkpointing"
     acts = 'nothing'
-    order,modes,forwards = TrainEvalCallback.order-1,('fit','lr_find'),()
+    order,modes = TrainEvalCallback.order-1,('fit','lr_find')
+    forwards = ()   # the modules, each with its own `forward` if it has one
     def __init__(self,
         by:type|tuple|Callable # which modules: a class, several, or a function: module -> bool
     ): self.by = by
@@ -114,10 +115,11 @@ from ..loop.words import own_attr
 
 # %% ../../nbs/speed/20c_free_outputs.ipynb #71f0b9d8
 class FreeOutputs(Callback):
-    "Releases the predictions of a training batch once its loss is computed, to save memory (Composer's `FreeOutputs`)"
-    order,modes,run_valid = 99,('fit','lr_find'),False   # all others see them at `after_loss`
+    "Release the predictions of a training batch once its loss is computed, to save memory (Composer's `FreeOutputs`)"
+    order,modes,run_valid = 99,('fit','lr_find'),False   # after all others, which may use them at `after_loss`
     def before_fit(self):
-        if getattr(own_attr(self.learn, 'recorder'), 'train_metrics', False): raise ValueError(
+        needs_outputs = getattr(own_attr(self.learn, 'recorder'), 'train_metrics', False)
+        if needs_outputs: raise ValueError(
             'FreeOutputs releases the predictions that the training metrics need: '
-            'use one of FreeOutputs and Recorder(train_metrics=True)')
+            'use either FreeOutputs or Recorder(train_metrics=True)')
     def after_loss(self): self.learn.pred = None

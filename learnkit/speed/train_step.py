@@ -19,25 +19,27 @@ from .updates import FunctionalOptim, clip_grads
 def make_update(
     optim:FunctionalOptim, # how one parameter is updated
     options:tuple,         # the options of each parameter group, from `optim.options`
-    group_of:tuple,        # the number of each parameter's group
+    group_of:tuple,        # the index of each parameter's group
     clips:tuple=()         # for each clipping: which norm, and whether by value
 ) -> Callable:
     "Return a function that clips gradients, updates the parameters, and returns the norms of the gradients"
-    n_hypers,options_of = optim.n_hypers,[dict(o) for o in options]
-    n_groups = len(options_of)
+    n_hypers   = optim.n_hypers
+    options_of = [*map(dict, options)]
+    n_groups   = len(options_of)
     @torch.no_grad()
     def update(params, grads, states, hypers):
-        "`hypers` holds the hyper-parameters, group by group, and then the limits for clipping"
-        numbers = hypers.unbind()
-        limits = numbers[n_hypers*n_groups:]
-        used = [i for i,g in enumerate(grads) if g is not None]
-        grads,norms = [grads[i] for i in used],[]
+        "`hypers` holds the hyperparameters, group by group, and then the limits for clipping"
+        values = hypers.unbind()
+        limits = values[n_hypers*n_groups:]
+        used  = [i for i,grad in enumerate(grads) if grad is not None]
+        grads = [grads[i] for i in used]
+        norms = []
         for limit,clip in zip(limits, clips):
             grads,norm = clip_grads(grads, limit, *clip)
             norms.append(norm)
         for i,grad in zip(used, grads):
             group = group_of[i]
-            own = numbers[n_hypers*group:n_hypers*(group + 1)]
+            own = values[n_hypers*group:n_hypers*(group + 1)]
             optim.step(params[i], grad, states[i], own, options_of[group])
         return norms
     return update
@@ -76,8 +78,8 @@ def make_train_step(
     def train_step(xb, yb, params, states, hypers):
         with torch.enable_grad():
             with torch.autocast(amp[0], amp[1]) if amp else nullcontext(): pred,loss = forward(xb, yb)
-            factor = None   # of the gradients, where no update follows
-            if not update and hypers is not None: factor = hypers.to(loss.dtype).reshape(loss.shape)
+            has_factor = not update and hypers is not None   # then `hypers` is the factor of the gradients
+            factor = hypers.to(loss.dtype).reshape(loss.shape) if has_factor else None
             grads = torch.autograd.grad(loss, params, factor, allow_unused=True)
         if update: rest = update(params, grads, states, hypers)
         else: rest = [*map(_own_memory, params, grads)]
@@ -98,17 +100,20 @@ def step_modules(
     learn:Learner # the Learner
 ) -> list:
     "Return all modules of the model, and of the loss function if that is a module"
-    owners = [o for o in (learn.model, learn.loss_func) if isinstance(o, torch.nn.Module)]
-    return [m for owner in owners for m in owner.modules()]
+    modules = []
+    for owner in (learn.model, learn.loss_func):
+        if isinstance(owner, torch.nn.Module): modules += owner.modules()
+    return modules
 
-_trained,_grad = attrgetter('requires_grad'),attrgetter('grad')
-_methods       = attrgetter('step', 'zero_grad')   # of an optimizer; others may be put in their place
+_trained       = attrgetter('requires_grad')
+_methods       = attrgetter('step', 'zero_grad')   # of an optimizer; a schedule or a scaler may replace them
 _param_hooks   = '_backward_hooks','_post_accumulate_grad_hooks'
+_hooks_of_param = attrgetter(*_param_hooks)
 _kinds         = 'forward','forward_pre','backward','backward_pre'
 _module_hooks  = attrgetter(*(f'_{k}_hooks' for k in _kinds))
 _global_hooks  = attrgetter(*(f'_global_{k}_hooks' for k in _kinds))(torch.nn.modules.module)
 
-class ProgramKey(NamedTuple):
+class StepKey(NamedTuple):
     "Everything that the code of a compiled step depends on"
     model:int      # its `id`
     loss_func:int  # its `id`
@@ -116,18 +121,23 @@ class ProgramKey(NamedTuple):
     accumulates:bool
     optim:Any
     options:tuple  # of each parameter group
-    group_of:tuple # the number of each parameter's group
+    group_of:tuple # the index of each parameter's group
     clips:tuple    # for each clipping: which norm, and whether by value
+
+class Amp(NamedTuple):
+    "The settings of `MixedPrecision` in a compiled step"
+    device_type:str
+    dtype:torch.dtype   # the 16-bit type
 
 # %% ../../nbs/speed/10b_step_inputs.ipynb #a35ce229
 class StepInputs:
-    "The inputs of a compiled train step besides the batch: parameters, optimizer state, hyper-parameters"
+    "The inputs of a compiled train step besides the batch: parameters, optimizer state, hyperparameters"
     def __init__(self,
         learn:Learner,              # the Learner
         optim:FunctionalOptim|None, # how the optimizer updates a parameter; None: the step returns the gradients
         clips:list,                 # the Learner's `GradientClip`s
-        amp:tuple|None,             # device type and 16-bit type of `MixedPrecision`; None: not used
-        accumulation:Any=None       # its `GradientAccumulation`, which scales gradients by the batch's share
+        amp:Amp|None,               # the settings of `MixedPrecision`; None: not used
+        accumulation:Any=None       # its `GradientAccumulation`, which scales gradients by the batch's weight
     ):
         self.model,self.loss_func,self.opt = learn.model,learn.loss_func,torch_opt(learn.opt)
         self.clips,self.amp,self.accumulation = clips,amp,accumulation
@@ -136,65 +146,74 @@ class StepInputs:
         self._collect_params(modules)
         self._collect_hooks(modules)
         self.switches = self._find_switches()
-        self.program = self.values = self.hypers = None
-        self.options = ()
-        self.missing_state,self.states,self.moved = [],[],[]
+        self.step = None          # the compiled step; None: not looked up yet
+        self.values  = None          # the hyperparameters as they were read last,
+        self.hypers  = None          # and as a tensor; for accumulation, the factor of the gradients
+        self.options = ()            # of each parameter group
+        self.states  = []            # the optimizer's state of each parameter
+        self.missing_state = []      # the indices of parameters without a state
+        self.moved   = []            # step counts that are on the GPU meanwhile: (state, key)
         if optim and self.params: self.read_hypers()
-        self.seen,self.methods = self._objects(learn),_methods(self.opt)
+        # what `is_current` compares with
+        self.seen    = self._objects(learn)
+        self.methods = _methods(self.opt)
 
     def _collect_params(self, modules):
+        "Collect the trained parameters of the optimizer, and those of the model that are not in it"
         self.all_params = opt_params(self.opt)
         self.trained = [p.requires_grad for p in self.all_params]
         self.params = [p for p in self.all_params if p.requires_grad]
         group_of = []
         for i,pg in enumerate(self.opt.param_groups): group_of += [i for p in pg['params'] if p.requires_grad]
         self.group_of = tuple(group_of)
-        own,self.foreign_params = {*map(id, self.all_params)},[]
+        own = {*map(id, self.all_params)}
+        self.foreign_params = []
         for m in modules: self.foreign_params += [p for p in m.parameters(recurse=False) if id(p) not in own]
         self.cuda = any(p.is_cuda for p in self.params)
 
     def _collect_hooks(self, modules):
-        "Note where hooks would be: mostly empty dictionaries, which are looked at before each batch"
+        "Collect the dictionaries of hooks, mostly empty, which are looked at before each batch"
         self.hooks = [*_global_hooks]
         for m in modules: self.hooks += _module_hooks(m)
         absent = _param_hooks
         if self.optim:
             self.hooks += self._step_hooks()
-            absent = *_param_hooks,'grad'   # without an optimizer in it, a program adds to gradients from before
+            absent = *_param_hooks,'grad'   # a step without optimizer adds to earlier gradients
         self.look = attrgetter(*absent)
         self.plain = [(None,)*len(absent)]*len(self.params)
 
     def _step_hooks(self):
         if not step_notices(self.opt): return step_hooks(self.opt)
-        called = self.opt._optimizer_step_post_hooks   # after the program
+        called = self.opt._optimizer_step_post_hooks   # FusedStep calls these after the compiled step
         return [hooks for hooks in step_hooks(self.opt) if hooks is not called]
 
     def _find_switches(self):
-        "The settings of the optimizer, such as 'nesterov', for each value of which there is other code"
+        "The settings of the optimizer, such as 'nesterov', each value of which has code of its own"
         if not self.optim: return []
         return [k for k,v in self.opt.defaults.items() if isinstance(v, (type(None),bool,str))]
 
     def _objects(self, learn, own=False):
-        "All that must stay the same objects; with `own` only what decides how a step can be compiled"
+        "All objects that must stay the same; with `own` only those that decide how a step can be compiled"
         opt = torch_opt(learn.opt)
-        res = [learn.model, learn.loss_func, learn.opt, opt]
+        objects = [learn.model, learn.loss_func, learn.opt, opt]
         if opt is self.opt:
-            for pg in opt.param_groups: res += map(pg.get, self.switches)
-        if own: return res
-        res.append(opt.state)
-        for pg in opt.param_groups: res += pg['params']   # faster than one expression
+            for pg in opt.param_groups: objects += map(pg.get, self.switches)
+        if own: return objects
+        objects.append(opt.state)
+        for pg in opt.param_groups: objects += pg['params']   # a loop is faster than one expression here
         if self.optim:
             for state in opt.state.values():
-                res.append(state)
-                res += state.values()
-        return res
+                objects.append(state)
+                objects += state.values()
+        return objects
 
     def is_current(self,
         learn:Learner # the Learner
     ) -> bool:
         "Return whether these are still the parameters and states of the Learner's model and optimizer"
         now,seen = self._objects(learn),self.seen
-        if len(now)!=len(seen) or not all(map(is_, now, seen)): return False
+        if len(now)!=len(seen): return False
+        if not all(map(is_, now, seen)): return False
         if _methods(self.opt)!=self.methods: return False
         return [*map(_trained, self.all_params)]==self.trained
 
@@ -207,20 +226,21 @@ class StepInputs:
 
     def is_plain(self) -> bool:
         "Return whether the three checks below would find nothing; one pass over all parameters, in C"
-        if [*map(self.look, self.params)]!=self.plain or any(self.hooks): return False
+        if any(self.hooks): return False
+        if [*map(self.look, self.params)]!=self.plain: return False
         return not any(map(_trained, self.foreign_params))
 
     def has_hooks(self) -> bool:
-        "Return whether there are hooks, which a program would not call"
+        "Return whether there are hooks, which a compiled step would not call"
         if any(self.hooks): return True
-        return any(getattr(p, k) for p in self.params for k in _param_hooks)
+        return any(any(_hooks_of_param(p)) for p in self.params)
 
     def has_grads(self) -> bool:
         "Return whether there are earlier gradients, which are part of the step"
         return any(p.grad is not None for p in self.params)
 
     def has_foreign(self) -> bool:
-        "Return whether weights would get gradients that are not in the optimizer"
+        "Return whether weights that are not in the optimizer would get gradients"
         return any(map(_trained, self.foreign_params))
 
     def read_factor(self) -> None:
@@ -230,16 +250,16 @@ class StepInputs:
         self.hypers = factor
 
     def read_hypers(self) -> None:
-        "Create a new tensor of the hyper-parameters if one of them has changed"
+        "Create a new tensor of the hyperparameters if one of them has changed"
         values = self.optim.hypers(self.opt)
-        if self.clips: values += [c.value or c.max_norm for c in self.clips]
+        for clip in self.clips: values.append(clip.value or clip.max_norm)
         if values==self.values: return
         self.values = values
         hypers = torch.tensor(list(leaves(values)), dtype=torch.float64)
         self.hypers = hypers.to(self.params[0].device, non_blocking=True)
         options = self.optim.options(self.opt)
         if options==self.options: return
-        self.options,self.program = options,None
+        self.options,self.step = options,None
         self.read_state()
 
     def read_state(self) -> None:
@@ -249,33 +269,35 @@ class StepInputs:
         for i,(p,group) in enumerate(zip(self.params, self.group_of)):
             self._move_counts(p)
             state = self.opt.state.get(p, {})
-            if needs_state[group] and not state: self.missing_state.append(i)
+            is_missing = needs_state[group] and not state
+            if is_missing: self.missing_state.append(i)
             self.states.append({k:v for k,v in state.items() if isinstance(v, torch.Tensor)})
         if self.cuda: self._mark_static()
 
     def _mark_static(self):
-        "Say that parameters and states stay where they are, so a CUDA graph may write there"
+        "Mark parameters and states as staying at their addresses, so that a CUDA graph may write there"
         for t in leaves([self.params, self.states]):
             if t.device.type=='cuda': torch._dynamo.mark_static_address(t)
 
     def _move_counts(self, p):
-        "A CUDA graph takes nothing from the CPU, where optimizers keep their step counts"
+        "Move step counts, which optimizers have on the CPU, to the parameter's device: a CUDA graph reads nothing else"
         state = self.opt.state.get(p, {})
         for k,v in [*state.items()]:
-            if not isinstance(v, torch.Tensor) or v.device==p.device: continue
+            is_elsewhere = isinstance(v, torch.Tensor) and v.device!=p.device
+            if not is_elsewhere: continue
             self.moved.append((state, k))
             state[k] = v.to(p.device)
 
     def restore_counts(self) -> None:
-        "Move the optimizer's step counts back to the device where the optimizer had them"
+        "Move the optimizer's step counts back to the CPU"
         for state,k in self.moved: state[k] = state[k].cpu()
         self.moved = []
 
     @property
-    def key(self) -> ProgramKey:
-        "The key of the program: everything that the compiled code depends on"
+    def key(self) -> StepKey:
+        "The key of the compiled step: everything that its code depends on"
         clips = tuple((c.norm_type, c.value is not None) for c in self.clips)
-        return ProgramKey(id(self.model), id(self.loss_func), self.amp, self.accumulation is not None,
+        return StepKey(id(self.model), id(self.loss_func), self.amp, self.accumulation is not None,
                           self.optim, self.options, self.group_of, clips)
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #735fc4c9
@@ -296,22 +318,23 @@ from .compiled import compile_options, format_shapes, own_code, with_varying_siz
 _homes = str(Path(torch.__file__).parent),str(Path(getfile(compile_options)).parents[1])
 
 def _is_users(file:str) -> bool:
-    "Is it a file of the user's, not of PyTorch or learnkit? A cell of a notebook is none"
+    "Is it a file of the user's, not of PyTorch or learnkit? A cell of a notebook is not a file"
     return not file.startswith(_homes) and Path(file).is_file()
 
-def _gist(message):
-    "The first line of a message of the compiler, with the reason that a later one gives"
+def _shorten(message):
+    "The first line of a message of the compiler, with the reason in a later one"
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     if not lines: return ''
     first,*rest = lines
-    why = _reason(rest)
-    if not why and first.endswith(':') and rest: why = rest[0]
-    return f"{first.rstrip(':')}: {why.rstrip('.')}" if why else first
+    reason = _find_reason(rest)
+    if not reason and first.endswith(':'): reason = ''.join(rest[:1])
+    return f"{first.rstrip(':')}: {reason.rstrip('.')}" if reason else first
 
-def _reason(lines):
+def _find_reason(lines):
     for mark in ('Explanation: ','error: '):   # of PyTorch's tracer, of a C++ compiler
         for line in lines:
-            if mark in line: return line.partition(mark)[2]
+            _,found,reason = line.partition(mark)
+            if found: return reason
     return ''
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #3ac23d99
@@ -333,16 +356,17 @@ def describe_compile_error(
     from torch._dynamo.exc import FailOnRecompileLimitHit
     if isinstance(e, FailOnRecompileLimitHit): return (
         'it was compiled again and again, as something it depends on keeps changing, such as a number in the model')
-    stack = [*(getattr(e, 'real_stack', None) or ())]   # of the code that was traced
-    if any(o.name=='log_value' for o in stack): return (
-        'the model or the loss function calls `log_value`, which a program would not do: write `self.log` in '
+    stack = getattr(e, 'real_stack', None) or ()   # of the code that was traced
+    if any(frame.name=='log_value' for frame in stack): return (
+        'the model or the loss function calls `log_value`, which a compiled step would not do: write `self.log` in '
         '`after_batch` of a callback')
-    places = [f' in {o.filename}, line {o.lineno}' for o in stack if _is_users(o.filename)]
-    place = places[-1] if places else ''
-    return f'{type(e).__name__}: {_gist(str(e))}{place}'
+    place = ''
+    for frame in stack:
+        if _is_users(frame.filename): place = f' in {frame.filename}, line {frame.lineno}'   # the innermost one
+    return f'{type(e).__name__}: {_shorten(str(e))}{place}'
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #5b0e7a31
-class Program:
+class CompiledStep:
     "A compiled train step, with code for each batch shape"
     def __init__(self,
         train_step:FunctionType, # the train step to compile
@@ -351,8 +375,8 @@ class Program:
         from torch._dynamo import eval_frame
         self.f:Any = own_code(train_step)
         self.compiled = torch.compile(train_step, **kw)
-        self.codes:dict[tuple,list] = {}   # for each shape of a batch: guards, and what to call if they hold
-        self.shapes:set[tuple] = set()
+        self.codes:dict[tuple,list] = {}   # for each shape of a batch: (guards, function to call if they hold)
+        self.shapes:set[tuple] = set()     # those that were compiled
         self.dynamo = eval_frame
         self.enclosed = getclosurevars(self.f).nonlocals
 
@@ -362,43 +386,46 @@ class Program:
         yb:tuple,           # targets,
         params:list,        # the parameters to train,
         states:list,        # the optimizer's state of each parameter,
-        hypers:torch.Tensor # the hyper-parameters
+        hypers:torch.Tensor # the hyperparameters
     ) -> tuple:
-        "Return what the train step returns; compiles what is not compiled yet"
+        "Return what the train step returns; compile it if it is not compiled for this shape yet"
         known = self.codes.get(shape)
         if known and self.dynamo._stance.stance=='default':   # see `torch.compiler.set_stance`
             scope = {**self.enclosed, 'xb':xb, 'yb':yb, 'params':params, 'states':states, 'hypers':hypers}
             for guards,run in known:
                 if guards.check(scope): return run(xb, yb, params, states, hypers)
-        before,n_inputs = {id(e.code) for e in self._entries()},len(xb)
+        before = {id(e.code) for e in self._entries()}
         if any(None in sizes for sizes in shape):
+            n_inputs = len(xb)
             xb = with_varying_sizes(xb, shape[:n_inputs])
             yb = with_varying_sizes(yb, shape[n_inputs:])
         res = self.compiled(xb, yb, params, states, hypers)
         new = [e for e in self._entries() if id(e.code) not in before]
-        if len(new)==1: self.codes.setdefault(shape, []).append((new[0].guard_manager, self._function(new[0].code)))
+        if len(new)==1:   # else PyTorch decides at each call
+            entry = new[0]
+            self.codes.setdefault(shape, []).append((entry.guard_manager, self._function(entry.code)))
         return res
 
     def _entries(self):
-        "All that the compiler has made of the train step"
+        "What the compiler has made of the train step so far"
         return self.dynamo._debug_get_cache_entry_list(self.f.__code__)
 
     def _function(self, code:Any):
-        "`code` as a function, which calls the program itself: the compiler is off, and need not be turned off for it"
+        "Compiled code as a function, which is called without PyTorch's dispatch, so that the compiler stays off"
         f = FunctionType(code, self.f.__globals__, self.f.__name__, None, self.f.__closure__)
-        used = getclosurevars(f).globals   # no others, as those may hold programs that could be freed
+        used = getclosurevars(f).globals   # no others, as those may hold compiled code that could be freed
         names = {k:getattr(v, '_torchdynamo_orig_callable', v) for k,v in used.items()}
         return FunctionType(code, names, self.f.__name__, None, self.f.__closure__)
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #b8d6cf8f
-class StepCompiler(Stateful):   # of which `saves` names nothing: what is compiled in a trial, it keeps afterwards
-    "Compiles train steps, runs them, and keeps the programs"
+class StepCompiler(Stateful):   # with no state to save: what is compiled in a trial stays afterwards
+    "Compile train steps, run them, and keep them for the next batch"
     def __init__(self,
-        limit:int=4,           # how often a program may be recompiled, because something it depends on has changed
+        limit:int=4,           # how often a step may be recompiled, because something it depends on has changed
         options:dict|None=None # inductor options for `torch.compile`; None: those for the device
     ):
         self.limit,self.options = limit,options
-        self.programs:dict[ProgramKey,Program] = {}
+        self.steps:dict[StepKey,CompiledStep] = {}
         self.no_grad = torch.no_grad()   # one object for all calls, as making it takes longer than its work
 
     def __call__(self,
@@ -409,54 +436,59 @@ class StepCompiler(Stateful):   # of which `saves` names nothing: what is compil
     ) -> tuple:
         "Run the compiled step on a batch; return prediction, loss, and norms or gradients; raise CompileError"
         args = xb,yb,inputs.params,inputs.states,inputs.hypers
-        if inputs.program is None: inputs.program = self.programs.get(inputs.key)
-        program = inputs.program
+        if inputs.step is None: inputs.step = self.steps.get(inputs.key)
+        step = inputs.step
+        is_compiled = step is not None and shape in step.shapes
         try:
             with self.no_grad:
-                if program is not None and shape in program.shapes: res = program(shape, *args)
-                else: res = self._compile(program, inputs, args, shape)
+                if is_compiled: res = step(shape, *args)
+                else: res = self._compile(step, inputs, args, shape)
         except Exception as e:
             if not is_compile_error(e): raise
             raise CompileError(describe_compile_error(e)) from e
-        return tree_map(_clone, res) if inputs.cuda else res   # a CUDA graph writes into the same place next time
+        return tree_map(_clone, res) if inputs.cuda else res   # a CUDA graph overwrites its results at the next call
 
-    def _compile(self, program, inputs, args, shape):
-        "The first call for a shape"
+    def _compile(self, step, inputs, args, shape):
+        "Run the step for the first time with a shape, which compiles it; try other options if the compiler fails"
         from torch._dynamo.exc import BackendCompilerFailed
         rng = get_random_states()
-        what = 'the step' if inputs.optim else 'the gradients'
-        print(f'compiling {what} for batches of {format_shapes(shape)}: this takes 2 to 30 seconds, one if it is kept '
-              'on disk (see `kept_programs`)', file=sys.stderr, flush=True)
+        _announce(inputs, shape)
         error:Any = None
-        for candidate in [program] if program else self._candidates(inputs):
+        for candidate in [step] if step else self._candidates(inputs):
             try: res = candidate(shape, *args)
             except Exception as e:
                 if not is_compile_error(e): raise
                 set_random_states(**rng)
                 error = e
-                if isinstance(e, BackendCompilerFailed): continue   # other options may do
+                if isinstance(e, BackendCompilerFailed): continue   # other options may help
                 break   # the model is the cause
-            inputs.program = self.programs[inputs.key] = candidate
+            inputs.step = self.steps[inputs.key] = candidate
             candidate.shapes.add(shape)
             return res
         raise error
 
     def _candidates(self, inputs):
-        "Programs that are compiled when they are called, one for each set of options to try"
-        for options in compile_options(self.options): yield self._program(inputs, options)
+        "Steps that are compiled when they are called, one for each set of options to try"
+        for options in compile_options(self.options): yield self._make_step(inputs, options)
 
-    def _program(self, inputs, options):
+    def _make_step(self, inputs, options):
         update = None
         if inputs.optim: update = make_update(inputs.optim, inputs.options, inputs.group_of, inputs.key.clips)
         train_step = make_train_step(inputs.model, inputs.loss_func, update, inputs.amp)
-        return Program(train_step, fullgraph=True, recompile_limit=self.limit, options=options)
+        return CompiledStep(train_step, fullgraph=True, recompile_limit=self.limit, options=options)
 
     def forget_others(self,
-        model:nn.Module # the model whose programs are kept
+        model:nn.Module # the model whose steps are kept
     ) -> None:
-        "Drop the programs of all other models, as they would keep those models in memory"
-        self.programs = {k:v for k,v in self.programs.items() if k.model==id(model)}
+        "Drop the steps of all other models, as they would keep those models in memory"
+        self.steps = {key:step for key,step in self.steps.items() if key.model==id(model)}
 
-    def __getstate__(self) -> dict: return {**vars(self), 'programs':{}}
+    def __getstate__(self) -> dict: return {**vars(self), 'steps':{}}
+
+def _announce(inputs, shape):
+    "Print what is compiled now, as it takes a while"
+    what = 'the step' if inputs.optim else 'the gradients'
+    print(f'compiling {what} for batches of {format_shapes(shape)}: 2 to 30 s, or 1 s from the on-disk cache '
+          '(see `compile_cache`)', file=sys.stderr, flush=True)
 
 def _clone(o:Any) -> Any: return o.clone() if isinstance(o, torch.Tensor) else o

@@ -45,43 +45,47 @@ def adam_step(
 ) -> None:
     "Update one parameter as `torch.optim.Adam` or `AdamW` does"
     lr,mom,sqr_mom,eps,wd = hypers
-    avg,sqr_avg,t = state['exp_avg'],state['exp_avg_sq'],state['step'].add_(1).double()
-    if options['has_wd'] and options['decoupled_weight_decay']: p.mul_(1 - lr*wd)
-    elif options['has_wd']: grad = grad + wd*p
+    avg,sqr_avg = state['exp_avg'],state['exp_avg_sq']
+    t = state['step'].add_(1).double()
+    if options['has_wd']:
+        if options['decoupled_weight_decay']: p.mul_(1 - lr*wd)
+        else: grad = grad + wd*p
     avg.add_((grad - avg)*(1 - mom))
     sqr_avg.mul_(sqr_mom).add_(grad*grad*(1 - sqr_mom))
-    p.sub_(avg/(sqr_avg.sqrt()/(1 - sqr_mom**t).sqrt() + eps) * (lr/(1 - mom**t)))
+    denom = sqr_avg.sqrt()/(1 - sqr_mom**t).sqrt() + eps
+    p.sub_(avg/denom * (lr/(1 - mom**t)))
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #6eccb157
 class FunctionalOptim:
     "An optimizer in functional form: how it updates one parameter, and the settings it takes for that"
     def __init__(self,
         step:Callable,        # updates one parameter: `step(p, grad, state, hypers, options)`
-        hyper_names:tuple,     # the hyper-parameters of a parameter group: numbers, or tuples of numbers
-        option_names:tuple=(), # the settings that select another formula, such as 'nesterov'
-        has_state:bool=True    # does it keep a state even without momentum?
+        hyper_names:tuple,     # the hyperparameters of a parameter group: numbers, or tuples of numbers
+        option_names:tuple=(), # the settings that select a formula, such as 'nesterov'
+        has_state:bool=True    # has it a state even without momentum?
     ):
         store_attr()
-        self.n_hypers = len(hyper_names) + ('betas' in hyper_names)   # numbers in a parameter group
+        self.n_hypers = len(hyper_names)   # the numbers of a parameter group
+        if 'betas' in hyper_names: self.n_hypers += 1
         self.look = itemgetter(*hyper_names)
 
     def hypers(self,
         opt:Optimizer # the optimizer
     ) -> list[tuple]:
-        "Return the current hyper-parameters of each parameter group"
+        "Return the current hyperparameters of each parameter group"
         return [*map(self.look, opt.param_groups)]
 
     def options(self,
         opt:Optimizer # the optimizer
     ) -> tuple:
-        "Return the options of each parameter group, as pairs of name and value; a compiled program depends on them"
+        "Return the options of each parameter group, as pairs of name and value; a compiled step depends on them"
         return tuple(map(self._options, opt.param_groups))
 
     def _options(self, pg):
         has_mom = pg.get('momentum', 0)!=0
-        own = {k:pg.get(k, False) for k in self.option_names}
-        res = dict(has_wd=pg['weight_decay']!=0, has_mom=has_mom, has_state=self.has_state or has_mom, **own)
-        return tuple(res.items())
+        options = dict(has_wd=pg['weight_decay']!=0, has_mom=has_mom, has_state=self.has_state or has_mom)
+        for name in self.option_names: options[name] = pg.get(name, False)
+        return tuple(options.items())
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #0eb69cb9
 _adam = FunctionalOptim(adam_step, ('lr','betas','eps','weight_decay'), ('decoupled_weight_decay',))
@@ -105,7 +109,7 @@ def step_hooks(
 def step_notices(
     opt:Optimizer # a torch optimizer
 ) -> list[Callable]:
-    "Return calls of the hooks that only need to know that there was a step"
+    "Return calls of the hooks that only count steps"
     hooks = [*opt._optimizer_step_post_hooks.values()]
     notices = [f for f in hooks if getattr(f, '__func__', None) is TorchScheduler._optimizer_stepped]
     return [partial(f, opt, (opt,), {}) for f in notices]
@@ -114,18 +118,26 @@ def functional_optim(
     opt:Any # an optimizer, such as `learn.opt`
 ) -> FunctionalOptim|None:
     "Return the functional form of an optimizer; `None` if none does everything that the optimizer does"
-    if 'step' in vars(opt): return None   # a wrapper's own
+    if 'step' in vars(opt): return None   # a method of the wrapper's own
     opt = torch_opt(opt)
-    if type(opt) not in functional_optims or _has_odd_options(opt): return None
-    is_torch = type(opt).__module__.startswith('torch.optim')
-    if is_torch and unwrapped_step(type(opt).step) is None: return None   # the class was patched
-    if not is_own_step(opt) or getattr(opt.zero_grad, '__func__', None) is not torch_zero_grad: return None
+    if type(opt) not in functional_optims: return None
+    if _has_odd_options(opt) or _is_patched(opt): return None
     n_hooks = sum(map(len, step_hooks(opt)))
-    return functional_optims[type(opt)] if n_hooks==len(step_notices(opt)) else None
+    has_unknown_hook = n_hooks>len(step_notices(opt))
+    return None if has_unknown_hook else functional_optims[type(opt)]
+
+# %% ../../nbs/speed/00a_functional_optim.ipynb #baf6202d
+def _is_patched(opt):
+    "Has the optimizer, or its class in PyTorch, other methods `step` and `zero_grad` than those of PyTorch?"
+    is_torch = type(opt).__module__.startswith('torch.optim')
+    if is_torch and unwrapped_step(type(opt).step) is None: return True
+    if not is_own_step(opt): return True
+    return getattr(opt.zero_grad, '__func__', None) is not torch_zero_grad
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #f04ef740
 def _has_odd_options(opt):
-    if any(p.is_complex() for p in params_in(opt.param_groups)): return True   # real and imaginary parts apart
+    "Has the optimizer complex parameters, hyperparameters that are tensors, or options without functional form?"
+    if any(p.is_complex() for p in params_in(opt.param_groups)): return True
     for pg in opt.param_groups:
         if any(pg.get(k) for k in ('maximize','amsgrad','differentiable','fused')): return True
         if any(isinstance(v, torch.Tensor) for v in leaves([pg['lr'], pg.get('betas', ())])): return True
@@ -133,10 +145,10 @@ def _has_odd_options(opt):
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #5d201d9d
 def clip_grads(
-    grads:list,          # the gradients, left as they are
+    grads:list,          # the gradients, which are not changed
     limit:torch.Tensor,  # the largest norm of all gradients together; with `by_value` the largest absolute value
     norm_type:float,     # which norm: 2 is the Euclidean
-    by_value:bool        # clip each element instead of the norm?
+    by_value:bool        # clip each element instead of the norm
 ) -> tuple[list,torch.Tensor|None]:
     "Clip gradients as `torch.nn.utils` does; return the clipped gradients, and their norm before that"
     if by_value: return [g.clamp(-limit, limit) for g in grads],None
@@ -193,10 +205,13 @@ def nadam_step(
 ) -> None:
     "Update one parameter as `torch.optim.NAdam` does"
     lr,mom,sqr_mom,eps,wd,decay = hypers
-    avg,sqr_avg,t = state['exp_avg'],state['exp_avg_sq'],state['step'].add_(1).double()
-    if options['has_wd'] and options['decoupled_weight_decay']: p.mul_(1 - lr*wd)
-    elif options['has_wd']: grad = grad + wd*p
-    mu,mu_next = [mom*(1 - .5*.96**(i*decay)) for i in (t, t + 1)]
+    avg,sqr_avg = state['exp_avg'],state['exp_avg_sq']
+    t = state['step'].add_(1).double()
+    if options['has_wd']:
+        if options['decoupled_weight_decay']: p.mul_(1 - lr*wd)
+        else: grad = grad + wd*p
+    mu      = mom*(1 - .5*.96**(t*decay))
+    mu_next = mom*(1 - .5*.96**((t + 1)*decay))
     product = state['mu_product']
     product.mul_(mu.to(product.dtype))
     avg.add_((grad - avg)*(1 - mom))
@@ -214,7 +229,8 @@ def adamax_step(
 ) -> None:
     "Update one parameter as `torch.optim.Adamax` does"
     lr,mom,sqr_mom,eps,wd = hypers
-    avg,largest,t = state['exp_avg'],state['exp_inf'],state['step'].add_(1).double()
+    avg,largest = state['exp_avg'],state['exp_inf']
+    t = state['step'].add_(1).double()
     if options['has_wd']: grad = grad + wd*p
     avg.add_((grad - avg)*(1 - mom))
     largest.copy_(torch.maximum(largest*sqr_mom, grad.abs() + eps))
@@ -238,6 +254,7 @@ def muon_step(
     p.sub_(update.to(p.dtype)*(lr*_size_factor(options['adjust_lr_fn'], *p.shape)))
 
 def _orthogonal(m, coefficients, n, eps):
+    "The nearest orthogonal matrix, by `n` Newton-Schulz iterations in 16 bits"
     a,b,c = coefficients
     tall = m.shape[0]>m.shape[1]
     x = m.bfloat16().T if tall else m.bfloat16()
@@ -248,6 +265,7 @@ def _orthogonal(m, coefficients, n, eps):
     return x.T if tall else x
 
 def _size_factor(how, n_out, n_in):
+    "The factor of the learning rate for a matrix of this size"
     if how=='match_rms_adamw': return .2*max(n_out, n_in)**.5
     return max(1, n_out/n_in)**.5
 

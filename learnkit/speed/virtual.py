@@ -6,6 +6,8 @@
 __all__ = ['VirtualShards']
 
 # %% ../../nbs/speed/25a_fixed_order.ipynb #5de510af
+from math import ceil
+
 import torch, torch.nn.functional as F
 from torch import Tensor
 from torch import distributed as dist
@@ -18,16 +20,20 @@ def merged(
     b:tuple[Tensor,Tensor]  # means and sums of what comes after `a`
 ) -> tuple[Tensor,Tensor]:
     "Return the merged means and sums of `a` and `b`, reusing the memory of both"
-    (x,s),(y,t) = a,b
-    both = s+t
-    w = both[-1]
-    x.mul_(torch.where(w>0, s[-1]/w, 1)).add_(y.mul_(torch.where(w>0, t[-1]/w, 0)))
-    return x,both
+    (means_a,sums_a),(means_b,sums_b) = a,b
+    sums = sums_a+sums_b
+    weight_a,weight_b,weight = sums_a[-1],sums_b[-1],sums[-1]
+    has_weight = weight>0   # of two parts without weight the first is returned
+    means_a.mul_(torch.where(has_weight, weight_a/weight, 1))
+    means_b.mul_(torch.where(has_weight, weight_b/weight, 0))
+    return means_a.add_(means_b),sums
 
 # %% ../../nbs/speed/25a_fixed_order.ipynb #1dadc9e1
 class MergeTree:
-    "Merges what is pushed, neighbours first: a binary tree over all parts"
-    def __init__(self): self.n,self.parts = 0,[]
+    "Merge what is pushed, neighbours first: a binary tree over all parts"
+    def __init__(self):
+        self.n = 0        # the number of parts
+        self.parts = []   # the merged branches, the largest first
 
     def push(self,
         means:Tensor, # the means of the next part
@@ -64,17 +70,23 @@ def merge_processes(
     "Return the means and sums of all processes, merged in the order of their ranks, in each of them"
     n = num_distrib()
     if n==1: return means,sums
-    if means.device.type!='cpu' and dist.get_backend()=='gloo':   # which sends from the CPU
-        means_,sums = merge_processes(means.cpu(), sums.cpu())
-        return means_.to(means.device),sums.to(means.device)
-    size = -(-len(means)//n)
-    sent = torch.cat([F.pad(means, (0, n*size-len(means))).view(n, size), sums.expand(n, -1)], 1)
-    got = torch.empty_like(sent)
-    dist.all_to_all_single(got, sent)
-    own = torch.cat(merge_all([(r[:size],r[size:]) for r in got]))
-    slices = [torch.empty_like(own) for _ in range(n)]
-    dist.all_gather(slices, own)
-    return torch.cat([s[:size] for s in slices])[:len(means)], own[size:]
+    is_copied = means.device.type!='cpu' and dist.get_backend()=='gloo'   # gloo sends from the CPU
+    if not is_copied: return _merge_slices(means, sums, n)
+    merged_means,merged_sums = _merge_slices(means.cpu(), sums.cpu(), n)
+    return merged_means.to(means.device),merged_sums.to(means.device)
+
+def _merge_slices(means, sums, n):
+    "Merge one slice of the means in each of `n` processes, and gather the slices"
+    size = ceil(len(means)/n)
+    slices = F.pad(means, (0, n*size-len(means))).view(n, size)
+    sent = torch.cat([slices, sums.expand(n, -1)], 1)   # a row for each process
+    received = torch.empty_like(sent)
+    dist.all_to_all_single(received, sent)
+    own = torch.cat(merge_all([row.tensor_split([size]) for row in received]))
+    gathered = [torch.empty_like(own) for _ in range(n)]
+    dist.all_gather(gathered, own)
+    merged_means = torch.cat([row[:size] for row in gathered])
+    return merged_means[:len(means)],own[size:]
 
 # %% ../../nbs/speed/25b_shard_means.ipynb #c9fa2fa4
 from collections.abc import Iterable
@@ -85,27 +97,29 @@ from ..optim.inventory import BatchBuffers, named_buffers, named_params
 
 # %% ../../nbs/speed/25b_shard_means.ipynb #9f2d2067
 class ShardMeans:
-    "Takes gradients, loss and buffers of shards out of the model, and puts in their means over all processes"
+    "Take gradients, loss and buffers of shards out of the model, and put in their means over all processes"
     def __init__(self,
         params:Iterable, # the parameters that are trained
         learn:Any        # the Learner, whose buffers change
     ):
         self.params = [p for p in params if p.requires_grad]
         self.buffers = BatchBuffers(learn)
-        self.n,self.device = sum(p.numel() for p in self.params),self.params[0].device
-        self.flags = {}   # tensors of flags, which are mostly the same
+        self.n = sum(p.numel() for p in self.params)
+        self.device = self.params[0].device
+        self.flags = {}   # tensors of flags by their values, which are mostly the same
         self.dtype = torch.float32   # at least: 16 bits are too few for sums
         for t in (*self.params, *named_buffers(learn).values()):
             if t.is_floating_point(): self.dtype = torch.promote_types(self.dtype, t.dtype)
 
     def begin(self) -> None:
-        "Begin a batch: note gradients and buffers as they are now"
+        "Begin a batch: remember gradients and buffers as they are now"
         self.tree = MergeTree()
-        self.live = self.full = False   # has a shard counted? Has one had all gradients?
-        self.extra:Any = None   # the sums of what `add` was given beside, once they are merged
+        self.live = False       # has a shard counted?
+        self.full = False       # has a shard had gradients of all parameters?
+        self.extra:Any = None   # the sums of what `add` got as `beside`, once they are merged
         self.before = [p.grad for p in self.params]
         self.buffers.begin()
-        self.most = [*self.buffers.first(False).values()]
+        self.most = [*self.buffers.first(False).values()]   # of buffers of whole numbers: the largest values
         self._clear()
 
     def _clear(self):
@@ -115,11 +129,11 @@ class ShardMeans:
     def add(self,
         loss:Tensor|None,         # the mean loss of a shard after its backward pass; None: not counted
         weight:int|float|Tensor=0,# the weight of the shard
-        beside:Tensor|None=None   # further numbers to add up; equally many per shard
+        beside:Tensor|None=None   # further values to add up; equally many per shard
     ) -> None:
         "Take a shard out of the model: clear gradients, and restore buffers as they were in `begin`"
-        self.live = self.live or loss is not None
-        self.most = [torch.maximum(a, b) for a,b in zip(self.most, self.buffers.values(False))]
+        if loss is not None: self.live = True
+        self.most = [*map(torch.maximum, self.most, self.buffers.values(False))]
         means,sums = self._message(loss, weight)
         if beside is not None: sums = torch.cat([beside.to(self.device, self.dtype), sums])
         self.tree.push(means, sums)
@@ -127,59 +141,57 @@ class ShardMeans:
 
     def _message(self, loss, weight):
         "The means of a shard (gradients, loss, buffers), and its sums: a 1 for each gradient and the loss, its weight"
-        grads = self._dense_grads()
-        if loss is None: mean_loss,counts = torch.zeros(()),False
-        else: mean_loss,counts = loss,True
-        parts = [*grads, mean_loss, *self.buffers.values(True)]
+        counts = loss is not None
+        mean_loss = loss if counts else torch.zeros(())
+        parts = [*self._dense_grads(), mean_loss, *self.buffers.values(True)]
         means = torch.cat([t.detach().reshape(-1).to(self.device, self.dtype) for t in parts])
         flags = *(p.grad is not None for p in self.params),counts
-        self.full = self.full or all(flags)
+        if all(flags): self.full = True
         if flags not in self.flags: self.flags[flags] = torch.tensor(flags, dtype=self.dtype, device=self.device)
         if isinstance(weight, Tensor): means[:self.n+1].masked_fill_(weight<=0, 0)   # a mean over nothing may be nan
         else: weight = torch.full((), float(weight), dtype=self.dtype, device=self.device)
         return means,torch.cat([self.flags[flags], weight.reshape(1).to(self.device, self.dtype)])
 
     def _dense_grads(self):
-        res = []
+        grads = []
         for p in self.params:
-            if p.grad is None: res.append(torch.zeros_like(p))
-            elif p.grad.layout is torch.strided: res.append(p.grad)
+            if p.grad is None: grads.append(torch.zeros_like(p))
+            elif p.grad.layout is torch.strided: grads.append(p.grad)
             else: raise ValueError('VirtualShards cannot join sparse gradients: write `sparse=False` in the embedding')
-        return res
+        return grads
 
     def merge(self,
-        total:bool=False # sum gradients and loss instead of averaging? Weights are then numbers of shards
+        total:bool=False # sum gradients and loss instead of averaging; the weights are then numbers of shards
     ) -> Tensor:
         "Put the means over all shards into the model; return the loss; raise CancelBatch if none counts"
         means,sums = merge_processes(*self.tree.total())
+        # the sums are those of `beside`, a flag of each gradient, the flag of the loss, and the weight
         self.extra,flags,n_losses,weight = sums.tensor_split([-len(self.params)-2, -2, -1])
         if not self.live and not n_losses: raise CancelBatch('every shard of this batch was cancelled')
         if total: means[:self.n+1].mul_(weight)
-        grads,loss,bufs = means.split([self.n, 1, len(means)-self.n-1])
-        has_grad = [True]*len(self.params) if self.full else (flags>0).tolist()   # to read flags is to wait for them
+        grads,loss,buffers = means.tensor_split([self.n, self.n+1])
+        if self.full: has_grad = [True]*len(self.params)   # reading the flags would wait for the device
+        else: has_grad = (flags>0).tolist()
         self._put_grads(grads, has_grad)
-        floats = bufs.split([b.numel() for b in self.buffers.first(True).values()])
-        self.buffers.put(floats, self._merged_counts())
+        sizes = [b.numel() for b in self.buffers.first(True).values()]
+        self.buffers.put(buffers.split(sizes), self._merge_counts())
         return loss[0]
 
     def _put_grads(self, flat, has_grad):
-        grads = _split_like(flat, self.params)
+        "Add the gradients in `flat` to those before the batch; `has_grad` says of which parameters there are any"
+        grads = flat.split([p.numel() for p in self.params])
         for p,grad,has,old in zip(self.params, grads, has_grad, self.before):
             p.grad = old
             if not has: continue
-            grad = grad.to(p.device, p.dtype)
+            grad = grad.view_as(p).to(p.device, p.dtype)
             p.grad = grad if old is None else old+grad
 
-    def _merged_counts(self):
-        "The largest count of all processes, for each buffer of whole numbers"
+    def _merge_counts(self):
+        "The largest value of all processes, for each buffer of whole numbers"
         if not self.most: return []
-        flat = torch.cat([c.reshape(-1).long() for c in self.most])
+        flat = torch.cat([t.reshape(-1).long() for t in self.most])
         if num_distrib()>1: dist.all_reduce(flat, dist.ReduceOp.MAX)
-        return flat.split([c.numel() for c in self.most])
-
-def _split_like(flat, ts):
-    "The numbers in `flat` in tensors of the shapes of `ts`"
-    return [part.view_as(t) for part,t in zip(flat.split([t.numel() for t in ts]), ts)]
+        return flat.split([t.numel() for t in self.most])
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #b490e3b0
 from collections.abc import Callable
@@ -211,53 +223,55 @@ from ..processes.distributed import share_random_states
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #47896043
 def _obstacle(cb):
-    "Why a callback cannot go with shards: as it says itself, or by what it counts; None if it can"
-    why = conflicts(cb).get('parts')
-    if why is None and unit_of(cb) in ('sp','tok'):
-        why = "it counts the samples of some shards only: count batches ('500ba')"
-    return why
+    "Why a callback does not work with shards: as it declares, or by the unit that it counts; None if it works"
+    declared = conflicts(cb).get('parts')
+    if declared is not None: return declared
+    counts_samples = unit_of(cb) in ('sp','tok')
+    return "it counts the samples of some shards only: count batches ('500ba')" if counts_samples else None
 
 def check_obstacles(
     learn:Any # the Learner, in a fit that begins
 ) -> None:
     "Raise ValueError if something in this fit would differ with the number of processes"
     for cb in learn.cbs:
-        if why := _obstacle(cb): raise ValueError(f'VirtualShards and {type(cb).__name__} do not go together: {why}')
+        why = _obstacle(cb)
+        if why is not None: raise ValueError(f'VirtualShards and {type(cb).__name__} do not go together: {why}')
     model = learn.model
-    wrapped = isinstance(model, (DistributedDataParallel, DataParallel))
-    if wrapped or any(hasattr(p, '_local_tensor') for p in model.parameters()): raise ValueError(
-        'VirtualShards needs the plain model: it joins the gradients of all processes itself')
-    modules = [m for part in learn.trained_modules() for m in part.modules()]
-    if any(isinstance(m, nn.SyncBatchNorm) for m in modules): raise ValueError(
-        'SyncBatchNorm computes with the items of all processes, which VirtualShards keeps apart: use BatchNorm')
+    is_wrapped = isinstance(model, (DistributedDataParallel, DataParallel))
+    is_sharded = any(hasattr(p, '_local_tensor') for p in model.parameters())
+    if is_wrapped or is_sharded: raise ValueError(
+        'VirtualShards needs the plain model: it averages the gradients of all processes itself')
+    for part in learn.trained_modules():
+        if any(isinstance(m, nn.SyncBatchNorm) for m in part.modules()): raise ValueError(
+            'SyncBatchNorm computes with the samples of all processes, which VirtualShards keeps apart: use BatchNorm')
     tensors = *named_params(learn).values(),*named_buffers(learn).values()
     if any(t.is_complex() for t in tensors): raise ValueError(
         'VirtualShards cannot average complex numbers: keep their real and imaginary parts in two tensors')
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #47896045
 class ShardLog(Logged):
-    "Replaces a `Logged` metric while a shard runs: sums what the shard logs, and its weights"
+    "Replace a `Logged` metric while a shard runs: sum what the shard logs, and its weights"
     def __init__(self,
         metric:Logged # the metric that it replaces
     ):
         super().__init__(metric.name)
-        self.both = torch.zeros(2)
+        self.both = torch.zeros(2)   # the weighted sum of what is logged, and the sum of the weights
 
     def add(self, val, n):
-        val,n = map(_as_number, (val, n))
+        val,n = _as_scalar(val),_as_scalar(n)
         self.both = self.both.to(val.device) + torch.stack([val*n, n.to(val.device)])
 
-def _as_number(o): return torch.as_tensor(o).detach().reshape(()).float()
+def _as_scalar(o): return torch.as_tensor(o).detach().reshape(()).float()
 
 class LoggedShards:
-    "Collects what the shards of a batch log and their numbers of items, and passes the totals to the metrics"
+    "Collect what the shards of a batch log and how many samples they have, and pass the totals to the metrics"
     def __init__(self,
         meter:Any,          # the `Meter` of the phase, or None
         device:torch.device # the model's device
     ):
         self.meter,self.device = meter,device
-        self.own = {} if meter is None else meter.logged
-        self.logs = {k:ShardLog(m) for k,m in self.own.items()}
+        self.own  = {} if meter is None else meter.logged               # the metrics
+        self.logs = {name:ShardLog(m) for name,m in self.own.items()}   # what replaces them during a shard
 
     def begin(self) -> None:
         "Begin to collect what a shard logs"
@@ -265,13 +279,14 @@ class LoggedShards:
         self.meter.n_items,self.meter.logged = None,self.logs
 
     def sums(self,
-        n:int # how many items the shard has; 0: there was no shard
+        n:int # how many samples the shard has; 0: there was no shard
     ) -> torch.Tensor|None:
-        "Return the sums of the shard just done, and begin the next one; None if nothing is logged"
+        "Return the samples and the sums of the shard just done, and begin the next one; None if nothing is logged"
         if not self.own: return None
-        both = torch.stack([m.both.to(self.device) for m in self.logs.values()])
-        for m in self.logs.values(): m.both = torch.zeros(2)
-        return F.pad(both.flatten()*(n>0), (1, 0), value=n)
+        both = torch.stack([log.both.to(self.device) for log in self.logs.values()]).flatten()
+        for log in self.logs.values(): log.both = torch.zeros(2)
+        if n==0: both = torch.zeros_like(both)   # what the stand-in for a missing shard has logged
+        return F.pad(both, (1, 0), value=n)
 
     def merge(self,
         total:torch.Tensor|None # the sums of all shards; None: there are none, after a failure
@@ -288,20 +303,21 @@ class LoggedShards:
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #bb38640e
 @check_args
 class VirtualShards(Callback):
-    "Trains to the same weights, bit for bit, with any number of processes, which share the `n` shards of a batch"
+    "Train to the same weights, bit for bit, with any number of processes, which share the `n` shards of a batch"
     acts = 'alike'
-    single = distributes = True   # so `fit` adds no DistributedTrainer; all processes do alike
+    single = distributes = True   # so that `fit` adds no DistributedTrainer
     order,run_valid = TrainEvalCallback.order-2,False
     modes,saves = ('fit',),('seed','threads')
-    conflicts = dict(passes='the shards of a batch are gone before its step: leave it out')
-    seed,threads = 0,0
-    stack:Any = None    # what ends with the fit
+    conflicts = dict(passes='the shards of a batch are gone before its step: remove it')
+    seed = 0            # of this fit
+    threads = 0         # of PyTorch at the begin of the run
+    stack:Any = None    # contexts that end with the fit
     added:Any = ()      # callbacks that it added
     weigh:Any = None    # a `BatchWeight`, from the first batch of a phase on
-    loader:Any = None   # of batches that are `Shards`
-    shards:Shards       # own ones of the batch at hand
-    means:ShardMeans    # what is collected of all of them
-    logged:Any = None   # a `LoggedShards`: what they log
+    loader:Any = None   # a loader of `Shards`
+    shards:Shards       # this process's shards of the current batch
+    means:ShardMeans    # collects gradients, loss and buffers of all shards
+    logged:Any = None   # a `LoggedShards`: collects what they log
     def __init__(self,
         n:int=8 # how many batches of the loader (shards) make up the batch of an optimizer step
     ): self.n = check_whole('n', n, what='a number of shards')
@@ -310,17 +326,19 @@ class VirtualShards(Callback):
         world = num_distrib()
         size,rest = divmod(self.n, world)
         is_power_of_2 = size&(size-1)==0
-        if rest or (world>1 and not is_power_of_2): raise ValueError(
+        can_share = rest==0 and (world==1 or is_power_of_2)
+        if not can_share: raise ValueError(
             f'{world} processes cannot share {self.n} shards, as each needs 1, 2, 4, 8 … of them: '
-            f'write VirtualShards({world}) or VirtualShards({2*world}), or start another number of processes')
+            f'write VirtualShards({world}) or VirtualShards({2*world}), or start a different number of processes')
         check_obstacles(self.learn)
         self.stack,self.loader = ExitStack(),None
         self.stack.enter_context(undivided())   # each process validates with all data
-        if world>1: self._begin_alike()
-        self.seed,self.threads = derived_seed(),torch.get_num_threads()
+        if world>1: self._synchronize()
+        self.seed = derived_seed()
+        self.threads = torch.get_num_threads()
 
-    def _begin_alike(self):
-        "Take over random numbers and weights from process 0, which alone shows what happens"
+    def _synchronize(self):
+        "Take random states and weights from process 0, and add what processes need to agree"
         share_random_states()
         for t in named_params(self.learn).values(): dist.broadcast(t.data, 0)
         for t in named_buffers(self.learn).values():
@@ -330,12 +348,16 @@ class VirtualShards(Callback):
 
     def before_train(self):
         learn,dl = self.learn,self.learn.dl
-        if self.loader is None or self.loader.dl is not dl:
-            self.loader = ShardLoader(dl, (self.seed,0), self.n, rank_distrib(), num_distrib())
+        is_known = self.loader is not None and self.loader.dl is dl
+        if not is_known: self.loader = ShardLoader(dl, (self.seed,0), self.n, rank_distrib(), num_distrib())
         self.loader.seed,self.loader.stream = (self.seed,0),learn.batches
         self.weigh = None
         learn.batches.replace(self.loader.seek(learn.epoch))
         self.means = ShardMeans(opt_params(learn.opt), learn)
+        self._check_threads()
+
+    def _check_threads(self):
+        "Warn if the run began with a different number of threads: sums depend on it"
         now,then = torch.get_num_threads(),self.threads
         self.threads = now
         if now!=then and self.means.device.type=='cpu': warn(
@@ -349,23 +371,27 @@ class VirtualShards(Callback):
         self.stack,self.added,self.loader = None,(),None
 
     def _seed(self, shard):
-        "Random numbers that depend on the seed, the epoch, the batch and the shard alone"
+        "Seed the generators by nothing but the seed, the epoch, the batch and the shard"
         learn,device = self.learn,self.means.device.type
         seed = hash_seed(self.seed, learn.epoch, learn.iter, shard)
         seed_cpu(seed)
-        if device!='cpu':   # MPS has the first of these, and PyTorch asks others for the second only
-            module = torch.get_device_module(device)
-            if hasattr(module, 'manual_seed'): module.manual_seed(seed)
-            else: module.manual_seed_all(seed)
+        if device=='cpu': return
+        module = torch.get_device_module(device)
+        # MPS has the first of these, and PyTorch requires only the second of others
+        if hasattr(module, 'manual_seed'): module.manual_seed(seed)
+        else: module.manual_seed_all(seed)
 
     def _do_shard(self, do, i):
         "Forward and backward pass of own shard `i`; return False if there is none, or no loss, or it was cancelled"
         learn,own = self.learn,self.shards.own
         if i and i>=len(own): return False
-        shard,learn.in_part = self.shards.any,True   # without an own shard it goes through the events, and is cancelled
         if own:
-            first,shard = sum(map(find_bs, own[:i])),own[i]
+            shard = own[i]
+            first = sum(map(find_bs, own[:i]))
             learn.in_part = slice(first, first+find_bs(shard))
+        else:   # a stand-in, which `before_pred` cancels, so that each process fires the events of a batch
+            shard = self.shards.any
+            learn.in_part = True
         self._seed(self.loader.first+i)
         try:
             do(shard)
@@ -374,16 +400,17 @@ class VirtualShards(Callback):
             if own: learn('after_cancel_batch')
         except Exception as e:
             if cancel_types(e): raise RuntimeError(
-                f'a {type(e).__name__} was raised for one of {self.n} shards, and the other processes do not hear of '
-                'it: raise it in `after_batch`, where all of them know the same') from e
+                f'a {type(e).__name__} was raised for one of {self.n} shards, which the other processes cannot see. '
+                'Raise it in `after_batch`, where all processes have the same values.') from e
             raise
         finally: learn.in_part = False
         return False
 
     def before_pred(self):
-        if self.learn.in_part and not self.shards.own: raise CancelBatch   # this process has none of this batch
+        if self.learn.in_part and not self.shards.own: raise CancelBatch   # this process has no shard of this batch
 
-    def wrap(self, what:str, do:Callable) -> Callable: return partial(self._do_shards, do) if what=='fetched' else do
+    def wrap(self, what:str, do:Callable) -> Callable:
+        return partial(self._do_shards, do) if what=='fetched' else do
 
     def _do_shards(self, do, shards):
         learn = self.learn
@@ -398,20 +425,24 @@ class VirtualShards(Callback):
         for i in range(self.loader.size):
             learn.loss = last
             loss,weight,n = None,0,0
-            if self._do_shard(do, i): loss,weight = learn.loss,1 if sums else self.weigh(learn)
+            if self._do_shard(do, i):
+                loss   = learn.loss
+                weight = 1 if sums else self.weigh(learn)
             if i<len(shards.own): n = find_bs(shards.own[i])
             means.add(loss, weight, self.logged.sums(n))
         self._seed(self.n)   # the same in all processes
         learn.loss = last    # if no shard counts
         try: learn.loss = means.merge(sums)
         finally: self.logged.merge(means.extra)
-        self._let_judge()
+        self._announce_loss()
         try: learn._do_step()
-        finally: self._seed(self.n)   # `SkipNaN` puts back those of a shard
+        finally: self._seed(self.n)   # `SkipNaN` restores the state of a shard
 
-    def _let_judge(self):
-        "Announce the joint loss, which is the same in all processes; who cancels the batch leaves no gradients"
+    def _announce_loss(self):
+        "Announce the joint loss, which is the same in all processes; clear the gradients if that cancels the batch"
         learn = self.learn
         learn.loss_grad = learn.loss   # a process may have had no shard of its own
         try: learn('after_joint_loss')
-        except BaseException: learn.opt.zero_grad(); raise
+        except BaseException:
+            learn.opt.zero_grad()
+            raise

@@ -259,7 +259,7 @@ def test_device_memory(monkeypatch):
     "The allocator of an accelerator is replaced by fixed numbers"
     mm,resets = MemoryMonitor('1ba'),[]
     stats = {'allocated_bytes.all.current':1e9, 'allocated_bytes.all.peak':2e9, 'reserved_bytes.all.current':3e9, 'reserved_bytes.all.peak':4e9, 'num_alloc_retries':1}
-    mm.where,mm.allocates = 'cuda:0',True
+    mm.where,mm.has_stats = 'cuda:0',True
     monkeypatch.setattr(torch, 'accelerator', SimpleNamespace(memory_stats=lambda d: stats, reset_peak_memory_stats=resets.append))
     assert mm.measure()==dict(allocated=1, peak_allocated=2, reserved=3, peak_reserved=4, retries=1) and resets==['cuda:0']
 
@@ -314,7 +314,7 @@ def test_free_outputs():
 def test_free_outputs_and_train_metrics():
     learn = learner(cbs=FreeOutputs, metrics=mae)
     learn.recorder.train_metrics = True
-    with pytest.raises(ValueError, match='use one of'): learn.fit(1)
+    with pytest.raises(ValueError, match='use either'): learn.fit(1)
 
 # loggers
 def test_json_lines_are_json(tmp_path):

@@ -419,7 +419,7 @@ def test_so_many_workers_keep_up(workers, wait, rest, cores):
     if 'keep up' in said:
         n = int(said.split()[0])
         assert workers<n<=max(cores, workers+1) and made/n<=rest*1.001 and (n==workers+1 or made/(n-1)>rest*.999)
-    else: assert 'items that cost less' in said and made/max(cores, workers)>rest*.999
+    else: assert 'samples that cost less' in said and made/max(cores, workers)>rest*.999
 
 def test_an_empty_profile(): assert Profile().wait_fraction==0 and 'waiting for data: 0%' in repr(Profile())
 

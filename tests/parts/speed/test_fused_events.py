@@ -25,7 +25,7 @@ class StandIn(FusedStep):
     "The function that would be compiled, as it is; a whole step is one of plain gradient descent"
     def _choose_part(self, do):
         super()._choose_part(do)
-        self.program = self._run
+        self.run_step = self._run
     def _run(self, inputs, xb, yb, shape):
         pred,loss,grads = make_train_step(inputs.model, inputs.loss_func)(xb, yb, inputs.params, None, None)
         if self.part!='whole': return pred,loss,grads
