@@ -195,7 +195,7 @@ LOOKS = dict(
 def refused(look):
     "`look` where the loader gives its items in another order each time: it is refused, and that leaves no trace either"
     def f(learn):
-        with pytest.raises(ValueError, match='in another order each time'): look(learn)
+        with pytest.raises(ValueError, match='in a different order each time'): look(learn)
     return f
 def look_at(kind, look): return refused(LOOKS[look]) if look=='tta' and kind in ('weighted','replacement','around') else LOOKS[look]
 

@@ -156,7 +156,7 @@ def test_tta_refuses_a_loader_that_it_cannot_put_in_order():
         def __iter__(self):
             i = torch.randperm(len(x))
             return iter([(x[i],y[i])])
-    with pytest.raises(ValueError, match='another order each time'): trained().tta(dl=Mess(), aug=noop)
+    with pytest.raises(ValueError, match='a different order each time'): trained().tta(dl=Mess(), aug=noop)
 
 def test_tta_of_inputs_by_name_and_several_outputs():
     class Named(nn.Module):

@@ -257,11 +257,11 @@ def _hybrid(rank, world):
     with pytest.raises(ValueError, match='the mesh has 2 of 4 processes'): learner(Net(), FullyShard(Block, mesh=grid['dp']), world)
     tensor = Net()
     parallelize_module(tensor, grid['tp'], {'blocks.0.mlp.0':ColwiseParallel()})
-    with pytest.raises(ValueError, match='tensor parallelism is not supported'): learner(tensor, FullyShard(Block), world)
+    with pytest.raises(ValueError, match='Tensor parallelism is not supported'): learner(tensor, FullyShard(Block), world)
 
     # and beside `fully_shard`: two processes would need the same data
     for m in (*tensor.blocks, tensor): fully_shard(m, mesh=grid['dp'])
-    with pytest.raises(ValueError, match='as tensor parallelism beside `fully_shard`'): learner(tensor, FullyShard(Block), world)
+    with pytest.raises(ValueError, match='as with tensor parallelism and `fully_shard`'): learner(tensor, FullyShard(Block), world)
 
 @pytest.mark.slow
 def test_a_mesh_of_two_dimensions(processes): processes(4, _hybrid)

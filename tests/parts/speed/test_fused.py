@@ -518,7 +518,7 @@ def test_many_shapes():
     "It does not go on compiling, and says so"
     batches = [b for i in range(2, 8) for b in data(1, i)]
     cb = Quick()
-    with pytest.warns(UserWarning, match=re.escape('4 batches were of other shapes than [3, 4], [3]: write FusedStep(dynamic=True)')): learner(batches).fit(1, cbs=cb)
+    with pytest.warns(UserWarning, match=re.escape('4 batches had other shapes than [3, 4], [3]. Write FusedStep(dynamic=True)')): learner(batches).fit(1, cbs=cb)
     assert (cb.counts, cb.n_compiled)==(dict(fused=1, other=4), 1)
 
 @pytest.mark.parametrize('more', [[], [partial(EMACallback, decay=.5)], [lambda: MixedPrecision('bf16')]])
