@@ -20,7 +20,7 @@ def batches(n=4):
 
 def trainer(cbs=(), model=None, **kwargs):
     m = model or Model()
-    kwargs = dict(n_epochs=1, progress_bar=None) | kwargs
+    kwargs = dict(n_epochs=1, progress_bar=None, num_eval_sanity_batch=0) | kwargs
     return nlp.Trainer(model=m, train_dataloader=batches(), optimizers=torch.optim.SGD(m.parameters(), .1), evaluate_dataloaders=batches(2),
                        metrics={'acc':nlp.Accuracy()}, callbacks=list(cbs), **kwargs)
 
@@ -158,3 +158,52 @@ def test_the_twelve_classes(name, tmp_path, monkeypatch, capsys):
         case 'TorchWarmupCallback': assert opt.param_groups[0]['lr']==pytest.approx(.1)
         case 'TorchGradClipCallback': assert (m.l.weight-before).abs().max() <= 16*.1*1e-4+1e-6
         case _: assert len(t.learn.recorder.history)==4
+
+def test_optimizers_are_those_that_the_trainer_was_given():
+    "Seed 000: `optimizers`: as they were given to the Trainer"
+    seen = []
+    class Sees(nlp.Callback):
+        def on_before_optimizers_step(self, trainer, optimizers): seen.append(optimizers)
+    m = Model()
+    opt = torch.optim.SGD(m.parameters(), .1)
+    t = nlp.Trainer(m, batches(1), opt, n_epochs=1, callbacks=[Sees()], progress_bar=None)
+    with t.learn.no_logging(): t.run()
+    assert seen[-1] is t.optimizers is opt and t.driver.optimizers==[opt]
+
+def test_evaluation_every_so_many_batches_comes_after_on_train_batch_end():
+    order = []
+    class Notes(nlp.Callback):
+        def on_train_batch_end(self, trainer): order.append('batch')
+        def on_evaluate_begin(self, trainer): order.append('evaluate')
+        def on_train_epoch_end(self, trainer): order.append('epoch')
+    run([Notes()], evaluate_every=3)
+    assert order==['batch']*3+['evaluate','batch','epoch']
+
+def test_a_sanity_check_asks_no_callback_for_its_state():
+    asked = []
+    class Saves(nlp.Callback):
+        def on_save_checkpoint(self, trainer): asked.append('save')
+        def on_load_checkpoint(self, trainer, states): asked.append('load')
+    run([Saves()], num_eval_sanity_batch=1)
+    assert asked==[]
+
+def test_files_lie_in_the_folder_under_fastNLPs_names(tmp_path):
+    import io
+    t = run()
+    t.save_model(tmp_path/'m')
+    t.save_checkpoint(tmp_path/'c')
+    assert sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob('*.tar'))==['c/fastnlp_checkpoint.pkl.tar','c/fastnlp_model.pkl.tar','m/fastnlp_model.pkl.tar']
+    buffer,before = io.BytesIO(),t.model.l.weight.detach().clone()
+    t.save_model(buffer)
+    for load in (lambda: t.load_model(tmp_path/'m'), lambda: (buffer.seek(0), t.load_model(buffer)), lambda: t.load_checkpoint(tmp_path/'c')):
+        with torch.no_grad(): t.model.l.weight.zero_()
+        load()
+        assert torch.equal(t.model.l.weight, before)
+
+def test_how_run_limits_batches():
+    n = []
+    class Counts(nlp.Callback):
+        def on_train_epoch_end(self, trainer): n.append(trainer.global_forward_batches)
+    t = trainer([Counts()], n_epochs=2)
+    with t.learn.no_logging(): t.run(num_train_batch_per_epoch=3, num_eval_batch_per_dl=1)
+    assert n==[3,6]
