@@ -4,7 +4,7 @@ from pathlib import Path
 import torch
 from torch import nn
 from torch.nn import functional as F
-from recording import Notes, Stopped, accuracy, bs, lr, net, train_rows, valid_rows
+from recording import Notes, Stopped, bs, lr, net, train_rows, valid_rows
 from torch.utils.data import DataLoader
 
 jobs = ('plain','no_valid','stop_in_batch','stop_after_evaluate','error','interrupt','accumulate','every_batches','every_two_epochs','sanity','mappings',
