@@ -15,22 +15,22 @@ from ..optim.inventory import BatchBuffers, named_buffers
 
 # %% ../../nbs/processes/35_part_sums.ipynb #57cdac2c
 def part_of(
-    bs:int, # how many items the batch has
+    bs:int, # how many samples the batch has
     i:int,  # the number of the part
     n:int   # how many parts there are
 ) -> tuple[slice,int]:
-    "Return which items part `i` has, and how many of them count"
+    "Return which samples part `i` has, and how many of them count"
     first,end = bs*i//n,bs*(i+1)//n
-    if first==end: return slice(0, 1),0
+    if first==end: return slice(0, 1),0   # the model runs in each process: here on a sample that does not count
     return slice(first, end),end-first
 
 # %% ../../nbs/processes/35_part_sums.ipynb #ce19f14c
 class Part(NamedTuple):
-    "Holds what is in a message, one after the other; the sum of all messages has the same"
-    grads:Tensor   # of all parameters, as if the loss were weighted; 0 of those that have none
-    loss:Tensor    # × weight
-    buffers:Tensor # those with a fraction, and by how much the others grew; × the number of items
-    numbers:Tensor # the weight, the number of items, of each parameter whether it has a gradient, and further numbers
+    "Holds the sections of a message, in their order; the sum of all messages has the same sections"
+    grads:Tensor   # of all parameters, flat; zeros for a parameter without a gradient
+    loss:Tensor    # weight × loss
+    buffers:Tensor # number of samples × (floating-point buffers, and the growth of the others)
+    numbers:Tensor # the weight, the number of samples, for each parameter 1 if it has a gradient, and further numbers
 
 class PartSums:
     "Takes the gradients and buffers of a part of a batch out of the model as one message, and puts the sums in"
@@ -46,11 +46,11 @@ class PartSums:
             if t.is_floating_point(): self.dtype = torch.promote_types(self.dtype, t.dtype)
 
     def begin(self) -> None:
-        "Begin a batch: set gradients aside, and note the buffers"
-        self.before = [p.grad for p in self.params]
+        "Begin a batch: set the gradients of earlier batches aside, and copy the buffers"
+        self.earlier_grads = [p.grad for p in self.params]
         self.buffers.begin()
-        self.averaged = [*self.buffers.first(True).values()]
-        self.counts   = [*self.buffers.first(False).values()]
+        self.averages = [*self.buffers.first(floating=True).values()]    # such as the running mean of a batch norm
+        self.counters = [*self.buffers.first(floating=False).values()]   # such as its number of batches
         for p in self.params: p.grad = None
 
     def undo(self) -> None:
@@ -61,67 +61,83 @@ class PartSums:
     def restore(self) -> None:
         "Restore the model as it was in `begin`"
         self.undo()
-        for p,grad in zip(self.params, self.before): p.grad = grad
+        for p,grad in zip(self.params, self.earlier_grads): p.grad = grad
 
     def message(self,
         loss:Tensor|None,        # the loss of the part; None: it has none
         weight:int|float|Tensor, # the weight of its targets
-        n:int,                   # the number of its items
+        n:int,                   # the number of its samples
         rest:list                # further numbers to add up
     ) -> Tensor:                 # a flat tensor
         "Return the message to add up"
         grads = [p.grad for p in self.params]
         _check_dense(grads)
-        w = torch.as_tensor(weight, dtype=self.dtype, device=self.device).reshape(1)
-        nothing = w<=0   # then a mean over it may be nan
+        weight = torch.as_tensor(weight, dtype=self.dtype, device=self.device).reshape(1)
+        weighted_loss = weight*0 if loss is None else weight*loss.detach()
+        has_no_target = weight<=0   # then a mean over the part may be NaN
         has_grad = [grad is not None for grad in grads]
         numbers = torch.tensor([n, *has_grad, *rest], dtype=self.dtype).to(self.device)
         return torch.cat(Part(
-            grads = self._flat(map(_or_zeros, grads, self.params)).masked_fill_(nothing, 0),
-            loss  = (w*0 if loss is None else w*loss.detach()).masked_fill_(nothing, 0),
-            buffers = self._flat([*self.buffers.values(True), *self._grown()])*n,
-            numbers = torch.cat([w, numbers])))
+            grads   = self._flatten(map(_or_zeros, grads, self.params)).masked_fill_(has_no_target, 0),
+            loss    = weighted_loss.masked_fill_(has_no_target, 0),
+            buffers = self._flatten([*self.buffers.values(floating=True), *self._growth_of_counters()])*n,
+            numbers = torch.cat([weight, numbers])))
 
-    def _grown(self): return [now.long()-before for now,before in zip(self.buffers.values(False), self.counts)]
-    def _flat(self, tensors):
-        empty = torch.zeros(0, dtype=self.dtype, device=self.device)
-        return torch.cat([empty, *(t.detach().reshape(-1).to(self.device, self.dtype) for t in tensors)])
+    def _growth_of_counters(self):
+        now = self.buffers.values(floating=False)
+        return [count.long()-first for count,first in zip(now, self.counters)]
+
+    def _flatten(self, tensors):
+        pieces = [torch.zeros(0, dtype=self.dtype, device=self.device)]   # `torch.cat` needs at least one tensor
+        for t in tensors: pieces.append(t.detach().reshape(-1).to(self.device, self.dtype))
+        return torch.cat(pieces)
 
     def take(self,
         total:Tensor,  # the sum of the messages of all parts
         mean:bool=True # is the loss a mean? Else a sum
     ) -> tuple[Tensor,list]:
         "Return the loss, and the further numbers that were added up; `put` then puts the rest into the model"
-        n_grads,n_buffers = _size(self.params),_size(self.averaged)+_size(self.counts)
-        part = Part(*total.split([n_grads, 1, n_buffers, len(total)-n_grads-1-n_buffers]))
+        n_grads,n_buffers = _size(self.params),_size(self.averages)+_size(self.counters)
+        n_numbers = len(total)-n_grads-1-n_buffers
+        part = Part(*total.split([n_grads, 1, n_buffers, n_numbers]))
         weight,n,*others = part.numbers.tolist()
         self.grads,self.has_grad = part.grads,others[:len(self.params)]
-        self.averages = part.buffers/n if n else None
+        self.mean_buffers = part.buffers/n if n else None
         loss = part.loss[0]
         if mean and weight: loss = loss/weight
         return loss,others[len(self.params):]
 
     def put(self) -> None:
         "Put gradients and buffers of the whole batch into the model, which is as in `begin`"
-        for p,has_grad,grad,before in zip(self.params, self.has_grad, _split(self.grads, self.params), self.before):
+        self._put_grads()
+        if self.mean_buffers is not None: self._put_buffers()
+
+    def _put_grads(self):
+        grads = _split_like(self.params, self.grads)
+        for p,has_grad,grad,earlier in zip(self.params, self.has_grad, grads, self.earlier_grads):
             if not has_grad: continue
-            if before is None: p.grad = grad.to(p.device, p.dtype, copy=True)   # else a view of the message
-            else: p.grad = before+grad.to(p.device, p.dtype)
-        if self.averages is None: return
-        averages,grown = self.averages.split([_size(self.averaged), _size(self.counts)])
-        counts = [count+more.round().to(count.dtype) for count,more in zip(self.counts, _split(grown, self.counts))]
-        self.buffers.put(_split(averages, self.averaged), counts)
+            if earlier is None: p.grad = grad.to(p.device, p.dtype, copy=True)   # else a view of the message
+            else: p.grad = earlier+grad.to(p.device, p.dtype)
+
+    def _put_buffers(self):
+        averages,growth = self.mean_buffers.split([_size(self.averages), _size(self.counters)])
+        counts = []
+        for first,more in zip(self.counters, _split_like(self.counters, growth)):
+            counts.append(first + more.round().to(first.dtype))
+        self.buffers.put(_split_like(self.averages, averages), counts)
 
 # %% ../../nbs/processes/35_part_sums.ipynb #ce19f14d
 def _or_zeros(grad, p): return torch.zeros_like(p) if grad is None else grad
 
 # %% ../../nbs/processes/35_part_sums.ipynb #ce19f14e
 def _size(tensors): return sum(t.numel() for t in tensors)
-def _split(flat, like):
-    "The parts of a flat tensor, in the shapes of the tensors `like`"
-    parts = flat.split([t.numel() for t in like])
-    return [part.view_as(t) for part,t in zip(parts, like)]
+
+def _split_like(tensors, flat):
+    "Split a flat tensor into parts with the shapes of `tensors`"
+    parts = flat.split([t.numel() for t in tensors])
+    return [*map(torch.Tensor.view_as, parts, tensors)]
 
 def _check_dense(grads):
-    if all(grad is None or grad.layout is torch.strided for grad in grads): return
-    raise ValueError('the processes cannot add up sparse gradients: write `sparse=False` in the embedding')
+    for grad in grads:
+        if grad is None or grad.layout is torch.strided: continue
+        raise ValueError('FaultTolerant cannot add up sparse gradients: write `sparse=False` in the embedding')
