@@ -34,57 +34,62 @@ from ..recovery.identity import data_contents
 def count_own_items(
     dl:Any # a loader
 ) -> int|None:
-    "Return how many items of `dl` in this process are not repetitions; `None` if no item is repeated"
-    s = distributed_sampler(dl)
-    if s is None or s.drop_last or s is dl.batch_sampler: return None
-    return len(range(s.rank, len(s.dataset), s.num_replicas))
+    "Return how many samples of `dl` in this process are not repetitions; `None` if no sample is repeated"
+    sampler = distributed_sampler(dl)
+    if sampler is None: return None
+    repeats_samples = not sampler.drop_last and sampler is not dl.batch_sampler
+    if not repeats_samples: return None
+    return len(range(sampler.rank, len(sampler.dataset), sampler.num_replicas))
 
 # %% ../../nbs/processes/15a_shard.ipynb #546fcd09
-def _is_plain_sampler(s):
-    "Does `s` sample every item once, in order or shuffled?"
-    if type(s) is RandomSampler: return not s.replacement and s.num_samples==len(s.data_source)
-    return type(s) is SequentialSampler
+def _is_plain_sampler(sampler):
+    "Return whether it draws every sample once, in order or shuffled"
+    if type(sampler) is SequentialSampler: return True
+    if type(sampler) is not RandomSampler: return False
+    return not sampler.replacement and sampler.num_samples==len(sampler.data_source)
 
 class SharedDraws(DistributedSampler):
-    "Divides among the processes what another sampler draws in process 0"
+    "Shards among the processes what another sampler draws in process 0"
     def __init__(self,
-        sampler:Any # a sampler of items or of batches of them, with a length
+        sampler:Any # a sampler of indices or of batches of them, with a length
     ):
         super().__init__(range(len(sampler)), num_distrib(), rank_distrib(), shuffle=False)
         self.draws = sampler
 
     def __iter__(self) -> Iterator:
-        self.dataset = from_first([*self.draws] if self.rank==0 else None)   # now more, now less with some samplers
-        n = len(self.dataset)
+        self.dataset = from_first([*self.draws] if self.rank==0 else None)
+        n = len(self.dataset)   # which some samplers change from epoch to epoch
         if not n: return iter(())
-        self.num_samples = -(-n//self.num_replicas)
+        self.num_samples = ceil(n/self.num_replicas)
         self.total_size = self.num_samples*self.num_replicas
         own = range(self.rank, self.total_size, self.num_replicas)
-        return (self.dataset[i%n] for i in own)   # the first are repeated at the end
+        return (self.dataset[i%n] for i in own)   # `i%n`: the first ones are repeated at the end
 
 # %% ../../nbs/processes/15a_shard.ipynb #546fcd0a
 def shard_loader(
     dl:Any,     # a loader
     seed:int=0  # the seed for shuffling, the same in all processes
 ) -> Any:
-    "Return a loader of this process's part of `dl`; `dl` itself if already sharded; `None` if it cannot be sharded"
+    "Return a loader of this process's shard of `dl`; `dl` itself if already sharded; `None` if it cannot be sharded"
     if isinstance(dl, CombinedLoader): return _shard_each(dl, seed)
     if distributed_sampler(dl) is not None: return dl
     if not isinstance(dl, DataLoader): return None
+    if isinstance(dl.dataset, IterableDataset): return None
     batches = dl.batch_sampler
-    if batches is None or isinstance(dl.dataset, IterableDataset): return None
-    if type(batches) is not BatchSampler: return _share_batches(dl, batches)
-    return _share_items(dl, batches.sampler, seed)
+    if batches is None: return None
+    if type(batches) is not BatchSampler: return _shard_batches(dl, batches)
+    return _shard_samples(dl, batches.sampler, seed)
 
 # %% ../../nbs/processes/15a_shard.ipynb #546fcd0b
 def _has_length(o): return hasattr(type(o), '__len__')
 
-def _share_batches(dl, batches):
+def _shard_batches(dl, batches):
     if not _has_length(batches): return None
     return copy_loader(dl, batch_sampler=SharedDraws(batches))
 
-def _share_items(dl, sampler, seed):
-    if not (_has_length(sampler) and _has_length(dl.dataset)): return None
+def _shard_samples(dl, sampler, seed):
+    if not _has_length(sampler): return None
+    if not _has_length(dl.dataset): return None
     if not _is_plain_sampler(sampler): return copy_loader(dl, sampler=SharedDraws(sampler))
     shuffle = type(sampler) is RandomSampler
     own = DistributedSampler(dl.dataset, num_distrib(), rank_distrib(), shuffle, seed)
@@ -92,23 +97,24 @@ def _share_items(dl, sampler, seed):
 
 # %% ../../nbs/processes/15a_shard.ipynb #54cedaab
 def _shard_each(dl, seed):
-    "Of the same loader in each process a batch: that of its part"
-    parts = {k:shard_loader(o, seed) for k,o in dl.loaders.items()}
-    return None if any(o is None for o in parts.values()) else dl.of(parts)
+    "Shard each of several combined loaders; `None` if one of them cannot be sharded"
+    shards = {name:shard_loader(loader, seed) for name,loader in dl.loaders.items()}
+    if None in shards.values(): return None
+    return dl.of(shards)
 
 # %% ../../nbs/processes/15a_shard.ipynb #59d2eec3
-def _seen(x):
-    "What is in `x`, nested tensors and other objects, as far as two processes can compare it"
-    return [_comparable(o) for o in leaves(x)]
+def _fingerprint(x):
+    "Return what two processes can compare of `x`, nested tensors and other objects"
+    return [*map(_fingerprint_of_one, leaves(x))]
 
-def _comparable(o):
-    if isinstance(o, Tensor):
-        o = o.detach().cpu()
-        if o.layout is torch.strided and not o.is_quantized: return _described(o)
-    if hasattr(o, 'tobytes'): return crc32(o.tobytes())
+def _fingerprint_of_one(o):
+    if isinstance(o, Tensor): return _fingerprint_of_tensor(o.detach().cpu())
+    if hasattr(o, 'tobytes'): return crc32(o.tobytes())   # a NumPy array
     return o if type(o) in (str,int,float,bool) else type(o).__name__
 
-def _described(t):
+def _fingerprint_of_tensor(t):
+    has_plain_memory = t.layout is torch.strided and not t.is_quantized
+    if not has_plain_memory: return type(t).__name__
     values = t.contiguous().reshape(-1).view(torch.uint8).numpy()
     return tuple(t.shape),str(t.dtype),crc32(values)
 
@@ -116,77 +122,88 @@ def _described(t):
 def has_items(
     dl:Any # a loader
 ) -> bool:
-    "Return whether `dl` loads items of a data set that has a length"
-    return isinstance(dl, DataLoader) and hasattr(type(dl.dataset), '__len__')
+    "Return whether `dl` loads samples of a dataset that has a length"
+    return isinstance(dl, DataLoader) and _has_length(dl.dataset)
 
 def is_same_data(
-    dl:Any,         # a `DataLoader` of items
-    look:bool=True  # read three items to compare, if no worker would? False: only if nothing else can be compared
+    dl:Any,         # a `DataLoader` of samples
+    look:bool=True  # read three samples to compare, if no worker would? False: only if nothing else can be compared
 ) -> bool:
-    "Return whether `dl` has the same data in all processes; all of them call it"
-    ds:Any = dl.dataset
-    n:Any = len(ds) if _has_length(ds) else None
-    kept = () if n is None else data_contents(ds)
-    looks = bool(n) and (look or not kept) and _may_look(dl)
-    if not _equal((type(ds).__name__, n, looks, () if looks else kept)): return False
-    if not looks: return True
+    "Return whether `dl` has the same data in all processes; all of them must call it"
+    dataset:Any = dl.dataset
+    size,contents = None,()
+    if _has_length(dataset): size,contents = len(dataset),data_contents(dataset)
+    reads = bool(size) and _reads_samples(dl, contents, look)
+    if reads: contents = ()   # the samples say more
+    if not _is_equal((type(dataset).__name__, size, reads, contents)): return False
+    if not reads: return True
     with snapshot_random():
         set_random_states(**from_first(get_random_states()))   # for augmentations
-        size = len(ds)
-        return _equal(_seen([ds[i] for i in (0, size//2, size-1)]))
+        samples = [dataset[i] for i in (0, size//2, size-1)]
+        return _is_equal(_fingerprint(samples))
 
-def _may_look(dl):
-    "May this process read items itself?"
+def _reads_samples(dl, contents, look):
+    "Return whether this process may read samples, and is to"
+    if contents and not look: return False
     if isinstance(dl.dataset, TensorDataset): return True
     if dl.num_workers: return False
     return _is_plain_sampler(getattr(dl.batch_sampler, 'sampler', dl.sampler))
 
 # %% ../../nbs/processes/15a_shard.ipynb #59d2eec6
-def _equal(seen):
-    "Is it the same in all processes? All of them call it"
-    return all(o==seen for o in gather_objects(seen))
+def _is_equal(mine):
+    "Return whether it is the same in all processes; all of them must call it"
+    return all(other==mine for other in gather_objects(mine))
 
 def warn_unlike(
-    dl:Any,   # the loader of this process
-    what:str # the message; `{}` stands for the numbers of items
+    dl:Any,  # the loader of this process
+    what:str # the message; `{}` stands for the numbers of samples
 ) -> None:
-    "Warn that the processes have different data; all of them call it"
-    sizes = gather_objects(loader_len(getattr(dl, 'dataset', dl)) or 'unknown')
+    "Warn that the processes have different data; all of them must call it"
+    size = loader_len(getattr(dl, 'dataset', dl)) or 'unknown'
+    sizes = gather_objects(size)
     warn(what.format(' and '.join(map(str, sizes))), stacklevel=outside())
 
 # %% ../../nbs/processes/15a_shard.ipynb #d5136a45
 class Turns:
-    "Gives each of n processes every n-th batch, and all equally many: some batches are repeated at the end"
-    n_own,alike,limit = inf,None,None   # own batches (inf: not known yet); is the data alike everywhere?
-    as_often = False                    # must all processes have as many batches, also where their data differs?
-    ready:Any = None                    # the batches of the phase that begins
+    "Gives each of n processes every n-th batch, the same number to each: some batches are repeated at the end"
+    n_own:Any = inf             # how many batches of this process are not repetitions; inf: not known yet
+    alike:bool|None = None      # is the data identical in all processes? None: not known yet
+    limit:int|None = None       # how many batches of all processes together are used; None: all
+    as_often = False            # must each process have the same number of batches, even if their data differs?
+    ready:Any = None            # an iterator over the batches of the phase that begins
     def __init__(self,
-        whole:Any,       # the loader to divide
-        batches:Any=None # its batch sampler; None: divide the batches themselves
-    ): self.whole,self.batches = whole,whole if batches is None else batches
+        whole:Any,       # the loader to shard
+        batches:Any=None # its batch sampler; None: shard the batches themselves
+    ):
+        self.whole = whole
+        self.batches = whole if batches is None else batches
 
     @property
     def indexed(self) -> bool:
-        "Are the batches indices of items, not items?"
+        "Whether the batches are indices of samples, not samples"
         return self.batches is not self.whole
 
     def stop_at(self,
-        n:int # the number, over all processes, of the first batch to leave out
+        n:int # the number, over all processes, of the first batch to skip
     ) -> int:
-        "End before batch number `n`; returns how many batches that leaves for each process"
+        "End before batch number `n`; return how many batches that leaves for each process"
         self.limit = n if self.limit is None else min(n, self.limit)
         return ceil(self.limit/num_distrib())
 
     def begin(self) -> None:
-        "Begin a phase: the processes compare their data, and process 0 sends what it drew; all of them call it"
-        self.n_own,it = inf,iter(self.batches)
+        "Begin a phase: compare the data of the processes, and receive what process 0 drew; all of them must call it"
+        self.n_own,batches = inf,iter(self.batches)
         if self.indexed: self.alike = is_same_data(self.whole)
         else:
-            first = [*islice(it, 1)]
-            self.alike,it = _equal(_seen(first)),chain(first, it)
-        if not self.alike: warn_unlike(self.whole, 'the processes have different data to validate or predict, of {} '
-            'items: each does its own, and the results are of all of it')
-        self.ready = self._in_turn(self._drawn(islice(it, self.limit))) if self.alike else self._own(it)
+            first = [*islice(batches, 1)]
+            self.alike = _is_equal(_fingerprint(first))
+            batches = chain(first, batches)
+        if self.alike:
+            self.ready = self._every_nth(self._as_drawn_by_first(islice(batches, self.limit)))
+            return
+        warn_unlike(self.whole, 'The processes have different data to validate or predict, of {} samples. '
+                    'Each uses its own, and the results are of all of it.')
+        self.ready = self._own(batches)
 
     def __len__(self) -> int:
         n = len(self.batches)
@@ -195,44 +212,48 @@ class Turns:
         if self.ready is None: self.begin()
         return vars(self).pop('ready')
 
-    def _drawn(self, it):
-        "What process 0 draws, unless the order is that of the data set"
-        s = self.batches.sampler if type(self.batches) is BatchSampler else self.batches
-        if not self.indexed or type(s) is SequentialSampler: return it
-        return iter(from_first([*it] if rank_distrib()==0 else None))
+    def _as_drawn_by_first(self, batches):
+        "Return the indices that process 0 draws; `batches` itself if it is the same in all processes anyway"
+        if not self.indexed: return batches
+        sampler = self.batches.sampler if type(self.batches) is BatchSampler else self.batches
+        if type(sampler) is SequentialSampler: return batches
+        return iter(from_first([*batches] if rank_distrib()==0 else None))
 
-    def _in_turn(self, it):
+    def _every_nth(self, batches):
+        "Yield one batch of each round of n: in the last round, the processes that have none repeat its first batch"
         rank,world = rank_distrib(),num_distrib()
-        for n_rounds,first in enumerate(it):
+        for n_rounds,first in enumerate(batches):
             own = None
-            for place,batch in enumerate(chain([first], islice(it, world-1))):
+            for place,batch in enumerate(chain([first], islice(batches, world-1))):   # holds one batch at a time
                 if place==rank: own = batch
-            if own is None: self.n_own = n_rounds   # the last round has fewer batches than there are processes
+            if own is None: self.n_own = n_rounds
             yield first if own is None else own
 
-    def _own(self, it):
-        "The batches of data that only this process has; the first is repeated until all have as many, if they must"
-        if not self.as_often: return it
-        of_all = gather_objects(loader_len(self.batches))
-        if not all(of_all): raise ValueError(
-            f'the model is sharded, so it must be called as often in each process, but they have {of_all} batches '
-            '(None: their loader has no `len`): give all processes the same data, which is divided then')
-        return self._padded(it, max(of_all))
-    def _padded(self, it, n):
+    def _own(self, batches):
+        "Return the batches of this process, which has other data than the rest, padded if all need the same number"
+        if not self.as_often: return batches
+        n_batches = gather_objects(loader_len(self.batches))
+        if not all(n_batches): raise ValueError(
+            f'A sharded model must be called equally often in each process, but they have {n_batches} batches '
+            '(None: a loader without `len`). Give all processes the same data; it is sharded then.')
+        return self._pad(batches, max(n_batches))
+
+    def _pad(self, batches, n):
+        "Yield `n` batches: the first one again where there are no more"
         first = None
-        for i,batch in enumerate(islice(chain(it, repeat(None)), n)):
+        for i,batch in enumerate(islice(chain(batches, repeat(None)), n)):
             if batch is None: self.n_own = min(i, self.n_own)
             if first is None: first = batch
             yield first if batch is None else batch
 
     def sizes(self) -> list[int]:
-        "Return the number of items in each batch, also in those of other processes"
-        b = self.batches
-        if not self.indexed: return [find_bs(o) for o in b]
-        if type(b) is not BatchSampler: return [len(o) for o in b]
-        n,rest = divmod(len(b.sampler), b.batch_size)
-        sizes = [b.batch_size]*n
-        if rest and not b.drop_last: sizes.append(rest)
+        "Return the number of samples in each batch, also in those of other processes"
+        batches = self.batches
+        if not self.indexed: return [*map(find_bs, batches)]
+        if type(batches) is not BatchSampler: return [*map(len, batches)]
+        n,rest = divmod(len(batches.sampler), batches.batch_size)
+        sizes = [batches.batch_size]*n
+        if rest and not batches.drop_last: sizes.append(rest)
         return sizes
 
     def __getattr__(self, k:str) -> Any:
@@ -246,7 +267,7 @@ def take_turns(
     "Return a loader of every n-th batch of `dl` for each of n processes, and its `Turns`"
     if not _has_known_sampler(dl):
         turns = Turns(dl)
-        return turns,turns
+        return turns,turns   # it is the loader, too
     if dl.batch_sampler is None:
         turns = Turns(dl, dl.sampler)
         return copy_loader(dl, sampler=turns, batch_size=None),turns
@@ -254,31 +275,34 @@ def take_turns(
     return copy_loader(dl, batch_sampler=turns),turns
 
 def _has_known_sampler(dl):
-    "Does a sampler say which items are in a batch?"
+    "Return whether a sampler determines which samples are in a batch"
     if not isinstance(dl, DataLoader): return False
-    return type(dl).__iter__ is DataLoader.__iter__ and not isinstance(dl.dataset, IterableDataset)
+    if isinstance(dl.dataset, IterableDataset): return False
+    return type(dl).__iter__ is DataLoader.__iter__
 
 # %% ../../nbs/processes/15a_shard.ipynb #b24f0d79
 def merge_shards(
-    shards:list # for each process, the indices of its items, and a list of their nested results
+    shards:list # for each process, the indices of its samples, and a list of their nested results
 ) -> tuple[list,list]:
     "Merge the results of several processes: return all indices in order, and their results"
-    positions = {}   # where each index comes first
-    all_indices = (i for indices,_ in shards for i in indices)
-    for position,i in enumerate(all_indices): positions.setdefault(i, position)
+    indices_of_each,results_of_each = zip(*shards)
+    positions = {}   # of each index, where it comes first: a repeated sample counts once
+    for position,i in enumerate(chain.from_iterable(indices_of_each)): positions.setdefault(i, position)
     indices = sorted(positions)
     order = [positions[i] for i in indices]
-    of_each = zip(*(results for _,results in shards))
-    return indices,[nested_reorder(to_concat([*parts]), order) for parts in of_each]
+    merged = []
+    for parts in zip(*results_of_each): merged.append(nested_reorder(to_concat([*parts]), order))
+    return indices,merged
 
 def gather_shards(
-    idxs:list, # the indices of this process's items
-    res:list   # nested results for these items
+    idxs:list, # the indices of this process's samples
+    res:list   # nested results for these samples
 ) -> tuple[list,list]:
     "Gather the results of all processes, in each of them: return all indices in order, and their results"
     return merge_shards(gather_objects((idxs, res)))
 
 # %% ../../nbs/processes/15b_share_batches.ipynb #798599db
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from ..data.nested import apply
@@ -291,28 +315,34 @@ from ..loop.events import CancelBatch
 def share_already(
     cbs:list # callbacks, or classes of them
 ) -> bool:
-    "Does one of the callbacks share the batches of a validation?"
+    "Return whether one of the callbacks shards the batches of a validation"
     return any(isinstance(cb, ShareBatches) or cb is ShareBatches for cb in cbs)
 
+class _Sharded(NamedTuple):
+    "Holds a loader of this process's batches, and the `Turns` in it"
+    loader:Any
+    turns:Turns
+
 class ShareBatches(Callback):
-    "Divides the batches of a validation among all processes, and drops repeated items"
+    "Shards the batches of a validation among all processes, and drops repeated samples"
     acts = 'nothing'
-    order,own = TrainEvalCallback.order+1,None
+    order = TrainEvalCallback.order+1
     run_train = run_valid = False
+    own = None   # how many samples of this batch are not repetitions, or not 0 for a whole batch; None: all
     def __init__(self):
-        self.left = WeakKeyDictionary()   # of each stream of batches: how many own items are still to come
-        self.kept = None                  # the last divided loader with persistent workers, and its `Turns`
+        self.n_left = WeakKeyDictionary()    # for each stream of batches: how many samples that are not repetitions
+        self.persistent = None               # the last `_Sharded` with persistent workers
 
     def before_validate(self):
         self._check_not_alone()
         batches = self.learn.batches
         n = count_own_items(batches.loader)
-        divided = batches.turns is not None or distributed_sampler(batches.loader) is not None
-        if num_shards()>1 and not divided:
-            batches.share(*self._divided(batches.loader))
+        is_sharded_already = batches.turns is not None or distributed_sampler(batches.loader) is not None
+        if num_shards()>1 and not is_sharded_already:
+            batches.share(*self._shard(batches.loader))
             n = inf
-        if n is not None: self.left[batches] = n
-        self.run_valid = len(self.left)>0   # otherwise it is not called for each batch
+        if n is not None: self.n_left[batches] = n
+        self.run_valid = len(self.n_left)>0   # otherwise it is not called for each batch
 
     def _check_not_alone(self):
         learn = self.learn
@@ -321,25 +351,35 @@ class ShareBatches(Callback):
             'the parameters of the model are sharded, so one process cannot call it without the others: validate and '
             'predict in all processes, without `alone()`')
 
-    def _divided(self, dl):
-        "A loader of this process's batches, the same one in each epoch if its workers persist"
-        loader,turns = self.kept if self.kept and self.kept[1].whole is dl else take_turns(dl)
-        if getattr(dl, 'persistent_workers', False): self.kept = loader,turns
-        turns.limit = turns.alike = turns.ready = None   # of the epoch before
+    def _shard(self, dl):
+        "Return a loader of this process's batches, the same one in each epoch if its workers persist"
+        before = self.persistent
+        sharded = before if before and before.turns.whole is dl else _Sharded(*take_turns(dl))
+        if getattr(dl, 'persistent_workers', False): self.persistent = sharded
+        turns = sharded.turns
+        turns.limit = turns.alike = turns.ready = None   # those of the previous epoch
         turns.as_often = any(map(is_sharded, self.learn.model.parameters()))
-        return loader,turns
+        return sharded
 
     def before_batch(self):
         learn = self.learn
-        turns,self.own = learn.batches.turns,self.left.get(learn.batches)
-        if turns is not None: self.own = int(learn.iter<turns.n_own); return   # a batch is whole, or repeated
-        if self.own is None: return
+        turns,self.own = learn.batches.turns,self.n_left.get(learn.batches)
+        if turns is not None: self.own = int(learn.iter<turns.n_own)   # the batch is whole, or a repetition
+        elif self.own is not None: self._cut_batch()
+
+    def _cut_batch(self):
+        "Remove repeated samples from the end of the batch; keep one, which the model needs"
+        learn = self.learn
         bs = find_bs(learn.yb or learn.xb)
         if bs>self.own: learn.xb,learn.yb = apply(self._cut, (learn.xb, learn.yb), bs)
-        self.left[learn.batches] = max(0, self.own-bs)
+        self.n_left[learn.batches] = max(0, self.own-bs)
 
-    def _cut(self, t, bs): return t[:max(1, self.own)] if isinstance(t, torch.Tensor) and t.ndim and len(t)==bs else t
+    def _cut(self, t, bs):
+        has_samples = isinstance(t, torch.Tensor) and t.ndim>0
+        return t[:max(1, self.own)] if has_samples and len(t)==bs else t
+
     def after_pred(self):
-        if self.own==0: raise CancelBatch('all items of this batch are repeated ones')
-    def __getstate__(self): return {**vars(self), 'left':None, 'kept':None}
-    def __setstate__(self, d): vars(self).update(d, left=WeakKeyDictionary())
+        if self.own==0: raise CancelBatch('all samples of this batch are repetitions')
+
+    def __getstate__(self): return {**vars(self), 'n_left':None, 'persistent':None}
+    def __setstate__(self, d): vars(self).update(d, n_left=WeakKeyDictionary())

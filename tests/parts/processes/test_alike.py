@@ -112,7 +112,7 @@ def _other_loaders(rank, world):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter('always')
         learn.validate(dl=(a,b)[rank])
-    assert any('the processes have different data to validate or predict, of 9 and 12 items' in s for s in gathered(' '.join(str(w.message) for w in told)))
+    assert any('The processes have different data to validate or predict, of 9 and 12 samples' in s for s in gathered(' '.join(str(w.message) for w in told)))
 
 @pytest.mark.slow
 def test_loaders_that_differ_are_said(processes): processes(2, _other_loaders)
@@ -131,7 +131,7 @@ def _uneven(rank, world):
     losses = torch.cat(gathered((preds-targs)**2))
     assert len(losses)==24 and loss==pytest.approx(losses.mean().item(), rel=1e-5)
     stream = [(x,y) for x,y in DataLoader(own, 4)]
-    with pytest.raises(ValueError, match='as often in each process'): learn.get_preds(dl=iter_of(stream))
+    with pytest.raises(ValueError, match='equally often in each process'): learn.get_preds(dl=iter_of(stream))
 
 def iter_of(batches):
     class Stream:
