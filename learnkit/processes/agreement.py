@@ -28,7 +28,7 @@ from ..loop.run import null_logger
 from ..loop.words import observes
 from .board import Mismatch, share_board
 from .checksum import compared, digest, find_difference
-from .launch import Pause, check_seconds, timeout_of
+from .launch import MessageInterval, check_seconds, timeout_of
 from .relay import Relay
 from .watch import by_others, watching
 
@@ -79,7 +79,7 @@ class Said(NamedTuple):
     data_ended:int=0      # has its data ended?
     digest:int=0          # of its weights and hyper-parameters, if they are compared
     signal:int=0          # the signal that it has received
-    pause:int=0           # after how many batches it would ask again
+    interval:int=0        # after how many batches it would ask again
     n_batches:int=0       # how many batches its phase has
     unknown_length:int=0  # is that not known?
     outside:int=0         # could a callback of it decide something outside of the batches?
@@ -96,7 +96,7 @@ class Smallest(NamedTuple):
     "Holds the smallest numbers that any process said"
     point:int
     digest:int
-    pause:int
+    interval:int
     n_batches:int
 
 # %% ../../nbs/processes/10_agreement.ipynb #888ee5fb
@@ -104,7 +104,7 @@ def numbers_of(
     said:Said # by this process
 ) -> list[int]:
     "Return the message, of which all learn the largest numbers"
-    return [*said, -said.point, -said.digest, -said.pause, -said.n_batches]
+    return [*said, -said.point, -said.digest, -said.interval, -said.n_batches]
 
 def read_numbers(
     numbers:list[int] # the largest of all messages
@@ -158,7 +158,7 @@ class Agreement(Callback):
     ends = True   # more than once at the end of a phase, an epoch and the fit, as somebody could decide something?
     limit = 600.   # seconds that this process waits for the others
     compared_at:int|None = None   # the number of the batch after which the processes compared their weights
-    pause:Pause
+    interval:MessageInterval   # after how many batches the processes ask each other again
     def __init__(self,
         timeout:float|None=None, # seconds that a process waits before it says who hangs; None: those of the group
         shards:bool=False,  # does a process run parts of a batch, up to the step, without the others?
@@ -186,7 +186,7 @@ class Agreement(Callback):
 
     def before_fit(self):
         self.agreed,self.ended,self.held_cancel = 0,False,None
-        self.wish,self.pause = None,Pause()
+        self.wish,self.interval = None,MessageInterval()
         self.ends,self.compared_at = True,None
         self.limit = timeout_of(dist.group.WORLD) if self.timeout is None else self.timeout
         self.group,self.watch = _messages(self.limit),watching()
@@ -253,16 +253,16 @@ class Agreement(Callback):
     def after_batch(self):
         held,self.held_cancel,self.signal = self.held_cancel,None,None
         if scope_of(held)>scope_of(CancelBatch()): raise held   # the batch is over already
-        if self.pause.over() or self.asks: self._ask_at_end_of_batch()
+        if self.interval.count_batch() or self.asks: self._ask_at_end_of_batch()
         elif self.learn.stop_reason: self._stop_later()
 
     def _ask_at_end_of_batch(self):
         start = perf_counter()
         stopper = vars(self.learn).get('stop_on_signal')
         received = getattr(stopper, 'received', None)
-        most,least = self._meet('after_batch', signal=received or 0, pause=self.pause.proposal())
+        most,least = self._meet('after_batch', signal=received or 0, interval=self.interval.propose())
         self.signal = most.signal or None
-        self.pause.begin(least.pause, perf_counter()-start)
+        self.interval.restart(least.interval, perf_counter()-start)
 
     def _stop_later(self):
         "This process would stop alone: it wishes to, until the processes ask each other"
@@ -353,7 +353,7 @@ class Agreement(Callback):
         learn = self.learn
         if not learn.stop_reason: learn.stop(self.wish or self.watch.store.get('stop').decode())
         self.wish = None
-        self.pause.end()   # so that no process takes it for a wish of its own
+        self.interval.expire()   # so that no process takes it for a wish of its own
 
 # %% ../../nbs/processes/10_agreement.ipynb #9c94884f
 def _ask_later(asks, point, later):
@@ -406,7 +406,7 @@ class PhaseEnds(Callback):
     def after_epoch(self): self._ask_if('after_epoch')   # before the row is written
     def after_validate(self):
         self._ask('after_validate')
-        self.learn.agreement.pause.end()   # who hears this event later may want to stop
+        self.learn.agreement.interval.expire()   # who hears this event later may want to stop
 
     def _ask_if(self, at):
         if self.learn.agreement.ends: self._ask(at)   # else nobody has decided anything since they last agreed

@@ -10,35 +10,39 @@ from collections.abc import Callable
 from time import perf_counter
 
 # %% ../../nbs/processes/05a_pause.ipynb #5a7e0c15
-class Pause:
-    "Counts the batches until the processes ask each other again"
+class MessageInterval:
+    "Counts the batches until the processes exchange messages again"
     def __init__(self,
         clock:Callable[[],float]=perf_counter # the time in seconds
     ):
-        self.clock,self.since = clock,clock()
-        self.n,self.length,self.cost = 0,0,0.   # batches since the last message, of how many, and what a message takes
+        self.clock = clock
+        self.n,self.length = 0,0          # batches since the last message; how many there are to be
+        self.since = clock()              # when the last message was sent
+        self.cost:float|None = None       # seconds that the fastest message took; None: there was none
 
-    def over(self) -> bool:
-        "Count a batch; returns whether the processes ask at its end"
+    def count_batch(self) -> bool:
+        "Count a batch; return whether the processes exchange messages at its end"
         self.n += 1
         return self.n>=self.length
 
-    def end(self) -> None:
-        "Let the processes ask at the end of this batch"
+    def expire(self) -> None:
+        "Let the processes exchange messages at the end of this batch"
         self.length = 0
 
-    def proposal(self) -> int:
+    def propose(self) -> int:
         "Return how many batches this process proposes to wait after the next message"
-        took = max(self.clock()-self.since, 1e-9)
-        return max(1, round(self.n*min(2, max(.1, 100*self.cost)/took)))
+        elapsed = max(self.clock()-self.since, 1e-9)
+        seconds = max(.1, 100*(self.cost or 0.))   # messages take at most a hundredth of the time
+        growth = min(2, seconds/elapsed)           # the first batches say little about later ones
+        return max(1, round(self.n*growth))
 
-    def begin(self,
+    def restart(self,
         length:int, # how many batches: the smallest number that a process proposed
-        cost:float  # what the message took, in seconds
+        cost:float  # seconds that the message took
     ) -> None:
-        "Start counting; the cost of a message is that of the fastest one: others include waiting for a slow process"
+        "Start counting; only the fastest message counts, as the others include waiting for a slow process"
         self.n,self.length,self.since = 0,length,self.clock()
-        self.cost = min(cost, self.cost or cost)
+        self.cost = cost if self.cost is None else min(cost, self.cost)
 
 # %% ../../nbs/processes/05b_launch.ipynb #7855743c
 import atexit, os, re
@@ -72,145 +76,176 @@ class Launch(NamedTuple):
 
 # %% ../../nbs/processes/05b_launch.ipynb #1fcc5124
 def _first_host(nodes):
-    "The first machine of a list in Slurm's form: 'gpu[003-004,7],cpu1' → 'gpu003'"
-    m:Any = re.match(r'([^\[,]+)(?:\[(\d+)[^\]]*\]([^,]*))?', nodes)
-    return m[1] + (m[2] or '') + (m[3] or '')
+    "Return the first machine of a list in Slurm's form: 'gpu[003-004,7],cpu1' → 'gpu003'"
+    prefix_number_suffix:Any = re.match(r'([^\[,]+)(?:\[(\d+)[^\]]*\]([^,]*))?', nodes)
+    return ''.join(prefix_number_suffix.groups(''))
 
-def _port(env, job): return env.get('MASTER_PORT') or str(20000 + int(job or 0)%20000)
+def _port(env, job):
+    "Return the port of MASTER_PORT; without it one that depends on the job, so that jobs on one machine differ"
+    return env.get('MASTER_PORT') or str(20000 + int(job or 0)%20000)
+
+def _integers(env, *names): return [int(env[name]) for name in names]
 
 def _slurm(env):
-    addr = env.get('MASTER_ADDR') or env.get('SLURM_LAUNCH_NODE_IPADDR') or _first_host(env['SLURM_STEP_NODELIST'])
-    rank,world,local_rank = (int(env[f'SLURM_{k}']) for k in ('PROCID','STEP_NUM_TASKS','LOCALID'))
+    known = env.get('MASTER_ADDR') or env.get('SLURM_LAUNCH_NODE_IPADDR')
+    addr = known or _first_host(env['SLURM_STEP_NODELIST'])
+    rank,world,local_rank = _integers(env, 'SLURM_PROCID', 'SLURM_STEP_NUM_TASKS', 'SLURM_LOCALID')
     job = f"{env.get('SLURM_JOB_ID', 0)}{env.get('SLURM_STEP_ID', 0)}"
     return Launch('srun', rank, world, local_rank, addr, _port(env, job))
 
 # %% ../../nbs/processes/05b_launch.ipynb #6c044e4f
-def _mpi(by, env, job, rank, world, local, here):
-    known = env.get('MASTER_ADDR') and env.get('MASTER_PORT')
-    alone = '127.0.0.1' if here==world else None   # one machine
-    addr = env['MASTER_ADDR'] if known else alone
-    return Launch(by, rank, world, local, addr, _port(env, job))
+def _mpi(by, env, job, rank, world, local_rank, local_world):
+    is_one_machine = local_world==world
+    addr = '127.0.0.1' if is_one_machine else None
+    if env.get('MASTER_ADDR') and env.get('MASTER_PORT'): addr = env['MASTER_ADDR']
+    return Launch(by, rank, world, local_rank, addr, _port(env, job))
+
+_open_mpi_names = ('OMPI_COMM_WORLD_RANK','OMPI_COMM_WORLD_SIZE','OMPI_COMM_WORLD_LOCAL_RANK',
+                   'OMPI_COMM_WORLD_LOCAL_SIZE')
+_mpich_names = ('PMI_RANK','PMI_SIZE','MPI_LOCALRANKID','MPI_LOCALNRANKS')
 
 def _open_mpi(env):
-    own = (int(env[f'OMPI_COMM_WORLD_{k}']) for k in ('RANK','SIZE','LOCAL_RANK','LOCAL_SIZE'))
-    return _mpi('mpirun', env, crc32(env.get('PMIX_NAMESPACE', str(os.getppid())).encode()), *own)
+    job = env.get('PMIX_NAMESPACE', str(os.getppid()))
+    return _mpi('mpirun', env, crc32(job.encode()), *_integers(env, *_open_mpi_names))
 
-def _mpich(env):
-    own = (int(env[k]) for k in ('PMI_RANK','PMI_SIZE','MPI_LOCALRANKID','MPI_LOCALNRANKS'))
-    return _mpi('mpiexec', env, os.getppid(), *own)
+def _mpich(env): return _mpi('mpiexec', env, os.getppid(), *_integers(env, *_mpich_names))
 
 # %% ../../nbs/processes/05b_launch.ipynb #6c044e50
 def _torchrun(env):
     by = 'torchrun' if 'TORCHELASTIC_RUN_ID' in env else 'RANK and WORLD_SIZE'
-    rank = int(env['RANK'])
-    return Launch(by, rank, int(env['WORLD_SIZE']), int(env.get('LOCAL_RANK', rank)), env['MASTER_ADDR'],
-                  env['MASTER_PORT'])
+    rank,world = _integers(env, 'RANK', 'WORLD_SIZE')
+    local_rank = int(env.get('LOCAL_RANK', rank))
+    return Launch(by, rank, world, local_rank, env['MASTER_ADDR'], env['MASTER_PORT'])
 
-_launchers = {   # what a launcher sets in each process that it starts, and how to read it
+_launchers = {   # the variables that a launcher sets in each process that it starts, and what reads them
     ('RANK','WORLD_SIZE','MASTER_ADDR','MASTER_PORT'): _torchrun,
-    ('OMPI_COMM_WORLD_RANK','OMPI_COMM_WORLD_SIZE','OMPI_COMM_WORLD_LOCAL_RANK','OMPI_COMM_WORLD_LOCAL_SIZE'):_open_mpi,
-    ('PMI_RANK','PMI_SIZE','MPI_LOCALRANKID','MPI_LOCALNRANKS'): _mpich,
+    _open_mpi_names: _open_mpi,
+    _mpich_names: _mpich,
     ('SLURM_PROCID','SLURM_STEP_NUM_TASKS','SLURM_LOCALID','SLURM_STEP_NODELIST'): _slurm}
 
 # %% ../../nbs/processes/05b_launch.ipynb #8ba0ddd8
-def _launch(env): return next((f(env) for keys,f in _launchers.items() if all(env.get(k) for k in keys)), None)
+def _launch(env):
+    "Return how a launcher started this process, even if it started only this one; None if none did"
+    for names,read in _launchers.items():
+        if all(map(env.get, names)): return read(env)
+    return None
 
 def launched(
     env:Mapping[str,str]|None=None # environment variables; None: those of this process
 ) -> Launch|None:
     "Return how a launcher started this process; None if it runs alone"
-    found = _launch(os.environ if env is None else env)
-    return found if found is not None and found.world>1 else None
+    launch = _launch(os.environ if env is None else env)
+    if launch is None or launch.world==1: return None
+    return launch
 
 def is_only_process() -> bool:
-    "Did a launcher start this process and no other, as `torchrun --nnodes 1:2` does until a second machine comes?"
-    found = _launch(os.environ)
-    return found is not None and found.world==1
+    "Return whether a launcher started only this process, as `torchrun --nnodes 1:2` does until a second machine joins"
+    launch = _launch(os.environ)
+    return launch is not None and launch.world==1
 
 # %% ../../nbs/processes/05b_launch.ipynb #aa01b7c3
-def _devices_of(places):
-    "Where the processes are, for people: '2 × cpu', or '8 × cuda on 2 machines'"
-    kinds,machines = Counter(kind for _,kind,_ in places),len({name for name,*_ in places})
-    where = f' on {machines} machines' if machines>1 else ''
-    return ' and '.join(f'{n} × {kind}' for kind,n in kinds.items()) + where
+class _Place(NamedTuple):
+    "Says where a process computes"
+    machine:str
+    kind:str         # of device, such as 'cuda'
+    index:int|None   # the number of the device on its machine
 
-_introduced = []   # the store of the group whose processes have said that they train together
+def _describe_places(places):
+    "Return where the processes compute, for people: '2 × cpu', or '8 × cuda on 2 machines'"
+    n_of_kind = Counter(place.kind for place in places)
+    text = ' and '.join(f'{n} × {kind}' for kind,n in n_of_kind.items())
+    n_machines = len({place.machine for place in places})
+    return text if n_machines==1 else f'{text} on {n_machines} machines'
+
+def _check_places(places):
+    "Raise RuntimeError if several processes use one accelerator"
+    accelerators = Counter(place for place in places if place.kind!='cpu')
+    for place,n in accelerators.items():
+        if n>1: raise RuntimeError(f'{n} processes use accelerator {place.index} of {place.machine}. The launcher must '
+                                   'set LOCAL_RANK to a different number in each process of a machine.')
+
+_announced = []   # the store of the group whose processes were announced
 
 def introduce(
     own:bool=False # did `join_group` create the group?
 ) -> None:
-    "Print in one line, once for each group, which processes train together; all of them call it"
+    "Print in one line, once for each group, which processes train together; all of them must call it"
     store = shared_store()
-    if store in _introduced: return
-    _introduced[:] = [store]
+    if store in _announced: return
+    _announced[:] = [store]
     launch:Any = launched()
-    device,places = default_device(),[None]*dist.get_world_size()
-    local = launch.local_rank if own else device.index
-    dist.all_gather_object(places, (node(), device.type, local))
-    taken = Counter((name,i) for name,kind,i in places if kind!='cpu')
-    twice = [place for place,n in taken.items() if n>1]
-    if own and twice: raise RuntimeError(f'{taken[twice[0]]} processes took accelerator {local} of {twice[0][0]}: '
-        'the launcher should say LOCAL_RANK, which differs between the processes of a machine')
+    device = default_device()
+    mine = _Place(node(), device.type, launch.local_rank if own else device.index)
+    places:list = [None]*dist.get_world_size()
+    dist.all_gather_object(places, mine)
+    if own: _check_places(places)
     by = launch.by if own else 'in a group made before'
-    said = f'{len(places)} processes train together ({by}, {dist.get_backend()}): {_devices_of(places)}'
-    if dist.get_rank()==0: write_out(print, said)
+    text = f'{len(places)} processes train together ({by}, {dist.get_backend()}): {_describe_places(places)}'
+    if dist.get_rank()==0: write_out(print, text)
 
 # %% ../../nbs/processes/05b_launch.ipynb #7e3d5a91
-_patience = 30.   # seconds that a process waits before it says for whom
-_advice = 'each process that the launcher starts has to make a Learner, or to call `join_group()`'
+_patience = 30.   # seconds that a process waits before it warns
+_advice = 'Each process that the launcher starts has to make a Learner, or to call `join_group()`'
 
 def _wait_for(find_late, launch, timeout):
-    "Wait until no process is late; say once which ones are, and raise RuntimeError after `timeout` seconds"
-    begun,said,pause = monotonic(),False,.001
+    "Wait until no process is late; warn once which ones are, and raise RuntimeError after `timeout` seconds"
+    start,has_warned,delay = monotonic(),False,.001
+    longest_delay = max(.02, launch.world/1e4)   # all processes together ask the store 10,000 times in a second
     while late := find_late():
-        waited = monotonic()-begun
+        waited = monotonic()-start
         if waited>timeout: raise RuntimeError(
-            f'{_names_of(late)} of {launch.world} did not come within {timeout:g} seconds: {_advice}')
-        if waited>_patience and not said:
-            said = True
-            warn(f'process {launch.rank} has waited {waited:.0f} seconds for {_names_of(late)} of {launch.world}: '
-                 f'{_advice}')
-        sleep(pause)
-        pause = min(2*pause, max(.02, launch.world/1e4))   # all of them ask at most 10,000 questions in a second
+            f'{_names_of(late)} of {launch.world} did not join within {timeout:g} seconds. {_advice}.')
+        if waited>_patience and not has_warned:
+            has_warned = True
+            warn(f'Process {launch.rank} has waited {waited:.0f} seconds for {_names_of(late)} of {launch.world}. '
+                 f'{_advice}.')
+        sleep(delay)
+        delay = min(2*delay, longest_delay)
 
 def _names_of(ranks):
-    names = f"process{'es' if len(ranks)>1 else ''} {', '.join(map(str, ranks[:8]))}"
-    return names if len(ranks)<=8 else f'{names} and {len(ranks)-8} more'
+    "Return the names of processes: 'process 3', or of many 'processes 0, 1, 2, 3, 4, 5, 6, 7 and 2 more'"
+    numbers = ', '.join(map(str, ranks[:8]))
+    if len(ranks)==1: return f'process {numbers}'
+    return f'processes {numbers}' if len(ranks)<=8 else f'processes {numbers} and {len(ranks)-8} more'
 
 # %% ../../nbs/processes/05b_launch.ipynb #7e3d5a90
 def _name_of_attempt(store, launch, timeout):
-    "A name that these processes agree upon: those of an earlier attempt, which may be in the store, have another one"
+    "Return a name that process 0 gives to these processes: the store may still have entries of an earlier attempt"
     me = uuid4().hex
-    if launch.rank==0: return _welcome_all(store, launch, timeout, me)
+    if launch.rank==0: return _name_all(store, launch, timeout, me)
     store.set(f'learnkit/hello/{launch.rank}', me)
-    welcome = f'learnkit/welcome/{me}'
-    _wait_for(lambda: [] if store.check([welcome]) else [0], launch, timeout)
-    name = store.get(welcome).decode()
+    answer = f'learnkit/welcome/{me}'
+    def find_late(): return [] if store.check([answer]) else [0]
+    _wait_for(find_late, launch, timeout)
+    name = store.get(answer).decode()
     store.set(f'learnkit/came/{name}/{launch.rank}', '')
     return name
 
-def _welcome_all(store, launch, timeout, name):
-    "In process 0: answer who says hello, until all have come by this name"
+def _name_all(store, launch, timeout, name):
+    "In process 0: answer each process that says hello, until all have joined by this name"
     missing = {*range(1, launch.world)}
     def find_late():
         for rank in missing:
             hello = f'learnkit/hello/{rank}'
             if store.check([hello]): store.set(f'learnkit/welcome/{store.get(hello).decode()}', name)
-        missing.difference_update([rank for rank in missing if store.check([f'learnkit/came/{name}/{rank}'])])
+        joined = [rank for rank in missing if store.check([f'learnkit/came/{name}/{rank}'])]
+        missing.difference_update(joined)
         return sorted(missing)
     _wait_for(find_late, launch, timeout)
     return name
 
 # %% ../../nbs/processes/05b_launch.ipynb #7e3d5a92
-def _meet(launch, timeout) -> dist.Store:
-    "Return the store where the processes meet: torchrun keeps one, else process 0 does"
-    keeps = launch.rank==0 and os.environ.get('TORCHELASTIC_USE_AGENT_STORE')!='True'
-    addr,port,wait = launch.addr,int(launch.port),timedelta(seconds=timeout)
-    try: store = dist.TCPStore(addr, port, is_master=keeps, wait_for_workers=False, multi_tenant=True, timeout=wait)
+def _connect(launch, timeout) -> dist.Store:
+    "Return the store of these processes: torchrun hosts one, else process 0 does"
+    torchrun_hosts = os.environ.get('TORCHELASTIC_USE_AGENT_STORE')=='True'
+    hosts = launch.rank==0 and not torchrun_hosts
+    addr,port,limit = launch.addr,int(launch.port),timedelta(seconds=timeout)
+    try: store = dist.TCPStore(addr, port, is_master=hosts, wait_for_workers=False, multi_tenant=True, timeout=limit)
     except dist.DistNetworkError as e:
-        if not (keeps and 'EADDRINUSE' in str(e)): raise
-        raise RuntimeError(f'process 0 cannot listen on port {launch.port}, which another program has: '
-                           'set MASTER_PORT to a free port, in all processes') from e
+        port_is_taken = hosts and 'EADDRINUSE' in str(e)
+        if not port_is_taken: raise
+        raise RuntimeError(f'Process 0 cannot listen on port {port}: another program uses it. Set MASTER_PORT to a '
+                           'free port, in all processes.') from e
     return dist.PrefixStore(f'learnkit/{_name_of_attempt(store, launch, timeout)}', store)
 
 # %% ../../nbs/processes/05b_launch.ipynb #1d6dd00a
@@ -223,8 +258,11 @@ def check_seconds(
     timeout:float # what was given as seconds
 ) -> float:
     "Return `timeout`; raises ValueError if it is not a time that a process can wait"
-    if not (isinstance(timeout, (int,float)) and 0<timeout<float('inf')): raise ValueError(
+    is_number = isinstance(timeout, (int,float))
+    if is_number and 0<timeout<float('inf'): return timeout
+    raise ValueError(
         f'`timeout` is the number of seconds that a process waits for the others, such as 600, not {timeout!r:.60}')
+<<<<<<< main
     return timeout
 
 def _backends(group):
@@ -260,24 +298,28 @@ def join_group(
 ) -> None:
     "Create the group of the processes that a launcher started, if there is none; raises RuntimeError if that fails"
     launch,timeout = launched(),check_seconds(timeout)
-    if launch is None or not dist.is_available() or dist.is_initialized(): return
+    can_join = dist.is_available() and not dist.is_initialized()
+    if launch is None or not can_join: return
     if launch.addr is None: raise RuntimeError(
-        f'{launch.by} started {launch.world} processes on several machines, and does not say where they can meet: '
-        'set MASTER_ADDR to the name of the machine of process 0 and MASTER_PORT to a free port of it, '
-        'as in `mpirun -x MASTER_ADDR=node0 -x MASTER_PORT=29500 …`')
-    device = default_device()
-    if device.type!='cpu':
-        n = torch.accelerator.device_count()
-        if launch.local_rank>=n: raise RuntimeError(
-            f'process {launch.rank} should take accelerator {launch.local_rank} of its machine, which has {n}: '
-            'start as many processes on each machine as it has accelerators')
-        torch.accelerator.set_device_index(launch.local_rank)
-        device = default_device()
-    dist.init_process_group(_backend(device), store=_meet(launch, timeout), rank=launch.rank, world_size=launch.world,
-                            timeout=timedelta(seconds=timeout))
+        f'{launch.by} started {launch.world} processes on several machines, but not the address of process 0. '
+        'Set MASTER_ADDR to the name of its machine and MASTER_PORT to a free port there, '
+        'as in `mpirun -x MASTER_ADDR=node0 -x MASTER_PORT=29500 …`.')
+    device = _choose_device(launch)
+    dist.init_process_group(_backend(device), store=_connect(launch, timeout), rank=launch.rank,
+                            world_size=launch.world, timeout=timedelta(seconds=timeout))
     if device.type!='cpu': set_timeout(dist.group.WORLD, timeout)
     atexit.register(leave_group)
     introduce(own=True)
+
+def _choose_device(launch):
+    "Make the accelerator with this process's number on its machine the default device, and return it"
+    if default_device().type=='cpu': return default_device()
+    n = torch.accelerator.device_count()
+    if launch.local_rank>=n: raise RuntimeError(
+        f'Process {launch.rank} should use accelerator {launch.local_rank} of its machine, which has only {n}. '
+        'Start as many processes on each machine as it has accelerators.')
+    torch.accelerator.set_device_index(launch.local_rank)
+    return default_device()
 
 def leave_group() -> None:
     "Destroy the group of processes, if there is one"
@@ -287,6 +329,7 @@ def leave_group() -> None:
 import json
 from itertools import count
 from threading import get_ident, local
+from typing import NamedTuple
 
 from ..data.process import num_distrib, rank_distrib
 from ..loop.dispatcher import outside
@@ -294,21 +337,27 @@ from .watch import watching
 from .words import count_reader, messages, no_store
 
 # %% ../../nbs/processes/05c_meeting.ipynb #49bd8b28
-_made,_thread = {},local()   # the groups of the present group of processes; whether this is the thread that writes
+class _Thread(local):
+    is_background = False   # is this the thread that writes files while training continues?
+
+_thread = _Thread()
+_file_groups = {}   # a group for the foreground, and one for the background, so that their messages do not mix
 
 def file_group() -> Any:
     "Return the group in which processes agree about files, None for one process; the first call must be made by all"
-    if not (dist.is_available() and dist.is_initialized()): return None
-    if _made.get('of') is not dist.group.WORLD:
-        _made.update(of=dist.group.WORLD, groups=[dist.new_group(backend='gloo') for _ in range(2)])
-    return _made['groups'][getattr(_thread, 'writes', False)]
+    has_group = dist.is_available() and dist.is_initialized()
+    if not has_group: return None
+    if _file_groups.get('world') is not dist.group.WORLD:   # there is another group of processes now
+        foreground,background = dist.new_group(backend='gloo'),dist.new_group(backend='gloo')
+        _file_groups.update(world=dist.group.WORLD, foreground=foreground, background=background)
+    return _file_groups['background' if _thread.is_background else 'foreground']
 
 def in_background(
     f:Callable, # what to call, in a thread
     *args:Any   # passed to `f`
 ) -> None:
     "Call `f`, which communicates with the background threads of the other processes"
-    _thread.writes = True
+    _thread.is_background = True
     f(*args)
 
 # %% ../../nbs/processes/05c_meeting.ipynb #7b84556e
@@ -319,28 +368,34 @@ def in_all(
     result = error = None
     try: result = f()
     except Exception as e: error = e
-    results,said = _gather_outcomes(result, error)
+    outcomes = _gather_outcomes(result, error)
     if error is not None: raise error
-    for rank,what in enumerate(said):
-        if what: raise OSError(f'process {rank} failed with {what}')
-    return results
+    for rank,outcome in enumerate(outcomes):
+        if outcome.error: raise OSError(f'process {rank} failed with {outcome.error}')
+    return [outcome.result for outcome in outcomes]
+
+class _Outcome(NamedTuple):
+    "Says what a call returned or raised in one process"
+    result:Any
+    error:str   # empty: it returned
 
 def _gather_outcomes(result, error):
-    "The results of `f` in all processes, and what it raised there, in words"
-    said = '' if error is None else f'{type(error).__name__}: {error}'
-    if num_distrib()==1: return [result],[said]
-    outcomes = [None]*num_distrib()
-    dist.all_gather_object(outcomes, (result,said), group=file_group())
-    return [[*o] for o in zip(*outcomes)]
+    "Return the outcomes of all processes; all of them must call it, also after an error"
+    mine = _Outcome(result, '' if error is None else f'{type(error).__name__}: {error}')
+    if num_distrib()==1: return [mine]
+    outcomes:list = [None]*num_distrib()
+    dist.all_gather_object(outcomes, mine, group=file_group())
+    return outcomes
 
 def in_first(
     f:Callable # a function without arguments
 ) -> Any:
     "Call `f` in process 0, and return its result in all; raise its error in all"
-    return in_all(lambda: f() if rank_distrib()==0 else None)[0]
+    def call_in_first(): return f() if rank_distrib()==0 else None
+    return in_all(call_in_first)[0]
 
 # %% ../../nbs/processes/05c_meeting.ipynb #0a094dba
-_numbers = count()   # of the meetings, to which the processes go in one order
+_numbers = count()   # of the meetings, which all processes attend in the same order
 _all_came = 'all came'
 
 def meet(
@@ -361,71 +416,84 @@ def meet(
 
 # %% ../../nbs/processes/05c_meeting.ipynb #0a094dbb
 class _Meeting:
+    "Lets all processes wait for each other in a store; whoever knows the outcome first writes it, for all"
     warned = False
     def __init__(self, n, watch, what, advice):
         store = shared_store()
         self.n,self.watch,self.what,self.advice = n,watch,what,advice
         self.limit = store.timeout.total_seconds()
-        self.came = dist.PrefixStore('learnkit/meeting', store)   # each process's last one, and what for
-        self.store,self.before = (dist.PrefixStore(f'learnkit/meeting/{i}', store) for i in (n, n-1))
+        self.arrivals = dist.PrefixStore('learnkit/meeting', store)   # of each process its last meeting, and the purpose
+        self.store = dist.PrefixStore(f'learnkit/meeting/{n}', store)
+        self.previous = dist.PrefixStore(f'learnkit/meeting/{n-1}', store)
 
-    def decide(self, outcome): self.store.compare_set('outcome', '', outcome)   # the first one is that of all
+    def decide(self, outcome): self.store.compare_set('outcome', '', outcome)   # only the first call has an effect
 
     def outcome(self, seconds):
-        "What became of it, '' if that is not known after so many seconds"
-        end,pause = monotonic()+seconds,.0005
-        longest = max(.1, num_distrib()/1e4)   # all of them ask at most 10,000 questions in a second
+        "Return the outcome; '' if it is not known after so many seconds"
+        end,delay = monotonic()+seconds,.0005
+        longest_delay = max(.1, num_distrib()/1e4)   # all processes together ask the store 10,000 times in a second
         while not self.store.check(['outcome']):
             if monotonic()>end: return ''
-            sleep(pause)
-            pause = min(2*pause, longest)
+            sleep(delay)
+            delay = min(2*delay, longest_delay)
         return self.store.get('outcome').decode()
 
     def attend(self):
-        "Come, and wait until the outcome is known; returns it"
-        self.came.set(str(self.watch.rank), json.dumps([self.n, self.what]))
-        begun,nth = monotonic(),self.store.add('count', 1)
+        "Arrive, and wait until the outcome is known; return it"
+        self.arrivals.set(str(self.watch.rank), json.dumps([self.n, self.what]))
+        start,nth = monotonic(),self.store.add('count', 1)
         if nth==num_distrib(): self._end_as_last()
-        while not (outcome := self.outcome(self.watch.interval)):
-            waited = monotonic()-begun
-            looks = nth==1 or waited>self.limit+self.watch.others.silence   # the first one does, while it is there
-            if looks: self._look(waited)
-        if outcome!=_all_came: count_reader(self.store, self.watch.rank, len(self.there()), self.watch.others.silence)
+        outcome = self._wait_for_outcome(start, nth)
+        if outcome!=_all_came:
+            n_readers = len(self._purposes())
+            count_reader(self.store, self.watch.rank, n_readers, self.watch.others.silence)
         return outcome
 
-    def _end_as_last(self):
-        self.decide(_differences(self.there()) or _all_came)
-        for key in ('count','outcome'): self.before.delete_key(key)   # all have left the meeting before
+    def _wait_for_outcome(self, start, nth):
+        while True:
+            outcome = self.outcome(self.watch.interval)
+            if outcome: return outcome
+            waited = monotonic()-start
+            first_is_lost = waited>self.limit+self.watch.others.silence
+            if nth==1 or first_is_lost: self._look(waited)   # one process looks after the others: the first to arrive
 
-    def there(self):
-        "What those who have come came for"
-        said = {r:json.loads(o) for r,o in messages(self.came).items()}
-        return {r:what for r,(n,what) in said.items() if n==self.n}
+    def _end_as_last(self):
+        self.decide(_describe_difference(self._purposes()) or _all_came)
+        for key in ('count','outcome'): self.previous.delete_key(key)   # all have left the previous meeting
+
+    def _purposes(self):
+        "Return what the processes that have arrived came for, by rank"
+        purposes = {}
+        for rank,text in messages(self.arrivals).items():
+            n,what = json.loads(text)
+            if n==self.n: purposes[rank] = what
+        return purposes
 
     def _look(self, waited):
-        "Say where the others are, once, and end it if one of them will not come"
-        there = self.there()
-        different = _differences(there)
-        if different: return self.decide(different)
+        "Warn once where the others are; end the meeting if one of them cannot come"
+        purposes = self._purposes()
+        difference = _describe_difference(purposes)
+        if difference: return self.decide(difference)
         others = self.watch.others
         others.listen()
-        late = {*range(num_distrib())} - {*there}
+        late = {*range(num_distrib())} - {*purposes}
         lost = late & others.ended()
         if lost or waited>self.limit: self._give_up(others.describe(lost or late))
         elif waited>self.limit/60: self._warn(others.describe(late))
 
-    def _give_up(self, said): self.decide(
+    def _give_up(self, where): self.decide(
         f'{self.what} is for all {num_distrib()} processes, and process {self.watch.rank} waited in vain: '
-        f'{said}; call it in every process, {self.advice}')
+        f'{where}; call it in every process, {self.advice}')
 
-    def _warn(self, said):
+    def _warn(self, where):
         if self.warned: return
         self.warned = True
-        warn(f'process {self.watch.rank} waits in {self.what} for the others: {said}', stacklevel=outside())
+        warn(f'process {self.watch.rank} waits in {self.what} for the others: {where}', stacklevel=outside())
 
-def _differences(said):
-    "Who says what, in words; '' if all say the same"
-    who:dict = {}
-    for rank,what in said.items(): who.setdefault(what, []).append(rank)
-    if len(who)<2: return ''
-    return 'the processes do different things: ' + '; '.join(f'{what} in {_names_of(rs)}' for what,rs in who.items())
+def _describe_difference(purposes):
+    "Return which processes came for what; '' if all came for the same"
+    ranks_of:dict = {}
+    for rank,what in purposes.items(): ranks_of.setdefault(what, []).append(rank)
+    if len(ranks_of)<2: return ''
+    parts = [f'{what} in {_names_of(ranks)}' for what,ranks in ranks_of.items()]
+    return f"the processes do different things: {'; '.join(parts)}"
