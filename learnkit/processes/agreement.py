@@ -9,6 +9,7 @@ __all__ = ['Agreement']
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from itertools import chain
 from operator import neg
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -34,21 +35,23 @@ from .watch import by_others, watching
 
 # %% ../../nbs/processes/10_agreement.ipynb #adaf2f75
 class ProcessFailed(RuntimeError):
-    "Another process of this training failed, or did something different"
+    "Another process of this run failed, or did something different"
 
 # from the innermost scope outwards: of several Cancels the outermost is raised
 _cancels = (CancelBackward,CancelStep,CancelZeroGrad,CancelBatch,CancelTrain,CancelValid,CancelEpoch,CancelFit)
-_failed = len(_cancels)+1   # what an error is announced by; a Cancel by the number of its scope
+_failed = len(_cancels)+1   # the number that announces an error, as a Cancel is announced by that of its scope
 
 def scope_of(
     e:BaseException|None # what was raised, if anything
 ) -> int:
-    "Return the number of the outermost scope that `e` cancels, from 1 on; 0 if it is no Cancel"
-    return max([_cancels.index(cancel)+1 for cancel in cancel_types(e)], default=0)
+    "Return the number of the outermost scope that `e` cancels, from 1 on; 0 if it is not a Cancel"
+    numbers = [_cancels.index(cancel)+1 for cancel in cancel_types(e)]
+    return max(numbers, default=0)
 
 # %% ../../nbs/processes/10_agreement.ipynb #adaf2f76
-_in_batch = ('before_fetch',       # then none of them takes the batch out of its loader
-             'before_pred',        # then none of them waits in the forward pass of a sharded model
+# the points of a batch at which the processes agree; one that stops there leaves none of the others waiting
+_in_batch = ('before_fetch',       # before the batch is taken out of the loader
+             'before_pred',        # before the forward pass of a sharded model
              'before_backward','before_step','before_zero_grad',
              'after_zero_grad',    # before the batch is counted
              'after_batch')
@@ -58,32 +61,35 @@ _points = (*_in_batch,'after_fetch','before_train','after_exhaust','after_train'
 _numbers = {point:i for i,point in enumerate(_points)}
 
 def _events_before():
-    "Each point in a batch, and the events since the one before, those that callbacks fire included"
+    "Return the points of a batch, each with the events since the previous point, those that callbacks fire included"
     events = [*event]
     events = events[events.index('before_train')+1:events.index('after_exhaust')]
-    ends = [*(events.index(point)+1 for point in _in_batch[:-1]), len(events)]
-    return {point:events[start:end] for point,start,end in zip(_in_batch, [0,*ends], ends)}
+    before,start = {},0
+    for point in _in_batch:
+        end = len(events) if point=='after_batch' else events.index(point)+1
+        before[point],start = events[start:end],end
+    return before
 
 # %% ../../nbs/processes/10_agreement.ipynb #75cb232e
 def _events_outside():
-    "The events that are not between two points of a batch"
-    inside = {e for events in _events_before().values() for e in events}
+    "Return the events that are not between two points of a batch"
+    inside = {*chain.from_iterable(_events_before().values())}
     return [e for e in event if e not in inside]
 
 # %% ../../nbs/processes/10_agreement.ipynb #888ee5f8
 class Said(NamedTuple):
-    "Says to the other processes what this one wants"
+    "Holds the message of a process; where a field is a question, 1 means yes"
     point:int             # the number of the point
     cancel:int=0          # the number of the scope that it cancels; `_failed`: it has failed
     stops:int=0           # does it want to stop the fit?
     data_ended:int=0      # has its data ended?
-    digest:int=0          # of its weights and hyper-parameters, if they are compared
+    digest:int=0          # of its weights and hyperparameters, if they are compared
     signal:int=0          # the signal that it has received
-    interval:int=0        # after how many batches it would ask again
+    interval:int=0        # after how many batches it proposes to ask again
     n_batches:int=0       # how many batches its phase has
     unknown_length:int=0  # is that not known?
-    outside:int=0         # could a callback of it decide something outside of the batches?
-    before_fetch:int=0    # … or before this point, since the one before it?
+    outside:int=0         # could one of its callbacks decide something outside of the batches?
+    before_fetch:int=0    # … or between the previous point of a batch and this one?
     before_pred:int=0
     before_backward:int=0
     before_step:int=0
@@ -93,7 +99,7 @@ class Said(NamedTuple):
     failed:int=0          # the number of this process and 1 more, if it has failed
 
 class Smallest(NamedTuple):
-    "Holds the smallest numbers that any process said"
+    "Holds the smallest numbers of all messages"
     point:int
     digest:int
     interval:int
@@ -101,39 +107,39 @@ class Smallest(NamedTuple):
 
 # %% ../../nbs/processes/10_agreement.ipynb #888ee5fb
 def numbers_of(
-    said:Said # by this process
+    said:Said # the message of this process
 ) -> list[int]:
-    "Return the message, of which all learn the largest numbers"
+    "Return the numbers to send, of which all processes get the largest: so negative ones give the smallest"
     return [*said, -said.point, -said.digest, -said.interval, -said.n_batches]
 
 def read_numbers(
     numbers:list[int] # the largest of all messages
 ) -> tuple[Said,Smallest]:
-    "Return the largest number of each that any process said, and the smallest, where that is sent"
+    "Return the largest of each number, and the smallest of those that were sent as negatives, too"
     n = len(Said._fields)
     return Said(*numbers[:n]),Smallest(*map(neg, numbers[n:]))
 
 # %% ../../nbs/processes/10_agreement.ipynb #b4544061
 _largest:Any = dist.AllreduceOptions()
 _largest.reduceOp = dist.ReduceOp.MAX
-_groups = {}   # of each store, the group for messages
+_groups = {}   # for each store, what sends the messages of its processes
 
 def _messages(timeout):
-    "How the processes send each other messages: by a board if they share memory, else by a group on the CPU"
+    "Return what sends messages: a board if the processes share memory, else a process group on the CPU"
     store = shared_store()
     if store not in _groups:
-        _groups.clear()   # those of a group that is no more
+        _groups.clear()   # those of a group that was destroyed
         board = share_board()
         _groups[store] = _ByGroup(timeout) if board is None else board
     return _groups[store]
 
 class _ByGroup:
-    "Sends messages by a collective"
+    "Sends messages by an all-reduce"
     def __init__(self, timeout): self.group = dist.new_group(backend='gloo', timeout=timedelta(seconds=timeout))
     def begin(self, numbers): return _Collective(self.group, torch.tensor(numbers))
 
 class _Collective:
-    "A message that is under way"
+    "An all-reduce that has begun"
     def __init__(self, group, numbers): self.numbers,self.work = numbers,group.allreduce([numbers], _largest)
     def wait(self, *timeout): return self.work.wait(*timeout)
     def is_completed(self): return self.work.is_completed()
@@ -147,22 +153,24 @@ class Agreement(Callback):
     order,run_valid = 100.5,False
     last_in = *_in_batch,'before_train','before_validate','after_exhaust','after_epoch'   # when all others have decided
     modes = 'fit','lr_find','validate','predict'
-    group:Any = None   # for messages
+    group:Any = None                # what sends messages
     watch:Any = None
-    relay:Any = None   # of warnings
-    agreed,ended,signal = 0,False,None
-    held_cancel:Any = None   # a Cancel raised in `after_batch`: it waits until all callbacks have heard of the batch
-    wish = None   # why this process wants to stop, if the others do not know yet
+    relay:Any = None                # of warnings
+    agreed = 0                      # the scope of a Cancel that this process raises because another one did
+    data_ended = False              # has the data of this phase ended in all processes?
+    signal:int|None = None          # a signal that any process has received
     nested = property(lambda self: in_group())   # not in a run of this process alone, inside of a fit
-    asks = True   # at the end of each batch, as somebody could decide something there? Else after a pause
-    ends = True   # more than once at the end of a phase, an epoch and the fit, as somebody could decide something?
-    limit = 600.   # seconds that this process waits for the others
-    compared_at:int|None = None   # the number of the batch after which the processes compared their weights
-    interval:MessageInterval   # after how many batches the processes ask each other again
+    held_cancel:Any = None          # a Cancel raised in `after_batch`; it waits until all callbacks have handled the event
+    own_stop:str|None = None        # why this process wants to stop, until the others know
+    asks_each_batch = True          # could a callback decide something in `after_batch`? False: ask after an interval
+    decides_outside = True          # could a callback decide something outside of the batches? Then ask there once more
+    compared_at:int|None = None     # the number of the batch after which the processes compared their weights
+    interval:MessageInterval        # after how many batches the processes ask each other again
+    limit = 600.                    # seconds that this process waits for the others
     def __init__(self,
-        timeout:float|None=None, # seconds that a process waits before it says who hangs; None: those of the group
+        timeout:float|None=None, # seconds that a process waits before it reports who hangs; None: those of the group
         shards:bool=False,  # does a process run parts of a batch, up to the step, without the others?
-        compare:bool=False, # end the run if the processes' models become different?
+        compare:bool=False, # end the run if the models of the processes become different?
         forward:bool=False  # do the processes wait for each other in the forward pass too?
     ):
         if timeout is not None: check_seconds(timeout)
@@ -172,12 +180,18 @@ class Agreement(Callback):
         name:str,      # an event
         handlers:tuple # pairs of callback and handler, in their order
     ) -> tuple: # such pairs
-        "Hold the Cancels of `after_batch` until all callbacks have been called"
-        if name!='after_batch' or all(cb is not self for cb,_ in handlers): return handlers
-        return tuple((cb, f if cb is self or _alike(cb, name) else partial(self._hold, cb, f)) for cb,f in handlers)
+        "Defer the Cancels of `after_batch` until all callbacks have handled it, as they do in the other processes"
+        if name!='after_batch': return handlers
+        takes_part = any(cb is self for cb,_ in handlers)
+        if not takes_part: return handlers
+        return tuple((cb, self._with_held_cancel(cb, f)) for cb,f in handlers)
 
-    def _hold(self, cb, f):
-        "What the others hear in their processes, they hear in this one: a Cancel waits until then"
+    def _with_held_cancel(self, cb, f):
+        raises_in_all = cb is self or _acts_alike(cb, 'after_batch')
+        return f if raises_in_all else partial(self._hold_cancel, cb, f)
+
+    def _hold_cancel(self, cb, f):
+        "Call the handler `f`; keep a Cancel of it for our own `after_batch`, of several that of the outermost scope"
         try: f()
         except Exception as e:
             if not cancel_types(e): raise
@@ -185,9 +199,9 @@ class Agreement(Callback):
             if scope_of(e)>scope_of(self.held_cancel): self.held_cancel = e
 
     def before_fit(self):
-        self.agreed,self.ended,self.held_cancel = 0,False,None
-        self.wish,self.interval = None,MessageInterval()
-        self.ends,self.compared_at = True,None
+        self.agreed,self.data_ended,self.held_cancel = 0,False,None
+        self.own_stop,self.interval = None,MessageInterval()
+        self.decides_outside,self.compared_at = True,None
         self.limit = timeout_of(dist.group.WORLD) if self.timeout is None else self.timeout
         self.group,self.watch = _messages(self.limit),watching()
         self.watch.begin_fit(self.limit)
@@ -198,25 +212,25 @@ class Agreement(Callback):
         self.group = self.watch = self.relay = None
 
     def before_train(self):
-        self.ended = False
-        learn,n = self.learn,self.learn.batches.n
-        candidates = _may_differ(learn)
-        decides = {point:_somebody(candidates, events) for point,events in _events_before().items()}
-        begins = learn.epoch==learn.start_epoch   # the fit does, or goes on from a checkpoint
-        most,least = self._meet('before_train', compare=begins, outside=_somebody(candidates, _events_outside()),
-                                n_batches=n or 0, unknown_length=n is None, **decides)
+        self.data_ended = False
+        learn,n_batches = self.learn,self.learn.batches.n
+        cbs = _callbacks_that_may_differ(learn)
+        decides = {point:_could_decide(cbs, events) for point,events in _events_before().items()}
+        begins = learn.epoch==learn.start_epoch   # the fit begins, or resumes
+        most,least = self.agree_at('before_train', compare=begins, outside=_could_decide(cbs, _events_outside()),
+                                   n_batches=n_batches or 0, unknown_length=n_batches is None, **decides)
         self._ask_at(most)
         if not most.unknown_length: self._stop_at_shortest(least.n_batches, most.n_batches)
 
     def _ask_at(self, most):
-        "From now on ask only at the points before which somebody could decide something, in any process"
+        "From now on ask only at the points before which a callback could decide something, in any process"
         asks = {point:bool(getattr(most, point)) for point in _in_batch}
         asks['after_fetch'] = bool(most.unknown_length)
         if not self.forward: _ask_later(asks, 'before_pred', 'before_backward')
         if self.shards:
             _ask_later(asks, 'before_backward', 'after_batch')
             asks['after_fetch'] = False
-        self.asks,self.ends = asks.pop('after_batch'),bool(most.outside)
+        self.asks_each_batch,self.decides_outside = asks.pop('after_batch'),bool(most.outside)
         for point,is_needed in asks.items():
             if is_needed: vars(self).pop(point, None)
             else: setattr(self, point, None)   # a handler that is None is not called
@@ -229,44 +243,49 @@ class Agreement(Callback):
         warn(f'the processes have from {least} to {most} batches, and each trains on {least}')
 
     def after_fetch(self):
-        most,_ = self._meet('after_fetch')
-        if most.data_ended: self.ended,self.learn.batch = True,exhausted   # it ended in another process
+        most,_ = self.agree_at('after_fetch')
+        if most.data_ended: self.data_ended,self.learn.batch = True,exhausted   # it ended in another process
     def after_exhaust(self):
         asks = vars(self).get('after_fetch', True) is not None
-        if asks and self.learn.training: self._say_that_data_ended()
-        if self.ends: self._meet('after_exhaust')
-    def _say_that_data_ended(self):
-        if not self.ended: self._meet('after_fetch', data_ended=True)
-    def before_validate(self): self._meet('before_validate')   # before they tell each other about its data
+        if asks and self.learn.training: self._announce_end_of_data()
+        if self.decides_outside: self.agree_at('after_exhaust')
+    def _announce_end_of_data(self):
+        if not self.data_ended: self.agree_at('after_fetch', data_ended=True)
+    def before_validate(self): self.agree_at('before_validate')   # before they compare the data of the validation
 
-    def before_fetch(self):     self._meet('before_fetch')
-    def before_pred(self):      self._meet('before_pred')
-    def before_backward(self):  self._meet('before_backward')
-    def before_step(self):      self._meet('before_step')
-    def before_zero_grad(self): self._meet('before_zero_grad')
-    def after_zero_grad(self):  self._meet('after_zero_grad')
-    def after_epoch(self):      self._meet('after_epoch', compare=True)
-    def after_fit(self):        self._meet('after_fit', compare=self.ends or self.compared_at!=self.learn.train_iter)
-    def before_save_checkpoint(self):   # they put it together; of an exception it is that of one process
-        if self.learn.exc is None: self._meet('before_save_checkpoint', compare=True)
+    def before_fetch(self):     self.agree_at('before_fetch')
+    def before_pred(self):      self.agree_at('before_pred')
+    def before_backward(self):  self.agree_at('before_backward')
+    def before_step(self):      self.agree_at('before_step')
+    def before_zero_grad(self): self.agree_at('before_zero_grad')
+    def after_zero_grad(self):  self.agree_at('after_zero_grad')
+    def after_epoch(self):      self.agree_at('after_epoch', compare=True)
+
+    def after_fit(self):
+        was_compared = self.compared_at==self.learn.train_iter and not self.decides_outside
+        self.agree_at('after_fit', compare=not was_compared)
+
+    def before_save_checkpoint(self):
+        if self.learn.exc is None: self.agree_at('before_save_checkpoint', compare=True)   # else one process saves alone
 
     def after_batch(self):
         held,self.held_cancel,self.signal = self.held_cancel,None,None
-        if scope_of(held)>scope_of(CancelBatch()): raise held   # the batch is over already
-        if self.interval.count_batch() or self.asks: self._ask_at_end_of_batch()
+        if scope_of(held)>scope_of(CancelBatch()): raise held   # one of `CancelBatch` has no effect any more
+        interval_is_over = self.interval.count_batch()
+        if interval_is_over or self.asks_each_batch: self._ask_at_end_of_batch()
         elif self.learn.stop_reason: self._stop_later()
 
     def _ask_at_end_of_batch(self):
         start = perf_counter()
         stopper = vars(self.learn).get('stop_on_signal')
         received = getattr(stopper, 'received', None)
-        most,least = self._meet('after_batch', signal=received or 0, interval=self.interval.propose())
+        most,least = self.agree_at('after_batch', signal=received or 0, interval=self.interval.propose())
         self.signal = most.signal or None
         self.interval.restart(least.interval, perf_counter()-start)
 
     def _stop_later(self):
-        "This process would stop alone: it wishes to, until the processes ask each other"
-        self.wish,self.learn.stop_reason = self.learn.stop_reason,None
+        "Postpone a stop that only this process wants, until the processes ask each other"
+        self.own_stop,self.learn.stop_reason = self.learn.stop_reason,None
 
     # Cancels that this process raised, and errors
 
@@ -281,10 +300,10 @@ class Agreement(Callback):
 
     def _announce(self, cancel):
         "Tell the others that this process cancelled something, unless all of them do it"
-        if self.shards and self.learn.in_part: return   # in a part of a batch it is of no matter to the others
+        if self.shards and self.learn.in_part: return   # in a part of a batch it does not concern the others
         scope = scope_of(cancel())
         if self.agreed==scope: self.agreed = 0
-        elif self.group is not None: self._meet(f'after_cancel_{cancel.scope}', scope)
+        elif self.group is not None: self.agree_at(f'after_cancel_{cancel.scope}', scope)
 
     def after_exception(self):
         "Tell the others that this process failed, or find out which one did"
@@ -295,96 +314,107 @@ class Agreement(Callback):
             failed.__cause__,learn.exc = learn.exc,failed
             return
         self.watch.fail(learn.exc, learn.position)
-        try: self._meet('after_exception', _failed, timeout=min(5, self.limit))
-        except ProcessFailed as e: learn.exc.add_note(f'The other processes could not be told: {e}')
+        try: self.agree_at('after_exception', _failed, timeout=min(5, self.limit))
+        except ProcessFailed as e: learn.exc.add_note(f'The other processes could not be notified: {e}')
 
     # how they agree
 
-    def _meet(self, at, cancel=0, compare=False, timeout=None, **said):
-        "Say at point `at` what this process wants, and do what all want; returns the largest and the smallest numbers"
+    def agree_at(self,
+        at:str,                   # the point of the loop: an event, or 'ask'
+        cancel:int=0,             # the number of the scope that this process cancels; `_failed`: it has failed
+        compare:bool=False,       # compare weights and hyperparameters too?
+        timeout:float|None=None,  # seconds to wait; None: those of `Agreement`
+        **said:int                # further fields of `Said`
+    ) -> tuple[Said,Any]:
+        "Exchange messages with all processes, and do what any of them wants; return the largest and smallest numbers"
         self.agreed = 0
         things = compared(self.learn) if compare and self.compare else {}
         if cancel==_failed: said['failed'] = rank_distrib()+1
-        mine = Said(_numbers[at], cancel, self._wants_to_stop(), digest=digest(things) if things else 0, **said)
+        mine = Said(_numbers[at], cancel, self._publish_stop(), digest=digest(things) if things else 0, **said)
         message = self.group.begin(numbers_of(mine))
         try: self.watch.wait(message, timeout or self.limit)
         except RuntimeError as e:
-            # who exchanges objects hears of the failure there
-            if cancel==_failed and isinstance(e, Mismatch): return mine,mine
+            others_know = cancel==_failed and isinstance(e, Mismatch)   # they exchange objects, and learn of it there
+            if others_know: return mine,mine
             here = f'process {rank_distrib()} waited at `{at}`{self.learn.position}'
             raise ProcessFailed(f'{here}, and {self.watch.blame()}') from e
         most,least = read_numbers(message.tolist())
         if most.cancel>cancel:
             self._cancel_as_another(at, most)
-            return self._meet(at, compare=compare, **said)   # this is where the Cancel leads to: the other one comes
+            return self.agree_at(at, compare=compare, **said)   # the other process unwinds to here: wait for it
         if not most.cancel: self._check(at, most, least, things)
         if compare: self.compared_at = self.learn.train_iter
         if most.stops: self._stop()
         return most,least
 
-    def _wants_to_stop(self):
-        "Does this process want to stop the fit? Its reason is in the store before the others hear of it"
-        reason = self.learn.stop_reason or self.wish
+    def _publish_stop(self):
+        "Return whether this process wants to stop the fit; its reason is in the store before the others need it"
+        reason = self.learn.stop_reason or self.own_stop
         if reason: self.watch.store.set('stop', reason)
         return bool(reason)
 
     def _cancel_as_another(self, at, most):
-        "Raise what another process raised; returns if this process is at the end of that scope already"
+        "Raise what another process raised; return if this process is at the end of that scope already"
         if most.cancel==_failed: raise ProcessFailed(self.watch.failures() or f'process {most.failed-1} failed')
         cancel = _cancels[most.cancel-1]
         if at==f'after_cancel_{cancel.scope}': return
         self.agreed = most.cancel
-        raise cancel(f'as another process did at `{at}`')
+        raise cancel(f'another process raised {cancel.__name__} before `{at}`')
 
     def _check(self, at, most, least, things):
         "Raise ProcessFailed if the processes are not at the same point, or have become different"
         position = self.learn.position
         if most.point!=least.point: raise ProcessFailed(
             f'the processes do different things: {self.watch.everywhere(f"`{at}`{position}")}. '
-            '`validate`, `get_preds` and the like are for all of them')
+            'All processes must call `validate`, `get_preds` and the like')
         if at=='after_epoch': position = f', at the end of epoch {self.learn.epoch}'
         if most.digest!=least.digest: raise ProcessFailed(
-            f'the processes train apart{position}: {find_difference(things)}. '
-            'What changes weights or hyper-parameters must do the same in each process; if they are to differ for a '
-            'while, write `DistributedTrainer(compare=False)`')
+            f'the processes have diverged{position}: {find_difference(things)}. '
+            'Change weights and hyperparameters identically in all processes. If they are to differ for a while, write '
+            '`DistributedTrainer(compare=False)`')
 
     def _stop(self):
         "Stop the fit, for the reason of this process or of another one"
         learn = self.learn
-        if not learn.stop_reason: learn.stop(self.wish or self.watch.store.get('stop').decode())
-        self.wish = None
-        self.interval.expire()   # so that no process takes it for a wish of its own
+        if not learn.stop_reason: learn.stop(self.own_stop or self.watch.store.get('stop').decode())
+        self.own_stop = None
+        self.interval.expire()   # ask at the end of this batch, where the stop takes effect in all processes
 
 # %% ../../nbs/processes/10_agreement.ipynb #9c94884f
 def _ask_later(asks, point, later):
-    "What could be decided before a point is asked at a later one"
+    "Ask at `later` instead of `point`"
     asks[later] = asks[later] or asks[point]
     asks[point] = False
 
-def _alike(cb, name):
-    "Does it do the same in all processes? What a base class promised is not said of what a subclass handles"
+def _acts_alike(cb, name):
+    "Return whether a callback does the same in all processes; a handler of a subclass is not covered by its base class"
     for o in (cb, *type(cb).__mro__):
         if 'acts' in vars(o): return vars(o)['acts'] in ('nothing','alike')
         if name in vars(o) and not observes(cb): return False
     return False
 
 # %% ../../nbs/processes/10_agreement.ipynb #9c94885c
-def _may_differ(learn):
-    "The callbacks whose own class does not promise that all that they do is alike"
+def _callbacks_that_may_differ(learn):
+    "Return the callbacks whose own class does not declare that they do the same in all processes"
     names = {*event,'acts'}
-    def promised(cb):
-        own = vars(type(cb))
-        return not vars(cb).keys() & names and own.get('acts') in ('nothing','alike')
-    return [cb for cb in learn.cbs if not promised(cb)]
+    def is_declared_alike(cb):
+        has_own_handlers = vars(cb).keys() & names
+        return not has_own_handlers and vars(type(cb)).get('acts') in ('nothing','alike')
+    return [cb for cb in learn.cbs if not is_declared_alike(cb)]
 
-def _somebody(cbs, events):
-    return any(handler_of(cb, e) and not _alike(cb, e) and is_called(cb, e) for cb in cbs for e in events)
+def _could_decide(cbs, events):
+    "Return whether one of these callbacks could decide something in this process only, in one of these events"
+    return any(_handles_apart(cb, e) for cb in cbs for e in events)
+
+def _handles_apart(cb, e):
+    if not handler_of(cb, e): return False
+    return is_called(cb, e) and not _acts_alike(cb, e)
 
 # %% ../../nbs/processes/10_agreement.ipynb #9c94885a
 def agree_already(
     learn:Any # the Learner
 ) -> bool:
-    "Does one of the Learner's callbacks make the processes agree?"
+    "Return whether one of the Learner's callbacks makes the processes agree"
     return any(isinstance(cb, Agreement) for cb in learn.cbs)
 
 # %% ../../nbs/processes/10_agreement.ipynb #e9d7c11b
@@ -397,19 +427,24 @@ class PhaseEnds(Callback):
 
     def before_fit(self):
         if not rank_distrib(): return
-        self.learn.logger = null_logger   # the end of the run sets both back
+        self.learn.logger = null_logger   # the end of the run restores the logger and the bar
         for cb in self.learn.cbs:
             if cb.name=='progress': cb.run = False
 
-    def after_train(self): self._ask('after_train'); self.at_end()
-    def after_fit(self):   self._ask_if('after_fit'); self.at_end()   # a Cancel may have left out the other
-    def after_epoch(self): self._ask_if('after_epoch')   # before the row is written
+    def after_train(self):
+        self._agree_at('after_train')
+        self.at_end()
+    def after_fit(self):
+        self._agree_if_needed('after_fit')
+        self.at_end()   # once more, as a Cancel may have skipped `after_train`
+    def after_epoch(self): self._agree_if_needed('after_epoch')   # before the row is written
     def after_validate(self):
-        self._ask('after_validate')
-        self.learn.agreement.interval.expire()   # who hears this event later may want to stop
+        self._agree_at('after_validate')
+        self.learn.agreement.interval.expire()   # a callback that handles this event later may want to stop
 
-    def _ask_if(self, at):
-        if self.learn.agreement.ends: self._ask(at)   # else nobody has decided anything since they last agreed
-    def _ask(self, at):
-        self.learn.agreement._meet(at)
+    def _agree_if_needed(self, at):
+        if self.learn.agreement.decides_outside: self._agree_at(at)   # else nothing was decided since they last agreed
+
+    def _agree_at(self, at):
+        self.learn.agreement.agree_at(at)
         self.learn.agreement.relay.show()

@@ -378,7 +378,7 @@ class GradientExchange(Callback):
     ): self.params,self.group = params,group
 
     def before_step(self):
-        self.learn.agreement._meet('before_step')   # does each of them step?
+        self.learn.agreement.agree_at('before_step')   # does each of them step?
         params = self._with_gradient()
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in params]
         take_means(grads, self.group)

@@ -118,7 +118,7 @@ def judge(one, two, what):
         if kinds & {'TypeError','NameError','AttributeError'}: return 'error',f'an error of the script, or of ours: {one["said"][:300]} / {two["said"][:300]}'
         if any(not o['said'].strip() for o in (one,two)): return 'error','an error without a sentence'
         if what in ('nothing','slow','random','stop',*scopes): return 'error',f'that is no error, but: {one["error"]}: {one["said"][:300]} / {two["error"]}: {two["said"][:300]}'
-        return ('apart' if 'train apart' in one['said'] else 'error'),None
+        return ('apart' if 'have diverged' in one['said'] else 'error'),None
     if 'error' in one or 'error' in two: return 'half','one of them failed, and the other did not hear of it: '+next(o['error']+': '+o['said'] for o in (one,two) if 'error' in o)[:300]
     odd = [k for k in one if repr(one[k])!=repr(two[k])]   # NaN too
     return 'alike',f'{", ".join(odd)} differ' if odd else None

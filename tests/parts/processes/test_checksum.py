@@ -44,10 +44,10 @@ def one_bit(learn): learn.model.module[2].weight.view(torch.int32)[0,1] ^= 1
 def lower(learn): learn.opt.set_hyper('lr', .05)
 def momentum(learn): learn.opt.opt.param_groups[0]['momentum'] = .5
 
-apart = {'lr':  ('after_epoch',  lower,    r'the processes train apart, at the end of epoch 1: `lr` of parameter group 0 is 0.1 in process 0 and 0.05 in process 1\.'),
+apart = {'lr':  ('after_epoch',  lower,    r'the processes have diverged, at the end of epoch 1: `lr` of parameter group 0 is 0.1 in process 0 and 0.05 in process 1\.'),
          'mom': ('before_batch', momentum, r'`momentum` of parameter group 0 is 0 in process 0 and 0.5 in process 1 \(and'),
          'noise':('after_step',  noise,    r'parameter `2.weight` differs in process 1 from that of process 0'),
-         'bit': ('after_train',  one_bit,  r'the processes train apart, at the end of epoch 1: parameter `2.weight` differs in process 1 from that of process 0')}
+         'bit': ('after_train',  one_bit,  r'the processes have diverged, at the end of epoch 1: parameter `2.weight` differs in process 1 from that of process 0')}
 
 def _apart(rank, world, what, cbs):
     ev,f,said = apart[what]
