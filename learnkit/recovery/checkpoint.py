@@ -145,7 +145,7 @@ from .file import FolderLock, checkpoint_info, list_checkpoints
 from .resume import (check_ended, check_identity, clear_folder, divide_anew, find_checkpoint,
     fit_number, is_longer, note_fit, Paused, Resumable)
 from .state import duration_in_words, duration_of, states_of_all
-from .identity import of_all, origin_of, session
+from .identity import identity_of_all, origin_of, session
 
 # %% ../../nbs/recovery/25b_checkpoint.ipynb #6026709f
 @check_args
@@ -181,7 +181,7 @@ class CheckpointCallback(Resumable):
     def before_fit(self):
         learn = self.learn
         self.home = Path.cwd()   # checkpoints stay in one folder, also after a `chdir`
-        self.n_fit,self.who = fit_number(learn, self.root),of_all(learn.identity())
+        self.n_fit,self.who = fit_number(learn, self.root),identity_of_all(learn.identity())
         self.begun = self.finished = False
         if isinstance(self.root, StorePath) and is_sharded(one_param(learn.model)): raise ValueError(
             f'the parts of a sharded model are written to local folders only, not to {self.root}: give a shared one')

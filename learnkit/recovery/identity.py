@@ -55,69 +55,76 @@ def entry_values(
 ) -> list:
     "Return the values by which an entry is compared"
     if isinstance(v, torch.Tensor): return numbers_of(v)
-    if hasattr(v, 'flatten') and hasattr(v, 'tolist'): v = v.flatten()[:64].tolist()
-    return [numbers_of(w) for w in leaves(v)]
+    is_numpy = hasattr(v, 'flatten') and hasattr(v, 'tolist')
+    if is_numpy: v = v.flatten()[:64].tolist()
+    return [*map(numbers_of, leaves(v))]
 
 # %% ../../nbs/recovery/10_identity.ipynb #c5664b09
-def contents(
+def hash_entries(
     o:Any,   # a tensor, an array, or a sequence
-    n:int=32 # how many entries to look at
+    n:int=32 # how many entries to look at, evenly spread
 ) -> str|None:
-    "Return a hash of some entries of `o`; None if they are not numbers or texts"
+    "Return a hash of some entries of `o`; None if they are neither numbers nor texts"
     size = len(o)
     positions = {size*k//n for k in range(n)} | {size-1}
     entries = [entry_values(o[i]) for i in sorted(positions)] if size else []
-    if not isinstance(o, torch.Tensor):   # whose entries are numbers
+    if not isinstance(o, torch.Tensor):
         values = chain.from_iterable(entries)
-        if not all(isinstance(v, (list,*plain)) for v in values): return None   # lists are of tensors
+        if not all(isinstance(v, (list,*plain)) for v in values): return None   # a list has the numbers of a tensor
     return short_hash(repr((size, entries)))
 
 def is_array(
     v:Any # anything
 ) -> bool:
-    "Return whether `v` is a tensor or an array, but no number"
-    looks = hasattr(v, 'shape') and hasattr(v, 'dtype') and hasattr(v, 'tolist')
-    return looks and len(v.shape)>0
+    "Return whether `v` is a tensor or an array, and not a single number"
+    names = 'shape','dtype','tolist'
+    return all(hasattr(v, name) for name in names) and len(v.shape)>0
 
-def is_listed(
+def is_sequence(
     v:Any # anything
 ) -> bool:
-    "Return whether `v` lists numbers, texts or the like, and not tensors"
+    "Return whether `v` is a sequence of numbers, texts or the like, and not of tensors"
     if not isinstance(v, (list,tuple,range)): return False
     return not v or not isinstance(v[0], torch.Tensor)
 
 # %% ../../nbs/recovery/10_identity.ipynb #84e7cd76
 def parts_of_data(
-    ds:Any,       # a data set
-    size:int|None # how many items it has
+    ds:Any,       # a dataset
+    size:int|None # how many samples it has
 ) -> Iterator[tuple[str, Any]]:
-    "Yield the attributes of a data set by name, of `tensors` or `datasets` each one"
-    for k,v in sorted(getattr(ds, '__dict__', {}).items()):
-        is_short = isinstance(v, (list,tuple)) and len(v)<=16
-        if not is_short or len(v)==size: yield k,v
-        else: yield from ((k, o) for o in v)
+    "Yield the attributes of a dataset by name; of a short list, such as `tensors` or `datasets`, each entry"
+    for name,value in sorted(getattr(ds, '__dict__', {}).items()):
+        is_short_list = isinstance(value, (list,tuple)) and len(value)<=16
+        if is_short_list and len(value)!=size:
+            for entry in value: yield name,entry
+        else: yield name,value
 
 def data_contents(
-    ds:Any,     # a data set
-    depth:int=4 # how many levels of nested data sets to look at
+    ds:Any,     # a dataset
+    depth:int=4 # how many levels of nested datasets to look at
 ) -> tuple:
-    "Return hashes of the sequences in `ds` with one entry per item: tensors, indices, file names"
-    own = getattr(ds, '_fingerprint', None)   # of Hugging Face
-    if isinstance(own, str): return own,
+    "Return hashes of the sequences in `ds` with one entry per sample: tensors, indices, file names"
+    hugging_face = getattr(ds, '_fingerprint', None)
+    if isinstance(hugging_face, str): return hugging_face,
     if isinstance(ds, (list,tuple)) or is_array(ds):
-        found = contents(ds) if len(ds) else None
+        found = hash_entries(ds) if len(ds) else None
         return () if found is None else (found,)
-    size,res = loader_len(ds),[]
-    for k,part in parts_of_data(ds, size):
+    size,hashes = loader_len(ds),[]
+    for name,part in parts_of_data(ds, size):
         if isinstance(part, Dataset):
-            if depth: res += data_contents(part, depth-1)
-        elif is_listed(part) or is_array(part):
-            found = contents(part) if len(part)==size else None
-            if found is not None: res.append((k, found))
-    return tuple(res)
+            if depth: hashes += data_contents(part, depth-1)
+        elif _has_entry_per_sample(part, size):
+            found = hash_entries(part)
+            if found is not None: hashes.append((name, found))
+    return tuple(hashes)
+
+def _has_entry_per_sample(part, size):
+    if is_sequence(part) or is_array(part): return len(part)==size
+    return False
 
 # %% ../../nbs/recovery/10_identity.ipynb #2dcfa1d6
-said_elsewhere = {'self','data_source','dataset','generator','seed','rank','num_replicas','args','kwargs'}
+# not compared as arguments: what is compared by itself, or may differ between processes
+ignored_arguments = {'self','data_source','dataset','generator','seed','rank','num_replicas','args','kwargs'}
 
 def parameter_names(
     f:Any # a function or a class
@@ -130,16 +137,17 @@ def arguments(
     o:Any # an object
 ) -> dict[str, Any]:
     "Return the constructor arguments of `o` that it keeps as attributes of the same names"
-    names = {*parameter_names(type(o).__init__)} - said_elsewhere
+    names = {*parameter_names(type(o).__init__)} - ignored_arguments
     attributes = {**getattr(o, '_buffers', {}), **getattr(o, '__dict__', {})}
-    return {k:attributes[k] for k in sorted(names) if k in attributes}
+    return {name:attributes[name] for name in sorted(names & attributes.keys())}
 
 # %% ../../nbs/recovery/10_identity.ipynb #a1d62e77
 def name_of(
     f:Any # a function or a class
 ) -> str:
     "Return its name with that of its module"
-    return f'{getattr(f, "__module__", None)}.{getattr(f, "__qualname__", type(f).__name__)}'
+    module,name = getattr(f, '__module__', None),getattr(f, '__qualname__', type(f).__name__)
+    return f'{module}.{name}'
 
 # %% ../../nbs/recovery/10_identity.ipynb #31d6bf74
 def is_secret(
@@ -150,80 +158,82 @@ def is_secret(
     "Return whether the argument is a password, a token or the like"
     return masked(name, v, of) is not v
 
-def passed_on(
+def partial_arguments(
     f:partial # a partial function
 ) -> dict:
-    "Return what it passes on, by number and name; what is secret by its name too"
-    res,names = {},parameter_names(f.func)[:len(f.args)]
-    for i,(v,name) in enumerate(zip_longest(f.args, names)):
-        key = name if is_secret(name, v, f.func) else i
-        res[key] = v
-    return res | f.keywords
+    "Return the arguments that it fixes, by number or name; also by name those whose name says that they are secret"
+    fixed = {}
+    names = parameter_names(f.func)[:len(f.args)]
+    for i,(value,name) in enumerate(zip_longest(f.args, names)):
+        key = name if is_secret(name, value, f.func) else i
+        fixed[key] = value
+    return fixed | f.keywords
 
-def value_in_words(
+def describe_value(
     name:Any,  # the name of an argument
     v:Any,     # its value
     of:Any,    # what it was given to
     depth:int  # how many levels of nested objects to describe
 ) -> str:
-    "Return the value in words; of a secret nothing, but of a `key`, which may choose a column, a hash"
-    if not is_secret(name, v, of): return described(v, depth)
+    "Describe a value; of a secret nothing, but of a `key`, which may choose a column, a hash"
+    if not is_secret(name, v, of): return describe(v, depth)
     return '***' + short_hash(repr(v), 2) if name=='key' else '***'
 
 # %% ../../nbs/recovery/10_identity.ipynb #8bd6a18b
-def in_parentheses(
+def describe_arguments(
     arguments:dict, # arguments by name or number
     of:Any,         # what they were given to
     depth:int       # how many levels of nested objects to describe
 ) -> str:
-    "Return the arguments in words; nothing if there are none"
+    "Describe arguments, in parentheses; nothing if there are none"
     if not arguments or not depth: return ''
-    said = [f'{k}={value_in_words(k, v, of, depth-1)}' for k,v in arguments.items()]
-    return f"({', '.join(said)})"
+    texts = [f'{name}={describe_value(name, v, of, depth-1)}' for name,v in arguments.items()]
+    return f"({', '.join(texts)})"
 
-def set_in_words(
+def describe_set(
     o:set,    # a set
     depth:int # how many levels of nested objects to describe
 ) -> str:
-    "Return the members of a set in one order, as a set has another one in each process; of many a hash"
+    "Describe the members of a set in one order, since its own differs between processes; of 50 or more give a hash"
     if not depth: return type(o).__name__
-    texts = [described(v, depth-1) for v in o]
-    said = ', '.join(sorted(texts, key=lambda t: (len(t), t)))
-    if len(texts)<50: return f'{{{said}}}'
-    return f'a set of {len(texts)} {short_hash(said)}'
+    texts = sorted(describe(v, depth-1) for v in o)
+    texts.sort(key=len)
+    members = ', '.join(texts)
+    if len(texts)<50: return f'{{{members}}}'
+    return f'a set of {len(texts)} {short_hash(members)}'
 
-def container_in_words(
+def describe_container(
     o:Any,    # a mapping, a sequence or a set
     depth:int # how many levels of nested objects to describe
 ) -> str:
-    "Return what a container holds, in words"
-    if isinstance(o, Mapping): return 'dict' + in_parentheses(o, o, depth)
-    if isinstance(o, (set,frozenset)): return set_in_words(o, depth)
+    "Describe what a container holds; of a long sequence only its length"
+    if isinstance(o, Mapping): return 'dict' + describe_arguments(o, o, depth)
+    if isinstance(o, (set,frozenset)): return describe_set(o, depth)
     if len(o)>=50: return f'{type(o).__name__} of {len(o)}'
-    return type(o).__name__ + in_parentheses(dict(enumerate(o)), o, depth)
+    return type(o).__name__ + describe_arguments(dict(enumerate(o)), o, depth)
 
 # %% ../../nbs/recovery/10_identity.ipynb #0e27dc86
-def function_in_words(
+def describe_function(
     f:Any,    # a function or a class
     depth:int # how many levels of nested objects to describe
 ) -> str:
-    "Return the name of a function, with its closure, its object or what a `partial` passes on"
-    if isinstance(f, partial): return described(f.func, depth) + in_parentheses(passed_on(f), f.func, depth)
-    if isinstance(f, FunctionType): return name_of(f) + in_parentheses(closure_of(f), f, depth)
-    if isinstance(f, MethodType) and depth: return f'{name_of(f)} of {described(f.__self__, depth-1)}'
+    "Describe a function by its name, with its closure, its object, or the arguments that a `partial` fixes"
+    if isinstance(f, partial): return describe(f.func, depth) + describe_arguments(partial_arguments(f), f.func, depth)
+    if isinstance(f, FunctionType): return name_of(f) + describe_arguments(closure_of(f), f, depth)
+    if isinstance(f, MethodType) and depth: return f'{name_of(f)} of {describe(f.__self__, depth-1)}'
     return name_of(f)
 
-def described(
+def describe(
     o:Any,      # anything that defines a run
     depth:int=3 # how many levels of nested objects to describe
 ) -> str:
     "Describe `o` in one line: a value; a function with its closure; a class with its arguments"
     if o is None or isinstance(o, plain): return without_password(repr(o))
-    if is_array(o): return f'{type(o).__name__}{tuple(o.shape)} {contents(o)}'
+    if is_array(o): return f'{type(o).__name__}{tuple(o.shape)} {hash_entries(o)}'
     if hasattr(o, 'item') and hasattr(o, 'dtype'): return repr(o.item())
-    if isinstance(o, (Mapping,set,frozenset)) or is_listy(o): return container_in_words(o, depth)
-    if isinstance(o, (partial,MethodType,FunctionType,BuiltinFunctionType,type)): return function_in_words(o, depth)
-    return name_of(type(o)) + in_parentheses(arguments(o), o, depth)
+    if isinstance(o, (Mapping,set,frozenset)) or is_listy(o): return describe_container(o, depth)
+    if isinstance(o, (partial,MethodType,FunctionType,BuiltinFunctionType,type)): return describe_function(o, depth)
+    return name_of(type(o)) + describe_arguments(arguments(o), o, depth)
 
 # %% ../../nbs/recovery/10_identity.ipynb #7402fe3d
 def inner_optimizers(
@@ -238,115 +248,127 @@ def inner_optimizers(
 def sampler_of(
     dl:Any # a loader
 ) -> Any:
-    "Return what chooses the order of the items, if that is known"
+    "Return what chooses the order of the samples; None if that is unknown"
     batches = getattr(dl, 'batch_sampler', None)
-    own = batches is not None and not hasattr(batches, 'sampler')
-    return batches if own else getattr(dl, 'sampler', None)
+    draws_itself = batches is not None and not hasattr(batches, 'sampler')
+    return batches if draws_itself else getattr(dl, 'sampler', None)
 
 def batch_sizes_of(
     dl:Any # a loader
 ) -> tuple:
-    "Return the size of its batches, and whether the incomplete last one is left out; None where that is not known"
+    "Return its batch size, and whether it drops an incomplete last batch; None where that is unknown"
     if not isinstance(dl, DataLoader): return getattr(dl, 'bs', None),getattr(dl, 'drop_last', None)
     batches = dl.batch_sampler
     return getattr(batches, 'batch_size', None),getattr(batches, 'drop_last', None)
 
 def _loader_identity(which, dl):
-    ds,sampler,shard = getattr(dl, 'dataset', dl),sampler_of(dl),distributed_sampler(dl)
+    ds,sampler = getattr(dl, 'dataset', dl),sampler_of(dl)
     size,drop_last = batch_sizes_of(dl)
-    if shard is not None:   # what all processes do together, as one alone would
+    shard = distributed_sampler(dl)
+    if shard is not None:   # describe what all processes do together, so that their number does not matter
         if size and which=='training': size *= shard.num_replicas
-        if type(shard) is DistributedSampler: sampler = RandomSampler(ds) if shard.shuffle else SequentialSampler(ds)
-    order = None if sampler is None else described(sampler)
+        if type(shard) is DistributedSampler: sampler = _undistributed(shard)
+    order = None if sampler is None else describe(sampler)
     data = ' '.join(map(str, data_contents(ds)))
     parts = {'batch size':size, 'drop_last':drop_last, 'items':loader_len(ds), 'sampler':order,
              'data set':name_of(type(ds)), 'data':data}
-    return {f'{which} {k}':v if v is None else str(v) for k,v in parts.items()}
+    return {f'{which} {name}':v if v is None else str(v) for name,v in parts.items()}
+
+def _undistributed(shard):
+    "Return the sampler that one process would have instead of a `DistributedSampler`"
+    return RandomSampler(shard.dataset) if shard.shuffle else SequentialSampler(shard.dataset)
 
 # %% ../../nbs/recovery/10_identity.ipynb #4f384a6e
 def _optimizer_identity(opt):
-    res = {k:str([float(h[k]) for h in opt.hypers if k in h]) for k in ('lr','wd')}
-    for name,o in inner_optimizers(opt).items():
-        res[name] = name_of(type(o))
-        for k,v in getattr(o, 'defaults', {}).items():
-            if k not in ('lr','weight_decay'): res[f'{name}.{k}'] = described(v)   # these are said above
-    return res
+    texts = {}
+    for name in ('lr','wd'): texts[name] = str([float(h[name]) for h in opt.hypers if name in h])
+    for name,inner in inner_optimizers(opt).items():
+        texts[name] = name_of(type(inner))
+        for key,value in getattr(inner, 'defaults', {}).items():
+            if key not in ('lr','weight_decay'): texts[f'{name}.{key}'] = describe(value)   # those are above
+    return texts
 
 def _model_identity(model):
-    res = {}
-    for n,m in model.named_modules():
-        said = re.sub(' at 0x[0-9a-f]+', '', m.extra_repr())
-        if said or not n: res[f'model.{n}'.rstrip('.')] = f'{name_of(own_class(m))}({said})'
-    return res
+    texts = {}
+    for name,m in model.named_modules():
+        settings = re.sub(' at 0x[0-9a-f]+', '', m.extra_repr())
+        is_whole_model = not name
+        if settings or is_whole_model: texts[f'model.{name}'.rstrip('.')] = f'{name_of(own_class(m))}({settings})'
+    return texts
 
 # %% ../../nbs/recovery/10_identity.ipynb #9791d73b
 writes = Word('writes', False, 'Does it write, send or show what a copy of the run should not?')
 
 def _callback_identity(cb):
     attributes = vars(cb)
-    own = [attributes[k] for k in sorted(attributes) if k in event]   # those of `Callback(before_fit=f)`
-    handlers = [described(f) for f in own if isinstance(f, MethodType)]
-    schedules = {k:[described(f(i/8)) for i in range(9)] for k,f in attributes.get('scheds', {}).items()}
-    return ' '.join([described(cb), *handlers, str(schedules or '')]).rstrip()
+    handlers = [attributes[name] for name in sorted(attributes) if name in event]   # of `Callback(before_fit=f)`
+    texts = [describe(f) for f in handlers if isinstance(f, MethodType)]
+    schedules = {name:_describe_schedule(f) for name,f in attributes.get('scheds', {}).items()}
+    return ' '.join([describe(cb), *texts, str(schedules or '')]).rstrip()
+
+def _describe_schedule(f): return [describe(f(i/8)) for i in range(9)]
 
 @patch
 def identity(self:Learner) -> dict[str, str|None]:
     "Return what this run trains with, in words; call it in `before_fit`"
-    res = _loader_identity('training', self.dls.train)
-    if self.dls.valid is not None: res |= _loader_identity('validation', self.dls.valid)
-    res |= _model_identity(get_model(self.model))
-    res['loss'] = described(self.loss_func)
-    res |= _optimizer_identity(self.opt)
-    acting = [cb for cb in self.cbs if not observes(cb) and runs_in(cb, 'fit')]
-    res |= {f'callback {cb.key}':_callback_identity(cb) for cb in acting}
+    texts = _loader_identity('training', self.dls.train)
+    if self.dls.valid is not None: texts |= _loader_identity('validation', self.dls.valid)
+    texts |= _model_identity(get_model(self.model))
+    texts['loss'] = describe(self.loss_func)
+    texts |= _optimizer_identity(self.opt)
+    for cb in self.cbs:
+        if runs_in(cb, 'fit') and not observes(cb): texts[f'callback {cb.key}'] = _callback_identity(cb)
     seed = torch.initial_seed()
-    if seed<2**32: res['seed'] = str(seed)   # a larger one was drawn, and is another in each process
-    return res
+    if seed<2**32: texts['seed'] = str(seed)   # PyTorch drew a larger one, which differs in each process
+    return texts
 
 # %% ../../nbs/recovery/10_identity.ipynb #fd159849
-def of_all(
+def identity_of_all(
     who:dict # the identity of a run, in this process
 ) -> dict[str, str|None]:
-    "Return the identity of a run of several processes; of what differs between them a hash; all of them call it"
-    every = gather_objects(who)
-    def joined(vs):
-        if all(v==vs[0] for v in vs): return vs[0]
-        return f'{len(vs)} different ones, {short_hash(repr(vs))}'
-    points = dict.fromkeys(chain.from_iterable(every))
-    return {k:joined([o.get(k) for o in every]) for k in points}
+    "Return the identity of a run of several processes, with a hash where they differ; all of them must call it"
+    identities = gather_objects(who)
+    points = dict.fromkeys(chain.from_iterable(identities))
+    return {point:_join_texts([o.get(point) for o in identities]) for point in points}
+
+def _join_texts(texts):
+    if len({*texts})==1: return texts[0]
+    return f'{len(texts)} different ones, {short_hash(repr(texts))}'
 
 def differences(
     then:Mapping, # the identity of a run
     now:Mapping   # the identity of another run
 ) -> dict[str, str]:
     "Return the points in which two runs differ, each with its value now and then"
-    def cut(v):
-        if v is None: return 'nothing'
-        return v if len(v)<80 else v[:77]+'…'
-    res = {}
-    for k in {**then, **now}:
-        one_has_no_seed = k=='seed' and (k not in then or k not in now)
-        if then.get(k)==now.get(k) or one_has_no_seed: continue
-        res[k] = f'{k} is {cut(now.get(k))} and was {cut(then.get(k))}'
-    return res
+    def cut(text):
+        if text is None: return 'nothing'
+        return text if len(text)<80 else text[:77]+'…'
+    different = {}
+    for point in {**then, **now}:
+        if then.get(point)==now.get(point): continue
+        if point=='seed' and not (then.get(point) and now.get(point)): continue   # one run has none: it was drawn
+        different[point] = f'{point} is {cut(now.get(point))} and was {cut(then.get(point))}'
+    return different
 
 # %% ../../nbs/recovery/10_identity.ipynb #5e5510a2
-def _device(d):
+def _describe_device(d):
     if d.type=='cuda': return torch.cuda.get_device_name(d)
-    return f'cpu ({torch.backends.cpu.get_cpu_capability()})' if d.type=='cpu' else d.type
+    if d.type=='cpu': return f'cpu ({torch.backends.cpu.get_cpu_capability()})'
+    return d.type
 
 def session(
     learn:Learner # the Learner, in a fit that begins or resumes
 ) -> dict[str, str|int]:
-    "Return when, from which batch and with what this process trains: all that may change the last bits of its numbers"
+    "Return when and from which batch this process trains, and with which devices and versions: they affect rounding"
     lib = sys.modules[__name__.partition('.')[0]]
     return dict(train_iter=learn.train_iter, time=strftime('%Y-%m-%dT%H:%M:%SZ', gmtime()), processes=num_shards(),
-                device=_device(learn.device), threads=torch.get_num_threads(), torch=str(torch.__version__),
+                device=_describe_device(learn.device), threads=torch.get_num_threads(), torch=str(torch.__version__),
                 learnkit=getattr(lib, '__version__', ''))
 
 def origin_of(
     sessions:list # the sessions of a run
 ) -> dict[str, str|int]:
     "Return which run this one branched from, and after how many batches; empty if it is not a branch"
-    branches = [s for s in sessions if 'parent' in s]
-    return dict(parent=branches[-1]['parent'], left_at=branches[-1]['train_iter']) if branches else {}
+    branches = [session for session in sessions if 'parent' in session]
+    if not branches: return {}
+    return dict(parent=branches[-1]['parent'], left_at=branches[-1]['train_iter'])

@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from learnkit.all import Callback, CheckpointCallback, CSVLogger, DataLoaders, JsonLogger, Learner, MSELossFlat, TensorBoardLogger
 from learnkit.loop.settings import masked, settings, short_repr, without_password
-from learnkit.recovery.identity import described
+from learnkit.recovery.identity import describe
 
 has_tensorboard = find_spec('tensorboard') is not None
 S = 'sk-hush-12345'   # not for others
@@ -72,8 +72,8 @@ def test_a_key_is_compared():
         def __init__(self, key): self.key_,self.key = key,key
     class Column:
         def __init__(self, key): self.key = key
-    a,b = described(Column('loss')),described(Column('sk-1'))
-    assert a!=b and a==described(Column('loss')) and 'loss' not in a and 'sk-1' not in b
+    a,b = describe(Column('loss')),describe(Column('sk-1'))
+    assert a!=b and a==describe(Column('loss')) and 'loss' not in a and 'sk-1' not in b
 
 secret = 'key api_key apiKey APIKey_ token hf_token authToken auth password PASSWORD db_password passwd pwd secret client_secret credentials authorization bearer aws_secret_access_key cookie'.split()
 plain = 'keys monitor tokens n_tokens tokenizer author keyboard monkey secretary authors passwords_file lr name pad every patience'.split()
@@ -91,7 +91,7 @@ def test_private():
     "What the user names is written nowhere, also of a function"
     def loss(pred, y, room='x'): return ((pred-y)**2).mean()
     loss.private = 'room',
-    assert 'lobby' not in described(functools.partial(loss, room='lobby')) and 'lobby' in described(functools.partial(loss, place='lobby'))
+    assert 'lobby' not in describe(functools.partial(loss, room='lobby')) and 'lobby' in describe(functools.partial(loss, place='lobby'))
     class Cb(Callback):
         private = 'room',
         def __init__(self, room, n=1): self.room,self.n = room,n
