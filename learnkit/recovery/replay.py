@@ -40,10 +40,13 @@ def moment_until(
     "Return the paused run from the newest checkpoint that is not after `step`; None if there is none"
     for path in list_checkpoints(run.folder):
         if train_iter_of(path)>step: continue
-        try: res = Paused(read_checkpoint(path), run.duration, [])
-        except (ValueError, OSError) as e: warn(f'{e}. The one before it is used.'); continue
-        res.path,res.same_run = path,False
-        return res
+        try: state = read_checkpoint(path)
+        except (ValueError, OSError) as e:
+            warn(f'{e}. The one before it is used.')
+            continue
+        moment = Paused(state, run.duration, [])
+        moment.path,moment.same_run = path,False
+        return moment
     return None
 
 def check_step(
@@ -60,12 +63,14 @@ def why_it_differs(
     then:dict, # a session of the run
     now:dict   # the current session
 ) -> str:
-    "Return in words what now computes the numbers and did not then"
-    known = [k for k in ('device','threads','processes','torch','learnkit') if k in then]
-    changed = [f'{k} {now[k]} for {then[k]}' for k in known if then[k]!=now[k]]
-    if changed: return 'it is computed otherwise: ' + ', '.join(changed)
-    return ('the machine and the versions are the same, so the data may have changed, or the code; or an operation is '
-            'not deterministic, or something that the loss depends on is in no checkpoint')
+    "Return, in words, what changed in the environment since the run, or else what may have changed"
+    changed = []
+    for name in ('device','threads','processes','torch','learnkit'):
+        before = then.get(name, now[name])
+        if before!=now[name]: changed.append(f'{name} is {now[name]} and was {before}')
+    if changed: return f"The environment has changed: {', '.join(changed)}."
+    return ('Device and versions are the same. Perhaps the data or the code have changed, an operation is not '
+            'deterministic, or the loss depends on something that is in no checkpoint.')
 
 class Record:
     "Compares the losses of a fit with those that a run recorded"
@@ -73,13 +78,14 @@ class Record:
         run:Run # the run that recorded them
     ):
         self.run,self.losses,self.every = run,run.losses,run.smooth_loss.every
-        self.compared = self.equal = self.count = 0
+        self.compared = self.equal = 0   # how many losses were compared, and how many of them were equal
+        self.count = 0                   # how many losses this fit has recorded
         self.warned = False
 
     def count_losses(self,
         learn:Learner # the Learner, in a fit
     ) -> int:
-        "Return how many losses are recorded so far, and keep that number"
+        "Return how many losses are recorded so far, and remember that number"
         smooth = learn.recorder.smooth_loss
         smooth.flush()
         self.count = smooth.count
@@ -91,9 +97,10 @@ class Record:
         "Compare the loss of this batch with the recorded one; warn at the first difference"
         if rank_distrib() or own_attr(learn, 'recorder') is None: return   # the record has the losses of process 0
         before,n = self.count,self.count_losses(learn)
+        if n==before: return   # a skipped batch has no loss
         i,rest = divmod(n-1, self.every)
         is_recorded = rest==0 and i<len(self.losses)
-        if n==before or not is_recorded: return   # a batch that was left out has no loss
+        if not is_recorded: return
         self.compared += 1
         now,then = float(learn.loss.mean()),self.losses[i]
         both_nan = isnan(now) and isnan(then)
@@ -103,9 +110,10 @@ class Record:
     def _warn(self, learn, now, then):
         self.warned = True
         step = learn.train_iter-1
-        before = [{}, *[s for s in self.run.sessions if s['train_iter']<=step]]
-        warn(f'this is not the run in {self.run.folder} to the bit: the first loss that differs is that of step '
-             f'{step}, {now!r} for {then!r}; {why_it_differs(before[-1], session(learn))}')
+        sessions = [s for s in self.run.sessions if s['train_iter']<=step]
+        last = sessions[-1] if sessions else {}
+        warn(f'Replay of {self.run.folder} is not exact: the loss first differs at step {step}, {now!r} instead of '
+             f'{then!r}. {why_it_differs(last, session(learn))}')
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000015
 def is_own(
@@ -118,30 +126,31 @@ def is_own(
 class Replays(Pausable):
     "Lets a fit begin at a step of an earlier run and pause at a later one, comparing losses; nothing writes files"
     order,run_valid = 100,False   # in the place of a `CheckpointCallback`
-    alone = False                 # no signal: all processes know where to stand
-    resting:Any = None   # the callbacks that get no events, once they are known
-    has_begun = False    # has the fit begun that goes to the step?
-    display:Any = None   # a bar, while it goes there
-    next_update = 0.     # when to show the next batches
+    alone = False                 # works with several processes: all of them know at which step to pause
+    disabled:Any = None    # the ids of the callbacks that get no events, once they are known
+    has_begun = False      # has the fit begun that trains up to the step?
+    display:Any = None     # a bar, until it gets there
+    next_update = 0.       # when to update the bar
     def __init__(self,
         record:Record,       # the record of the run
         moment:Paused|None,  # where to begin; None: at the beginning
         step:int,            # where to pause
-        looks:list           # callbacks that get all events, though they only observe
+        observers:list       # callbacks that get all events, though they only observe
     ):
         super().__init__(in_valid=False)
         self.record,self.start = record,moment
-        self.until,self.looks = step,looks
+        self.until,self.observers = step,{*map(id, observers)}
 
     def wrap_handlers(self, name, handlers):
-        if self.resting is None: self.resting = [cb for cb in self.learn.cbs if self._rests(cb)]
+        if self.disabled is None: self.disabled = {id(cb) for cb in self.learn.cbs if self._is_disabled(cb)}
         handlers = super().wrap_handlers(name, handlers)
-        return tuple((cb,f) for cb,f in handlers if not any(cb is o for o in self.resting))
+        return tuple((cb,f) for cb,f in handlers if id(cb) not in self.disabled)
 
-    def _rests(self, cb):
-        "Would it write into the run, or is it one of the user's that only looks on, and may write?"
-        if cb is self or any(cb is o for o in self.looks): return False
-        return writes(cb) or resumes(cb) or (observes(cb) and not is_own(cb))
+    def _is_disabled(self, cb):
+        "Return whether a callback would write into the run, or is an observer of the user's, which may write"
+        if cb is self or id(cb) in self.observers: return False
+        if writes(cb) or resumes(cb): return True
+        return observes(cb) and not is_own(cb)
 
     def before_fit(self):
         super().before_fit()
@@ -154,7 +163,7 @@ class Replays(Pausable):
         self._show(learn.train_iter)
 
     def _pause_here(self):
-        if self.start is None: self._keep_beginning()
+        if self.start is None: self._copy_beginning()
         else: self.moment,self.start.cbs = self.start,[*self.learn.fit_cbs]
         self._end_fit(PlannedPause)
 
@@ -168,38 +177,38 @@ class Replays(Pausable):
 
     def _begin(self, paused):
         super()._begin(paused)
-        self.sessions = self.sessions[:-1]   # this is none of the run's
+        self.sessions = self.sessions[:-1]   # a replay is not a session of the run
 
-    def _go_on(self, paused):
+    def _continue(self, paused):
         if not self.has_begun: self._check_run(paused.state.get('identity', {}), paused.state)
         self.take_up(paused.path, paused.state, paused.new, False)
 
     def _check_run(self, then, state=None):
-        "Raise ValueError if the fit is not made as the run was"
+        "Raise ValueError if the fit is not set up as the run was"
         run,now = self.record.run,self.learn.duration
         changed = differences(then, self.who) if then else {}
-        if state is not None: changed.pop('seed', None)   # all random numbers are in it
+        if state is not None: changed.pop('seed', None)   # the state has all random states
         if now!=run.duration: changed['duration'] = f'it is {now} long and was {run.duration}'
         n = self._n_processes(state)
         if n!=num_shards(): changed['processes'] = f'it has {num_shards()} processes and had {n}'
         if not changed: return
-        of_callbacks = [k for k in changed if k.startswith('callback ')]
-        hint = '. What a fit adds, such as a schedule, is said by `fit=partial(learn.fit_one_cycle, 10, .1)`'
-        raise ValueError(f'this is not made as the run in {run.folder} was: {"; ".join(changed.values())}'
-                         f'{hint if of_callbacks else ""}')
+        text = f'This Learner does not match the run in {run.folder}: {"; ".join(changed.values())}.'
+        if any(point.startswith('callback ') for point in changed):
+            text += ' Pass what a fit adds, such as a schedule, as in `fit=partial(learn.fit_one_cycle, 10, .1)`.'
+        raise ValueError(text)
 
     def _n_processes(self, state):
-        "Return how many processes the run had, by one of its checkpoints if there is one"
+        "Return how many processes the run had, according to `state` if there is one"
         if state is not None: return num_shards_of(state)
         sessions = self.record.run.sessions
         return sessions[0].get('processes', 1) if sessions else 1
 
     def after_batch(self):
         self.record.compare(self.learn)
-        self._move()
+        self._update_bar()
         super().after_batch()
 
-    def _move(self):
+    def _update_bar(self):
         now = perf_counter()
         if self.display is None or now<self.next_update: return
         self.display.update(self.learn.train_iter-self.first)
@@ -214,36 +223,37 @@ class Replays(Pausable):
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000016
 def cbs_of_call(
-    fit:Callable|None # what is to be called: a `partial` may bring callbacks along
+    fit:Callable|None # what is to be called, such as a `partial` with `cbs`
 ) -> list:
-    "Return the callbacks that the call brings along"
+    "Return the callbacks that the call adds"
     keywords = fit.keywords if isinstance(fit, partial) else {}
     return [*L(keywords.get('cbs'))]
 
 def indices_for(
     learn:Learner # the Learner
 ) -> list:
-    "Return a callback that knows which items are in a batch, unless the Learner has one"
+    "Return a callback that knows which samples are in a batch, unless the Learner has one"
     return [ItemIndices()] if own_attr(learn, 'item_indices') is None else []
 
 def pause_before(
     learn:Learner,       # the Learner
     run:Run,             # an earlier run
     step:int,            # the number of its batches done before it
-    fit:Callable|None,   # what was called; None: `learn.fit`
-    looks:list           # callbacks that observe
+    fit:Callable|None,   # the call that trained the run; None: `learn.fit`
+    observers:list       # callbacks that observe the batches up to there
 ) -> Record:
     "Pause the Learner before a step of an earlier run; return how the losses up to there compare"
     if run.duration.unit=='s': raise ValueError(
-        f'a run of {run.duration} depends on the clock, so no other one is equal to it: say how long in batches')
+        f'A run of {run.duration} depends on the clock, so it cannot be repeated: give durations in batches')
     moment,record = moment_until(run, step),Record(run)
-    first,begin = 0,'the beginning'
-    if moment is not None: first,begin = moment.state['train_iter'],moment.path.name
-    n = f"{step-first} batch{'' if step-first==1 else 'es'}"
-    about = f'step {step} is {n} after {begin}{took(run, step-first)}'
-    if first<step and rank_distrib()==0: learn.say(about)
+    first,start = 0,'the beginning'
+    if moment is not None: first,start = moment.state['train_iter'],moment.path.name
+    n = step-first
+    if n and rank_distrib()==0:
+        batches = f'{n} batch' if n==1 else f'{n} batches'
+        learn.say(f'step {step} is {batches} after {start}{took(run, n)}')
     call = fit or partial(learn.fit, str(run.duration))
-    cbs = [*cbs_of_call(fit), Replays(record, moment, step, looks), *indices_for(learn), *looks]
+    cbs = [*cbs_of_call(fit), Replays(record, moment, step, observers), *indices_for(learn), *observers]
     resume = None if moment is None else moment.copy(until=step)
     with learn.no_bar(), learn.no_logging():
         try: call(cbs=cbs, resume=resume)
@@ -255,9 +265,9 @@ def pause_before(
 def replay(self:Learner,
     folder:str|Path,        # the folder of the run, as for `Run`
     step:int,               # the number of its training batches done before it
-    fit:Callable|None=None, # what was called: `partial(learn.fit_one_cycle, 10, .1)`; None: `learn.fit`
+    fit:Callable|None=None, # the call that trained it: `partial(learn.fit_one_cycle, 10, .1)`; None: `learn.fit`
     cbs:Any=None            # callbacks that observe, in addition to those of the run
-) -> dict:                  # where it is paused, the items of the batch there, how many losses were compared and equal
+) -> dict:                  # where it is paused, the samples of the batch, how many losses were compared and equal
     "Go to the moment before a step of an earlier run, and pause; `learn.go_on()` resumes from there"
     run = Run(folder)
     check_step(run, step)
@@ -266,7 +276,7 @@ def replay(self:Learner,
     self.go_on(until='before_batch')
     if self.paused is not before_step:
         self.paused = before_step
-        warn(f'a callback has left out the batch of step {step}')
+        warn(f'a callback has skipped the batch of step {step}')
     counts = dict(compared=record.compared, equal=record.equal)
     if self.distributed: counts = from_first(counts)   # only process 0 has compared
     return dict(epoch=self.epoch, iter=self.iter, train_iter=self.train_iter, items=self.paused.items, **counts)
@@ -294,71 +304,71 @@ from .runs import fit_folders
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000009
 @check_args
 class LeaveOut(Callback):
-    "Leaves out training batches, or items of the data set wherever they occur"
+    "Skips training batches, or samples of the dataset wherever they occur"
     order,run_valid = -1000,False
     modes = ('fit',)
-    taken = frozenset()   # from the batch at hand
+    excluded = frozenset()   # the indices that this batch no longer has
     def __init__(self,
         steps:Collection=(), # the batches, each by the number of batches before it
-        items:Collection=()  # the indices of items in the data set
+        items:Collection=()  # the indices of samples in the dataset
     ):
         self.steps,self.items = (*steps,),frozenset(map(int, items))
 
-    def before_fetch(self): self.taken = frozenset()
+    def before_fetch(self): self.excluded = frozenset()
 
     def after_fetch(self):
-        learn = self.learn
-        if learn.train_iter in self.steps: raise CancelBatch
-        if self.items: self._take_out()
+        if self.learn.train_iter in self.steps: raise CancelBatch
+        if self.items: self._exclude_samples()
 
-    def _take_out(self):
+    def _exclude_samples(self):
         learn = self.learn
-        self.taken = frozenset()
+        self.excluded = frozenset()
         indices = indices_here(learn)
         if indices is None: raise ValueError(
-            'it is not known which items are in these batches, so none can be left out: add `ItemIndices()`, or if the '
-            'loader does not know them, leave out whole batches by `steps`')
-        left = [n for n,i in enumerate(indices) if i not in self.items]
-        if len(left)==len(indices): return
+            'The dataset indices of these batches are unknown, so single samples cannot be excluded. Add '
+            '`ItemIndices()`, or exclude whole batches by `steps`.')
+        positions = [n for n,i in enumerate(indices) if i not in self.items]
+        if len(positions)==len(indices): return
         n = find_bs(learn.batch)
         if n!=len(indices): raise ValueError(
-            f'the batch has {n} items and the loader gave it {len(indices)}, so it is not known which to leave out')
-        if not left: raise CancelBatch
-        learn.batch,self.taken = items_of(learn.batch, left, n),self.items
+            f'The batch has {n} samples, but the loader gave it {len(indices)} indices, so it is unknown which samples '
+            'to exclude.')
+        if not positions: raise CancelBatch
+        learn.batch,self.excluded = items_of(learn.batch, positions, n),self.items
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000010
 def items_of(
     b:Any,          # a batch: nested tensors
-    positions:list, # of the items that stay
-    n:int           # how many items the batch has
+    positions:list, # of the samples to take
+    n:int           # how many samples the batch has
 ) -> Any:
-    "Return a batch of some items of `b`"
+    "Return a batch of some samples of `b`"
     def of_tensor(t):
-        has_items = isinstance(t, Tensor) and t.ndim>0
-        return t[positions] if has_items and len(t)==n else t
+        has_samples = isinstance(t, Tensor) and t.ndim>0
+        return t[positions] if has_samples and len(t)==n else t
     return apply(of_tensor, b)
 
-def skipped_in_words(
-    skip:Any # what a branch leaves out: '20ba', or items of the data set; None: nothing
+def describe_skip(
+    skip:Any # what a branch skips: '20ba', or samples of the dataset; None: nothing
 ) -> str:
-    "Return what is left out, in words, for the message of a branch"
+    "Return what is skipped, in words, for the message of a branch"
     if skip is None: return ''
     if isinstance(skip, str): return f', without the next {int(Time(skip).value)} batches'
     some = ', '.join(map(str, skip[:10]))
-    if len(skip)>10: return f', without {len(skip)} items: {some}, …'
-    return f", without item{'' if len(skip)==1 else 's'} {some}"
+    if len(skip)>10: return f', without {len(skip)} samples: {some}, …'
+    return f', without sample {some}' if len(skip)==1 else f', without samples {some}'
 
 def callbacks_that_skip(
     learn:Learner, # the Learner
-    skip:Any,      # '20ba', or items of the data set
+    skip:Any,      # '20ba', or samples of the dataset
     step:int       # where the branch begins
 ) -> list[Callback]:
-    "Return the callbacks that leave out `skip`; none if it is None"
+    "Return the callbacks that skip `skip`; none if it is None"
     if skip is None: return []
     if not isinstance(skip, str): return [LeaveOut(items=skip), *indices_for(learn)]
     t = Time(skip)
     if t.unit!='ba': raise ValueError(
-        f"`skip` is a number of batches, such as '20ba', or a list of items, not {skip!r}")
+        f"`skip` is a number of batches, such as '20ba', or a list of samples, not {skip!r}")
     return [LeaveOut(steps=range(step, step+int(t.value)))]
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000012
@@ -368,27 +378,35 @@ class Branch(Paused):
     def __init__(self,
         moment:Paused, # where it begins
         run:Run,       # the earlier run
-        skip:Any       # what it leaves out, for the record
+        skip:Any       # what it skips, for the record
     ):
         super().__init__(deepcopy(moment.state), run.duration, [])
         self.path,self.run,self.skip = moment.path,run,skip
 
     def find_changes(self, learn, who):
-        state,states = self.state,self.state['cbs']
-        then = state.get('identity', who)
-        is_longer(learn, state)   # refuses another unit
-        divide_anew(learn, state, who)
-        for cb in learn.cbs:   # a logger begins another file
-            own = cb.state_dict() if writes(cb) and observes(cb) else None
-            if own: states[cb.key] = to_serializable(own, copy=True)
+        then = self.state.get('identity', who)
+        is_longer(learn, self.state)   # raises an error for another unit
+        divide_anew(learn, self.state, who)
+        self._keep_states_of_loggers(learn)
         new = differences(then, who)
         new.pop('seed', None)
-        said = dict(new)
-        if self.skip is not None and _skipper not in then: said.pop(_skipper, None)
-        what = skipped_in_words(self.skip)
-        if said: what += f", with what is new: {'; '.join(said.values())}"
-        learn.say(f"{self.run.folder}: going on from step {state['train_iter']} as a run of its own{what}")
+        self._announce(learn, new, then)
         return new
+
+    def _keep_states_of_loggers(self, learn):
+        "Keep the present states of loggers, so that they write to the files of this run, not to those of the earlier one"
+        for cb in learn.cbs:
+            is_logger = writes(cb) and observes(cb)
+            own = cb.state_dict() if is_logger else None
+            if own: self.state['cbs'][cb.key] = to_serializable(own, copy=True)
+
+    def _announce(self, learn, new, then):
+        text = f"{self.run.folder}: continuing from step {self.state['train_iter']} as a run of its own"
+        text += describe_skip(self.skip)
+        shown = dict(new)
+        if self.skip is not None and _skipper not in then: shown.pop(_skipper, None)   # it is described already
+        if shown: text += f", with what is new: {'; '.join(shown.values())}"
+        learn.say(text)
 
     def describe_origin(self, folder):
         parent = self.run.folder
@@ -406,10 +424,10 @@ def branch(self:Learner,
     folder:str|Path,          # the folder of the earlier run, as for `Run`
     step:int,                 # the step to continue from: the number of training batches done before it
     to:str|Path,              # the folder of the new run; the Learner's `path` from then on
-    skip:str|list|None=None,  # leave out the next batches: '20ba'; or some items, by their indices in the data set
+    skip:str|list|None=None,  # skip the next batches: '20ba'; or some samples, by their indices in the dataset
     lr:float|slice|list|dict|None=None, # another learning rate
     fit:Callable|None=None,   # what to call now: `partial(learn.fit_one_cycle, 10, .05)`; None: `learn.fit`
-    was:Callable|None=None,   # what was called then, if batches are recomputed; None: the same as `fit`
+    was:Callable|None=None,   # the call that trained the earlier run, if batches are recomputed; None: `fit`
     cbs:Any=None              # more callbacks, for this fit only
 ) -> None:
     "Continue from a step of an earlier run, as a run of its own in another folder"
@@ -435,13 +453,15 @@ def check_branch(
     fit:Callable|None  # what to call
 ) -> None:
     "Raise ValueError if the branch cannot be a run of its own"
-    savers = [cb for cb in learn.cbs if resumes(cb) and own_attr(cb, 'root') is not None]
-    if not savers: raise ValueError(
+    roots = [own_attr(cb, 'root') for cb in learn.cbs if resumes(cb)]
+    roots = [root for root in roots if root is not None]
+    if not roots: raise ValueError(
         'a branch is a run of its own, with checkpoints: give the Learner a `CheckpointCallback`')
-    for cb in savers:
-        if isinstance(cb.root, StorePath) or cb.root.is_absolute(): raise ValueError(
-            f'the CheckpointCallback writes to {cb.root}, wherever the branch is: give it a relative `folder`')
+    for root in roots:
+        if isinstance(root, StorePath) or root.is_absolute(): raise ValueError(
+            f'the CheckpointCallback writes to {root}, wherever the branch is: give it a relative `folder`')
     is_used = as_path(to).exists() and fit_folders(as_path(to))
     if is_used: raise ValueError(
-        f'`to` is {str(to)!r}, where the checkpoints of a run are: give the branch another folder')
-    if lr is not None and fit is not None: raise ValueError('`lr` is for `learn.fit`: give the rate to `fit` itself')
+        f'`to` is {str(to)!r}, which has the checkpoints of a run: give the branch another folder')
+    if lr is not None and fit is not None: raise ValueError(
+        '`lr` is for `learn.fit`: give the learning rate to `fit` itself')

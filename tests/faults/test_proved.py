@@ -72,10 +72,10 @@ def test_a_fresh_process(kind, tmp_path):
     output(script, 'fit')
     at = output(script, 'replay')
     exact = kind in ('kept', 'attribute')
-    odd = [s for s in at['said'] if 'is not the run' in s]
+    odd = [s for s in at['said'] if 'is not exact' in s]
     assert (at['compared'], len(odd)) == (2, 0 if exact else 1)
     assert (at['equal']==2)==exact
-    if not exact: assert 'something that the loss depends on is in no checkpoint' in odd[0]
+    if not exact: assert 'the loss depends on something that is in no checkpoint' in odd[0]
 
 def replayed(make, tmp_path):
     "How many losses of a replay in this process are compared and equal, and what it says"
@@ -104,7 +104,7 @@ class Cached(Dataset):
 def test_what_differs_shows_in_this_process_too(tmp_path):
     "A Learner that is made again has what the script gives it, whatever the first one has left behind"
     compared,equal,said = replayed(lambda: ([], dict(loss_func=Fewer())), tmp_path/'fewer')
-    assert equal<compared and 'the first loss that differs is that of step' in said[-1]
+    assert equal<compared and 'the loss first differs at step' in said[-1]
     compared,equal,said = replayed(lambda: ([], dict(dls=(DataLoader(Cached(), 4), None))), tmp_path/'cached')
     assert equal<compared
 
@@ -113,4 +113,4 @@ def test_what_resumes_is_equal(tmp_path):
         saves,n = ('n',),0
         def after_backward(self): self.n += 1; self.learn.model.bias.grad += self.n
     compared,equal,said = replayed(lambda: ([Counts()], {}), tmp_path)
-    assert compared==equal>0 and not [s for s in said if 'is not the run' in s]
+    assert compared==equal>0 and not [s for s in said if 'is not exact' in s]

@@ -84,7 +84,7 @@ def test_the_first_loss_that_differs_is_named(run, tmp_path):
             try: learn.replay(tmp_path/'a', 7)
             except ValueError as e: assert 'training data is' in str(e); continue   # the fingerprint has seen it
         said = [str(o.message) for o in w if 'to the bit' in str(o.message)]
-        assert len(said)==1 and 'is that of step 6' in said[0] and 'the data may have changed' in said[0]
+        assert len(said)==1 and 'first differs at step 6' in said[0] and 'the data or the code have changed' in said[0]
         return
     assert False, 'each item is in the fingerprint'
 
@@ -181,7 +181,7 @@ def test_items_are_left_out(run, tmp_path):
             if self.training: seen.append(len(self.xb[0]))
     made(tmp_path/'a').branch(tmp_path/'a', 8, tmp_path/'b', skip=[3, 14], cbs=Seen())
     assert 2<=8*12-sum(seen)<=4   # each once in the second epoch, and in what is left of the first one
-    with pytest.raises(ValueError, match='it is not known'):
+    with pytest.raises(ValueError, match='are unknown'):
         learn = Learner(([(torch.ones(4, 2), torch.ones(4, 1))]*3,), nn.Linear(2, 1), nn.MSELoss(), cbs=LeaveOut(items=[1]))
         with learn.no_bar(), learn.no_logging(): learn.fit(1)
 
@@ -202,10 +202,10 @@ def test_items_of_shards_are_left_out(tmp_path):
     learn.fit('10ba')
     assert all(map(torch.equal, at, learn.parameters()))
 
-@pytest.mark.parametrize('skip,words', [([3, 14], ', without items 3, 14\n'), ([3], ', without item 3\n'), ('2ba', ', without the next 2 batches\n')])
+@pytest.mark.parametrize('skip,words', [([3, 14], ', without samples 3, 14\n'), ([3], ', without sample 3\n'), ('2ba', ', without the next 2 batches\n')])
 def test_a_branch_says_what_it_leaves_out(skip, words, run, tmp_path, capsys):
     made(tmp_path/'a').branch(tmp_path/'a', 16, tmp_path/'b', skip=skip)
-    assert capsys.readouterr().out.endswith('going on from step 16 as a run of its own' + words)
+    assert capsys.readouterr().out.endswith('continuing from step 16 as a run of its own' + words)
     if skip==[3, 14]: assert 'LeaveOut(items={3, 14}' in Run(tmp_path/'b').settings['callback leave_out']
 
 def test_a_branch_of_a_branch_says_that_other_items_are_left_out(run, tmp_path, capsys):
