@@ -25,7 +25,8 @@ def exit_exception(
     number:int # the number of a signal
 ) -> BaseException:
     "Return the exception that ends a process as this signal would: `KeyboardInterrupt` for SIGINT, else `SystemExit`"
-    return KeyboardInterrupt() if number==signal.SIGINT else SystemExit(128+number)
+    if number==signal.SIGINT: return KeyboardInterrupt()
+    return SystemExit(128+number)   # the exit status by which shells and schedulers know a signal
 
 def to_signal(
     s:Any # `signal.SIGTERM`, its number, or its name 'SIGTERM'
@@ -33,11 +34,14 @@ def to_signal(
     "Return the signal `s`; raises ValueError if there is no such signal"
     try: return signal.Signals[s] if isinstance(s, str) else signal.Signals(s)
     except (KeyError, ValueError) as e: raise ValueError(
-        f"{s!r} is no signal: write signal.SIGTERM or 'SIGTERM'") from e
+        f"{s!r} is not a signal: write signal.SIGTERM or 'SIGTERM'") from e
 
 # %% ../../nbs/recovery/35a_signals.ipynb #d0f53fe3
 class StopOnSignal(Callback):
-    "Ends the fit after the current batch when a signal arrives, with a checkpoint if there is a `CheckpointCallback`"
+    """Ends the fit after the current batch when a signal arrives, with a checkpoint if there is a `CheckpointCallback`
+
+    The signal's handler only records it in `received`, as it may run between any two instructions. The events act on it.
+    """
     acts = 'nothing'
     last_in = 'before_fetch','after_batch'   # all processes have agreed by then
     order,modes = 101,('fit',)   # just after CheckpointCallback
@@ -47,15 +51,16 @@ class StopOnSignal(Callback):
         self.signals = tuple(map(to_signal, tuplify(signals)))
         for s in self.signals:
             if s.name in ('SIGKILL','SIGSTOP'): raise ValueError(
-                f'no process can handle {s.name}: use a signal such as SIGTERM')
+                f'a process cannot handle {s.name}: use a signal such as SIGTERM')
         self.received:int|None = None   # the number of the signal, once it has arrived
         self.fetching:int|None = None   # the batch that is being fetched
-        self.pid,self.old_handlers = None,{}
+        self.pid:int|None = None        # of the process that fits; a forked one inherits the handlers
+        self.old_handlers = {}          # those of before the fit
 
     @uninterrupted
     def before_fit(self):
         if current_thread() is not main_thread(): raise RuntimeError(
-            'Python handles signals only in its main thread: call `fit` there, or leave StopOnSignal out')
+            'Python handles signals only in its main thread: call `fit` there, or remove StopOnSignal')
         self.received,self.fetching,self.pid = None,None,os.getpid()
         for s in self.signals:
             if signal.getsignal(s) is not signal.SIG_IGN: self.old_handlers[s] = signal.signal(s, self._receive)
@@ -64,34 +69,41 @@ class StopOnSignal(Callback):
     def after_fetch(self):  self.fetching = None
 
     def after_batch(self):
-        learn,number = self.learn,self.received
-        if self._agrees: number = learn.agreement.signal if learn.training else None
-        if number: self._end(number, save=learn.training)
+        number = self._agreed_signal() if self._has_agreement else self.received
+        if number: self._end(number, save=self.learn.training)
 
     def after_fit(self):
-        number = int(largest(self.received or 0)) if self._agrees else self.received
+        number = self.received
+        if self._has_agreement: number = int(largest(number or 0))   # all processes must call `largest`
         if number: self._end(number)
 
     @property
-    def _agrees(self): return 'agreement' in vars(self.learn)   # then all processes do what one of them was told
+    def _has_agreement(self):
+        "Do several processes agree on what they do? Then a signal that one of them received counts for all"
+        return 'agreement' in vars(self.learn)
+
+    def _agreed_signal(self): return self.learn.agreement.signal if self.learn.training else None
 
     def _end(self, number, save=False):
         "End the process as the signal would, after a checkpoint if `save` is True"
         self.received = number
         if save:
             self._save(self.learn.iter+1)
-            if self._agrees: largest(0)   # wait for all: when one ends, the launcher ends the others, who may be saving
+            if self._has_agreement: largest(0)   # a barrier: when one process ends, the launcher kills those that save
         raise exit_exception(number)
 
     def cleanup(self):
         self._restore_handlers()
         received,self.received = self.received,None
-        if received is not None and self.learn.exc is None: raise exit_exception(received)   # it came after `after_fit`
+        came_after_fit = received is not None and self.learn.exc is None
+        if came_after_fit: raise exit_exception(received)
 
     def _receive(self, number, frame):
+        "Handle the first signal by recording it; a second one ends the process at once"
         if os.getpid()!=self.pid: return   # a worker of a loader
         if self.received is not None: return handle_or_wait(self._end_now, number, frame)
         self.received = number
+        # workers may have received it too: PyTorch would raise an error when they end
         if hasattr(signal, 'SIGCHLD'): self.old_handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, _ignore)
 
     def _end_now(self, number, frame):
@@ -99,7 +111,7 @@ class StopOnSignal(Callback):
         raise exit_exception(number)
 
     def _restore_handlers(self):
-        while self.old_handlers:   # a signal that comes now adds another one
+        while self.old_handlers:   # not a `for`: a signal that arrives now adds one
             s,old = self.old_handlers.popitem()
             signal.signal(s, signal.SIG_DFL if old is None else old)   # None: not set by Python
 
@@ -115,14 +127,15 @@ class StopOnSignal(Callback):
              'add a CheckpointCallback to resume from here')
 
     def after_exception(self):
-        "If the workers ended too while the loop waited for a batch, save a checkpoint: no batch is lost"
+        "If the signal also ended the workers while the loop waited for a batch, save a checkpoint: no batch is lost"
         learn = self.learn
         worker_died = isinstance(learn.exc, RuntimeError) and 'DataLoader worker' in str(learn.exc)
         if self.received is None or not worker_died: return
         e = exit_exception(self.received)
         e.__cause__,learn.exc = learn.exc,e
-        was_fetching = learn.iter is not None and learn.iter==self.fetching
-        if was_fetching and learn.iter>0 and learn.training: self._save(learn.iter)
+        was_fetching = learn.iter==self.fetching and learn.training
+        has_done_batches = bool(learn.iter)
+        if was_fetching and has_done_batches: self._save(learn.iter)
 
 # %% ../../nbs/recovery/35a_signals.ipynb #0fb6c479
 def _ignore(number, frame): pass
@@ -147,12 +160,12 @@ class RefuseRuns(Callback):
 
 @patch(as_prop=True)
 def closed(self:Learner) -> bool:
-    "Whether `close` was called; then the Learner refuses every run"
+    "Whether `close` was called; then every run raises RuntimeError"
     return any(isinstance(cb, RefuseRuns) for cb in self.cbs)
 
 @patch
 def close(self:Learner) -> None:
-    "Let the callbacks release what they hold, and refuse further runs; raises RuntimeError in a run"
+    "Let the callbacks release what they hold, and prevent further runs; raises RuntimeError in a run"
     with turn(self):
         if self.mode is not None: raise RuntimeError(
             f'a `{self.mode}` is running{self.position}: close the Learner when it has ended')
@@ -160,7 +173,7 @@ def close(self:Learner) -> None:
         self.add_cb(RefuseRuns)
         exc = self.isolated('before_close', reverse=True)
         exc = self.isolated('after_close', exc, reverse=True)
-        self.paused = None   # what stood cannot go on
+        self.paused = None   # a paused fit cannot continue
     if exc is not None: raise no_orphan(self, exc)
 
 # %% ../../nbs/recovery/35b_close.ipynb #0208d9bb
@@ -174,8 +187,10 @@ def close_all() -> None:
 
 @patch
 def close_at_exit(self:Learner) -> Learner:
-    "Close this Learner when Python exits, if it still exists; returns it"
-    if not _at_exit: atexit.unregister(close_all); atexit.register(close_all)
+    "Close this Learner when Python exits, if it still exists; return it"
+    if not _at_exit:
+        atexit.unregister(close_all)   # it may be registered for Learners that were deleted since
+        atexit.register(close_all)
     _at_exit.add(self)
     return self
 
@@ -213,29 +228,35 @@ pauses = Word('pauses', (), 'In which events may it raise `Pause`? What the fit 
 may_validate = Word('may_validate', bool, 'A method: may it validate within the next batch? A copy is kept before.')
 
 class _Breakpoints(StopOnSignal):
-    "Takes up each `Pause` of the callbacks that name its event in `pauses`; `Pausable` keeps what that needs"
-    moment:Any = None             # the `Paused` run that was kept last: from there a fit can go on
-    user_at:str|None = None       # where the user can go on: see `attended`
-    keeps_all = False             # is each moment between two batches kept?
-    pauses_after_batch = False    # does the fit pause when this batch is over?
-    n_passed = 0                  # how many of the next pauses are left out, since the fit paused there before
+    "Handles each `Pause` of the callbacks that name its event in `pauses`; `Pausable` copies the state that this needs"
+    moment:Any = None             # the last copy of the run, a `Paused`, from which a fit can continue
+    user_at:str|None = None       # where the user can continue: see `attended`
+    copies_all = False            # is the state copied before each batch?
+    pauses_after_batch = False    # does the fit pause at the end of this batch?
+    n_passed = 0                  # how many of the next pauses to ignore, since the fit paused there before
     def _begin_breakpoints(self):
-        "Find out whether moments are to be kept; raises ValueError if nobody is there who could go on"
-        breakpoints = {}
-        for cb in self.learn.cbs: breakpoints |= {event.check(name):cb for name in tuplify(pauses(cb))}
+        "Find out whether to copy the state before each batch; raises ValueError if a user could not continue"
+        callback_of = {}   # the events at which the fit may pause, and a callback that may pause it there
+        for cb in self.learn.cbs:
+            for name in tuplify(pauses(cb)): callback_of[event.check(name)] = cb
         self.user_at = attended()
-        if breakpoints and self.user_at is None: raise ValueError(
-            f'{next(iter(breakpoints.values()))!r} may pause the fit, and nobody could go on: this is no notebook, no '
-            'prompt and no script in a terminal, so leave it out')
-        within_batches = breakpoints.keys() - {'after_batch','after_epoch'}
-        self.keeps_all = self.user_at=='prompt' and bool(within_batches)
+        if callback_of and self.user_at is None: raise ValueError(
+            f'{next(iter(callback_of.values()))!r} may pause the fit, but only a user at a prompt, in a notebook or in '
+            'a terminal could continue it: remove it here')
+        in_batches = callback_of.keys() - {'after_batch','after_epoch'}
+        self.copies_all = self.user_at=='prompt' and bool(in_batches)
 
     def wrap_handlers(self, name, handlers):
-        "Take up the pauses of callbacks"
+        "Handle the pauses of callbacks"
         if self.learn.mode!='fit': return handlers
-        return tuple((cb, partial(self._take_up, name, f) if name in tuplify(pauses(cb)) else f) for cb,f in handlers)
+        wrapped = []
+        for cb,f in handlers:
+            may_pause = name in tuplify(pauses(cb))
+            wrapped.append((cb, partial(self._call, name, f) if may_pause else f))
+        return tuple(wrapped)
 
-    def _take_up(self, name, f, **kwargs):
+    def _call(self, name, f, **kwargs):
+        "Call the handler `f` of an event, and handle a `Pause` that it raises"
         try: return f(**taken(f, kwargs))
         except Pause:
             if self.n_passed: self.n_passed -= 1   # the fit paused here before
@@ -245,39 +266,43 @@ class _Breakpoints(StopOnSignal):
     def _pause_at(self, name):
         batch_is_over = name=='after_batch' and self.learn.training
         is_between = batch_is_over or name=='after_epoch'
-        self.pauses_after_batch = is_between or self.moment is None   # if nothing was kept before this batch: after it
+        self.pauses_after_batch = is_between or self.moment is None   # without a copy from before this batch: after it
         if self.pauses_after_batch: return
         self.moment.n_passed += 1
         self._end_fit(Pause, f', in the next one at `{name}`')
 
     def _end_fit(self, kind, within=''):
-        "End the fit, which goes on from the moment that was kept last"
-        raise kind(f'{self._pause_at_moment()}{within}: `learn.go_on()` goes on')
+        "End the fit, which can continue from the last copied moment"
+        raise kind(f'{self._pause_at_moment()}{within}: `learn.go_on()` continues')
 
     def _pause_at_moment(self):
-        "Let the Learner pause at the moment that was kept last; return where that is"
-        learn = self.learn   # no name for the moment: a traceback that is shown would keep it
+        "Let the Learner pause at the last copied moment; return where that is"
+        learn = self.learn   # no local variable for the moment: a traceback that is shown would keep it in memory
         learn.paused,self.moment = self.moment,None
         learn.paused.keep_batch(learn)
         return repr(learn.paused)
 
     def _open_shell(self, name):
-        self._restore_handlers()   # Ctrl-C ends a line there, not the fit
-        says = f'The fit stands at `{name}`{self.learn.position}: look at `learn`. Ctrl-D goes on, `exit()` ends it.'
-        with snapshot_random(): shell(says, learn=self.learn)
+        self._restore_handlers()   # there Ctrl-C ends a line, not the fit
+        text = f'The fit pauses at `{name}`{self.learn.position}: look at `learn`. Ctrl-D continues, `exit()` ends it.'
+        with snapshot_random(): shell(text, learn=self.learn)
         if current_thread() is main_thread(): super().before_fit()
 
     def after_exception(self):
         super().after_exception()
+        if self.learn.paused is not None: return
+        if type(self.learn.exc) is Pause: self._explain_unannounced_pause()
+        else: self._pause_before_error()
+
+    def _pause_before_error(self):
+        has_begun = self.received or self.learn.iter is not None
+        if has_begun and self.moment is not None:
+            self.learn.exc.add_note(f'{self._pause_at_moment()}: `learn.go_on()` continues')
+
+    def _explain_unannounced_pause(self):
         learn = self.learn
-        if learn.paused is not None: return
-        if type(learn.exc) is not Pause:
-            has_begun = self.received or learn.iter is not None
-            if has_begun and self.moment is not None: learn.exc.add_note(
-                f'{self._pause_at_moment()}: `learn.go_on()` goes on')
-            return
-        e = RuntimeError(f'`Pause` was raised{learn.position} by who did not say so beforehand, and nothing was kept '
-                         "from which a fit could go on: name the event in the class, as in `pauses = ('after_loss',)`")
+        e = RuntimeError(f'`Pause` was raised{learn.position} by a callback that did not announce it, so the fit cannot '
+                         "continue. Name the event in its class, as in `pauses = ('after_loss',)`.")
         e.__cause__,learn.exc = learn.exc,e
 
 # %% ../../nbs/recovery/35c_pause.ipynb #76b1e48a
@@ -288,52 +313,53 @@ class Pausable(_Breakpoints, Resumable):
     run_valid = True
     alone = True   # is it for one process only?
     last_in = 'before_fetch','after_batch','after_epoch'
-    first_in = ('after_train',)   # what is kept there is begun anew
+    first_in = ('after_train',)   # before others start a new phase
     until:int|None = None         # pause after so many batches of training
-    keeper:Any = None             # collects what the run needs: a `CheckpointCallback`, or this one
+    keeper:Any = None             # collects the state of the run: a `CheckpointCallback`, or this callback
     train_is_cancelled = False    # was the training of this epoch cancelled?
-    ends_next_fit:Any = None      # the fit before was to pause, and was over: raised before the first batch of this one
+    ends_next_fit:Any = None      # an exception to raise before the first batch: the previous fit was over before its pause
     def __init__(self,
-        in_valid:bool=True # keep a copy before each validation, so that Ctrl-C pauses there too? False: only after it
+        in_valid:bool=True # copy the state before each validation, so that Ctrl-C pauses there too? False: only after it
     ):
         super().__init__(signal.SIGINT)
         self.in_valid = in_valid
 
     def before_fit(self):
         learn = self.learn
-        if num_distrib()>1 and self.alone: raise ValueError('a fit of several processes cannot be paused: '
-            'nobody could tell all of them to go on; a `CheckpointCallback` and `resume` can')
+        if num_distrib()>1 and self.alone: raise ValueError(
+            'Pausable cannot pause a fit of several processes: use a `CheckpointCallback`, and `resume`')
         paused = learn.resume if isinstance(learn.resume, Paused) else None
         self.keeper = self._find_keeper()
         if self.keeper is self: self._begin(paused)
         if paused: self.moment,self.until,self.n_passed = paused.origin,paused.until,paused.n_passed
         self._begin_breakpoints()
-        goes_on = self.moment is not None or self.keeper.resume_state
-        if not goes_on and (self.ends_next_fit or self._keeps_next): self._keep_beginning()
+        resumes_in_epoch = self.moment is not None or self.keeper.resume_state
+        needs_copy = self.ends_next_fit or self._copies_next()
+        if needs_copy and not resumes_in_epoch: self._copy_beginning()
         if current_thread() is main_thread() and num_distrib()==1: super().before_fit()
         if self.ends_next_fit and self.moment is not None: self._end_fit(self.ends_next_fit)
 
-    @property
-    def _keeps_next(self):
-        "Is the moment before the next batch to be kept?"
-        if self.keeps_all or not self.in_valid: return self.keeps_all
-        asked = [may_validate(cb)() for cb in self.learn.cbs if cb.run]   # each of them, as they may count
-        return any(asked)
+    def _copies_next(self):
+        "Return whether to copy the state before the next batch"
+        if self.copies_all: return True
+        if not self.in_valid: return False
+        answers = [may_validate(cb)() for cb in self.learn.cbs if cb.run]   # ask all: they may count the calls
+        return any(answers)
 
     def _receive(self, number, frame):
         had_none = self.received is None
         super()._receive(number, frame)
         is_first = had_none and self.received is not None   # None: in a worker of a loader
         if not is_first or self.learn.mode=='fit': return
-        if self.moment is not None: handle_or_wait(self._end_now, number, frame)
-        else: write_out(print, f'The fit pauses when this `{self.learn.mode}` and its batch are over; '
-                               'another Ctrl-C ends it at once.', flush=True)
+        if self.moment is not None: return handle_or_wait(self._end_now, number, frame)
+        write_out(print, f'The fit pauses when this `{self.learn.mode}` and its batch are over; '
+                         'another Ctrl-C ends it at once.', flush=True)
 
-    def _keep_beginning(self):
-        learn,noted = self.learn,self.keeper.note_beginning()
-        learn.epoch,noted.place = learn.start_epoch,noted.beginning()   # the first batch moves its generators on
-        self._keep(learn.epoch, 0)
-        noted.place = None
+    def _copy_beginning(self):
+        learn,loader = self.learn,self.keeper.note_beginning()
+        learn.epoch,loader.place = learn.start_epoch,loader.beginning()   # the first batch advances its generators
+        self._copy(learn.epoch, 0)
+        loader.place = None
 
     def _find_keeper(self):
         for cb in self.learn.cbs:
@@ -344,18 +370,18 @@ class Pausable(_Breakpoints, Resumable):
         learn = self.learn
         self.who,self.finished,self.sessions = learn.identity(),False,[]
         self.begin_data()
-        if paused: self._go_on(paused)
+        if paused: self._continue(paused)
         elif learn.resume is not None: raise ValueError(
-            f'resume={learn.resume!r} needs a `CheckpointCallback`: a `Pausable` keeps no files')
+            f'resume={learn.resume!r} needs a `CheckpointCallback`: Pausable writes no files')
         self.sessions = [*self.sessions, session(learn)]
 
-    def _go_on(self, paused): self.take_up(paused.path, paused.state, paused.new, False)
+    def _continue(self, paused): self.take_up(paused.path, paused.state, paused.new, False)
 
     def before_train(self):
         learn,self.train_is_cancelled = self.learn,False
         if self.keeper is self: super().before_train()
-        done = learn.iter+1 if learn.iter else 0   # as a file has it
-        if self._keeps_next and self.moment is None: self._keep(learn.epoch, done)
+        done = learn.iter+1 if learn.iter else 0   # `iter` is that of the last batch, as in a file
+        if self._copies_next() and self.moment is None: self._copy(learn.epoch, done)
 
     def after_cancel_train(self): self.train_is_cancelled = True
 
@@ -363,8 +389,8 @@ class Pausable(_Breakpoints, Resumable):
         learn = self.learn
         if self.moment is not None or self.train_is_cancelled: return
         done = 0 if learn.iter is None else learn.iter+1
-        may_be_interrupted = self.in_valid and learn.dls.valid is not None
-        if done and may_be_interrupted: self._keep(learn.epoch, done)
+        validates = self.in_valid and learn.dls.valid is not None
+        if done and validates: self._copy(learn.epoch, done)
 
     def after_batch(self):
         learn = self.learn
@@ -379,43 +405,48 @@ class Pausable(_Breakpoints, Resumable):
         if learn.to_come is None: super().after_fit()
 
     def cleanup(self):
-        another_follows = self.learn.exc is None and self.learn.to_come is not None
-        self.ends_next_fit = None
-        if another_follows and self.until is not None: self.ends_next_fit = PlannedPause
-        if another_follows and self.received: self.ends_next_fit,self.received = KeyboardInterrupt,None
+        another_fit_follows = self.learn.exc is None and self.learn.to_come is not None
+        self.ends_next_fit = self._pause_of_next_fit() if another_fit_follows else None
         self.moment = self.keeper = self.until = None
         self.pauses_after_batch,self.n_passed = False,0
         super().cleanup()
 
+    def _pause_of_next_fit(self):
+        "Return what ends the next fit before its first batch; None: nothing"
+        if self.received:
+            self.received = None
+            return KeyboardInterrupt
+        return None if self.until is None else PlannedPause
+
     def _pause_if_due(self, epoch, done):
-        "Pause between two batches if that is due; keep the moment if somebody may come back to it"
+        "Pause between two batches if that is due; copy the state if a later pause may return to it"
         learn,self.moment = self.learn,None
         kind = self._due_pause()
-        if kind is not None or self._keeps_next: self._keep(epoch, done)
+        if kind is not None or self._copies_next(): self._copy(epoch, done)
         if kind is None: return
-        left = {k:vars(learn).get(k) for k in ('pred','loss_grad')}   # nothing, if all batches were left out
-        vars(learn).update(apply(without_graph, left))   # their graph is used up
+        outputs = {name:vars(learn).get(name) for name in ('pred','loss_grad')}   # None, if all batches were skipped
+        vars(learn).update(apply(without_graph, outputs))   # their graphs were freed by the backward pass
         self._end_fit(kind)
 
     def _due_pause(self):
-        "Return what ends the fit now; None: it goes on"
+        "Return the class of the exception that ends the fit now; None: it continues"
         if self.received: return KeyboardInterrupt
         if self.pauses_after_batch: return Pause
         is_reached = self.until is not None and self.learn.train_iter>=self.until
         return PlannedPause if is_reached else None
 
-    def _keep(self, epoch, done):
-        "Keep this moment, from which the fit can go on"
-        learn,by = self.learn,self.keeper
-        place = by.data_place(done) if by.place is None else by.place
-        state = by.contents(epoch, done, place, states_of_all(learn, place), copy=True)
+    def _copy(self, epoch, done):
+        "Copy the state of the run at this moment, from which the fit can continue"
+        learn,keeper = self.learn,self.keeper
+        place = keeper.data_place(done) if keeper.place is None else keeper.place
+        state = keeper.contents(epoch, done, place, states_of_all(learn, place), copy=True)
         self.moment = Paused(state, learn.duration, [*learn.fit_cbs])
         self.moment.then = learn.to_come
         self.n_passed = 0
 
     def _save(self, done):
-        "The workers were ended, too: pause before the batch that they did not bring"
-        self._keep(self.learn.epoch, done)
+        "Pause before the batch that the workers did not load, because the signal ended them, too"
+        self._copy(self.learn.epoch, done)
         self.learn.paused = self.moment
 
 # %% ../../nbs/recovery/35c_pause.ipynb #6332ef1b
@@ -429,27 +460,28 @@ def resume_paused(
 ) -> None:
     "Resume the paused fit; when it pauses again, its last batch is kept for inspection"
     present = {*map(id, learn.cbs)}
-    of_fit = [cb for cb in paused.cbs if id(cb) not in present]
+    cbs_of_fit = [cb for cb in paused.cbs if id(cb) not in present]
     run:Any = paused.copy(None if lr is None else dict(lr=lr), until)
-    then = paused.then
-    if then is not None: then = partial(then, cbs=[*L(then.keywords.get('cbs')), *L(cbs)])
-    learn.paused,learn.to_come = None,then
+    next_fit = paused.then
+    if next_fit is not None: next_fit = partial(next_fit, cbs=[*L(next_fit.keywords.get('cbs')), *L(cbs)])
+    learn.paused,learn.to_come = None,next_fit
     try:
-        learn._train('fit', str(paused.duration), lr, cbs=[*of_fit, *L(cbs)], resume=run)
+        learn._train('fit', str(paused.duration), lr, cbs=[*cbs_of_fit, *L(cbs)], resume=run)
         learn.resume = learn.to_come = None
-        if then is not None: then(learn)
+        if next_fit is not None: next_fit(learn)
     except PlannedPause: pass
     except BaseException:
-        if learn.paused is None and not run.over: learn.paused = paused   # from there once more
+        if learn.paused is None and not run.over: learn.paused = paused   # the user can resume there again
         raise
     finally: learn.resume = learn.to_come = None
 
-def _standing(learn):
+def _paused_fit(learn):
+    "Return the paused fit; raises RuntimeError if there is none"
     if learn.mode is not None: raise RuntimeError(
-        f'a `{learn.mode}` is running{learn.position}, which goes on when this callback returns, or this shell is left')
+        f'a `{learn.mode}` is running{learn.position}: it continues when this callback returns, or you leave this shell')
     if learn.paused is None: raise RuntimeError(
-        'no fit stands, so none can go on: with `Pausable()` among its callbacks Ctrl-C stops one between two batches, '
-        'and a second Ctrl-C at once, from where only a checkpoint goes on')
+        'There is no paused fit. With `Pausable()` among its callbacks, Ctrl-C pauses a fit between two batches. '
+        'After a second Ctrl-C, which ends it at once, only a checkpoint can resume it.')
     return learn.paused
 
 # %% ../../nbs/recovery/35c_pause.ipynb #2d7cb605
@@ -462,17 +494,20 @@ def go_on(self:Learner,
     cbs:Any=None                        # more callbacks from here on
 ) -> dict|None:                         # where the run is paused now, and the loss; None at its end
     "Resume the fit that `Pausable` paused; raises RuntimeError if none is paused"
-    paused = _standing(self)
+    paused = _paused_fit(self)
     if batches is None and until is None: return resume_paused(self, paused, cbs=cbs, lr=lr)
     if batches is not None and until is not None: raise ValueError(
-        '`until` is within the next batch: give it or `batches`')
+        'pass `batches` or `until`, not both: `until` is an event of the next batch')
     n = 1 if batches is None else check_whole('batches', batches)
-    more = [*L(cbs)]
-    if until is not None: more.insert(0, _PauseAt(_check_event(until), paused))
-    with self.no_bar(), self.no_logging(): resume_paused(self, paused, paused.state['train_iter']+n, more, lr)
-    has_loss = self.iter is not None and self.loss is not None
-    loss = self.loss.item() if has_loss and until not in events_before_loss else None
+    cbs = [*L(cbs)]
+    if until is not None: cbs.insert(0, _PauseAt(_check_event(until), paused))
+    with self.no_bar(), self.no_logging(): resume_paused(self, paused, paused.state['train_iter']+n, cbs, lr)
+    loss = None if until in events_before_loss else _last_loss(self)
     return dict(epoch=self.epoch, iter=self.iter, train_iter=self.train_iter, loss=loss)
+
+def _last_loss(learn):
+    has_loss = learn.iter is not None and learn.loss is not None
+    return learn.loss.item() if has_loss else None
 
 def _check_event(name):
     if name in event.in_batch and name!='after_batch': return name
@@ -493,7 +528,8 @@ class _PauseAt(Callback):
 
     def _pause(self):
         learn = self.learn
-        if not learn.training or learn.train_iter!=self.moment.state['train_iter']: return
+        is_this_batch = learn.training and learn.train_iter==self.moment.state['train_iter']
+        if not is_this_batch: return
         learn.paused = self.moment
         learn.paused.keep_batch(learn)
         raise PlannedPause(f'{self.moment}')

@@ -107,8 +107,8 @@ def test_what_cannot_be_gone_on_to_is_refused(args, words):
 def test_what_is_paused_is_let_go_by_the_next_fit():
     learn = paused()
     with learn.no_bar(), learn.no_logging(): learn.fit(1)
-    with pytest.raises(RuntimeError, match='no fit stands'): learn.go_on()
-    with pytest.raises(ValueError, match='keeps no files'): learn.fit(1, resume='auto')
+    with pytest.raises(RuntimeError, match='There is no paused fit'): learn.go_on()
+    with pytest.raises(ValueError, match='writes no files'): learn.fit(1, resume='auto')
 
 def test_a_fit_that_stands_leaves_its_batch_to_be_looked_at():
     learn = paused()
@@ -125,7 +125,7 @@ def test_a_fit_that_stands_leaves_its_batch_to_be_looked_at():
 def test_a_new_fit_stands_nowhere_since_another_stood_there():
     learn = small(3, cbs=Pausable())
     with learn.no_bar(), learn.no_logging():
-        with pytest.raises(KeyboardInterrupt, match=r'stands in epoch 0, after 2 of its batches: `learn.go_on\(\)` goes on'): learn.fit(2, cbs=press('after_pred', 2))
+        with pytest.raises(KeyboardInterrupt, match=r'stands in epoch 0, after 2 of its batches: `learn.go_on\(\)` continues'): learn.fit(2, cbs=press('after_pred', 2))
         learn.go_on(1)
         learn.fit(2)
     assert learn.train_iter==6 and learn.paused is None
@@ -173,7 +173,7 @@ def test_a_fit_that_was_not_paused_lets_go_of_what_is():
     with learn.no_bar(), learn.no_logging():
         with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=[Pausable(), press('after_pred', 2)])
         learn.fit(1)
-        with pytest.raises(RuntimeError, match='no fit stands'): learn.go_on()
+        with pytest.raises(RuntimeError, match='There is no paused fit'): learn.go_on()
         with pytest.raises(RuntimeError, match='a `fit` is running'): learn.fit(1, cbs=Callback(after_pred=lambda self: self.learn.go_on()))
     learn = paused()
     learn.close()
@@ -415,7 +415,7 @@ def test_where_nobody_is_there_breakpoints_are_refused(monkeypatch, prompt):
     learn = small(3, cbs=Pausable())
     learn.on('after_loss', pause_if=lambda learn: True)
     monkeypatch.delattr(sys, 'ps1')
-    with learn.no_bar(), learn.no_logging(), pytest.raises(ValueError, match='nobody could go on'): learn.fit(1)
+    with learn.no_bar(), learn.no_logging(), pytest.raises(ValueError, match='only a user at a prompt'): learn.fit(1)
     with pytest.raises(TypeError, match='`pause_if`'): Learner.on('after_loss', pause_if=bool)
     with pytest.raises(Pause, match=r'if `Pausable\(\)` is among its callbacks'): small(3, cbs=Watch('after_loss', [0])).fit(1)
 
@@ -443,7 +443,7 @@ def test_in_a_terminal_a_breakpoint_opens_a_shell_in_the_fit(monkeypatch):
 def uninterrupted(seed):
     try: return differs(seed)
     except KeyboardInterrupt as e:
-        if not e.args or 'goes on' not in e.args[0]: raise
+        if not e.args or 'continues' not in e.args[0]: raise
         return ['a Ctrl-C of its own was not taken']
 
 if __name__=='__main__': sweep(uninterrupted, drawn, __doc__)
