@@ -262,8 +262,6 @@ def check_seconds(
     if is_number and 0<timeout<float('inf'): return timeout
     raise ValueError(
         f'`timeout` is the number of seconds that a process waits for the others, such as 600, not {timeout!r:.60}')
-<<<<<<< main
-    return timeout
 
 def _backends(group):
     "What sends the tensors of a group, by the kind of their device"
