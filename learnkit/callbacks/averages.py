@@ -65,14 +65,14 @@ class WeightAverages:
         n:int            # the number of updates before this one; at 0 the weights are copied
     ) -> None:
         "Update the averages with the current weights"
-        self._follow()
+        if self.slots: self._follow()
         for ws,avgs in self.groups:
             if n==0: torch._foreach_copy_(avgs, ws)
             else: avg_fn(avgs, ws if ws[0].dtype==avgs[0].dtype else [w.to(avgs[0].dtype) for w in ws], n)
 
     def swap_in(self) -> list: # the weights as they were, for `put`
         "Put the averages into the model"
-        self._follow()
+        if self.slots: self._follow()
         kept = [[w.detach().clone() for w in ws] for ws,_ in self.groups]
         self.put([avgs for _,avgs in self.groups])
         return kept
@@ -81,7 +81,7 @@ class WeightAverages:
         values:list # a list of tensors for each group: the averages, or what `swap_in` returned
     ) -> None:
         "Put values into the model's weights"
-        self._follow()
+        if self.slots: self._follow()
         # `data`: a backward pass that still needs these weights does not see the change
         for (ws,_),vs in zip(self.groups, values): torch._foreach_copy_([w.data for w in ws], vs)
 
