@@ -5,6 +5,7 @@
 Before a release whose files differ, that makes a new folder. The old ones stay: what they hold must be readable as long as the package says so.
 """
 import hashlib, json, shutil, sys, warnings
+from functools import partial
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
@@ -13,6 +14,7 @@ import pytest, torch
 from torch import nn
 from learnkit import __version__
 from learnkit.all import Adam, Callback, DataLoaders, Learner
+from learnkit.callbacks.averages import EMACallback
 from learnkit.callbacks.trackers import SaveModelCallback
 from learnkit.observe.files import CSVLogger
 from learnkit.observe.files import JsonLogger
@@ -118,6 +120,41 @@ def test_they_are_as_they_were(folder):
     "No file was written anew: what was written stays what is read"
     sums = dict(l.split() for l in (folder/'SHA256').read_text().splitlines())
     assert sums=={p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.iterdir() if p.name!='SHA256'}
+
+# Files of the time when the weights of a loss function were in a checkpoint only as something else that changes, and an optimizer's state had no names
+
+of_a_loss = here/'golden_loss'
+
+class Noise(nn.Module):
+    "A squared error with a learned noise level"
+    def __init__(self): super().__init__(); self.s = nn.Parameter(torch.zeros(()))
+    def forward(self, pred, y): return (pred-y).pow(2).mean()*torch.exp(-self.s) + self.s
+
+def noisy_learner(path):
+    learn = learner(path, [EMACallback(.5, at_end=False)])
+    learn.loss_func,learn.opt_func = Noise(),partial(torch.optim.SGD, lr=.05, momentum=.9)
+    learn.splitter = lambda m: [*m.parameters(), *learn.loss_func.parameters()]
+    return learn
+
+def momenta(learn): return [plain(s['momentum_buffer']) for s in learn.opt.state_dict()['state'].values()]
+
+def test_a_checkpoint_of_a_loss_with_weights(tmp_path):
+    want = expected(of_a_loss)
+    run = tmp_path/'checkpoints'/'fit-1'
+    run.mkdir(parents=True)
+    for e in ('.pth','.json'): shutil.copy(of_a_loss/f'step-00000006{e}', run)
+    learn = noisy_learner(tmp_path)
+    learn.fit(2, resume='auto')
+    assert learn.train_iter==8 and close(weights(learn), want['weights'])
+    assert close(learn.loss_func.s.item(), want['s']) and close(momenta(learn), want['momentum'])
+    averages = plain(learn.ema.averages)
+    assert averages.pop('loss_func.s') and close(averages, want['averages'])   # the average of the loss begins here
+
+def test_a_model_with_a_loss_with_weights(tmp_path):
+    learn,want = noisy_learner(tmp_path),expected(of_a_loss)
+    with pytest.warns(UserWarning, match='has no loss_func.s, which this Learner trains beside the model: it stays as it is'):
+        learn.load(of_a_loss/'model.pth')
+    assert weights(learn)==want['weights'] and close(momenta(learn), want['momentum']) and learn.loss_func.s.item()==0
 
 if __name__=='__main__':
     folder = golden/__version__
