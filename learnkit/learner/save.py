@@ -94,7 +94,12 @@ def _opt_fault(own, state):
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed86
 def _is_list_of(is_one, o): return isinstance(o, list) and all(map(is_one, o))
 def _is_mapping(o): return isinstance(o, Mapping)
-def _is_group(o): return isinstance(o, Mapping) and isinstance(o.get('params'), list)
+def _is_group(o): return isinstance(o, Mapping) and isinstance(o.get('params'), list) and _has_good_names(o)
+def _has_good_names(group):
+    names = group.get('param_names')
+    if names is None: return True
+    return _is_list_of(_is_text, names) and len(names)==len(group['params'])
+def _is_text(o): return isinstance(o, str)
 
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed84
 def _frozen_fault(frozen, n_groups):
@@ -146,7 +151,8 @@ from .create_opt import ready_opt
 from .learner import Learner
 from ..loop.events import nearest
 from ..loop.run import evaluating
-from ..optim.inventory import load_beside, loadable_beside, named_params, state_beside
+from learnkit.optim.inventory import (load_beside, load_opt_state, loadable_beside, named_params,
+    opt_state, state_beside)
 from ..loop.signals import uninterrupted
 from ..loop.tracebacks import shortened
 
@@ -255,7 +261,7 @@ def save(self:Learner,
         has_opt = with_opt and self.opt is not None and not is_safetensors(path)
         if beside or has_opt: state = dict(model=state)
         if beside: state['beside'] = beside
-        if has_opt: state['opt'] = self.opt.state_dict()
+        if has_opt: state['opt'] = opt_state(self)
         state = to_serializable(state, sharded=gathered if path is not file else lambda t,copy: whole(t))
         if path is file: torch.save(state, file, **kwargs)
         elif parts: team().in_first(lambda: write_state(state, path, **kwargs))   # it may be read at once, in all
@@ -324,7 +330,7 @@ def _found(file, path):
 def load(self:Learner,
     file:str|Path|BinaryIO,   # a name, a path, or an open binary file
     device:Any=None,          # the device to move the model to; None: leave it where it is
-    with_opt:bool=True,       # load the optimizer's state too, if the file has it
+    with_opt:bool=True,       # load what the optimizer accumulated too, if the file has it; not its hyper-parameters
     strict:bool=True,         # refuse a file whose weights are not exactly those of the model
     weights_only:bool=True,   # accepted because fastai's callbacks pass it; code from a file is never run
     ignore_keys:str|Collection[str]=() # names of weights that stay as they are, such as 'head.*'; so does the optimizer
@@ -352,7 +358,7 @@ def _take_weights(learn, weights, beside, opt, strict, device=None):
     if device is not None: learn.model.to(device)
     learn('before_load_model')
     with evaluating(learn):   # as it was when they were written
-        if opt is not None: learn.opt.load_state_dict(opt)
+        if opt is not None: load_opt_state(learn, opt, keep_hypers=True)
         model = get_model(learn.model)
         model.load_state_dict(lay_out_state(weights, model), strict=strict)
         load_beside(learn, beside)

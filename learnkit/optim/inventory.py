@@ -20,6 +20,8 @@ from learnkit.loop.check import unwrap_partial
 from learnkit.loop.dispatcher import Dispatcher
 from learnkit.loop.words import Word
 from learnkit.optim.groups import param_dicts
+from learnkit.optim.opt_state import has_torch_state, name_opt_state
+from learnkit.optim.optimizer import OptimWrapper
 
 # %% ../../nbs/optim/28_inventory.ipynb #904784fc
 def called_module(
@@ -251,6 +253,29 @@ def load_beside(
         module.load_state_dict({**own, **new})
     for name,p in _outside(learn).items():
         if name in state: p.data.copy_(state[name])
+
+# %% ../../nbs/optim/28_inventory.ipynb #2aab0f53
+def _param_names(learn):
+    "The name of each parameter, by `id`"
+    return {id(p):name for name,p in named_params(learn).items()}
+
+def opt_state(
+    learn:Any # the Learner, with an optimizer
+) -> dict:
+    "Return the state of the optimizer, with the names of the parameters in its groups"
+    state = learn.opt.state_dict()
+    if not has_torch_state(state) or not isinstance(learn.opt, OptimWrapper): return state
+    names = _param_names(learn)
+    return name_opt_state(state, [[names[id(p)] for p in group['params']] for group in learn.opt.param_groups])
+
+def load_opt_state(
+    learn:Any,             # the Learner, with an optimizer
+    state:dict,            # from `opt_state`, or from a `state_dict` of an optimizer
+    keep_hypers:bool=False # keep the optimizer's hyper-parameters, and load only what was accumulated?
+) -> None:
+    "Load the state of an optimizer; raise ValueError if it does not fit, and then nothing has changed"
+    if isinstance(learn.opt, OptimWrapper): learn.opt.load_state_dict(state, _param_names(learn), keep_hypers)
+    else: learn.opt.load_state_dict(state)
 
 # %% ../../nbs/optim/28_inventory.ipynb #9c741254
 def is_lazy_tensor(

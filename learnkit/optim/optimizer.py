@@ -89,7 +89,7 @@ def needs_closure(
     return closure is not None and closure.default is Parameter.empty
 
 # %% ../../nbs/optim/05b_optimizer.ipynb #73f35a90
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from warnings import warn
 
 from fastcore.foundation import L
@@ -98,7 +98,7 @@ from torch import Tensor
 from .groups import (Hypers, build_optimizer, is_split, logical_groups, merge_groups, merged_params,
     no_compiler, param_dicts, params_in, split_groups, write_hyper)
 from .opt_state import (check_opt_state, clear_opt_state, has_torch_state, lay_out_opt_state,
-    match_opt_state, restore_on_error)
+    match_opt_state, order_opt_state, own_hypers, put_hypers, restore_on_error)
 
 # %% ../../nbs/optim/05b_optimizer.ipynb #4db001c5
 class OptimWrapper:
@@ -320,20 +320,40 @@ class OptimWrapper:
         return res
 
     def load_state_dict(self,
-        sd:dict # From `state_dict`, of an `OptimWrapper` or of a torch optimizer
+        sd:dict,               # From `state_dict`, of an `OptimWrapper` or of a torch optimizer
+        names:Mapping|None=None, # The name of each parameter, by `id`: a state with names is put into this order
+        keep_hypers:bool=False # Keep the hyper-parameters, and load only what was accumulated over the steps?
     )->None:
         "Load the state `sd`; raise ValueError if it does not fit, and then nothing has changed"
         split,was_split = is_split(self.opt.param_groups),is_split(sd.get('param_groups', ()))
+        own = self._own_hypers()
         with restore_on_error(self.opt), no_compiler():
             if was_split and not split: self.split_no_decay()
             if split and not was_split: self.merge_no_decay()
-            own = {k:v for k,v in sd.items() if k not in ('frozen_idx','n_states')}
-            if has_torch_state(sd) or has_torch_state(self.opt.state_dict()):   # one with other keys knows what fits
-                check_opt_state(self.opt, sd)
-                own = lay_out_opt_state(self.opt, own)
-            self.opt.load_state_dict(own)
+            self._load(sd, names, keep_hypers)
+        if keep_hypers: self._restore_hypers(split, own)
         frozen_idx = sd.get('frozen_idx', self.frozen_idx)
         if frozen_idx!=self.frozen_idx: self.freeze_to(frozen_idx)
+
+    def _load(self, sd, names, keep_hypers):
+        "Load a state whose groups are split as those of the optimizer"
+        if has_torch_state(sd) or has_torch_state(self.opt.state_dict()):   # one with other keys knows what fits
+            if has_torch_state(sd): sd = order_opt_state(sd, self._names_by_group(names))
+            check_opt_state(self.opt, sd)
+            if keep_hypers: sd = put_hypers(sd, self._own_hypers())
+            sd = lay_out_opt_state(self.opt, sd)
+        self.opt.load_state_dict({k:v for k,v in sd.items() if k not in ('frozen_idx','n_states')})
+
+    def _names_by_group(self, names):
+        if names is None: return None
+        return [[names[id(p)] for p in pg['params']] for pg in self.opt.param_groups]
+    def _own_hypers(self): return [own_hypers(self.opt, pg) for pg in self.opt.param_groups]
+
+    def _restore_hypers(self, split, hypers):
+        "Let the groups have the hyper-parameters from before loading, which may be tensors that others know"
+        if is_split(self.opt.param_groups) and not split: self.merge_no_decay()
+        if split and not is_split(self.opt.param_groups): self.split_no_decay()
+        for pg,own in zip(self.opt.param_groups, hypers): pg.update(own)
 
 # %% ../../nbs/optim/05b_optimizer.ipynb #190637fe
 def create_optimizer(

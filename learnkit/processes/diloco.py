@@ -19,7 +19,7 @@ from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.signals import uninterrupted
 from ..optim.steps import conflicts
-from ..optim.inventory import load_beside, state_beside, statistic_slots
+from ..optim.inventory import load_beside, load_opt_state, opt_state, state_beside, statistic_slots
 from .distributed import islands, take_means
 
 # %% ../../nbs/processes/25_diloco.ipynb #82e72417
@@ -159,13 +159,13 @@ class DiLoCo(Callback):
         "The model and the state of the optimizer of this process; of process 0 a checkpoint has them already"
         if not rank_distrib() or self.learn.opt is None: return {}
         learn = self.learn
-        return dict(model=get_model(learn.model).state_dict(), beside=state_beside(learn), opt=learn.opt.state_dict())
+        return dict(model=get_model(learn.model).state_dict(), beside=state_beside(learn), opt=opt_state(learn))
     @_own.setter
     def _own(self, state):
         if not state: return
         get_model(self.learn.model).load_state_dict(state['model'])
         load_beside(self.learn, state.get('beside', {}))
-        self.learn.opt.load_state_dict(state['opt'])
+        load_opt_state(self.learn, state['opt'])
 
     def cleanup(self):
         self._restore()

@@ -176,7 +176,7 @@ from ..loop.check import check_fraction
 from ..loop.run import evaluating
 from ..loop.words import observes, own_attr
 from ..measure.finite import has_nan, nan_flag, weights_finite
-from ..optim.inventory import load_beside, named_params, state_beside
+from ..optim.inventory import load_beside, load_opt_state, named_params, opt_state, state_beside
 from .file import list_checkpoints, read_checkpoint
 from .resume import find_in_all
 
@@ -248,7 +248,7 @@ class RollBackOnNaN(Callback):
         if self.source=='checkpoint': self.good = True; return
         learn,self.good = self.learn,None   # the old copy goes first: there may not be memory for two
         self.good = deepcopy(dict(
-            model=get_model(learn.model).state_dict(), beside=state_beside(learn), opt=learn.opt.state_dict(),
+            model=get_model(learn.model).state_dict(), beside=state_beside(learn), opt=opt_state(learn),
             loss=learn.loss, epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._others()}))
 
     def _others(self):
@@ -278,7 +278,7 @@ class RollBackOnNaN(Callback):
         with evaluating(learn):   # it may be of a time when the optimizer did not train
             get_model(learn.model).load_state_dict(good['model'])
             load_beside(learn, good.get('beside', {}))
-            learn.opt.load_state_dict(deepcopy(good['opt']))   # it would go on with these very tensors
+            load_opt_state(learn, deepcopy(good['opt']))   # it would go on with these very tensors
         learn.opt.zero_grad()
         for cb in self._others():
             other_epoch = cb.name=='recorder' and good['epoch']!=learn.epoch   # its history has more rows by now

@@ -80,6 +80,7 @@ from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.loop import loader_len
 from ..loop.words import Word
+from ..optim.inventory import opt_state
 from .file import newest_checkpoint, read_checkpoint
 from .identity import differences, inner_optimizers
 from .state import duration_of, num_shards_of
@@ -273,7 +274,7 @@ def restore_changed(
     for name,o in inner_optimizers(opt).items():
         changed = {k:v for k,v in o.defaults.items() if f'{name}.{k}' in new}
         for g in o.param_groups: g.update(changed)
-    if new: state['opt'] = opt.state_dict()
+    if new: state['opt'] = opt_state(learn)
 
 # %% ../../nbs/recovery/20b_resume.ipynb #19392f07
 class Fit(NamedTuple):

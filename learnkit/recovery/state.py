@@ -28,7 +28,8 @@ from ..learner.learner import Learner
 from ..learner.save import check_beside, check_opt_state, check_state, mismatch
 from ..loop.duration import Time
 from ..loop.signals import uninterrupted
-from ..optim.inventory import load_beside, named_params, shape_lazy, state_beside, without_lazy
+from ..optim.inventory import (load_beside, load_opt_state, named_params, opt_state, shape_lazy,
+    state_beside, without_lazy)
 from .kept import is_equal
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #6cead52a
@@ -46,7 +47,7 @@ def run_state(self:Learner,
     state = dict(
         version=format_version, epoch=epoch, done=done, n_epoch=self.n_epoch, train_iter=self.train_iter,
         train_steps=self.train_steps, pct_train=self.pct_train, model=without_lazy(model.state_dict()),
-        beside=without_lazy(state_beside(self)), opt=self.opt.state_dict(),
+        beside=without_lazy(state_beside(self)), opt=opt_state(self),
         grads={n:p.grad for n,p in named_params(self).items() if p.grad is not None},
         cbs={k:s for k,s in states.items() if s}, state=self.state, rng=pack_state(get_random_states()),
         stop_reason=self.stop_reason, duration=str(self.duration or Time(self.n_epoch, 'ep')))
@@ -213,7 +214,7 @@ def restore(self:Learner,
     self._check_run_state(state)
     _try_callbacks(self, state)
     model,grads = get_model(self.model),state['grads']
-    self.opt.load_state_dict(state['opt'])
+    load_opt_state(self, state['opt'])
     is_whole = not any(map(is_lazy, model.parameters()))   # else the state is from before the first batch
     model.load_state_dict(lay_out_state(state['model'], model), strict=is_whole)
     load_beside(self, state.get('beside', {}))
