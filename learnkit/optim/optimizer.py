@@ -338,7 +338,9 @@ class OptimWrapper:
     def _load(self, sd, names, keep_hypers):
         "Load a state whose groups are split as those of the optimizer"
         if has_torch_state(sd) or has_torch_state(self.opt.state_dict()):   # one with other keys knows what fits
-            if has_torch_state(sd): sd = order_opt_state(sd, self._names_by_group(names))
+            if has_torch_state(sd):
+                if hasattr(self.opt, 'check_names'): self.opt.check_names(sd)   # of several optimizers
+                sd = order_opt_state(sd, self._names_by_group(names))
             check_opt_state(self.opt, sd)
             if keep_hypers: sd = put_hypers(sd, self._own_hypers())
             sd = lay_out_opt_state(self.opt, sd)

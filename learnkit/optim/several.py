@@ -97,15 +97,21 @@ class SeveralOptimizers(Optimizer):
         "Set the optimizers that have modes to evaluate"
         for o in map(self.optimizer, self.named_optimizers): getattr(o, 'eval', _nothing)()
 
-    def check_state(self,
+    def check_names(self,
         sd:dict # from `state_dict`
     ) -> None:
-        "Raise ValueError if `sd` does not fit these optimizers"
+        "Raise ValueError if `sd` is of other optimizers"
         names = dict.fromkeys(pg.get('optimizer') for pg in sd['param_groups'])
         own = self.named_optimizers
         if [*names]!=[*own]: raise ValueError(
             f'the saved state is of the optimizers {", ".join(map(str, names))}, and these are {", ".join(own)}')
-        for name in names: check_opt_state(self.optimizer(name), _own_state(sd, name))
+
+    def check_state(self,
+        sd:dict # from `state_dict`
+    ) -> None:
+        "Raise ValueError if `sd` does not fit these optimizers"
+        self.check_names(sd)
+        for name in self.named_optimizers: check_opt_state(self.optimizer(name), _own_state(sd, name))
 
 # %% ../../nbs/optim/13_several.ipynb #f056000e
 def _nothing(): pass
