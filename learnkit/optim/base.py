@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = []
 
-# %% ../../nbs/optim/29_base.ipynb #13bdc4fe
-from collections.abc import Iterable, Mapping
+# %% ../../nbs/optim/29_base.ipynb #dd97ce9b
+from collections.abc import Mapping
 from functools import cache
 from hashlib import blake2b
 from typing import Any
