@@ -51,7 +51,7 @@ class GradientAccumulation(Callback):
     bs,share = 0,0      # their number of items, and their weight
     others:Any = None   # parameters that another optimizer takes
     def __init__(self,
-        n_acc:int|str=32 # items for each step, at least the batch size; or batches: '4ba'
+        n_acc:int|str=32 # samples of a process for each step, at least its batch size; or batches: '4ba'
     ):
         text = isinstance(n_acc, (str,Time))
         n = n_acc if text else f"{check_whole('n_acc', n_acc, what='a whole number of items')}sp"

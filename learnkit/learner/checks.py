@@ -33,7 +33,11 @@ def _no_model(o):
     if holds_items and not isinstance(o, str): return TypeError(
         f'the second argument is the model, an nn.Module, not {type(o).__name__}: '
         'write `Learner((train_dl, valid_dl), model, …)` for two loaders')
-    return TypeError(f'model must be an nn.Module, not {type(o).__name__}')
+    said = f'model must be an nn.Module, not {type(o).__name__}'
+    if type(o).__module__.startswith('torch.distributed.pipelining'): said += (
+        '. A pipeline schedule is a training loop, in which it calls the stages itself: call its `step` in a loop of '
+        'your own, or divide the model by `FullyShard`')
+    return TypeError(said)
 
 def _no_loss_func(o):
     if not isclass(o): return TypeError(

@@ -55,9 +55,9 @@ from ..recovery.resume import distributes
 from ..recovery.state import local_steps
 from .agreement import Agreement, PhaseEnds, agree_already
 from .launch import check_seconds, introduce, is_only_process, set_timeout, timeout_of
-from .shard import has_items, is_same_data, warn_unlike, shard_loader
+from .shard import has_items, is_same_data, is_undivided, warn_unlike, shard_loader
 from ..optim.inventory import named_buffers, named_params, named_statistics
-from ..recovery.identity import _model_identity, _optimizer_identity, arguments
+from ..recovery.identity import _model_identity, _optimizer_identity, arguments, short_hash
 
 # %% ../../nbs/processes/20b_distributed.ipynb #0c1e6a42
 def share_random_states() -> None:
@@ -234,14 +234,19 @@ class DistributedTrainer(Callback):
         acting = [cb for cb in learn.ordered_cbs() if not observes(cb)]
         mine = {'length':str(learn.duration), 'first epoch':learn.start_epoch, 'callbacks':[cb.key for cb in acting],
                 'parameters':[tuple(p.shape) for p in learn.model.parameters()], **settings_of(learn, acting)}
-        first,*others = gather_objects(mine)
-        for rank,other in enumerate(others, 1):
-            different = [name for name in {**first, **other} if other.get(name)!=first.get(name)]
-            if not different: continue
-            name = different[0]
-            raise ValueError(
-                f'the processes are to train differently: the {name} in process 0: {first.get(name)!s:.200}, '
+        digests = gather_objects(short_hash(repr(mine)))   # of a large model the settings have many thousands of letters
+        if len({*digests})>1: self._raise_different(gather_objects(mine))
+
+    def _raise_different(self, settings):
+        "Say which setting differs between the first process and another one"
+        first = settings[0]
+        rank,other = next((rank,other) for rank,other in enumerate(settings) if other!=first)
+        name = next(name for name in {**first, **other} if other.get(name)!=first.get(name))
+        said = (f'the processes are to train differently: the {name} in process 0: {first.get(name)!s:.200}, '
                 f'in process {rank}: {other.get(name)!s:.200}')
+        if name=='parameters': said += (
+            '. If these are stages of a pipeline: its schedule is a training loop, in which it calls each stage itself')
+        raise ValueError(said)
 
     def _shard(self, dls):
         "A copy of `dls` with a part of the training data; raises ValueError if it cannot be divided"
@@ -417,8 +422,9 @@ def trainers(
 ) -> list:
     "Return the callback that trains with the other processes, a `DistributedTrainer`; none if not needed or given"
     if not learn.distributed or num_distrib()==1: return []
-    there = any(distributes(cb) for cb in [*learn.cbs, *cbs])
-    return [] if there else [DistributedTrainer(shard=not isinstance(learn.model, DistributedDataParallel))]
+    if any(distributes(cb) for cb in [*learn.cbs, *cbs]): return []
+    is_wrapped = isinstance(learn.model, DistributedDataParallel)
+    return [DistributedTrainer(shard=not is_wrapped or is_undivided(learn.dls.train))]
 
 # %% ../../nbs/processes/20c_several_processes.ipynb #9ea1e3ef
 from collections.abc import Iterator

@@ -48,6 +48,13 @@ def _is_plain_sampler(sampler):
     if type(sampler) is not RandomSampler: return False
     return not sampler.replacement and sampler.num_samples==len(sampler.data_source)
 
+def is_undivided(
+    dl:Any # a loader
+) -> bool:
+    "Return whether `dl` certainly loads all of its dataset, and not a part of it for one process"
+    if not isinstance(dl, DataLoader) or isinstance(dl.dataset, IterableDataset): return False
+    return type(dl.batch_sampler) is BatchSampler and _is_plain_sampler(dl.batch_sampler.sampler)
+
 class SharedDraws(DistributedSampler):
     "Shards among the processes what another sampler draws in process 0"
     def __init__(self,

@@ -30,6 +30,7 @@ differ = {'lr':   (lambda r: dict(lr=.1+.1*r), 'the lr in process 0: .0.1., in p
           'clip': (lambda r: dict(cbs=GradientClip(1.+r)), 'the arguments of gradient_clip in process 0: GradientClip max_norm=1.0.*, in process 1: GradientClip max_norm=2.0'),
           'loss': (lambda r: dict(loss=(nn.MSELoss(),nn.L1Loss())[r]), 'the loss in process 0: MSELoss, in process 1: L1Loss'),
           'huber':(lambda r: dict(loss=nn.HuberLoss(delta=1.+r)), 'the loss in process 0: HuberLoss delta=1.0, in process 1: HuberLoss delta=2.0'),
+          'stage':(lambda r: dict(model=nn.Linear(4, 1+r)), 'the parameters in process 0: .*If these are stages of a pipeline'),
           'model':(lambda r: dict(model=nn.Sequential(nn.Linear(4,1), nn.Dropout(.1+.1*r))), 'the model.1 in process 0: .*Dropout.p=0.1')}
 
 def _differ(rank, world, names):
@@ -37,7 +38,7 @@ def _differ(rank, world, names):
         make,said = differ[name]
         with pytest.raises(ValueError, match='the processes are to train differently: '+said): learner(**make(rank)).fit(1)
 
-@pytest.mark.parametrize('names', [['lr','clip','loss'], *slow(['wd','opt','mom','huber','model'])], ids=lambda names: '-'.join(names))
+@pytest.mark.parametrize('names', [['lr','clip','loss'], *slow(['wd','opt','mom','huber','stage','model'])], ids=lambda names: '-'.join(names))
 def test_settings_that_differ_are_refused(processes, names): processes(2, _differ, names)
 
 class Mine(Callback):

@@ -103,6 +103,25 @@ def _wrapped(rank, world):
 
 def test_a_model_that_is_wrapped_already(processes): processes(2, _wrapped)
 
+class EachTwice:
+    "A sampler of the user's own, which takes the process into account"
+    def __init__(self, rank): self.rank = rank
+    def __iter__(self): return iter([self.rank*8+i//2 for i in range(16)])
+    def __len__(self): return 16
+
+def _own_wrapper(rank, world):
+    ds = TensorDataset(torch.arange(16.)[:,None].expand(16, 4), torch.zeros(16, 1))
+    samplers = dict(plain=dict(shuffle=True), own=dict(sampler=EachTwice(rank)), divided=dict(sampler=DistributedSampler(ds, world, rank)))
+    for name,kw in samplers.items():
+        seen = []
+        learner(DataLoader(ds, 4, **kw), None, DDP(nn.Linear(4, 1)), cbs=Callback(before_batch=lambda cb: seen.extend(cb.learn.x[:,0].tolist()))).fit(1)
+        of_all = sorted(torch.cat(everywhere(torch.tensor(seen))).tolist())
+        assert of_all==sorted([*range(16)]*(2 if name=='own' else 1)), (name, of_all)
+
+def test_what_a_model_wrapped_already_trains_on(processes):
+    "Each sample twice an epoch, without a word, though a plain model divides the data"
+    processes(2, _own_wrapper)
+
 @pytest.mark.parametrize('make', [lambda x,y: dict(x=x, y=y), lambda x,y: ((x, dict(more=x)), y), lambda x,y: dict(x=x, n=torch.tensor(3), names=['a']*len(x), y=y)])
 @pytest.mark.parametrize('bs', [1,2,3,4,5])
 def test_whatever_a_batch_is(make, bs):
