@@ -9,7 +9,7 @@ __all__ = []
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, zip_longest
-from math import inf, isfinite
+from math import ceil, inf, isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 from warnings import catch_warnings, simplefilter
@@ -40,25 +40,25 @@ from .runs import Run
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000010
 def by_items(
     learn:Learner, # the Learner, in a batch, or in a part of one
-    names:list     # what to call its items
+    names:list     # what to call its samples
 ) -> list[dict]:
-    "Return loss and gradient of each item of the batch; empty if the loss is not per item"
-    n,about = n_items(learn),{}
+    "Return loss and gradient norm of each sample of the batch; empty if they have no losses of their own"
+    n,more = n_items(learn),{}
     losses = _losses_of_batch(learn, n)
-    if losses is None: losses,about = _losses_alone(learn, n),dict(alone=True)
+    if losses is None: losses,more = _losses_alone(learn, n),dict(alone=True)
     if losses is None: return []
     rows = []
     for name,loss in zip(names, losses):
-        rows.append(dict(item=name, loss=loss.item(), gradient=_norm_of_grad(loss, learn.model), **about))
+        rows.append(dict(item=name, loss=loss.item(), gradient=_gradient_norm(loss, learn.model), **more))
     return rows
 
-def _norm_of_grad(loss, model):
+def _gradient_norm(loss, model):
     trained = [p for p in model.parameters() if p.requires_grad]
     return _norm(torch.autograd.grad(loss, trained, retain_graph=True, allow_unused=True))
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #40ad25af
 def _losses_of_batch(learn, n):
-    "Return the losses of the items, with their graph; None if the loss is not one for each item"
+    "Return the losses of the samples, with their graph; None if the loss cannot be computed for each sample"
     mixer = mixer_of(learn)
     try:
         if getattr(mixer, 'is_mixed', False): losses = mixer.losses(learn.pred, *learn.yb)
@@ -66,10 +66,11 @@ def _losses_of_batch(learn, n):
             with NoneReduce(learn.loss_func) as loss_func: losses = loss_func(learn.pred, *learn.yb)
         losses = losses_by_item(losses, learn.yb, learn.loss_func)
     except (TypeError, ValueError, AttributeError, IndexError): return None
-    return losses if len(losses)==n and losses.requires_grad else None
+    is_per_sample = len(losses)==n and losses.requires_grad
+    return losses if is_per_sample else None
 
 def _losses_alone(learn, n):
-    "Return the losses of the items, each alone in the model; None if it takes no single one"
+    "Return the losses of the samples, each alone in the model; None if the model cannot process a single one"
     xb,yb,before = learn.xb,learn.yb,dict(vars(learn))
     losses = []
     try:
@@ -78,48 +79,56 @@ def _losses_alone(learn, n):
                 learn.xb,learn.yb = items_of((xb, yb), [i], n)
                 learn.pred = learn._pred()
                 losses.append(learn._loss())
-    except (TypeError, ValueError, RuntimeError): return None   # such as one for a BatchNorm
+    except (TypeError, ValueError, RuntimeError): return None   # a batch norm needs more than one
     finally: vars(learn).update(before)
-    have_graph = [isinstance(x, torch.Tensor) and x.requires_grad for x in losses]
-    return losses if all(have_graph) else None
+    return losses if all(map(_has_graph, losses)) else None
+
+def _has_graph(loss): return isinstance(loss, torch.Tensor) and loss.requires_grad
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000021
 def mixer_of(
     learn:Learner # the Learner, in a batch
 ) -> Any:
-    "Return the callback that mixes items, such as `MixUp`; None if there is none"
+    "Return the callback that mixes samples, such as `MixUp`; None if there is none"
     return getattr(learn.loss_func, 'mixer', None)
 
 class ItemLosses(Callback):
-    "Measures each item of one batch, part by part where a callback divides it"
+    "Measures each sample of one batch, part by part where a callback splits it"
     order,acts,run_valid = 10_000,'nothing',False
     modes = ('fit',)
     def __init__(self,
         step:int # the batch: how many there are before it
     ):
         self.step = step
-        self.micro,self.n = slice(0, None),0   # the part of the batch at hand; how many items are measured
+        self.micro = slice(0, None)   # the samples of this micro-batch
+        self.n = 0                    # how many samples are measured
         self.rows,self.parts = [],[]
-        self.are_known = True                  # is the loss one for each item?
+        self.are_known = True         # does each sample have a loss of its own?
 
     def before_micro_batch(self, items): self.micro = items
     def before_loss(self):
         learn = self.learn
         if learn.train_iter!=self.step: return
-        n,indices = n_items(learn),indices_here(learn)
-        first = sum(o.start for o in (learn.in_part, self.micro) if isinstance(o, slice))
-        if self.micro is not None and first<self.n: return   # a further pass over the batch
-        has_indices = indices is not None and self.micro is not None
-        names = indices[self.micro] if has_indices else []
-        if len(names)!=n: names,indices = [*range(self.n, self.n+n)],None
+        offsets = [o.start for o in (learn.in_part, self.micro) if isinstance(o, slice)]
+        is_second_pass = self.micro is not None and sum(offsets)<self.n
+        if is_second_pass: return
+        n,indices = n_items(learn),self._indices()
+        if indices is None: names = [*range(self.n, self.n+n)]
+        else: names = indices[self.micro]
         self.n += n
         rows = by_items(learn, names)
         if not rows: self.are_known = False
         self.rows += [self._with_partner(row, i, indices) for i,row in enumerate(rows)]
         self.parts.append((learn.xb, learn.yb))
 
+    def _indices(self):
+        "Return the dataset indices of the batch; None if those of this part of it are unknown"
+        indices = indices_here(self.learn)
+        if indices is None or self.micro is None: return None
+        return indices if len(indices[self.micro])==n_items(self.learn) else None
+
     def _with_partner(self, row, i, indices):
-        "Add to a row with which item `MixUp` mixed it, and how much of it is its own"
+        "Add to a row with which sample `MixUp` mixed it, and how large its own share is"
         mixer:Any = mixer_of(self.learn)
         if getattr(mixer, 'other', None) is None: return row
         other = int(mixer.other[mixer.part][i])
@@ -130,7 +139,7 @@ class ItemLosses(Callback):
     def shares(self,
         loss:float # of the whole batch
     ) -> History:
-        "Return the items, the largest loss first, each with its share of the batch's gradient"
+        "Return the samples, the largest loss first, each with the norm of its part of the batch's gradient"
         if not self.are_known: return History()
         share = abs(self._share(loss))
         rows = [{**row, 'gradient':share*row['gradient'], 'at':at} for at,row in enumerate(self.rows)]
@@ -138,12 +147,12 @@ class ItemLosses(Callback):
         return History(rows)
 
     def _share(self, loss):
-        "Return the share of an item in the loss of the batch, as a factor of its own loss"
+        "Return the factor by which the loss of a sample enters that of the batch"
         mean = 1/len(self.rows)
-        if any('alone' in row for row in self.rows): return mean   # in the batch it may have another loss
+        if any('alone' in row for row in self.rows): return mean   # in the batch its loss may differ
         total = sum(row['loss'] for row in self.rows)
-        is_known = total!=0 and isfinite(total) and isfinite(loss)
-        return loss/total if is_known else mean
+        are_finite = isfinite(total) and isfinite(loss)
+        return loss/total if are_finite and total else mean
 
 def finite_loss(
     row:dict # with the loss of an item
@@ -151,10 +160,9 @@ def finite_loss(
     "Return the loss for sorting: NaN is the largest"
     return row['loss'] if isfinite(row['loss']) else inf
 
-
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000012
 class LayerNorms(Callback):
-    "Records for each step the norms of the layers' gradients and updates, the rate, and the first module to give NaN"
+    "Records each step's learning rate, norms of the layers' gradients and updates, and first module to return NaN"
     order,acts,run_valid = 9_000,'nothing',False
     modes = ('fit',)
     def __init__(self):
@@ -163,16 +171,20 @@ class LayerNorms(Callback):
         self.hooks,self.unclipped = [],Unclipped()
 
     def _layers(self):
-        "Return the parameters of each module that has any itself, by its name"
-        layers = {n or 'model':[*m.parameters(recurse=False)] for n,m in get_model(self.learn.model).named_modules()}
-        return {n:ps for n,ps in layers.items() if ps}
+        "Return the parameters of each module that has some of its own, by name"
+        layers = {}
+        for name,m in get_model(self.learn.model).named_modules():
+            params = [*m.parameters(recurse=False)]
+            if params: layers[name or 'model'] = params
+        return layers
 
     def before_pred(self):
         self.first_nan = None
-        for n,m in get_model(self.learn.model).named_modules():
-            if not [*m.children()]: self.hooks.append(m.register_forward_hook(partial(self._look, n)))
+        for name,m in get_model(self.learn.model).named_modules():
+            is_leaf = not [*m.children()]
+            if is_leaf: self.hooks.append(m.register_forward_hook(partial(self._check_output, name)))
 
-    def _look(self, name, m, inputs, output):
+    def _check_output(self, name, m, inputs, output):
         if self.first_nan is not None: return
         tensors = [t for t in leaves(output) if isinstance(t, torch.Tensor)]
         if not all(t.isfinite().all() for t in tensors): self.first_nan = name
@@ -182,13 +194,13 @@ class LayerNorms(Callback):
         while self.hooks: self.hooks.pop().remove()
         self.batches[learn.train_iter] = dict(lr=[h['lr'] for h in learn.opt.hypers], nan=self.first_nan)
 
-    def before_backward(self): self.scale = loss_scale(self.learn.cbs)   # that of this batch, before it is changed
+    def before_backward(self): self.scale = loss_scale(self.learn.cbs)   # before the scaler changes it
 
     def before_step(self, **more):
         grads = {}
-        for n,ps in self._layers().items():
-            self.before[n] = [p.detach().clone() for p in ps]
-            grads[n] = _norm(p.grad for p in ps)
+        for name,params in self._layers().items():
+            self.before[name] = [p.detach().clone() for p in params]
+            grads[name] = _norm(p.grad for p in params)
         norms = dict(norm=self.unclipped.take(), clipped=grad_norm(self.learn))
         self.steps[self.learn.train_iter] = dict(gradient=grads, scale=self.scale, **norms, **more)
 
@@ -197,7 +209,8 @@ class LayerNorms(Callback):
     def after_step(self):
         step = self.steps.get(self.learn.train_iter)
         if step is None or 'skipped' in step: return
-        step['update'] = {n:_norm(map(torch.sub, ps, self.before[n])) for n,ps in self._layers().items()}
+        layers = self._layers()
+        step['update'] = {name:_norm(map(torch.sub, params, self.before[name])) for name,params in layers.items()}
 
     def cleanup(self): self.after_pred()
 
@@ -208,8 +221,8 @@ class Unclipped(Callback):
     def before_step(self): self.norm = grad_norm(self.learn)
     def take(self) -> float|None:
         "Return the norm of this step, None if there was no step"
-        res,self.norm = self.norm,None
-        return res
+        norm,self.norm = self.norm,None
+        return norm
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d00001d
 def grad_norm(
@@ -224,7 +237,8 @@ def loss_scale(
     "Return the scale of the loss; None if it is not scaled"
     for cb in cbs:
         scaler = own_attr(cb, 'scaler')
-        if isinstance(scaler, torch.amp.GradScaler) and scaler.is_enabled(): return scaler.get_scale()
+        is_scaler = isinstance(scaler, torch.amp.GradScaler)
+        if is_scaler and scaler.is_enabled(): return scaler.get_scale()
     return None
 
 @torch.no_grad()
@@ -236,18 +250,18 @@ def _norm(ts):
 def first_jumps(
     steps:dict, # the records of `LayerNorms`
     step:int,   # the step in which the loss jumped
-    times:float # a norm this many times the median before it has jumped
+    times:float # a norm jumps if it is more than this many times the median before it
 ) -> History:
     "Return the first jump of each layer and norm that jumped, the earliest first"
     rows = []
-    for what in 'gradient','update':
-        recorded = {s:o[what] for s,o in sorted(steps.items()) if what in o}
-        for layer in steps[max(steps)].get(what, ()):
-            jump = first_jump({s:norms[layer] for s,norms in recorded.items()}, times)
+    for kind in 'gradient','update':
+        norms_of = {s:record[kind] for s,record in sorted(steps.items()) if kind in record}
+        for layer in steps[max(steps)].get(kind, ()):
+            jump = first_jump({s:norms[layer] for s,norms in norms_of.items()}, times)
             if jump is None: continue
-            rows.append(dict(layer=layer, norm=what, steps_before=step-jump.step, value=jump.value, usual=jump.usual))
-    def earliest(row): return -row['steps_before'],row['norm'],-row['value']/max(row['usual'], 1e-30)
-    return History(sorted(rows, key=earliest))
+            rows.append(dict(layer=layer, norm=kind, steps_before=step-jump.step, value=jump.value, usual=jump.usual))
+    def earliest_and_largest(row): return -row['steps_before'],row['norm'],-row['value']/max(row['usual'], 1e-30)
+    return History(sorted(rows, key=earliest_and_largest))
 
 class Jump(NamedTuple):
     "Describes a norm that is far above those before it"
@@ -256,15 +270,15 @@ class Jump(NamedTuple):
     usual:float   # the median of those before it
 
 def first_jump(
-    norms:dict, # a norm, by steps
-    times:float # so many times the median before it is a jump
+    norms:dict, # the norms of several steps, by step
+    times:float # a norm jumps if it is more than this many times the median before it
 ) -> Jump|None:
-    "Return the first jump after three steps; None if there is none"
+    "Return the first jump, which needs three norms before it; None if there is none"
     before = []
     for step,value in norms.items():
-        usual = torch.tensor(before).median().item() if len(before)>=3 else inf
-        has_jumped = value>times*usual or not isfinite(value)
-        if has_jumped and len(before)>=3: return Jump(step, value, usual)
+        if len(before)>=3:
+            usual = torch.tensor(before).median().item()
+            if value>times*usual or not isfinite(value): return Jump(step, value, usual)
         before.append(value)
     return None
 
@@ -282,55 +296,58 @@ class Explanation:
     def __init__(self,
         step:int,       # the step
         loss:float,     # its loss
-        items:History,  # loss and gradient of the items of its batch
+        items:History,  # loss and gradient of the samples of its batch
         layers:History, # layers whose gradient or update jumped, the earliest first
-        noted:dict,     # rate, first module to give NaN, norms before and after clipping, loss scale
-        show:Callable   # draws items of the batch, by their positions in it
+        noted:dict,     # learning rate, first module to return NaN, norms before and after clipping, loss scale
+        show:Callable   # draws samples of the batch, by their positions in it
     ):
         self.step,self.loss,self.noted = step,loss,noted
         self.items,self.layers,self._show = items,layers,show
 
     def show_batch(self,
-        n:int=5, # how many items, the largest loss first
+        n:int=5, # how many samples, the largest loss first
         **kwargs # as for `Items.show`
     ) -> Any: # the axes of the images, or a table
-        "Show the items with the largest loss, with target, index and loss: images are drawn, others listed in a table"
-        rows = self.items[:check_whole('n', n, what='a number of items')]
-        if not rows: raise ValueError('the loss of this batch cannot be told by items, so none is shown')
+        "Show the samples with the largest loss, with target, index and loss: images are drawn, others listed in a table"
+        rows = self.items[:check_whole('n', n, what='a number of samples')]
+        if not rows: raise ValueError('the samples of this batch have no losses of their own, so none can be shown')
         return self._show(rows, **kwargs)
 
-    def _of_step(self):
-        "What became of the gradient, in words"
-        o = self.noted
-        if 'at' not in o: return ['no step of the optimizer followed']
-        said = []
-        if o['at']!=self.step: said.append(f"the optimizer's step was that of batch {o['at']}")
-        if o['scale'] is not None: said.append(f"loss scale {o['scale']:g}")
-        if o.get('skipped'): said.append('the step was skipped: its gradient was infinite or NaN')
-        else: said.append(gradient_in_words(o['norm'], o['clipped']))
-        return said
+    def _describe_step(self):
+        "Return what happened to the gradient, in words"
+        noted = self.noted
+        if 'at' not in noted: return 'no optimizer step followed'
+        texts = []
+        if noted['at']!=self.step: texts.append(f"the optimizer step came after batch {noted['at']}")
+        if noted['scale'] is not None: texts.append(f"loss scale {noted['scale']:g}")
+        if noted.get('skipped'): texts.append('the step was skipped: its gradient was infinite or NaN')
+        else: texts.append(describe_gradient(noted['norm'], noted['clipped']))
+        return '; '.join(texts)
 
     def __repr__(self):
-        said = [f"step {self.step}: loss {self.loss:.6g}, lr {self.noted['lr']}", '; '.join(self._of_step())]
-        if self.noted['nan'] is not None: said.append(f"NaN or infinite first after module {self.noted['nan']!r}")
-        if self.items: said += ['', *self._items_in_words()]
-        said += ['', 'layers:' if self.layers else 'no layer jumped in the steps before']
-        return '\n'.join([*said, repr(History(self.layers[:8]))]).rstrip()
+        lines = [f"step {self.step}: loss {self.loss:.6g}, lr {self.noted['lr']}", self._describe_step()]
+        if self.noted['nan'] is not None: lines.append(f"NaN or infinite first after module {self.noted['nan']!r}")
+        if self.items: lines += ['', self._items_title(), repr(self._largest_items())]
+        lines += ['', 'layers:' if self.layers else 'no layer jumped in the steps before']
+        return '\n'.join([*lines, repr(History(self.layers[:8]))]).rstrip()
 
-    def _items_in_words(self):
-        rows = History()
-        for r in self.items[:5]: rows.append({k:v for k,v in r.items() if k not in ('alone','at')})
-        is_alone = any('alone' in r for r in self.items)
-        alone = ', each alone in the model' if is_alone else ''
-        return f'items of the batch{alone}:',repr(rows)
+    def _items_title(self):
+        are_alone = any('alone' in row for row in self.items)
+        return 'items of the batch, each alone in the model:' if are_alone else 'items of the batch:'
 
-def gradient_in_words(
-    norm:float|None, # before clipping; None if that is not known
+    def _largest_items(self):
+        "Return the rows with the largest losses, without what a table need not show"
+        table = History()
+        for row in self.items[:5]: table.append({k:v for k,v in row.items() if k not in ('alone','at')})
+        return table
+
+def describe_gradient(
+    norm:float|None, # before clipping; None if unknown
     clipped:float    # afterwards
 ) -> str:
     "Return the norm of a gradient, and whether it was clipped, in words"
-    was_clipped = norm is not None and not abs(clipped-norm)<=1e-4*norm
-    if was_clipped: return f'gradient of norm {norm:.6g}, clipped to {clipped:.6g}'
+    is_unchanged = norm is None or abs(clipped-norm)<=1e-4*norm
+    if not is_unchanged: return f'gradient of norm {norm:.6g}, clipped to {clipped:.6g}'
     return f'gradient of norm {clipped:.6g}, not clipped'
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d00001b
@@ -340,25 +357,25 @@ def batches_a_step(
 ) -> int:
     "Return how many batches an optimizer step had before `step`: several with `GradientAccumulation`"
     moment = moment_until(run, step)
-    if moment is None or not moment.state.get('train_steps'): return 1
-    return max(1, round(moment.state['train_iter']/moment.state['train_steps']))
+    n_steps = moment.state.get('train_steps') if moment else None
+    return max(1, round(moment.state['train_iter']/n_steps)) if n_steps else 1
 
 def make_show(
     learn:Learner, # the Learner
     parts:list     # the inputs and targets of each part of the batch
 ) -> Callable:
-    "Return a function that shows some items of the batch"
+    "Return a function that shows some samples of the batch"
     dls = learn.dls
     def show(rows, stats=None, decode=None, **kwargs):
         xb,yb = to_concat(parts)
-        positions = [r['at'] for r in rows]
-        some,targets = items_of((detuplify(xb), yb), positions, find_bs(yb if len(yb) else xb))
+        positions = [row['at'] for row in rows]
+        inputs,targets = items_of((detuplify(xb), yb), positions, find_bs(yb or xb))
         names = ['target'] if len(yb)==1 else [f'target {i}' for i in range(len(yb))]
-        cols = dict(zip(names, targets))
-        cols['item'] = [str(r['item']) for r in rows]
-        cols['loss'] = [f"{r['loss']:.4g}" for r in rows]
+        columns = dict(zip(names, targets))
+        columns['item'] = [str(row['item']) for row in rows]
+        columns['loss'] = [f"{row['loss']:.4g}" for row in rows]
         stats = stats or normalization_of(getattr(dls.train, 'dataset', None))
-        return Items(some, cols, len(rows), vocab_of(dls), decode).show(stats, **kwargs)
+        return Items(inputs, columns, len(rows), vocab_of(dls), decode).show(stats, **kwargs)
     return show
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000016
@@ -366,43 +383,44 @@ def make_show(
 def explain_spike(self:Learner,
     folder:str|Path,        # the folder of the run, as for `Run`
     step:int,               # the step in which the loss jumped, from `Run.spikes`
-    fit:Callable|None=None, # what was called, as for `learn.replay`
+    fit:Callable|None=None, # the call that trained the run, as for `learn.replay`
     before:int=10,          # how many steps before it to measure
-    times:float=10.          # a norm this many times the median of those before it has jumped
+    times:float=10.          # a norm jumps if it is more than this many times the median before it
 ) -> Explanation:
     "Replay a step in which the loss jumped, and measure what was unusual in it and in the steps before it"
     check_whole('before', before, least=4, what='a number of steps')
-    first,norms = max(0, step-before*batches_a_step(Run(folder), step)),LayerNorms()
+    first = max(0, step-before*batches_a_step(Run(folder), step))
+    norms = LayerNorms()
     self.replay(folder, first, fit, cbs=[norms, norms.unclipped])
     if step>first: self.go_on(step-first)
     before_step,batch = self.paused,ItemLosses(step)
     self.go_on(1, cbs=batch)
-    if not batch.parts: raise ValueError(f'a callback has left out the batch of `step` {step}')
+    if not batch.parts: raise ValueError(f'a callback has skipped the batch of `step` {step}')
     self.paused = before_step
-    loss = next_loss(self)
+    loss = next_loss(self)   # once more, because `ItemLosses` calls the model
     items,show = batch.shares(loss),make_show(self, batch.parts)
-    _go_to_step(self, norms, step)
-    steps = {s:o for s,o in norms.steps.items() if s>=first}
+    _train_until_step(self, norms, step)
+    steps = {s:record for s,record in norms.steps.items() if s>=first}
     at = max(steps, default=-1)
     if at<step: return Explanation(step, loss, items, History(), norms.batches[step], show)
     noted = {**norms.batches[step], 'at':at, **steps[at]}
     return Explanation(step, loss, items, first_jumps(steps, at, times), noted, show)
 
-def _go_to_step(learn, norms, step):
-    "Train on to the optimizer's step that follows batch `step`, if gradients wait for one"
+def _train_until_step(learn, norms, step):
+    "Train until the optimizer step that uses the gradients of batch `step`, if they are accumulated"
     while max(norms.steps, default=-1)<step:
         if not learn.paused or not learn.paused.state['grads']: return
         learn.go_on(1)
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000018
 def fewest(
-    items:list,   # all items, which together have the effect
-    does:Callable # do these items have the effect?
+    items:list,   # all samples, which together have the effect
+    does:Callable # do these samples have the effect?
 ) -> list:
-    "Return a subset of `items` that has the effect and from which no item can be dropped (ddmin)"
-    n = 2   # into so many parts they are divided
+    "Return a subset of `items` that has the effect and from which no sample can be dropped (ddmin)"
+    n = 2   # the number of parts to try
     while len(items)>1:
-        size = -(-len(items)//n)
+        size = ceil(len(items)/n)
         parts = [items[i:i+size] for i in range(0, len(items), size)]
         part = next(filter(does, parts), None)
         if part is not None:
@@ -415,10 +433,10 @@ def fewest(
     return items
 
 def rests_of(
-    items:list, # all items
+    items:list, # all samples
     parts:list  # parts of them
 ) -> Iterator[list]:
-    "Yield for each part the items that are not in it; none if all or no items are left"
+    "Yield for each part the samples that are not in it, unless these are all or none"
     for part in parts:
         rest = [o for o in items if o not in part]
         if 0<len(rest)<len(items): yield rest
@@ -429,9 +447,9 @@ def items_until(
     folder:str|Path,   # the folder of a run
     first:int,         # a step
     last:int,          # a later step, or the same
-    fit:Callable|None  # what was called
-) -> tuple[list, Any]: # the items of the batches of these steps, and the moment before the first
-    "Return the items between two steps; raises ValueError if they are not known"
+    fit:Callable|None  # the call that trained the run
+) -> tuple[list, Any]: # the samples of the batches of these steps, and the moment before the first
+    "Return the samples between two steps; raises ValueError if they are unknown"
     batches = [learn.replay(folder, first, fit)['items']]
     before_first = learn.paused
     while len(batches)<=last-first:
@@ -439,19 +457,21 @@ def items_until(
         learn.go_on(until='before_batch')
         batches.append(learn.paused.items)
     if any(b is None for b in batches): raise ValueError(
-        'it is not known which items are in these batches, so none can be left out')
+        'the dataset indices of these batches are unknown, so single samples cannot be excluded')
     learn.paused = before_first
-    in_turn = chain.from_iterable(zip_longest(*batches))   # without a whole batch, others would make a step
-    return [int(i) for i in in_turn if i is not None],before_first
+    # alternate between the batches: without a whole batch, there would be an optimizer step less
+    alternating = chain.from_iterable(zip_longest(*batches))
+    return [int(i) for i in alternating if i is not None],before_first
 
 def first_of_step(
     learn:Learner,    # the Learner
     folder:str|Path,  # the folder of a run
     step:int,         # the step in which the loss jumped
-    fit:Callable|None # what was called
+    fit:Callable|None # the call that trained the run
 ) -> int:
-    "Return the first batch of the optimizer's last step before batch `step`; raises ValueError if there was none"
-    first,steps = max(0, step-2*batches_a_step(Run(folder), step)),[]
+    "Return the first batch of the last optimizer step before batch `step`; raises ValueError if there was none"
+    first = max(0, step-2*batches_a_step(Run(folder), step))
+    steps = []
     class Steps(Callback):
         acts = 'nothing'
         def after_step(self): steps.append(self.learn.train_iter)
@@ -459,7 +479,7 @@ def first_of_step(
     if step>first: learn.go_on(step-first)
     steps = [s for s in steps if first<=s<step]
     if not steps: raise ValueError(
-        f'the loss of `step` {step} jumps, and there was no step of the optimizer before it')
+        f'the loss of `step` {step} jumps, and there was no optimizer step before it')
     return steps[-2]+1 if len(steps)>1 else first
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000019
@@ -467,32 +487,45 @@ def first_of_step(
 def bisect_spike(self:Learner,
     folder:str|Path,        # the folder of the run, as for `Run`
     step:int,               # the step in which the loss jumped
-    fit:Callable|None=None, # what was called, as for `learn.replay`
+    fit:Callable|None=None, # the call that trained the run, as for `learn.replay`
     k:float=8.,             # as for `Run.spikes`
     window:int=50           # as for `Run.spikes`
 ) -> list[int]:
-    "Return the fewest items, of the batch or of the step before, without which its loss is no longer a spike"
-    spikes = [s for s in Run(folder).spikes(k, window) if s['step']==step]
+    "Return the fewest samples, of the batch or of the step before, without which its loss is no longer a spike"
+    spikes = [spike for spike in Run(folder).spikes(k, window) if spike['step']==step]
     if not spikes: raise ValueError(
-        f'the loss of `step` {step} is no spike: `Run(…).spikes()` lists those that are')
-    spike,most = spikes[0],inf   # a larger loss than `most` is a spike
-    level = spike['median']
-    if isfinite(spike['loss']): most = level + k*(spike['loss']-level)/spike['deviations']
-    def search(first):
-        "Return the fewest items from batch `first` on without which the spike is gone; None if it stays without all"
-        items,before_first = items_until(self, folder, first, max(step-1, first), fit)
-        def is_gone(without):
-            self.paused = before_first
-            loss = self.go_on(step+1-first, cbs=LeaveOut(items=without))['loss']
-            return isfinite(loss) and loss<=most
-        try:
-            with catch_warnings():
-                simplefilter('ignore')   # that the losses are others
-                found = fewest(items, is_gone)
-                if len(found)<len(items) or len(items)==1: return found
-                return found if first<step and is_gone(items) else None
-        finally: self.paused = before_first
-    found = search(step) or search(first_of_step(self, folder, step, fit))
-    if found is None: raise ValueError(f'the loss of `step` {step} jumps without the items of its batch, and without '
+        f'the loss of `step` {step} is not a spike: `Run(…).spikes()` lists those that are')
+    search = _SpikeSearch(self, folder, step, fit, _largest_usual_loss(spikes[0], k))
+    found = search.find_from(step) or search.find_from(first_of_step(self, folder, step, fit))
+    if found is None: raise ValueError(f'the loss of `step` {step} jumps without the samples of its batch, and without '
         'those of the step before: look at `explain_spike(…, before=50)` for what grew earlier')
     return found
+
+def _largest_usual_loss(spike, k):
+    "Return the largest loss that would not have been a spike"
+    if not isfinite(spike['loss']): return inf
+    level = spike['median']
+    deviation = (spike['loss']-level)/spike['deviations']
+    return level + k*deviation
+
+class _SpikeSearch:
+    "Finds the samples without which a spike is gone, by training the steps before it again without some samples"
+    def __init__(self, learn, folder, step, fit, largest):
+        self.learn,self.folder,self.step,self.fit = learn,folder,step,fit
+        self.largest = largest   # loss that is not a spike
+
+    def find_from(self, first):
+        "Return the fewest samples from batch `first` on without which the spike is gone; None if it stays without all"
+        items,before_first = items_until(self.learn, self.folder, first, max(self.step-1, first), self.fit)
+        def is_gone(without):
+            self.learn.paused = before_first
+            loss = self.learn.go_on(self.step+1-first, cbs=LeaveOut(items=without))['loss']
+            return isfinite(loss) and loss<=self.largest
+        try:
+            with catch_warnings():
+                simplefilter('ignore')   # warnings that the losses differ from the record
+                found = fewest(items, is_gone)
+                is_smaller = len(found)<len(items) or len(items)==1
+                if is_smaller: return found
+                return found if first<self.step and is_gone(items) else None   # `fewest` has not tried all of them
+        finally: self.learn.paused = before_first

@@ -248,7 +248,7 @@ def test_a_spike_is_found_explained_and_bisected(tmp_path):
     assert abs(total-why.loss)<1e-4*why.loss
     assert planted(tmp_path/'a').bisect_spike(tmp_path/'a', step)==[3]
     assert files(tmp_path)==before
-    with pytest.raises(ValueError, match='no spike'): planted(tmp_path/'a').bisect_spike(tmp_path/'a', step-1)
+    with pytest.raises(ValueError, match='not a spike'): planted(tmp_path/'a').bisect_spike(tmp_path/'a', step-1)
 
 def test_spikes_of_noise_are_rare_and_those_of_nan_are_named(run):
     torch.manual_seed(0)
@@ -273,7 +273,7 @@ def labelled(path, *cbs, fp16=False, bs=8, loss=None, images=False):
     (dict(), 'not clipped'), (dict(cbs=[partial(GradientClip, .5)]), 'clipped to 0.5\n'),
     (dict(cbs=[partial(Callback, before_step=lambda self: torch.nn.utils.clip_grad_norm_(self.learn.parameters(), .25))]), 'clipped to 0.25\n'),
     (dict(fp16=True), "; the step was skipped: its gradient was infinite or NaN"),
-    (dict(cbs=[partial(GradientAccumulation, '4ba')]), "the optimizer's step was that of batch 15;"),
+    (dict(cbs=[partial(GradientAccumulation, '4ba')]), "the optimizer step came after batch 15;"),
 ], ids=['plain','clip','own clip','fp16','accumulation'])
 def test_a_spike_of_classes_says_what_became_of_its_gradient(how, words, tmp_path):
     make = lambda: labelled(tmp_path/'a', *[f() for f in how.get('cbs', ())], fp16=how.get('fp16', False))
