@@ -31,9 +31,11 @@ class AtomicFile:
     def write(self,
         b:bytes # what to write
     ) -> int:
-        "Write `b`; return the number of bytes written, raises OSError if the write fails"
+        "Write `b`; return the number of bytes written, raise OSError if the write fails"
         try: return self.f.write(b)
-        except BaseException as e: self.error = e; raise
+        except BaseException as e:
+            self.error = e
+            raise
 
     def flush(self) -> None:
         "Flush the file to the disk (`fsync`)"
@@ -45,7 +47,7 @@ _cannot_sync = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF, errn
 def sync_folder(
     path:Path # the folder
 ) -> None:
-    "Flush a folder's list of names to the disk, if it can be: without it, a power failure can undo a rename"
+    "Flush a folder's list of names to the disk, if the system can: otherwise a power failure can undo a rename"
     try:
         fd = os.open(path, os.O_RDONLY)
         try: os.fsync(fd)
@@ -54,17 +56,17 @@ def sync_folder(
         if e.errno not in _cannot_sync: raise
 
 # %% ../../nbs/data/50a_files.ipynb #6ae63980
-_whole = {'s3','s3a','gs','gcs','az','abfs','abfss','adl','oss','oci','tos','hf','memory'}   # a file appears as a whole
+_atomic_stores = {'s3','s3a','gs','gcs','az','abfs','abfss','adl','oss','oci','tos','hf','memory'}
 
 class StorePath:
-    "A file or a folder in a store, such as `s3://bucket/run`: what this library needs of a `Path`, by fsspec"
+    "A file or a folder in a store, such as `s3://bucket/run`, with the methods of a `Path` that this library needs"
     def __init__(self,
         url:str # the address
     ):
         self.protocol,_,inner = str(url).partition('://')
-        if self.protocol not in _whole: raise ValueError(
-            f'{url}: in {self.protocol}:// a file may be seen when half of it is written, or not at all: give a local '
-            'folder, or a store such as s3:// or gs://, where a file is there when all of it is')
+        if self.protocol not in _atomic_stores: raise ValueError(
+            f'{url}: {self.protocol}:// does not write files atomically. '
+            'Use a local folder or an object store (s3://, gs://).')
         self.inner = PurePosixPath(inner.strip('/'))
 
     def __str__(self): return f'{self.protocol}://{self.inner}'
@@ -72,7 +74,7 @@ class StorePath:
     def __eq__(self, o): return isinstance(o, StorePath) and str(self)==str(o)
     def __hash__(self): return hash(str(self))
     def __truediv__(self, o): return o if isinstance(o, StorePath) else self._like(self.inner/o)
-    def __rtruediv__(self, o): return self._like(self.inner)   # as an absolute path: another one of the same
+    def __rtruediv__(self, o): return self._like(self.inner)   # as an absolute path: what is before it does not count
 
     def _like(self, inner): return StorePath(f'{self.protocol}://{inner}')
     name,stem,suffix = (property(lambda self, k=k: getattr(self.inner, k)) for k in ('name','stem','suffix'))
@@ -92,12 +94,12 @@ class StorePath:
         return self
 
     def _ask(self, method, *args, **kwargs):
-        "Call a method of the store's file system; each error of the store becomes an OSError"
+        "Call a method of the store's file system; convert each error of the store to an OSError"
         with optional_import(f'{self.protocol}://', 'fsspec, and the package for it that fsspec names,', 'stores'):
             import fsspec
             fs = fsspec.filesystem(self.protocol)
         try:
-            fs.invalidate_cache()   # others write there, too
+            fs.invalidate_cache()   # another process may have written there
             return getattr(fs, method)(str(self), *args, **kwargs)
         except OSError: raise
         except Exception as e: raise OSError(f'{self}: {type(e).__name__}: {e}') from e
@@ -115,11 +117,12 @@ class StorePath:
         pattern:str # of names in this folder
     ) -> list:
         "Return the paths of the files whose names are like `pattern`; none if there is no such folder"
-        try: names = [PurePosixPath(o).name for o in self._ask('ls', detail=False)]
+        try: found = self._ask('ls', detail=False)
         except FileNotFoundError: return []
-        return [self/n for n in names if fnmatchcase(n, pattern)]
+        names = [PurePosixPath(o).name for o in found]
+        return [self/name for name in names if fnmatchcase(name, pattern)]
     def fingerprint(self) -> str:
-        "Return a text that is another one when the file has changed"
+        "Return a text that differs once the file has changed"
         return self._ask('ukey')
 
     def read_bytes(self) -> bytes:
@@ -138,33 +141,35 @@ class StorePath:
     def write_bytes(self,
         data:bytes # the content
     ) -> None:
-        "Send the file, which appears when all of it is there"
+        "Send the file, which appears once it is complete"
         self._ask('pipe_file', data)
     def unlink(self,
-        missing_ok:bool=False # is it no error if there is none?
+        missing_ok:bool=False # no error if there is no file?
     ) -> None:
         "Delete the file"
-        if self.exists() or not missing_ok: self._ask('rm_file')
+        if missing_ok and not self.exists(): return
+        self._ask('rm_file')
     def replace(self,
         target:'StorePath' # its new path
     ) -> None:
-        "Give the file another path"
+        "Move the file"
         self._ask('mv', str(target))
-
 
 # %% ../../nbs/data/50a_files.ipynb #c2d13393
 def as_path(
     file:Any # text, or a path
 ) -> Any:
-    "Return a `Path`, or a `StorePath` for an address such as 's3://bucket/run'; raise ValueError for half of one"
+    "Return a `Path`, or a `StorePath` for an address such as 's3://bucket/run'; raise ValueError for one in a `Path`"
     if isinstance(file, StorePath): return file
     text = os.fspath(file)
-    if re.match(r'\w\w+:/[^/]', text): raise ValueError(
-        f"{text!r} is half an address in a store: a `Path` drops a slash, and the `path` of a Learner is local. Give "
-        f"{text.replace(':/', '://', 1)!r} as the file or the folder that is to be there")
+    has_one_slash = re.match(r'\w\w+:/[^/]', text)
+    if has_one_slash: raise ValueError(
+        f"{text!r} is not an address: a `Path` drops a slash of it, and the `path` of a Learner is local. Give "
+        f"{text.replace(':/', '://', 1)!r}, as text, as the file or the folder in the store.")
     if '://' not in text: return Path(text)
     protocol,_,inner = text.partition('://')
-    return Path(inner) if protocol in ('file','local') else StorePath(text)
+    if protocol in ('file','local'): return Path(inner)
+    return StorePath(text)
 
 def local_path(
     file:Any, # text, or a path
@@ -173,9 +178,8 @@ def local_path(
     "Return a `Path`; raise ValueError for an address in a store"
     path = as_path(file)
     if isinstance(path, StorePath): raise ValueError(
-        f'{path} is in a store, where {what} cannot be: give a local path, and copy what is there in the end')
+        f'{path} is in a store, where {what} cannot be written: give a local path, and copy the file at the end.')
     return path
-
 
 # %% ../../nbs/data/50a_files.ipynb #5c1a4b2f
 @uninterrupted
@@ -186,15 +190,19 @@ def atomic(
 ) -> Iterator[Any]: # a file to write
     "Open a file to write that appears as `path` only when it is complete and on the disk; an error leaves the old file"
     if isinstance(path, StorePath):
-        with BytesIO() as f: yield f; path.write_bytes(f.getvalue())
+        with BytesIO() as f:
+            yield f
+            path.write_bytes(f.getvalue())
         return
-    path = Path(os.path.realpath(path))   # a link stays, and what it leads to is replaced
+    path = Path(os.path.realpath(path))   # a link stays, and its target is replaced
     path.parent.mkdir(parents=True, exist_ok=True)
-    old = path if path.exists() or like is None else like
-    tmp,f = open_hidden(path, 0o600 if old.exists() else 0o666)
+    old = path
+    if like is not None and not path.exists(): old = like
+    mode = 0o600 if old.exists() else 0o666
+    tmp,f = open_hidden(path, mode)
     try:
         with f:
-            keep_mode(old, tmp)   # before anything is in it that others must not read
+            keep_mode(old, tmp)   # before it has content that others must not read
             file = AtomicFile(f)
             try: yield file
             except RuntimeError as e: raise file.error or e
@@ -227,7 +235,7 @@ from ..loop.events import nearest
 def is_safetensors(
     path:Any # a path, or an open file
 ) -> TypeGuard[Path]:
-    "Does the path end in `.safetensors`?"
+    "Return whether the path ends in `.safetensors`"
     return getattr(path, 'suffix', None)=='.safetensors'
 
 def check_format(
@@ -235,7 +243,8 @@ def check_format(
 ) -> None:
     "Raise ValueError if an open file is named `.safetensors`: that format is read and written by path only"
     name = getattr(file, 'name', None)
-    if isinstance(name, str) and name.endswith('.safetensors'): raise ValueError(
+    is_safe = isinstance(name, str) and name.endswith('.safetensors')
+    if is_safe: raise ValueError(
         f"{name} is an open file: pass its path instead, which the .safetensors format needs")
 
 def _safetensors() -> ModuleType:
@@ -252,7 +261,7 @@ def write_safetensors(
     "Write tensors atomically to a `.safetensors` file; raise TypeError for anything but dense tensors"
     for name,v in state.items():
         if not _is_dense(v): raise TypeError(
-            f'a .safetensors file holds dense tensors only, but {name!r} is a {_kind(v)}: save as .pth')
+            f'a .safetensors file holds dense tensors only, but {name!r} is a {_describe_type(v)}: save as .pth')
     tensors = {k:v.detach().to('cpu', copy=True).contiguous() for k,v in state.items()}
     data = _safetensors().save(tensors, metadata=dict(format='pt', **metadata))
     with atomic(path) as f: f.write(data)
@@ -262,18 +271,22 @@ def _is_dense(v):
     if not isinstance(v, torch.Tensor): return False
     return v.layout is torch.strided and not v.is_quantized
 
-def _kind(v): return f'tensor of {v.dtype}, {v.layout}' if isinstance(v, torch.Tensor) else type(v).__name__
+def _describe_type(v):
+    if isinstance(v, torch.Tensor): return f'tensor of {v.dtype}, {v.layout}'
+    return type(v).__name__
 
 # %% ../../nbs/data/50b_weights.ipynb #d6c19363
 def read_safetensors(
     path:Path # the file to read
 ) -> tuple[dict,dict]:
     "Return `(tensors, metadata)` of a `.safetensors` file; raise ValueError if it is damaged; run no code"
-    st,data = _safetensors(),path.read_bytes()
-    try: tensors,n = st.load(data),int.from_bytes(data[:8], 'little')   # n: the header's length
+    safetensors,data = _safetensors(),path.read_bytes()
+    try: tensors = safetensors.load(data)
     except Exception as e: raise ValueError(
         f'{path} is damaged, or not a .safetensors file: {type(e).__name__}: {e}') from e
-    return tensors,json.loads(data[8:8+n].decode()).get('__metadata__', {})
+    header_size = int.from_bytes(data[:8], 'little')
+    header = json.loads(data[8:8+header_size].decode())
+    return tensors,header.get('__metadata__', {})
 
 # %% ../../nbs/data/50b_weights.ipynb #c73f65be
 def _check_member(
@@ -281,23 +294,26 @@ def _check_member(
 ) -> None:
     "Raise ValueError if `torch.save` would not have written this member"
     if o.compress_type!=ZIP_STORED: raise ValueError(
-        f'{o.filename!r} in it is compressed, and could fill the memory when it is unpacked')
+        f'its member {o.filename!r} is compressed, and could fill the memory when it is unpacked')
     folders = o.filename.replace('\\', '/').split('/')
-    if o.filename.startswith(('/','\\')) or '..' in folders: raise ValueError(
-        f'{o.filename!r} in it points out of its folder')
+    is_outside = folders[0]=='' or '..' in folders
+    if is_outside: raise ValueError(f'its member {o.filename!r} points out of its folder')
 
 def _check_end(f, size):
-    "Raise ValueError unless the archive ends with one directory, and the records that say where it is"
-    f.seek(max(0, size-98))   # 56 bytes: the record for large archives; 20: where that is; 22: the last record
+    "Raise ValueError unless the archive ends with one directory, and the records that give its position"
+    f.seek(max(0, size-98))
     tail = f.read()
-    large,where,end = tail[-98:-42],tail[-42:-22],tail[-22:]
-    directory,last = struct.unpack('<12x2I2x', end),size-22   # the directory's size and place; where it ends
+    zip64,locator,end = tail[-98:-42],tail[-42:-22],tail[-22:]   # the first two are records of large archives
+    length,start = struct.unpack('<12x2I2x', end)   # of the directory
+    directory_end = size-22
     ends_well = end[:4]==b'PK\5\6' and end[-2:]==b'\0\0'
-    if where[:4]==b'PK\6\7':
-        directory,last = struct.unpack('<40x2Q', large),size-98
-        ends_well &= large[:12]==b'PK\6\6' + struct.pack('<Q', 44)
-        ends_well &= struct.unpack('<8xQ4x', where)==(last,)
-    if not ends_well or sum(directory)!=last: raise ValueError(
+    is_large = locator[:4]==b'PK\6\7'
+    if is_large:
+        length,start = struct.unpack('<40x2Q', zip64)
+        directory_end = size-98
+        ends_well &= zip64[:12]==b'PK\6\6' + struct.pack('<Q', 44)
+        ends_well &= struct.unpack('<8xQ4x', locator)==(directory_end,)
+    if not ends_well or start+length!=directory_end: raise ValueError(
         'it does not end as `torch.save` ends a file, and may have a second directory')
 
 def check_zip(
@@ -310,10 +326,12 @@ def check_zip(
         members,size = z.infolist(),f.seek(0, 2)
         _check_end(f, size)
         for o in members: _check_member(o)
-        if len({o.filename for o in members})<len(members): raise ValueError('two of its members have the same name')
-        if sum(o.file_size for o in members)>size: raise ValueError('its members claim to be larger than the file')
+        names = {o.filename for o in members}
+        if len(names)<len(members): raise ValueError('two of its members have the same name')
+        total = sum([o.file_size for o in members])
+        if total>size: raise ValueError('its members claim to be larger than the file')
         for o in members:
-            if o.file_size<=most: _check_sum(z, o)   # torch.load does not
+            if o.file_size<=most: _check_sum(z, o)   # `torch.load` does not compare checksums
 
 # %% ../../nbs/data/50b_weights.ipynb #c73f65ba
 def _check_sum(z, member):
@@ -327,34 +345,37 @@ def _check_path(path):
     "Raise an error if `path` is not a file, and name the most similar one"
     if path.is_dir(): raise IsADirectoryError(f'{path} is a folder: pass the path of a file')
     if path.is_file(): return
-    message,names = f'there is no file {path}',[]
-    if path.parent.is_dir(): names = sorted(o.name for o in path.parent.glob(f'*{path.suffix}'))
+    message = f'there is no file {path}'
+    others = path.parent.glob(f'*{path.suffix}') if path.parent.is_dir() else ()
+    names = sorted([o.name for o in others])
     if names: message += f': {nearest(path.name, names)}'
     raise FileNotFoundError(message)
 
 def _is_archive(f):
-    "Does the file begin as `torch.load` expects of an archive? It reads any other as a bare pickle"
+    "Does the file begin like a zip archive? `torch.load` reads any other as a bare pickle"
     f.seek(0)
     return f.read(4)==b'PK\3\4'
 
 def load_checked(
     file:Path|BinaryIO, # a path, or an open binary file
-    name:Any=None,      # what errors call it; None: `file`
+    name:Any=None,      # the name of the file in errors; None: `file`
     mmap:bool=False     # leave tensors in the file, which stays open, until they are read; large ones are not checked
 ) -> Any:
-    "`torch.load` after the checks; every error that the content causes becomes a ValueError"
+    "Check the file and `torch.load` it; raise ValueError for every error that the content causes"
     if name is None: name = file
     try:
         with open(file, 'rb') if isinstance(file, Path) else nullcontext(file) as f:
-            if _is_archive(f): check_zip(f, 2**24 if mmap else inf)
+            most = 2**24 if mmap else inf
+            if _is_archive(f): check_zip(f, most)
             f.seek(0)
         return torch.load(file, map_location='cpu', weights_only=True, mmap=mmap)
     except pickle.UnpicklingError as e: raise ValueError(
         f'{name} is not a weight file, or it holds Python code, which is never run: '
         'ask its author to save a `state_dict()`') from e
     except Exception as e:   # a damaged file can cause any error
-        if isinstance(e, OSError) and e.filename is not None: raise   # it could not be opened
-        why,*_ = str(e).splitlines() or ['']
+        could_not_open = isinstance(e, OSError) and e.filename is not None
+        if could_not_open: raise
+        why = str(e).partition('\n')[0]
         raise ValueError(
             f'{name} is damaged, incomplete, or not written by `torch.save`: {type(e).__name__}: {why}') from e
 
@@ -363,11 +384,12 @@ def read_state(
     file:Path|BinaryIO, # the file: a path, or an open binary file
     mmap:bool=False     # leave the tensors of a local `.pth` in the file, which stays open, until they are read
 ) -> dict:
-    "Read a state to the CPU without running code; raise FileNotFoundError, or ValueError if the file is refused"
+    "Read a state to the CPU without running code; raise FileNotFoundError, or ValueError for a wrong file"
     if isinstance(file, Path|StorePath): _check_path(file)
     else: check_format(file)
     if is_safetensors(file): return read_safetensors(file)[0]
-    state = load_checked(file.open(), file) if isinstance(file, StorePath) else load_checked(file, mmap=mmap)
+    if isinstance(file, StorePath): state = load_checked(file.open(), file)
+    else: state = load_checked(file, mmap=mmap)
     if not isinstance(state, dict): raise ValueError(
         f'{file} holds a {type(state).__name__}: expected a dictionary of weights')
     return state
@@ -382,37 +404,42 @@ from .process import is_sharded
 def to_serializable(
     o:Any,          # nested containers of tensors, numbers and strings
     at:str='',      # the position of `o`, for the message of an error
-    copy:bool|Callable=False, # copy tensors to the CPU, so that training can continue and change them, or: by what
-    sharded:Callable|None=None # what becomes of a sharded tensor: `gathered`, `own_shard`; None: it is refused
+    copy:bool|Callable=False, # copy tensors to the CPU, so that training cannot change the copy? Or a function for that
+    sharded:Callable|None=None # returns what is saved of a sharded tensor: `gathered`, `own_shard`; None: raise
 ) -> Any:
     "Return `o` as tensors, numbers, strings, lists, tuples and dicts; raise TypeError for anything else"
     if sharded is not None and is_sharded(o): return sharded(o, copy)
     if isinstance(o, torch.Tensor): return _plain_tensor(o, at, copy)
-    if type(o) in (int, bytes): _check_readable(o, at)
-    if type(o) in (type(None), bool, int, float, complex, str, bytes): return o
+    kind = type(o)
+    if kind in (int, bytes): _check_readable(o, at)
+    if kind in _plain_types: return o
     if isinstance(o, Mapping): return _plain_mapping(o, at, copy, sharded)
-    if type(o) in (tuple,list) and are_small(o): return o[:]
-    if isinstance(o, (tuple,list,set,frozenset)) or type(o).__name__=='L':
-        items = [to_serializable(v, f'{at}[{i}]', copy, sharded) for i,v in enumerate(o)]
-        return tuple(items) if isinstance(o, tuple) else items
-    return _plain_value(o, at)
+    if kind in (tuple,list) and are_small(o): return o[:]
+    is_sequence = isinstance(o, (tuple,list,set,frozenset)) or kind.__name__=='L'
+    if not is_sequence: return _plain_value(o, at)
+    values = [to_serializable(v, f'{at}[{i}]', copy, sharded) for i,v in enumerate(o)]
+    return tuple(values) if isinstance(o, tuple) else values
+
+_plain_types = type(None), bool, int, float, complex, str, bytes
 
 def _plain_mapping(o, at, copy, sharded):
     res = {}
     for k,v in o.items():
         place = f'{at}.{k}' if at else str(k)
         res[to_serializable(k, at)] = to_serializable(v, place, copy, sharded)
-    metadata = getattr(o, '_metadata', None)   # of a model's weights: which version of each module wrote them
+    metadata = getattr(o, '_metadata', None)   # of a `state_dict`: the version of each module that wrote it
     if metadata is None: return res
     return with_metadata(OrderedDict(res), to_serializable(metadata, at))
 
 def _plain_value(o, at):
-    "A number, a string or an array of another class, as one of Python's or as a tensor"
+    "A number or a string of another class as one of Python's, an array as a tensor"
     _check_readable(o, at)
     for t in (bool, int, float, str):
         if isinstance(o, t): return t(o)
-    if getattr(o, 'ndim', None)==0 and hasattr(o, 'item'): return o.item()
-    if getattr(getattr(o, 'dtype', None), 'kind', 'O') in 'biufc': return torch.as_tensor(o.copy())   # of NumPy
+    is_scalar = getattr(o, 'ndim', None)==0 and hasattr(o, 'item')
+    if is_scalar: return o.item()
+    dtype = getattr(o, 'dtype', None)
+    if getattr(dtype, 'kind', 'O') in 'biufc': return torch.as_tensor(o.copy())   # an array of NumPy
     raise TypeError(f'`{at}` is of type {type(o).__name__}, which a checkpoint cannot hold: '
                     'use tensors, numbers, strings, and lists or dicts of them')
 
@@ -420,14 +447,14 @@ def _plain_value(o, at):
 def are_small(
     o:list|tuple # of anything
 ) -> bool:
-    "Are all of `o` whole numbers of at most 2000 bits? A state of random number generators has 625, twice"
+    "Return whether all of `o` are integers of at most 2000 bits, as the 625 in each state of a generator"
     if {*map(type, o)}!={int}: return False
     return max(o).bit_length()<=2000 and min(o).bit_length()<=2000
 
 def _plain_tensor(t, at, copy:Any):
-    "A tensor of no subclass, which does not share a larger storage: that would be written as a whole"
-    wraps = type(t).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__   # as a `DTensor` does
-    if wraps or t.is_meta: raise TypeError(
+    "A tensor of no subclass, which does not share a larger storage: `torch.save` would write all of that"
+    is_wrapper = type(t).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__   # as a `DTensor`
+    if is_wrapper or t.is_meta: raise TypeError(
         f'`{at}` is a {type(t).__name__}{" on meta" if t.is_meta else ""}, which a checkpoint cannot hold: '
         'replace it by a plain tensor (a `DTensor` has `full_tensor()`)')
     t = t.detach()
@@ -435,21 +462,20 @@ def _plain_tensor(t, at, copy:Any):
     if copy is True: return t.to('cpu', copy=True)
     if copy: return copy(t)
     if t.layout is not torch.strided or t.is_nested: return t
-    whole = t.untyped_storage().nbytes()==t.numel()*t.element_size()
-    return t if whole else t.clone()
+    has_own_storage = t.untyped_storage().nbytes()==t.numel()*t.element_size()
+    return t if has_own_storage else t.clone()
 
 # %% ../../nbs/data/50c_serialize.ipynb #8d7f2885
 def with_metadata(
     weights:Any, # a dict
-    metadata:Any # what modules find in it: which version of them wrote the weights; None: nothing
+    metadata:Any # the version of each module that wrote the weights; None: attach nothing
 ) -> Any:
     "Return `weights` with `metadata` attached, as `state_dict` does"
     if metadata is not None: weights._metadata = metadata
     return weights
 
 def _check_readable(o, at):
-    "Raise TypeError for what `torch.save` writes, and `torch.load` cannot read"
-    what = None
-    if isinstance(o, bytes) and not o: what = 'empty bytes'
-    if isinstance(o, int) and o.bit_length()>2000: what = 'a number of more than 2000 bits'
-    if what is not None: raise TypeError(f'`{at}` is {what}, which `torch.load` cannot read')
+    "Raise TypeError for a value that `torch.save` writes and `torch.load` cannot read"
+    if isinstance(o, bytes) and not o: raise TypeError(f'`{at}` is empty bytes, which `torch.load` cannot read')
+    if isinstance(o, int) and o.bit_length()>2000:
+        raise TypeError(f'`{at}` is a number of more than 2000 bits, which `torch.load` cannot read')

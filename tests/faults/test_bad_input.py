@@ -603,7 +603,7 @@ def lr_find_by_name(c): learner().lr_find(show_plot=False, suggest_funcs='nope')
 def clip_by_text(c): GradientClip('1')
 @bad(TypeError, 'name such as')
 def save_without_a_name(c): learner(path=c.path).save(None)
-@bad(TypeError, 'mapping', 'collate_fn', 'n_inp')
+@bad(TypeError, 'a dict', 'collate_fn', 'n_inp')
 def two_targets_by_name(c): learner(dls=DataLoaders([dict(input=x, label=y, target=y)]*2)).fit(1)
 
 # the optimizer, its parameters and what sets them
@@ -779,7 +779,7 @@ def yes_and_no_are_bools(c): on(x, (labels>0)[:,None], nn.BCEWithLogitsLoss(), c
 def classes_are_bools(c): on(x, labels>0, nn.CrossEntropyLoss()).fit(1)
 @bad(IndexError, '3 classes', 'from -1 to 1')
 def class_is_negative(c): on(x, labels-1, nn.CrossEntropyLoss()).fit(1)
-@bad(ValueError, 'batch norm', 'one item', 'drop_last=True')
+@bad(ValueError, 'batch norm', 'one sample', 'drop_last=True')
 def batch_norm_of_one_item(c): on(x[:1], y[:1], F.mse_loss, nn.Sequential(cls(), nn.BatchNorm1d(3), nn.Linear(3, 1))).fit(1)
 @bad(AttributeError, '{out: float32[8, 1]}', "pred['out']", 'MapOutputs')
 def model_gives_a_dict(c): on(x, y, F.mse_loss, Outputs(lambda o: {'out':o})).fit(1)

@@ -136,7 +136,7 @@ def lock_folder(lock, folder):   # as a Learner does
     try: interruptibly(lock.acquire, folder)
     finally: lock.release()
 def send_all(sender, folder): sender.replace(1, 2); sender.put(3); sender.kept; sender.wait(9)
-LOCKS = dict(folder=(FolderLock, lock_folder, lambda lock: locks._one.locked() or lock.f),
+LOCKS = dict(folder=(FolderLock, lock_folder, lambda lock: locks._acquire_lock.locked() or lock.f),
              sender=(lambda: Sender(lambda o: None), send_all, lambda sender: sender.changed._is_owned()))
 
 @pytest.mark.parametrize('name', LOCKS)

@@ -88,7 +88,7 @@ def test_nor_are_those_of_after_fetch():
     assert learn.train_iter==1100
 
 def test_before_fetch_that_never_takes_a_batch_is_an_error():
-    with pytest.raises(RuntimeError, match='`before_fetch` leaves'): on(batches(3)).fit(1, cbs=at('before_fetch', throw(CancelBatch)))
+    with pytest.raises(RuntimeError, match='`before_fetch` fetches nothing'): on(batches(3)).fit(1, cbs=at('before_fetch', throw(CancelBatch)))
 
 def test_data_that_only_cancels_is_an_error():
     class Stuck:

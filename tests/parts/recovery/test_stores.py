@@ -182,6 +182,6 @@ def test_a_log_is_refused(store, make):
 def test_a_learner_is_somewhere_local(store, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for act in (lambda l: l.save('m'), lambda l: l.fit(1, cbs=CheckpointCallback()), lambda l: l.fit(1, cbs=CSVLogger()), lambda l: l.fit(1, cbs=SaveModelCallback())):
-        with pytest.raises(ValueError, match="half an address in a store.*Give 'memory://run'"): act(mk(path=store))
+        with pytest.raises(ValueError, match="is not an address.*Give 'memory://run'"): act(mk(path=store))
     with pytest.raises(ValueError, match='must be a local path'): mk().get_preds(mmap=f'{store}/preds')
     assert [*tmp_path.iterdir()]==[]
