@@ -9,6 +9,7 @@ __all__ = ['Place', 'Hypers', 'even_mults']
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from difflib import get_close_matches
 from functools import lru_cache
+from itertools import chain
 from math import inf
 from numbers import Number
 from typing import Any, NamedTuple
@@ -30,9 +31,9 @@ def _hyper_places(
     keys:tuple # of a parameter group, or the parameters of an optimizer class
 ) -> dict:
     "Return the place of each hyper-parameter, by its short name"
-    short = _short
-    if 'centered' not in keys: short = {k:v for k,v in _short.items() if k!='alpha'}   # ASGD's is not RMSprop's
-    places = {short.get(k, k):Place(k) for k in keys if k!='betas'}
+    short = {**_short}
+    if 'centered' not in keys: del short['alpha']   # ASGD's `alpha` is another one than RMSprop's
+    places = {short.get(key, key):Place(key) for key in keys if key!='betas'}
     if 'betas' in keys: places |= dict(mom=Place('betas', 0), sqr_mom=Place('betas', 1))
     return places
 
@@ -40,9 +41,10 @@ def _hyper_places(
 def is_number(
     v:Any # the value of a hyper-parameter
 )->bool:
-    "Is `v` a number or a tensor with one element? A `bool` is neither"
+    "Return whether `v` is a number or a tensor with one element; a `bool` is neither"
     if isinstance(v, Tensor): return v.numel()==1
-    return isinstance(v, (float,int,Number)) and not isinstance(v, bool)
+    if isinstance(v, bool): return False
+    return isinstance(v, (float,int,Number))
 
 def to_python(
     v:Any # a number, a tensor, an array, …
@@ -59,23 +61,25 @@ def _number_places(pg):
     return places
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c1ff1a12
-def _num(v, what='A hyper-parameter')->float:
-    "Return `v` as a plain Python number; raise TypeError if it is none"
+def _to_number(v, what='A hyper-parameter')->float:
+    "Return `v` as a plain Python number; raise TypeError if it is not a number"
     if hasattr(v, 'item'): v = v.item()
     if is_number(v): return v
-    hint = ' Callbacks are passed by name, as in `fit(1, cbs=...)`.' if hasattr(v, 'order') else ''
-    raise TypeError(f'{what} is a number, not {type(v).__name__}: {v!r:.60}.{hint}')
+    message = f'{what} is a number, not {type(v).__name__}: {v!r:.60}.'
+    if hasattr(v, 'order'): message += ' Callbacks are passed by name, as in `fit(1, cbs=...)`.'
+    raise TypeError(message)
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c1ff1a13
 def _find(pg, name):
     "Return the place of the hyper-parameter `name` in the torch group `pg`; raise KeyError if there is none"
     if 'optimizer' in pg: name = name.removesuffix(f"_{pg['optimizer']}")   # one of several: `lr_muon` is its `lr`
     place = _hyper_places((*pg,)).get(name)
-    if place is None: raise _unknown(pg, name)
-    if place.index is None and not is_number(pg[place.key]): raise _unknown(pg, name)
+    if place is None: raise _unknown_hyper(pg, name)
+    if place.index is None and not is_number(pg[place.key]): raise _unknown_hyper(pg, name)
     return place
 
-def _unknown(pg, name):
+def _unknown_hyper(pg, name):
+    "The error for a hyper-parameter that the optimizer does not have"
     known = [*_number_places(pg)]
     message = f"This optimizer has no hyper-parameter '{name}', it has {', '.join(known)}."
     for close in get_close_matches(str(name), [*known, *_short], 1):
@@ -93,11 +97,11 @@ def _read(pg, name):
     return v.detach().clone() if isinstance(v, Tensor) else v
 
 # %% ../../nbs/optim/00a_hypers.ipynb #9fa8cb41
-def _replaced(old, index, v):
-    "The value `old` of a key with `v` in its place; a tensor stays the same object"
+def _replace(old, index, v):
+    "Return the value of a key with `v` instead of `old`, or of `old[index]`; a tensor stays the same object"
     if index is not None:
         values = [*old]
-        values[index] = _replaced(old[index], None, v)
+        values[index] = _replace(old[index], None, v)
         return tuple(values)
     if not isinstance(old, Tensor): return v
     old.detach().fill_(v)
@@ -105,17 +109,19 @@ def _replaced(old, index, v):
 
 def _write(opt, pgs, name, v):
     key,index = _find(pgs[0], name)
-    if key=='momentum' and v and 'centered' in pgs[0]: _start_momentum(opt, pgs)   # RMSprop's
+    is_rmsprop = 'centered' in pgs[0]
+    if is_rmsprop and key=='momentum' and v: _start_momentum(opt, pgs)
     for pg in pgs:
         if key=='weight_decay' and pg.get('no_decay_half'): continue
-        pg[key] = _replaced(pg[key], index, v)
+        pg[key] = _replace(pg[key], index, v)
 
 # %% ../../nbs/optim/00a_hypers.ipynb #b439fee1
 def _start_momentum(opt, pgs):
-    "Make the buffers that RMSprop would miss: it makes them at the first step only, if there is a momentum by then"
+    "Make the momentum buffers, which RMSprop itself makes only at the first step, and only if it has a momentum then"
     without = [pg for pg in pgs if not pg['momentum']]
     for p in params_in(without):
-        if not opt.state.get(p): continue   # it has made no step
+        has_stepped = bool(opt.state.get(p))
+        if not has_stepped: continue
         opt.state[p].setdefault('momentum_buffer', torch.zeros_like(p, memory_format=torch.preserve_format))
 
 # %% ../../nbs/optim/00a_hypers.ipynb #2ad19cd0
@@ -123,17 +129,17 @@ def params_in(
     param_groups:Iterable # PyTorch's groups, of an optimizer or of its state dict
 )->list: # the parameters, or, of a state dict, their numbers
     "Return what is in parameter groups, group by group"
-    return [p for pg in param_groups for p in pg['params']]
+    return [*chain.from_iterable([pg['params'] for pg in param_groups])]
 
 def logical_groups(
     pgs:list # A torch optimizer's `param_groups`
 )->list: # For each group you made: a list of it and, if it was split, of its half without decay
-    "Return PyTorch's parameter groups, arranged as the user's groups"
-    res = []
+    "Return PyTorch's parameter groups by the user's groups"
+    groups = []
     for pg in pgs:
-        if pg.get('no_decay_half'): res[-1].append(pg)
-        else: res.append([pg])
-    return res
+        if pg.get('no_decay_half'): groups[-1].append(pg)
+        else: groups.append([pg])
+    return groups
 
 # %% ../../nbs/optim/00a_hypers.ipynb #861a7f8a
 class Hypers(MutableMapping):
@@ -152,9 +158,11 @@ class Hypers(MutableMapping):
         "The name of the optimizer that the group belongs to, if there are several"
         return self.groups[0].get('optimizer')
     def __getitem__(self, k:str)->float|Tensor: return _read(self.groups[0], k)
-    def __setitem__(self, k:str, v:float|Tensor)->None: _write(self.opt, self.groups, k, _num(v))
+    def __setitem__(self, k:str, v:float|Tensor)->None: _write(self.opt, self.groups, k, _to_number(v))
     def __delitem__(self, k:str): raise TypeError(f"'{k}' belongs to the optimizer: it can be changed, not deleted.")
-    def __contains__(self, k:object)->bool: return type(self.groups[0].get(k)) is not bool and super().__contains__(k)
+    def __contains__(self, k:object)->bool:
+        is_switch = type(self.groups[0].get(k)) is bool   # such as `amsgrad`: it can be read, but is no number
+        return not is_switch and super().__contains__(k)
     def __iter__(self)->Iterator[str]: return iter(_number_places(self.groups[0]))
     def __len__(self)->int: return len(_number_places(self.groups[0]))
     def __repr__(self)->str: return repr(dict(self))
@@ -169,7 +177,8 @@ def even_mults(
     "Return `n` values from `start` to `stop` in equal ratios; raise ValueError unless both have the same sign"
     if not start*stop>0:
         raise ValueError(f"No ratio leads from {start} to {stop}: both ends of a slice must be above zero.")
-    return [start*(stop/start)**(i/(n-1)) for i in range(n-1)] + [stop]
+    ratio = stop/start
+    return [start*ratio**(i/(n-1)) for i in range(n-1)] + [stop]
 
 # %% ../../nbs/optim/00a_hypers.ipynb #27f8fb71
 def spread(
@@ -177,28 +186,30 @@ def spread(
     n:int                          # Number of groups
 )->list: # Plain Python numbers
     "Return `v` as a list of `n` numbers, one for each group; raise ValueError if `v` has another length"
-    if type(v) in (float,int): return [v]*n
-    return _of_slice(v, n) if isinstance(v, slice) else _of_groups(v, n)
+    if type(v) in (float,int): return [v]*n   # the common case
+    if isinstance(v, slice): return _spread_slice(v, n)
+    return _spread_list(v, n)
 
-def _of_slice(v, n):
+def _spread_slice(v, n):
     if v.stop is None or v.step is not None:
         raise ValueError(f"Write slice(first, last) or slice(last) for the groups' values, not {v}.")
-    if v.start is None: vs = [v.stop/10]*(n-1) + [v.stop]
-    else: vs = even_mults(v.start, v.stop, n)
-    return [_num(o) for o in vs]
+    if v.start is None: values = [v.stop/10]*(n-1) + [v.stop]
+    else: values = even_mults(v.start, v.stop, n)
+    return [_to_number(o) for o in values]
 
-def _of_groups(v, n):
+def _spread_list(v, n):
     if isinstance(v, Mapping): raise TypeError(f"a hyper-parameter is a number; a dict is for several optimizers: {v}")
-    vs = [_num(o) for o in _listed(v)]
-    if len(vs)==1: return vs*n
-    if len(vs)==n: return vs
-    raise ValueError(f"{len(vs)} values for {n} parameter groups: give one number, or one for each group.")
+    values = [_to_number(o) for o in _as_list(v)]
+    if len(values)==1: return values*n
+    if len(values)==n: return values
+    raise ValueError(f"{len(values)} values for {n} parameter groups: give one number, or one for each group.")
 
 # %% ../../nbs/optim/00a_hypers.ipynb #27f8fb72
-def _listed(v):
+def _as_list(v):
     "The values of a list, an array or a tensor; a single one in a list"
     v = to_python(v)
-    return [*v] if isinstance(v, Iterable) and not isinstance(v, str) else [v]
+    is_single = isinstance(v, str) or not isinstance(v, Iterable)
+    return [v] if is_single else [*v]
 
 def write_hyper(
     opt:Optimizer, # A torch optimizer
@@ -216,24 +227,26 @@ def check_rate(
 )->None:
     "Raise TypeError if `v` contains anything but numbers, ValueError if a number is negative, infinite or NaN"
     if isinstance(v, Mapping):   # for several optimizers
-        for k,o in v.items(): check_rate(f'{what} of {k!r}', o)
+        for name,rate in v.items(): check_rate(f'{what} of {name!r}', rate)
         return
-    values = [v.start, v.stop] if isinstance(v, slice) else _listed(v)
+    values = [v.start, v.stop] if isinstance(v, slice) else _as_list(v)
     for o in values:
-        if o is not None and not 0<=_num(o, what)<inf: raise ValueError(f'{what} must be 0 or more, not {o}')
+        if o is None: continue
+        is_rate = 0<=_to_number(o, what)<inf
+        if not is_rate: raise ValueError(f'{what} must be 0 or more, not {o}')
 
 def check_moms(
     moms:Any # What was given: three momentums, or None
 )->None:
     "Raise ValueError unless `moms` are what `fit_one_cycle` needs"
-    if moms is None or _are_moms(moms): return
+    if moms is None: return
+    are_three = isinstance(moms, Iterable) and len(moms)==3
+    if are_three and all(map(_is_mom, moms)): return
     raise ValueError(
         'moms are three numbers from 0 to less than 1: at the start, at the highest learning rate and at the end, '
         f'such as (.95,.85,.95), not {moms!r:.60}')
 
-def _are_moms(moms):
-    if not isinstance(moms, Iterable) or len(moms)!=3: return False
-    return all(is_number(mom) and 0<=mom<1 for mom in moms)
+def _is_mom(v): return is_number(v) and 0<=v<1
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #0986e45a
 import sys
@@ -255,23 +268,26 @@ def bare_param(
     return o[1] if isinstance(o, tuple) else o
 
 def _check_once(groups):
-    ps = [bare_param(p) for p in params_in(groups)]
-    n = len(ps)-len({*map(id, ps)})
+    "Raise ValueError if a parameter is in the groups twice"
+    ids = [id(bare_param(p)) for p in params_in(groups)]
+    n = len(ids)-len({*ids})
     if n>0: raise ValueError(
         f"{n} parameter{'s are' if n>1 else ' is'} given more than once, in a group or in several (layers may share "
         "one): let `splitter` return each once.")
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #ea21e1d8
 def _is_param(o):
-    "Is it a tensor, or a pair of a name and one?"
-    if isinstance(o, tuple): return bool(o) and isinstance(o[0], str)
-    return isinstance(o, Tensor)
+    "Is it a tensor, or a pair of a name and a tensor?"
+    if not isinstance(o, tuple): return isinstance(o, Tensor)
+    return len(o)>0 and isinstance(o[0], str)
 
 def _group_dict(o):
     if isinstance(o, nn.Module): raise TypeError("A group has parameters, not a module: pass module.parameters().")
-    if not isinstance(o, Iterable) or isinstance(o, str): raise TypeError(
-        f"`splitter` returns the parameters, in a list or in a list for each group, but here is {o!r:.60}: "
-        + ("is there a `return`?" if o is None else "return the parameters themselves, not names or numbers."))
+    is_list = isinstance(o, Iterable) and not isinstance(o, str)
+    if not is_list:
+        hint = "is there a `return`?" if o is None else "return the parameters themselves, not names or numbers."
+        raise TypeError("`splitter` returns the parameters, in a list or in a list for each group, "
+                        f"but here is {o!r:.60}: {hint}")
     if isinstance(o, dict): return {**o, 'params':list(o['params'])}
     return {'params':list(o)}
 
@@ -286,49 +302,54 @@ def param_dicts(
     _check_once(groups)
     if params_in(groups): return groups
     raise ValueError(
-        'There are no parameters to train: the model has none (layers in a list are its own in an `nn.ModuleList`), '
-        'or all are frozen (train some by `p.requires_grad_()`), or `splitter` lets none of them through.')
+        'There are no parameters to train: the model has none (use `nn.ModuleList`, not a list), '
+        'all are frozen (train some by `p.requires_grad_()`), or `splitter` returned none.')
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #6f1c2a11
-_methods = [getattr(Optimizer, n) for n in ('add_param_group','state_dict','load_state_dict')]
-_kept_out = [f.__wrapped__ for f in _methods if hasattr(f, '__wrapped__')]   # the compiler is not to trace into these
+_methods = Optimizer.add_param_group,Optimizer.state_dict,Optimizer.load_state_dict
+_untraced = [f.__wrapped__ for f in _methods if hasattr(f, '__wrapped__')]   # PyTorch disables the compiler in these
 
 @contextmanager
-def _as_they_are()->Iterator[None]:
-    for f in _kept_out: f.__dynamo_disable = f
+def _mark_as_disabled()->Iterator[None]:
+    "In this block the compiler counts as disabled in these methods, so that PyTorch does not load it to disable it"
+    for f in _untraced: f.__dynamo_disable = f
     try: yield
     finally:
-        for f in _kept_out: f.__dict__.pop('__dynamo_disable', None)
+        for f in _untraced: f.__dict__.pop('__dynamo_disable', None)
 
 def no_compiler()->AbstractContextManager:
     "Return a block in which an optimizer is made, saved or loaded without loading PyTorch's compiler"
-    return nullcontext() if sys.modules.get('torch._dynamo') else _as_they_are()
+    is_loaded = sys.modules.get('torch._dynamo') is not None
+    return nullcontext() if is_loaded else _mark_as_disabled()
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #1d6ea6d8
 def _check_decoupling(cls, v):
-    "Raise TypeError if an optimizer without a switch for it does not decay as `decouple_wd` says"
-    if bool(v)!=issubclass(cls, AdamW): raise TypeError(
-        f"PyTorch's {cls.__name__} {'adds weight decay to the gradient' if v else 'shrinks the weights themselves'}: "
-        f'leave out `decouple_wd={v}`, or take `Adam`, which decays in both ways')
+    "Raise TypeError if an optimizer class without the option `decouple_wd` does not decay as it says"
+    if bool(v)==issubclass(cls, AdamW): return
+    how = 'adds weight decay to the gradient' if v else 'shrinks the weights themselves'
+    raise TypeError(f"PyTorch's {cls.__name__} {how}: "
+                    f'remove `decouple_wd={v}`, or use `Adam`, which can decay in both ways')
 
-def _lr_parameter(f):
-    "How the function `f` takes `lr`: its default, `Parameter.empty` if it has none; None if it takes no `lr`"
+def _default_of_lr(f):
+    "The default of the parameter `lr` of a function; `Parameter.empty` if it must be given, None if there is no `lr`"
     ps = signature(f).parameters
-    if 'lr' in ps: return Parameter.empty if ps['lr'].default is None else ps['lr'].default
+    if 'lr' in ps:
+        default = ps['lr'].default
+        return Parameter.empty if default is None else default
     takes_any = any(p.kind is Parameter.VAR_KEYWORD for p in ps.values())
     return Parameter.empty if takes_any else None
 
 def _check_takes_lr(opt, lr):
     "Raise TypeError if the function `opt` takes no learning rate"
-    if _lr_parameter(opt) is None: raise TypeError(
+    if _default_of_lr(opt) is None: raise TypeError(
         f'`opt_func` takes no `lr`, so the learning rate {lr} does not reach it: write it as a function of the '
-        'parameter groups and `lr`, or give no other learning rate than the one in it')
+        'parameter groups and `lr`, or give no learning rate but the one in it')
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #a3c6bd58
 def is_built(
     opt:Any # what the user gave as `opt_func`
 )->bool:
-    "Is `opt` an optimizer already, rather than something that makes one?"
+    "Return whether `opt` is an optimizer already, rather than a class or a function that makes one"
     return hasattr(opt, 'param_groups') and not isinstance(opt, type)
 
 def torch_keywords(
@@ -337,24 +358,27 @@ def torch_keywords(
 )->tuple:         # `opt` and `kw`
     "Return `opt` and `kw` with `mom`, `sqr_mom` and `wd` renamed to what torch optimizers call them"
     cls,given = unwrap_partial(opt),{**getattr(opt, 'keywords', {}), **kw}
-    if not isinstance(cls, type) or not issubclass(cls, Optimizer): return opt,kw
-    renamed = _in_torch_words(given, parameters_of(cls))
+    is_torch = isinstance(cls, type) and issubclass(cls, Optimizer)
+    if not is_torch: return opt,kw
+    renamed = _rename(given, parameters_of(cls))
     if 'decouple_wd' in renamed: _check_decoupling(cls, renamed.pop('decouple_wd'))
     if renamed.keys()==given.keys(): return opt,kw
     return partial(cls, *getattr(opt, 'args', ()), **renamed),{}
 
-def _in_torch_words(given, known):
-    res = {**given}
+def _rename(given, known):
+    "The keywords `given` by the names of a torch optimizer's parameters, `known`"
+    renamed = {**given}
     for name,(key,index) in _hyper_places((*known,)).items():
         if name not in given or name in known: continue
-        if index is None and key in given: raise TypeError(f'`{name}` and `{key}` are the same: give one of them')
-        value = res.pop(name)
-        if index is not None:
-            values = [*res.get(key, known[key].default)]
+        value = renamed.pop(name)
+        if index is None:
+            if key in given: raise TypeError(f'`{name}` and `{key}` are the same: give one of them')
+            renamed[key] = value
+        else:
+            values = [*renamed.get(key, known[key].default)]
             values[index] = value
-            value = tuple(values)
-        res[key] = value
-    return res
+            renamed[key] = tuple(values)
+    return renamed
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #0e1dd3ba
 def check_opt_func(
@@ -362,20 +386,19 @@ def check_opt_func(
 )->None:
     "Raise TypeError if `opt` is neither an optimizer nor something that could make one"
     cls = unwrap_partial(opt)
-    if not isinstance(cls, type): fits = callable(cls) or is_built(opt)
-    elif hasattr(cls, 'set_hyper'): fits = True
-    else: fits = hasattr(cls, 'step') and not _is_scheduler(cls)
-    if not fits: raise _no_optimizer(cls)
-
-def _is_scheduler(cls): return hasattr(cls, 'get_last_lr')   # PyTorch's schedulers have a `step` too
-
-def _no_optimizer(o):
-    if not isinstance(o, type): return TypeError(
+    if isinstance(cls, type): _check_class(cls)
+    elif not callable(cls) and not is_built(opt): raise TypeError(
         'An optimizer is a class such as torch.optim.AdamW, a partial of one, a function of parameter groups, or an '
-        f'optimizer that is built already, not {o!r:.60}.')
-    also = f', and `cbs=TorchScheduler(partial({o.__name__}, ...))` for the scheduler' if _is_scheduler(o) else ''
-    return TypeError(f'`opt_func` is the class {o.__name__}, which is no optimizer: write one, such as '
-        f'`opt_func=torch.optim.AdamW`{also}')
+        f'optimizer that is built already, not {cls!r:.60}.')
+
+def _check_class(cls):
+    if hasattr(cls, 'set_hyper'): return
+    is_scheduler = hasattr(cls, 'get_last_lr')   # PyTorch's schedulers have a `step` too
+    if hasattr(cls, 'step') and not is_scheduler: return
+    message = (f'`opt_func` is the class {cls.__name__}, which is not an optimizer: write one, such as '
+               '`opt_func=torch.optim.AdamW`')
+    if is_scheduler: message += f', and `cbs=TorchScheduler(partial({cls.__name__}, ...))` for the scheduler'
+    raise TypeError(message)
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #62814564
 def _call(opt, params, lr=None, **kw):
@@ -388,11 +411,16 @@ def _call(opt, params, lr=None, **kw):
     if lr is not None: kw['lr'] = _first_lr(lr, len(groups))
     lists = [g['params'] for g in groups]
     if len(lists)==1: lists = lists[0]
-    plain = is_class and len(groups)==1 and groups[0].keys()=={'params'}
-    with no_compiler(): res = opt(lists if plain else groups, **kw)
-    if hasattr(res, 'set_hyper') and not getattr(res, 'takes_group_dicts', False): res = opt(lists, **kw)   # fastai's
+    is_plain = is_class and len(groups)==1 and groups[0].keys()=={'params'}
+    with no_compiler(): res = opt(lists if is_plain else groups, **kw)
+    if _takes_lists(res): res = opt(lists, **kw)
     if hasattr(res, 'param_groups'): return res
     raise TypeError(f"{func} made {type(res).__name__}, not an optimizer: does it return one?")
+
+def _takes_lists(opt):
+    "Is it an optimizer of fastai, which takes lists of parameters instead of group dicts?"
+    if not hasattr(opt, 'set_hyper'): return False
+    return not getattr(opt, 'takes_group_dicts', False)
 
 def _first_lr(lr, n_groups):
     "A learning rate to make an optimizer with; those of its groups are set afterwards"
@@ -403,12 +431,12 @@ def _first_lr(lr, n_groups):
 def copy_tensors(
     v:Any # a number, a tensor, or a tuple of them
 )->Any:
-    "Return the hyper-parameter `v`, copied if it is a tensor: writing in place must not reach another group"
-    if isinstance(v, tuple): return tuple(copy_tensors(o) for o in v)
+    "Return the hyper-parameter `v`, copied if it is a tensor: writing in place must not change that of another group"
+    if isinstance(v, tuple): return tuple(map(copy_tensors, v))
     return v.detach().clone() if isinstance(v, Tensor) else v
 
 def _check_built(opt, params, kw):
-    "Raise ValueError if the built optimizer `opt` has none of the parameters `params`, TypeError if it is given `kw`"
+    "Raise ValueError if the built optimizer `opt` has none of the parameters `params`, TypeError if `kw` is not empty"
     if kw: raise TypeError(f"The optimizer is built already: it cannot be given {', '.join(kw)} any more.")
     expected = {id(bare_param(p)) for p in params_in(param_dicts(params))}
     if expected.isdisjoint(map(id, params_in(opt.param_groups))): raise ValueError(
@@ -426,13 +454,14 @@ def build_optimizer(
     built = is_built(opt)
     if built and (kw or params is not None): _check_built(opt, params, kw)
     res:Any = opt if built else _call(opt, params, lr, **kw)
-    has_lr = not built and is_number(lr)   # it was made with this one
+    was_made_with_lr = not built and is_number(lr)
+    must_set_lr = lr is not None and not was_made_with_lr
     if hasattr(res, 'set_hyper'):
-        if lr is not None and not has_lr: res.set_hyper('lr', lr)
+        if must_set_lr: res.set_hyper('lr', lr)
         return res
     for pg in res.param_groups[1:]:   # groups that PyTorch made may share a tensor
         for k,v in pg.items(): pg[k] = copy_tensors(v)
-    if lr is not None and not has_lr: write_hyper(res, 'lr', lr)
+    if must_set_lr: write_hyper(res, 'lr', lr)
     return res
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #a5e8b27f
@@ -443,10 +472,12 @@ def default_lr(
     "Return the learning rate to train with: `lr`, that of a `partial` or a built optimizer, else 1e-3"
     check_rate('the learning rate `lr`', lr)
     if hasattr(opt_func, 'rates'): return opt_func.rates(lr)   # several optimizers
-    if isinstance(lr, Mapping): spread(lr, 1)   # which says that there is one
+    if isinstance(lr, Mapping): spread(lr, 1)   # raises TypeError, as there is one optimizer
     own = _partial_lr(opt_func)
     if own is None: return _built_lr(opt_func) if lr is None else lr
-    if lr is not None and (isinstance(lr, (slice,list,tuple)) or float(lr)!=float(own)): raise ValueError(
+    if lr is None: return own
+    are_several = isinstance(lr, (slice,list,tuple))
+    if are_several or float(lr)!=float(own): raise ValueError(
         f'there are two learning rates, lr={lr} and the lr={own} of `opt_func`: give one of them')
     return own
 
@@ -457,10 +488,11 @@ def _partial_lr(opt_func):
     return getattr(kw.get('opt'), 'keywords', {}).get('lr')
 
 def _built_lr(opt_func):
-    "The learning rates of an optimizer that is built; 1e-3 of anything else"
+    "The learning rates of an optimizer that is built; 1e-3 for anything else"
     lrs = [pg['lr'] for pg in getattr(opt_func, 'param_groups', ()) if 'lr' in pg]
     if not lrs: return 1e-3
-    return lrs[0] if len({*map(float, lrs)})==1 else lrs
+    are_equal = len({*map(float, lrs)})==1
+    return lrs[0] if are_equal else lrs
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #a5e8b280
 def creation_lr(
@@ -471,40 +503,49 @@ def creation_lr(
     if lr is not None: return lr
     is_class = isinstance(unwrap_partial(opt_func), type)
     if is_class or is_built(opt_func): return default_lr(opt_func)
-    return default_lr(opt_func) if _lr_parameter(opt_func) is Parameter.empty else None
+    needs_lr = _default_of_lr(opt_func) is Parameter.empty
+    return default_lr(opt_func) if needs_lr else None
 
 # %% ../../nbs/optim/00c_weight_decay.ipynb #08e52c0d
+from itertools import chain, compress
 from warnings import warn
 
 # %% ../../nbs/optim/00c_weight_decay.ipynb #315bcb95
-def _part(pg, wanted):
-    "The parameters of a group that are wanted, a bool for each, and their names if the group has some"
-    keys = [k for k in ('params','param_names') if k in pg]
-    return {k:[o for o,yes in zip(pg[k], wanted) if yes] for k in keys}
+def _select(pg, is_wanted):
+    "The parameters of a group that are wanted, and their names if it has names; `is_wanted` has a bool for each"
+    return {k:[*compress(pg[k], is_wanted)] for k in _param_keys(pg)}
+
+def _param_keys(pg): return [k for k in ('params','param_names') if k in pg]
 
 def split_groups(
     opt:Optimizer,    # A torch optimizer
     no_decay:Iterable # Parameters to exempt from weight decay
 )->None:
     "Move the parameters in `no_decay` to parameter groups of their own, without weight decay"
-    exempt,res = {*map(id, no_decay)},[]
+    exempt,groups = {*map(id, no_decay)},[]
     for pgs in logical_groups(opt.param_groups):
         pg = pgs[0]
-        out = [id(p) in exempt for p in pg['params']]
-        if 'weight_decay' in pg and any(out):
-            half = {k:copy_tensors(v) for k,v in pg.items()} | _part(pg, out)
-            pgs.append({**half, 'weight_decay':0*pg['weight_decay'], 'no_decay_half':True})
-            pg.update(_part(pg, [not o for o in out]))
-        res += pgs
-    if len(res)>len(opt.param_groups) and hasattr(opt.step, '_wrapped_by_lr_sched'):
-        warn("A torch lr_scheduler was made before the optimizer's groups were split for weight decay, and will not "
+        is_exempt = [id(p) in exempt for p in pg['params']]
+        if 'weight_decay' in pg and any(is_exempt): pgs.append(_split_off(pg, is_exempt))
+        groups += pgs
+    is_new = len(groups)>len(opt.param_groups)
+    if is_new and hasattr(opt.step, '_wrapped_by_lr_sched'):
+        warn("A torch lr_scheduler was made before the optimizer's groups were split for weight decay, and does not "
              "know the new ones: make it after `opt.split_no_decay()`, or pass `weight_decay=` to the optimizer.")
-    opt.param_groups[:] = res
+    opt.param_groups[:] = groups
 
+def _split_off(pg, is_exempt):
+    "Remove parameters from a group, and return a group of them without weight decay"
+    half = {k:copy_tensors(v) for k,v in pg.items()}
+    half.update(_select(pg, is_exempt), weight_decay=0*pg['weight_decay'], no_decay_half=True)
+    pg.update(_select(pg, [not exempt for exempt in is_exempt]))
+    return half
+
+# %% ../../nbs/optim/00c_weight_decay.ipynb #5b0e813d
 def is_split(
     param_groups:list # PyTorch's groups, of an optimizer or of its state dict
 )->bool:
-    "Has `split_groups` split any of these parameter groups?"
+    "Return whether `split_groups` has split any of these parameter groups"
     return any(pg.get('no_decay_half') for pg in param_groups)
 
 # %% ../../nbs/optim/00c_weight_decay.ipynb #14ba8194
@@ -513,13 +554,13 @@ def merged_params(
     order:list   # All parameters of the optimizer, in their original order
 )->dict: # 'params', and 'param_names' if the groups have it
     "Return the parameters of a group that may be split, and their names, in their original order"
-    keys = [k for k in ('params','param_names') if k in groups[0]]
-    res = {k:[o for pg in groups for o in pg[k]] for k in keys}
-    if len(groups)==1: return res
+    joined = {}
+    for k in _param_keys(groups[0]): joined[k] = [*chain.from_iterable([pg[k] for pg in groups])]
+    if len(groups)==1: return joined
     position = {id(p):i for i,p in enumerate(order)}
-    places = [position.get(id(p), len(order)) for p in res['params']]
-    sorted_idxs = sorted(range(len(places)), key=places.__getitem__)
-    return {k:[v[i] for i in sorted_idxs] for k,v in res.items()}
+    positions = [position.get(id(p), len(order)) for p in joined['params']]
+    sorted_idxs = sorted(range(len(positions)), key=positions.__getitem__)
+    return {k:[v[i] for i in sorted_idxs] for k,v in joined.items()}
 
 def merge_groups(
     opt:Optimizer, # A torch optimizer
