@@ -56,8 +56,8 @@ def test_files_are_found_as_in_a_folder(files, pattern):
         (folder/n).unlink(missing_ok=True)
         with pytest.raises(FileNotFoundError): (folder/n).read_bytes()
 
-@pytest.mark.parametrize('file,words', [('sftp://host/run', 'half of it is written'), ('https://host/run', 'half of it is written'),
-                                        (Path('s3://bucket/run'), "Give 's3://bucket/run'"), ('nonsense://x', 'half of it is written')])
+@pytest.mark.parametrize('file,words', [('sftp://host/run', 'does not write files atomically'), ('https://host/run', 'does not write files atomically'),
+                                        (Path('s3://bucket/run'), "Give 's3://bucket/run'"), ('nonsense://x', 'does not write files atomically')])
 def test_addresses_that_are_refused(file, words):
     with pytest.raises(ValueError, match=words): as_path(file)
     with pytest.raises(ValueError, match=words): CheckpointCallback(folder=file)
