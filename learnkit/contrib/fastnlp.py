@@ -430,6 +430,10 @@ class OnFunction(Callback):
     ):
         self.filter,self.f = event.filter(),f
         setattr(self, event.name, self._call)
+    @property
+    def callback_name(self) -> str:
+        "The name of the function"
+        return self.f.__name__
     def _call(self, trainer, *args):
         if self.filter.passes(trainer.learn): self.f(trainer, *args)
     def as_callback(self) -> NLPCallback:

@@ -41,6 +41,14 @@ class Events:
             self.register(name, doc.strip(), depth=(len(line) - len(line.lstrip()))//2)
         self.declared = tuple(self.docs)   # the events of the table; others may be registered later
 
+    def __call__(self,
+        *args:Any,   # refused: `register` adds an event
+        **kwargs:Any # refused, too
+    ) -> 'Events':
+        "Return all events: where a class of this name is expected, as fastai has it, it can be called"
+        if args or kwargs: raise TypeError("event() takes no arguments: write event.register('name') to add an event")
+        return self
+
     def register(self,
         name:str,   # the new event; `learn(name)` then calls the callbacks that have a method of this name
         doc:str='', # what it announces
