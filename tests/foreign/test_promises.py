@@ -296,7 +296,7 @@ def test_pa_logs_what_was_updated(capsys):
     class Adds(pa.TrainerCallback):
         def on_train_epoch_end(self, trainer, **kwargs): trainer.run_history.update_metric('train_mine', 1.)
         def on_eval_epoch_end(self, trainer, **kwargs): trainer.run_history.update_metric('mine', 2.)
-    t = pa_train([Adds(), Logs()], epochs=1)
+    pa_train([Adds(), Logs()], epochs=1)
     assert calls==[['train_loss_epoch','train_mine'], ['eval_loss_epoch','mine']]
 
 def test_pa_prints_progress():
