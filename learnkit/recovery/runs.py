@@ -8,7 +8,7 @@ __all__ = ['Run', 'Comparison', 'Runs', 'runs']
 # %% ../../nbs/recovery/37a_runs.ipynb #bcfb65a6
 import os, re
 from itertools import chain, pairwise
-from math import inf, isnan
+from math import inf, isnan, nan
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ from .state import duration_in_words, duration_of
 def by_number(
     path:Path # a path
 ) -> list:
-    "Return a key for sorting, by which `fit-10` comes after `fit-9`: texts and numbers in turn"
+    "Return a key for sorting, by which `fit-10` comes after `fit-9`: alternating texts and numbers"
     parts = re.split(r'([0-9]+)', str(path))
     parts[1::2] = map(int, parts[1::2])
     return parts
@@ -40,7 +40,7 @@ def fit_folders(
     folder:Path # the folder of a run, of one of its fits, or of many runs
 ) -> list[Path]:
     "Return the folders with checkpoints in `folder`, one for each fit, in order of their numbers"
-    if isinstance(folder, StorePath):   # where to look for the names of all files takes long
+    if isinstance(folder, StorePath):   # where listing all files takes long
         found = [folder, *folder.glob('fit-*'), *(folder/'checkpoints').glob('fit-*')]
         return sorted(filter(list_checkpoints, found), key=by_number)
     return sorted({p.parent for p in folder.rglob('step-[0-9]*.json')}, key=by_number)
@@ -51,16 +51,16 @@ def find_fit(
     fit:int|None  # the number of one of its fits; None: the last one
 ) -> Path:
     "Return the folder of one fit; raises ValueError or FileNotFoundError if there is none, or more than one run"
-    if not folder.exists(): raise FileNotFoundError(f'there is no folder {folder}, in which a run could be')
+    if not folder.exists(): raise FileNotFoundError(f'there is no folder {folder}: pass the folder of a run')
     found,which = fit_folders(folder),''
     if fit is not None:
         found = [p for p in found if p.name==f'fit-{fit}']
-        which = f' of a fit {fit}'
+        which = f' of fit {fit}'
     if not found: raise ValueError(
-        f'{folder} has no checkpoints{which}, so nothing is known of a run: a `CheckpointCallback` writes them')
-    several = sorted({*map(run_folder, found)})
-    if len(several)>1: raise ValueError(
-        f"{folder} has {len(several)} runs: give one, such as {several[0]!r}; `runs({str(folder)!r})` lists all")
+        f'{folder} has no checkpoints{which}: pass the folder to which a `CheckpointCallback` writes')
+    of_runs = sorted({*map(run_folder, found)})
+    if len(of_runs)>1: raise ValueError(
+        f"{folder} has {len(of_runs)} runs: pass one, such as {of_runs[0]!r}; `runs({str(folder)!r})` lists all")
     return found[-1]
 
 def run_folder(
@@ -76,7 +76,8 @@ def parent_folder(
 ) -> str:
     "Return the folder of the run that a branch left"
     where = str(parent)
-    return where if '://' in where else os.path.normpath(os.path.join(folder, where))
+    if '://' in where: return where   # in a store
+    return os.path.normpath(os.path.join(folder, where))
 
 # %% ../../nbs/recovery/37a_runs.ipynb #d1a50002
 class Spike(NamedTuple):
@@ -84,7 +85,7 @@ class Spike(NamedTuple):
     n:int              # the number of the loss
     loss:float
     median:float|None  # of those before it; None if there were too few
-    deviations:float   # by so many it is above that
+    deviations:float   # how many it is above that
 
 def find_spikes(
     losses:list, # the losses of the batches
@@ -94,27 +95,32 @@ def find_spikes(
     "Return the losses that are far above those before them"
     x = torch.tensor(losses, dtype=torch.float64)
     if len(x)<=window: before = x.new_empty(0, window)
-    else: before = x.unfold(0, window, 1)[:-1]
-    known = before.nan_to_num(posinf=float('nan'), neginf=float('nan'), nan=float('nan'))
-    level = known.nanmedian(1).values
-    spread = torch.maximum(1.4826*(known-level[:,None]).abs().nanmedian(1).values, .01*level.abs())
-    far = torch.cat([torch.where(x[:window].isfinite(), 0, inf), (x[window:]-level)/spread])
+    else: before = x.unfold(0, window, 1)[:-1]   # for each loss from number `window` on, those before it
+    finite = before.nan_to_num(posinf=nan, neginf=nan, nan=nan)
+    medians = finite.nanmedian(1).values
+    spread = (finite-medians[:,None]).abs().nanmedian(1).values
+    deviation = torch.maximum(1.4826*spread, .01*medians.abs())   # 1.4826: as large as the standard one of a normal law
+    n_deviations = torch.cat([torch.where(x[:window].isfinite(), 0, inf), (x[window:]-medians)/deviation])
     is_spike = ~x.isfinite()
-    is_spike[window:] |= x[window:] > level + k*spread
-    res = []
+    is_spike[window:] |= x[window:] > medians + k*deviation
+    spikes = []
     for i in is_spike.nonzero().flatten().tolist():
-        if i and is_spike[i-1]: continue   # of several in a row the first
-        median = level[i-window].item() if i>=window else None
-        res.append(Spike(i, losses[i], median, far[i].item()))
-    return res
+        if i and is_spike[i-1]: continue   # of several in a row only the first
+        median = medians[i-window].item() if i>=window else None
+        spikes.append(Spike(i, losses[i], median, n_deviations[i].item()))
+    return spikes
 
 # %% ../../nbs/recovery/37a_runs.ipynb #578ad3b3
 @check_args
 class Run(RecorderPlots):
-    "Opens a run's folder, and reads what its newest checkpoint holds; needs no model and no data, and runs no code"
-    path:Any; train_iter:int; finished:bool; duration:Any   # the checkpoint, the batches so far, how long the run is
-    settings:dict; sessions:History   # what it trained with, in words; each start of it, and what it was computed with
-    interrupted:list                  # after how many batches a session ended before the run, and another went on
+    "Reads the newest checkpoint in a run's folder; needs no model and no data, and runs no code"
+    path:Any            # of the checkpoint
+    train_iter:int      # how many batches are done
+    finished:bool
+    duration:Any        # how long the run is to be
+    settings:dict       # what it trains with, in words
+    sessions:History    # each start of the run, with devices and versions
+    interrupted:list    # after how many batches it was interrupted, and resumed
     def __init__(self,
         folder:str|Path,   # the folder of `CheckpointCallback`, one above, or `…/fit-1`; or in a store
         fit:int|None=None  # number of one of its fits; None: the last one
@@ -134,7 +140,8 @@ class Run(RecorderPlots):
         self.finished = checkpoint_info(path).get('finished') is True
         self.settings = dict(check_type(state.get('identity', {}), dict))
         self.sessions = History(check_list(state.get('sessions', []), dict))
-        self.interrupted = [check_type(s['train_iter'], int) for s in self.sessions[1:] if 'parent' not in s]
+        resumed = [session for session in self.sessions[1:] if 'parent' not in session]
+        self.interrupted = [check_type(session['train_iter'], int) for session in resumed]
         record = check_type(state['cbs'].get('recorder', {}), dict)
         self.history = History(check_list(record.get('history', []), dict))
         self.smooth_loss,self.lrs = AvgSmoothLoss(),Series()
@@ -159,7 +166,7 @@ class Run(RecorderPlots):
     def checkpoints(self) -> History:
         "The existing checkpoints, the oldest first, as their manifests describe them"
         rows = map(checkpoint_row, reversed(list_checkpoints(self.folder)))
-        return History(row for row in rows if row is not None)
+        return History(filter(None, rows))
 
     def spikes(self,
         k:float=8.,    # a loss is a spike if it is this many deviations above the median of those before it
@@ -167,14 +174,14 @@ class Run(RecorderPlots):
     ) -> History: # step as for `learn.replay`, loss, median before it, deviations above that
         "Return the batches in which the loss jumped, or was NaN"
         check_whole('window', window, least=8, what='a number of losses')
-        res = History()
-        for s in find_spikes(self.losses, k, window):
-            step = self._step_of(s.n*self.smooth_loss.every)
-            res.append(dict(step=step, loss=s.loss, median=s.median, deviations=s.deviations))
-        return res
+        spikes = History()
+        for spike in find_spikes(self.losses, k, window):
+            step = self._step_of(spike.n*self.smooth_loss.every)
+            spikes.append(dict(step=step, loss=spike.loss, median=spike.median, deviations=spike.deviations))
+        return spikes
 
     def _step_of(self, n):
-        "How many batches were done before the one that has the loss number `n`: some have none"
+        "Return how many batches were done before the one with loss number `n`: those without a loss have no number"
         for step in sorted(self.lossless):
             if step<=n: n += 1
         return n
@@ -186,10 +193,11 @@ class Run(RecorderPlots):
         "Plot the losses, spikes, interruptions and checkpoints; `plot_metrics` plots the other columns"
         if not self.lrs: raise ValueError(f'{self.folder} has no losses: the run had no `Recorder`, or no batch yet')
         ax = self.plot_loss(ax=ax, **kwargs)
-        across,steps = ax.get_xaxis_transform(),self.checkpoints['train_iter']
-        gray = dict(color='gray', transform=across)
-        spikes = [s.n*self.smooth_loss.every+1 for s in find_spikes(self.losses, 8., 50)]
-        if spikes: ax.plot(spikes, [.95]*len(spikes), 'rv', transform=across, label='spike')
+        steps = self.checkpoints['train_iter']
+        whole_height = ax.get_xaxis_transform()   # y is a fraction of the height
+        gray = dict(color='gray', transform=whole_height)
+        spikes = [spike.n*self.smooth_loss.every+1 for spike in find_spikes(self.losses, 8., 50)]
+        if spikes: ax.plot(spikes, [.95]*len(spikes), 'rv', transform=whole_height, label='spike')
         if self.parent: ax.axvline(self.parent[1], ls='--', color='gray', label='branched')
         if self.interrupted: ax.vlines(self.interrupted, 0, 1, ls=':', label='interrupted', **gray)
         ax.plot(steps, [.02]*len(steps), '^', label='checkpoint', **gray)
@@ -209,19 +217,19 @@ class Run(RecorderPlots):
         if self.interrupted: text += f", interrupted after {', '.join(map(str, self.interrupted))}"
         return text
 
-    def _price(self):
+    def _replay_cost(self):
         "Return how many batches a replay computes at most, in words"
-        saved = sorted({train_iter_of(p) for p in list_checkpoints(self.folder)})
+        saved = sorted({*map(train_iter_of, list_checkpoints(self.folder))})
         gaps = [later-earlier for earlier,later in pairwise(saved)]
         most,first = max(gaps, default=1)-1,saved[0]-1
-        def said(n): return f"at most {n} batch{'' if n==1 else 'es'}{took(self, n)}"
-        if 1<=most<first: return f'a replay computes {said(most)}; of a step before {first+1} {said(first)}'
-        return f'a replay computes {said(max(most, first))}'
+        def at_most(n): return f'at most 1 batch{took(self, 1)}' if n==1 else f'at most {n} batches{took(self, n)}'
+        if 1<=most<first: return f'a replay computes {at_most(most)}; of a step before {first+1} {at_most(first)}'
+        return f'a replay computes {at_most(max(most, first))}'
 
-    def __repr__(self): return f'{self._heading()}\n{self._price()}\n{self.history!r}'.rstrip()
+    def __repr__(self): return f'{self._heading()}\n{self._replay_cost()}\n{self.history!r}'.rstrip()
     def _repr_html_(self):
         from html import escape   # only notebooks need it
-        return f"<p>{escape(self._heading())}<br>{escape(self._price())}</p>{self.history._repr_html_()}"
+        return f"<p>{escape(self._heading())}<br>{escape(self._replay_cost())}</p>{self.history._repr_html_()}"
 
 # %% ../../nbs/recovery/37a_runs.ipynb #7d400001
 def took(
@@ -237,7 +245,7 @@ def took(
 def seconds_of(
     time:Any # such as '01:30'
 ) -> int:
-    "Return how many seconds that is; 0 if it is no time"
+    "Return how many seconds that is; 0 if it is not a time"
     digits = time.split(':') if isinstance(time, str) else []
     if not ''.join(digits).isdecimal(): return 0
     seconds = 0
@@ -250,14 +258,14 @@ def check_type(
     kind:type # what it should be
 ) -> Any:
     "Return `o`; raises TypeError if it is of another type"
-    if not isinstance(o, kind): raise TypeError(f'its record has {o!r:.40} for a {kind.__name__}')
+    if not isinstance(o, kind): raise TypeError(f'its record has {o!r:.40} where a {kind.__name__} is expected')
     return o
 
 def check_list(
     o:Any,    # what a checkpoint holds
     kind:type # of its entries
 ) -> list:
-    "Return a copy of the list `o`; raises TypeError if it is none, or holds other things"
+    "Return a copy of the list `o`; raises TypeError if it is not a list, or has entries of another type"
     return [check_type(v, kind) for v in check_type(o, list)]
 
 def checkpoint_row(
@@ -266,25 +274,25 @@ def checkpoint_row(
     "Return the row of a checkpoint for the table; None, with a warning, if its manifest cannot be read"
     try: info = checkpoint_info(path)
     except (ValueError, OSError) as e:
-        warn(f'{e}: it is left out')
+        warn(f'{e}. It is not in the table.')
         return None
     row = dict(train_iter=info['train_iter'], epoch=info['epoch'], batch=info['done'])
-    for k in 'value','finished':
-        if k in info: row[k] = info[k]
+    for name in 'value','finished':
+        if name in info: row[name] = info[name]
     return {**row, 'MB':info['size']/1e6, 'file':path.name}
 
 # %% ../../nbs/recovery/37a_runs.ipynb #f3ba1c70
 def names_of(
     folders:list # the folders of runs
 ) -> list[str]:
-    "Return the parts of the paths in which they differ"
-    parts = [path_parts(f) for f in folders]
-    head = common_length(parts)
-    rests = [p[head:] for p in parts]
-    tail = common_length([p[::-1] for p in rests])
-    names = ['/'.join(p[:len(p)-tail]) for p in rests]
-    are_names = all(names) and len({*names})==len(names)
-    return names if are_names else [*map(str, folders)]
+    "Return the middle parts of the paths, in which they differ; whole paths if those do not tell them apart"
+    paths = [*map(path_parts, folders)]
+    head = common_length(paths)
+    rests = [parts[head:] for parts in paths]
+    tail = common_length([parts[::-1] for parts in rests])
+    names = ['/'.join(parts[:len(parts)-tail]) for parts in rests]
+    are_distinct = all(names) and len({*names})==len(names)
+    return names if are_distinct else [*map(str, folders)]
 
 def path_parts(
     folder:Path # a folder, here or in a store
@@ -297,7 +305,7 @@ def path_parts(
 def common_length(
     lists:list # lists
 ) -> int:
-    "Return how many entries are the same at the beginning of all of them"
+    "Return how many entries at the beginning are the same in all of them"
     n = 0
     for entries in zip(*lists):
         if len({*entries})>1: break
@@ -308,7 +316,7 @@ def short_texts(
     values:list, # of a setting, in several runs
     most:int=50  # how many characters fit
 ) -> list[str]:
-    "Return texts that fit into a table, from a little before they begin to differ"
+    "Return texts that fit into a table: of long ones the part that begins 20 characters before they differ"
     texts = ['' if v is None else str(v) for v in values]
     is_long = max(map(len, texts))>most
     first = max(0, len(os.path.commonprefix(texts))-20) if is_long else 0
@@ -322,20 +330,21 @@ def short_texts(
 # %% ../../nbs/recovery/37a_runs.ipynb #20032908
 class Comparison:
     "Shows several runs side by side"
-    settings:History   # those that differ: a column for each run
+    settings:History   # the settings that differ: a column for each run
     rows:History       # the last row of each run
     def __init__(self,
         runs:list[Run] # at least two
     ):
-        are_runs = all(isinstance(r, Run) for r in runs)
+        are_runs = all(isinstance(run, Run) for run in runs)
         if len(runs)<2 or not are_runs: raise TypeError(
             f"`compare` takes runs, as in `Run('out/a').compare(Run('out/b'))`, not {runs[1:]!r:.60}")
-        self.runs,self.names = runs,names_of([r.folder for r in runs])
+        self.runs,self.names = runs,names_of([run.folder for run in runs])
         self.settings,self.rows = History(),History()
-        for k in dict.fromkeys(chain.from_iterable(r.settings for r in runs)):
-            values = [r.settings.get(k) for r in runs]
-            if len({*map(repr, values)})==1: continue
-            self.settings.append({'setting':k, **dict(zip(self.names, short_texts(values)))})
+        settings_of_each = [run.settings for run in runs]
+        for setting in dict.fromkeys(chain.from_iterable(settings_of_each)):
+            values = [settings.get(setting) for settings in settings_of_each]
+            is_same = len({*map(repr, values)})==1
+            if not is_same: self.settings.append({'setting':setting, **dict(zip(self.names, short_texts(values)))})
         for name,run in zip(self.names, runs):
             last = run.history.epochs[-1] if run.history.epochs else {}
             self.rows.append({'run':name, 'train_iter':run.train_iter, **last})
@@ -347,15 +356,21 @@ class Comparison:
         "Plot the losses of all runs"
         if ax is None: ax = pyplot().subplots()[1]
         for name,run in zip(self.names, self.runs):
-            n = len(ax.lines)
-            if run.lrs: run.plot_loss(ax=ax, **kwargs)
-            for line in ax.lines[n:]: line.set(label=f'{name} {line.get_label()}', color=ax.lines[n].get_color())
+            if run.lrs: _plot_loss(ax, name, run, kwargs)
         ax.legend()
         return ax
 
     def __repr__(self): return f'{self.settings!r}\n\n{self.rows!r}'.strip()
 
     def _repr_html_(self): return self.settings._repr_html_() + self.rows._repr_html_()
+
+def _plot_loss(ax, name, run, kwargs):
+    "Plot the losses of a run, all its lines in one color and with its name; return the lines"
+    n = len(ax.lines)
+    run.plot_loss(ax=ax, **kwargs)
+    lines = ax.lines[n:]
+    for line in lines: line.set(label=f'{name} {line.get_label()}', color=lines[0].get_color())
+    return lines
 
 # %% ../../nbs/recovery/37a_runs.ipynb #86553233
 class Runs(History):
@@ -368,9 +383,10 @@ class Runs(History):
         self[by]   # raises KeyError if there is none
         numbers,texts,missing = [],[],[]
         for row in self:
-            v = row.get(by)
-            if isinstance(v, str): texts.append(row)
-            elif isinstance(v, (int,float)) and not isnan(v): numbers.append(row)
+            value = row.get(by)
+            is_number = isinstance(value, (int,float)) and not isnan(value)
+            if is_number: numbers.append(row)
+            elif isinstance(value, str): texts.append(row)
             else: missing.append(row)
         for rows in numbers,texts: rows.sort(key=itemgetter(by), reverse=not ascending)
         return Runs([*numbers, *texts, *missing])
@@ -387,29 +403,31 @@ class Runs(History):
         return ax
 
 def _plot_branch(ax, name, run, kwargs):
-    n,first = len(ax.lines),run.parent[1] if run.parent else 5
-    if run.lrs.total<=first: return
-    run.plot_loss(ax=ax, **{'skip_start':first, **kwargs})
-    own = ax.lines[n:]
-    for line in own: line.set(label=f'{name} {line.get_label()}', color=own[0].get_color())
-    if run.parent: ax.plot(own[0].get_xdata()[:1], own[0].get_ydata()[:1], 'o', color=own[0].get_color())
+    "Plot the losses of a run; of a branch from the dot where it left its parent"
+    _,left_at = run.parent or (None,5)   # the first losses of a run are often too large to plot
+    if run.lrs.total<=left_at: return
+    first,*_ = _plot_loss(ax, name, run, {'skip_start':left_at, **kwargs})
+    if run.parent: ax.plot(first.get_xdata()[:1], first.get_ydata()[:1], 'o', color=first.get_color())
 
 @check_args
 def runs(
     folder:str|Path='.' # any folder above the runs
 ) -> Runs:
     "Return a table of the runs that left checkpoints in `folder`, with the last row of each; it can be sorted"
-    res = Runs()
-    for f in fit_folders(as_path(folder)):
-        paths = list_checkpoints(f)
+    table = Runs()
+    for fit in fit_folders(as_path(folder)):
+        paths = list_checkpoints(fit)
         if not paths: continue
         try: info = checkpoint_info(paths[0])
         except (ValueError, OSError) as e:
-            warn(f'{e}: this run is left out')
+            warn(f'{e}. This run is not in the table.')
             continue
-        row = dict(run=str(f), train_iter=info.get('train_iter'), finished=info.get('finished') is True)
-        if 'parent' in info: row |= dict(parent=parent_folder(f, info['parent']), left_at=info.get('left_at'))
-        results = info.get('results')
-        if isinstance(results, dict): row |= results
-        res.append(row)
-    return res
+        table.append(_row_of_run(fit, info))
+    return table
+
+def _row_of_run(fit, info):
+    row = dict(run=str(fit), train_iter=info.get('train_iter'), finished=info.get('finished') is True)
+    if 'parent' in info: row |= dict(parent=parent_folder(fit, info['parent']), left_at=info.get('left_at'))
+    results = info.get('results')
+    if isinstance(results, dict): row |= results
+    return row

@@ -98,7 +98,7 @@ def test_what_is_seen_where_it_stands():
     with learn.no_bar(), learn.no_logging(): assert learn.go_on() is None
     assert learn.paused is None and learn.train_iter==6
 
-@pytest.mark.parametrize('args,words', [(dict(batches=0), 'batches'), (dict(batches=1, until='after_loss'), 'within the next batch'), (dict(until='after_epoch'), 'within a batch'), (dict(until='nonsense'), 'within a batch')])
+@pytest.mark.parametrize('args,words', [(dict(batches=0), 'batches'), (dict(batches=1, until='after_loss'), 'not both'), (dict(until='after_epoch'), 'within a batch'), (dict(until='nonsense'), 'within a batch')])
 def test_what_cannot_be_gone_on_to_is_refused(args, words):
     learn = paused()
     with pytest.raises(ValueError, match=words): learn.go_on(**args)
