@@ -190,7 +190,8 @@ def merge_streams(outputs):
 def loop_source(at=nbs.parent):
     "The training loop as the source has it, from its first method on"
     src = (at/'learnkit/loop/loop.py').read_text(encoding='utf-8')
-    return 'class Loop(Dispatcher):\n' + re.search(r'^    def _do_fit.*?\n(?=\n*(\S|\Z))', src, re.S | re.M)[0]
+    methods = re.search(r'^    def _do_fit.*?(?=\n+\S|\Z)', src, re.S | re.M)[0]
+    return f'class Loop(Dispatcher):\n{methods.rstrip()}\n'
 
 def folded_loop(source):
     "What index.ipynb shows of the loop: what happens in a batch, and all of it to be unfolded"

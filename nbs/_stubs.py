@@ -424,6 +424,18 @@ def find_events():
         res.setdefault(name, f'another name of `{rest[0]}`' if what=='event.alias' else rest[0] if rest else '')
     return res
 
+def add_state_of_runs(mods):
+    "What `Run` declares is an attribute of the Learner too; what modules register is one of `Run` alone"
+    owner,run = (classes[f'{lib}.loop.current_run', name] for name in ('HasRun','Run'))
+    for c in run.mro():
+        for name,a in c.attrs.items():
+            if a.declared: owner.add_attr(name, a.type, a.mod, a.doc, declared=True)
+    for mod in mods:
+        for call in [n.value for n in mod.stmts if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)]:
+            if ast.unparse(call.func)!='register_state': continue
+            name,_,doc = [ast.literal_eval(a) for a in call.args]
+            run.add_attr(name, expr('Any'), mod, doc, declared=True)
+
 def find_callbacks():
     "The callbacks of the library by their name on a Learner, without those whose name is computed"
     for c in classes.values():
@@ -814,6 +826,7 @@ def read(at=root):
     classes = {(m.name, n.name):Class(n, m) for m in found for n in m.stmts if isinstance(n, ast.ClassDef)}
     for c in classes.values(): read_body(c)
     for m in found: read_patches(m)
+    add_state_of_runs(found)
     for c in sorted(classes.values(), key=lambda c: len(c.mro())): read_attributes(c)   # base classes first
     own = ('learner.learner','Learner'),('loop.callback','Callback'),('loop.events','Events')
     complete(*(classes[f'{lib}.{m}',k] for m,k in own))

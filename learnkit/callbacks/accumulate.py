@@ -85,7 +85,7 @@ class GradientAccumulation(Callback):
     def after_loss(self):
         learn = self.learn
         if self.weigh is None: return   # it was added in the middle of a batch, and begins with the next one
-        if learn.loss_grad is not None and not self.weigh.sums: learn.loss_grad = learn.loss_grad*self.factor
+        if learn.loss_grad is not None and not self.weigh.sums: learn.current_run.loss_grad = learn.loss_grad*self.factor
 
     def after_cancel_backward(self): self.skipped = True
     def after_backward(self):
@@ -209,21 +209,21 @@ class MicroBatch(Callback):
         learn = self.learn
         if learn is None or not learn.training or not self.run: return do()
         if self.weigh is None: self.weigh = BatchWeight(learn)
-        within = learn.in_part   # the batch may be a part itself, such as a shard
+        within = learn.current_run.in_part   # the batch may be a part itself, such as a shard
         self._assign(whole=(learn.xb,learn.yb), weight=self.weigh(learn), within=within,
                      preds=[], losses=[], judged=False)
-        learn.in_part = within or True
+        learn.current_run.in_part = within or True
         try: self._do_each(do)
         except BaseException:
             self._discard()
             raise
         finally:
-            learn.xb,learn.yb = self.whole
-            learn.in_part = within
+            learn.current_run.xb,learn.current_run.yb = self.whole
+            learn.current_run.in_part = within
             self._assign(whole=None)
         if not self.losses: return
-        learn.pred = to_concat(self.preds)
-        if not self.judged: learn.loss = sum(self.losses)   # else it is what they made of it
+        learn.current_run.pred = to_concat(self.preds)
+        if not self.judged: learn.current_run.loss = sum(self.losses)   # else it is what they made of it
         self._assign(preds=[], losses=[])
         if not within: learn._do_step()
 
@@ -249,14 +249,14 @@ class MicroBatch(Callback):
         loss = learn.loss*share
         if isinstance(share, torch.Tensor):   # no target of the part may count: 0 times NaN; or of the batch: 0/0
             loss,share = torch.where(share>0, loss, share),share.nan_to_num()
-        learn.loss_grad = learn.loss_grad*share
+        learn.current_run.loss_grad = learn.loss_grad*share
         self.losses.append(loss)
         self.preds.append(to_detach(learn.pred, cpu=False, gather=False))
 
     def before_backward(self):
         "The last part has its loss, so that of the batch is known: others may judge it, and cancel the batch"
         if self.whole is None or self.part<self.n_parts-1 or self.within: return
-        self.learn.loss = sum(self.losses)
+        self.learn.current_run.loss = sum(self.losses)
         self._assign(judged=True)
         self.learn('after_joint_loss')
 

@@ -150,7 +150,7 @@ def indices_here(
     "Return which items are in the batch, or the part of one, at hand: without those that callbacks have `taken`"
     if learn.indices is None: return None
     indices = [int(i) for i in learn.indices]
-    if isinstance(learn.in_part, slice): indices = indices[learn.in_part]
+    if isinstance(learn.current_run.in_part, slice): indices = indices[learn.current_run.in_part]
     taken = frozenset().union(*[own_attr(cb, 'taken', ()) for cb in learn.cbs])
     return [i for i in indices if i not in taken]
 
@@ -245,7 +245,7 @@ class StepsPerEpoch(Callback):
     def before_fit(self):
         dl = self.learn.dls.train
         continues = self.data is not None and self.data.dl is dl
-        if self.learn.resume is not None or not continues: self.data = OngoingLoader(dl, self.n)
+        if self.learn.current_run.resume is not None or not continues: self.data = OngoingLoader(dl, self.n)
 
     def before_train(self):
         batches,data = self.learn.batches,self.data
@@ -390,7 +390,7 @@ class Prefetch(Callback):
         if useless and learn.training and learn.epoch==learn.start_epoch: warn(
             'Prefetch() can do nothing here: the batches are made in this process. Let workers make them '
             '(`DataLoader(num_workers=...)`), or write `Prefetch(thread=True)` if making them draws no random numbers')
-        pins = learn.transfer is not None and learn.transfer.stream is not None
+        pins = learn.current_run.transfer is not None and learn.current_run.transfer.stream is not None
         return PrefetchIterator(it, n, pin=pins and n>0)
 
     def _n_ahead(self, dl, it):

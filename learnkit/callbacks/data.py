@@ -100,9 +100,9 @@ class MapOutputs(Callback):
         self.run_train,self.run_valid = train,valid
     def after_pred(self):
         learn = self.learn
-        out,own = self.f(learn.pred if learn.output is None else learn.output),learn.own_output
+        out,own = self.f(learn.pred if learn.output is None else learn.output),learn.current_run.own_output
         if own is None or not isinstance(out, Mapping): learn.pred = out; return
-        learn.output,(learn.output_loss,learn.pred) = out,own.read(out, learn.yb)   # as if the model had returned it
+        learn.output,(learn.current_run.output_loss,learn.pred) = out,own.read(out, learn.yb)   # as if the model had returned it
 
 # %% ../../nbs/callbacks/00c_move_modules.ipynb #f42c4b8e
 from torch import nn

@@ -91,7 +91,7 @@ class Every:
         learn:Any # the Learner, between two batches of training
     ) -> bool:
         "Return whether it is due after the next batch, if it is like the last; False if only the clock or `f` knows"
-        batch = vars(learn).get('batch')
+        batch = getattr(learn.current_run, 'batch', None)
         match self.unit:
             case 'ba':  left = self.count + 1
             case 'st':  left = learn.train_steps + 1

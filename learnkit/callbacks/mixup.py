@@ -136,7 +136,7 @@ class MixHandler(Callback):
         self.wrap_loss()   # the callback may have been switched on after `before_train`
         yb1 = _take(learn.yb, other) if self.stack_y else None
         self._assign(other=other, yb1=yb1)
-        if yb1 is None: learn.yb = apply(lambda t: blend(_as_float(t), other, self.lam), learn.yb)
+        if yb1 is None: learn.current_run.yb = apply(lambda t: blend(_as_float(t), other, self.lam), learn.yb)
 
     def losses(self,
         pred:Any,      # the predictions
@@ -196,7 +196,7 @@ class MixUp(MixHandler):
         lam = self.sample(n, device)
         self._assign(lam=torch.max(lam, 1-lam))
         other = torch.randperm(n, device=device)
-        learn.xb = apply(blend, learn.xb, other, self.lam)
+        learn.current_run.xb = apply(blend, learn.xb, other, self.lam)
         self.mix_y(other)
 
 # %% ../../nbs/callbacks/40b_mixup.ipynb #ff5ac07c
@@ -215,7 +215,7 @@ class CutMix(MixHandler):
         x1,y1,x2,y2 = self.rand_bbox(W, H, lam)
         row,col = torch.arange(H, device=device)[:,None],torch.arange(W, device=device)
         inside = (y1<=row) & (row<y2) & (x1<=col) & (col<x2)
-        learn.xb = apply(lambda t: torch.where(inside, t[other], t), learn.xb)
+        learn.current_run.xb = apply(lambda t: torch.where(inside, t[other], t), learn.xb)
         self.lam = 1 - (x2-x1)*(y2-y1)/float(W*H)
         self.mix_y(other)
 

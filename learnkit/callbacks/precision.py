@@ -89,12 +89,12 @@ class MixedPrecision(Callback):
         if self.open and self.trains: self._exit_to(0)   # left from a failed one, as no fit is within another run
         ctx = torch.autocast(self.device_type, dtype=self.dtype)
         ctx.__enter__()
-        self.open.append((vars(self.learn).get('batches'), ctx))
-    def after_pred(self): self.learn.pred = to_float(self.learn.pred)
+        self.open.append((self.learn.batches, ctx))
+    def after_pred(self): self.learn.current_run.pred = to_float(self.learn.pred)
 
     def after_loss(self):
         "Leave the `autocast` of this run, and any that was left open within it"
-        batches = vars(self.learn).get('batches')
+        batches = self.learn.batches
         own = next((i for i,(o,_) in enumerate(self.open) if o is batches), None)
         if own is not None: self._exit_to(own)
     after_cancel_batch = after_cancel_train = after_cancel_validate = after_cancel_epoch = after_cancel_fit = after_loss
@@ -112,7 +112,7 @@ class MixedPrecision(Callback):
         if self.open: self._exit_to(0)
         if not self.scaler.is_enabled(): return
         if self.midway: self.midway = self._have_grads()
-        if not self.midway: self.learn.loss_grad = self.scaler.scale(self.learn.loss_grad)
+        if not self.midway: self.learn.current_run.loss_grad = self.scaler.scale(self.learn.loss_grad)
 
     def before_step(self):
         if self.midway or not self.scaler.is_enabled() or not self._have_grads(): return

@@ -282,9 +282,9 @@ def fine_tune(self:Learner,
                     div=div, start_epoch=start_whole, **kwargs)
     if starts_frozen:
         if not start_epoch or not _is_frozen(self): self.freeze()
-        self.to_come = whole
+        self.current_run.to_come = whole
         try: self.fit_one_cycle(freeze_epochs, slice(base_lr), pct_start=.99, start_epoch=start_epoch, **kwargs)
-        finally: self.to_come = None
+        finally: self.current_run.to_come = None
     whole(self)
 
 def _is_frozen(learn): return getattr(learn.opt, 'frozen_idx', 0)>0

@@ -156,7 +156,7 @@ class KerasCallback(ForeignCallback):
         if '_predict_' in name: return dict(outputs=output_of(self.learn))
         return self._valid_logs() if '_test_' in name else dict(self.learn.training_means.values)
     def _valid_logs(self):
-        meter = self.learn.phase_meter
+        meter = self.learn.current_run.phase_meter
         if meter is None and self.learn.mode=='fit': meter = self.learn.recorder.valid   # the phase is over
         return {} if meter is None else named_values(meter)
 

@@ -102,7 +102,7 @@ def _validated(rec):
     if rec.row and not any(r is rec.row for r in rows): rows.append(rec.row)
     return [r['valid_loss'] for r in rows if r.get('valid_loss') is not None]
 def _evaluated(learn):
-    value = None if learn.phase_meter is None else to_number(learn.phase_meter.metrics[0].value)
+    value = None if learn.current_run.phase_meter is None else to_number(learn.current_run.phase_meter.metrics[0].value)
     return [] if value is None else [value]
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #0d624a99

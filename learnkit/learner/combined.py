@@ -356,8 +356,8 @@ class EachLoader(Callback):
         for m in self.columns[name]: m.metric.accumulate(self.learn)
 
     def _do_parts(self, do, parts):
-        learn,losses,within = self.learn,[],self.learn.in_part
-        learn.in_part = True
+        learn,losses,within = self.learn,[],self.learn.current_run.in_part
+        learn.current_run.in_part = True
         try:
             for name,b in parts.items():
                 self._do_named(do, name, b)
@@ -368,5 +368,5 @@ class EachLoader(Callback):
         except BaseException:
             learn.opt.zero_grad()   # gradients of a part of the batch
             raise
-        finally: learn.in_part = within
+        finally: learn.current_run.in_part = within
         if not within: learn._do_step()

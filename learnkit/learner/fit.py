@@ -235,6 +235,7 @@ from .learner import Learner, adapt
 from .checks import check_dls, check_types
 from .short_cuts import CheckShortCuts, switch
 from ..loop.check import known_keywords
+from ..loop.current_run import register_state
 from ..loop.dispatcher import callback_list
 from ..loop.run import Guard
 from ..loop.signals import interruptibly, uninterrupted
@@ -262,6 +263,10 @@ def fit(self:Learner,
     mode = 'lr_find' if any(cb.modes==('lr_find',) for cb in [*self.cbs, *cbs]) else 'fit'
     self._train(mode, n_epoch, lr, wd, cbs, reset_opt, start_epoch, resume)
 
+register_state('fit_cbs', None, 'the callbacks that are for this fit only')
+register_state('resume', None, 'the checkpoint, or the paused run, that the fit resumes')
+register_state('to_come', None, 'what the call that began this fit does after it: a `partial`')
+
 resumes = Word('resumes', False, 'Can it continue an earlier run, as `fit(resume=…)` asks?')
 
 @patch
@@ -280,13 +285,15 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     with self._run(mode, [*callback_list(cbs), *amount, *shared, *([CheckShortCuts] if switch in os.environ else [])]):
         if resume is not None and not any(resumes(cb) for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')
-        vars(self).update(resume=resume, fit_cbs=callback_list(cbs), iter=None, train_steps=0)
+        run = self.current_run
+        run.resume,run.fit_cbs = resume,callback_list(cbs)
+        run.iter,run.train_steps = None,0
+        run.n_epoch,run.start_epoch,run.duration = n_epoch,start_epoch,duration
         ready_opt(self, reset_opt)
         check_closure(self)
         if wd is not None or self._before_wd is not None: set_wd(self, wd)
         self.opt.set_hyper('lr', self.lr if lr is None else lr)
         self.opt.zero_grad()   # a run that was interrupted between its backward pass and its step has left some
-        self.n_epoch,self.start_epoch,self.duration = n_epoch,start_epoch,duration
         with Guard(self): interruptibly(self._do_fit, valid=(lambda: self.dls.valid) if mode=='fit' else None)
 
 # %% ../../nbs/learner/45c_fit.ipynb #d264ae2b

@@ -107,8 +107,9 @@ class TrainEvalCallback(Callback):
     modes_beside:tuple|list = ()   # of the loss function's modules, as the user has set them, while they evaluate
     def before_fit(self):
         learn,device = self.learn,getattr(self.learn.dls, 'device', None)
-        learn.epoch = learn.train_iter = 0
-        learn.pct_train,learn.loss = 0.,torch.tensor(0.)
+        run = learn.current_run
+        run.epoch = run.train_iter = 0
+        run.pct_train,run.loss = 0.,torch.tensor(0.)
         if device is not None: learn.model.to(device)
         for o in _beside_model(learn): o.to(getattr(one_param(learn.model), 'device', device))
         if hasattr(model := get_model(learn.model), 'reset'): model.reset()
@@ -132,10 +133,10 @@ class TrainEvalCallback(Callback):
         return self.n
 
     def after_batch(self):
-        learn = self.learn
-        learn.train_iter += 1
-        if self.n: learn.pct_train = (learn.epoch + min(1, (learn.iter+1)/self.n))/learn.n_epoch
-        if learn.iter==learn.batches.start: check_trained(learn)   # the first one of the phase
+        run = self.learn.current_run
+        run.train_iter += 1
+        if self.n: run.pct_train = (run.epoch + min(1, (run.iter+1)/self.n))/run.n_epoch
+        if run.iter==run.batches.start: check_trained(self.learn)   # the first one of the phase
 
     def after_train(self):
         if self.learn.iter is not None: self.n = self.learn.iter+1
@@ -155,8 +156,8 @@ class TrainEvalCallback(Callback):
         beside = [*modules_beside(self.learn).values()]
         if not beside: return
         inside = {*self.learn.model.modules()}
-        trains = self.learn.mode in ('fit','lr_find')   # else the end of the run restores the modes
-        if trains and not self.modes_beside:   # else these are the modes from before another validation
+        is_first = not self.modes_beside   # else these are the modes from before another validation
+        if is_first and self.learn.current_run.trains:   # else the end of the run restores them
             self.modes_beside = [(m,m.training) for part in beside for m in part.modules() if m not in inside]
         for part in beside: part.eval()
 
@@ -197,7 +198,8 @@ from ..loop.callback import MissingAttribute
 from ..loop.check import check_args, takes_one
 from ..loop.dispatcher import callback_list, outside
 from ..loop.events import event
-from ..loop.loop import Loop, run_attrs
+from ..loop.loop import Loop
+from ..loop.current_run import HasRun, register_state, state_names
 from ..loop.run import null_logger, running, write_out
 from ..loop.settings import plain
 from ..measure.adapters import mk_metrics
@@ -209,7 +211,12 @@ from ..optim.groups import default_lr
 from ..optim.several import as_opt_func
 
 # %% ../../nbs/learner/35c_learner.ipynb #ad6b1ef8
-_moving = {*run_attrs, 'x', 'y', 'training', 'mode'} - {'loss_func', 'logger'}   # what a run changes
+register_state('transfer', None, 'what moves batches to the device; None: they are there', lasts=True)
+register_state('own_output', None, 'how to read the output of a model that has its own loss', lasts=True)
+register_state('output_loss', None, 'the loss that the model returned')
+register_state('checks_loss', True, 'is the loss of this batch checked, as in the first one of a phase?')
+
+_of_run = {*state_names,'x','y'} - {'loss_func','logger'}   # a callback that has one of its own does not read the Learner's
 
 # %% ../../nbs/learner/35c_learner.ipynb #cae8f128
 _place = ('choose the device in the data, `DataLoaders(train, valid, device=…)` or `learn.dls.to(device)`: '
@@ -259,9 +266,8 @@ class Learner(Loop):
         self.dls = dls if known else DataLoaders(*(dls if isinstance(dls, (tuple,list)) else [dls]))
         if loss_func is None: loss_func = getattr(getattr(self.dls, 'train_ds', None), 'loss_func', None)
         self.model,self.loss_func = model,loss_func
-        self.opt = self.loss = self.stop_reason = self.transfer = None
-        self.state,self.logger = AttrDict(),print
-        self.create_mbar,self.skip_loss = True,False
+        self.opt = self.loss = None
+        self.state = AttrDict()
         self.path = Path(path if path is not None else getattr(self.dls, 'path', '.'))
         self.opt_func,self.splitter,self.model_dir,self.moms = opt_func,splitter,model_dir,moms
         self.wd,self.wd_bn_bias,self.train_bn = wd,wd_bn_bias,train_bn
@@ -281,7 +287,7 @@ class Learner(Loop):
 
     def _take_in(self, cb):
         cb = adapt(cb)
-        for k in _moving & vars(cb).keys(): _warn_own(cb, k)
+        for k in _of_run & vars(cb).keys(): _warn_own(cb, k)
         return super()._take_in(cb)
 
     @property
@@ -319,6 +325,7 @@ class Learner(Loop):
         return device
 
     def __getattr__(self, k:str) -> Any:
+        if hasattr(HasRun, k): raise MissingAttribute(f'the Learner has no attribute `{k}`', k, self)
         if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: let its own error show
         model = vars(self).get('model')
         if model is not None and k[:1]!='_' and k not in event and hasattr(model, k): return self._of_model(k)
@@ -336,8 +343,8 @@ class Learner(Loop):
                 + ', '.join(f'{k}={plain(v)}' for k,v in parts.items() if v is not None) + ')')
     def __dir__(self) -> list[str]: return sorted({*super().__dir__(), *(k for k in dir(self.model) if k[:1]!='_')})
     def __getstate__(self) -> dict:
-        left_out = '_lock','_heard','_heard_else','batches','do_fetched','do_batch'
-        return {k:v for k,v in vars(self).items() if k not in left_out}
+        own = {k:v for k,v in vars(self).items() if k not in ('_lock','_heard','_heard_else')}
+        return own | {'current_run':self.current_run.at_rest()}
     def __copy__(self): raise TypeError(
         'a Learner and its shallow copy would have the same callbacks, each of which belongs to one Learner: '
         'write `copy.deepcopy(learn)`, or make another Learner with `learn.dls` and `learn.model`')
@@ -350,16 +357,19 @@ class Learner(Loop):
     # the steps, on real data
 
     def _use(self, dl):
-        super()._use(dl); self._use_device()
-        if self.transfer is not None: self.batches.wrap(partial(Borrowed, transfer=self.transfer))
-        self.own_output,self.checks_loss = own_output(self.model, self.loss_func),True
+        super()._use(dl)
+        self._use_device()
+        run = self.current_run
+        if run.transfer is not None: run.batches.wrap(partial(Borrowed, transfer=run.transfer))
+        run.own_output,run.checks_loss = own_output(self.model, self.loss_func),True
 
     def _use_device(self):
         ps = [*self.model.parameters()]
         if any([p.is_meta for p in ps]): raise no_values()
         device = ps[0].device if ps else getattr(self.dls, 'device', None)
         only_cpu = str(device)==str(default_device())=='cpu'   # then batches are there already: none need be looked at
-        self.transfer = None if only_cpu or device is None else Transfer(torch.device(device))
+        moves = not only_cpu and device is not None
+        self.current_run.transfer = Transfer(torch.device(device)) if moves else None
 
     def _open_batches(self):
         if self.training:
@@ -368,33 +378,38 @@ class Learner(Loop):
         if not getattr(self.batches.loader, 'persistent_workers', False): return super()._open_batches()
         with inform_workers(self.batches.loader, self.epoch if self.training else None): return super()._open_batches()
 
-    def _set_device(self, b): return b if self.transfer is None else self.transfer(b)
+    def _set_device(self, b):
+        return b if self.current_run.transfer is None else self.current_run.transfer(b)
     def _split(self, b):
         n_inp = getattr(self.dls, 'n_inp', None)
         plain = type(b) in (list,tuple) and len(b)>1 and isinstance(b[0], torch.Tensor)
-        if plain and n_inp is None and self.own_output is None: super()._split(b)
-        else: self.xb,self.yb = (self.own_output or just_split).split(b, n_inp)
+        if plain and n_inp is None and self.current_run.own_output is None: super()._split(b)
+        else: self.xb,self.yb = (self.current_run.own_output or just_split).split(b, n_inp)
 
     def _pred(self):
         x = self.xb
         try:
-            if self.own_output is None and type(x[0]) is not Inputs: return self.model(*x)
+            if self.current_run.own_output is None and type(x[0]) is not Inputs: return self.model(*x)
             return self._named_or_own_output(x)
         except Exception as e: note_model_error(self, e); raise
 
     def _named_or_own_output(self, x):
-        own = self.own_output
+        run = self.current_run
+        own = run.own_output
         if type(x[0]) is not Inputs: out = self.model(*x)
         elif own is None: out = self.model(**x[0])
         else: out = self.model(**own.inputs(x[0], self.yb))
-        if own is None: self.output_loss = output_loss(out); return out
-        self.output_loss,pred = own.read(out, self.yb)
-        self.output = None if pred is out else out
-        if not self.iter: check_shift(own, out, self.yb, self.output_loss)
+        if own is None:
+            run.output_loss = output_loss(out)
+            return out
+        run.output_loss,pred = own.read(out, self.yb)
+        run.output = None if pred is out else out
+        if not run.iter: check_shift(own, out, run.yb, run.output_loss)
         return pred
 
     def _loss(self):
-        if self.skip_loss: return None
+        run = self.current_run
+        if run.skip_loss: return None
         if self.loss_func is None or not (self.yb or takes_one(self.loss_func)):
             if self.loss_grad is not None: return self._loss_of_callback()
             loss = self._loss_of_output()
@@ -403,19 +418,21 @@ class Learner(Loop):
                 if not self.iter: check_loss(self.loss_func, self.pred, *self.yb)
                 loss = self.loss_func(self.pred, *self.yb)
             except Exception as e: note_loss_error(self, e); raise
-        if self.checks_loss or loss is None: loss = self._checked(loss)
-        if loss is not None: self.loss = loss.detach().clone()
-        elif not self.training: self.loss = None
+        if run.checks_loss or loss is None: loss = self._checked(loss)
+        if loss is not None: run.loss = loss.detach().clone()
+        elif not run.training: run.loss = None
         return loss
 
     def _loss_of_output(self):
-        loss,own,self.output_loss = output_loss(self.pred),self.output_loss,None
-        return own if loss is None else loss
+        run = self.current_run
+        of_pred,of_model = output_loss(run.pred),run.output_loss
+        run.output_loss = None
+        return of_model if of_pred is None else of_pred
 
     def _loss_of_callback(self):
         "The loss that a callback has set in `after_pred`; what is shown is the `loss` that it has set, else the same"
         loss = loss_tensor(self, self.loss_grad)
-        meter = self.phase_meter   # its `last` is the loss of the batch before
+        meter = self.current_run.phase_meter   # its `last` is the loss of the batch before
         has_set_loss = meter is not None and self.loss is not meter.last
         if has_set_loss: self.loss = self.loss.detach()
         else: self.loss = loss.detach().clone()
@@ -423,7 +440,7 @@ class Learner(Loop):
 
     def _checked(self, loss):
         if self.training and not self.iter: adopt_params(self, running=True)   # the forward pass may have made some
-        self.checks_loss = isinstance(loss, dict)
+        self.current_run.checks_loss = isinstance(loss, dict)
         if self.training and getattr(self.loss_func, 'reduction', None) is None: warn_sum(self, loss)
         return loss_tensor(self, loss)
 
@@ -433,7 +450,7 @@ class Learner(Loop):
 
     def _check_exhausted(self):
         if not self.iter: raise no_batch('training' if self.training else 'validation')
-        if self.iter!=self.batches.n: check_complete(self.batches, self.iter, self._training)
+        if self.iter!=self.batches.n: check_complete(self.batches, self.iter, self.training)
         super()._check_exhausted()
         if self.training: check_trained(self)
 

@@ -483,7 +483,7 @@ def _gather(learn, gather, dl, cbs, undivided) -> Results:
     without_sharing = learn.removed_cbs(learn.team.default_cbs()) if undivided else nullcontext()
     with closing(gather):
         with learn._run('predict', [gather, *cbs]), without_sharing:
-            learn.skip_loss = not gather.with_loss
+            learn.current_run.skip_loss = not gather.with_loss
             _infer(learn, 'before_predict', 'after_predict', nested, dl)
         return gather._results()
 

@@ -33,7 +33,7 @@ from ..measure.model_output import output_decodes
 def _kept_open(learn, cbs):
     "A run to predict in, which holds the lock only when it begins and ends"
     with learn.no_bar(), learn._run('predict', cbs), Guard(learn):
-        learn.n_epoch,learn.skip_loss = 1,True
+        learn.n_epoch,learn.current_run.skip_loss = 1,True
         learn.start_epoch = learn.epoch = 0
         learn(['before_predict','before_fit','before_epoch'])
         learn._use(iter(()))   # there is no loader: batches are handed over
@@ -126,7 +126,7 @@ class Predictor:
             if learn.pred is None: return None,None
             pred = self.act(_own(learn.pred))
             res = pred,self.decodes(pred)
-        return res if learn.transfer is None else to_cpu(res)
+        return res if learn.current_run.transfer is None else to_cpu(res)
 
 # %% ../../nbs/learner/50_predictor.ipynb #d6f419fa
 def _own(o):

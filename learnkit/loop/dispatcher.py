@@ -21,6 +21,7 @@ from fastcore.foundation import L
 
 from learnkit.loop.callback import (Callback, check_callback, check_name, check_single, handler_of, is_called, runs_in,
     taken)
+from .current_run import HasRun
 from .events import cancel_types, event
 from .names import adapter_of
 from .signals import uninterrupted
@@ -41,22 +42,18 @@ _plain = list,tuple,L,type(None)
 wrap_handlers = Word('wrap_handlers', None, 'A method: which functions take the place of the handlers of an event? '
                      'It gets the name, and pairs of callback and handler, and returns such pairs in the same order.')
 
-class Dispatcher:
+class Dispatcher(HasRun):
     "Keeps callbacks and calls their handlers of an event, in order"
-    mode:str|None = None   # the kind of run: 'fit', 'validate', 'predict', 'lr_find', 'sanity'; None: no run
-    exc:Any = None         # the exception that ends the run, if one does
     def __init__(self):
-        self.cbs,self._training,self._lock = L(),False,RLock()   # the thread that has a run holds the lock
+        super().__init__()
+        self.cbs,self._lock = L(),RLock()   # the thread that has a run holds the lock
         self.rebind()
 
-    @property
-    def training(self) -> bool:
-        "Whether the batches are for training, as `TrainEvalCallback` sets it"
-        return self._training
-    @training.setter
-    def training(self, v:bool):
-        if bool(v)!=bool(self._training): self._heard,self._heard_else = self._heard_else,self._heard
-        self._training = v
+    def _set_training(self, v):
+        run = self.current_run
+        if bool(v)!=bool(run.training): self._heard,self._heard_else = self._heard_else,self._heard
+        run.training = v
+    training = HasRun.training.setter(_set_training)   # as `TrainEvalCallback` sets it
 
     def rebind(self) -> None:
         "Forget the tables of handlers; they are made anew, event by event"
@@ -117,7 +114,7 @@ class Dispatcher:
     @property
     def position(self) -> str:
         "Where the run is, for messages: ', epoch 2, batch 7'; empty outside of a run"
-        found = {'epoch':vars(self).get('epoch'), 'batch':vars(self).get('iter')}
+        found = {'epoch':vars(self.current_run).get('epoch'), 'batch':self.iter}
         return ''.join(f', {name} {n}' for name,n in found.items() if n is not None)
 
     def isolated(self,
@@ -151,7 +148,7 @@ class Dispatcher:
         if not cb.late: raise RuntimeError(
             f'{type(cb).__name__} must be there when a run begins, and this one has begun{self.position}: '
             'add it before, or pass it to `fit(..., cbs=...)`')
-        if self.mode not in ('fit','lr_find'): return
+        if not self.current_run.trains: return
         for name in ('before_fit','before_train'):
             if name=='before_train' and not self.training: continue
             f = _listener(cb, name, self.mode)

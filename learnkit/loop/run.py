@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from .events import cancel_types
-from .loop import Loop, run_attrs
+from .loop import Loop
 from .words import Word
 
 # %% ../../nbs/loop/35a_run.ipynb #dd4dd610
@@ -70,24 +70,25 @@ def running(
     mode:str,     # 'fit', 'validate', 'predict', 'lr_find' or 'sanity'
     cbs:Any=None  # callbacks for this run only
 ) -> Iterator[None]:
-    "Set the mode and add the callbacks of a run; afterwards restore what the run must not change"
+    "Begin a run with callbacks of its own; at its end the Learner is as before, but for what a fit leaves behind"
     with turn(learn):
-        trains,outer = mode in ('fit','lr_find'),learn.mode
-        if trains and outer is not None: _refuse_fit(learn)
-        quiet = [cb for cb in learn.cbs if outer is not None and not nested(cb)]
-        with (_after_fit(learn) if trains else _after_inference(learn),
-              learn.removed_cbs(quiet) if quiet else nullcontext(), learn.added_cbs(cbs)):
+        outer = learn.current_run
+        is_outermost = outer.mode is None
+        quiet = [] if is_outermost else [cb for cb in learn.cbs if not nested(cb)]
+        without = learn.removed_cbs(quiet) if quiet else nullcontext()
+        with _pushed(learn, mode) as trains, without, learn.added_cbs(cbs):
             muted = [] if trains else [cb for cb in learn.cbs if not cb.run]
-            learn.mode = mode
-            if outer is None:
-                learn.stop_reason,thread_of[learn] = None,get_ident()
+            if is_outermost:
+                thread_of[learn] = get_ident()
                 begun[get_ident()] += 1
-            if not trains: learn.logger,learn.create_mbar,learn.skip_loss = null_logger,False,False
-            learn.rebind()
             try: yield
             finally:   # also those that are for this run only
-                for cb in learn.cbs if outer is None else ():
-                    if not cb.run and not any(cb is o for o in muted): cb.run = True
+                if is_outermost: _switch_on(learn.cbs, muted)
+
+def _switch_on(cbs, muted):
+    "Let the callbacks be called again that were switched off in the run, but not those that were before"
+    for cb in cbs:
+        if not cb.run and not any(cb is o for o in muted): cb.run = True
 
 def _refuse_fit(learn):
     advice = 'call it afterwards, or use a second Learner'
@@ -97,37 +98,42 @@ def _refuse_fit(learn):
 
 # %% ../../nbs/loop/35a_run.ipynb #fb40aab0
 @contextmanager
-def _after_fit(learn):
-    "A fit releases its last batch, restores the logger and the loss function, and sets the optimizer to evaluate"
-    own = vars(learn)
-    before = {k:own[k] for k in ('logger','loss_func') if k in own}
+def _pushed(learn, mode):
+    "The Learner has a run of its own in this block"
+    outer = learn.current_run
+    run   = outer.begin(mode)
+    if run.trains and outer.mode is not None: _refuse_fit(learn)
+    if not run.trains: run.logger,run.create_mbar,run.skip_loss = null_logger,False,False
+    with _optimizer_evaluates_after(learn) if run.trains else _modes_kept(learn):
+        _switch_to(learn, run)
+        try: yield run.trains
+        finally:
+            try: _end(run)
+            finally: _switch_to(learn, outer)
+
+def _switch_to(learn, run):
+    vars(learn).update(current_run=run, _heard={}, _heard_else={}, _wraps=None)   # one call: no signal comes between
+
+def _end(run):
+    "Give the run outside what it takes over from this one"
+    if run.trains: run.outer.end_fit(run)
+    elif run.outer.mode is not None: run.outer.stop_reason = run.stop_reason   # a validation may end its fit
+
+# %% ../../nbs/loop/35a_run.ipynb #fb40aab2
+@contextmanager
+def _optimizer_evaluates_after(learn):
     try: yield
-    finally:
-        for k in ('do_fetched','do_batch'): own.pop(k, None)
-        last = dict.fromkeys('batches batch pred loss loss_grad output output_loss phase_meter fit_cbs'.split())
-        own.update({**last, 'xb':(None,), 'yb':(None,), '_training':False, **before, **own.pop('held', {})},
-                   mode=None, exc=None, _heard={}, _heard_else={}, _wraps=None)   # no call, which could fail
-        switch_opt(learn, False)
+    finally: switch_opt(learn, False)
 
 @contextmanager
-def _after_inference(learn):
-    "An inference restores all that it sets: the Learner's attributes, and the modes of the model and the optimizer"
-    own,outer = vars(learn),learn.mode
-    before = {k:v for k,v in own.items() if k in run_attrs}
-    if outer is None: before['stop_reason'] = learn.stop_reason
+def _modes_kept(learn):
+    "Modules, and an optimizer that has modes, have the same ones after this block"
     modules = [(m,m.training) for part in learn.trained_modules() for m in part.modules()]
     opt_trains = getattr(learn.opt, 'training', None)
     try: yield
     finally:
-        for k in run_attrs:
-            if k not in before: own.pop(k, None)   # the others stay all the time: another thread may read them
-        _end_run(learn, before, outer)
-        for m,t in modules: vars(m)['training'] = t
+        for m,training in modules: vars(m)['training'] = training
         if opt_trains is not None: switch_opt(learn, opt_trains)
-
-def _end_run(learn, before, outer):
-    vars(learn).update(before, mode=outer, _heard={}, _heard_else={}, _wraps=None)
-    if outer is None: learn.exc = None
 
 # %% ../../nbs/loop/35a_run.ipynb #7aaddf1a
 def switch_opt(

@@ -325,6 +325,7 @@ from torch.utils.data import get_worker_info
 from ..data.explain import loss_value_hint
 from ..data.snapshot import Snapshot, snapshot_entries
 from ..loop.callback import Callback
+from ..loop.current_run import register_state
 from ..loop.events import nearest
 from ..loop.run import thread_of
 from .batch_weight import n_items
@@ -349,9 +350,11 @@ class Logged(AvgLoss):
         return snapshot_entries(self.new)
 
 # %% ../../nbs/measure/15c_logged.ipynb #316d3366
+register_state('phase_meter', None, 'the averages of this phase')
+
 def _log(learn, name, value, n):
     "Average `value` into the column `name`"
-    meter = learn.phase_meter
+    meter = learn.current_run.phase_meter
     if learn.mode=='predict': return
     if get_worker_info() is not None: raise RuntimeError(
         f'`{name}` was logged in a worker of a loader, which the Learner never hears of: put it into the batch')
@@ -410,7 +413,7 @@ def sum_of_losses(
 ) -> Tensor:
     "Return the sum of the parts, and average each into its `Logged` column; raises ValueError if one has none"
     _check_parts(parts)
-    columns = {} if learn.phase_meter is None else learn.phase_meter.logged
+    columns = {} if learn.current_run.phase_meter is None else learn.current_run.phase_meter.logged
     if learn.mode=='fit' and not parts.keys()<=columns.keys(): raise ValueError(
         f"the loss has the parts {', '.join(parts)}: write `metrics=[*map(Logged, {[*parts]})]` for their columns")
     for k in parts.keys() & columns.keys():

@@ -181,7 +181,7 @@ class OutputLoss:
         *targs:Any # their targets
     ) -> Tensor:
         "Return a loss for each target; raises ValueError if their mean is not the model's own"
-        own = self.learn.output_loss
+        own = self.learn.current_run.output_loss
         if own is None: raise ValueError(
             'the loss of each item needs a loss function: pass `loss_func=` to the Learner')
         rtol = 1e-2 if own.dtype.itemsize==2 else 1e-4

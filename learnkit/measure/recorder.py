@@ -205,7 +205,7 @@ class MeterCallback(Callback):
 
     def before_validate(self):
         self.meter.reset()
-        self.meter.last,self.learn.phase_meter = self.learn.loss,self.meter
+        self.meter.last,self.learn.current_run.phase_meter = self.learn.loss,self.meter
     def after_batch(self): self.meter.accumulate(self.learn)
 
     @property
@@ -316,10 +316,10 @@ class Recorder(RecorderPlots, Callback):
 
     def before_train(self):
         self.train.reset(skip=1)   # the smoothed loss continues over epochs
-        self.train.last,self.learn.phase_meter = self.learn.loss,self.train
+        self.train.last,self.learn.current_run.phase_meter = self.learn.loss,self.train
     def before_validate(self):
         self.valid.reset()
-        self.valid.last,self.learn.phase_meter = self.learn.loss,self.valid
+        self.valid.last,self.learn.current_run.phase_meter = self.learn.loss,self.valid
 
     def after_batch(self):
         learn = self.learn
@@ -341,13 +341,13 @@ class Recorder(RecorderPlots, Callback):
     def after_cancel_validate(self): self.cancelled.add('valid')
 
     def after_train(self):
-        self.learn.phase_meter = None
+        self.learn.current_run.phase_meter = None
         self._flush_losses()
         if 'train' in self.cancelled: return
         values = self.train.shared(means=1)   # the smoothed loss is that of each process
         self.row.update(zip(self.train_names, values[self._n_losses-1:]))
     def after_validate(self):
-        self.learn.phase_meter = None
+        self.learn.current_run.phase_meter = None
         if 'valid' not in self.cancelled: self.row.update(zip(self.valid_names, self.valid.shared()))
 
     def _flush_losses(self):

@@ -27,7 +27,7 @@ def _name(learn):
     "The name of the loader that is validated, or of the one in a `CombinedLoader` that the batch is from; or None"
     own = vars(learn).get('_dl_name')
     if own is not None: return own
-    batch = vars(learn).get('batch')
+    batch = getattr(learn.current_run, 'batch', None)
     is_from_dl = batch is not None and getattr(learn.dl, 'batch', None) is batch
     return getattr(learn.dl, 'dl_name', None) if is_from_dl else None
 

@@ -263,7 +263,7 @@ class ServiceLogger(Service):
         self._ask()
 
     def load_state_dict(self, state):
-        resume = self.learn.resume
+        resume = self.learn.current_run.resume
         is_same_run = getattr(resume, 'same_run', resume=='auto')
         if self.learn.iter is not None: state = {**state, 'id':self.id}
         elif not is_same_run:

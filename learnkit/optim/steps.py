@@ -81,7 +81,7 @@ class InTurn(Callback):
     def _take_turns(self, do):
         learn = self.learn
         if learn is None or not learn.training or not self.run: return do()
-        if learn.in_part: raise ValueError('InTurn makes a step in each turn, but the parts of a batch have one step '
+        if learn.current_run.in_part: raise ValueError('InTurn makes a step in each turn, but the parts of a batch have one step '
                                            'together: leave out `InTurn`, or what divides the batch')
         own = learn.loss_func
         try:
@@ -100,7 +100,7 @@ class InTurn(Callback):
         return self.losses if self.turn is None else {**self.losses, '':self.own}
 
     def _average(self, name):
-        meter = self.learn.phase_meter
+        meter = self.learn.current_run.phase_meter
         if meter is not None and name in meter.logged: meter.logged[name].add_loss(self.learn)
 
     def after_backward(self):
@@ -116,15 +116,15 @@ def evaluate_again(
     learn:Any # the Learner, in a step
 ) -> Tensor:  # the loss
     "Evaluate the batch again; the new gradients replace the old ones, prediction and loss stay"
-    before,in_part = (learn.pred, learn.loss, learn.loss_grad),learn.in_part
+    before,in_part = (learn.pred, learn.loss, learn.loss_grad),learn.current_run.in_part
     learn.opt.zero_grad()
-    learn.in_part = True   # no step follows
+    learn.current_run.in_part = True   # no step follows
     try:
         learn._do_one_batch()
         return learn.loss
     finally:
         learn.pred,learn.loss,learn.loss_grad = before
-        learn.in_part = in_part
+        learn.current_run.in_part = in_part
 
 def check_passes(
     cb:Callback # the callback that evaluates a batch several times in a step

@@ -300,7 +300,7 @@ class Agreement(Callback):
 
     def _announce(self, cancel):
         "Tell the others that this process cancelled something, unless all of them do it"
-        if self.shards and self.learn.in_part: return   # in a part of a batch it does not concern the others
+        if self.shards and self.learn.current_run.in_part: return   # in a part of a batch it does not concern the others
         scope = scope_of(cancel())
         if self.agreed==scope: self.agreed = 0
         elif self.group is not None: self.agree_at(f'after_cancel_{cancel.scope}', scope)

@@ -176,7 +176,7 @@ class FaultTolerant(Resumable):
         self.message = message
         self._met()
         self._find_rank()
-        self.learn.resume = Paused(run, self.learn.duration, [])
+        self.learn.current_run.resume = Paused(run, self.learn.duration, [])
     def _skip(self, n):
         "The others are in a later fit of the script: there is nothing to do in this one"
         self._leave()
@@ -191,9 +191,9 @@ class FaultTolerant(Resumable):
         self.who = others[0].who if others else learn.identity()   # as it was before they restored a run
         self.finished,self.sessions = False,[]
         self.begin_data()
-        if isinstance(learn.resume, Paused): self._go_on(learn.resume.state, others)
-        elif learn.resume is not None and not others: raise ValueError(
-            f'resume={learn.resume!r} needs a `CheckpointCallback`: FaultTolerant keeps no files')
+        if isinstance(learn.current_run.resume, Paused): self._go_on(learn.current_run.resume.state, others)
+        elif learn.current_run.resume is not None and not others: raise ValueError(
+            f'resume={learn.current_run.resume!r} needs a `CheckpointCallback`: FaultTolerant keeps no files')
         if self.crew is None: learn.start_epoch = learn.n_epoch   # the others are in a later fit
         self.sessions = [*self.sessions, session(learn)]
         self.logs = learn.logger
@@ -262,7 +262,7 @@ class FaultTolerant(Resumable):
     def _do_together(self, do):
         learn = self.learn
         if learn is None or not learn.training: return do()
-        if learn.in_part: raise ValueError('FaultTolerant divides whole batches, and this is a part of one already')
+        if learn.current_run.in_part: raise ValueError('FaultTolerant divides whole batches, and this is a part of one already')
         whole,last = (learn.xb,learn.yb),learn.loss
         if self.sums is None: self._begin_phase()
         sums:Any = self.sums
@@ -304,10 +304,10 @@ class FaultTolerant(Resumable):
         self.first = items.start
         self.sums.begin()
         self._seed(rank)
-        learn.in_part = True
+        learn.current_run.in_part = True
         try: return self._message(do, n_own)
         finally:
-            learn.in_part,self.first = False,None
+            learn.current_run.in_part,self.first = False,None
             self.sums.restore()
 
     def _message(self, do, n):

@@ -192,10 +192,10 @@ class CheckpointCallback(Resumable):
         self.sessions = []
         learn._check_run_state(learn.run_state(0))   # what cannot be saved or loaded is an error now, not after an hour
         if rank_distrib()==0: self.lock.acquire(self.folder)
-        if learn.resume is None: clear_folder(self.folder, self.overwrite)
-        else: self._resume(learn.resume)
+        if learn.current_run.resume is None: clear_folder(self.folder, self.overwrite)
+        else: self._resume(learn.current_run.resume)
         now = session(learn)
-        if isinstance(learn.resume, Paused): now |= learn.resume.describe_origin(self.folder)
+        if isinstance(learn.current_run.resume, Paused): now |= learn.current_run.resume.describe_origin(self.folder)
         self.sessions = [*self.sessions, now]
         note_fit(learn, self.root, self.n_fit)
         self.begun = True

@@ -71,7 +71,8 @@ def _losses_of_batch(learn, n):
 
 def _losses_alone(learn, n):
     "Return the losses of the samples, each alone in the model; None if the model cannot process a single one"
-    xb,yb,before = learn.xb,learn.yb,dict(vars(learn))
+    xb,yb,run = learn.xb,learn.yb,learn.current_run
+    learn.current_run = run.begin(learn.mode)   # what is set below is not set in `run`
     losses = []
     try:
         with Snapshot(snapshot_random(), *map(snapshot_buffers, trained_modules(learn).values())):
@@ -80,7 +81,7 @@ def _losses_alone(learn, n):
                 learn.pred = learn._pred()
                 losses.append(learn._loss())
     except (TypeError, ValueError, RuntimeError): return None   # a batch norm needs more than one
-    finally: vars(learn).update(before)
+    finally: learn.current_run = run
     return losses if all(map(_has_graph, losses)) else None
 
 def _has_graph(loss): return isinstance(loss, torch.Tensor) and loss.requires_grad
@@ -109,7 +110,7 @@ class ItemLosses(Callback):
     def before_loss(self):
         learn = self.learn
         if learn.train_iter!=self.step: return
-        offsets = [o.start for o in (learn.in_part, self.micro) if isinstance(o, slice)]
+        offsets = [o.start for o in (learn.current_run.in_part, self.micro) if isinstance(o, slice)]
         is_second_pass = self.micro is not None and sum(offsets)<self.n
         if is_second_pass: return
         n,indices = n_items(learn),self._indices()

@@ -342,7 +342,7 @@ class ExportAtEnd(Callback):
     def before_fit(self): self.home = Path.cwd()   # the file comes to the same folder, also after a `chdir`
     def after_fit(self):
         learn = self.learn
-        xb = vars(learn).get('xb')
+        xb = getattr(learn.current_run, 'xb', None)
         if rank_distrib() or not xb or xb[0] is None: return
         model,path = get_model(learn.model),self.home/learn.path/self.fname
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -63,7 +63,7 @@ class SkipNaN(Callback):
             self.grads = Snapshot(snapshot_grads(opt_params(learn.opt), copy=True), *counting)
 
     def after_loss(self):
-        if not self.learn.in_part: self.after_joint_loss()
+        if not self.learn.current_run.in_part: self.after_joint_loss()
     def after_joint_loss(self):
         learn = self.learn
         if learn.loss_grad is None or not self.wait or learn.loss.isfinite().all(): return
@@ -142,7 +142,7 @@ class SpikeDetection(Callback):
         return level.item(),(level + self.k*torch.maximum(1.4826*(x-level).abs().median(), .01*level.abs())).item()
 
     def after_loss(self):
-        if not self.learn.in_part: self.after_joint_loss()
+        if not self.learn.current_run.in_part: self.after_joint_loss()
     def after_joint_loss(self):
         learn = self.learn
         if learn.loss_grad is None or not learn.loss.isfinite().all(): return
@@ -223,7 +223,7 @@ class RollBackOnNaN(Callback):
         if self.written!=[h['lr'] for h in hypers]: self._lower(self.scale)
 
     def after_loss(self):
-        if not self.learn.in_part: self.after_joint_loss()
+        if not self.learn.current_run.in_part: self.after_joint_loss()
     def after_joint_loss(self):
         self.flag = nan_flag(self.flag, self.learn.loss)
         if not (self.due or self.good is None or self.learn.iter==0): return
@@ -371,7 +371,7 @@ class ReplayOnOOM(MicroBatch):
 
     def _begin(self):
         learn = self.learn
-        self.start,logged = (learn.xb,learn.yb),learn.phase_meter.logged if learn.phase_meter else {}
+        self.start,logged = (learn.xb,learn.yb),learn.current_run.phase_meter.logged if learn.current_run.phase_meter else {}
         self.snapshot = Snapshot(snapshot_random(), *map(snapshot_buffers, trained_modules(learn).values()),
                                  *[m.snapshot() for m in logged.values()],
                                  snapshot_grads(opt_params(learn.opt), copy=True),

@@ -158,13 +158,13 @@ class Replays(Pausable):
         if own_attr(learn, 'recorder') is not None: self.record.count_losses(learn)
         if self.has_begun: return
         self.has_begun,self.moment = True,None
-        if learn.resume is None: self._check_run(self.record.run.settings)
+        if learn.current_run.resume is None: self._check_run(self.record.run.settings)
         if learn.train_iter==self.until: self._pause_here()
         self._show(learn.train_iter)
 
     def _pause_here(self):
         if self.start is None: self._copy_beginning()
-        else: self.moment,self.start.cbs = self.start,[*self.learn.fit_cbs]
+        else: self.moment,self.start.cbs = self.start,[*self.learn.current_run.fit_cbs]
         self._end_fit(PlannedPause)
 
     def _show(self, first):

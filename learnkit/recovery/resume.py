@@ -291,7 +291,7 @@ def fit_number(
 ) -> int:
     "Return the number of this fit, from 1"
     last = _fits.get(learn, {}).get(root, Fit(0, ended=True))
-    is_next = last.ended or learn.resume is None
+    is_next = last.ended or learn.current_run.resume is None
     return last.n+1 if is_next else last.n
 
 # %% ../../nbs/recovery/20b_resume.ipynb #d9bc7ab2
@@ -326,7 +326,6 @@ from .state import DataPosition
 # %% ../../nbs/recovery/20c_resumable.ipynb #a7169b9c
 class Paused:
     "A run paused between two batches, kept in memory: `learn.go_on()` resumes it"
-    held:dict = {}            # what the Learner had of its batch
     items:Any = None          # the indices of its items in the data set, with `ItemIndices`
     path = Path('the pause')  # the checkpoint that it is from, for messages
     n_passed = 0              # how many pauses of the batch to come it has passed
@@ -365,7 +364,7 @@ class Paused:
         learn:Learner # the Learner, in a batch
     ) -> None:
         "Keep the batch, the prediction and the loss for inspection, also after the fit has ended"
-        self.held = learn.held = {k:vars(learn).get(k) for k in ('batch','xb','yb','pred','loss','loss_grad')}
+        learn.current_run.keeps_batch = True
         self.items = learn.indices
 
     def copy(self,
@@ -377,8 +376,6 @@ class Paused:
         res.state,res.new = deepcopy(self.state),new or {}
         res.origin,res.until = self,until
         return res
-
-    def __getstate__(self) -> dict: return {**vars(self), 'held':{}}   # a graph cannot be copied
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #f0545bdd
 class Resumable(DataPosition):

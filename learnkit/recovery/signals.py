@@ -328,7 +328,7 @@ class Pausable(_Breakpoints, Resumable):
         learn = self.learn
         if num_distrib()>1 and self.alone: raise ValueError(
             'Pausable cannot pause a fit of several processes: use a `CheckpointCallback`, and `resume`')
-        paused = learn.resume if isinstance(learn.resume, Paused) else None
+        paused = learn.current_run.resume if isinstance(learn.current_run.resume, Paused) else None
         self.keeper = self._find_keeper()
         if self.keeper is self: self._begin(paused)
         if paused: self.moment,self.until,self.n_passed = paused.origin,paused.until,paused.n_passed
@@ -371,8 +371,8 @@ class Pausable(_Breakpoints, Resumable):
         self.who,self.finished,self.sessions = learn.identity(),False,[]
         self.begin_data()
         if paused: self._continue(paused)
-        elif learn.resume is not None: raise ValueError(
-            f'resume={learn.resume!r} needs a `CheckpointCallback`: Pausable writes no files')
+        elif learn.current_run.resume is not None: raise ValueError(
+            f'resume={learn.current_run.resume!r} needs a `CheckpointCallback`: Pausable writes no files')
         self.sessions = [*self.sessions, session(learn)]
 
     def _continue(self, paused): self.take_up(paused.path, paused.state, paused.new, False)
@@ -401,11 +401,11 @@ class Pausable(_Breakpoints, Resumable):
 
     def after_fit(self):
         learn = self.learn
-        if isinstance(learn.resume, Paused): learn.resume.over = True
-        if learn.to_come is None: super().after_fit()
+        if isinstance(learn.current_run.resume, Paused): learn.current_run.resume.over = True
+        if learn.current_run.to_come is None: super().after_fit()
 
     def cleanup(self):
-        another_fit_follows = self.learn.exc is None and self.learn.to_come is not None
+        another_fit_follows = self.learn.exc is None and self.learn.current_run.to_come is not None
         self.ends_next_fit = self._pause_of_next_fit() if another_fit_follows else None
         self.moment = self.keeper = self.until = None
         self.pauses_after_batch,self.n_passed = False,0
@@ -424,8 +424,9 @@ class Pausable(_Breakpoints, Resumable):
         kind = self._due_pause()
         if kind is not None or self._copies_next(): self._copy(epoch, done)
         if kind is None: return
-        outputs = {name:vars(learn).get(name) for name in ('pred','loss_grad')}   # None, if all batches were skipped
-        vars(learn).update(apply(without_graph, outputs))   # their graphs were freed by the backward pass
+        run = learn.current_run
+        if hasattr(run, 'pred'):   # else all batches were skipped; the graphs were freed by the backward pass
+            run.pred,run.loss_grad = apply(without_graph, (run.pred, run.loss_grad))
         self._end_fit(kind)
 
     def _due_pause(self):
@@ -440,8 +441,8 @@ class Pausable(_Breakpoints, Resumable):
         learn,keeper = self.learn,self.keeper
         place = keeper.data_place(done) if keeper.place is None else keeper.place
         state = keeper.contents(epoch, done, place, states_of_all(learn, place), copy=True)
-        self.moment = Paused(state, learn.duration, [*learn.fit_cbs])
-        self.moment.then = learn.to_come
+        self.moment = Paused(state, learn.duration, [*learn.current_run.fit_cbs])
+        self.moment.then = learn.current_run.to_come
         self.n_passed = 0
 
     def _save(self, done):
@@ -464,16 +465,16 @@ def resume_paused(
     run:Any = paused.copy(None if lr is None else dict(lr=lr), until)
     next_fit = paused.then
     if next_fit is not None: next_fit = partial(next_fit, cbs=[*L(next_fit.keywords.get('cbs')), *L(cbs)])
-    learn.paused,learn.to_come = None,next_fit
+    learn.paused,learn.current_run.to_come = None,next_fit
     try:
         learn._train('fit', str(paused.duration), lr, cbs=[*cbs_of_fit, *L(cbs)], resume=run)
-        learn.resume = learn.to_come = None
+        learn.current_run.resume = learn.current_run.to_come = None
         if next_fit is not None: next_fit(learn)
     except PlannedPause: pass
     except BaseException:
         if learn.paused is None and not run.over: learn.paused = paused   # the user can resume there again
         raise
-    finally: learn.resume = learn.to_come = None
+    finally: learn.current_run.resume = learn.current_run.to_come = None
 
 def _paused_fit(learn):
     "Return the paused fit; raises RuntimeError if there is none"

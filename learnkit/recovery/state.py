@@ -231,7 +231,7 @@ def restore(self:Learner,
 
 def _warn_of_callbacks(learn, states):
     "Warn of states without a callback, and of callbacks without a state"
-    is_same_run = getattr(vars(learn).get('resume'), 'same_run', False)
+    is_same_run = getattr(learn.current_run.resume, 'same_run', False)
     if is_same_run: return   # who goes on with a paused run has changed its callbacks
     cbs = {cb.key:cb for cb in learn.cbs}
     lost = [k for k in states if k not in cbs]

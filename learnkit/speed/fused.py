@@ -170,20 +170,21 @@ class FusedStep(Callback):
         if shape is None: return do()
         inputs = self.inputs
         if self.accumulation: inputs.read_factor()
-        try: learn.pred,learn.loss,rest = self.run_step(inputs, learn.xb, learn.yb, shape)
+        run = learn.current_run
+        try: run.pred,run.loss,rest = self.run_step(inputs, run.xb, run.yb, shape)
         except CompileError as e: return self._give_up(do, e)
         self.counts['fused'] += 1
-        learn.loss_grad = learn.loss
+        run.loss_grad = run.loss
         if self.part=='gradients': return self._step_eagerly(learn, rest)
         for cb,norm in zip(inputs.clips, rest): cb.norm = norm
-        learn.train_steps += 1
+        run.train_steps += 1
         for call in self.afterwards: call()
 
     def _give_up(self, do, e):
         "Train on this batch and all that follow in this fit eagerly"
         self.part,self.failure = None,f'it could not be compiled ({e})'
         do()
-        has_parts = self.learn.checks_loss   # as `do` has found
+        has_parts = self.learn.current_run.checks_loss   # as `do` has found
         if has_parts: self.failure = 'its loss is a dictionary of parts, and a compiled step returns one number'
         self._warn(self.failure)
 
@@ -286,7 +287,7 @@ class FusedStep(Callback):
     def _step_obstacle(self, late):
         "Why the optimizer's step cannot be compiled; None if no reason is known"
         if late: return _name_first(late)
-        if self.learn.in_part: return 'the micro-batches of a batch have one step together'
+        if self.learn.current_run.in_part: return 'the micro-batches of a batch have one step together'
         if self.optim is None: return f'{type(torch_opt(self.learn.opt)).__name__} has no functional form here'
         return None
 
@@ -397,7 +398,7 @@ def compile_obstacle(
 ) -> str|None:
     "Return why the Learner's batches cannot be compiled; `None` if no reason is known"
     model,loss_func = learn.model,learn.loss_func
-    if learn.skip_loss or loss_func is None: return 'there is no `loss_func`'
+    if learn.current_run.skip_loss or loss_func is None: return 'there is no `loss_func`'
     owner = _owning_callback(loss_func)
     if owner is not None: return f'the loss function belongs to {owner!r}'
     if get_model(model) is not model: return f'the model is wrapped in {type(model).__name__}'

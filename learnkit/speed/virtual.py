@@ -388,10 +388,10 @@ class VirtualShards(Callback):
         if own:
             shard = own[i]
             first = sum(map(find_bs, own[:i]))
-            learn.in_part = slice(first, first+find_bs(shard))
+            learn.current_run.in_part = slice(first, first+find_bs(shard))
         else:   # a stand-in, which `before_pred` cancels, so that each process fires the events of a batch
             shard = self.shards.any
-            learn.in_part = True
+            learn.current_run.in_part = True
         self._seed(self.loader.first+i)
         try:
             do(shard)
@@ -403,11 +403,11 @@ class VirtualShards(Callback):
                 f'a {type(e).__name__} was raised for one of {self.n} shards, which the other processes cannot see. '
                 'Raise it in `after_batch`, where all processes have the same values.') from e
             raise
-        finally: learn.in_part = False
+        finally: learn.current_run.in_part = False
         return False
 
     def before_pred(self):
-        if self.learn.in_part and not self.shards.own: raise CancelBatch   # this process has no shard of this batch
+        if self.learn.current_run.in_part and not self.shards.own: raise CancelBatch   # this process has no shard of this batch
 
     def wrap(self, what:str, do:Callable) -> Callable:
         return partial(self._do_shards, do) if what=='fetched' else do
@@ -418,7 +418,7 @@ class VirtualShards(Callback):
         self.shards,means = shards,self.means
         if self.weigh is None:
             self.weigh = BatchWeight(learn)
-            self.logged = LoggedShards(learn.phase_meter, means.device)
+            self.logged = LoggedShards(learn.current_run.phase_meter, means.device)
         sums,last = self.weigh.sums,learn.loss
         means.begin()
         self.logged.begin()

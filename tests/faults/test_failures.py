@@ -112,7 +112,7 @@ def test_events_of_a_skipped_batch():
     class Trace(Callback):
         order = 40
         def __call__(self, name, **kw):
-            if vars(self.learn).get('iter')==3 and self.learn.training: heard.append(name)
+            if self.learn.iter==3 and self.learn.training: heard.append(name)
     for where in ('loss', 'gradient'): learner(data(5), Poison(where), SkipNaN(), Trace()).fit(1)
     i = heard.index('before_fetch', 1)
     until = TRAIN.index('before_loss')+1
@@ -515,7 +515,7 @@ def test_events_of_a_replay():
     heard = []
     class Trace(Callback):
         def __call__(self, name, **kw):
-            if vars(self.learn).get('iter')==1: heard.append((name, self.learn.replay_on_oom.attempt))
+            if self.learn.iter==1: heard.append((name, self.learn.replay_on_oom.attempt))
     with pytest.warns(UserWarning): short('after', ReplayOnOOM(), Trace(), at=(1,), fits=4, batches=data(2)).fit(1)
     names = [n for n,_ in heard if n in ('before_batch','before_replay','before_micro_batch','before_pred','after_pred','after_micro_batch','before_step','after_batch')]
     part = ['before_micro_batch','before_pred','after_pred','after_micro_batch']
@@ -568,7 +568,7 @@ def test_replay_leaves_nothing_behind(at, size):
     def fail(self): raise KeyError('x')
     learn = short('never', ReplayOnOOM(size), at=())
     with pytest.raises(KeyError): learn.fit(1, cbs=Callback(**{at:fail}))
-    assert not {'do_batch','_do_one_batch'} & {*vars(learn)} and learn.replay_on_oom.snapshot is None and learn.replay_on_oom.whole is None
+    assert learn.current_run.do_batch==learn._do_one_batch and '_do_one_batch' not in vars(learn) and learn.replay_on_oom.snapshot is None and learn.replay_on_oom.whole is None
     learn.fit(1)
 
 def test_a_batch_that_is_cancelled_within():

@@ -42,7 +42,7 @@ class Note(Callback):
     order,acts = 10_000,'nothing'
     def __init__(self): self.seen = []
     def after_batch(self):
-        if self.training and self.learn.mode=='fit': self.seen.append((vars(self.learn).get('batch'), float(self.learn.loss), on_cpu(self.model)))
+        if self.training and self.learn.mode=='fit': self.seen.append((getattr(self.learn.current_run, 'batch', None), float(self.learn.loss), on_cpu(self.model)))
 
 def files(path): return {p:(p.stat().st_mtime_ns, p.stat().st_size) for p in Path(path).rglob('*')}
 def alike(a, b):

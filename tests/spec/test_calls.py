@@ -100,10 +100,10 @@ def by_hand(watch=None):
 CALLS = dict(training=61, validation=69, prediction=33)   # 7 of those in training stand in place of 20 of torch's around the step; 10 in validation count the targets that count
 ONE   = 1750   # the callbacks are asked for loss functions of their own, three times; `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
 OPEN  = 71     # the same by a `Predictor`: each call more is a hundredth of what a small model takes
-START = 2640   # the modules of the loss functions are looked up, those of callbacks too; a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
+START = 2660   # the modules of the loss functions are looked up, those of callbacks too; a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
 EPOCH = 946    # the modules of the loss functions are looked up three times; an epoch of a fit, of a batch and a validation of one batch; 1,920 while each event was bound anew in each phase
 FUSED = 52     # a fused step, where the program is one of them; 65 while each module's hooks were looked at one by one, and the program told a profiler of itself
-LINES = dict(training=141, validation=114)   # one of them says that there is no loss yet, so that a callback may set it in `after_pred`
+LINES = dict(training=142, validation=116)   # three of them name the run, which saves two calls; one says that there is no loss yet, so that a callback may set it in `after_pred`
 OPS   = dict(detach=1, clone=1)            # the loss, kept without its graph
 
 NEW = len(TRAIN)-14   # events of a batch that were added since: each is a call, at most four lines, and handlers that are looked for
@@ -184,11 +184,11 @@ def test_added_work_is_seen(line, monkeypatch):
         now = fit(count[0]())
         monkeypatch.setitem(count[1], 'training', -(-getattr(now, 'ours', now.names.total())//N)-count[2])
         added[line]()
-    exec(compile(f'def _step(self):\n    {line}\n    self.opt.step(); self.train_steps += 1\n    if pending: handle_pending()', f'{OURS[0]}/planted.py', 'exec'), vars(learnkit.loop.loop), ns)
+    exec(compile(f'def _step(self):\n    {line}\n    self.opt.step(); self.current_run.train_steps += 1\n    if pending: handle_pending()', f'{OURS[0]}/planted.py', 'exec'), vars(learnkit.loop.loop), ns)
     monkeypatch.setattr(Loop, '_step', ns['_step'])
     with pytest.raises(AssertionError, match='calls for each batch|lines for each batch|more than one by hand'): added[line]()
 
-def test_the_planted_step_is_the_loops_own(): assert Loop._step.__code__.co_names==('opt','step','train_steps','pending','handle_pending')
+def test_the_planted_step_is_the_loops_own(): assert Loop._step.__code__.co_names==('opt','step','current_run','train_steps','pending','handle_pending')
 
 def test_a_step_makes_hardly_more_calls_than_one_by_hand():
     hand,got = by_hand(),fit(Calls())

@@ -54,7 +54,7 @@ def state(learn):
     rec = learn.recorder
     return dict(rows=[dict(r) for r in rec.history], losses=list(map(float, rec.losses)), lrs=list(rec.lrs), iters=list(rec.iters), logger=learn.logger,
                 loss_func=learn.loss_func, reduction=getattr(learn.loss_func, 'reduction', None), cbs=list(learn.cbs), modes=[m.training for m in learn.model.modules()],
-                **{k: vars(learn).get(k) for k in 'mode epoch n_epoch iter n_iter train_iter pct_train dl batches xb yb pred loss loss_grad create_mbar exc stop_reason skip_loss'.split()},
+                **{k: getattr(learn, k, None) for k in 'mode epoch n_epoch iter n_iter train_iter pct_train dl batches xb yb pred loss loss_grad create_mbar exc stop_reason skip_loss'.split()},
                 training=learn.training, weights=weights(learn).tolist(), grad=torch.is_grad_enabled(), names=sorted(vars(learn)))
 
 # threads

@@ -99,10 +99,10 @@ def names_in(node):
     return [e.value for e in elements if isinstance(e, ast.Constant) and isinstance(e.value, str)]
 
 def is_made_of_annotations(node):
-    "Is it a collection with the names that `Loop` declares, and others?"
-    if not isinstance(node, (ast.List, ast.Tuple, ast.Set)): return False
+    "Is it a collection with the names that a class of a run declares, and others?"
+    if not isinstance(node, (ast.List, ast.Tuple, ast.Set)) or len(node.elts)<2: return False
     said = ' '.join(ast.unparse(e) for e in node.elts if isinstance(e, ast.Starred))
-    return 'Loop.__annotations__' in said or 'run_attrs' in said
+    return 'run_attrs' in said or any(f'{cls}.__annotations__' in said for cls in ('Loop','Run','Progress','BatchState'))
 
 def hand_kept_lists(at, changed):
     """Collections written out in the source of which most are attributes that a run changes (`changed`), and those that are

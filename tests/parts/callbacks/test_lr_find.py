@@ -76,7 +76,7 @@ def facts(learn):
         modes=[o.training for o in m.modules()], grads=[p.grad for p in m.parameters()], opt=opt and opt.state_dict(),
         hypers=opt and [dict(h) for h in opt.hypers], rng=get_random_states(), history=[{k:v for k,v in r.items() if k!='time'} for r in learn.recorder.history],
         lrs=learn.recorder.lrs, losses=list(learn.recorder.smooth_loss.values), hps=learn.recorder.hps,
-        counters=[vars(learn).get(k) for k in 'epoch n_epoch train_iter pct_train iter n_iter mode training stop_reason loss'.split()],
+        counters=[getattr(learn, k, None) for k in 'epoch n_epoch train_iter pct_train iter n_iter mode training stop_reason loss'.split()],
         cbs=[(type(cb).__name__, cb.run) for cb in learn.cbs]))
 
 def run(find=None, first=0, **kw):

@@ -277,7 +277,7 @@ def test_the_thread_pins(monkeypatch):
     monkeypatch.setattr(prefetch, 'pin_leaf', lambda o: isinstance(o, torch.Tensor) and pinned.append(threading.current_thread().name) or o)
     class Here(Transfer):
         def __call__(self, b): return b
-    def begin(cb): cb.learn.transfer = Here(torch.device('cpu')); cb.learn.transfer.stream = 'copies'
+    def begin(cb): cb.learn.current_run.transfer = Here(torch.device('cpu')); cb.learn.current_run.transfer.stream = 'copies'
     assert run(at('before_train', begin, order=-99), at('before_validate', begin, order=-99), Prefetch(2, thread=True), data=DATA['list'])==run(data=DATA['list'])
     assert pinned.count('prefetch_0')==2*2*2*4 and pinned.count('MainThread')==2*2*2   # the loop fetches the first batch
 

@@ -52,7 +52,7 @@ class Late(Main):
 def device(monkeypatch):
     "Learners whose batches go to the accelerator; the model is on the CPU, and so are the copies"
     stream = Stream('copies')
-    def use(self): self.transfer = Transfer(torch.device('cpu')); self.transfer.stream = stream
+    def use(self): transfer = self.current_run.transfer = Transfer(torch.device('cpu')); transfer.stream = stream
     monkeypatch.setattr(Learner, '_use_device', use)
     monkeypatch.setattr(Transfer, '_copy', lambda self, o: stream.copy(o) if isinstance(o, torch.Tensor) else o)
     monkeypatch.setattr(torch.accelerator, 'current_stream', lambda device: Main())

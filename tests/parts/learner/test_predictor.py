@@ -109,7 +109,7 @@ def seen(learn):
     "What inference must not touch"
     return dict(modes=[m.training for m in learn.model.modules()], cbs=[*learn.cbs], rows=learn.recorder.values[:], lock=learn._lock.acquire(blocking=False) and learn._lock.release(),
                 weights=[o.clone().tolist() for o in learn.model.state_dict().values()],
-                **{k:vars(learn).get(k) for k in 'mode epoch n_epoch iter n_iter train_iter pct_train batches xb yb pred loss loss_grad loss_func logger create_mbar skip_loss exc stop_reason training'.split()})
+                **{k:getattr(learn, k, None) for k in 'mode epoch n_epoch iter n_iter train_iter pct_train batches xb yb pred loss loss_grad loss_func logger create_mbar skip_loss exc stop_reason training'.split()})
 
 def fitted(**kw):
     learn = classes(**kw)

@@ -3,15 +3,14 @@ import os, signal
 import pytest, torch
 from learnkit.loop.callback import Callback
 from learnkit.loop.events import CancelBatch
-from learnkit.loop.loop import run_attrs
 from toys import at, learner, throw
 
 def test_before_the_first_run():
     learn = learner(3, 2)
     assert (learn.epoch, learn.n_epoch, learn.start_epoch, learn.duration)==(0, 1, 0, None)
     assert (learn.iter, learn.n_iter, learn.train_iter, learn.pct_train)==(None, None, 0, 0.)
-    assert (learn.batches, learn.dl, learn.own_output, learn.output, learn.output_loss, learn.stop_reason)==(None,)*6
-    assert [*learn._epochs()]==[0] and not {'dls','model','opt','stop_reason'} & {*run_attrs} and {'do_batch','iter','batch','loss'}<={*run_attrs}
+    assert (learn.batches, learn.dl, learn.current_run.own_output, learn.output, learn.current_run.output_loss, learn.stop_reason)==(None,)*6
+    assert [*learn._epochs()]==[0] and learn.mode is None and not learn.training and learn.current_run.outer is None
 
 class Wraps(Callback):
     "Says when it begins and ends to work on a batch"
@@ -45,7 +44,7 @@ def test_callbacks_wrap_the_work_on_a_batch():
     assert heard==['b','other','a','-','A','OTHER','B'] and not off.run
     heard.clear()
     with learn.removed_cbs([a, b, off, other]): learn.fit(1)
-    assert heard==['-'] and 'do_batch' not in vars(learn)
+    assert heard==['-'] and learn.current_run.do_batch==learn._do_one_batch
 
 def test_each_phase_is_wrapped_anew():
     "A phase that went on with what the one before had wrapped would wrap it once more"

@@ -102,14 +102,14 @@ def test_after_a_fit_that_ends_in_training_nobody_trains():
 def test_inference_is_quiet():
     "It prints no rows, shows no bar over epochs, and computes the loss; afterwards all is as it was"
     seen = []
-    learn = learner(cbs=at('before_fit', lambda cb: seen.append((cb.mode, cb.learn.logger is null_logger, cb.learn.create_mbar, cb.learn.skip_loss))))
-    before = learn.logger,learn.create_mbar,learn.skip_loss
-    learn.skip_loss = True
+    learn = learner(cbs=at('before_fit', lambda cb: seen.append((cb.mode, cb.learn.logger is null_logger, cb.learn.create_mbar, cb.learn.current_run.skip_loss))))
+    before = learn.logger,learn.create_mbar,learn.current_run.skip_loss
+    learn.current_run.skip_loss = True
     learn.validate()
-    assert seen==[('validate', True, False, False)] and learn.skip_loss
-    learn.skip_loss = before[2]
+    assert seen==[('validate', True, False, False)] and learn.current_run.skip_loss
+    learn.current_run.skip_loss = before[2]
     learn.fit(1)
-    assert seen[1:]==[('fit', False, True, False)] and (learn.logger, learn.create_mbar, learn.skip_loss)==before
+    assert seen[1:]==[('fit', False, True, False)] and (learn.logger, learn.create_mbar, learn.current_run.skip_loss)==before
 
 def test_why_a_fit_has_stopped_is_known_until_the_next_one():
     "A validation that somebody stops does not change it"

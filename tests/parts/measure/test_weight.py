@@ -269,7 +269,7 @@ def test_outputs_can_be_mapped_for_metrics_and_keep_their_loss():
     assert before==learner(batches, None, OwnLoss(), metrics=accuracy).validate()   # which maps them itself
     assert 0<=before[1]<=1 and before[0]==learner(batches, None, OwnLoss()).validate()[0]
     learn.fit(3, lr=.1)
-    assert learn.validate()[0]<before[0] and learn.pred is None and learn.output_loss is None
+    assert learn.validate()[0]<before[0] and learn.pred is None and learn.current_run.output_loss is None
 
 def test_predicting_within_a_batch_leaves_the_loss_of_the_output():
     batches = named(data(sentences, F.cross_entropy, 'classes'))

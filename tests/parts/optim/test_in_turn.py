@@ -148,7 +148,7 @@ def test_a_closure_that_fails_leaves_nothing_behind():
         n.append(1)
         if len(n)==3: raise RuntimeError('third look')
     with pytest.raises(RuntimeError, match='third look'): learn.fit(1, cbs=Callback(after_pred=fail))
-    assert learn.opt.closure is None and learn.in_part is False
+    assert learn.opt.closure is None and learn.current_run.in_part is False
     learn.fit(1, reset_opt=True)   # PyTorch's own is in the middle of its step
 
 # SAM

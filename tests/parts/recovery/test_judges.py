@@ -67,7 +67,7 @@ def test_a_judge_of_ones_own():
     def see(name): return lambda cb: heard[name].append(cb.learn.loss.item())
     class Judge(Callback):
         def after_loss(self):
-            if not self.learn.in_part: self.after_joint_loss()
+            if not self.learn.current_run.in_part: self.after_joint_loss()
         def after_joint_loss(self): see('judge')(self)
     judge,other = Judge(),Callback(after_loss=see('other'))
     other.order = 200
