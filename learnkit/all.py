@@ -71,6 +71,7 @@ from .learner.short_cuts import *
 from .learner.summary import *
 from .loop.callback import *
 from .loop.check import *
+from .loop.current_run import *
 from .loop.dispatcher import *
 from .loop.duration import *
 from .loop.events import *

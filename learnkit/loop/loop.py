@@ -259,7 +259,7 @@ class Loop(Dispatcher):
     def one_batch(self, i:int,   # the number of the batch
                   b:Any=None) -> bool:   # the batch, as a loader gives it; None: the next one of the loader
         "Do a batch; returns False if there is none left"
-        self.current_run.iter = i
+        self.iter = i
         try:
             if b is None: self('before_fetch'); b = next(self.batches.it, exhausted)
             if b is exhausted or self.current_run.do_fetched(b) is exhausted: return False
@@ -268,13 +268,12 @@ class Loop(Dispatcher):
         return True
 
     def _do_fetched(self, b):
-        run = self.current_run
-        run.batch = b
+        self.batch = b
         self('after_fetch')
-        if run.batch is exhausted: return exhausted   # the data of another process ended
-        self._split(self._set_device(run.batch))
+        if self.batch is exhausted: return exhausted   # the data of another process ended
+        self._split(self._set_device(self.batch))
         self('before_batch')
-        run.do_batch()   # `_do_one_batch`, as callbacks wrap it
+        self.current_run.do_batch()   # `_do_one_batch`, as callbacks wrap it
 
     def _do_one_batch(self):
         run = self.current_run

@@ -9,7 +9,7 @@ from learnkit.loop.loop import Loop
 from learnkit.speed.virtual import VirtualShards
 from toys import learner
 
-LINES = dict(_do_fetched="self._split(self._set_device(run.batch))", _do_one_batch="self('after_pred')", _do_grad_opt="self('after_backward')", _do_step="self('after_step')")
+LINES = dict(_do_fetched="self._split(self._set_device(self.batch))", _do_one_batch="self('after_pred')", _do_grad_opt="self('after_backward')", _do_step="self('after_step')")
 
 @pytest.fixture
 def added(request, monkeypatch):
