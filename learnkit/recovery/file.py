@@ -9,6 +9,7 @@ __all__ = ['write_checkpoint', 'remove_checkpoint', 'checkpoint_info', 'read_che
 import os, socket
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from ..data.files import StorePath
@@ -17,7 +18,8 @@ from ..data.locks import FileLock
 # %% ../../nbs/recovery/15a_folder_lock.ipynb #c8ea2ff1
 class FolderLock(FileLock):
     "Locks a folder against other runs; in a store, the later run takes it over"
-    mark,owner = None,''   # a file in a store that says whose the folder is, and what it says
+    mark:Any = None   # in a store: the file that names the owner of the folder
+    owner = ''        # what this run writes into it
     def acquire(self,
         folder:Path # the folder, created if missing
     ) -> None:
@@ -29,14 +31,17 @@ class FolderLock(FileLock):
     def check(self) -> None:
         "Raise RuntimeError if another run has taken over the folder in a store"
         if self.mark is None: return
-        if (now := self.mark.read_text())!=self.owner: raise RuntimeError(
-            f'{self.mark.parent} was taken by another run ({now}), so this one ends, that their checkpoints do not '
-            'mix: give each run another `folder`')
+        owner = self.mark.read_text()
+        if owner!=self.owner: raise RuntimeError(
+            f'Another run ({owner}) is writing to {self.mark.parent}. This run stops, so that their checkpoints do not '
+            'mix. Give each run its own `folder`.')
 
     def release(self) -> None:
         super().release()
+        if self.mark is None: return
         with suppress(OSError, RuntimeError):
-            if self.mark: self.check(); self.mark.unlink()
+            self.check()
+            self.mark.unlink()
         self.mark = None
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #86bd0be7
@@ -84,39 +89,45 @@ def write_checkpoint(
     return path
 
 def _place(path):
-    "Where to write, with no manifest there, and the checkpoint that is to go then"
+    "Return where to write, without a manifest there, and the checkpoint to remove afterwards"
     twin = path.with_name(f'{path.stem}-again.pth')
     path,old = (twin,path) if _manifest(path).exists() else (path,twin)
     _manifest(path).unlink(missing_ok=True)
     return path,old
 
 def _write_rest(state, path, info):
-    where = {k:state[k] for k in ('epoch','done','train_iter')}
+    "Write the file and its manifest; delete the file if that fails, as nothing else would"
+    where = {name:state[name] for name in ('epoch','done','train_iter')}
     note = dict(version=format_version, **where, **_for_json(to_serializable(info)))
     try: _write_both(state, path, note)
     except Exception:
-        if not _manifest(path).exists(): path.unlink(missing_ok=True)   # it would take its place on the disk for ever
+        if not _manifest(path).exists(): path.unlink(missing_ok=True)
         raise
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #3776aead
 def _write_sharded(rest, parts, path, info):
-    "All processes write their parts, then process 0 the rest, and the manifest last"
-    path,old = team().in_first(lambda: _place(path))
+    "Write the parts of all processes, then the rest in process 0, and the manifest last; all of them must call it"
+    in_first = team().in_first
+    path,old = in_first(lambda: _place(path))
     try:
         files = write_shards(parts, _shards(path))
-        team().in_first(lambda: _close_shards(path))
-        team().in_first(lambda: _write_rest(rest, path, {**info, 'shards':files}))
+        in_first(lambda: _keep_modes(path))
+        in_first(lambda: _write_rest(rest, path, {**info, 'shards':files}))
     except Exception:
-        if rank_distrib()==0 and not _manifest(path).exists(): remove_shards(_shards(path))   # else it is complete
+        is_complete = _manifest(path).exists()
+        if rank_distrib()==0 and not is_complete: remove_shards(_shards(path))
         raise
-    team().in_first(lambda: remove_checkpoint(old))
+    in_first(lambda: remove_checkpoint(old))
     return path
 
-def _close_shards(path):
-    for p in _shards(path).iterdir(): keep_mode(next(iter(list_checkpoints(path.parent)), p), p)
+def _keep_modes(path):
+    "Give the shards the permissions of the run's other checkpoints"
+    for file in _shards(path).iterdir(): keep_mode(_newest(path.parent, file), file)
+
+def _newest(folder, default): return next(iter(list_checkpoints(folder)), default)
 
 def _write_both(state, path, note):
-    like = next(iter(list_checkpoints(path.parent)), path)   # a run that is closed to others stays so
+    like = _newest(path.parent, path)   # the new files get its permissions
     with atomic(path, like) as f:
         file = _HashingFile(f)
         torch.save(state, file)
@@ -126,11 +137,12 @@ def _write_both(state, path, note):
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #38444f50
 def _for_json(o):
-    "`o` as it is read again from JSON: keys are texts, tensors lists"
+    "Return `o` as JSON returns it when it is read: with texts as keys, and lists for tensors"
     if isinstance(o, torch.Tensor): return _for_json(o.tolist())
     if isinstance(o, dict): return {str(k):_for_json(v) for k,v in o.items()}
     if isinstance(o, (list,tuple)): return [*map(_for_json, o)]
-    return o if o is None or isinstance(o, (bool,int,float,str)) else str(o)
+    is_plain = o is None or isinstance(o, (bool,int,float,str))
+    return o if is_plain else str(o)
 
 def remove_checkpoint(
     path:Path # the checkpoint, ending in .pth
@@ -141,27 +153,31 @@ def remove_checkpoint(
     remove_shards(_shards(path))
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #226a56a2
-_most = 2**26   # bytes of a manifest: a file of others may be of any size
+_max_size = 2**26   # bytes of a manifest: a file of that name may be something else, of any size
 
 def checkpoint_info(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
     "Read the manifest of a checkpoint; raises ValueError if it is missing or cannot be read"
     file = _manifest(path)
-    if not file.is_file(): raise ValueError(f'{path} is no checkpoint: ' + (
-        f'there is no {file.name} beside it, so it is incomplete, or written by something else' if path.is_file()
-        else 'there is no such file'))
-    with file.open('rb') as f: text = f.read(_most+1)
-    if len(text)>_most: raise ValueError(f'{file} is damaged: it has more than {_most:,} bytes')
+    _check_manifest_exists(path, file)
+    with file.open('rb') as f: text = f.read(_max_size+1)
+    if len(text)>_max_size: raise ValueError(f'{file} is damaged: it has more than {_max_size:,} bytes')
     try: info = json.loads(text.decode())
     except (ValueError, RecursionError) as e: raise ValueError(f'{file} is damaged: {e}') from e
-    if not (isinstance(info, dict) and {'sha256','size','note_sha256'} <= set(info)): raise ValueError(
-        f'{file} is not the manifest of a checkpoint')
+    is_manifest = isinstance(info, dict) and {'sha256','size','note_sha256'} <= set(info)
+    if not is_manifest: raise ValueError(f'{file} is not the manifest of a checkpoint')
     if info.pop('note_sha256')!=_checksum(info): raise ValueError(f'{file} is damaged: its checksum is wrong')
     return info
 
-def _opened(path, info):
-    "Open the file; raises ValueError if it has not the size that the manifest says"
+def _check_manifest_exists(path, file):
+    if file.is_file(): return
+    if not path.is_file(): raise ValueError(f'{path} is not a checkpoint: there is no such file')
+    raise ValueError(f'{path} is not a checkpoint: there is no {file.name} next to it, so it is incomplete, or was '
+                     'written by something else')
+
+def _open_checked(path, info):
+    "Open the file; raises ValueError if its size is not that in the manifest"
     if not path.is_file(): raise ValueError(f'{path} is missing, though {path.stem}.json says that it was written')
     f = path.open('rb')
     n = f.seek(0, 2)
@@ -175,28 +191,34 @@ def read_checkpoint(
 ) -> dict[str, Any]:
     "Read the state in a checkpoint; raises ValueError if any byte differs from what was written"
     info = checkpoint_info(path)
-    with _opened(path, info) as f: sha = hashlib.file_digest(f, 'sha256').hexdigest()
+    with _open_checked(path, info) as f: sha = hashlib.file_digest(f, 'sha256').hexdigest()
     if sha!=info['sha256']: raise ValueError(f'{path} is damaged: its SHA-256 is {sha[:12]}…, '
                                              f'and that of what was written is {str(info["sha256"])[:12]}…')
     state = read_state(path)
-    return read_shards(state, _shards(path), info['shards']) if 'shards' in info else state
+    if 'shards' not in info: return state
+    return read_shards(state, _shards(path), info['shards'])
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #226a56aa
 def peek_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
     "Read a checkpoint lazily: tensors stay on the disk until they are used, and their bytes are not checked"
-    _opened(path, checkpoint_info(path)).close()
+    _open_checked(path, checkpoint_info(path)).close()
     return read_state(path, mmap=True)
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #f50afaf6
-def _age(path): return [int(o) if o.isdigit() else o for o in re.split(r'(\d+)', path.stem)]
+def _age(path):
+    "Return a key for sorting by the numbers in a name; texts and numbers alternate"
+    parts = re.split(r'(\d+)', path.stem)
+    parts[1::2] = map(int, parts[1::2])
+    return parts
 
 def list_checkpoints(
     folder:Path # where to look
 ) -> list[Path]:
     "Return the paths of the checkpoints in a folder, the newest first; their contents are not checked"
-    return sorted((p.with_suffix('.pth') for p in folder.glob('step-[0-9]*.json')), key=_age, reverse=True)
+    paths = [manifest.with_suffix('.pth') for manifest in folder.glob('step-[0-9]*.json')]
+    return sorted(paths, key=_age, reverse=True)
 
 def newest_checkpoint(
     folder:Path,         # where to look
@@ -205,17 +227,18 @@ def newest_checkpoint(
     "Return path and state of the newest checkpoint that can be read, None for both without one; warns of damaged ones"
     for path in list_checkpoints(folder):
         try: return path,read_checkpoint(path)
-        except (ValueError, OSError) as e: why = e
-        aside = f' It is now called {_set_aside(path).name}.' if set_aside else ''
-        warn(f'{why}. The one before it is used.{aside}')
+        except (ValueError, OSError) as e: text = f'{e}. The one before it is used.'
+        if set_aside: text += f' It is now called {_set_aside(path).name}.'
+        warn(text)
     return None,None
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #2fedc4c5
 def _set_aside(path):
-    "Rename a checkpoint that cannot be read; the manifest first, so that it is a checkpoint no more"
+    "Rename a checkpoint that cannot be read; the manifest first, so that it no longer counts as a checkpoint"
     aside = path.with_name(f'damaged-{path.name}')
-    for a,b in ((_manifest(path), _manifest(aside)), (path, aside), (_shards(path), _shards(aside))):
-        if a.exists(): a.replace(b)
+    renames = (_manifest(path), _manifest(aside)),(path, aside),(_shards(path), _shards(aside))
+    for old,new in renames:
+        if old.exists(): old.replace(new)
     return aside
 
 def train_iter_of(

@@ -392,7 +392,7 @@ def test_a_metric_more_or_less(tmp_path):
     with pytest.raises(KeyError, match='no column `l3`'): history['l3']
 
 @pytest.mark.parametrize('what,error,words', [('nope.pth', ValueError, 'there is no such file'), ('Auto', ValueError, 'there is no such file'), (True, TypeError, "'auto', or the path"),
-                                              ('models/m.pth', ValueError, 'or written by something else'), ('models', ValueError, 'there is no such file')])
+                                              ('models/m.pth', ValueError, 'or was written by something else'), ('models', ValueError, 'there is no such file')])
 def test_what_is_no_checkpoint(what, error, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     learn = learner(tmp_path)

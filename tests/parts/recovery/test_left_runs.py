@@ -109,7 +109,7 @@ def test_one_of_several_fits_and_of_several_runs(tmp_path):
     train(tmp_path/'a', fits=2); train(tmp_path/'b/c', lr=.1); train(tmp_path/'b/d', n_epoch=2)
     assert Run(tmp_path/'a').folder.name=='fit-2' and Run(tmp_path/'a', fit=1).folder.name=='fit-1' and Run(tmp_path/'a/fit-1').finished
     with pytest.raises(ValueError, match='has 2 runs'): Run(tmp_path/'b')
-    with pytest.raises(ValueError, match='of a fit 3'): Run(tmp_path/'a', fit=3)
+    with pytest.raises(ValueError, match='of fit 3'): Run(tmp_path/'a', fit=3)
     table = runs(tmp_path)
     assert [Path(r).relative_to(tmp_path).as_posix() for r in table['run']]==['a/fit-1', 'a/fit-2', 'b/c/fit-1', 'b/d/fit-1']
     assert table.sort_values('train_iter')[0]['train_iter']==10 and table.sort_values('run', ascending=False)[0]['run']==table[-1]['run']

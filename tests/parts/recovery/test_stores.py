@@ -104,7 +104,7 @@ def test_from_one_of_them(store):
 
 def test_the_run_that_comes_later_has_the_folder(store):
     def begin(cb): FolderLock().acquire(as_path(store)/'fit-1')   # as another one does
-    with pytest.raises(RuntimeError, match='was taken by another run .*so this one ends'): go(store, at('after_batch', begin, lambda cb: cb.learn.train_iter==4, order=99))
+    with pytest.raises(RuntimeError, match='Another run .*This run stops'): go(store, at('after_batch', begin, lambda cb: cb.learn.train_iter==4, order=99))
     assert checkpoint_info(list_checkpoints(as_path(store)/'fit-1')[0])['train_iter']==3
     assert torch.equal(weights(go(store, resume='auto')), weights(go(f'{store}/whole')))
     assert not (as_path(store)/'fit-1'/'owner.txt').exists()
