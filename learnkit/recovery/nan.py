@@ -7,7 +7,7 @@ __all__ = ['SkipNaN', 'SpikeDetection', 'RollBackOnNaN', 'self_healing', 'Replay
 
 # %% ../../nbs/recovery/30a_skip_nan.ipynb #5ab88dfd
 from math import inf, nan
-from typing import Any
+from typing import Any, NamedTuple
 from warnings import warn
 
 import torch
@@ -29,75 +29,83 @@ from ..optim.inventory import named_buffers, put_buffers, trained_modules
 @check_args
 class SkipNaN(Callback):
     "Skips training batches whose loss or gradients are NaN or infinite"
-    acts = 'sometimes'   # it changes nothing as long as nothing is NaN, and may be added when something was
+    acts = 'sometimes'   # it acts on a NaN only, and may be added to a run that had one
     name = 'skip_nan'
     order,run_valid = MixedPrecision.order+.5,False
     modes,saves = ('fit','lr_find'),('n','row','steps')
-    snapshot,last = None,None
-    buffers:Any = {}   # by name: the tensor before the batch, and its value
-    grads:Snapshot|None = None   # of a batch in parts: what was accumulated before it
+    snapshot:Any = None          # of random numbers and buffers before the batch
+    last:Any = None              # the loss of the previous batch
+    buffers:Any = {}             # the `_BufferCopy` of each buffer before the batch, by name
+    grads:Snapshot|None = None   # of a batch in parts: the gradients accumulated before it
     def __init__(self,
-        at_most:int|None=10, # this many in a row end the fit, or are left to another callback; None: no limit
+        at_most:int|None=10, # so many in a row end the fit, or are left to another callback; None: no limit
         wait:bool=True       # wait for the device, to read the values? False: the device sets gradients to zero
     ):
         self.at_most,self.wait = check_whole('at_most', at_most, what='a number of batches', none=True),wait
-        self.n,self.row,self.steps = 0,0,[]   # skipped batches, those in a row, and what was done before each
-        if not wait: self.acts = 'nothing'   # by the gradients, which are the same in all processes
+        self.n,self.row,self.steps = 0,0,[]   # skipped batches; those in a row; how many batches were done before each
+        if not wait: self.acts = 'nothing'    # it decides by the gradients, which are the same in all processes
 
     def before_fit(self): self.n,self.row,self.steps = 0,0,[]
     def before_train(self):
-        if not self.wait and num_distrib()>1 and any(map(is_sharded, opt_params(self.learn.opt))): raise ValueError(
-            'SkipNaN(wait=False) decides by the gradients, of which each process sees its part only where parameters '
-            'are sharded: write `SkipNaN()`, by which all leave out the batch')
+        if self.wait or num_distrib()==1: return
+        if any(map(is_sharded, opt_params(self.learn.opt))): raise ValueError(
+            'SkipNaN(wait=False) checks gradients, but with sharded parameters each process sees only its shard. Use '
+            '`SkipNaN()`.')
     def before_batch(self):
         learn,self.last,self.grads = self.learn,self.learn.loss,None
-        modules = trained_modules(learn).values()
-        if self.wait: self.snapshot = Snapshot(snapshot_random(), *map(snapshot_buffers, modules))
-        else: self.buffers = {name:(b,b.clone()) for name,b in named_buffers(learn).items() if not is_lazy(b)}
+        if self.wait:
+            self.snapshot = Snapshot(snapshot_random(), *map(snapshot_buffers, trained_modules(learn).values()))
+            return
+        buffers = named_buffers(learn).items()
+        self.buffers = {name:_BufferCopy(b, b.clone()) for name,b in buffers if not is_lazy(b)}
 
     def before_micro_batch(self):
-        "Check a part of the batch: its gradients come before the loss of the batch is known"
+        "Keep the accumulated gradients: those of a part are added before the loss of the whole batch is known"
         learn = self.learn
-        counting = [snapshot_attributes(cb, *cb.saves) for cb in learn.cbs if accumulates(cb)]
-        if self.wait and counting and self.grads is None:
-            self.grads = Snapshot(snapshot_grads(opt_params(learn.opt), copy=True), *counting)
+        counters = [snapshot_attributes(cb, *cb.saves) for cb in learn.cbs if accumulates(cb)]
+        is_first_part = self.grads is None
+        if self.wait and counters and is_first_part:
+            self.grads = Snapshot(snapshot_grads(opt_params(learn.opt), copy=True), *counters)
 
     def after_loss(self):
         if not self.learn.current_run.in_part: self.after_joint_loss()
     def after_joint_loss(self):
         learn = self.learn
-        if learn.loss_grad is None or not self.wait or learn.loss.isfinite().all(): return
-        if self._leaves_it(): return
+        if learn.loss_grad is None or not self.wait: return
+        if learn.loss.isfinite().all(): return
+        if self._leaves_to_another(): return
         if self.grads is not None: self.grads.restore()
         self._skip('loss', CancelBatch)
 
     def before_step(self):
         grads = [p.grad for p in opt_params(self.learn.opt) if p.grad is not None]
-        finite = all_finite(grads)   # the same in all processes, and the loss is that of this one
+        finite = all_finite(grads)   # the same in all processes, while the loss is that of this one
         if self.wait or num_distrib()==1: finite = finite & self.learn.loss.isfinite().all()
         if not self.wait: self._zero(grads, finite)
         elif finite: self.row = 0
-        elif not self._leaves_it(): self._skip('gradient', CancelStep)
+        elif not self._leaves_to_another(): self._skip('gradient', CancelStep)
 
     @torch.no_grad()
-    def _zero(self, grads, ok):
+    def _zero(self, grads, finite):
+        "Undo the batch on the device unless `finite`, without reading a value"
         learn = self.learn
-        for g in grads: elements(g).masked_fill_(~ok, 0)
-        self._restore_buffers(ok)
-        learn.loss = torch.where(ok & learn.loss.isfinite(), learn.loss, self.last)
+        for g in grads: elements(g).masked_fill_(~finite, 0)
+        self._restore_buffers(finite)
+        learn.loss = torch.where(finite & learn.loss.isfinite(), learn.loss, self.last)
 
-    def _restore_buffers(self, ok):
-        "Restore the buffers from before the batch if it is not `ok`, which the device knows"
-        put = {}
+    def _restore_buffers(self, finite):
+        restored = {}
         for name,now in named_buffers(self.learn).items():
-            before,value = self.buffers.get(name, (None, None))
-            if value is None or (now is before and not is_writable(now)): continue   # such a one cannot have changed
-            if now.shape==value.shape: put[name] = torch.where(ok, now, value)
-            elif not ok: put[name] = value   # it has grown, so the value has to be read
-        put_buffers(self.learn, put)
+            before = self.buffers.get(name)
+            if before is None: continue
+            cannot_have_changed = now is before.buffer and not is_writable(now)
+            if cannot_have_changed: continue
+            if now.shape==before.value.shape: restored[name] = torch.where(finite, now, before.value)
+            elif not finite: restored[name] = before.value   # it has another shape: here `finite` has to be read
+        put_buffers(self.learn, restored)
 
-    def _leaves_it(self):
-        "Is it one too many in a row, and will another callback go back, or end the fit?"
+    def _leaves_to_another(self):
+        "Return whether this is one too many in a row, and another callback will roll back, or end the fit"
         if self.at_most is None or self.row+1<self.at_most: return False
         return any(cb is not self for cb in self.learn.ordered_cbs('nonfinite_loss'))
 
@@ -105,7 +113,7 @@ class SkipNaN(Callback):
         learn = self.learn
         self.steps.append(learn.train_iter)
         self.snapshot.restore()
-        learn.loss = self.last   # so that no other is recorded
+        learn.loss = self.last   # so that the NaN is not recorded
         self.n,self.row = self.n+1,self.row+1
         if self.at_most is None or self.row<self.at_most: raise cancel(f'the {what} is nan or infinite{learn.position}')
         learn.stop(f'the {what} is nan or infinite in {self.row} batches in a row{learn.position}')
@@ -117,6 +125,11 @@ class SkipNaN(Callback):
         self.snapshot = self.last = self.grads = None
         self.buffers = {}
 
+class _BufferCopy(NamedTuple):
+    "Holds a buffer as it was before a batch"
+    buffer:torch.Tensor   # the tensor itself: a module may assign another one
+    value:torch.Tensor
+
 # %% ../../nbs/recovery/30a_skip_nan.ipynb #99b6f7b6
 @check_args
 class SpikeDetection(Callback):
@@ -124,7 +137,8 @@ class SpikeDetection(Callback):
     acts = 'nothing'
     order,run_valid = MixedPrecision.order+.4,False
     modes,saves = ('fit',),('losses','seen')
-    seen,jumped = 0,False   # how many spikes there were, and was the last loss one?
+    seen = 0         # how many spikes there were
+    jumped = False   # was the last loss a spike?
     def __init__(self,
         k:float=8.,   # a spike is more than this many deviations above the median of recent losses, as in `Run.spikes`
         window:int=50 # the number of these losses; before there are so many, none is a spike
@@ -135,34 +149,36 @@ class SpikeDetection(Callback):
     def before_fit(self): self.losses,self.seen = [],0
 
     def _band(self):
-        "The median of the last losses, and the largest that is no spike: infinite while there are too few to tell"
+        "Return the median of the last losses, and the largest that would not be a spike: infinite if there are too few"
         if len(self.losses)<self.window: return nan,inf
-        x = torch.tensor(self.losses, dtype=torch.float64)
-        level = x.median()
-        return level.item(),(level + self.k*torch.maximum(1.4826*(x-level).abs().median(), .01*level.abs())).item()
+        losses = torch.tensor(self.losses, dtype=torch.float64)
+        median = losses.median()
+        deviation = torch.maximum(1.4826*(losses-median).abs().median(), .01*median.abs())
+        return median.item(),(median+self.k*deviation).item()
 
     def after_loss(self):
         if not self.learn.current_run.in_part: self.after_joint_loss()
     def after_joint_loss(self):
         learn = self.learn
-        if learn.loss_grad is None or not learn.loss.isfinite().all(): return
-        loss,before = float(learn.loss.mean()),self.jumped
-        level,most = self._band()
-        self.jumped = loss>most
-        if self.jumped and self._handled(loss, level, before): return
+        if learn.loss_grad is None: return
+        if not learn.loss.isfinite().all(): return
+        loss,had_jumped = float(learn.loss.mean()),self.jumped
+        median,largest = self._band()
+        self.jumped = loss>largest
+        if self.jumped and self._handle(loss, median, had_jumped): return
         self.losses = [*self.losses, loss][-self.window:]
 
-    def _handled(self, loss, level, again):
-        "Take the loss for NaN if a callback deals with that; say so for the first of several"
+    def _handle(self, loss, median, had_jumped):
+        "Replace the loss by NaN if another callback handles that, and warn once of several in a row; return whether one does"
         learn = self.learn
         self.seen += 1
-        known = bool(learn.ordered_cbs('nonfinite_loss'))
-        what = 'it is taken for NaN' if known else (
-            '`SkipNaN()` beside SpikeDetection leaves such a batch out, `RollBackOnNaN()` goes back')
-        if not (known and again): warn(f'the loss is {loss:.4g}, far above the last ones, '
-                                       f'about {level:.4g}{learn.position}: {what}')
-        if known: learn.loss = torch.full_like(learn.loss, nan)
-        return known
+        is_handled = bool(learn.ordered_cbs('nonfinite_loss'))
+        if is_handled: what = 'It is treated as NaN.'
+        else: what = 'To skip such batches, add `SkipNaN()`; to restore earlier weights, `RollBackOnNaN()`.'
+        if not (is_handled and had_jumped): warn(
+            f'The loss is {loss:.4g}{learn.position}, far above the last ones (about {median:.4g}). {what}')
+        if is_handled: learn.loss = torch.full_like(learn.loss, nan)
+        return is_handled
 
 # %% ../../nbs/recovery/30b_roll_back.ipynb #d1e0942e
 from copy import deepcopy
@@ -183,18 +199,20 @@ from .resume import find_in_all
 # %% ../../nbs/recovery/30b_roll_back.ipynb #cfb7d701
 @check_args
 class RollBackOnNaN(Callback):
-    "Goes back to the last good weights when a training loss is NaN or infinite, and lowers the learning rate"
-    acts = 'alike'   # all processes go back when one has to
+    "Restores the last good weights when a training loss is NaN or infinite, and lowers the learning rate"
+    acts = 'alike'   # all processes roll back when one has to
     conflicts = dict(parts='it would judge each shard, not the batch: write `SkipNaN`')
     name = 'roll_back_on_nan'
     order,run_valid = MixedPrecision.order+.5,False
     modes,saves = ('fit',),('every','n','scale','written','due')
-    saver = good = flag = None
-    due = False   # is a check to come? In all processes alike, though one of them leaves out a batch
+    saver:Any = None   # a `CheckpointCallback`
+    good:Any = None    # the last good state, or True if it is in a checkpoint
+    flag:Any = None    # a sum on the device, NaN if any loss since the last check was
+    due = False        # is a check due? The same in all processes, although one of them may skip a batch
     def __init__(self,
         every:Any='100ba',    # how often to check the losses and keep a copy; text such as '500ba', see `Every`
         factor:float=.5,      # the learning rate is multiplied by this each time
-        at_most:int=3,        # how many times to go back; then the fit ends, with good weights
+        at_most:int=3,        # how many times to roll back; then the fit ends, with good weights
         source:str='memory'   # 'memory': the copy in memory; 'checkpoint': the newest one with finite weights
     ):
         if source not in ('memory','checkpoint'): raise ValueError(
@@ -202,11 +220,13 @@ class RollBackOnNaN(Callback):
         self.every,self.source = Every(every, at_once=True),source
         self.factor = check_fraction('factor', factor, what='a factor for the learning rate')
         self.at_most = check_whole('at_most', at_most)
-        self.n,self.scale,self.written = 0,1.,None   # times it went back; `factor**n`; learning rates that it wrote
+        self.n,self.scale = 0,1.   # how often it rolled back; `factor**n`
+        self.written = None        # the learning rates that it set last
 
     def before_fit(self):
         learn = self.learn
-        self.saver = next((cb for cb in learn.cbs if resumes(cb) and own_attr(cb, 'writer') is not None), None)
+        savers = [cb for cb in learn.cbs if resumes(cb) and own_attr(cb, 'writer') is not None]
+        self.saver = savers[0] if savers else None
         if self.source=='checkpoint' and self.saver is None: raise ValueError(
             "RollBackOnNaN(source='checkpoint') needs a CheckpointCallback among the callbacks, "
             "or write source='memory'")
@@ -220,54 +240,60 @@ class RollBackOnNaN(Callback):
         "Lower the learning rate again if a schedule has set it since"
         if self.scale==1: return
         hypers = self.learn.opt.hypers
-        if self.written!=[h['lr'] for h in hypers]: self._lower(self.scale)
+        if self.written!=[h['lr'] for h in hypers]: self._scale_lrs(self.scale)
 
     def after_loss(self):
         if not self.learn.current_run.in_part: self.after_joint_loss()
     def after_joint_loss(self):
         self.flag = nan_flag(self.flag, self.learn.loss)
-        if not (self.due or self.good is None or self.learn.iter==0): return
-        if self._all_finite(): self._keep()
-        else: self._back(); raise CancelBatch
+        checks = self.due or self.good is None or self.learn.iter==0
+        if not checks: return
+        if self._all_finite(): return self._keep()
+        self._roll_back()
+        raise CancelBatch
 
     def after_train(self):
         if self.flag is None: return
-        if not self._all_finite(weights_finite(self.learn.opt)): self._back()
+        if not self._all_finite(weights_finite(self.learn.opt)): self._roll_back()
 
     def nonfinite_loss(self) -> None:
         "Handle the event, so that it raises no error: `after_loss` and `after_train` go back to good weights"
     def cleanup(self): self.good = self.flag = self.saver = None
 
     def _all_finite(self, weights=True):
-        "Were the losses finite, and are the weights, in all processes? All of them ask"
+        "Return whether losses and `weights` are finite in all processes; all of them must call it"
         self.learn.team.agree(self.learn)
         self.due = False
-        return not largest(not (weights and self.flag.isfinite().all()))
+        is_finite = weights and self.flag.isfinite().all()
+        return not largest(not is_finite)
 
     def _keep(self):
-        if self.source=='checkpoint': self.good = True; return
-        learn,self.good = self.learn,None   # the old copy goes first: there may not be memory for two
+        if self.source=='checkpoint':
+            self.good = True
+            return
+        learn,self.good = self.learn,None   # free the old copy first: there may not be memory for two
         self.good = deepcopy(dict(
             model=get_model(learn.model).state_dict(), beside=state_beside(learn), opt=opt_state(learn),
-            loss=learn.loss, epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._others()}))
+            loss=learn.loss, epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._restored_cbs()}))
 
-    def _others(self):
-        "The callbacks that go back too; not those that look on, as it did happen, but for the record of this epoch"
-        mine = self,self.saver
-        return [cb for cb in self.learn.cbs if cb not in mine and (not observes(cb) or cb.name=='recorder')]
+    def _restored_cbs(self):
+        "Return the callbacks that are rolled back too; no observers, since it did happen, but the record of this epoch"
+        others = [cb for cb in self.learn.cbs if cb not in (self,self.saver)]
+        return [cb for cb in others if not observes(cb) or cb.name=='recorder']
 
-    def _back(self):
-        "Go back to good weights; ends the fit if there are none, or if it went back too often"
+    def _roll_back(self):
+        "Restore good weights; end the fit if there are none, or if that was done too often"
         learn,self.flag = self.learn,None
-        good = self._newest() if self.source=='checkpoint' else self.good
-        if good is None: self._stop(', and there are no good weights to go back to')
+        good = self._read_newest() if self.source=='checkpoint' else self.good
+        if good is None: self._stop(', and there are no good weights to restore')
         self._restore(good)
         self.n += 1
-        if self.n>self.at_most: self._stop(f', after going back {self.at_most} times')
+        if self.n>self.at_most: self._stop(f', after rolling back {self.at_most} times')
         self.scale *= self.factor
-        self._lower(self.factor)
-        rate = '' if self.scale==1 else f', with a learning rate of {self.scale:g} times what it would be'
-        warn(f'the loss is nan or infinite{learn.position}: back to the last good weights{rate}')
+        self._scale_lrs(self.factor)
+        text = f'The loss is nan or infinite{learn.position}. The last good weights are restored'
+        if self.scale!=1: text += f', and the learning rate is {self.scale:g} times what it would be'
+        warn(f'{text}.')
 
     def _stop(self, why):
         self.learn.stop(f'the loss is nan or infinite{self.learn.position}{why}')
@@ -275,33 +301,37 @@ class RollBackOnNaN(Callback):
 
     def _restore(self, good):
         learn,states = self.learn,good['cbs']
-        with evaluating(learn):   # it may be of a time when the optimizer did not train
+        with evaluating(learn):   # the state may be from a moment when the optimizer was in evaluation mode
             get_model(learn.model).load_state_dict(good['model'])
             load_beside(learn, good.get('beside', {}))
-            load_opt_state(learn, deepcopy(good['opt']))   # it would go on with these very tensors
+            load_opt_state(learn, deepcopy(good['opt']))   # the optimizer keeps and changes the tensors that it gets
         learn.opt.zero_grad()
-        for cb in self._others():
-            other_epoch = cb.name=='recorder' and good['epoch']!=learn.epoch   # its history has more rows by now
-            if cb.key in states and not other_epoch: cb.load_state_dict(states[cb.key])
+        for cb in self._restored_cbs():
+            is_of_other_epoch = cb.name=='recorder' and good['epoch']!=learn.epoch   # its history has more rows by now
+            if cb.key in states and not is_of_other_epoch: cb.load_state_dict(states[cb.key])
         learn.loss = good.get('loss', torch.zeros_like(learn.loss))
 
-    def _lower(self, by):
+    def _scale_lrs(self, factor):
         hypers = self.learn.opt.hypers
-        for h in hypers: h['lr'] = h['lr']*by
+        for h in hypers: h['lr'] = h['lr']*factor
         self.written = [h['lr'] for h in hypers]
 
-    def _newest(self):
-        "The state in the newest checkpoint that can be read and has finite weights; None if there is none"
+    def _read_newest(self):
+        "Return the state in the newest checkpoint that can be read and has finite weights; None if there is none"
         self.saver.writer.wait()
-        trained = {n for n,p in named_params(self.learn).items() if p.requires_grad}
-        def broken(n, t): return not all_finite([t]) if n in trained else has_nan(t)
-        def find():
-            for path in list_checkpoints(self.saver.folder):
-                try: state = read_checkpoint(path)
-                except (ValueError, OSError) as e: warn(f'{e}. The one before it is used.'); continue
-                weights = {**state['model'], **state.get('beside', {})}
-                if not any(broken(n, t) for n,t in weights.items()): return state
-        return find_in_all(find, self.saver.folder)
+        return find_in_all(self._find_finite, self.saver.folder)
+
+    def _find_finite(self):
+        trained = {name for name,p in named_params(self.learn).items() if p.requires_grad}
+        def is_good(name, t): return all_finite([t]) if name in trained else not has_nan(t)   # a mask may have -inf
+        for path in list_checkpoints(self.saver.folder):
+            try: state = read_checkpoint(path)
+            except (ValueError, OSError) as e:
+                warn(f'{e}. The one before it is used.')
+                continue
+            weights = {**state['model'], **state.get('beside', {})}
+            if all(is_good(*item) for item in weights.items()): return state
+        return None
 
 # %% ../../nbs/recovery/30b_roll_back.ipynb #7c6bd252
 def self_healing(
@@ -309,8 +339,8 @@ def self_healing(
     window:int=50,        # the number of these losses
     in_row:int=3,         # after this many in a row, the weights are to blame, not the batches
     every:Any='50ba',     # how often to check the losses and keep a copy of the weights
-    factor:float=1.,      # the learning rate is multiplied by this each time the weights go back
-    at_most:int=3,        # how many times to go back; then the fit ends
+    factor:float=1.,      # the learning rate is multiplied by this each time the weights are restored
+    at_most:int=3,        # how many times to roll back; then the fit ends
     source:str='memory'   # where the copy is, as for `RollBackOnNaN`
 ) -> list[Callback]:
     "Return callbacks that skip a batch whose loss jumps or is NaN, and after several in a row restore good weights"
@@ -333,10 +363,11 @@ class ReplayOnOOM(MicroBatch):
     "Runs a training batch again in smaller parts when it does not fit into memory"
     conflicts = dict(parts='it would change the shapes in one process only: write `MicroBatch`')
     name,saves = 'replay_on_oom',('size','n_fitted')
-    n_fitted,least = 0,None   # batches since the size was another; the smallest size that was warned of
+    n_fitted = 0              # how many batches have fitted since the size changed
+    least:int|None = None     # the smallest size that was warned of
     attempt,stepping,snapshot = 0,False,None
     def __init__(self,
-        size:int|None=None,       # number of items in a part to begin with; None: the whole batch
+        size:int|None=None,       # number of samples in a part to begin with; None: the whole batch
         split:Callable|None=None, # how to split a batch, as for `MicroBatch`
         grow:int|None=None        # try parts twice as large after this many batches that fit; None: never
     ):
@@ -371,11 +402,13 @@ class ReplayOnOOM(MicroBatch):
 
     def _begin(self):
         learn = self.learn
-        self.start,logged = (learn.xb,learn.yb),learn.current_run.phase_meter.logged if learn.current_run.phase_meter else {}
-        self.snapshot = Snapshot(snapshot_random(), *map(snapshot_buffers, trained_modules(learn).values()),
-                                 *[m.snapshot() for m in logged.values()],
-                                 snapshot_grads(opt_params(learn.opt), copy=True),
-                                 *[snapshot_attributes(cb, *cb.saves) for cb in learn.cbs if accumulates(cb)])
+        self.start = learn.xb,learn.yb
+        buffers = map(snapshot_buffers, trained_modules(learn).values())
+        meter = learn.current_run.phase_meter
+        logged = meter.logged if meter else {}
+        counters = [snapshot_attributes(cb, *cb.saves) for cb in learn.cbs if accumulates(cb)]
+        self.snapshot = Snapshot(snapshot_random(), *buffers, *[metric.snapshot() for metric in logged.values()],
+                                 snapshot_grads(opt_params(learn.opt), copy=True), *counters)
 
     def _halve(self, e):
         learn = self.learn
@@ -383,20 +416,22 @@ class ReplayOnOOM(MicroBatch):
         bs = n_items(learn)
         size = min(self.size or bs, bs)
         if self.stepping or size==1:
-            why = 'not even a single item fits'
-            if self.stepping: why = "the optimizer's step takes as much memory for smaller parts"
+            why = 'not even a single sample fits'
+            if self.stepping: why = 'the optimizer step takes as much memory for smaller parts'
             e.add_note(f'ReplayOnOOM could not help{learn.position}: {why}')
             raise e
         self.size,self.n_fitted = ceil(size/2),0
-        if self.least is not None and self.size>=self.least: return   # it grew, and had been told
+        was_warned_of = self.least is not None and self.size>=self.least   # the parts had grown since
+        if was_warned_of: return
         self.least = self.size
         warn(f'out of memory{learn.position}: batches are trained in parts of {self.size} from now on')
 
     def _grow(self):
-        "Do the next batches in larger parts, if enough have fitted"
+        "Train the next batches in larger parts, if enough have fitted"
         if self.grow is None or self.size is None: return
         self.n_fitted += 1
-        if self.n_fitted>=self.grow and self.size<n_items(self.learn): self.size,self.n_fitted = 2*self.size,0
+        is_split = self.size<n_items(self.learn)
+        if is_split and self.n_fitted>=self.grow: self.size,self.n_fitted = 2*self.size,0
 
     def _rewind(self):
         "Restore what was there when the batch began, and free memory"

@@ -202,7 +202,7 @@ def test_back_to_where_the_loss_was_looked_at(every, bad, good, seen):
     late = Callback(after_batch=look, after_train=look)
     late.order = 90
     learn = learner(data(), RollBackOnNaN(every), keep, Callback(after_step=breaks), late)
-    with pytest.warns(UserWarning, match='back to the last good weights'): learn.fit(1)
+    with pytest.warns(UserWarning, match='last good weights are restored'): learn.fit(1)
     assert same(found['model'], keep.kept[0,good]) and found['lr']==.005
     assert found['iter']==min(seen, 11) and all(p.isfinite().all() for p in learn.model.parameters())
     assert all(np.isfinite(learn.recorder.smooth_loss.raw))
@@ -210,7 +210,7 @@ def test_back_to_where_the_loss_was_looked_at(every, bad, good, seen):
 def test_at_most():
     learn = learner(data(), Poison('loss', bad=range(2, 12)), RollBackOnNaN('1ba', at_most=2))
     with pytest.warns(UserWarning): learn.fit(2)
-    assert 'after going back 2 times' in learn.stop_reason and learn.train_iter==4
+    assert 'after rolling back 2 times' in learn.stop_reason and learn.train_iter==4
     assert all(p.isfinite().all() for p in learn.model.parameters())
 
 def test_nothing_to_go_back_to():
@@ -418,7 +418,7 @@ def test_a_mask_of_infinities_is_allowed(kind, tmp_path):
 def test_back_to_a_checkpoint_with_a_mask(kind, tmp_path):
     learn = masked(kind, Poison('gradient', bad=(7,)), CheckpointCallback('3ba'), RollBackOnNaN('12ba', source='checkpoint'), path=tmp_path)
     learn.poison.after_backward = lambda: learn.model.net[0].weight.grad.fill_(nan) if learn.poison._now() else None
-    with pytest.warns(UserWarning, match='back to the last good weights'): learn.fit(1)
+    with pytest.warns(UserWarning, match='last good weights are restored'): learn.fit(1)
     assert learn.stop_reason is None and weights_finite(learn.opt)
 
 def test_back_to_the_checkpoint_before_a_damaged_one(tmp_path):
@@ -428,7 +428,7 @@ def test_back_to_the_checkpoint_before_a_damaged_one(tmp_path):
     late.order = 101
     learn = learner(data(), Poison('loss', bad=(8,)), CheckpointCallback('2ba'), late, RollBackOnNaN('3ba', source='checkpoint'), path=tmp_path)
     with pytest.warns(UserWarning) as w: learn.fit(1)
-    assert any('The one before it is used' in str(o.message) for o in w) and any('back to the last good' in str(o.message) for o in w)
+    assert any('The one before it is used' in str(o.message) for o in w) and any('last good weights are restored' in str(o.message) for o in w)
 
 class Bag(nn.Module):
     "Has sparse gradients, and a parameter without elements"
@@ -552,7 +552,7 @@ def test_other_errors_are_not_taken_for_it():
 
 def test_it_cannot_help_everywhere():
     with pytest.warns(UserWarning), pytest.raises(torch.OutOfMemoryError) as e: short('before', ReplayOnOOM(), fits=0).fit(1)
-    assert 'not even a single item fits' in ''.join(e.value.__notes__)
+    assert 'not even a single sample fits' in ''.join(e.value.__notes__)
     def fail(self): raise torch.OutOfMemoryError('no memory')
     with pytest.raises(torch.OutOfMemoryError) as e: short('never', ReplayOnOOM(), Callback(after_step=fail), at=()).fit(1)
     assert "optimizer's step" in ''.join(e.value.__notes__)

@@ -216,7 +216,7 @@ BAD = [*TRAIN[:4], (TRAIN[4][0], TRAIN[4][1]*float('nan')), TRAIN[5]]
 def test_rolled_back(model, loss, source, tmp_path):
     saver = [CheckpointCallback('1ba')] if source=='checkpoint' else []
     learn,own = learner(model, loss, RollBackOnNaN('1ba', source=source), *saver, path=tmp_path, train=BAD)
-    with pytest.warns(UserWarning, match='back to the last good weights'): fit(learn, 1)
+    with pytest.warns(UserWarning, match='last good weights are restored'): fit(learn, 1)
     skipped,other = learner(model, loss, train=BAD[:4])
     fit(skipped, 1)
     assert learn.roll_back_on_nan.n==1

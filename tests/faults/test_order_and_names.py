@@ -113,7 +113,7 @@ def test_a_run_rolls_back_to_a_checkpoint_of_another_order(kind, order, tmp_path
         cbs = CheckpointCallback('100ba', keep=None, best='valid_loss'),RollBackOnNaN('1ba', source='checkpoint')
         resumed = learner(o, kind, *cbs, path=folder, train=BAD)
         resume = folder/'checkpoints/fit-1/step-00000006.pth'
-        with pytest.warns(UserWarning, match='back to the last good weights'): fit(resumed, resume=resume)
+        with pytest.warns(UserWarning, match='last good weights are restored'): fit(resumed, resume=resume)
         runs.append(resumed)
     assert same(*runs)
 

@@ -248,7 +248,7 @@ def test_only_in_the_main_thread():
     t = threading.Thread(target=go); t.start(); t.join()
     assert 'main thread' in errors[0]
 
-@pytest.mark.parametrize('bad,words', [('TERM', 'is no signal'), (0, 'is no signal'), (signal.SIGKILL, 'SIGKILL'), (['SIGTERM','SIGSTOP'], 'SIGSTOP')])
+@pytest.mark.parametrize('bad,words', [('TERM', 'is not a signal'), (0, 'is not a signal'), (signal.SIGKILL, 'SIGKILL'), (['SIGTERM','SIGSTOP'], 'SIGSTOP')])
 def test_bad_settings(bad, words):
     with pytest.raises(ValueError, match=words): StopOnSignal(bad)
 

@@ -162,5 +162,5 @@ def test_going_back_after_a_nan_trains_on(tmp_path):
         learn.fit(2, cbs=cbs)
         return learn
     cb = Callback(after_loss=spoil); cb.n = 0
-    with pytest.warns(UserWarning, match='back to the last good weights'): learn = run(RollBackOnNaN('1ep', factor=1.), cb)
+    with pytest.warns(UserWarning, match='last good weights are restored'): learn = run(RollBackOnNaN('1ep', factor=1.), cb)
     assert learn.opt.training is False and torch.isfinite(learn.model.weight).all()

@@ -83,7 +83,7 @@ def test_the_first_loss_that_differs_is_named(run, tmp_path):
             warnings.simplefilter('always')
             try: learn.replay(tmp_path/'a', 7)
             except ValueError as e: assert 'training data is' in str(e); continue   # the fingerprint has seen it
-        said = [str(o.message) for o in w if 'to the bit' in str(o.message)]
+        said = [str(o.message) for o in w if 'is not exact' in str(o.message)]
         assert len(said)==1 and 'first differs at step 6' in said[0] and 'the data or the code have changed' in said[0]
         return
     assert False, 'each item is in the fingerprint'

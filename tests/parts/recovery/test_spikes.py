@@ -66,7 +66,7 @@ calm = [1., 1.2, .9, 1.1, 1.05, .95]
 def test_warned_of():
     data = [(torch.tensor([float(v)]), torch.zeros(1)) for v in [*calm, 50.]]
     learn = Learner((data,), Told(), loss, SGD, lr=1., cbs=SpikeDetection(window=4))
-    with pytest.warns(UserWarning, match='the loss is 50, far above the last ones, about 0.95, epoch 0, batch 6.*`SkipNaN'): learn.fit(1)
+    with pytest.warns(UserWarning, match='The loss is 50, epoch 0, batch 6, far above the last ones \(about 0.95\).*`SkipNaN'): learn.fit(1)
 
 def test_the_others(tmp_path):
     learn = fitted([*calm, 50., *calm], SpikeDetection(window=4), TerminateOnNaNCallback())
@@ -82,7 +82,7 @@ def test_weights_that_are_bad_go_back():
     assert learn.skip_nan.steps==[6, 13, 14] and learn.roll_back_on_nan.n==2 and learn.train_steps==18 and learn.stop_reason is None
     assert learn.model.w==-17 and learn.opt.hypers[0]['lr']==1.
     learn = fitted([*calm, *[50.]*9], *self_healing(window=4, every='1ba', at_most=2))
-    assert 'after going back 2 times' in learn.stop_reason and learn.train_iter==10 and learn.model.w==-5
+    assert 'after rolling back 2 times' in learn.stop_reason and learn.train_iter==10 and learn.model.w==-5
 
 def test_what_is_left_out_may_be_left_out_at_once():
     "To the bit, with random numbers, and averages of a batch norm"

@@ -131,7 +131,7 @@ def test_back_to_a_checkpoint_there(store):
     data[4] = (data[4][0]*float('nan'), data[4][1])
     again = Learner((data, batches(1)), nn.Linear(4, 1), nn.MSELoss(), lr=.05, cbs=[CheckpointCallback('1ba', folder=store), RollBackOnNaN('1ba', source='checkpoint')])
     again.logger = null_logger
-    with pytest.warns(UserWarning, match='back to the last good weights'): again.remove_cb(again.progress).fit(1)
+    with pytest.warns(UserWarning, match='last good weights are restored'): again.remove_cb(again.progress).fit(1)
     assert again.roll_back_on_nan.n==1 and weights(again).isfinite().all()
 
 # models, exports, histories
