@@ -19,7 +19,7 @@ from learnkit.data.modules import get_model, is_writable
 from learnkit.loop.check import unwrap_partial
 from learnkit.loop.dispatcher import Dispatcher
 from learnkit.loop.words import Word
-from learnkit.optim.groups import param_dicts
+from learnkit.optim.groups import bare_param, param_dicts, params_in
 from learnkit.optim.opt_state import has_torch_state, name_opt_state
 from learnkit.optim.optimizer import OptimWrapper
 
@@ -33,30 +33,34 @@ def called_module(
     return owner if isinstance(owner, nn.Module) else None
 
 def held_modules(
-    loss_func:Any,        # a loss function that is no module
+    loss_func:Any,        # a loss function that is not a module
     name:str='loss_func'  # how the names begin
 ) -> dict[str,nn.Module]: # name -> module
     "Return the modules that a loss function holds in attributes, arguments of a `partial`, and containers of these"
-    return dict(_within(loss_func, name, 4))
+    return dict(_find_modules(loss_func, name, 4))
 
-def _within(value, name, depth) -> Iterator[tuple[str,nn.Module]]:
+def _find_modules(value, name, depth) -> Iterator[tuple[str,nn.Module]]:
+    "Yield the name and the module of each module that is reached in at most `depth` steps"
     if isinstance(value, nn.Module): yield name,value
     elif depth and not isinstance(value, Dispatcher):
-        for k,v in _held(value).items(): yield from _within(v, f'{name}.{k}', depth-1)
+        for key,inner in _contents_of(value).items(): yield from _find_modules(inner, f'{name}.{key}', depth-1)
 
 # %% ../../nbs/optim/28_inventory.ipynb #9bb27b2a
-def _held(value):
-    "What a function, an object that is called, or a container holds, by name"
-    if isinstance(value, partial): return {'func':value.func, **_numbered(value.args), **value.keywords}
+def _contents_of(value):
+    "What a function, a callable object or a container holds, by name"
+    if isinstance(value, partial): return {'func':value.func, **_by_position(value.args), **value.keywords}
     if isinstance(value, Mapping): return {str(k):v for k,v in value.items()}
-    if isinstance(value, list|tuple): return _numbered(value)
+    if isinstance(value, list|tuple): return _by_position(value)
     if isinstance(value, MethodType): return {'self':value.__self__, 'function':value.__func__}
-    if isinstance(value, type): return {}
-    return vars(value) if callable(value) and hasattr(value, '__dict__') else {}
+    if isinstance(value, type) or not callable(value): return {}
+    return getattr(value, '__dict__', {})
 
-def _numbered(values): return {str(i):v for i,v in enumerate(values)}
+def _by_position(values): return {str(i):v for i,v in enumerate(values)}
 
-def _is_plain_function(f): return type(f) in (FunctionType,BuiltinFunctionType) and not getattr(f, '__dict__', None)
+def _is_plain_function(f):
+    "Is it a function that holds nothing?"
+    if type(f) not in (FunctionType,BuiltinFunctionType): return False
+    return not getattr(f, '__dict__', None)
 
 # %% ../../nbs/optim/28_inventory.ipynb #30e4fcc8
 loss_functions = Word('loss_functions', {}, "Which loss functions does it train with, by name? Under '' it gives the "
@@ -76,26 +80,27 @@ def losses_of(
 def _modules_in(loss_func, name):
     "The modules that a loss function is or holds, by name"
     if _is_plain_function(loss_func): return {}
-    whole = called_module(loss_func)
-    return held_modules(loss_func, name) if whole is None else {name:whole}
+    module = called_module(loss_func)
+    if module is not None: return {name:module}
+    return held_modules(loss_func, name)
 
 def modules_of_loss(
     learn:Any,             # the Learner
     called_only:bool=False # only modules that a loss function is, and none that it merely holds?
 ) -> dict[str,nn.Module]:  # prefix of its names -> module
-    "Return the modules that the loss functions are or hold, each once, but those of the model"
+    "Return the modules that the loss functions are or hold, each once, without those of the model"
     others = loss_functions.answered_by(learn.cbs)
-    if not others and _is_plain_function(learn.loss_func): return {}   # the quickest answer, which is asked for often
+    if not others and _is_plain_function(learn.loss_func): return {}   # the common case, which must be quick
     found = {}
     for prefix,loss_func in losses_of(learn).items():
         if called_only and called_module(loss_func) is None: continue
         found |= _modules_in(loss_func, prefix)
-    seen,res = _ids(learn.model.modules()),{}
+    seen,modules = _ids(learn.model.modules()),{}
     for name,module in found.items():
         if id(module) in seen: continue
         seen.add(id(module))
-        res[_free_name(name, learn.model)] = module
-    return res
+        modules[_free_name(name, learn.model)] = module
+    return modules
 
 def modules_beside(
     learn:Any # the Learner
@@ -106,27 +111,30 @@ def modules_beside(
     called = modules_of_loss(learn, called_only=True)
     if called.keys()==found.keys(): return found
     trained = _ids(_trained_params(learn)) - _ids(learn.model.parameters())
-    def trains(name): return name in called or not trained.isdisjoint(_ids(found[name].parameters()))
-    return {name:m for name,m in found.items() if trains(name)}
+    modules = {}
+    for name,module in found.items():
+        is_trained = name in called or not trained.isdisjoint(_ids(module.parameters()))
+        if is_trained: modules[name] = module
+    return modules
 
 def _free_name(name, model):
-    "`name`, changed if it could also be that of a part of the model"
-    first,_,rest = name.partition('.')
+    "`name`, with underscores at its first part if the model has a part of that name"
+    first,dot,rest = name.partition('.')
     while first in get_model(model)._modules: first += '_'
-    return f'{first}.{rest}' if rest else first
+    return first+dot+rest
 
 # %% ../../nbs/optim/28_inventory.ipynb #825e3afc
 def _trained_params(learn):
-    "The parameters that the optimizer updates, or is going to: those that the splitter returns"
+    "The parameters that the optimizer updates, or will update: those that the splitter returns"
     if learn.opt is not None: return _params_of(learn.opt)
     groups = param_dicts(learn.splitter(get_model(learn.model)))
-    return [p[1] if isinstance(p, tuple) else p for g in groups for p in g['params']]
+    return [bare_param(p) for p in params_in(groups)]
 
-def _ids(values): return {id(o) for o in values}
+def _ids(values): return {*map(id, values)}
 
 def _params_of(opt):
     "The parameters that an optimizer updates; none if there is no optimizer"
-    return [p for group in getattr(opt, 'param_groups', ()) for p in group['params']]
+    return params_in(getattr(opt, 'param_groups', ()))
 
 # %% ../../nbs/optim/28_inventory.ipynb #15d57f31
 def trained_modules(
@@ -147,27 +155,33 @@ class Slot(NamedTuple):
         return self.tensors[self.key]
 
 def _slots(learn, kind) -> dict[str,Slot]:
-    "The slots of all tensors of that kind, by name: each tensor once"
-    seen,modules,res = set(),set(),{}
-    for prefix,module in trained_modules(learn).items():
-        for name,part in module.named_modules(modules, prefix):
-            own = getattr(part, kind)
-            for k,t in own.items():
-                if t is None or id(t) in seen: continue
-                seen.add(id(t))
-                res[f'{name}.{k}'.lstrip('.')] = Slot(own, k)
-    return res
+    "The slots of all tensors of a kind, '_parameters' or '_buffers', by name: each tensor once"
+    seen,slots = set(),{}
+    for module_name,module in _named_modules(learn):
+        tensors = getattr(module, kind)
+        for key,t in tensors.items():
+            if t is None or id(t) in seen: continue
+            seen.add(id(t))
+            slots[f'{module_name}.{key}'.lstrip('.')] = Slot(tensors, key)
+    return slots
 
+def _named_modules(learn) -> Iterator[tuple[str,nn.Module]]:
+    "All modules that train, with those inside them, by name: each once"
+    seen = set()   # shared by the calls, which add to it
+    for prefix,module in trained_modules(learn).items(): yield from module.named_modules(seen, prefix)
+
+# %% ../../nbs/optim/28_inventory.ipynb #4659a96c
 def _tensors(learn, kind): return {name:slot.tensor for name,slot in _slots(learn, kind).items()}
 
 def named_params(
     learn:Any # the Learner
 ) -> dict[str,nn.Parameter]:
     "Return the parameters of all that trains, by name: frozen ones, and those that only the optimizer has, too"
-    res = _tensors(learn, '_parameters')
-    inside = _ids(res.values())
+    params = _tensors(learn, '_parameters')
+    inside = _ids(params.values())
     others = [p for p in _params_of(learn.opt) if id(p) not in inside]
-    return {**res, **{f'outside.{i}':p for i,p in enumerate(others)}}
+    for i,p in enumerate(others): params[f'outside.{i}'] = p
+    return params
 
 # %% ../../nbs/optim/28_inventory.ipynb #f36b07be
 def named_buffers(
@@ -184,9 +198,10 @@ def put_buffers(
     "Put values into buffers: in place where that is possible"
     for name,slot in _slots(learn, '_buffers').items():
         if name not in values: continue
-        now,new = slot.tensor,values[name]
-        if is_writable(now) and now.shape==new.shape: now.data.copy_(new)
-        else: slot.tensors[slot.key] = new.clone()
+        buffer,value = slot.tensor,values[name]
+        fits = is_writable(buffer) and buffer.shape==value.shape
+        if fits: buffer.data.copy_(value)
+        else: slot.tensors[slot.key] = value.clone()
 
 # %% ../../nbs/optim/28_inventory.ipynb #f43c1717
 def statistic_slots(
@@ -215,30 +230,33 @@ def state_beside(
 def loadable_beside(
     learn:Any # the Learner
 ) -> dict[str,Any]: # name -> tensor
-    "Return what `load_beside` can load: also of modules that the loss function holds and that do not train yet"
+    "Return the state that `load_beside` can load, including modules of the loss function that do not train yet"
     return {**_state_of(modules_of_loss(learn), learn.model), **_outside(learn)}
 
-def _outside(learn): return {n:p for n,p in named_params(learn).items() if n.startswith('outside.')}
+def _outside(learn):
+    "The parameters that are in the optimizer only, by name"
+    return {name:p for name,p in named_params(learn).items() if name.startswith('outside.')}
 
 # %% ../../nbs/optim/28_inventory.ipynb #3a06463c
 def _state_of(modules, model):
-    res = {}
-    for prefix,module in modules.items():
-        left_out = _left_out(module, model)
-        own = module.state_dict(prefix=f'{prefix}.')
-        res.update({k:v for k,v in own.items() if not k.removeprefix(f'{prefix}.').startswith(left_out)})
-    return res
+    "The `state_dict` of modules beside the model, without what is saved elsewhere"
+    state = {}
+    for name,module in modules.items():
+        skipped = _skipped_prefixes(module, model)
+        for key,value in module.state_dict().items():
+            if not key.startswith(skipped): state[f'{name}.{key}'] = value
+    return state
 
-def _left_out(module, model):
-    "How names begin in the `state_dict` of `module` that are no state of its own"
+def _skipped_prefixes(module, model):
+    "How the keys of a `state_dict` begin that belong to parts of the model, or to settings"
     inside = _ids(model.modules())
-    names = [n for n,m in module.named_modules() if id(m) in inside or has_settings(m)]
-    return tuple([f'{n}.' if n else '' for n in names])
+    names = [name for name,part in module.named_modules() if id(part) in inside or has_settings(part)]
+    return tuple([f'{name}.' if name else '' for name in names])
 
 def has_settings(
     module:nn.Module # a module
 ) -> bool:
-    "Are the buffers of the module settings, such as the class weights of PyTorch's losses?"
+    "Return whether the buffers of the module are settings, such as the class weights of PyTorch's losses"
     return type(module).__module__=='torch.nn.modules.loss'
 
 # %% ../../nbs/optim/28_inventory.ipynb #bb149f8c
@@ -246,11 +264,11 @@ def load_beside(
     learn:Any,             # the Learner
     state:Mapping[str,Any] # from `state_beside`
 ) -> None:
-    "Load what was trained beside the model; names that the Learner does not have are left out"
+    "Load the state of what trains beside the model; skip names that the Learner does not have"
     for prefix,module in modules_of_loss(learn).items():
-        own = module.state_dict()
-        new = {k:state[f'{prefix}.{k}'] for k in own if f'{prefix}.{k}' in state}
-        module.load_state_dict({**own, **new})
+        values = {**module.state_dict()}
+        for key,own in values.items(): values[key] = state.get(f'{prefix}.{key}', own)
+        module.load_state_dict(values)
     for name,p in _outside(learn).items():
         if name in state: p.data.copy_(state[name])
 
@@ -265,8 +283,9 @@ def opt_state(
     "Return the state of the optimizer, with the names of the parameters in its groups"
     state = learn.opt.state_dict()
     if not has_torch_state(state) or not isinstance(learn.opt, OptimWrapper): return state
-    names = _param_names(learn)
-    return name_opt_state(state, [[names[id(p)] for p in group['params']] for group in learn.opt.param_groups])
+    names,by_group = _param_names(learn),[]
+    for group in learn.opt.param_groups: by_group.append([names[id(p)] for p in group['params']])
+    return name_opt_state(state, by_group)
 
 def load_opt_state(
     learn:Any,             # the Learner, with an optimizer
@@ -281,7 +300,7 @@ def load_opt_state(
 def is_lazy_tensor(
     value:Any # an entry of a `state_dict`
 ) -> bool:
-    "Is the entry a tensor of a lazy layer, which has no values yet?"
+    "Return whether the entry is a tensor of a lazy layer, which has no values yet"
     return isinstance(value, Tensor) and is_lazy(value)
 
 def without_lazy(
@@ -308,8 +327,10 @@ class BatchBuffers:
     ): self.learn,self.start = learn,{}
 
     def begin(self) -> None:
-        "Note the buffers as they are before the batch"
-        self.start = {n:b.detach().clone() for n,b in named_buffers(self.learn).items() if is_writable(b)}
+        "Copy the buffers as they are before the batch"
+        self.start = {}
+        for name,buffer in named_buffers(self.learn).items():
+            if is_writable(buffer): self.start[name] = buffer.detach().clone()
 
     def restore(self) -> None:
         "Restore the buffers from before the batch"
@@ -319,29 +340,36 @@ class BatchBuffers:
         floating:bool # those with floating point numbers, or the others?
     ) -> dict[str,Tensor]:
         "Return the buffers as they were before the batch, by name"
-        return {n:b for n,b in self.start.items() if b.is_floating_point()==floating}
+        return {name:buffer for name,buffer in self.start.items() if buffer.is_floating_point()==floating}
 
     def values(self,
         floating:bool # those with floating point numbers, or the others?
     ) -> list[Tensor]:
-        "Return the buffers as they are after a part of the batch; raises ValueError if one has another shape"
+        "Return the buffers as they are after a part of the batch; raise ValueError if one has another shape"
         now = named_buffers(self.learn)
         return [self._value(name, was, now[name].detach()) for name,was in self.first(floating).items()]
 
     def _value(self, name, was, now):
         if now.shape!=was.shape: raise ValueError(
-            f'the buffer `{name}` had the shape {tuple(was.shape)} before the batch and has {tuple(now.shape)} after a '
-            'part of it, so the parts cannot be joined: train whole batches')
-        return now.masked_fill(~was.isfinite(), 0) if was.is_floating_point() else now
+            f'The buffer `{name}` had the shape {tuple(was.shape)} before the batch and has {tuple(now.shape)} after a '
+            'part of it, so the parts cannot be joined. Train whole batches.')
+        if not was.is_floating_point(): return now
+        return now.masked_fill(~was.isfinite(), 0)
 
     def put(self,
         floats:Iterable[Tensor], # joined values, in the order of `values(True)`
         others:Iterable[Tensor]  # in the order of `values(False)`
     ) -> None:
-        "Put joined values into the buffers"
+        "Put joined values into the buffers; what was not finite before the batch stays"
         joined = {**self._by_name(True, floats), **self._by_name(False, others)}
-        put_buffers(self.learn, {n:torch.where(self.start[n].isfinite(), v, self.start[n]) for n,v in joined.items()})
+        for name,value in joined.items():
+            before = self.start[name]
+            joined[name] = torch.where(before.isfinite(), value, before)
+        put_buffers(self.learn, joined)
 
     def _by_name(self, floating, values):
         "The values, each with the name, the shape and the type of its buffer"
-        return {n:v.view_as(b).to(b.dtype) for (n,b),v in zip(self.first(floating).items(), values)}
+        named = {}
+        for (name,before),value in zip(self.first(floating).items(), values):
+            named[name] = value.view_as(before).to(before.dtype)
+        return named
