@@ -78,12 +78,12 @@ def _check_classes(name, pred, targ, axis, flatten):
         if ps==ts: return   # probabilities
         raise TypeError(f'`{name}` wants class numbers (integers), but the targets are {shapes(targ)}. '
             f'Write `y.long()`, or give probabilities of the same shape as the predictions, {ps}.')
-    want = [*ps]
-    want.pop(axis)
+    axis %= len(ps)
+    want = ps[:axis]+ps[axis+1:]
     fits = ts==want or (flatten and _is_merged(ts, want))
     if not fits: raise ValueError(
-        f'`{name}` got predictions {shapes(pred)}, with {n_classes} classes along axis {axis%len(ps)}, so the '
-        f'targets should have shape {want}, but they are {shapes(targ)}. {_shape_tip(ps, ts, want, axis%len(ps))}')
+        f'`{name}` got predictions {shapes(pred)}, with {n_classes} classes along axis {axis}, so the targets should '
+        f'have shape {want}, but they are {shapes(targ)}. {_shape_tip(ps, ts, want, axis)}')
 
 # %% ../../nbs/data/45a_explain.ipynb #083d6190
 def _check_numbers(name, pred, targ, flatten):

@@ -295,6 +295,8 @@ def _check_member(
     "Raise ValueError if `torch.save` would not have written this member"
     if o.compress_type!=ZIP_STORED: raise ValueError(
         f'its member {o.filename!r} is compressed, and could fill the memory when it is unpacked')
+    if o.external_attr & 0x10: raise ValueError(
+        f'its member {o.filename!r} is marked as a folder, so PyTorch would not read its content')
     folders = o.filename.replace('\\', '/').split('/')
     is_outside = folders[0]=='' or '..' in folders
     if is_outside: raise ValueError(f'its member {o.filename!r} points out of its folder')

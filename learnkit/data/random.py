@@ -41,13 +41,8 @@ def _device_rngs():
     names = ['cuda', 'xpu', 'mps']
     accelerator = torch.accelerator.current_accelerator()
     if accelerator is not None and accelerator.type not in names: names.append(accelerator.type)
-    modules = {name:getattr(torch, name) for name in names}
-    return {name:module for name,module in modules.items() if _is_usable(module)}
-
-def _is_usable(module):
-    if not module.is_available(): return False
-    is_in_bad_fork = getattr(module, '_is_in_bad_fork', bool)
-    return not is_in_bad_fork()
+    available = {name:getattr(torch, name) for name in names if getattr(torch, name).is_available()}
+    return {name:module for name,module in available.items() if not getattr(module, '_is_in_bad_fork', bool)()}
 
 # %% ../../nbs/data/25a_seed.ipynb #fbfcd63e
 class Rng(NamedTuple):

@@ -312,12 +312,6 @@ class Depth(IntEnum):
     data       = 1   # also small containers and tensors
     everything = 2
 
-class Visit(NamedTuple):
-    "An object that `_walk` is to visit"
-    o:Any
-    depth:Depth
-    given:bool=False   # by the caller, rather than found in another object
-
 class Contents(NamedTuple):
     "What `_walk` learns of an object"
     snapshot:Snapshot=Snapshot() # of the object itself
@@ -342,25 +336,18 @@ def _are_unchanging(objects):
 
 # %% ../../nbs/data/30b_contents.ipynb #f1214cd5
 def _look_into_container(o, depth, given):
-    is_fixed,is_long = isinstance(o, (tuple,frozenset)),_is_long(o, depth)
+    in_data = depth<Depth.everything
+    is_fixed = isinstance(o, (tuple,frozenset))
+    is_long  = in_data and python_class(type(o)).__len__(o)>_many
     if is_fixed or depth==Depth.generators: snapshot = Snapshot()
     elif is_long: snapshot = watch_entries(o, _few)
     else: snapshot = snapshot_entries(o)
-    within = [] if is_long else _entries_to_visit(o, depth)
+    within = [] if is_long else entries(o)
+    if isinstance(o, dict): within = within[1::2]   # the values
+    if in_data and len(within)>_few and _are_unchanging(within): within = []
     if not hasattr(o, '__dict__'): return Contents(snapshot, within, depth)
     attributes = _look_into_object(o, depth, given)
     return Contents(Snapshot(snapshot, attributes.snapshot), [*within, *attributes.within], depth)
-
-def _is_long(o, depth):
-    if depth==Depth.everything: return False
-    return python_class(type(o)).__len__(o)>_many
-
-def _entries_to_visit(o, depth):
-    "The entries of a container, of a dictionary the values; none if there are many and they are unchanging"
-    within = entries(o)
-    if isinstance(o, dict): within = within[1::2]
-    if depth==Depth.everything or len(within)<=_few: return within
-    return [] if _are_unchanging(within) else within
 
 # %% ../../nbs/data/30b_contents.ipynb #52b533de
 def _is_skipped(o):
@@ -432,8 +419,8 @@ def snapshot_contents(
     "Take a snapshot of all that is kept in `objects` and `loaders`; until it is restored, loaders have other workers"
     loaders = [*loaders]
     found = [(dl, _snapshot_dataloader(dl)) for dl in loaders if type(dl) is DataLoader]
-    todo = [Visit(o, Depth.everything, True) for o in objects]
-    for dl in loaders: todo += [Visit(o, Depth.data, True) for o in _members_of(dl)]
+    todo = [(o, Depth.everything, True) for o in objects]
+    for dl in loaders: todo += [(o, Depth.data, True) for o in _members_of(dl)]
     if todo: found += _walk(todo, loaders, leave)
     for o,_ in found:
         if isinstance(o, DataLoader): o._iterator = None   # its workers are those of before the snapshot
@@ -441,31 +428,27 @@ def snapshot_contents(
 
 def _walk(todo, known=(), params=()):
     "Yield (object, snapshot) for all that can be reached from `todo`; for `known` and `params` only if listed there"
-    seen = {id(o):Visit(o, Depth.everything) for o in known}   # holds the objects, so that no `id` is used again
+    # an entry of `todo`: an object, how deeply to look into it, and whether the caller gave it
+    seen = {id(o):(Depth.everything, o) for o in known}   # holds the objects, so that no `id` is used again
     while todo:
-        visit = o,depth,given = todo.pop()
+        o,depth,given = todo.pop()
         if type(o) in _unchanging: continue
         if params and isinstance(o, nn.Parameter):   # the first one: a model without any is not walked for them
-            for p in params: seen[id(p)] = Visit(p, Depth.everything)
+            for p in params: seen[id(p)] = Depth.everything,p
             params = ()
-        before = seen.get(id(o))
-        if before is not None:
-            if before.depth>=depth and not given: continue
-            visit = max(visit, before, key=_depth_of)
-        seen[id(o)] = visit
-        contents = _look_into(o, depth, given)
-        yield o,contents.snapshot
-        for v in contents.within:
-            if type(v) not in _unchanging: todo.append(Visit(v, contents.depth))
-
-def _depth_of(visit): return visit.depth
+        seen_depth,_ = seen.get(id(o), (-1, None))
+        if seen_depth>=depth and not given: continue
+        if seen_depth<depth: seen[id(o)] = depth,o
+        snapshot,within,depth = _look_into(o, depth, given)
+        yield o,snapshot
+        todo += [(v, depth, False) for v in within if type(v) not in _unchanging]
 
 # %% ../../nbs/data/30b_contents.ipynb #6a1f8f42
 def generators_in(
     *objects:Any # datasets, functions that make batches
 ) -> list:
     "Return the random number generators that are kept in `objects`"
-    todo = [Visit(o, Depth.data, True) for o in objects]
+    todo = [(o, Depth.data, True) for o in objects]
     found = {id(o):o for o,_ in _walk(todo) if is_generator(o)}
     return [*found.values()]
 

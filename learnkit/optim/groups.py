@@ -9,7 +9,6 @@ __all__ = ['Place', 'Hypers', 'even_mults']
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from difflib import get_close_matches
 from functools import lru_cache
-from itertools import chain
 from math import inf
 from numbers import Number
 from typing import Any, NamedTuple
@@ -129,7 +128,7 @@ def params_in(
     param_groups:Iterable # PyTorch's groups, of an optimizer or of its state dict
 )->list: # the parameters, or, of a state dict, their numbers
     "Return what is in parameter groups, group by group"
-    return [*chain.from_iterable([pg['params'] for pg in param_groups])]
+    return [p for pg in param_groups for p in pg['params']]
 
 def logical_groups(
     pgs:list # A torch optimizer's `param_groups`

@@ -55,6 +55,12 @@ def grown(data):
     d[i+20:i+28] = struct.pack('<II', 2**31, 2**31)
     return bytes(d)
 
+def as_folder(data):
+    "The directory of the zip marks its last tensor as a folder: PyTorch returned whatever was in the memory"
+    d = bytearray(data)
+    d[d.rindex(b'PK\1\2', 0, d.rindex(b'archive/version'))+38] |= 0x10
+    return bytes(d)
+
 def hostile(good, marker):
     "Bad files made from a good state: name -> (bytes, words of the message)"
     whole = saved(good)
@@ -72,6 +78,7 @@ def hostile(good, marker):
         compressed=(rezip(whole, how=zipfile.ZIP_DEFLATED), 'is compressed'),
         bomb=(rezip(whole, more=[('archive/data/9', bytes(1000))], how=zipfile.ZIP_LZMA), 'is compressed'),
         claims=(grown(whole), 'larger than the file|damaged'), twice=(with_part('archive/data.pkl'), 'same name'),
+        folder=(as_folder(whole), 'is marked as a folder'),
         climbs=(with_part('archive/../../climbed'), 'points out of its folder'),
         absolute=(with_part('/climbed'), 'points out of its folder'),
         windows=(with_part('archive\\..\\..\\climbed'), 'points out of its folder'),
