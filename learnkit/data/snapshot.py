@@ -223,7 +223,7 @@ def snapshot_tensor(
         _distinct(t.data).copy_(value)
         if not was_leaf: return
         t.requires_grad_(requires_grad)
-        t.grad = _on_device(grad, t.device)
+        t.grad = None if grad is None else grad.to(t.device)
     return Snapshot(restore)
 
 # %% ../../nbs/data/30b_contents.ipynb #9679df12

@@ -268,8 +268,8 @@ def bare_param(
 
 def _check_once(groups):
     "Raise ValueError if a parameter is in the groups twice"
-    ids = [id(bare_param(p)) for p in params_in(groups)]
-    n = len(ids)-len({*ids})
+    params = [*map(bare_param, params_in(groups))]
+    n = len(params)-len({*map(id, params)})
     if n>0: raise ValueError(
         f"{n} parameter{'s are' if n>1 else ' is'} given more than once, in a group or in several (layers may share "
         "one): let `splitter` return each once.")

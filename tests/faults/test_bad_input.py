@@ -611,9 +611,9 @@ def two_targets_by_name(c): learner(dls=DataLoaders([dict(input=x, label=y, targ
 def optimizer_name_at_creation(c): learner(opt_func='adam')
 @bad(TypeError, 'optimizer', 'None', 'torch.optim')
 def optimizer_is_none(c): learner(opt_func=None)
-@bad(TypeError, 'class Linear', 'no optimizer', 'opt_func=torch.optim.AdamW')
+@bad(TypeError, 'class Linear', 'not an optimizer', 'opt_func=torch.optim.AdamW')
 def optimizer_is_a_module_class(c): learner(opt_func=nn.Linear)
-@bad(TypeError, 'StepLR', 'no optimizer', 'TorchScheduler(partial(StepLR')
+@bad(TypeError, 'StepLR', 'not an optimizer', 'TorchScheduler(partial(StepLR')
 def optimizer_is_a_scheduler(c): learner(opt_func=torch.optim.lr_scheduler.StepLR)
 @bad(TypeError, 'optimizer', 'torch.optim.AdamW', 'not 0.1')   # a dict is one of several optimizers
 def optimizer_is_its_settings(c): learner(opt_func=dict(lr=.1))
