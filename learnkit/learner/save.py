@@ -6,7 +6,7 @@
 __all__ = ['write_state', 'unchanged']
 
 # %% ../../nbs/learner/55a_check_state.ipynb #c900dbef
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -44,13 +44,14 @@ def _first(names):
 def check_state(
     model:torch.nn.Module, # the model whose weights would be replaced
     state:dict,            # the new weights by name
-    strict:bool=True       # refuse a state that lacks weights, or has weights that the model does not have
+    strict:bool=True,      # refuse a state that lacks weights, or has weights that the model does not have
+    base:Collection[str]=() # names that may be missing: of weights that are not trained
 ) -> None:
     "Raise ValueError if `state` does not fit the model; changes nothing"
     if not isinstance(state, Mapping): raise ValueError(f'expected weights by name, not a {type(state).__name__}')
     own = model.state_dict()
     odd = _mismatches(state, own)
-    missing = [k for k,v in own.items() if k not in state and not is_lazy_tensor(v)]
+    missing = [k for k,v in own.items() if k not in state and k not in base and not is_lazy_tensor(v)]
     extra = [k for k in state if k not in own]
     nothing_fits = bool(own) and len(missing)==len(own)   # a mistake, strict or not
     reasons = []
@@ -137,7 +138,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 from warnings import warn
 from zipfile import BadZipFile, ZipFile
 
@@ -153,6 +154,7 @@ from ..loop.events import nearest
 from ..loop.run import evaluating
 from learnkit.optim.inventory import (load_beside, load_opt_state, loadable_beside, named_params,
     opt_state, state_beside)
+from ..optim.base import base_of, check_base, check_base_format, left_out, load_weights, split_state
 from ..loop.signals import uninterrupted
 from ..loop.tracebacks import shortened
 
@@ -231,22 +233,29 @@ def model_path(
 _endings = '.pth','.pt','.pkl','.bin','.ckpt','.safetensors'
 
 # %% ../../nbs/learner/55b_save.ipynb #0aaad0df
-_beside = 'learnkit.beside.'   # in a .safetensors file, how the names begin that are not the model's
+# in a .safetensors file, how the names begin that are not the model's
+_beside,_base = 'learnkit.beside.','learnkit.base.'
+
+def _as_tensor(text): return torch.frombuffer(bytearray.fromhex(text), dtype=torch.uint8)
+def _as_text(t): return bytes(t.tolist()).hex()
 
 def _as_one(state):
     "The weights as one dict, for a file that has tensors only"
     if not _is_nested(state): return state
-    return {**state['model'], **{_beside+k:v for k,v in state.get('beside', {}).items()}}
+    beside = {_beside+k:v for k,v in state.get('beside', {}).items()}
+    base = {_base+k:_as_tensor(text) for k,text in state.get('base', {}).items()}
+    return {**state['model'], **beside, **base}
 
 def _is_nested(state):
     "Are the weights in an entry `model`? A model may itself have a weight of that name"
-    return isinstance(state.get('model'), Mapping) and set(state) <= {'model','opt','beside'}
+    return isinstance(state.get('model'), Mapping) and set(state) <= {'model','opt','beside','base'}
 
 # %% ../../nbs/learner/55b_save.ipynb #0aaad0dc
 @patch
 def save(self:Learner,
     file:str|Path|BinaryIO, # a name, a path, or an open binary file
     with_opt:bool=True,     # save the optimizer's state too (not in .safetensors); False: only the model's `state_dict`
+    only_trained:bool|dict=False, # leave out frozen parameters? Or what is as it was, by checksums from `base_of`
     **kwargs                # arguments of `torch.save`, such as `pickle_protocol`
 ) -> Path:
     "Save the model (and optimizer); return the path of the file; raise TypeError for what `load` could not read"
@@ -255,12 +264,14 @@ def save(self:Learner,
     if path is file: check_format(file)
     else: check_replaced(path, 'save')
     with saving(self, path=path):
-        state,beside = get_model(self.model).state_dict(),state_beside(self)
+        base = base_of(self, frozen_only=True) if only_trained is True else only_trained or None
+        (state,base),beside = split_state(self, base),state_beside(self)
         parts = any(map(is_sharded, [*state.values(), *beside.values()]))
         if parts: team().meet('`learn.save` of a sharded model')
         has_opt = with_opt and self.opt is not None and not is_safetensors(path)
-        if beside or has_opt: state = dict(model=state)
+        if beside or has_opt or base: state = dict(model=state)
         if beside: state['beside'] = beside
+        if base: state['base'] = base
         if has_opt: state['opt'] = opt_state(self)
         state = to_serializable(state, sharded=gathered if path is not file else lambda t,copy: whole(t))
         if path is file: torch.save(state, file, **kwargs)
@@ -291,14 +302,25 @@ def _with_own(weights, model, patterns):
 
 # %% ../../nbs/learner/55b_save.ipynb #2897f743
 def _model_state(file, state):
-    "Weights, those beside the model, and the optimizer's state or None; raises ValueError for a file of another kind"
+    "The parts of a file; raises ValueError for one of another kind"
     if _checkpoint_keys <= set(state): raise ValueError(
         f'{file} is a checkpoint of a whole run: resume from it with `fit(..., resume=path)`')
     if state.get('format')==export_format: raise ValueError(
         f'{file} was written by `learn.export`: read it with `load_learner`')
-    if _is_nested(state): return state['model'],state.get('beside', {}),state.get('opt')
-    beside = {k.removeprefix(_beside):v for k,v in state.items() if str(k).startswith(_beside)}
-    return {k:v for k,v in state.items() if not str(k).startswith(_beside)} if beside else state,beside,None
+    if _is_nested(state): return _Parts(state['model'], state.get('beside', {}), state.get('base', {}), state.get('opt'))
+    beside,base = _named(state, _beside),_named(state, _base)
+    if not beside and not base: return _Parts(state, {}, {}, None)
+    own = {k:v for k,v in state.items() if not str(k).startswith((_beside,_base))}
+    return _Parts(own, beside, {k:_as_text(v) for k,v in base.items()}, None)
+
+class _Parts(NamedTuple):
+    "What a file of `learn.save` holds"
+    weights:dict    # of the model
+    beside:dict     # of what trains beside it
+    base:dict       # checksums of what was left out
+    opt:dict|None   # the optimizer's state
+
+def _named(state, prefix): return {k.removeprefix(prefix):v for k,v in state.items() if str(k).startswith(prefix)}
 
 def check_beside(
     learn:Any,   # the Learner
@@ -338,11 +360,13 @@ def load(self:Learner,
     "Load the model (and optimizer); raises FileNotFoundError or ValueError, and changes nothing then"
     given:Any = file
     source = given if hasattr(given, 'read') else _found(given, self.file_path(given))
-    weights,beside,opt = _model_state(file, read_state(source))
+    weights,beside,base,opt = _model_state(file, read_state(source))
+    check_base_format(base, file)
     if ignore_keys:
         weights = _with_own(weights, get_model(self.model), ignore_keys)
         opt,with_opt = None,False
-    check_state(get_model(self.model), weights, strict)
+    check_state(get_model(self.model), weights, strict, base)
+    check_base(get_model(self.model), left_out(weights, base), file)
     if any(k.startswith('outside.') for k in beside): ready_opt(self)   # the optimizer has what is outside of modules
     check_beside(self, beside, file)
     if opt is not None and with_opt:
@@ -350,18 +374,18 @@ def load(self:Learner,
         check_opt_state(self.opt, opt)
     if opt is None and with_opt and self.opt is not None: warn(
         f'{file} has no optimizer state: the optimizer is left as it is')
-    _take_weights(self, weights, beside, opt if with_opt else None, strict, device)
+    _take_weights(self, _Parts(weights, beside, base, opt if with_opt else None), strict, device)
     return self
 
 @uninterrupted
-def _take_weights(learn, weights, beside, opt, strict, device=None):
+def _take_weights(learn, parts, strict, device=None):
     if device is not None: learn.model.to(device)
     learn('before_load_model')
     with evaluating(learn):   # as it was when they were written
-        if opt is not None: load_opt_state(learn, opt, keep_hypers=True)
+        if parts.opt is not None: load_opt_state(learn, parts.opt, keep_hypers=True)
         model = get_model(learn.model)
-        model.load_state_dict(lay_out_state(weights, model), strict=strict)
-        load_beside(learn, beside)
+        load_weights(model, lay_out_state(parts.weights, model), parts.base, strict)
+        load_beside(learn, parts.beside)
     learn('after_load_model')
 
 # %% ../../nbs/learner/55c_trial.ipynb #dedc9102

@@ -60,13 +60,13 @@ def tensor_checksum(
 
 def _short(text): return blake2b(text.encode(), digest_size=8).hexdigest()
 
-# %% ../../nbs/optim/29_base.ipynb #0c56d0b1
+# %% ../../nbs/optim/29_base.ipynb #f7106e23
 def quantized_entries(
     model:nn.Module, # a model without wrappers
     state:Mapping    # its `state_dict`
 ) -> set[str]: # names
     "Return the entries of quantised weights, which a file cannot hold or a model cannot load"
-    res = {name for name,t in state.items() if _wraps(t)}
+    res = {name for name,t in state.items() if type(t) is not Tensor and _wraps(t)}
     layers = [f'{name}.' if name else '' for name,m in model.named_modules() if _is_quantized(m)]
     if not layers: return res
     own = {name for name,_ in model.named_parameters(remove_duplicate=False)}
@@ -115,7 +115,7 @@ def _is_plain(t):
     if not isinstance(t, Tensor) or is_lazy(t) or is_sharded(t): return False
     return t.layout is torch.strided and not t.is_meta and not t.is_quantized
 
-# %% ../../nbs/optim/29_base.ipynb #60bb1392
+# %% ../../nbs/optim/29_base.ipynb #653f6a9e
 def without_base(
     state:dict,         # the `state_dict` of a model
     base:Mapping[str,str] # from `base_of`
@@ -125,6 +125,30 @@ def without_base(
     res = type(state)(news)
     if hasattr(state, '_metadata'): res._metadata = state._metadata
     return res
+
+def split_state(
+    learn:Any,             # the Learner
+    base:Mapping|None=None # from `base_of`; None: only what no file can hold
+) -> tuple[dict,dict]:
+    "Return the state of the model without its base, and the checksums of what was left out"
+    model = get_model(learn.model)
+    state = model.state_dict()
+    if base is None and not quantized_entries(model, state): return state,{}
+    if base is None: base = base_of(learn, quantized_only=True)
+    weights = without_base(state, base)
+    return weights,left_out(weights, base)
+
+def base_bytes(
+    learn:Any # the Learner
+) -> tuple[int,int]:
+    "Return how many bytes the model's frozen parameters have, and how many all of them"
+    trained,frozen,total = trained_names(learn),0,0
+    for name,p in get_model(learn.model).named_parameters():
+        if is_lazy(p): continue
+        size = p.numel()*p.element_size()
+        total += size
+        if name not in trained: frozen += size
+    return frozen,total
 
 def left_out(
     weights:Mapping, # from `without_base`
@@ -148,6 +172,15 @@ def check_base(
     raise ValueError(
         f'{what} has only what was trained, and the other weights of this model are not those that it was trained '
         f'with: {", ".join(names[:3])}{more}. Make the model with the same pretrained weights.')
+
+def load_weights(
+    model:nn.Module,  # a model without wrappers
+    weights:Mapping,  # from `without_base`, of a base that was checked
+    base:Mapping,     # the checksums of what may be missing
+    strict:bool=True  # raise RuntimeError if other weights are missing, or some are not the model's?
+) -> None:
+    "Load weights, and leave the base of the model as it is"
+    model.load_state_dict(weights, strict=strict and not left_out(weights, base))
 
 def check_base_format(
     base:Any, # what a file has for its base

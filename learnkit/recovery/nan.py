@@ -192,6 +192,7 @@ from ..loop.check import check_fraction
 from ..loop.run import evaluating
 from ..loop.words import observes, own_attr
 from ..measure.finite import has_nan, nan_flag, weights_finite
+from ..optim.base import load_weights, split_state
 from ..optim.inventory import load_beside, load_opt_state, named_params, opt_state, state_beside
 from .file import list_checkpoints, read_checkpoint
 from .resume import find_in_all
@@ -272,8 +273,9 @@ class RollBackOnNaN(Callback):
             self.good = True
             return
         learn,self.good = self.learn,None   # free the old copy first: there may not be memory for two
+        weights,base = split_state(learn)
         self.good = deepcopy(dict(
-            model=get_model(learn.model).state_dict(), beside=state_beside(learn), opt=opt_state(learn),
+            model=weights, base=base, beside=state_beside(learn), opt=opt_state(learn),
             loss=learn.loss, epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._restored_cbs()}))
 
     def _restored_cbs(self):
@@ -302,7 +304,7 @@ class RollBackOnNaN(Callback):
     def _restore(self, good):
         learn,states = self.learn,good['cbs']
         with evaluating(learn):   # the state may be from a moment when the optimizer was in evaluation mode
-            get_model(learn.model).load_state_dict(good['model'])
+            load_weights(get_model(learn.model), good['model'], good.get('base', {}))
             load_beside(learn, good.get('beside', {}))
             load_opt_state(learn, deepcopy(good['opt']))   # the optimizer keeps and changes the tensors that it gets
         learn.opt.zero_grad()

@@ -30,6 +30,7 @@ from ..loop.duration import Time
 from ..loop.signals import uninterrupted
 from ..optim.inventory import (load_beside, load_opt_state, named_params, opt_state, shape_lazy,
     state_beside, without_lazy)
+from ..optim.base import check_base, check_base_format, left_out, load_weights, split_state
 from .kept import is_equal
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #6cead52a
@@ -39,18 +40,20 @@ format_version = 2   # of checkpoints; a newer one is refused. 2: random states 
 def run_state(self:Learner,
     epoch:int,        # the epoch to resume in
     done:int=0,       # how many of its batches are done
-    copy:Any=False    # copy all tensors to the CPU? Or a function that copies them
+    copy:Any=False,   # copy all tensors to the CPU? Or a function that copies them
+    base:dict|None=None # what to leave out if it is as it was, by checksums from `base_of`; None: nothing but quantised
 ) -> dict[str, Any]:
     "Return everything that this run needs to resume; raises TypeError if a checkpoint cannot hold a part of it"
-    model = get_model(self.model)
+    weights,base = split_state(self, base)
     states = {cb.key:cb.state_dict() for cb in self.cbs}
     state = dict(
         version=format_version, epoch=epoch, done=done, n_epoch=self.n_epoch, train_iter=self.train_iter,
-        train_steps=self.train_steps, pct_train=self.pct_train, model=without_lazy(model.state_dict()),
+        train_steps=self.train_steps, pct_train=self.pct_train, model=without_lazy(weights),
         beside=without_lazy(state_beside(self)), opt=opt_state(self),
         grads={n:p.grad for n,p in named_params(self).items() if p.grad is not None},
         cbs={k:s for k,s in states.items() if s}, state=self.state, rng=pack_state(get_random_states()),
         stop_reason=self.stop_reason, duration=str(self.duration or Time(self.n_epoch, 'ep')))
+    if base: state['base'] = base
     return to_serializable(state, copy=copy, sharded=own_shard)
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #4059cae3
@@ -102,7 +105,10 @@ def _check_run_state(self:Learner, state):
     "Check that `state` is from a run with this model and this kind of optimizer; raises ValueError if not"
     check_fields(state)
     model,grads = get_model(self.model),state['grads']
-    check_state(model, state['model'])
+    base = state.get('base', {})
+    check_base_format(base, 'this checkpoint')
+    check_state(model, state['model'], base=base)
+    check_base(model, left_out(state['model'], base), 'this checkpoint')
     shape_lazy(model, state['model'])
     if self.opt is None: self.create_opt()
     if 'beside' in state: check_beside(self, state['beside'], 'this checkpoint')   # older ones have none
@@ -216,7 +222,7 @@ def restore(self:Learner,
     model,grads = get_model(self.model),state['grads']
     load_opt_state(self, state['opt'])
     is_whole = not any(map(is_lazy, model.parameters()))   # else the state is from before the first batch
-    model.load_state_dict(lay_out_state(state['model'], model), strict=is_whole)
+    load_weights(model, lay_out_state(state['model'], model), state.get('base', {}), strict=is_whole)
     load_beside(self, state.get('beside', {}))
     for n,p in named_params(self).items():
         p.grad = lay_out(grads[n], p).to(p.device, copy=True) if n in grads else None
