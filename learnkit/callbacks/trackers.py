@@ -174,6 +174,7 @@ from fastcore.basics import store_attr
 from ..data.files import StorePath, as_path, is_safetensors, read_state
 from ..data.process import num_distrib, rank_distrib, team
 from ..learner.save import write_state
+from ..optim.base import base_of
 from ..loop.words import own_attr
 
 # %% ../../nbs/callbacks/65b_save_model.ipynb #b86ba39a
@@ -184,6 +185,7 @@ class SaveModelCallback(TrackerCallback):
     writes,n_failed,home = True,0,Path()
     held = None   # the best model if it is not in a file, as bytes
     best_name:str|None = None            # the name of its file
+    base:dict|bool = False               # checksums of what is left out of the file
     hash,wrote = None,False              # of the file `saved`, in the process that writes; was it written in this fit?
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
@@ -195,10 +197,11 @@ class SaveModelCallback(TrackerCallback):
         with_opt:bool=False,                    # save and load the optimizer's state too?
         reset_on_fit:bool=True,                 # forget the best value when a fit begins?
         every:Any=None,                         # save at intervals, whatever the value: text such as '500ba' or '30m'
-        nan:str='worse'                         # NaN is 'worse' than everything; or 'skip' it, or 'raise' an error
+        nan:str='worse',                        # NaN is 'worse' than everything; or 'skip' it, or 'raise' an error
+        only_trained:bool=False                 # leave out weights that are as they were when the fit began?
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, nan)
-        self.every,self.saved = Every(every),None
+        self.every,self.saved,self.only_trained = Every(every),None,only_trained
         self.run_train = self.every.in_batches
         self.regular = bool(self.every or every_epoch)   # however good the model is
         asked = [o for o in (self.every, every_epoch, at_end) if o]
@@ -220,6 +223,7 @@ class SaveModelCallback(TrackerCallback):
         if self.fname is not None: self._check_alone()
         self.n_failed,self.wrote,self.home = 0,False,Path.cwd()   # the files stay in one folder, also after a `chdir`
         self.every.start(self.learn)
+        self.base = base_of(self.learn) if self.only_trained else False
         self._check_fields()
         if not self.regular: super().before_fit()
         elif not self.loaded: self.saved = None
@@ -282,7 +286,7 @@ class SaveModelCallback(TrackerCallback):
         if best and self._writes_no_file(): return self._hold(self.with_opt and not is_safetensors(path))
         try:
             if self.wrote and self.saved==str(path) and path.is_file(): self._check_own(path)
-            self._written(self.learn.save(path, with_opt=self.with_opt))
+            self._written(self.learn.save(path, with_opt=self.with_opt, only_trained=self.base))
         except OSError as e:
             if num_distrib()>1: raise   # the other processes would load an older file
             self._failed(e, best)
@@ -300,7 +304,7 @@ class SaveModelCallback(TrackerCallback):
 
     def _hold(self, with_opt):
         f = BytesIO()
-        self.learn.save(f, with_opt=with_opt)
+        self.learn.save(f, with_opt=with_opt, only_trained=self.base)
         self.held = f.getvalue()
 
     def _write_held(self):

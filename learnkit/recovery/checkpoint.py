@@ -136,12 +136,13 @@ from fastcore.basics import store_attr
 from ..callbacks.intervals import Every
 from ..callbacks.monitor import Monitor
 from ..data.files import StorePath, as_path, to_serializable
-from ..data.modules import one_param
+from ..data.modules import get_model, one_param
 from ..data.process import is_sharded
-from ..loop.check import check_args
+from ..loop.check import check_args, check_choice
 from ..loop.words import own_attr
 from ..measure.finite import weights_finite
-from .file import FolderLock, checkpoint_info, list_checkpoints
+from ..optim.base import base_bytes, base_of, quantized_entries
+from .file import FolderLock, base_file, checkpoint_info, list_checkpoints, write_base
 from .resume import (check_ended, check_identity, clear_folder, divide_anew, find_checkpoint,
     fit_number, is_longer, note_fit, Paused, Resumable)
 from .state import duration_in_words, duration_of, states_of_all
@@ -162,14 +163,17 @@ class CheckpointCallback(Resumable):
         on_exception:bool=False,       # save once more after an exception, for inspection (not if the model is sharded)
         background:bool=False,         # write in a thread while training continues, from a copy whose memory is reused
         on_error:str='warn',           # if a checkpoint cannot be written: 'warn' and continue, or 'raise'
-        overwrite:bool=False           # delete an earlier run's checkpoints; with `resume=path`, those of later batches
+        overwrite:bool=False,          # delete an earlier run's checkpoints; with `resume=path`, those of later batches
+        base:str='auto'                # weights that never change: once in a 'file', in 'each' checkpoint, or a 'digest'
     ):
+        self.base_in = check_choice('base', base, ('auto','file','each','digest'))
         store_attr('keep,best,n_best,on_exception,background,on_error,overwrite')
         self.every,self.root = Every(every, at_once=True),as_path(folder)
         self.monitor = best if best is None or isinstance(best, Monitor) else Monitor(best)
         self.retention = Retention(keep, n_best, self.monitor)
         self.n_fit,self.who = 0,None   # of the present fit
         self.begun = False
+        self.base = self.base_name = None   # checksums of weights that are not in each checkpoint; the file that has them
         self.lock,self.writer = FolderLock(),CheckpointWriter(self.retention, background, on_error)
         self.value:float|None = None   # what is monitored, if a validation within this batch has measured it
 
@@ -190,7 +194,9 @@ class CheckpointCallback(Resumable):
         self.begin_data()
         self.writer.restart()
         self.sessions = []
-        learn._check_run_state(learn.run_state(0))   # what cannot be saved or loaded is an error now, not after an hour
+        self.base = self._find_base()
+        self.base_name = None if self.base is None else base_file(self.base)
+        learn._check_run_state(learn.run_state(0, base=self.base))   # what cannot be saved or loaded is an error now, not after an hour
         if rank_distrib()==0: self.lock.acquire(self.folder)
         if learn.current_run.resume is None: clear_folder(self.folder, self.overwrite)
         else: self._resume(learn.current_run.resume)
@@ -270,6 +276,7 @@ class CheckpointCallback(Resumable):
         divide_anew(learn, state, self.who)
         self.take_up(path, state, new, longer)
         for p in later: remove_checkpoint(p)
+        if self.base is not None: self._take_base(state)
         if self.finished: self._silence_earlier()
         learn.say(f'{path.parent.name}/{path.name}: {self._where(state, new)}')
 
@@ -311,9 +318,35 @@ class CheckpointCallback(Resumable):
         copy = self.writer.stage if self.background else False
         def collect():
             about = dict(info, results=self._last_row(), **origin_of(self.sessions))
-            return self.contents(epoch, done, place, own, copy),about
+            state = self.contents(epoch, done, place, own, copy, self.base)
+            if self.base and self.base_in!='digest': state['base_file'] = self._write_base(state)
+            return state,about
         self.writer.write(collect, path, sharded)
         learn('after_save_checkpoint', path=path)
+
+    def _find_base(self):
+        "The checksums of what is not to be in each checkpoint; None: all is"
+        learn = self.learn
+        if self.base_in=='each' or is_sharded(one_param(learn.model)): return None
+        frozen,total = base_bytes(learn)
+        if self.base_in=='auto' and frozen<max(total/2, 2**20): return None
+        return base_of(learn)
+
+    def _take_base(self, state):
+        "Go on with the base of the run that is resumed, if its file is in this folder"
+        name = state.get('base_file')
+        if name is None or not (self.folder/name).exists(): return
+        self.base,self.base_name = state['base'],name
+
+    def _write_base(self, state):
+        "Write what `state` leaves out, once; return the name of the file"
+        path = self.folder/self.base_name
+        if rank_distrib() or path.exists(): return path.name
+        model = get_model(self.learn.model)
+        weights = model.state_dict()
+        quantized = quantized_entries(model, weights)
+        write_base({name:weights[name] for name in state['base'] if name not in quantized}, path)
+        return path.name
 
     def _weights_finite(self, sharded):
         if not sharded: return weights_finite(self.learn.opt)

@@ -46,15 +46,17 @@ class FolderLock(FileLock):
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #86bd0be7
 import hashlib, json, re
+from collections import OrderedDict
 from typing import Any
 from warnings import warn
 
 import torch
 
-from ..data.files import atomic, read_state, to_serializable
+from ..data.files import atomic, read_state, to_serializable, with_metadata
 from ..data.locks import keep_mode
 from ..data.process import rank_distrib, team
 from ..loop.signals import critical
+from ..optim.base import check_base_format, tensor_checksum
 from .shard_files import read_shards, remove_shards, split_shards, write_shards
 from .state import format_version
 
@@ -195,8 +197,52 @@ def read_checkpoint(
     if sha!=info['sha256']: raise ValueError(f'{path} is damaged: its SHA-256 is {sha[:12]}…, '
                                              f'and that of what was written is {str(info["sha256"])[:12]}…')
     state = read_state(path)
+    if 'base_file' in state: state['model'] = _with_base(state, path)
     if 'shards' not in info: return state
     return read_shards(state, _shards(path), info['shards'])
+
+def _with_base(state, path):
+    "The weights of the model, with those that are in a file of their own; without these, if it is missing or damaged"
+    base,weights = state.get('base'),state['model']
+    check_base_format(base, path)
+    try: tensors = read_base(path.parent/str(state['base_file']), base)
+    except (ValueError, OSError) as e:
+        warn(f'{e}. The model must have the same pretrained weights as when the run began.')
+        return weights
+    return with_metadata(OrderedDict({**tensors, **weights}), getattr(weights, '_metadata', None))
+
+# %% ../../nbs/recovery/15b_checkpoint_file.ipynb #a0489656
+def base_file(
+    base:dict # checksums by name
+) -> str:
+    "Return the name of the file with a base"
+    return f"base-{hashlib.sha256(json.dumps(base, sort_keys=True).encode()).hexdigest()[:16]}.pth"
+
+def write_base(
+    weights:dict, # the tensors of a base, by name
+    path:Path     # its file; one that is there stays
+) -> None:
+    "Write a base, unless it is there"
+    if path.exists(): return
+    like = next(iter(list_checkpoints(path.parent)), path)
+    with atomic(path, like) as f: torch.save(to_serializable(dict(weights)), f)
+
+def read_base(
+    path:Path, # the file of a base
+    base:dict  # checksums by name
+) -> dict:     # name -> tensor
+    "Read the tensors of a base; raises FileNotFoundError, or ValueError if they are others"
+    known = read_state(path)
+    tensors = {name:known[name] for name in base if name in known}   # the rest has changed since it was written
+    wrong = [name for name,t in tensors.items() if not isinstance(t, torch.Tensor) or tensor_checksum(t)!=base[name]]
+    if wrong: raise ValueError(f'{path} is damaged: {wrong[0]} is not what was written')
+    return tensors
+
+def remove_bases(
+    folder:Path # a folder without checkpoints
+) -> None:
+    "Delete the files of bases"
+    for p in folder.glob('base-*.pth'): p.unlink(missing_ok=True)
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #226a56aa
 def peek_checkpoint(

@@ -81,7 +81,7 @@ from ..loop.callback import Callback
 from ..loop.loop import loader_len
 from ..loop.words import Word
 from ..optim.inventory import opt_state
-from .file import newest_checkpoint, read_checkpoint
+from .file import newest_checkpoint, read_checkpoint, remove_bases
 from .identity import differences, inner_optimizers
 from .state import duration_of, num_shards_of
 
@@ -99,6 +99,7 @@ def clear_folder(
         f"{folder} has checkpoints of an earlier run (the newest is {old[0].name}): pass `resume='auto'` to `fit` to "
         "continue that run, or use another `folder`, or `overwrite=True` to delete them")
     for p in old: remove_checkpoint(p)
+    remove_bases(folder)
 
 def later_checkpoints(
     folder:Path,    # the folder of the checkpoints
@@ -394,11 +395,12 @@ class Resumable(DataPosition):
         done:int,        # how many of its batches are done
         place:Any,       # the result of `data_place(done)`, which all processes call
         own:dict,        # the result of `states_of_all`
-        copy:Any=False   # copy all tensors to the CPU? Or a function that copies them
+        copy:Any=False,  # copy all tensors to the CPU? Or a function that copies them
+        base:dict|None=None # checksums of the weights to leave out, as for `run_state`
     ) -> dict:
         "Return everything that the run needs to resume there"
         learn = self.learn
-        state = learn.run_state(epoch, done, copy)
+        state = learn.run_state(epoch, done, copy, base)
         is_within = done and learn.training
         state['skipped'] = learn.batches.skipped if is_within else 0
         state['place'] = place
