@@ -98,7 +98,7 @@ def by_hand(watch=None):
 
 # What a step takes today, so that one more is seen; raise a number only if what is added is worth it
 CALLS = dict(training=61, validation=69, prediction=33)   # 7 of those in training stand in place of 20 of torch's around the step; 10 in validation count the targets that count
-ONE   = 1750   # the callbacks are asked for loss functions of their own, three times; `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
+ONE   = 1775   # the callbacks are asked for loss functions of their own, three times; `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
 OPEN  = 71     # the same by a `Predictor`: each call more is a hundredth of what a small model takes
 START = 2660   # the modules of the loss functions are looked up, those of callbacks too; a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
 EPOCH = 946    # the modules of the loss functions are looked up three times; an epoch of a fit, of a batch and a validation of one batch; 1,920 while each event was bound anew in each phase
