@@ -138,7 +138,7 @@ def test_a_branch_and_a_replay_find_the_base(tmp_path):
 @pytest.mark.parametrize('base', ['auto','digest'])
 def test_it_rolls_back(source, base, tmp_path):
     learn = learner(tmp_path, RollBackOnNaN('1ba', source=source), CheckpointCallback('1ba', base=base), train=BAD)
-    with pytest.warns(UserWarning, match='back to the last good weights'): fit(learn, 1)
+    with pytest.warns(UserWarning, match='last good weights are restored'): fit(learn, 1)
     assert all(v.isfinite().all() for v in state(learn).values())
 
 @pytest.mark.parametrize('fname', ['best', None, 'best.safetensors'])

@@ -9,7 +9,6 @@ from learnkit.callbacks.averages import EMACallback
 from learnkit.callbacks.trackers import SaveModelCallback
 from learnkit.learner.learner import Learner
 from learnkit.loop.callback import Callback
-from learnkit.callbacks.lr_find import lr_find   # noqa: F401  a method of the Learner
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.file import list_checkpoints, read_checkpoint
 from learnkit.recovery.nan import RollBackOnNaN
@@ -136,7 +135,7 @@ def test_it_is_saved_and_loaded(kind, file, tmp_path):
 @pytest.mark.parametrize('source', ['memory','checkpoint'])
 def test_it_rolls_back(kind, source, tmp_path):
     learn = learner(kind, tmp_path, RollBackOnNaN('1ba', source=source), CheckpointCallback('1ba'), train=BAD)
-    with pytest.warns(UserWarning, match='back to the last good weights'): fit(learn, 1)
+    with pytest.warns(UserWarning, match='last good weights are restored'): fit(learn, 1)
     assert all(v.isfinite().all() for v in trained(learn).values())
 
 @every_kind
