@@ -4,6 +4,7 @@ from functools import partial
 import pytest, torch
 from torch import nn
 from torch.nn import functional as F
+from torch.testing._internal.two_tensor import TwoTensor
 from learnkit.callbacks.trackers import SaveModelCallback
 from learnkit.learner.learner import Learner
 from learnkit.loop.callback import Callback
@@ -183,3 +184,59 @@ def test_a_damaged_base_is_refused(tmp_path):
     for wrong in ('x', {'head.weight':3}, {3:'x'}):
         torch.save({**s, 'base':wrong}, tmp_path/'wrong.pth')
         with pytest.raises(ValueError, match='is damaged: `base`'): learner(tmp_path).load(tmp_path/'wrong.pth')
+
+# weights of 8 bits, as those of bitsandbytes (entries in the state that it does not load) and of torchao (a tensor that wraps others)
+
+class Listed8(nn.Module):
+    "A layer of 8 bits, which writes its scale beside its weight, and cannot load it"
+    def __init__(self, n, m):
+        super().__init__()
+        w = torch.randn(m, n)/n**.5
+        self.scale = w.abs().max()/127
+        self.weight = nn.Parameter((w/self.scale).round().to(torch.int8), requires_grad=False)
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[f'{prefix}weight.scale'] = self.scale
+    def forward(self, x): return x@(self.weight.float()*self.scale).T
+
+class Wrapped8(nn.Module):
+    "A layer whose weight wraps two tensors"
+    def __init__(self, n, m):
+        super().__init__()
+        w = torch.randn(m, n)/n**.5
+        self.weight = nn.Parameter(TwoTensor(w, w.clone()), requires_grad=False)
+    def forward(self, x): return x@self.weight.a.T
+
+def eight_bits(layer):
+    def made():
+        body = nn.Sequential(layer(N, 16), nn.BatchNorm1d(16))
+        return nn.Sequential(body, nn.Linear(16, 1))
+    return made
+
+every_layer = pytest.mark.parametrize('layer', [Listed8, Wrapped8])
+
+@every_layer
+@pytest.mark.parametrize('base', ['auto','file','each','digest'])
+def test_a_run_on_eight_bits_resumes(layer, base, tmp_path):
+    def made(folder, seed=0): return learner(tmp_path/folder, CheckpointCallback('1ba', base=base), RollBackOnNaN('1ba'), model=eight_bits(layer), seed=seed)
+    whole,killed = fit(made('whole')),made('cut')
+    with pytest.raises(KeyboardInterrupt): fit(killed, cbs=PowerCut())
+    assert not differences(floats(whole), floats(fit(made('cut'), resume='auto')))
+    killed = made('other')
+    with pytest.raises(KeyboardInterrupt): fit(killed, cbs=PowerCut())
+    with pytest.raises(ValueError, match='0.0.weight.*Make the model with the same'): fit(made('other', seed=1), resume='auto')
+
+def floats(learn): return {k:v for k,v in state(learn).items() if not k.startswith('0.0.')}
+
+@every_layer
+@pytest.mark.parametrize('fname', ['best', None, 'best.safetensors'])
+def test_a_run_on_eight_bits_ends_with_its_best_model(layer, fname, tmp_path):
+    learn = fit(learner(tmp_path, SaveModelCallback(fname=fname), model=eight_bits(layer)), 4)
+    assert learn.validate()[0]==pytest.approx(min(r['valid_loss'] for r in learn.recorder.history), rel=1e-6)
+
+@every_layer
+@pytest.mark.parametrize('source', ['memory','checkpoint'])
+def test_a_run_on_eight_bits_rolls_back(layer, source, tmp_path):
+    learn = learner(tmp_path, RollBackOnNaN('1ba', source=source), CheckpointCallback('1ba'), train=BAD, model=eight_bits(layer))
+    with pytest.warns(UserWarning, match='last good weights are restored'): fit(learn, 1)
+    assert all(v.isfinite().all() for v in floats(learn).values())
