@@ -125,6 +125,8 @@ class AdaptiveGradientClip(Callback):
     def before_step(self):
         for p in self.params:
             if p.grad is None: continue
+            if p.grad.is_sparse: raise ValueError(
+                'AdaptiveGradientClip cannot clip sparse gradients: write `sparse=False` in the embedding')
             most,norm = unit_norms(p).clamp(min=self.eps)*self.ratio,unit_norms(p.grad)
             p.grad.mul_((most/norm.clamp(min=1e-12)).clamp(max=1))
 
@@ -138,11 +140,18 @@ def set_bn_eval(
     m:nn.Module,       # the model, or a single layer
     use_eval:bool=True # True: evaluation mode; False: back to training mode
 ) -> None:
-    "Set the batch norms of `m` whose weights are all frozen to evaluation mode (fastai's name)"
+    "Set the batch norms of `m` that are frozen to evaluation mode (fastai's name)"
+    before = None   # the layer before, which decides on a norm that has no weights
     for layer in m.modules():
-        if not isinstance(layer, bn_types): continue
-        trained = [p.requires_grad for p in layer.parameters(recurse=False)]
-        if trained and not any(trained): layer.train(not use_eval)
+        is_norm = isinstance(layer, bn_types)
+        if is_norm and (_is_frozen(layer) or (before is not None and not layer.affine and _is_frozen(before))):
+            layer.train(not use_eval)
+        if layer._parameters and not (is_norm and not layer.affine): before = layer
+
+def _is_frozen(layer):
+    "Has the layer weights of its own, of which none is trained?"
+    trained = [p.requires_grad for p in layer.parameters(recurse=False)]
+    return bool(trained) and not any(trained)
 
 class BnFreeze(Callback):
     "Keeps frozen batch norms in evaluation mode in training, so that running statistics don't change (fastai's name)"

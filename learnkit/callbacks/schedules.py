@@ -18,6 +18,7 @@ from ..loop.callback import Callback, runs_in
 from ..loop.events import nearest
 from ..measure.recorder import Recorder
 from ..measure.scalars import GroupSeries, Series
+from ..optim.groups import check_own_decays, is_number, is_split
 from ..optim.schedule import plot_hypers, plot_scheds
 
 # %% ../../nbs/callbacks/10a_param_scheduler.ipynb #a9c6dadd
@@ -76,6 +77,7 @@ class Scheduler(Callback):
 class ParamScheduler(Scheduler):
     "Sets hyper-parameters by their schedules before each batch (fastai's name)"
     acts = 'alike'   # the position is the same in all processes
+    was_split = True   # were norms and biases in groups without decay before the run?
     def __init__(self,
         scheds:Mapping # name -> schedule: a function of the position 0…1 that returns a number, a list or a slice
     ):
@@ -96,7 +98,22 @@ class ParamScheduler(Scheduler):
         learn = self.learn
         self._measure(batches_per_epoch(learn))   # also before a checkpoint notes what is scheduled
         self.accumulation = own_attr(learn, 'gradient_accumulation')
+        if 'wd' in self.names: self._spare_norms()
         super().before_fit()
+
+    def _spare_norms(self):
+        "Schedule the decay as the Learner's `wd` sets it: not of norms and biases, nor over decays of the groups"
+        learn,opt = self.learn,self.learn.opt
+        is_one_number = is_number(self.scheds['wd'](0.))
+        if is_one_number: check_own_decays([h.get('wd') for h in opt.hypers], 'the schedule of `wd`')
+        if learn.wd_bn_bias or is_split(opt.param_groups) or not hasattr(opt, 'split_no_decay'): return
+        opt.split_no_decay()
+        self.was_split = False
+
+    def cleanup(self):
+        super().cleanup()
+        if not self.was_split: self.learn.opt.merge_no_decay()
+        self.was_split = True
 
     def _measure(self, n):
         "Tell schedules with a warm-up of so many batches how long the fit is"
@@ -374,7 +391,7 @@ class TorchScheduler(Scheduler):
         self._assign(due=False)
 
     def after_epoch(self):
-        if self.interval!='epoch': return
+        if self.interval!='epoch': return self._tick_of_last_step()
         if not isinstance(self.sched, ReduceLROnPlateau): return self._advance(self._value())
         if callable(self.monitor): return self._step_with({self.monitor:from_first(float(self.monitor(self.learn)))})
         history = self.learn.recorder.history
@@ -383,6 +400,11 @@ class TorchScheduler(Scheduler):
             f"there is no column '{self.monitor}' for ReduceLROnPlateau: {nearest(self.monitor, row)}")
         if self.monitor in history.last_within(self.learn.train_iter).names: return   # `after_row` has seen it
         self._step_with(row)
+
+    def _tick_of_last_step(self):
+        "The step with the samples that were left over came after the last batch of the epoch"
+        if self.due: self.tick()
+        self._assign(due=False)
 
     def after_row(self, row, epoch):   # of a validation within an epoch
         if not epoch and isinstance(self.sched, ReduceLROnPlateau): self._step_with(row)
@@ -421,6 +443,7 @@ class TorchScheduler(Scheduler):
             return self._write_lrs()   # `fit` has just set its own
         state,settings = self.sched,_settings(opt)
         self.sched = self.make(opt)
+        if _is_timm(self.sched): self._unscale(opt)
         if not _is_sched(self.sched): raise TypeError(
             f'{self.make} must make a scheduler of PyTorch or timm, not a {type(self.sched).__name__}')
         if _is_timm(self.sched): self.interval = 'epoch' if self.sched.t_in_epochs else 'step'
@@ -432,6 +455,14 @@ class TorchScheduler(Scheduler):
             return
         for group,old in zip(opt.param_groups, settings): group.update(old)
         self.load_state_dict({'sched':state, 'n':self.n})
+
+    def _unscale(self, opt):
+        "A scheduler of timm multiplies by the `lr_scale` of each group: let it begin with the rate without"
+        scaled = [g for g in opt.param_groups if g.get('lr_scale', 1)!=1]
+        if not scaled: return
+        for g in opt.param_groups: g.pop('initial_lr', None)
+        for g in scaled: g['lr'] = g['lr']/g['lr_scale']
+        self.sched = self.make(opt)
 
     def _write_lrs(self):
         if _is_timm(self.sched): return   # it has no rates of its own: they are those of the optimizer

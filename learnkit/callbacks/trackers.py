@@ -417,7 +417,7 @@ class ReduceLROnPlateau(TrackerCallback):
         self.wait,self.lrs = 0,None
 
     def act(self):
-        lrs = [float(h['lr']) for h in self.learn.opt.hypers]
+        lrs = self._rates()
         if self.lrs not in (None, lrs):
             warn(f'the learning rates were lowered to {self.lrs}, but now they are {lrs}: '
                  'a schedule sets them too, and it undoes what ReduceLROnPlateau does')
@@ -432,5 +432,7 @@ class ReduceLROnPlateau(TrackerCallback):
         new = [min(lr, max(lr/self.factor, self.min_lr)) for lr in lrs]
         if new==lrs: return
         self.learn.opt.set_hyper('lr', new)
-        self.lrs = new
-        self.learn.say(f'Epoch {self.moment}: reducing lr to {new[-1]}')
+        self.lrs = self._rates()   # a rate in a tensor of 32 bits is rounded
+        if self.lrs!=lrs: self.learn.say(f'Epoch {self.moment}: reducing lr to {new[-1]}')
+
+    def _rates(self): return [float(h['lr']) for h in self.learn.opt.hypers]

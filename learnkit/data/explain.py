@@ -318,6 +318,7 @@ def output_loss(
 
 
 
+
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
 def loss_value_hint(
     loss:Any # what a loss function returned instead of a tensor
@@ -491,14 +492,21 @@ def _check_data(batches, n, i, e):
         f'The data raised `CancelBatch` for {n} batches in a row, and would not end. '
         'Skip such samples in the dataset, or raise StopIteration when there are no more.')
 
+def _warn_of_more(batches, i, training):
+    if loader_len(batches.loader) is None: return
+    warn(f"the {'training' if training else 'validation'} loader gave {i} batches, and its `len` promises {batches.n}: "
+         'schedules are planned by its `len`, so they stood still for the rest. Correct `__len__` of the loader, or '
+         'of its data set')
+
 def check_complete(
     batches:BatchStream, # the batches of this phase, which has ended
     i:int,               # how many came, the cancelled ones included
     training:bool=True   # is it a training phase?
 ) -> None:
-    "Raise RuntimeError if the data has ended because a `CancelBatch` ended its generator; warn if it ended early"
+    "Raise RuntimeError if the data has ended because a `CancelBatch` ended its generator; warn if its `len` is wrong"
     n = batches.n
-    if n is not None and i>=n: return
+    if n is not None and i>n: return _warn_of_more(batches, i, training)
+    if n is not None and i==n: return
     last,name = getattr(batches, 'ended', (None,None))
     if name is not None and last==i-1: raise lost(name, last)
     if loader_len(batches.loader) is None: return   # `n` is a limit, and the data may end before it

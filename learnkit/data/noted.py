@@ -9,6 +9,7 @@ __all__ = []
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, NoReturn
@@ -17,17 +18,20 @@ from warnings import warn
 import torch
 from fastcore.basics import GetAttr, noop
 from torch import Tensor
-from torch.utils.data import (BatchSampler, RandomSampler, SequentialSampler, SubsetRandomSampler,
-                              WeightedRandomSampler)
+from torch.utils.data import (BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler,
+                              SubsetRandomSampler, WeightedRandomSampler)
 from torch.utils.data.distributed import DistributedSampler
 
+from .loaders import copy_loader
 from .nested import leaves
+from .parts import is_stateful
 from .random import (check_generator, generator_state, marks, pack_state, set_generator,
                                   set_random_states, states_of)
 from .seeded import SeededLoader
 from .snapshot import generators_in, snapshot_random
-from .stateful import (NotedBatches, PositionedBatches, StepNotes, WorkerNotes, begins_anew, check_states,
-    draws_nothing, hash_seed, is_indexed, is_listed, knows_position, note_batches, restore_position)
+from .stateful import (NotedBatches, PositionedBatches, StepNotes, StreamNotes, StreamWorkerNotes,
+    WorkerNotes, begins_anew, check_states, draws_nothing, hash_seed, is_indexed, is_listed, is_plain, knows_position, note_batches,
+    note_stream, restore_position)
 
 # %% ../../nbs/data/67_noted_loader.ipynb #11d4bdbd
 draw_at_start = SequentialSampler, RandomSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler
@@ -129,6 +133,26 @@ class OpenedBatches(GetAttr):
         if self.mark is None: self.mark = batch_mark(b)
         return b
 
+# %% ../../nbs/data/67_noted_loader.ipynb #b43a1dc5
+class ProbedBatches(PositionedBatches):
+    "The batches of data that know their position; the second one of a worker shows whether the state is complete"
+    n,is_other = 0,False
+    def __init__(self,
+        it:Iterator,       # of batches
+        again:Any,         # begins once more, if there is no batch; None: then it has ended
+        predicted:Callable,# returns the mark of the next batch as the present state has it, or None
+        number:int         # of the batch that is predicted
+    ):
+        super().__init__(it, again)
+        self.predicted,self.number = predicted,number
+
+    def _next(self):
+        self.n += 1
+        mark = self.predicted() if self.n==self.number else None
+        b = super()._next()
+        if mark is not None: self.is_other = mark!=batch_mark(b)
+        return b
+
 _other_batches = ('the training data were gone through again for this resume, and begin with another batch than '
     'they did in the run: it goes on with other items. Shuffle by a seed and `set_epoch`, or give them a `state_dict`')
 
@@ -149,6 +173,8 @@ class NotedLoader(GetAttr):
     base_seed:int|None = None # of the workers
     later = False             # did the workers begin in an earlier pass?
     retry = False             # is it begun anew if it turns out to be over?
+    is_lossy = False          # does the state of the data leave something out?
+    probed = False            # was it tried whether the state of the data is complete?
     def __init__(self,
         dl:Any # any iterable of batches
     ):
@@ -166,6 +192,19 @@ class NotedLoader(GetAttr):
             self.to_put = generators_in(dl.dataset, dl.collate_fn)
             self.noted = bool(dl.num_workers) and dl.in_order and not draws_nothing(dl)
             self.noted_sampler = self._find_sampler()
+
+    @property
+    def lost_in_workers(self) -> set[str]:
+        "What workers have changed in their data, and no checkpoint keeps"
+        it = self._workers_iterator()
+        return it.lost if isinstance(it, (NotedBatches,StreamNotes)) else set()
+
+    def _workers_iterator(self):
+        if self.seeded: return self.it
+        if not isinstance(self.dl, DataLoader): return None
+        keeps_iterator = self.dl.persistent_workers or self.stateful is self.dl
+        if keeps_iterator: return self.dl._iterator
+        return self.it() if isinstance(self.it, weakref.ref) else self.it
 
     @property
     def _sampler_name(self): return 'sampler' if self.dl.batch_sampler is None else 'batch_sampler'
@@ -273,12 +312,27 @@ class NotedLoader(GetAttr):
 
     def _gone_through(self, place):
         "The batches of a loader that is gone through again up to the place"
-        self.opened = it = OpenedBatches(iter(self.dl))
+        self.opened = it = OpenedBatches(self._begun_stream(place))
         if getattr(self.dl, 'num_workers', 0): self._drop(it)
         else:
             it = self.steps = StepNotes(it, place.get('steps'))
             for _ in it.again(self.done): pass
         if self.done and self.opened.mark!=place.get('opened', self.opened.mark): warn(_other_batches)
+        return it
+
+    def _begun_stream(self, place):
+        dl = self.dl
+        persists = is_plain(dl) and dl.num_workers>0 and dl.persistent_workers
+        if not persists: return iter(dl)
+        if place: dl._iterator = None   # the states of its workers are others
+        self.later = dl._iterator is not None
+        return iter(dl) if self.later else self._noted_stream()
+
+    def _noted_stream(self):
+        dl = self.dl
+        notes = StreamWorkerNotes(dl)
+        it = self._swapped(dl.__iter__, collate_fn=notes, worker_init_fn=notes.begin)
+        note_stream(it)
         return it
 
     def _drop(self, it):
@@ -313,14 +367,19 @@ class NotedLoader(GetAttr):
 
     def _opened(self, notes):
         "An iterator over the loader, which for this moment has another sampler and other functions"
-        own,now = vars(self.dl),{self._sampler_name:self.noted_sampler}
+        now = {self._sampler_name:self.noted_sampler}
         if notes is not None: now.update(collate_fn=notes, worker_init_fn=notes.begin)
-        before = {k:own[k] for k in now}
-        own.update(now)
-        try: it = iter(self.dl)
-        finally: own.update(before)
+        it = self._swapped(self.dl.__iter__, **now)
         if notes is not None: note_batches(it, notes)
         return it
+
+    def _swapped(self, f, **now):
+        "What `f` returns, while the loader has other attributes"
+        own = vars(self.dl)
+        before = {k:own[k] for k in now}
+        own.update(now)
+        try: return f()
+        finally: own.update(before)
 
     def _positioned(self, place):
         "The batches of data that knows its position"
@@ -332,11 +391,59 @@ class NotedLoader(GetAttr):
             if not self.done: getattr(self.stateful, 'begin_anew', noop)()   # what was cut is over
         self.retry = resumed or (self.retry and not self.it.yielded)
         again = self._begin_again() if self.retry and not self.done else None
-        it = iter(()) if over else iter(self.dl)
+        it = iter(()) if over else self._begun_positioned()
         if not resumed: self._drop(it)
-        res = PositionedBatches(it, again)
+        ds = getattr(self.dl, 'dataset', None)
+        known = isinstance(self.dl, DataLoader) and isinstance(ds, IterableDataset) and is_stateful(ds)
+        probes = known and not (self.probed or resumed or self.done)
+        self.probed = True
+        if probes: res = ProbedBatches(it, again, self._predicted, number=max(2, self.dl.num_workers+1))
+        else: res = PositionedBatches(it, again)
         res.ended = over   # also if the batches to come are left out before they are fetched
         return res
+
+    def _begun_positioned(self):
+        "The batches of data that knows its position; of workers it is noted what their state leaves out"
+        dl = self.dl
+        if not self._has_stream_in_workers(): return iter(dl)
+        is_new = getattr(dl, '_initial_iter_for_state_dict', False)   # the workers began for its first state
+        has_begun = dl._iterator is not None and (dl.persistent_workers or is_new)
+        self.later = has_begun and not is_new
+        if has_begun: return iter(dl)
+        return self._noted_stream()
+
+    def _has_stream_in_workers(self):
+        if self.stateful is not self.dl or not isinstance(self.dl, DataLoader): return False
+        return self.dl.num_workers>0 and isinstance(self.dl.dataset, IterableDataset)
+
+    def _asked_state(self):
+        "The state of the data; a loader of torchdata begins its workers to know it"
+        if not self._has_stream_in_workers() or self.dl._iterator is not None: return self.stateful.state_dict()
+        notes = StreamWorkerNotes(self.dl)
+        state = self._swapped(self.stateful.state_dict, collate_fn=notes, worker_init_fn=notes.begin)
+        if self.dl._iterator is not None: note_stream(self.dl._iterator)
+        return state
+
+    def _predicted(self):
+        "The mark of the batch that a copy of the data gives from its present state on; None if there is no copy"
+        dl = self.dl
+        try: ds,collate = deepcopy((dl.dataset, dl.collate_fn))
+        except Exception: return None   # it has open files, or the like
+        with snapshot_random():
+            if self.stateful is dl: loader = stateful = self._new_loader(ds, collate)
+            else: loader,stateful = copy_loader(dl, dataset=ds, collate_fn=collate, generator=torch.Generator()),ds
+            stateful.load_state_dict(deepcopy(self.stateful.state_dict()))
+            it = iter(loader)
+            try: return batch_mark(next(it))
+            except StopIteration: return None
+            finally: getattr(it, '_shutdown_workers', noop)()
+
+    def _new_loader(self, ds, collate):
+        "A loader as this one of torchdata, of another data set"
+        dl = self.dl
+        return type(dl)(ds, dl.batch_size, drop_last=dl.drop_last, collate_fn=collate, num_workers=dl.num_workers,
+                        multiprocessing_context=dl.multiprocessing_context, worker_init_fn=dl.worker_init_fn,
+                        generator=torch.Generator())
 
     def _begin_again(self):
         "What begins the pass anew, with the random numbers of now"
@@ -359,7 +466,7 @@ class NotedLoader(GetAttr):
         if self.seeded: return None
         res:dict[str, Any] = dict(done=0, now=[*map(generator_state, self.generators)])
         if self.stateful is None: return res
-        with snapshot_random(): res['data'] = dict(data=self.stateful.state_dict(), ended=False)   # torchdata's draws
+        with snapshot_random(): res['data'] = dict(data=self._asked_state(), ended=False)   # torchdata's draws
         return res
 
     def state(self,
@@ -387,6 +494,17 @@ class NotedLoader(GetAttr):
             'from there. A resumed run begins it anew; with `StepsPerEpoch` it goes on, resumed or not')
         if place.get('later') and place.get('workers', {}) is None: return (
             'its workers persist, and had drawn random numbers before this fit, or for a batch that failed')
+        it = None if self.seeded else self._workers_iterator()
+        has_drawn = isinstance(it, StreamNotes) and it.drawn
+        if has_drawn and self.stateful is not None and is_stateful(self.dl.dataset): return (
+            f'its workers draw random numbers, which the state of {type(self.dl).__name__} leaves out')
+        if isinstance(self.it, ProbedBatches): self.is_lossy = self.it.is_other
+        if self.is_lossy: return (
+            f'the state of {type(self.stateful).__name__} leaves out what its next samples depend on, such as a buffer '
+            'in which it shuffles. Without `state_dict` the data are read again, and the run is the same')
+        if has_drawn and self.dl.persistent_workers and (self.later or not place['done']): return (
+            'its workers persist, and have drawn random numbers in an earlier epoch, which new workers will not have: '
+            'write `persistent_workers=False`')
         if self.steps is not None and self.steps.missed: return (
             f'it draws in turns with the model, and that is noted for {len(self.steps.notes):,} batches of a pass: '
             'let it draw from a generator of its own (`torch.Generator`)')
@@ -411,7 +529,7 @@ class NotedLoader(GetAttr):
         return res
 
     def _workers(self, done):
-        it = self.dl._iterator if self.dl.persistent_workers else self.it()
+        it = self._workers_iterator()
         if not isinstance(it, NotedBatches): return None
         return it.states(done-self.made_from) if done else it.states_at_end()
 

@@ -62,8 +62,9 @@ from torch.utils.data import DataLoader
 
 from .loaders import copy_loader
 from .snapshot import generators_in
-from .stateful import (EndTrackingDataset, ReplaySampler, RngIterator, RngStream, begins_anew,
-    draws_nothing, find_stateful, is_indexed, is_listed, record_sampler, restore_position)
+from .stateful import (EndTrackingDataset, ReplaySampler, RngIterator, RngStream, StreamNotes,
+    StreamWorkerNotes, begins_anew, draws_nothing, find_stateful, is_indexed, is_listed,
+    note_stream, record_sampler, restore_position)
 
 # %% ../../nbs/data/60b_seeded_loader.ipynb #5e2ab4d8
 def _generators(dl):
@@ -100,8 +101,12 @@ class SeededLoader(GetAttr):
         else:
             self.replay = ReplaySampler(self._keys if self.draws else noop)
             changes = dict(batch_sampler=self.replay)
-        if self.draws: changes.update(
-            dataset=SeededDataset(dl.dataset, _generators(dl)), worker_init_fn=WorkerInit(dl.worker_init_fn))
+        if self.draws:
+            init = dl.worker_init_fn
+            if dl.num_workers:
+                notes = StreamWorkerNotes(dl)   # of numbers that workers count
+                changes['collate_fn'],init = notes,notes.begin
+            changes.update(dataset=SeededDataset(dl.dataset, _generators(dl)), worker_init_fn=WorkerInit(init))
         return copy_loader(dl, generator=torch.Generator(), **changes)
 
     def _key(self, i): return self.seed,self.epoch,i
@@ -164,7 +169,11 @@ class SeededLoader(GetAttr):
         if sampler is None: sampler = self.dl.sampler
         self.replay.recorded = self._record(sampler, seed)
         self.loader.generator.manual_seed(seed)
-        return RngIterator(RngStream(seed), self.loader) if self.swaps_rng else iter(self.loader)
+        if self.swaps_rng: return RngIterator(RngStream(seed), self.loader)
+        it = iter(self.loader)
+        has_notes = isinstance(self.loader.collate_fn, StreamWorkerNotes)
+        if has_notes and not isinstance(it, StreamNotes): note_stream(it)
+        return it
 
     def _streamed(self, seed):
         start,rng = self.start,RngStream(seed)

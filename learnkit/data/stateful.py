@@ -12,7 +12,7 @@ from typing import Any
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate, default_convert
 
 from .loaders import copy_loader
-from .parts import is_stateful
+from .parts import is_stateful, walk_parts
 
 # %% ../../nbs/data/55a_stateful.ipynb #fc779ee2
 class EndTrackingDataset(IterableDataset):
@@ -28,17 +28,31 @@ class EndTrackingDataset(IterableDataset):
         self.ended = True
 
 # %% ../../nbs/data/55a_stateful.ipynb #fc779ee3
-def _is_plain(dl): return isinstance(dl, DataLoader) and type(dl).__iter__ is DataLoader.__iter__
+def is_plain(
+    dl:Any # a loader
+) -> bool:
+    "Return whether `dl` is a `DataLoader` that iterates as PyTorch's does"
+    return isinstance(dl, DataLoader) and type(dl).__iter__ is DataLoader.__iter__
+
+def forgets_buffer(
+    ds:Any # a data set
+) -> bool:
+    "Return whether `ds` shuffles in a buffer that its state leaves out, as streams of Hugging Face's datasets do"
+    if not type(ds).__module__.startswith('datasets.'): return False
+    parts = walk_parts(ds, (), {}, lambda o: False, lambda o: False, 12)
+    return any(type(o).__name__=='BufferShuffledExamplesIterable' and o.buffer_size>1 for _,o in parts)
 
 def knows_position(
     dl:Any # a loader
 ) -> Any:
     "Return what knows the position in `dl`: the loader, its data set, or None"
-    if is_stateful(dl): return dl
     ds = getattr(dl, 'dataset', None)
+    if forgets_buffer(ds): return None
+    if is_stateful(dl): return dl
     if not isinstance(ds, IterableDataset) or not is_stateful(ds): return None
-    return ds if _is_plain(dl) and not dl.num_workers else None   # workers have copies of it
+    return ds if is_plain(dl) and not dl.num_workers else None   # workers have copies of it
 
+# %% ../../nbs/data/55a_stateful.ipynb #1b90a052
 def find_stateful(
     dl:Any # a loader
 ) -> tuple[Any,Any]:
@@ -55,7 +69,7 @@ def is_indexed(
 ) -> bool:
     "Return whether the first batches of `dl` can be left out by its sampler"
     if not isinstance(dl, DataLoader) or isinstance(dl.dataset, IterableDataset): return False
-    return _is_plain(dl) or (_from_torchdata(dl) and not is_stateful(dl.dataset))
+    return is_plain(dl) or (_from_torchdata(dl) and not is_stateful(dl.dataset))
 
 def begins_anew(
     dl:Any # a loader that knows its position
@@ -271,15 +285,17 @@ class StepNotes(GetAttr):
         self.at = marks()
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #b72acbae
-import json
+import json, pickle
 from collections import deque
 from functools import lru_cache
 
 from torch.utils.data import get_worker_info
 from torch.utils.data._utils.worker import _generate_state
 
+from .parts import changed_names, may_lose_numbers, numbers_in, objects_in
 from .random import generator_mark, generator_state, set_generator
 from .snapshot import generators_in
+from .workers import after_news
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #3dcdf5a1
 def _as_note(states):
@@ -302,6 +318,38 @@ def _seed_worker(info, seed, number):
     torch.manual_seed(seed+number)
     if 'numpy' in sys.modules: sys.modules['numpy'].random.seed(_generate_state(seed, number))
 
+# %% ../../nbs/data/55b_rng_stream.ipynb #9950c907
+def _digest(o): return hash(pickle.dumps(o.state_dict()))
+
+class UnsavedInWorker:
+    "Notes numbers and states of data in a worker, and names those that samples have changed: no checkpoint has them"
+    def __init__(self,
+        *parts:Any # the data set and the collate function
+    ):
+        objects = objects_in(**{str(i):o for i,o in enumerate(parts)}).values()
+        self.lossy,self.stateful = [*filter(may_lose_numbers, objects)],[*filter(is_stateful, objects)]
+        self.said = False
+        self.note()
+
+    def note(self) -> None:
+        "Note them as they are now"
+        self.numbers = [(o, numbers_in(o)) for o in self.lossy]
+        self.states = [(o, _digest(o)) for o in self.stateful]
+
+    def changed(self) -> str:
+        "Return the names of what has changed, the first time that anything has"
+        if self.said: return ''
+        names = [(o, changed_names(o, numbers_in(o), before)) for o,before in self.numbers]
+        found = [f"{', '.join(f'`{k}`' for k in ks)} of {type(o).__name__}" for o,ks in names if ks]
+        found += self.changed_states()
+        self.said = bool(found)
+        return ', '.join(found)
+
+    def changed_states(self) -> list[str]:
+        "Return whose state has changed, in words"
+        return [f'the state of {type(o).__name__}' for o,before in self.states if _digest(o)!=before]
+
+# %% ../../nbs/data/55b_rng_stream.ipynb #41fa4ca8
 class WorkerNotes:
     "Runs in each worker as `collate_fn` and `worker_init_fn`: begins with given states, adds its own to each batch"
     def __init__(self,
@@ -323,6 +371,8 @@ class WorkerNotes:
         if self.own_init is not None: self.own_init(self.number)
         self.generators = generators_in(info.dataset, self.collate)
         self.first = self._marks()
+        self.unsaved = UnsavedInWorker(info.dataset, self.collate)
+        after_news.append(self.unsaved.note)   # what this process is told has not been changed by samples
         if self.number in self.states: self._set(**self.states[self.number])
 
     def _marks(self):
@@ -335,26 +385,77 @@ class WorkerNotes:
     def __call__(self, items:Any) -> list:
         b = self.collate(items)
         drawn = find_changed(self.first, self._marks())
-        if not drawn: return [b, self.number, '']
+        lost = self.unsaved.changed()
+        if not drawn: return [b, self.number, '', lost]
         global_names = [k for k in drawn if isinstance(k, str)]
         own = [(i, generator_state(self.generators[i])) for i in drawn if isinstance(i, int)]
-        return [b, self.number, _as_note(dict(rng=states_of(global_names), own=own))]
+        return [b, self.number, _as_note(dict(rng=states_of(global_names), own=own)), lost]
+
+# %% ../../nbs/data/55b_rng_stream.ipynb #c25cd3b1
+class StreamWorkerNotes(WorkerNotes):
+    "Notes of the workers of a stream, which persist: do they begin a pass as new workers would?"
+    differs = False   # from new workers
+    def __init__(self,
+        dl:DataLoader # the loader
+    ):
+        super().__init__(dl)
+        self.saves_own = is_stateful(dl) and is_stateful(dl.dataset)   # are generators of the data in a state?
+
+    def begin(self,
+        worker_id:int # from 0
+    ) -> None:
+        "Begin a worker"
+        super().begin(worker_id)
+        self.last = self.first
+        self.at_start = [] if self.saves_own else self.unsaved.states
+        self.unsaved.states = []   # a pass is read again, so they count where it begins
+        self.lost = ''
+        reseeds = hasattr(get_worker_info().dataset, 'set_epoch')   # its generators may follow from the epoch
+        self.only_global = reseeds or self.saves_own
+        after_news.append(self._begin_pass)
+
+    def _begin_pass(self):
+        "Has a generator been drawn from that the number of the epoch has not set?"
+        self.unsaved.states = self.at_start
+        self.lost = ', '.join(self.unsaved.changed_states())
+        self.unsaved.states = []
+        now = self._marks()
+        self.differs = any(now[k]==self.last[k]!=self.first[k] for k in now)
+
+    def __call__(self, items:Any) -> list:
+        b = self.collate(items)
+        self.last = now = self._marks()
+        drawn = [k for k in find_changed(self.first, now) if isinstance(k, str) or not self.only_global]
+        return [b, self.number, 'drawn' if drawn or self.differs else '', self.unsaved.changed() or self.lost]
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #a454f0cb
 _kept = 128   # batches
 
+class StreamNotes:
+    "Takes the notes of `StreamWorkerNotes` off the batches; the iterator of a `DataLoader` inherits from it"
+    drawn:bool   # do workers have random numbers that new ones would not have?
+    lost:set     # what workers have changed in their data, and no checkpoint keeps
+    def _next_data(self):
+        b,_,note,lost = super()._next_data()
+        self.drawn = self.drawn or bool(note)
+        if lost: self.lost.add(lost)
+        return b
+
+# %% ../../nbs/data/55b_rng_stream.ipynb #524ae9c7
 class NotedBatches:
     "Takes the notes of `WorkerNotes` off the batches; the iterator of a `DataLoader` inherits from it"
     _num_workers:int; _task_info:dict; _get_data:Any   # of PyTorch's iterator
     added:deque; before:dict   # the last notes of this pass; those before, by the number of the worker
+    lost:set   # what workers have changed in their data, and no checkpoint keeps
     n_batches = turn = 0       # of this pass; which worker takes the place of the first one
     def _next_data(self):
-        try: b,*note = super()._next_data()
+        try: b,number,note,lost = super()._next_data()
         except StopIteration: raise
         except BaseException:   # one of the workers has drawn: of none it is known any more
             self._add(*((number, None) for number in range(self._num_workers)))
             raise
-        self._add(note)
+        self._add((number, note))
+        if lost: self.lost.add(lost)
         return b
 
     def _add(self, *notes):
@@ -373,7 +474,7 @@ class NotedBatches:
         notes = []
         for i,(worker,data) in sorted(self._task_info.items()):
             b = data[0] if isinstance(data, tuple) else data   # of torchdata's loader
-            if isinstance(b, list): _,number,note = b
+            if isinstance(b, list): _,number,note,_ = b
             else: number,note = (worker+self.turn)%self._num_workers,None   # it failed
             notes.append((i, number, note))
         return notes
@@ -411,17 +512,25 @@ class NotedBatches:
         return {number:_from_note(note) for number,note in notes.items() if note}
 
 @lru_cache
-def _noted_class(cls): return type(cls.__name__, (NotedBatches,cls), {})
+def _noted_class(cls, notes): return type(cls.__name__, (notes,cls), {})
 
 def note_batches(
     it:Any,           # an iterator of a loader
     notes:WorkerNotes # which it has
 ) -> None:
     "Make `it` take the notes off the batches"
-    it.__class__ = _noted_class(type(it))
-    it.added = deque()
+    it.__class__ = _noted_class(type(it), NotedBatches)
+    it.added,it.lost = deque(),set()
     it.before = {number:_as_note(states) for number,states in notes.states.items()}
     it.turn = notes.turn % notes.n
+
+# %% ../../nbs/data/55b_rng_stream.ipynb #af03cd28
+def note_stream(
+    it:Any # an iterator of a loader that has `StreamWorkerNotes`
+) -> None:
+    "Make `it` take the notes off the batches"
+    it.__class__ = _noted_class(type(it), StreamNotes)
+    it.drawn,it.lost = False,set()
 
 # %% ../../nbs/data/55c_sampler.ipynb #526e9d35
 from collections.abc import Callable

@@ -18,7 +18,7 @@ from ..loop.words import observes
 from .checks import check_written_loss
 from ..loop.signals import uninterrupted
 from ..optim.by_hand import by_hand
-from ..optim.groups import creation_lr, is_built, is_split, param_dicts
+from ..optim.groups import check_own_decays, creation_lr, is_built, is_number, is_split, param_dicts
 from ..optim.inventory import modules_of_loss
 from ..optim.optimizer import (OptimWrapper, can_take_params, create_optimizer, describe_params,
     needs_closure, optimizers_of, param_ids, unheld_params)
@@ -184,6 +184,7 @@ def set_wd(
         if old is not None: _put_wd_back(learn, old)
         return
     if old is None: old = SimpleNamespace(opt=opt, before=_decays(opt), split=is_split(opt.param_groups))
+    if is_number(wd): check_own_decays(old.before, '`wd`')
     if hasattr(opt, 'split_no_decay'): opt.split_no_decay()
     opt.set_hyper('wd', wd)
     old.used = _decays(opt)

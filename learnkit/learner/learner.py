@@ -116,7 +116,8 @@ class TrainEvalCallback(Callback):
 
     def before_train(self):
         learn = self.learn
-        self.n,learn.pct_train = learn.n_iter or self._counted(),learn.epoch/learn.n_epoch
+        self.n = self._counted() if learn.n_iter is None else learn.n_iter
+        learn.pct_train = learn.epoch/learn.n_epoch
         set_epoch(learn.batches.loader, learn.epoch)
         if isinstance(learn.opt, OptimWrapper) and learn.opt.opt.state: move_opt_state(learn.opt.opt)
         learn.model.train()

@@ -217,7 +217,20 @@ def write_hyper(
 )->None:
     "Set the hyper-parameter `name` of every group of a torch optimizer"
     groups = logical_groups(opt.param_groups)
-    for pgs,v in zip(groups, spread(value, len(groups))): _write(opt, pgs, name, v)
+    is_one_rate = name=='lr' and is_number(value)
+    for pgs,v in zip(groups, spread(value, len(groups))):
+        if is_one_rate and pgs[0].get('lr_scale', 1)!=1: v = v*pgs[0]['lr_scale']   # of timm's groups by layers
+        _write(opt, pgs, name, v)
+
+def check_own_decays(
+    decays:list, # the weight decay of each group, before it is set
+    what:str     # what sets it, for the message
+)->None:
+    "Raise ValueError if the groups have weight decays of their own, which one number for all would replace"
+    if len({*map(float, [d for d in decays if d is not None])})<2: return
+    raise ValueError(
+        f'{what} is one number, but the parameter groups have weight decays of their own, {decays}. Give a list with '
+        'one number for each group, or leave it out')
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c760c603
 def check_rate(

@@ -144,7 +144,7 @@ from ..measure.finite import weights_finite
 from ..optim.base import base_bytes, base_of, quantized_entries
 from .file import FolderLock, base_file, checkpoint_info, list_checkpoints, write_base
 from .resume import (check_ended, check_identity, clear_folder, divide_anew, find_checkpoint,
-    fit_number, is_longer, note_fit, Paused, Resumable)
+    fit_number, how_to_branch, is_longer, note_fit, Paused, Resumable)
 from .state import duration_in_words, duration_of, states_of_all
 from .identity import identity_of_all, origin_of, session
 
@@ -267,11 +267,12 @@ class CheckpointCallback(Resumable):
             return self.take_up(resume.path, resume.state, resume.find_changes(learn, self.who), False)
         path,state,later = find_checkpoint(self.folder, resume, self.overwrite)
         if path is None or state is None: return
-        new = check_identity(path, state, self.who, asked=resume!='auto')
-        learn._check_run_state(state)
-        longer = is_longer(learn, state)
         was_finished = team().in_first(lambda: bool(checkpoint_info(path).get('finished')))
-        self.finished = was_finished and not longer
+        longer = is_longer(learn, state)
+        over = was_finished and not longer
+        new = check_identity(path, state, self.who, asked=resume!='auto', over=over)
+        learn._check_run_state(state)
+        self.finished = over
         if self.finished and resume=='auto': check_ended(self.folder, self.seed)
         divide_anew(learn, state, self.who)
         self.take_up(path, state, new, longer)
@@ -279,6 +280,7 @@ class CheckpointCallback(Resumable):
         if self.base is not None: self._take_base(state)
         if self.finished: self._silence_earlier()
         learn.say(f'{path.parent.name}/{path.name}: {self._where(state, new)}')
+        if self.finished and new: warn(f'the run is finished, so nothing is trained: {how_to_branch(path, state)}')
 
     def _silence_earlier(self):
         "Leave out the callbacks before this one: what they did in `after_fit` is in the checkpoint"
@@ -312,7 +314,7 @@ class CheckpointCallback(Resumable):
         path = self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth'
         if isinstance(path, StorePath): team().in_first(self.lock.check)
         learn('before_save_checkpoint', path=path)
-        self.unsaved.warn()
+        self.unsaved.warn(() if self.noted is None else self.noted.lost_in_workers)
         place = self.data_place(done)
         own = states_of_all(learn, place) if resumable else {}
         copy = self.writer.stage if self.background else False

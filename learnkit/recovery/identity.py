@@ -13,6 +13,7 @@ from functools import partial
 from hashlib import blake2b
 from inspect import signature
 from itertools import chain, zip_longest
+from os.path import commonprefix
 from pathlib import PurePath
 from time import gmtime, strftime
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -335,19 +336,34 @@ def _join_texts(texts):
     if len({*texts})==1: return texts[0]
     return f'{len(texts)} different ones, {short_hash(repr(texts))}'
 
+# %% ../../nbs/recovery/10_identity.ipynb #b2dcc7c0
+def then_and_now(
+    a:str|None, # a point of a run
+    b:str|None, # the same point of another one
+    most:int=80 # how many characters of each are shown
+) -> tuple[str,str]:
+    "Return both as they are, or, of long texts, the part in which they differ"
+    a,b = ('nothing' if v is None else v for v in (a, b))
+    n_same = len(commonprefix([a, b]))
+    first = max(0, n_same-20) if max(len(a), len(b))>most else 0   # with a few characters before
+    def cut(v):
+        if len(v)<=most: return v
+        start,end = ('…' if first else ''),('…' if len(v)>first+most else '')
+        return f'{start}{v[first:first+most]}{end}'
+    return cut(a),cut(b)
+
+# %% ../../nbs/recovery/10_identity.ipynb #6a3c324b
 def differences(
     then:Mapping, # the identity of a run
     now:Mapping   # the identity of another run
 ) -> dict[str, str]:
     "Return the points in which two runs differ, each with its value now and then"
-    def cut(text):
-        if text is None: return 'nothing'
-        return text if len(text)<80 else text[:77]+'…'
     different = {}
     for point in {**then, **now}:
         if then.get(point)==now.get(point): continue
         if point=='seed' and not (then.get(point) and now.get(point)): continue   # one run has none: it was drawn
-        different[point] = f'{point} is {cut(now.get(point))} and was {cut(then.get(point))}'
+        is_now,was = then_and_now(now.get(point), then.get(point))
+        different[point] = f'{point} is {is_now} and was {was}'
     return different
 
 # %% ../../nbs/recovery/10_identity.ipynb #5e5510a2

@@ -6,14 +6,14 @@
 __all__ = []
 
 # %% ../../nbs/recovery/00_reported.ipynb #cb2f6490
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any, NamedTuple
 from warnings import warn
 
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader
 
 from ..data.files import to_serializable
 from ..data.nested import leaves
@@ -132,7 +132,7 @@ class UnsavedNumbers:
     def __init__(self,
         learn:Any # the Learner, in a fit
     ):
-        self.learn,self.warned = learn,False
+        self.learn,self.warned,self.warned_of_workers = learn,False,False
         self.first = {id(o):Unsaved(o, unsaved_state(o)) for o in self._objects()}   # one object may be in both loaders
 
     def _objects(self):
@@ -145,8 +145,11 @@ class UnsavedNumbers:
         now = [Unsaved(o, changed_names(o, unsaved_state(o), first)) for o,first in self.first.values()]
         return [u for u in now if u.state]
 
-    def warn(self) -> None:
+    def warn(self,
+        in_workers:Iterable[str]=() # what has changed in processes that load the data, in words
+    ) -> None:
         "Warn of what has changed, the first time that anything has"
+        self._warn_of_workers(in_workers)
         found = [] if self.warned else self.changed()
         if not found: return
         self.warned = True
@@ -159,23 +162,23 @@ class UnsavedNumbers:
         if len(cbs)<len(found): how.append('data get a `state_dict` and a `load_state_dict`')
         warn(f'no checkpoint keeps {what}, so a resumed run begins with the old value; {"; ".join(how)}')
 
+    def _warn_of_workers(self, in_workers):
+        if self.warned_of_workers or not in_workers: return
+        self.warned_of_workers = True
+        what = '; '.join(sorted(in_workers))
+        warn(f'no checkpoint keeps what workers change in their data, {what}, so a resumed run begins with the old '
+             'value. Let a sample depend on its index and on the epoch (`set_epoch`), or write '
+             '`num_workers=0`')
+
 # %% ../../nbs/recovery/00_reported.ipynb #bcf3e73d
 def why_inexact(
     dl:Any # the training loader
 ) -> list[str]:
     "Return why a run with this loader will not resume bit for bit, as far as that is known before the first batch"
     if not getattr(dl, 'num_workers', 0): return []
-    is_stream = isinstance(getattr(dl, 'dataset', None), IterableDataset)
-    if is_stateful(dl) and is_stream: return [
-        f'if the data set draws random numbers, the state of {type(dl).__name__} lacks those of its workers']
     if is_stateful(dl) or not isinstance(dl, DataLoader): return []
     reasons = []
     if not getattr(dl, 'in_order', True): reasons.append('a loader with `in_order=False` gives batches as they come')
-    if dl.persistent_workers and is_stream: reasons.append(
-        'an iterable data set with `persistent_workers` draws on in its workers, whose random numbers nobody knows')
-    parts = {n:o for n,o in data_objects(dl).items() if is_stateful(o)}
-    in_workers = {type(o).__name__ for n,o in parts.items() if not n.startswith(sampler_names)}
-    if in_workers: reasons.append(f"the state of {', '.join(sorted(in_workers))} is kept in worker processes")
     return reasons
 
 def warn_if_inexact(

@@ -186,7 +186,8 @@ def check_identity(
     path:Path,   # the checkpoint
     state:dict,  # the state in the checkpoint
     now:dict,    # the identity of the run that begins
-    asked:bool   # was this checkpoint asked for explicitly?
+    asked:bool,  # was this checkpoint asked for explicitly?
+    over:bool=False # is the run that it is from finished, and this one not longer?
 ) -> dict[str, str]:
     "Return what has changed in this run, in words; raises ValueError if it is another run and `asked` is False"
     then = state.get('identity', now)   # older checkpoints have none
@@ -200,9 +201,23 @@ def check_identity(
     is_same = all(is_new_or_gone(k, then, now) for k in changed)
     if not is_same and not asked: raise ValueError(
         f"{path.parent} has checkpoints of another run, so this one does not resume: {'; '.join(changed.values())}. "
-        "Give this run another `folder` in CheckpointCallback, or `overwrite=True` and no `resume`. To continue the "
-        f"other one with what is new in this one, write `resume={str(path)!r}`")
+        "Give this run another `folder` in CheckpointCallback, or `overwrite=True` and no `resume`. "
+        f"{_advice(path, state, over)}")
     return changed
+
+def _advice(path, state, over):
+    "How to continue the run of a checkpoint with what is new"
+    if not over: return f'To continue the other one with what is new in this one, write `resume={str(path)!r}`'
+    return f'That run is finished; {how_to_branch(path, state)}'
+
+# %% ../../nbs/recovery/20b_resume.ipynb #06517574
+def how_to_branch(
+    path:Path,  # a checkpoint of a finished run
+    state:dict  # the state in it
+) -> str:
+    "Return what to write to train on from the end of a finished run"
+    return (f"to train on from its end with what is new, write `learn.branch({str(path.parent)!r}, "
+            f"{state['train_iter']}, to='NEW FOLDER')`")
 
 def is_identity(
     o:Any # what a checkpoint has for the identity of its run

@@ -18,7 +18,7 @@ from torch.nn.parameter import is_lazy
 from ..data.files import to_serializable
 from ..data.modules import get_model
 from ..data.nested import leaves
-from ..loop.words import Word, acts
+from ..loop.words import Word, acts, own_attr
 
 from ..data.process import (
     gather_objects, is_sharded, lay_out, lay_out_state, num_shards, own_shard, rank_distrib)
@@ -231,9 +231,21 @@ def restore(self:Learner,
     self.train_iter,self.pct_train = state['train_iter'],state['pct_train']
     self.train_steps = state.get('train_steps', state['train_iter'])   # older ones do not know
     then = duration_of(state)
-    if self.duration and then!=self.duration: self.pct_train *= then/self.duration   # the run has become longer
+    if self.duration and then!=self.duration:   # the run has become longer
+        self.pct_train *= then/self.duration
+        _warn_of_stretched(self, state['pct_train'], self.pct_train)
     self.state.update(state['state'])
     _restore_own(self, state)
+
+def _warn_of_stretched(learn, before, now):
+    "Warn of schedules over the whole fit, whose values jump where the fit became longer"
+    for cb in learn.cbs:
+        scheds = own_attr(cb, 'scheds', None) or {}
+        jumps = {k:(f(before), f(now)) for k,f in scheds.items()}
+        said = ', '.join(f'`{k}` goes from {a} to {b}' for k,(a,b) in jumps.items() if a!=b)
+        if said: warn(
+            f'the fit has become {learn.duration} long, and the schedule of {type(cb).__name__} is stretched over it: '
+            f'{said}. To keep the schedule, resume with the length of before, and train on by another fit')
 
 def _warn_of_callbacks(learn, states):
     "Warn of states without a callback, and of callbacks without a state"
