@@ -210,12 +210,17 @@ def results_of(
     numbers = {'valid_loss' if k=='loss' else k:v for k,v in {**found.valid, **found.other}.items()}
     return {k if '#' in k else f'{k}#{k}':v for k,v in numbers.items()}
 
+# %% ../../nbs/contrib/65_fastnlp.ipynb #4c0b2733
+_replaced_by = dict(TorchGradClipCallback='write `GradientClip(1.)`', FitlogCallback='write `TensorBoardLogger()`',
+                    MoreEvaluateCallback="write `Evaluator('more', dl)`")
+
 # %% ../../nbs/contrib/65_fastnlp.ipynb #ff0af72e
 class NLPCallback(ForeignCallback):
     "Calls a callback of fastNLP"
     library:ClassVar[str] = 'fastNLP'
     base:ClassVar[tuple] = 'Callback','HasMonitorCallback'
     stops:ClassVar[tuple] = 'EarlyStopException',
+    replaced_by = _replaced_by
     begins_later = False   # does a sanity check come before `on_train_begin`?
     given:Any = None   # the batch that theirs has, and what was in it
     def _take_monitor(self):
@@ -762,7 +767,7 @@ def FitlogCallback(
     **kwargs:Any # the same
 ) -> Any:
     "Raise ImportError: fitlog needs fastNLP's own trainer"
-    raise ImportError('`FitlogCallback` works in fastNLP alone: write `TensorBoard()` or `WandbLogger()`')
+    raise ImportError('`FitlogCallback` works in fastNLP alone: write `TensorBoardLogger()` or `WandbLogger()`')
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #6d4b548a
 _mode = 'a Learner sets the modes of the model when a phase begins, not when one ends'

@@ -197,7 +197,7 @@ _replaced_by = dict(
     StochasticWeightAveraging='write `EMACallback(avg_fn=torch.optim.swa_utils.get_swa_multi_avg_fn())`',
     WeightAveraging='write `EMACallback()`', EMAWeightAveraging='write `EMACallback()`',
     LearningRateFinder='call `learn.lr_find()`', BatchSizeFinder='call `learn.find_batch_size()`',
-    LearningRateMonitor='loggers such as `TensorBoard` log the learning rates',
+    LearningRateMonitor='loggers such as `TensorBoardLogger` log the learning rates',
     DeviceStatsMonitor='write `MemorySnapshot()`', ThroughputMonitor='call `learn.profile()`',
     BasePredictionWriter='write what `learn.get_preds()` returns',
     RichProgressBar=_bars, TQDMProgressBar=_bars, ModelSummary=_summary, RichModelSummary=_summary)

@@ -130,6 +130,13 @@ class HFControl:
         if 'should_training_stop' in asked: learn.stop('a callback set control.should_training_stop')
         if 'should_epoch_stop' in asked: raise CancelTrain
 
+# %% ../../nbs/contrib/50_transformers.ipynb #010eeca3
+_replaced_by = dict(
+    DefaultFlowCallback="write `StepLines('500ba')` to print, `ValidateEvery('500ba')` to validate, "
+                        "`CheckpointCallback('500ba')` to save",
+    TensorBoardCallback='write `TensorBoardLogger()`', WandbCallback='write `WandbLogger()`',
+    MLflowCallback='write `MLflowLogger()`')
+
 # %% ../../nbs/contrib/50_transformers.ipynb #7c79ddb3
 _calls_itself = 'on_epoch_end','on_log'   # in an order that the table of names does not have
 
@@ -137,6 +144,7 @@ class HFCallback(ForeignCallback):
     "Calls a callback of Hugging Face's Trainer"
     library:ClassVar[str] = 'Hugging Face'
     base:ClassVar[str] = 'TrainerCallback'
+    replaced_by = _replaced_by
     n_steps,begins,stepped = 0,True,True   # of the optimizer; does one begin with this batch, and is it done?
     since,total = 0,0.                     # steps since the last log, and the sum of their losses
     all_steps = 0.                         # the sum of the losses of all steps

@@ -70,3 +70,19 @@ def test_what_is_there_before_the_first_batch():
     cb = Reads()
     fit(learner(cb))
     assert cb.read==(None, None, 0., 3, 1, {}) and cb.at_init==(None, None, [])
+
+def test_metrics_and_times_as_composers_own_callbacks_read_them():
+    "As EarlyStopper, RuntimeEstimator, ImageVisualizer and FreeOutputs of Composer do"
+    read = []
+    class Reads(composer.Callback):
+        def eval_end(self, state, logger):
+            values = [state.eval_metrics[state.dataloader_label]['accuracy'].compute(), state.train_metrics['accuracy'].compute()]
+            assert all(isinstance(v, torch.Tensor) for v in values)
+            read.append([v.item() for v in values])
+        def batch_end(self, state, logger):
+            t = state.timestamp
+            assert t.get('ba')==t.batch==t.get(type('TimeUnit', (), dict(value='ba'))) and (t.batch+1).value==t.batch.value+1
+            assert t.total_wct.total_seconds()>=t.epoch_wct.total_seconds()>=t.batch_wct.total_seconds()>0
+            assert state.batch_get_item(0) is state.batch[0] and state.batch_get_item((lambda b: b[1], None)) is state.batch[1]
+    learn = fit(learner(Reads()), 2)
+    assert [o[0] for o in read]==pytest.approx([*learn.recorder.history['accuracy']])
