@@ -9,6 +9,7 @@ __all__ = ['name_opt_state', 'order_opt_state', 'own_hypers', 'put_hypers']
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 from warnings import warn
 
@@ -34,9 +35,10 @@ def _check_kind(opt, saved):
 
 def _check_sizes(groups, saved):
     "Raise ValueError if the groups have other numbers of parameters"
-    now,then = ([len(pg['params']) for pg in pgs] for pgs in (groups, saved))
-    if now!=then: raise ValueError(
-        f"The saved optimizer has groups of {then} parameters, this one of {now}: "
+    sizes       = [len(pg['params']) for pg in groups]
+    saved_sizes = [len(pg['params']) for pg in saved]
+    if sizes!=saved_sizes: raise ValueError(
+        f"The saved optimizer has groups of {saved_sizes} parameters, this one of {sizes}: "
         f"they need the same model, splitter and weight decay.")
 
 # %% ../../nbs/optim/04_opt_state.ipynb #7de1e24b
@@ -46,28 +48,30 @@ def _keeps_entries(opt, saved):
     return any(pg['momentum'] for pg in saved)
 
 def _check_all_there(opt, sd):
-    "Raise ValueError if `sd` has lost entries; warn if a parameter that is trained may have lost its own"
-    state,numbers = sd['state'],params_in(sd['param_groups'])
-    n_saved = sd.get('n_states')   # of an `OptimWrapper`; None: of PyTorch, which does not count them
-    if n_saved is not None:
-        if n_saved!=len(state): raise ValueError(
-            f"The saved optimizer has entries for {len(state)} parameters, and had {n_saved} when it was saved: "
-            f"it is incomplete.")
-        return
+    "Raise ValueError if `sd` has lost entries; warn if the entry of a parameter that is trained may be lost"
+    state = sd['state']
+    n_saved = sd.get('n_states')   # only an `OptimWrapper` counts the entries
+    if n_saved is None: return _warn_of_lost(opt, sd)
+    if n_saved!=len(state): raise ValueError(
+        f"The saved optimizer has entries for {len(state)} parameters, and had {n_saved} when it was saved: "
+        f"it is incomplete.")
+
+def _warn_of_lost(opt, sd):
     if not _keeps_entries(opt, sd['param_groups']): return
+    numbers = params_in(sd['param_groups'])
     trained = [number for p,number in zip(params_in(opt.param_groups), numbers) if p.requires_grad]
-    without = sum(not state.get(number) for number in trained)
+    without = [number for number in trained if not sd['state'].get(number)]
     if without: warn(
-        f"The saved optimizer has no entries for {without} of {len(numbers)} parameters: if they were trained before, "
-        f"their momentum and averages are lost.")
+        f"The saved optimizer has no entries for {len(without)} of {len(numbers)} parameters: if they were trained "
+        f"before, their momentum and averages are lost.")
 
 # %% ../../nbs/optim/04_opt_state.ipynb #22bff03e
 def _check_shapes(opt, sd):
-    "Raise ValueError if an entry has not the shape of its parameter"
+    "Raise ValueError if an entry does not have the shape of its parameter"
     for p,number in zip(params_in(opt.param_groups), params_in(sd['param_groups'])):
         for name,value in sd['state'].get(number, {}).items():
-            if not isinstance(value, Tensor) or value.shape in (p.shape, ()): continue
-            raise ValueError(
+            if not isinstance(value, Tensor): continue
+            if value.shape not in (p.shape, ()): raise ValueError(
                 f"The saved optimizer has '{name}' {shapes(value)} for parameter {number}, which is {shapes(p)}: "
                 f"it is of another model.")
 
@@ -75,7 +79,7 @@ def _check_shapes(opt, sd):
 def has_torch_state(
     sd:dict # From `state_dict` of an optimizer
 )->bool:
-    "Does `sd` have the keys of PyTorch's optimizers? Some classes that wrap an optimizer have other keys"
+    "Return whether `sd` has the keys of PyTorch's optimizers; some classes that wrap an optimizer have other keys"
     return {'state','param_groups'} <= sd.keys()
 
 def check_opt_state(
@@ -93,7 +97,8 @@ def check_opt_state(
 
 def _keeps_shapes(opt):
     "Is it one of PyTorch's optimizers that keep averages in the shape of the parameter?"
-    return type(opt).__module__.startswith('torch.optim') and not isinstance(opt, (LBFGS, Adafactor))
+    if isinstance(opt, (LBFGS, Adafactor)): return False
+    return type(opt).__module__.startswith('torch.optim')
 
 # %% ../../nbs/optim/04_opt_state.ipynb #2aab3307
 @contextmanager
@@ -121,16 +126,17 @@ def lay_out_opt_state(
     "Return `sd`, each tensor that has its parameter's shape sharded like the parameter"
     params,state = params_in(opt.param_groups),sd['state']
     if not any(map(is_sharded, [*params, *leaves(state)])): return sd
-    laid_out = {**state}
+    new = {**state}
     for p,number in zip(params, params_in(sd['param_groups'])):
         if number not in state: continue
-        laid_out[number] = {k:_laid_out(v, p) for k,v in state[number].items()}
-    return {**sd, 'state':laid_out}
+        new[number] = {k:_lay_out_value(v, p) for k,v in state[number].items()}
+    return {**sd, 'state':new}
 
-def _laid_out(value, p):
+def _lay_out_value(value, p):
     "`value`, sharded like the parameter `p` if it has its shape"
     if not isinstance(value, Tensor): return value
-    return lay_out(value, p) if is_sharded(value) or value.shape==p.shape else value
+    belongs_to_p = is_sharded(value) or value.shape==p.shape
+    return lay_out(value, p) if belongs_to_p else value
 
 # %% ../../nbs/optim/04_opt_state.ipynb #6f020fd7
 def name_opt_state(
@@ -138,7 +144,7 @@ def name_opt_state(
     names:list # For each group, the names of its parameters
 )->dict:
     "Return `sd` with the names of the parameters in its groups"
-    groups = [{**pg, 'param_names':list(own)} for pg,own in zip(sd['param_groups'], names)]
+    groups = [{**pg, 'param_names':[*own]} for pg,own in zip(sd['param_groups'], names)]
     return {**sd, 'param_groups':groups}
 
 def order_opt_state(
@@ -147,22 +153,30 @@ def order_opt_state(
 )->dict: # Without names
     "Return `sd` in the order of `names`; raise ValueError if it is of other parameters, or they are in other groups"
     groups = sd['param_groups']
-    if names is None or not all('param_names' in pg for pg in groups): return _without_names(sd, groups)
-    numbers = _numbers_by_name(groups, names)
-    ordered = [_find_group(numbers, own, i) for i,own in enumerate(names)]
-    if sorted(ordered)!=[*range(len(groups))]: raise ValueError(
-        f'The saved optimizer has {len(groups)} groups, and this one has {len(names)}. They need the same splitter.')
-    found = [groups[number] for number in ordered]
-    if ordered!=sorted(ordered) and sd.get('frozen_idx'): raise ValueError(
-        'The groups of the saved optimizer are in another order, and the first of them are frozen. They need the same '
-        'splitter.')
-    new = [{**pg, 'params':[numbers[name].number for name in own]} for pg,own in zip(found, names)]
-    for i,pg in enumerate(new):
+    has_names = all('param_names' in pg for pg in groups)
+    if names is None or not has_names: return _without_names(sd, groups)
+    saved = _numbers_by_name(groups, names)
+    order = [_find_group(saved, own, i) for i,own in enumerate(names)]   # of the saved groups
+    _check_order(order, groups, names, sd)
+    new = []
+    for i,own in enumerate(names):
+        pg = {**groups[order[i]], 'params':[saved[name].number for name in own]}
         if 'group' in pg: pg['group'] = groups[i]['group']   # of several optimizers: the number of the splitter's group
+        new.append(pg)
     return _without_names(sd, new)
 
+def _check_order(order, groups, names, sd):
+    in_order = [*range(len(groups))]
+    if sorted(order)!=in_order: raise ValueError(
+        f'The saved optimizer has {len(groups)} groups, and this one has {len(names)}. They need the same splitter.')
+    if order!=in_order and sd.get('frozen_idx'): raise ValueError(
+        'The groups of the saved optimizer are in another order, and the first of them are frozen. They need the same '
+        'splitter.')
+
 def _without_names(sd, groups):
-    return {**sd, 'param_groups':[{k:v for k,v in pg.items() if k!='param_names'} for pg in groups]}
+    new = [{**pg} for pg in groups]
+    for pg in new: pg.pop('param_names', None)
+    return {**sd, 'param_groups':new}
 
 # %% ../../nbs/optim/04_opt_state.ipynb #342b9ae3
 class Numbered(NamedTuple):
@@ -175,35 +189,40 @@ def _numbers_by_name(groups, names):
     saved = {}
     for i,pg in enumerate(groups):
         for name,number in zip(pg['param_names'], pg['params']): saved[name] = Numbered(i, number)
-    wanted = [name for own in names for name in own]
-    lost = [name for name in wanted if name not in saved]
-    extra = [name for name in saved if name not in {*wanted}]
-    if len(lost)==len(extra) and (_nameless(lost) or _nameless(extra)):
-        for name,other in zip(lost, extra): saved[name] = saved.pop(other)
-    elif lost or extra: raise ValueError(f'The saved optimizer is of other parameters: {_listed(lost, extra)}.')
+    wanted = dict.fromkeys(chain.from_iterable(names))   # each once, in this order
+    lost  = [name for name in wanted if name not in saved]
+    extra = [name for name in saved if name not in wanted]
+    if not lost and not extra: return saved
+    has_no_names = _are_nameless(lost) or _are_nameless(extra)
+    if not has_no_names or len(lost)!=len(extra): raise ValueError(
+        f'The saved optimizer is of other parameters: {_describe(lost, extra)}.')
+    for name,other in zip(lost, extra): saved[name] = saved.pop(other)   # they are known by their order alone
     return saved
 
-def _nameless(names): return all(name.startswith('outside.') for name in names)
+def _are_nameless(names): return all(name.startswith('outside.') for name in names)
 
-def _listed(lost, extra):
+# %% ../../nbs/optim/04_opt_state.ipynb #f2ff1d01
+def _describe(lost, extra):
     parts = []
     if lost: parts.append(f'it has no {_first_of(lost)}')
     if extra: parts.append(f'it has {_first_of(extra)}, which this one does not have')
     return ', and '.join(parts)
 
 def _first_of(names):
-    more = f' and {len(names)-3} more' if len(names)>3 else ''
-    return ', '.join(names[:3]) + more
+    first = ', '.join(names[:3])
+    if len(names)<=3: return first
+    return f'{first} and {len(names)-3} more'
 
 def _find_group(saved, own, i):
     "The number of the saved group that has the parameters `own` of group `i`; raise ValueError if none has just these"
-    found = {saved[name].group for name in own}
-    n_saved = sum(o.group in found for o in saved.values())
-    if len(found)==1 and n_saved==len(own): return found.pop()
     if not own: return i
-    inside = f'in groups {sorted(found)}' if len(found)>1 else f'in a group with {n_saved-len(own)} others'
+    found = {saved[name].group for name in own}
+    in_found = [o for o in saved.values() if o.group in found]
+    n_others = len(in_found)-len(own)
+    if len(found)==1 and n_others==0: return found.pop()
+    where = f'in groups {sorted(found)}' if len(found)>1 else f'in a group with {n_others} others'
     raise ValueError(f'The saved optimizer has other groups: the parameters of group {i} ({_first_of(own)}) are '
-                     f'{inside} there. They need the same splitter and weight decay.')
+                     f'{where} there. They need the same splitter and weight decay.')
 
 # %% ../../nbs/optim/04_opt_state.ipynb #bcb785fc
 _always_hypers = {'lr','betas','momentum','weight_decay','eps','alpha','initial_lr'}
@@ -213,9 +232,9 @@ def own_hypers(
     pg:dict        # One of its groups
 )->dict:
     "Return the hyper-parameters of a group: what its optimizer was made with, not what it has accumulated"
-    one = opt.optimizer(pg['optimizer']) if 'optimizer' in pg else opt   # of several
-    known = _always_hypers | parameters_of(type(one).__init__).keys()
-    return {k:v for k,v in pg.items() if k in known and k!='params'}
+    if 'optimizer' in pg: opt = opt.optimizer(pg['optimizer'])   # one of several
+    known = _always_hypers | parameters_of(type(opt).__init__).keys()
+    return {k:v for k,v in pg.items() if k in known-{'params'}}
 
 def put_hypers(
     sd:dict,      # A state dict, with groups as in the optimizer
@@ -225,26 +244,29 @@ def put_hypers(
     groups = sd['param_groups']
     for pg,own in zip(groups, hypers):
         for k in ('amsgrad','centered'):
-            if own.get(k) and not pg.get(k): raise ValueError(
+            lacks_average = own.get(k) and not pg.get(k)
+            if lacks_average: raise ValueError(
                 f'This optimizer has {k}=True, and the saved one had not, so it lacks an average. Make the optimizer '
                 f'with {k}=False, or load the weights only.')
-    return {**sd, 'param_groups':[{**pg, **own} for pg,own in zip(groups, hypers)]}
+    new = [{**pg, **own} for pg,own in zip(groups, hypers)]
+    return {**sd, 'param_groups':new}
 
 # %% ../../nbs/optim/04_opt_state.ipynb #d3115f54
 def _optimizers(opt:Any)->list:
     "`opt`, and those that it is made of"
-    return [opt, *(opt.optimizer(name) for name in getattr(opt, 'named_optimizers', ()))]
+    names = getattr(opt, 'named_optimizers', ())
+    return [opt, *[opt.optimizer(name) for name in names]]
 
 def match_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
     "Drop the state of parameters that the optimizer no longer has; give new ones their initial state"
-    have = {*map(id, params_in(opt.param_groups))}
+    current = {*map(id, params_in(opt.param_groups))}
     for p in [*opt.state]:
-        if id(p) not in have: del opt.state[p]
-    for adagrad in _optimizers(opt):   # the only one with a state from the beginning
-        if not isinstance(adagrad, Adagrad): continue
-        fresh = Adagrad([{**pg} for pg in adagrad.param_groups], **adagrad.defaults)
+        if id(p) not in current: del opt.state[p]
+    for part in _optimizers(opt):
+        if not isinstance(part, Adagrad): continue   # the only one that has a state before its first step
+        fresh = Adagrad([{**pg} for pg in part.param_groups], **part.defaults)
         for p,s in fresh.state.items(): opt.state.setdefault(p, s)
 
 def clear_opt_state(
@@ -256,19 +278,18 @@ def clear_opt_state(
 
 # %% ../../nbs/optim/04_opt_state.ipynb #5d0e7a02
 def _is_away(p, o):
-    "Is `o` a tensor on another device than the parameter `p`? A single number of the CPU serves any device"
+    "Is `o` a tensor on another device than the parameter `p`? A scalar on the CPU serves any device"
     if not isinstance(o, Tensor) or o.device==p.device: return False
     return o.ndim>0 or not o.is_cpu
 
-def _to_param(p, o):
-    if _is_away(p, o): return o.to(p.device)
-    return o
+def _to_param(p, o): return o.to(p.device) if _is_away(p, o) else o
 
 def move_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
     "Move the state of each parameter to its device; what is there already stays the same object"
     for p,state in opt.state.items():
-        if not isinstance(p, Tensor) or not isinstance(state, dict): continue   # an optimizer's own, of no parameter
+        is_of_parameter = isinstance(p, Tensor) and isinstance(state, dict)
+        if not is_of_parameter: continue   # an optimizer may keep something else there
         for k,v in state.items():
-            if any(_is_away(p, o) for o in leaves(v)): state[k] = apply(partial(_to_param, p), v)
+            if any(map(partial(_is_away, p), leaves(v))): state[k] = apply(partial(_to_param, p), v)
