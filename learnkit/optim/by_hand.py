@@ -22,28 +22,30 @@ from learnkit.loop.settings import settings
 from learnkit.optim.groups import is_number
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a10008
-_others = 'add_param_group','param_groups','set_hyper','get_last_lr'   # of PyTorch, its schedulers included, and fastai
+_library_names = 'add_param_group','param_groups','set_hyper','get_last_lr'   # PyTorch's, of schedulers too, and fastai's
 
 def is_by_hand(
     opt:Any # a class, a `partial` of one, or an optimizer
 ) -> bool:
-    "Is `opt` an optimizer without parameter groups, or a class of such optimizers?"
+    "Return whether `opt` is an optimizer without parameter groups, or a class of such optimizers"
     f = unwrap_partial(opt)
-    if isinstance(f, nn.Module) or any(hasattr(f, k) for k in _others): return False
-    return all(callable(getattr(f, k, None)) for k in ('step','zero_grad'))
+    if isinstance(f, nn.Module): return False
+    if any(hasattr(f, name) for name in _library_names): return False
+    methods = getattr(f, 'step', None),getattr(f, 'zero_grad', None)
+    return all(map(callable, methods))
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a1000b
 class ByHand(Optimizer):
-    "Wraps optimizers written by hand, one for each parameter group, as one PyTorch optimizer"
+    "Wraps hand-written optimizers, one for each parameter group, as one PyTorch optimizer"
     def __init__(self,
         made:list,  # the optimizers
         groups:list # PyTorch's group dicts, with 'params'
     ):
-        self.made,self.names = made,_names(made[0])
+        self.made,self.names = made,_hyper_names(made[0])
         self.own_params = [pg['params'] for pg in groups]
-        super().__init__([{**pg, **self._hypers(o)} for pg,o in zip(groups, made)], {})
+        super().__init__([{**pg, **self._hypers(opt)} for pg,opt in zip(groups, made)], {})
 
-    def _hypers(self, o): return {k:getattr(o, own) for own,k in self.names.items()}
+    def _hypers(self, opt): return {name:getattr(opt, attribute) for attribute,name in self.names.items()}
 
     def __getstate__(self): return {**vars(self)}
 
@@ -52,87 +54,96 @@ class ByHand(Optimizer):
         "Step each optimizer, with the hyper-parameters of its group"
         self._check_groups()
         loss = None if closure is None else closure()
-        for o,pg,ps in zip(self.made, self.param_groups, self.own_params):
-            for own,k in self.names.items(): setattr(o, own, pg[k])
-            if _any_grad(ps): self._call(o.step)   # else the group is frozen
+        for opt,pg,params in zip(self.made, self.param_groups, self.own_params):
+            for attribute,name in self.names.items(): setattr(opt, attribute, pg[name])
+            if _any_grad(params): self._call(opt.step)   # without a gradient the group is frozen
         return loss
     def zero_grad(self,
         set_to_none:bool=True # not used: each optimizer clears them its own way
     ) -> None:
         "Let each optimizer clear its gradients, if there are any"
-        for o,ps in zip(self.made, self.own_params):
-            if _any_grad(ps): self._call(o.zero_grad)
+        for opt,params in zip(self.made, self.own_params):
+            if _any_grad(params): self._call(opt.zero_grad)
 
     def _call(self, f):
         try: f()
         except (TypeError,AttributeError) as e:
-            none = sum(p.grad is None for p in chain(*self.own_params))
-            if none: e.add_note(f'{none} of its parameters have no gradient: pass over them, `if p.grad is not None`')
+            without = [p for p in chain(*self.own_params) if p.grad is None]
+            if without: e.add_note(
+                f'{len(without)} of its parameters have no gradient: skip them, `if p.grad is not None`')
             raise
     def _check_groups(self):
         if len(self.made)==len(self.param_groups): return
         raise TypeError(
-            f'{func_name(self.made[0])} was written by hand for one list of parameters, and cannot spare norms and '
-            'biases from weight decay or take more groups: write `wd_bn_bias=True`, or give the groups by `splitter`')
+            f'{func_name(self.made[0])} is a hand-written optimizer for one list of parameters, and cannot exempt norms '
+            'and biases from weight decay or take more groups: write `wd_bn_bias=True`, or give the groups by `splitter`')
 
     def state_dict(self) -> dict:
         "Return PyTorch's state dict, with the state of each optimizer"
         return {**super().state_dict(), 'made':[*map(self._state, self.made)]}
 
-    def _state(self, o):
-        "What the optimizer `o` has accumulated"
-        if hasattr(o, 'state_dict'): return o.state_dict()
-        own = {k:v for k,v in vars(o).items() if k not in self.names}
-        return {k:_plain(o, k, v) for k,v in own.items() if not callable(v) and not _has_params(v)}
-
+    def _state(self, opt):
+        "What the optimizer `opt` has accumulated"
+        if hasattr(opt, 'state_dict'): return opt.state_dict()
+        state = {}
+        for name,v in vars(opt).items():
+            if name in self.names or callable(v) or _are_params(v): continue
+            _check_plain(opt, name, v)
+            state[name] = v
+        return state
 
     def load_state_dict(self,
         state_dict:dict # from `state_dict`
     ) -> None:
         "Restore groups and optimizers; raise ValueError if it is the state of another kind of optimizer"
-        made = state_dict.get('made', ())
-        if len(made)!=len(self.made): raise ValueError(
-            f'the saved optimizer is of another kind: it has no state of {func_name(self.made[0])}')
-        super().load_state_dict({k:v for k,v in state_dict.items() if k!='made'})
+        torch_state = {**state_dict}
+        saved = torch_state.pop('made', ())
+        if len(saved)!=len(self.made): raise ValueError(
+            f'The saved optimizer is of another kind: it has no state of {func_name(self.made[0])}.')
+        super().load_state_dict(torch_state)
         to_device = partial(_to_device, self.own_params[0][0].device)
-        for o,s in zip(self.made, made):
-            if hasattr(o, 'load_state_dict'): o.load_state_dict(s)
-            else: vars(o).update(apply(to_device, deepcopy(s)))
+        for opt,state in zip(self.made, saved):
+            if hasattr(opt, 'load_state_dict'): opt.load_state_dict(state)
+            else: vars(opt).update(apply(to_device, deepcopy(state)))
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a1000d
-def _to_device(device, v): return v.to(device) if isinstance(v, Tensor) and v.ndim else v
+def _to_device(device, v):
+    is_scalar = not isinstance(v, Tensor) or v.ndim==0
+    return v if is_scalar else v.to(device)
 
-def _is_plain(v):
-    if isinstance(v, Mapping): return all(isinstance(k, str) for k in v) and all(map(_is_plain, v.values()))
-    if isinstance(v, (list,tuple)): return all(map(_is_plain, v))
-    return isinstance(v, (type(None),Tensor,bool,int,float,str))
+_torch_names = dict(wd='weight_decay')   # by this name it is found where norms and biases are exempted
 
-_torch_names = dict(wd='weight_decay')   # else nobody would see that norms and biases are to be spared
-
-def _names(o):
-    "The numbers that the optimizer `o` was made with, and its learning rate: attribute -> name in a parameter group"
-    if not is_number(getattr(o, 'lr', None)): raise TypeError(
-        f'{func_name(o)} has no number in an attribute `lr`, where the learning rate of a fit and schedules set it')
-    numbers = ['lr', *(k for k,v in settings(o).items() if is_number(v))]
-    return {k:_torch_names.get(k, k) for k in numbers}
+def _hyper_names(opt):
+    "The learning rate and the other numbers that `opt` was made with: attribute -> name in a parameter group"
+    if not is_number(getattr(opt, 'lr', None)): raise TypeError(
+        f'{func_name(opt)} has no number in an attribute `lr`, where the learning rate of a fit and schedules set it.')
+    numbers = [name for name,v in settings(opt).items() if is_number(v)]
+    return {name:_torch_names.get(name, name) for name in ('lr',*numbers)}
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a1001d
-def _any_grad(ps): return any(p.grad is not None for p in ps)
+def _any_grad(params): return any(p.grad is not None for p in params)
 
-def _has_params(v):
+def _are_params(v):
+    "Is it a list of parameters?"
     if not isinstance(v, (list,tuple)) or len(v)==0: return False
     return all(isinstance(p, nn.Parameter) for p in v)
 
-def _plain(o, name, v):
-    "The value `v` of an attribute, which a file can hold; raise TypeError if none can"
-    if _is_plain(v): return v
-    raise TypeError(
-        f'{func_name(o)} keeps `{name}`, a {type(v).__name__} that no checkpoint can hold: keep a list in the order of '
-        'the parameters, or write `state_dict` and `load_state_dict`')
+# %% ../../nbs/optim/12_by_hand.ipynb #af578429
+def _check_plain(opt, name, v):
+    "Raise TypeError if a file cannot hold the value `v` of an attribute"
+    if not _is_plain(v): raise TypeError(
+        f'{func_name(opt)} keeps `{name}`, a {type(v).__name__} that no checkpoint can hold: keep a list in the order '
+        'of the parameters, or write `state_dict` and `load_state_dict`.')
+
+def _is_plain(v):
+    if isinstance(v, (list,tuple)): return all(map(_is_plain, v))
+    if not isinstance(v, Mapping): return isinstance(v, (type(None),Tensor,bool,int,float,str))
+    if not all(isinstance(k, str) for k in v): return False
+    return all(map(_is_plain, v.values()))
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a1000f
 class Maker:
-    "Makes a `ByHand` with a class written by hand"
+    "Makes a `ByHand` with a hand-written class"
     def __init__(self,
         make:Callable # the class, or a `partial` of it
     ): self.make = make
@@ -156,11 +167,11 @@ class Maker:
 def by_hand(
     opt:Any # what the user gave: an optimizer, or what makes one
 ) -> Any:
-    "Return `opt` in a form that a Learner can use: `opt` itself unless it was written by hand"
+    "Return `opt` in a form that a Learner can use: `opt` itself unless it is hand-written"
     if not is_by_hand(opt): return opt
     if isinstance(unwrap_partial(opt), type): return Maker(opt)
-    lists = [v for v in vars(opt).values() if _has_params(v)]
+    lists = [v for v in vars(opt).values() if _are_params(v)]
     if not lists: raise TypeError(
         f'{func_name(opt)} keeps no list of parameters: give the class, `opt_func={func_name(opt)}`, and the Learner '
-        'makes one of the parameters that it trains')
+        'makes one of the parameters that it trains.')
     return ByHand([opt], [dict(params=lists[0])])

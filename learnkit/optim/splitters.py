@@ -9,7 +9,7 @@ __all__ = ['head_params', 'body_and_head', 'by_depth', 'layer_decay', 'by_names'
 import sys
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NoReturn
 
 from torch import nn
@@ -24,10 +24,10 @@ def no_head(
     why:str          # why none was found
 ) -> NoReturn:
     "Raise ValueError because no head was found, and say what to write"
-    raise ValueError(f'{type(model).__name__}: {why}. Write the groups by hand, the head last, as in '
-                     '`splitter=lambda m: [params(m.body), params(m.head)]`, or split by layers with `by_depth`')
+    raise ValueError(f'{type(model).__name__}: {why}. Write a splitter of your own, the head last, as in '
+                     '`splitter=lambda m: [params(m.body), params(m.head)]`, or split by layers with `by_depth`.')
 
-def _of_timm(model):
+def _timm_head(model):
     heads,params = model.get_classifier(),[]
     if not isinstance(heads, (tuple,list,nn.ModuleList)): heads = [heads]
     for head in heads:
@@ -35,7 +35,7 @@ def _of_timm(model):
     if not params: no_head(model, '`get_classifier()` gives no weights')
     return params
 
-def _of_transformers(model):
+def _transformers_head(model):
     body = model.base_model
     if body is model: no_head(model, 'it is a base model, which has no head')
     inside = {*map(id, body.parameters())}
@@ -44,23 +44,28 @@ def _of_transformers(model):
     return head
 
 # %% ../../nbs/optim/25_splitters.ipynb #6b112f2f
-def _has_own_params(m): return next(m.parameters(recurse=False), None) is not None   # not only its children
+def _has_own_params(m):
+    "Does the module have parameters, not only its children?"
+    return next(m.parameters(recurse=False), None) is not None
 
-_names = 'fc','classifier','heads','head'
-_aux   = 'AuxLogits','aux1','aux2','aux_classifier'
+_head_names = 'fc','classifier','heads','head'
+_aux_names  = 'AuxLogits','aux1','aux2','aux_classifier'   # of auxiliary heads
 
 def _last_layer(m):
     "The last layer with weights in `m`"
     return [layer for layer in m.modules() if _has_own_params(layer)][-1]
 
-def _of_torchvision(model):
+def _torchvision_head(model):
     parts = {name:m for name,m in model.named_children() if has_params(m)}
-    main = [name for name in parts if name not in _aux]
-    if not main or main[-1] not in _names: no_head(
+    others = [name for name in parts if name not in _aux_names]
+    last = others[-1] if others else ''
+    if last not in _head_names: no_head(
         model, 'it does not say which part is its head: there is no `get_classifier()` and no `base_model`, and its '
-        f'last part is not one of {", ".join(_names)}')
-    heads = [parts[name] for name in (*_aux, main[-1]) if name in parts]
-    return [*chain(*(_last_layer(m).parameters() for m in heads))]
+        f'last part is not one of {", ".join(_head_names)}')
+    params = []
+    for name in (*_aux_names, last):
+        if name in parts: params += _last_layer(parts[name]).parameters()
+    return params
 
 # %% ../../nbs/optim/25_splitters.ipynb #30fb11d9
 def head_params(
@@ -68,9 +73,9 @@ def head_params(
 ) -> list[nn.Parameter]:
     "Return the parameters of the head, as named by the model or its library; raise ValueError if neither names it"
     m = get_model(model)
-    if callable(getattr(m, 'get_classifier', None)): return _of_timm(m)
-    if hasattr(m, 'base_model_prefix') and hasattr(m, 'base_model'): return _of_transformers(m)
-    return _of_torchvision(m)
+    if callable(getattr(m, 'get_classifier', None)): return _timm_head(m)
+    if hasattr(m, 'base_model_prefix') and hasattr(m, 'base_model'): return _transformers_head(m)
+    return _torchvision_head(m)
 
 def body_and_head(
     model:nn.Module # as for `head_params`
@@ -97,32 +102,35 @@ def _cut(m, most):
     "The module `m`, cut into its parts until none has more than `most` layers"
     if _n_layers(m)<=most or not has_params_inside(m): return [m]
     own = nn.ParameterList(m.parameters(recurse=False))
-    res = [own] if len(own) else []
-    for part in m.children():
-        if has_params(part): res += _cut(part, most)
-    return res
+    parts = [own] if len(own) else []
+    for child in m.children():
+        if has_params(child): parts += _cut(child, most)
+    return parts
 
 # %% ../../nbs/optim/25_splitters.ipynb #fbfec9a9
 def has_params_inside(
     m:nn.Module # a module
 ) -> bool:
-    "Does `m` have children with parameters?"
-    return any(has_params(o) for o in m.children())
+    "Return whether `m` has children with parameters"
+    return any(map(has_params, m.children()))
 
 # %% ../../nbs/optim/25_splitters.ipynb #044b6755
 def depths(
     model:nn.Module # the model
 ) -> Iterator[list[nn.Parameter]]:
-    "Return the parameters of each part of `model`; a parameter may occur twice"
-    if callable(getattr(model, 'group_matcher', None)):
-        timm:Any = sys.modules['timm.models']   # the model is timm's
-        names = timm.group_parameters(model, getattr(model, 'group_matcher')(coarse=False))
-        named = dict(model.named_parameters())
-        for depth in sorted(names): yield [named[name] for name in names[depth]]
+    "Yield the parameters of each part of `model`; a parameter may occur twice"
+    if callable(getattr(model, 'group_matcher', None)): yield from _timm_depths(model)
     else:
         for block in blocks(model): yield [*block.parameters()]
 
-def merged(
+def _timm_depths(model:Any):
+    timm:Any = sys.modules['timm.models']   # imported, as the model is timm's
+    names = timm.group_parameters(model, model.group_matcher(coarse=False))
+    named = dict(model.named_parameters())
+    for depth in sorted(names): yield [named[name] for name in names[depth]]
+
+# %% ../../nbs/optim/25_splitters.ipynb #de3205ca
+def merge_neighbours(
     groups:list, # the groups
     n:int|None   # the number of groups to return; None: unchanged
 ) -> list:
@@ -132,7 +140,8 @@ def merged(
     if n==1: return [[*chain(*groups)]]
     *rest,last = groups
     cuts = [len(rest)*i//(n-1) for i in range(n)]
-    return [*([*chain(*rest[a:b])] for a,b in zip(cuts, cuts[1:])), last]
+    merged = [[*chain(*rest[a:b])] for a,b in pairwise(cuts)]
+    return [*merged, last]
 
 # %% ../../nbs/optim/25_splitters.ipynb #8d61e862
 @check_args
@@ -142,21 +151,24 @@ def by_depth(
 ) -> list[list[nn.Parameter]]:
     "Return parameter groups from the first layers to the head, for `Learner(splitter=by_depth)`"
     m,n = get_model(model),check_whole('n', n, what='a number of groups', none=True)
-    head = _known_head(m)
-    seen,groups,last = set(),[],[]
-    for ps in depths(m):
-        new = [p for p in ps if p.requires_grad and id(p) not in seen]
-        seen |= {*map(id, new)}
-        groups.append([p for p in new if id(p) not in head])
-        last += [p for p in new if id(p) in head]
-    groups.append(last)
-    return merged([g for g in groups if g], n)
+    in_head = _known_head(m)
+    seen,groups,head = set(),[],[]
+    for params in depths(m):
+        body = []
+        for p in params:
+            if id(p) in seen or not p.requires_grad: continue
+            seen.add(id(p))
+            group = head if id(p) in in_head else body
+            group.append(p)
+        groups.append(body)
+    groups.append(head)
+    return merge_neighbours([*filter(None, groups)], n)
 
 def _known_head(m):
-    "The `id` of each parameter that is put into the last group"
+    "The `id` of each parameter of the head; none if it is not known, or is last anyway"
     if hasattr(m, 'group_matcher'): return set()   # timm's own depths have the head last
     try: return {*map(id, head_params(m))}
-    except ValueError: return set()   # then the last part is as good a last group as any
+    except ValueError: return set()
 
 @check_args
 def layer_decay(
@@ -176,12 +188,16 @@ def by_names(
 ) -> Callable:    # model -> a list of parameters for each pattern, and one of all others if there are any
     "Return a splitter that groups the parameters by name; the splitter raises ValueError if a pattern matches nothing"
     def split(model):
-        named,others = dict(get_model(model).named_parameters()),[]
-        groups = [[] for _ in patterns]
+        named = dict(get_model(model).named_parameters())
+        groups,others = [[] for _ in patterns],[]
         for name,p in named.items():
-            matching = [group for pattern,group in zip(patterns, groups) if fnmatchcase(name, pattern)]
-            group = matching[0] if matching else others
-            if p.requires_grad: group.append(p)
+            if not p.requires_grad: continue
+            group = others
+            for pattern,own in zip(patterns, groups):
+                if fnmatchcase(name, pattern):
+                    group = own
+                    break
+            group.append(p)
         for pattern,group in zip(patterns, groups):
             if not group: raise ValueError(
                 f'no parameter that is trained has a name like {pattern!r} alone: {nearest(pattern, named)}')
