@@ -22,7 +22,7 @@ from learnkit.loop.settings import settings
 from learnkit.optim.groups import is_number
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a10008
-_library_names = 'add_param_group','param_groups','set_hyper','get_last_lr'   # PyTorch's, of schedulers too, and fastai's
+_library_names = 'add_param_group','param_groups','set_hyper','get_last_lr'   # of PyTorch and fastai, schedulers too
 
 def is_by_hand(
     opt:Any # a class, a `partial` of one, or an optimizer
@@ -75,8 +75,9 @@ class ByHand(Optimizer):
     def _check_groups(self):
         if len(self.made)==len(self.param_groups): return
         raise TypeError(
-            f'{func_name(self.made[0])} is a hand-written optimizer for one list of parameters, and cannot exempt norms '
-            'and biases from weight decay or take more groups: write `wd_bn_bias=True`, or give the groups by `splitter`')
+            f'{func_name(self.made[0])} is a hand-written optimizer for one list of parameters, and cannot exempt '
+            'norms and biases from weight decay or take more groups: write `wd_bn_bias=True`, or give the groups by '
+            '`splitter`.')
 
     def state_dict(self) -> dict:
         "Return PyTorch's state dict, with the state of each optimizer"

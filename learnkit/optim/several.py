@@ -8,7 +8,7 @@ __all__ = ['is_matrix', 'SeveralWrapper']
 # %% ../../nbs/optim/13_several.ipynb #f0560003
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastcore.foundation import L
 from torch import Tensor, nn
@@ -28,29 +28,36 @@ def is_matrix(
     name:str,       # name of a parameter; not used
     p:nn.Parameter  # the parameter
 ) -> bool:
-    "Is the parameter a matrix, as Muon requires?"
+    "Return whether the parameter is a matrix, as Muon requires"
     return p.ndim==2
 
 # %% ../../nbs/optim/13_several.ipynb #f056000a
 def _fits(which, name, p):
+    "Is the parameter `p`, called `name`, one of those that `which` stands for?"
     if which is None: return True
     if isinstance(which, nn.Module): return any(p is o for o in which.parameters())
     if isinstance(which, str): return fnmatchcase(name, which)
     if callable(which): return bool(which(name, p))
     return any(_fits(o, name, p) for o in which)
 
-def _entry(name, entry):
-    "The `opt_func` of an entry, and the parameters that it is for; raise TypeError or ValueError for a wrong one"
-    func,which = entry,None
-    if isinstance(entry, tuple) and len(entry)==2: func,which = entry
+class Entry(NamedTuple):
+    "One of several optimizers"
+    opt_func:Any   # makes it
+    which:Any=None # the parameters that it is for: pattern, module, f(name, parameter) or a list; None: the rest
+
+def _make_entry(name, given):
+    "The `Entry` of what the user gave; raise TypeError or ValueError for a wrong one"
+    is_pair = isinstance(given, tuple) and len(given)==2
+    func,which = given if is_pair else (given, None)
     if not hasattr(func, 'add_param_group'): func = by_hand(func)
     check_opt_func(func)
     if is_built(func): raise TypeError(
-        f"the optimizer '{name}' is built already: give its class and its parameters, as in "
-        f"`{{'{name}': ({func_name(func)}, 'body.*')}}`, or a `partial` of the class")
-    if not isinstance(name, str) or not name.isidentifier(): raise ValueError(
-        f'an optimizer has a name such as `muon`, so that `lr_muon` is its learning rate, not {name!r}')
-    return func,which
+        f"The optimizer '{name}' is built already: give its class and its parameters, as in "
+        f"`{{'{name}': ({func_name(func)}, 'body.*')}}`, or a `partial` of the class.")
+    has_name = isinstance(name, str) and name.isidentifier()
+    if not has_name: raise ValueError(
+        f'An optimizer has a name such as `muon`, so that `lr_muon` is its learning rate, not {name!r}.')
+    return Entry(func, which)
 
 # %% ../../nbs/optim/13_several.ipynb #f056000d
 class SeveralOptimizers(Optimizer):
@@ -60,11 +67,11 @@ class SeveralOptimizers(Optimizer):
     ):
         self.named_optimizers = dict(optimizers)
         groups = []
-        for k,o in self.named_optimizers.items():
-            _check_named(k, o)
-            groups += o.param_groups
+        for name,opt in self.named_optimizers.items():
+            _check_state_dict(name, opt)
+            groups += opt.param_groups
         super().__init__(groups, {})
-        for o in self.named_optimizers.values(): self.state.update(o.state)   # Adagrad has one from the beginning
+        for opt in self.named_optimizers.values(): self.state.update(opt.state)   # Adagrad begins with one
 
     def __getstate__(self): return {**vars(self)}
 
@@ -73,29 +80,29 @@ class SeveralOptimizers(Optimizer):
     ) -> Optimizer:
         "Return the optimizer called `name`, with its groups as they are now"
         named = self.named_optimizers
-        if name not in named: raise ValueError(f"there is no optimizer '{name}': {nearest(name, named)}")
-        o = named[name]
-        o.state = self.state
-        o.param_groups = [pg for pg in self.param_groups if pg['optimizer']==name]
-        return o
+        if name not in named: raise ValueError(f"There is no optimizer '{name}': {nearest(name, named)}")
+        opt = named[name]
+        opt.state = self.state
+        opt.param_groups = [pg for pg in self.param_groups if pg['optimizer']==name]
+        return opt
 
     def step(self,
         closure:Callable|None=None # evaluates the model again and returns the loss, for those that need it
     ) -> Any: # what it returned, None if no optimizer needs it
         "Step each optimizer that has a gradient"
         loss = None
-        for o in map(self.optimizer, self.named_optimizers):
-            if all(p.grad is None for p in params_in(o.param_groups)): continue
-            if closure is not None and needs_closure(o): loss = fast_step(o, closure)
-            else: fast_step(o)
+        for opt in map(self.optimizer, self.named_optimizers):
+            if all(p.grad is None for p in params_in(opt.param_groups)): continue
+            if closure is not None and needs_closure(opt): loss = fast_step(opt, closure)
+            else: fast_step(opt)
         return loss
 
     def train(self) -> None:
         "Set the optimizers that have modes, such as schedule-free ones, to train"
-        for o in map(self.optimizer, self.named_optimizers): getattr(o, 'train', _nothing)()
+        for opt in map(self.optimizer, self.named_optimizers): getattr(opt, 'train', _do_nothing)()
     def eval(self) -> None:
         "Set the optimizers that have modes to evaluate"
-        for o in map(self.optimizer, self.named_optimizers): getattr(o, 'eval', _nothing)()
+        for opt in map(self.optimizer, self.named_optimizers): getattr(opt, 'eval', _do_nothing)()
 
     def check_names(self,
         sd:dict # from `state_dict`
@@ -114,12 +121,12 @@ class SeveralOptimizers(Optimizer):
         for name in self.named_optimizers: check_opt_state(self.optimizer(name), _own_state(sd, name))
 
 # %% ../../nbs/optim/13_several.ipynb #f056000e
-def _nothing(): pass
+def _do_nothing(): pass
 
-def _check_named(name, opt):
+def _check_state_dict(name, opt):
     if type(opt).state_dict is not Optimizer.state_dict: raise TypeError(
-        f"{func_name(opt)}, the optimizer '{name}', has a `state_dict` of its own, and the state of several optimizers "
-        'is saved as one: leave out its `state_dict`, or train these parameters in a callback with an optimizer')
+        f"{func_name(opt)}, the optimizer '{name}', has a `state_dict` of its own, but the state of several optimizers "
+        'is saved as one. Remove its `state_dict`, or train these parameters in a callback that has the optimizer.')
 
 def _own_state(sd, name):
     groups = [pg for pg in sd['param_groups'] if pg['optimizer']==name]
@@ -127,8 +134,8 @@ def _own_state(sd, name):
     state = {i:s for i,s in sd['state'].items() if i in numbers}
     own = dict(param_groups=groups, state=state)
     if 'n_states' in sd:
-        lost = sd['n_states']-len(sd['state'])   # of which optimizer, nobody knows: each says so
-        own['n_states'] = len(state)+lost
+        n_lost = sd['n_states']-len(sd['state'])   # it is not known of which optimizer: each counts them
+        own['n_states'] = len(state)+n_lost
     return own
 
 # %% ../../nbs/optim/13_several.ipynb #f0560010
@@ -151,54 +158,60 @@ class SeveralWrapper(OptimWrapper):
         value:float|Tensor|slice|Iterable # a number, a slice or a list over the groups; or a dict of them, by optimizer
     ) -> None:
         "Set the hyper-parameter `name` in each optimizer that has it; raise KeyError if none has"
-        have = [name in h for h in self.hypers]
-        if not any(have): raise KeyError(f"none of the optimizers has '{name}': {nearest(name, self._known_hypers())}")
-        for h,ok,v in zip(self.hypers, have, self._values(value)):
-            if ok and v is not None: h[name] = v
+        is_in = [name in h for h in self.hypers]
+        if not any(is_in): raise KeyError(f"none of the optimizers has '{name}': {nearest(name, self._known_hypers())}")
+        for h,has_it,v in zip(self.hypers, is_in, self._values(value)):
+            if has_it and v is not None: h[name] = v
 
     def _known_hypers(self):
-        names = {}   # each once, in this order
+        names = []
         for h in self.hypers:
-            for k in h: names |= {k:True, f'{k}_{h.optimizer}':True}
-        return [*names]
+            for k in h: names += k,f'{k}_{h.optimizer}'
+        return [*dict.fromkeys(names)]   # each once, in this order
 
     def _values(self, value):
-        "A value for each group; None: it stays"
-        groups = [h.groups[0] for h in self.hypers]
+        "A value for each group; None: it does not change"
+        groups = self._first_halves()
         if isinstance(value, Mapping): return self._values_by_name(value, groups)
         value = to_python(value)
-        if isinstance(value, (list,tuple,L)) and len(value)==len(groups): return value
-        value = spread(value, self.n_groups)
-        return [value[g['group']] for g in groups]
+        has_one_each = isinstance(value, (list,tuple,L)) and len(value)==len(groups)
+        if has_one_each: return value
+        values = spread(value, self.n_groups)
+        return [values[pg['group']] for pg in groups]
+
+    def _first_halves(self): return [h.groups[0] for h in self.hypers]
 
     def _values_by_name(self, values, groups):
         for name in values: self.opt.optimizer(name)   # raises ValueError if there is none
-        stay = [None]*self.n_groups
-        of = dict.fromkeys(self.opt.named_optimizers, stay)
-        for name,v in values.items(): of[name] = spread(v, self.n_groups)
-        return [of[g['optimizer']][g['group']] for g in groups]
+        by_name = {}
+        for name in self.opt.named_optimizers: by_name[name] = [None]*self.n_groups
+        for name,v in values.items(): by_name[name] = spread(v, self.n_groups)
+        return [by_name[pg['optimizer']][pg['group']] for pg in groups]
 
     @property
     def frozen(self) -> list:
-        "Is each of the splitter's groups frozen?"
-        groups = [h.groups[0] for h in self.hypers]
+        "Whether each of the splitter's groups is frozen"
         first = self.frozen_idx
         if not isinstance(first, Mapping): first = dict.fromkeys(self.opt.named_optimizers, first)
-        return [g['group']<first.get(g['optimizer'], 0) for g in groups]
+        return [pg['group']<first.get(pg['optimizer'], 0) for pg in self._first_halves()]
 
     def freeze_to(self,
         n:int|Mapping # number of the splitter's first group to train; or a dict of them, by optimizer
     ) -> None:
         "Freeze the groups before `n` in each optimizer, and train the rest"
         if not isinstance(n, Mapping): return super().freeze_to(n)
-        for name in n: self.opt.optimizer(name)   # raises ValueError if there is none
-        self._freeze({name:i if i>=0 else self.n_groups+i for name,i in n.items()})
+        firsts = {}
+        for name,i in n.items():
+            self.opt.optimizer(name)   # raises ValueError if there is none
+            firsts[name] = i if i>=0 else self.n_groups+i
+        self._freeze(firsts)
 
     def __repr__(self) -> str:
         lines = []
-        for ps,h,off in zip(self.param_lists, self.hypers, self.frozen):
+        for params,h,is_frozen in zip(self.param_lists, self.hypers, self.frozen):
             kind = func_name(self.opt.named_optimizers[h.optimizer])
-            lines.append(f"{h.optimizer} ({kind}): {len(ps)} parameters{' (frozen)' if off else ''}, {h}")
+            note = ' (frozen)' if is_frozen else ''
+            lines.append(f'{h.optimizer} ({kind}): {len(params)} parameters{note}, {h}')
         return '\n'.join(lines)
 
 # %% ../../nbs/optim/13_several.ipynb #f0560012
@@ -207,21 +220,23 @@ class NamedOptimizers:
     def __init__(self,
         recipe:Mapping # name -> `opt_func`, or (`opt_func`, which): pattern, module, f(name, parameter), or a list
     ):
-        if not recipe: raise ValueError('`opt_func` is an empty dict: it has an optimizer for each name')
-        self.recipe = {k:_entry(k, v) for k,v in recipe.items()}
+        if not recipe: raise ValueError('`opt_func` is an empty dict: give it an optimizer for each name')
+        self.recipe = {name:_make_entry(name, given) for name,given in recipe.items()}
 
     def __repr__(self) -> str:
-        return '{' + ', '.join(f'{k}: {func_name(f)}' for k,(f,_) in self.recipe.items()) + '}'
+        parts = [f'{name}: {func_name(entry.opt_func)}' for name,entry in self.recipe.items()]
+        return '{' + ', '.join(parts) + '}'
 
     def rates(self,
         lr:Any=None # a learning rate for all, or a dict of them
     ) -> Any: # a dict by name if `lr` is None or a dict
         "Return the learning rates to begin with; raise ValueError if there are two for one optimizer"
         given = self._by_name(lr)
-        for k in given:
-            if k not in self.recipe: raise ValueError(f"`lr` is given for '{k}': {nearest(k, self.recipe)}")
-        rates = {k:default_lr(func, given.get(k)) for k,(func,_) in self.recipe.items()}
-        return rates if lr is None or isinstance(lr, Mapping) else lr
+        for name in given:
+            if name not in self.recipe: raise ValueError(f"`lr` is given for '{name}': {nearest(name, self.recipe)}")
+        rates = {name:default_lr(entry.opt_func, given.get(name)) for name,entry in self.recipe.items()}
+        is_one_for_all = lr is not None and not isinstance(lr, Mapping)
+        return lr if is_one_for_all else rates
 
     def _by_name(self, lr): return lr if isinstance(lr, Mapping) else dict.fromkeys(self.recipe, lr)
 
@@ -233,51 +248,62 @@ class NamedOptimizers:
         train_always:Iterable=() # parameters that are trained in frozen groups too
     ) -> SeveralWrapper:
         "Make the optimizers; raise ValueError if one gets no parameters, or a parameter gets no optimizer"
-        groups = param_dicts(model.parameters() if groups is None else groups)
+        if groups is None: groups = model.parameters()
+        groups = param_dicts(groups)
         owners,rates = self._owners(get_model(model), groups),self._by_name(lr)
-        optimizers = {k:_make_named(k, func, groups, owners, rates.get(k)) for k,(func,_) in self.recipe.items()}
+        optimizers = {}
+        for name,entry in self.recipe.items():
+            optimizers[name] = _make_named(name, entry.opt_func, groups, owners, rates.get(name))
         res = SeveralWrapper(opt=SeveralOptimizers(optimizers), no_decay=no_decay, train_always=train_always)
         if lr is not None: res.set_hyper('lr', lr)
-        if any('wd' in getattr(func, 'keywords', ()) for func,_ in self.recipe.values()): res.split_no_decay()
+        keywords = [getattr(entry.opt_func, 'keywords', ()) for entry in self.recipe.values()]
+        if any('wd' in own for own in keywords): res.split_no_decay()
         return res
 
     def _owners(self, model, groups):
         "The name of the optimizer of each parameter, by `id`"
         names = {id(p):name for name,p in model.named_parameters()}
-        names |= {id(o[1]):o[0] for o in params_in(groups) if isinstance(o, tuple)}   # beside the model
+        for o in params_in(groups):
+            if isinstance(o, tuple): names[id(o[1])] = o[0]   # a parameter with a name, of a module beside the model
         owners,lost = {},[]
         for p in map(bare_param, params_in(groups)):
-            name = names.get(id(p))
-            owner = owners[id(p)] = self._owner(name or '', p)
+            name = names.get(id(p), '')
+            owner = owners[id(p)] = self._owner(name, p)
             if owner is None: lost.append(name or 'one')
-        if lost: raise ValueError(
-            f'no optimizer is for {", ".join(lost[:5])}{" …" if lost[5:] else ""}: give one without a pattern, which '
-            'takes the rest, or freeze them with `requires_grad_(False)`')
-        for k,(_,which) in self.recipe.items():
-            if k not in owners.values(): raise ValueError(
-                f"there is no parameter for the optimizer '{k}': {_why_none(which, names.values())}")
+        self._check_owners(owners, lost, names)
         return owners
 
-    def _owner(self, name, p):
-        "The first optimizer that is for the parameter `p`; None if there is none"
-        for k,(_,which) in self.recipe.items():
-            if _fits(which, name, p): return k
+    def _check_owners(self, owners, lost, names):
+        "Raise ValueError for parameters without an optimizer, and for optimizers without a parameter"
+        if lost:
+            more = ' …' if len(lost)>5 else ''
+            raise ValueError(f'No optimizer is for {", ".join(lost[:5])}{more}: give one without a pattern, which '
+                             'takes the rest, or freeze them with `requires_grad_(False)`.')
+        for name,entry in self.recipe.items():
+            if name not in owners.values(): raise ValueError(
+                f"There is no parameter for the optimizer '{name}': {_why_none(entry.which, names.values())}")
+
+    def _owner(self, param_name, p):
+        "The name of the first optimizer that is for the parameter `p`; None if there is none"
+        for name,entry in self.recipe.items():
+            if _fits(entry.which, param_name, p): return name
         return None
 
 # %% ../../nbs/optim/13_several.ipynb #f0560013
 def _why_none(which, names):
     if isinstance(which, str): return f'none has a name like {which!r}, {nearest(which, [*names])}'
-    if isinstance(which, nn.Module): return f'its {type(which).__name__} is no part of the model, or is frozen'
+    if isinstance(which, nn.Module): return f'its {type(which).__name__} is not a part of the model, or is frozen'
     return 'none fits, or those that fit belong to an optimizer before it'
 
 def _make_named(name, func, groups, owners, lr):
     "The optimizer `name`, for its parameters of these groups"
-    own = {}   # by the number of the group
-    for i,g in enumerate(groups):
-        ps = [p for p in map(bare_param, g['params']) if owners[id(p)]==name]
-        if ps: own[i] = {**g, 'params':ps}
-    opt = build_optimizer(func, [*own.values()], creation_lr(func, lr if is_number(lr) else None))
-    if isinstance(opt, OptimWrapper): opt = opt.opt   # of learnkit's own `Adam` and such
+    own = {}   # number of the splitter's group -> the part of it that is for this optimizer
+    for i,pg in enumerate(groups):
+        params = [p for p in map(bare_param, pg['params']) if owners[id(p)]==name]
+        if params: own[i] = {**pg, 'params':params}
+    if not is_number(lr): lr = None
+    opt = build_optimizer(func, [*own.values()], creation_lr(func, lr))
+    if isinstance(opt, OptimWrapper): opt = opt.opt   # learnkit's own `Adam` and such make a wrapper
     for pg,i in zip(opt.param_groups, own): pg.update(optimizer=name, group=i)
     return opt
 
@@ -285,5 +311,6 @@ def _make_named(name, func, groups, owners, lr):
 def as_opt_func(
     opt_func:Any # what the user gave: something that makes an optimizer, or a dict of several
 ) -> Any:
-    "Return what a Learner makes its optimizer with"
-    return NamedOptimizers(opt_func) if isinstance(opt_func, dict) else by_hand(opt_func)
+    "Return the function or class with which a Learner makes its optimizer"
+    if isinstance(opt_func, dict): return NamedOptimizers(opt_func)
+    return by_hand(opt_func)
