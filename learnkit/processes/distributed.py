@@ -10,7 +10,8 @@ from torch import nn
 
 # %% ../../nbs/processes/20a_sync_norms.ipynb #fb668b3e
 def _is_unsynced(m):
-    return isinstance(m, nn.modules.batchnorm._BatchNorm) and not isinstance(m, nn.SyncBatchNorm)
+    is_batch_norm = isinstance(m, nn.modules.batchnorm._BatchNorm)
+    return is_batch_norm and not isinstance(m, nn.SyncBatchNorm)
 
 def sync_norms(
     model:nn.Module # its batch norms are replaced in place
@@ -35,7 +36,7 @@ def unsync_norms(
 from contextlib import contextmanager
 from copy import copy
 from inspect import signature
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from fastcore.basics import patch, store_attr
@@ -61,7 +62,7 @@ from ..recovery.identity import _model_identity, _optimizer_identity, arguments,
 
 # %% ../../nbs/processes/20b_distributed.ipynb #0c1e6a42
 def share_random_states() -> None:
-    "Give every process the random number states of process 0; all of them call it"
+    "Give every process the random number states of process 0; all of them must call it"
     states = from_first(None if rank_distrib() else pack_state(get_random_states()))
     if rank_distrib(): set_random_states(**states)
 
@@ -70,24 +71,27 @@ steps_in_turn = Word('steps_in_turn', False, 'Does it take several steps a batch
 
 @check_args
 class DistributedTrainer(Callback):
-    "Trains one model with all processes of the group, each on its own part of the data (fastai's name)"
+    "Trains one model with all processes of the group, each on its shard of the data (fastai's name)"
     single = distributes = True
     acts = 'nothing'
-    conflicts = dict(parts='VirtualShards divides the data itself: leave out `DistributedTrainer` and `distrib_ctx`')
+    conflicts = dict(parts='VirtualShards shards the data itself: remove `DistributedTrainer` and `distrib_ctx`')
     order,modes,saves = TrainEvalCallback.order-2,('fit','lr_find'),('seed',)
-    replaced:Any = None   # model and data
-    norms,seed = {},0
-    samplers = added = ()
-    sends_buffers = False           # does process 0 give its buffers to all?
+    replaced:Any = None             # the Learner's own model and data, while others stand in for them
+    norms:Any = {}                  # the batch norms that were replaced, by name
+    seed = 0
+    samplers = ()                   # those that shard the data
+    added = ()                      # callbacks that were added to the fit
+    sends_buffers = False           # does process 0 broadcast its buffers?
     waits = False                   # do the processes wait for each other in a forward pass, to form buckets?
-    equal,apart = False,False       # are they equal in all processes? Do these draw different random numbers?
+    equal = False                   # are the buffers equal in all processes?
+    apart = False                   # do the processes draw different random numbers?
     limits = ()                     # the groups whose collectives end after `timeout`, and how long they waited before
-    near:Any = None                 # the processes that exchange gradients in each step: their group; None: none do
+    near:Any = None                 # the group that all-reduces gradients in each step; None: there is none
     def __init__(self,
         sync_bn:bool=False,  # average batch norms over all processes? (not on the CPU)
-        shard:bool=True,     # divide the data? False: each process has its own part already
-        timeout:float|None=None, # seconds that a process waits before it says who hangs; None: those of the group
-        compare:bool=True,   # end the fit if weights or hyper-parameters differ between the processes?
+        shard:bool=True,     # shard the data? False: each process has its own part already
+        timeout:float|None=None, # seconds that a process waits before it reports who hangs; None: those of the group
+        compare:bool=True,   # end the fit if weights or hyperparameters differ between the processes?
         **kwargs:Any         # passed on to `DistributedDataParallel`
     ):
         if timeout is not None: check_seconds(timeout)
@@ -106,10 +110,16 @@ class DistributedTrainer(Callback):
         self.seed = derived_seed(2**31)
         if self.shard: learn.dls = self._shard(learn.dls)
         if self.sync_bn: self.norms = sync_norms(learn.model)
-        apart = next((cb for cb in learn.cbs if local_steps(cb) is not None and runs_in(cb, learn.mode)), None)
-        self.near = dist.group.WORLD if apart is None else islands(getattr(apart, 'island', 1))[0]
+        self.near = self._group_of_gradients()
         self._wrap(device)
         self._limit_waits()
+
+    def _group_of_gradients(self):
+        "Return all processes; with a callback that lets them train apart, its group of this process, or None"
+        for cb in self.learn.cbs:
+            trains_apart = local_steps(cb) is not None and runs_in(cb, self.learn.mode)
+            if trains_apart: return islands(getattr(cb, 'island', 1)).near
+        return dist.group.WORLD
 
     def _limit_waits(self):
         "Let collectives fail after `timeout` as messages do: processes wait for each other mostly in backward passes"
@@ -117,7 +127,7 @@ class DistributedTrainer(Callback):
         self.limits = [(group,timeout_of(group)) for group in self._groups()]
         for group,_ in self.limits: set_timeout(group, self.timeout)
     def _groups(self):
-        "The groups in which the processes exchange gradients, or parameters"
+        "Return the groups in which the processes all-reduce gradients, or parameters"
         return [group for group in {dist.group.WORLD, self.near} if group is not None]
 
     def _check_possible(self, has_group, device):
@@ -125,12 +135,12 @@ class DistributedTrainer(Callback):
             'there is no group of processes to train with: start the script by `torchrun`, '
             'and write `with learn.distrib_ctx(): learn.fit(...)`')
         if not self.learn.distributed: raise ValueError(
-            f'`learn.distributed` is False, so the Learner trains alone: set it to True, or leave out {self.name}')
+            f'`learn.distributed` is False, so the Learner trains alone: set it to True, or remove {self.name}')
         if self.sync_bn and device.type=='cpu': raise ValueError(
             'batch norms cannot be synchronized on the CPU: write sync_bn=False')
 
     def after_exception(self):
-        "Say how to give the argument that PyTorch's message is about: the wrapper is made here"
+        "Add how to pass the argument that PyTorch's message is about, as the wrapper is made here"
         exc,name = self.learn.exc,'find_unused_parameters'
         if name in str(exc): exc.add_note(f'In learnkit that is `learn.fit(…, cbs=DistributedTrainer({name}=True))`.')
 
@@ -143,24 +153,25 @@ class DistributedTrainer(Callback):
         for s in self.samplers: s.seed = self.seed   # a resumed run uses the seed of its beginning
 
     def _at_end(self):
-        "Give all processes the buffers of the first one; statistics are averaged when they meet, if they train apart"
+        "Broadcast the buffers of process 0, but no running statistics if the processes train apart: they are averaged"
         averaged = named_statistics(self.learn) if self._trains_apart() else ()
         send_first(self._buffers(averaged), dist.group.WORLD)
 
     def _trains_apart(self):
-        "Do processes make steps without some of the others?"
+        "Return whether processes take steps without some of the others"
         return self.near is not dist.group.WORLD
 
-    def _buffers(self, left_out=()):
-        "The buffers that process 0 gives to all, as they are now"
+    def _buffers(self, excluded=()):
+        "Return the buffers that process 0 broadcasts, as they are now"
         if not self.sends_buffers: return []
-        return [b for n,b in named_buffers(self.learn).items() if n not in left_out and is_writable(b)]
+        buffers = {name:b for name,b in named_buffers(self.learn).items() if name not in excluded}
+        return [*filter(is_writable, buffers.values())]
 
     def after_backward(self):
         if self.near is not None: send_first(self._buffers(), self.near)
         self.equal = True
     def after_batch(self):
-        if self.learn.training and not self.equal: self.after_backward()   # it was cancelled, in all of them by now
+        if self.learn.training and not self.equal: self.after_backward()   # the event was cancelled in all processes
         self.equal = False
 
     def cleanup(self):
@@ -175,11 +186,12 @@ class DistributedTrainer(Callback):
         self.sends_buffers = False
 
     def _wrap(self, device):
-        "Put the model into `DistributedDataParallel`; what that does not exchange is left to `GradientExchange`"
+        "Wrap the model in `DistributedDataParallel`; `GradientExchange` all-reduces the gradients that it does not"
         learn = self.learn
         is_wrapped = isinstance(learn.model, DistributedDataParallel)
         self._check_model(is_wrapped)
-        exchanges_later = self.near is None or any(accumulates(cb) or steps_in_turn(cb) for cb in learn.cbs)
+        reduces_before_step = any(accumulates(cb) or steps_in_turn(cb) for cb in learn.cbs)
+        exchanges_later = reduces_before_step or self.near is None
         formed = exchanges_later   # then there are no buckets
         if not is_wrapped:
             learn.model = self._wrapped(learn.model, device)
@@ -190,38 +202,38 @@ class DistributedTrainer(Callback):
 
     def _check_model(self, is_wrapped):
         if any(map(is_sharded, self.learn.model.parameters())): raise ValueError(
-            'parameters of the model are sharded (DTensors). If `fully_shard` made them, add `cbs=FullyShard()`, which '
-            'trains such a model as it is. With tensor parallelism over all processes each needs all of the data: '
+            'parameters of the model are sharded (DTensors). After `fully_shard`, add `cbs=FullyShard()`, which trains '
+            'such a model as it is. With tensor parallelism over all processes each needs all of the data: '
             'write `learn.distributed = False` before the fit, and give each process a `path` of its own')
         if is_wrapped and self._trains_apart(): raise ValueError(
-            'the model is in `DistributedDataParallel`, which exchanges gradients in each step: with DiLoCo give the '
+            'the model is in `DistributedDataParallel`, which all-reduces gradients in each step: with DiLoCo give the '
             'Learner the plain model')
 
     def _wrapped(self, model, device):
-        "The model in `DistributedDataParallel`, which exchanges no buffers: they are sent after the backward pass"
+        "Return the model in `DistributedDataParallel`, without broadcasts of buffers: they follow the backward pass"
         options = {**self.kwargs, _sync_buffers:False}
         self.sends_buffers = self.kwargs.get(_sync_buffers, True)
         if device.type=='cuda': options.setdefault('device_ids', [device])
         if self._trains_apart() and self.near is not None:
             options['process_group'] = self.near   # which makes weights equal within an island only
-            send_first([t.detach() for t in (*model.parameters(), *self._buffers())], dist.group.WORLD)
-        with _unwritable_left_out(model): return DistributedDataParallel(model, **options)
+            send_first(_detach_all([*model.parameters(), *self._buffers()]), dist.group.WORLD)
+        with _unwritable_ignored(model): return DistributedDataParallel(model, **options)
 
     def _exchange(self, params):
-        "Let the processes exchange the gradients of `params`, and of what is trained outside of the model; and agree"
+        "Let the processes all-reduce the gradients of `params`, and of what is trained outside of the model; and agree"
         learn = self.learn
         inside = {*map(id, learn.model.parameters())}
         outside = [p for p in named_params(learn).values() if id(p) not in inside]
-        wrapped = {*map(id, learn.model.buffers())}   # PyTorch's wrapper has sent these
-        beside = [b for b in self._buffers() if id(b) not in wrapped]
-        send_first([t.detach() for t in (*outside, *beside)], dist.group.WORLD)
-        exchanged = [p for p in [*params, *outside] if p.requires_grad]
+        in_model = {*map(id, learn.model.buffers())}   # PyTorch's wrapper has broadcast these
+        other_buffers = [b for b in self._buffers() if id(b) not in in_model]
+        send_first(_detach_all([*outside, *other_buffers]), dist.group.WORLD)
+        trained = [p for p in [*params, *outside] if p.requires_grad]
         self.added = []
-        if exchanged and self.near is not None: self.added.append(GradientExchange(exchanged, self.near))
-        if not agree_already(learn): self.added += self._agreeing()
-        learn.add_cbs(self.added)   # which calls their `before_fit`: the others have had theirs
+        if trained and self.near is not None: self.added.append(GradientExchange(trained, self.near))
+        if not agree_already(learn): self.added += self._agreement_cbs()
+        learn.add_cbs(self.added)   # which calls their `before_fit`: that of the other callbacks was called before
 
-    def _agreeing(self):
+    def _agreement_cbs(self):
         model = self.learn.model
         has_synced_norms = any(isinstance(m, nn.SyncBatchNorm) for m in model.modules())
         has_shards = any(map(is_sharded, model.parameters()))
@@ -234,28 +246,28 @@ class DistributedTrainer(Callback):
         acting = [cb for cb in learn.ordered_cbs() if not observes(cb)]
         mine = {'length':str(learn.duration), 'first epoch':learn.start_epoch, 'callbacks':[cb.key for cb in acting],
                 'parameters':[tuple(p.shape) for p in learn.model.parameters()], **settings_of(learn, acting)}
-        digests = gather_objects(short_hash(repr(mine)))   # of a large model the settings have many thousands of letters
+        digests = gather_objects(short_hash(repr(mine)))   # the settings of a large model are many thousand characters
         if len({*digests})>1: self._raise_different(gather_objects(mine))
 
     def _raise_different(self, settings):
-        "Say which setting differs between the first process and another one"
+        "Raise ValueError with the first setting that differs between process 0 and another one"
         first = settings[0]
         rank,other = next((rank,other) for rank,other in enumerate(settings) if other!=first)
         name = next(name for name in {**first, **other} if other.get(name)!=first.get(name))
-        said = (f'the processes are to train differently: the {name} in process 0: {first.get(name)!s:.200}, '
+        text = (f'the processes have different settings: the {name} in process 0: {first.get(name)!s:.200}, '
                 f'in process {rank}: {other.get(name)!s:.200}')
-        if name=='parameters': said += (
-            '. If these are stages of a pipeline: its schedule is a training loop, in which it calls each stage itself')
-        raise ValueError(said)
+        if name=='parameters':
+            text += '. If these are stages of a pipeline: its schedule is a training loop, and calls each stage itself'
+        raise ValueError(text)
 
     def _shard(self, dls):
-        "A copy of `dls` with a part of the training data; raises ValueError if it cannot be divided"
+        "Return a copy of `dls` with a shard of the training data; raises ValueError if it cannot be sharded"
         train,*others = dls.loaders
         if self._has_own_data(train): return dls
         new = shard_loader(train, self.seed)
         if new is None: raise ValueError(
-            'this training data cannot be divided among the processes: use a `DataLoader` of a data set that has a '
-            'length, or `DistributedTrainer(shard=False)` where each process has its own part already')
+            'this training data cannot be sharded: use a `DataLoader` of a dataset that has a length, or '
+            '`DistributedTrainer(shard=False)` if each process has its own part already')
         pairs = zip(_loaders_in(new), _loaders_in(train))
         self.samplers = [distributed_sampler(part) for part,whole in pairs if part is not whole]
         dls = copy(dls)
@@ -263,29 +275,32 @@ class DistributedTrainer(Callback):
         return dls
 
     def _has_own_data(self, train):
-        "Is the training data another one in each process? All of them call it, and warn of that"
-        if distributed_sampler(train) is not None or not has_items(train): return False
-        if is_same_data(train, look=False): return False
-        warn_unlike(train, 'the processes have different training data, of {} items: each trains on its own, and '
-            'nothing is divided. Write `DistributedTrainer(shard=False)` if that is meant; else make it the same '
-            'in each process, by sorted names of files and one seed')
+        "Return whether the training data differs between the processes, and warn of it; all of them must call it"
+        if distributed_sampler(train) is not None: return False
+        if not has_items(train) or is_same_data(train, look=False): return False
+        warn_unlike(train, 'The processes have different training data, of {} samples. Each trains on its own, and '
+            'nothing is sharded. If that is intended, write `DistributedTrainer(shard=False)`; else make the data the '
+            'same in each process, by sorted file names and one seed.')
         return True
 
 def _loaders_in(loader):
-    "One loader, or the several that are combined in it"
+    "Return the one loader, or those that are combined in it"
     return getattr(loader, 'loaders', {'':loader}).values()
 
 # %% ../../nbs/processes/20b_distributed.ipynb #505ccd3a
 @contextmanager
-def _unwritable_left_out(model):
-    "A block in which PyTorch's wrapper does not send buffers that cannot be written, such as expanded constants"
-    names = [n for n,b in model.named_buffers() if not is_writable(b)]
-    before = vars(model).get(_ignored)
-    if names: setattr(model, _ignored, {*names, *(before or ())})
+def _unwritable_ignored(model):
+    "Let PyTorch's wrapper in this block ignore buffers that cannot be written, such as expanded constants"
+    names = [name for name,b in model.named_buffers() if not is_writable(b)]
+    if not names:
+        yield
+        return
+    attributes,before = vars(model),vars(model).get(_ignored)
+    attributes[_ignored] = {*names, *(before or ())}
     try: yield
     finally:
-        if names: vars(model).pop(_ignored)
-        if names and before is not None: setattr(model, _ignored, before)
+        del attributes[_ignored]
+        if before is not None: attributes[_ignored] = before
 
 _ignored = '_ddp_params_and_buffers_to_ignore'
 _new = 'forward_sync_buffers'   # since PyTorch 2.12
@@ -295,7 +310,7 @@ _sync_buffers = _new if _new in signature(DistributedDataParallel.__init__).para
 def form_buckets(
     ddp:DistributedDataParallel # the wrapper around a model
 ) -> bool: # could it?
-    "Let `ddp` form its buckets of gradients now, not after the first batch; all processes call it"
+    "Let `ddp` form its buckets of gradients now, not after the first batch; all processes must call it"
     model = ddp.module
     params = [p for p in model.parameters() if p.requires_grad]
     if not _can_form_buckets(ddp, params): return False
@@ -313,59 +328,70 @@ def _can_form_buckets(ddp, params):
     return not any(getattr(m, 'sparse', False) for m in ddp.module.modules())
 
 def _zero_backward(ddp, model, params):
-    grads,sums = [p.grad for p in params],nn.Module()
-    sums.forward = lambda: [p.sum() for p in params]
+    "Run a backward pass with gradients of zero, in which `ddp` sees the order of the parameters"
+    grads = [p.grad for p in params]
+    sums = nn.Module()
+    def sum_each(): return [*map(torch.sum, params)]
+    sums.forward = sum_each
     try:
         for p in params: p.grad = None
         ddp.module = sums
         with torch.enable_grad(): out = ddp()
-        torch.autograd.backward(out, [torch.zeros_like(o) for o in out])
+        torch.autograd.backward(out, [*map(torch.zeros_like, out)])
     finally:
         ddp.module = model
-        for p,g in zip(params, grads): p.grad = g
+        for p,grad in zip(params, grads): p.grad = grad
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffa
-_islands = {}   # of a store and a size
+class Islands(NamedTuple):
+    "Groups of processes of which one is near, with a fast connection"
+    near:Any   # the island of this process; None: it is alone there
+    far:Any    # the processes that have its place in the other islands, and this one
+
+_islands = {}   # by store and size
 
 def islands(
     size:int # how many neighbouring processes an island has
-) -> tuple[Any,Any]: # groups
-    "Return the island of this process, None if it is alone there; and who has its place in each island. All call it"
-    if size==1: return None,dist.group.WORLD
+) -> Islands:
+    "Return the groups of this process; all processes must call it"
+    if size==1: return Islands(None, dist.group.WORLD)
     n,key = num_distrib(),(shared_store(),size)
     if n%size: raise ValueError(f'{n} processes cannot be divided into islands of {size}')
     if key not in _islands:
-        _islands.clear()   # those of processes that are no more
+        _islands.clear()   # those of a group that was destroyed
         near,_ = dist.new_subgroups(size)
         same_place = [[*range(i, n, size)] for i in range(size)]
         far,_ = dist.new_subgroups_by_enumeration(same_place)
-        _islands[key] = near,far
+        _islands[key] = Islands(near, far)
     return _islands[key]
 
 def send_first(
     ts:list,  # tensors
     group:Any # of processes
 ) -> None:
-    "Give all processes of `group` the tensors of its first one"
+    "Broadcast the tensors of the first process of `group` to the others"
     if ts: dist._broadcast_coalesced(group, ts, 2**28, 0)
+
+def _detach_all(ts): return [t.detach() for t in ts]
 
 def take_means(
     ts:list,       # tensors, of the same shapes in all processes
     group:Any=None,# of processes; None: all of them
-    near:Any=None  # of those with the same tensors as this process: each of them exchanges a part
+    near:Any=None  # of those with the same tensors as this process: each of them all-reduces a part
 ) -> None:
-    "Replace tensors with their means over all processes of `group`, by one message for each of their types"
-    kinds = dict.fromkeys((t.dtype,t.device) for t in ts)   # in the same order everywhere, as that of a set is not
-    for kind in kinds: _take_means([t for t in ts if (t.dtype,t.device)==kind], group, near)
+    "Replace tensors with their means over all processes of `group`, by one all-reduce for each type and device"
+    by_kind = {}   # a dict has the same order in all processes, a set has not
+    for t in ts: by_kind.setdefault((t.dtype,t.device), []).append(t)
+    for same_kind in by_kind.values(): _take_means(same_kind, group, near)
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffb
 def _take_means(ts, group, near):
-    "Of tensors of one type, as one message"
+    "Replace tensors of one type and device with their means, by one message"
     n,i = 1,0
     if near is not None: n,i = dist.get_world_size(near),dist.get_rank(near)
-    sizes = [t.numel() for t in ts]
+    sizes = [*map(torch.numel, ts)]
     padding = ts[0].new_zeros(-sum(sizes)%n)
-    flat = torch.cat([*(t.flatten() for t in ts), padding])
+    flat = torch.cat([*map(torch.flatten, ts), padding])
     parts = flat.chunk(n)
     dist.all_reduce(parts[i], group=group)
     parts[i].div_(dist.get_world_size(group))
@@ -383,14 +409,14 @@ class GradientExchange(Callback):
     ): self.params,self.group = params,group
 
     def before_step(self):
-        self.learn.agreement.agree_at('before_step')   # does each of them step?
+        self.learn.agreement.agree_at('before_step')   # none may have cancelled the step, or the others would wait
         params = self._with_gradient()
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in params]
         take_means(grads, self.group)
         for p,grad in zip(params, grads): p.grad = grad
 
     def _with_gradient(self):
-        "The parameters that have a gradient in any of the processes; all of them call it"
+        "Return the parameters that have a gradient in any of the processes; all of them must call it"
         has_grad = [p.grad is not None for p in self.params]
         n_with = torch.tensor(has_grad, dtype=torch.uint8, device=self.params[0].device)
         dist.all_reduce(n_with, dist.ReduceOp.MAX, group=self.group)
@@ -403,17 +429,20 @@ def settings_of(
 ) -> dict[str,str]:
     "Return what determines the weights and must be equal in all processes, by name"
     settings = {**_model_identity(get_model(learn.model)), **_optimizer_identity(learn.opt)}
-    settings['loss'] = _with_numbers(learn.loss_func)
-    ours = [cb for cb in cbs if type(cb).__module__.startswith('learnkit.')]
-    settings.update({f'arguments of {cb.key}':_with_numbers(cb) for cb in ours})
+    settings['loss'] = _describe_with_numbers(learn.loss_func)
+    for cb in cbs:
+        is_ours = type(cb).__module__.startswith('learnkit.')
+        if is_ours: settings[f'arguments of {cb.key}'] = _describe_with_numbers(cb)
     return settings
 
-def _with_numbers(o):
-    "The name of a function, or of a class with the numbers that an object of it was made with"
+def _describe_with_numbers(o):
+    "Return the name of a function, or that of an object's class with the numbers among its arguments"
     o = unwrap_partial(o)
     if hasattr(o, '__name__'): return o.__name__
-    numbers = [f'{name}={value}' for name,value in arguments(o).items() if type(value) in (int,float,bool)]
-    return ' '.join([type(o).__name__, *numbers])
+    texts = [type(o).__name__]
+    for name,value in arguments(o).items():
+        if type(value) in (int,float,bool): texts.append(f'{name}={value}')
+    return ' '.join(texts)
 
 # %% ../../nbs/processes/20b_distributed.ipynb #22caae8f
 def trainers(

@@ -186,7 +186,7 @@ def test_a_process_that_hangs_is_named(tmp_path, at):
 def _refused(rank, world, what):
     learn = learner(path='.')
     if what=='epochs':
-        with pytest.raises(ValueError, match='the processes are to train differently: the length in process 0: 3ep, in process 1: 2ep'): learn.fit(3-rank)
+        with pytest.raises(ValueError, match='the processes have different settings: the length in process 0: 3ep, in process 1: 2ep'): learn.fit(3-rank)
     if what=='callbacks':
         with pytest.raises(ValueError, match='the callbacks in process 0'): learn.fit(3, cbs=[GradientAccumulation(8)]*rank)
     if what=='inference':

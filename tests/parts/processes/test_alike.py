@@ -36,7 +36,7 @@ differ = {'lr':   (lambda r: dict(lr=.1+.1*r), 'the lr in process 0: .0.1., in p
 def _differ(rank, world, names):
     for name in names:
         make,said = differ[name]
-        with pytest.raises(ValueError, match='the processes are to train differently: '+said): learner(**make(rank)).fit(1)
+        with pytest.raises(ValueError, match='the processes have different settings: '+said): learner(**make(rank)).fit(1)
 
 @pytest.mark.parametrize('names', [['lr','clip','loss'], *slow(['wd','opt','mom','huber','stage','model'])], ids=lambda names: '-'.join(names))
 def test_settings_that_differ_are_refused(processes, names): processes(2, _differ, names)
@@ -90,7 +90,7 @@ def _own(rank, world, names, workers):
         n = gathered(len({*seen}))
         assert n[0]==12 and len({*sum(gathered(seen), [])})==24 + 2*(name=='uneven'), (name, n)
         said = gathered(' '.join(str(w.message) for w in told))
-        assert any('the processes have different training data, of 12 and ' in s and 'DistributedTrainer(shard=False)' in s for s in said), (name, said)
+        assert any('The processes have different training data, of 12 and ' in s and 'DistributedTrainer(shard=False)' in s for s in said), (name, said)
 
 @pytest.mark.parametrize('names,workers', [(['subset','files','uneven','tensors','computed'], 0), *slow((['files','subset'], 1))], ids=str)
 def test_each_trains_on_what_it_has(processes, names, workers): processes(2, _own, names, workers)
