@@ -53,22 +53,25 @@ from .words import Word, own_attr
 # %% ../../nbs/loop/15b_callback.ipynb #16926608
 _parameters:WeakKeyDictionary = WeakKeyDictionary()   # of functions: their names; None: it takes any
 
-def _names(f):
-    ps = signature(f).parameters.values()
-    return None if any(p.kind==p.VAR_KEYWORD for p in ps) else {p.name for p in ps}
+def _parameter_names(f):
+    "The names of the parameters of `f`; None if it takes any"
+    parameters = signature(f).parameters.values()
+    takes_any = any(p.kind==p.VAR_KEYWORD for p in parameters)
+    return None if takes_any else {p.name for p in parameters}
 
 def taken(
     f:Callable, # a handler
     kwargs:dict # the arguments of an event, by name
 ) -> dict:
-    "Returns the entries of `kwargs` that `f` has parameters for"
+    "Return the entries of `kwargs` that `f` has parameters for"
     if not kwargs: return kwargs
     f = getattr(f, '__func__', f)   # a method is another object each time
-    if type(f) is not FunctionType: names = _names(f)   # an object that can be called may not be hashable
+    if type(f) is not FunctionType: names = _parameter_names(f)   # an object that can be called may not be hashable
     else:
-        if f not in _parameters: _parameters[f] = _names(f)
+        if f not in _parameters: _parameters[f] = _parameter_names(f)
         names = _parameters[f]
-    return kwargs if names is None else {k:v for k,v in kwargs.items() if k in names}
+    if names is None: return kwargs
+    return {name:value for name,value in kwargs.items() if name in names}
 
 # %% ../../nbs/loop/15b_callback.ipynb #085d28b4
 def _missing(cb, k, learn):
@@ -82,13 +85,20 @@ class MissingAttribute(AttributeError):
     def __str__(self) -> str:
         if len(self.args)<2: return super().__str__()   # unpickled from its text
         message,name,*where = self.args
-        known = {k for o in where for k in dir(o) if k[:1]!='_'}
-        if name in known or any(name in _declared(type(o)) for o in where): return f'{message} yet: a run sets it'
-        return message + ''.join(f': did you mean `{k}`?' for k in get_close_matches(name, known, 1))
+        known = set()
+        for o in where: known.update(dir(o), _annotated(type(o)))
+        if name in known: return f'{message} yet: a run sets it'
+        public = [k for k in known if not k.startswith('_')]
+        nearest = get_close_matches(name, public, 1)
+        return f'{message}: did you mean `{nearest[0]}`?' if nearest else message
     def __reduce__(self): return AttributeError, (str(self),)
 
 @cache
-def _declared(cls): return {k for c in cls.__mro__ for k in vars(c).get('__annotations__', ())}
+def _annotated(cls):
+    "The names of the attributes that a class and its bases declare by an annotation"
+    names = set()
+    for c in cls.__mro__: names.update(vars(c).get('__annotations__', ()))
+    return names
 
 # %% ../../nbs/loop/15b_callback.ipynb #7c2b0665
 class Callback(Stateful):
@@ -213,7 +223,8 @@ def _warn_shadowing(k, learn):
 
 def _check_wrap(cls):
     f = vars(cls).get('wrap')
-    if isfunction(f) and f.__code__.co_argcount!=3 and not hasattr(f, '__wrapped__'): raise TypeError(
+    if not isfunction(f) or hasattr(f, '__wrapped__'): return
+    if f.__code__.co_argcount!=3: raise TypeError(
         f'{cls.__name__}.wrap is called when a phase begins, as `wrap(what, do)`, to wrap what does a batch: '
         'write `def wrap(self, what, do)`, or give your method another name')
 
@@ -234,10 +245,12 @@ _later = CO_GENERATOR|CO_COROUTINE|CO_ASYNC_GENERATOR   # a call runs nothing ye
 
 def _check_handler(f, name, what):
     if isfunction(f) and not f.__code__.co_flags & _later and _takes_one_argument(f): return   # nearly all
-    if isgeneratorfunction(f) or iscoroutinefunction(f) or isasyncgenfunction(f): raise TypeError(
-        f'{what} has a `{"yield" if isgeneratorfunction(f) else "await"}` in it, so nothing of it would run when it is '
-        'called: write a plain function')
-    if not isfunction(f) or event.also.get(name, name) not in event.declared[:event.declared.index('cleanup')+1]: return
+    keyword = 'yield' if isgeneratorfunction(f) else 'await'
+    runs_later = isgeneratorfunction(f) or iscoroutinefunction(f) or isasyncgenfunction(f)
+    if runs_later: raise TypeError(
+        f'{what} has a `{keyword}` in it, so a call runs none of it: write a plain function')
+    of_a_run = event.declared[:event.declared.index('cleanup')+1]
+    if not isfunction(f) or event.also.get(name, name) not in of_a_run: return
     try: signature(f).bind(None)   # the events of a run have no arguments
     except TypeError as e: raise TypeError(
         f'{what} is called with the callback and nothing else, but {e}: write `def {name}(self)` '
@@ -248,7 +261,8 @@ _flags = {'run', 'run_train', 'run_valid'}
 _gates = {*_flags, 'order', 'first_in', 'last_in', 'modes'}   # setting one changes which handlers are called
 
 def _check_flag(who, k, v):
-    if not (type(v).__name__ in ('bool','bool_') or v in (0, 1)): raise TypeError(
+    is_flag = type(v).__name__ in ('bool','bool_') or v in (0, 1)
+    if not is_flag: raise TypeError(
         f'`{k}` says whether a {who} is called, so it must be True or False, not {v!r:.60}: '
         f'give your attribute another name, as in `self.my_{k} = ...`')
 
@@ -273,7 +287,8 @@ def check_callback(
 ) -> Callback:
     "Return `cb`, or an instance if it is a class; raises TypeError if it is not a callback"
     if isclass(cb) and issubclass(cb, Callback): cb = made(cb)
-    if isclass(cb) or not all(hasattr(cb, k) for k in ('order','name')): raise TypeError(
+    is_callback = not isclass(cb) and hasattr(cb, 'order') and hasattr(cb, 'name')
+    if not is_callback: raise TypeError(
         f'{cb!r} is no callback: pass an instance of a subclass of `Callback`, the class itself, '
         'or `Callback(before_fit=f)`')
     if not isinstance(cb.order, (int,float)): raise TypeError(
@@ -282,8 +297,8 @@ def check_callback(
 
 def _note_arguments(cls, e):
     "Add a note to `e` if the callback's class `cls` needs arguments"
-    ps = inspect.signature(cls).parameters.values()
-    needed = [p.name for p in ps if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL,p.VAR_KEYWORD)]
+    named = [p for p in inspect.signature(cls).parameters.values() if p.kind not in (p.VAR_POSITIONAL,p.VAR_KEYWORD)]
+    needed = [p.name for p in named if p.default is p.empty]
     if needed: e.add_note(f'A class stands for an instance without arguments, but `{cls.__name__}` needs some: pass '
                           f"`{cls.__name__}({', '.join(f'{k}=…' for k in needed)})`.")
 
@@ -294,8 +309,9 @@ def check_name(
 ) -> None:
     "Raises ValueError if the name of `cb` is that of an attribute that is not a callback"
     cls,name = type(learn),cb.name
-    ours = name in vars(learn) and not any(o.name==name for o in learn.cbs)
-    if ours or name in _declared(cls) or hasattr(cls, name): raise _name_taken(type(cb).__name__, name)
+    if name in _annotated(cls) or hasattr(cls, name): raise _name_taken(type(cb).__name__, name)
+    is_of_callback = any(o.name==name for o in learn.cbs)
+    if name in vars(learn) and not is_of_callback: raise _name_taken(type(cb).__name__, name)
 
 def _name_taken(cls, name):
     return ValueError(f'{cls} would be reached as `learn.{name}`, which is an attribute of the Learner: '
@@ -315,6 +331,6 @@ def check_single(
 ) -> None:
     "Raises ValueError if `learn` has this callback already, or another one of a `single` class"
     kind = _kind(type(cb))
-    for there in learn.cbs.items if kind else ():
-        if there is not cb and isinstance(there, kind): raise _one_at_a_time(kind.__name__, there)
-    if any(o is cb for o in learn.cbs): raise ValueError(f'this {cb!r} was added already: add a new instance')
+    for there in learn.cbs.items:
+        if there is cb: raise ValueError(f'this {cb!r} was added already: add a new instance')
+        if kind and isinstance(there, kind): raise _one_at_a_time(kind.__name__, there)

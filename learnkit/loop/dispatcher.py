@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from inspect import isclass
-from itertools import count
 from operator import attrgetter
 from threading import RLock
 from typing import Any
@@ -80,8 +79,9 @@ class Dispatcher(HasRun):
             return ()
         if name not in event.docs: event.check(name)   # raises
         mode = self.mode
-        handlers = tuple([(cb,f) for cb in self._in_order(name) if (f := _listener(cb, name, mode))])
-        if self._wraps is None: self._wraps = [f for cb in self._in_order() if (f := wrap_handlers(cb))]
+        pairs = [(cb, _listener(cb, name, mode)) for cb in self._in_order(name)]
+        handlers = tuple([(cb, f) for cb,f in pairs if f])
+        if self._wraps is None: self._wraps = [*filter(None, map(wrap_handlers, self._in_order()))]
         for wrap in self._wraps: handlers = wrap(name, handlers)
         self._heard[name] = handlers
         return handlers
@@ -90,7 +90,8 @@ class Dispatcher(HasRun):
         name:str|None=None # an event: only the callbacks that have a handler for it
     ) -> L:
         "Return the callbacks in the order in which they are called"
-        return L(cb for cb in self._in_order(name) if name is None or handler_of(cb, name))
+        cbs = self._in_order(name)
+        return L(cbs if name is None else [cb for cb in cbs if handler_of(cb, name)])
     def _in_order(self, name=None):
         "By `order`, which keeps equals as they were added; those that are first or last in event `name` go there"
         cbs = sorted(self.cbs.items, key=_order)
@@ -100,13 +101,15 @@ class Dispatcher(HasRun):
         apart = {*map(id, first), *map(id, last)}
         return [*first, *[cb for cb in cbs if id(cb) not in apart], *last]
 
-    def _still_hears(self, cb, name): return any(o is cb for o in self.cbs.items) and is_called(cb, name)
+    def _still_hears(self, cb, name):
+        is_there = any(o is cb for o in self.cbs.items)
+        return is_there and is_called(cb, name)
 
     def _is_spent(self, e, cb, name):
         "Is `e` a Cancel of the scope that just ended? If not, note where `e` came from."
         cancels = cancel_types(e)
-        if name.startswith('after_') and any(
-            name in (f'after_{c.scope}', f'after_cancel_{c.scope}') for c in cancels): return True
+        for cancel in cancels:
+            if name in (f'after_{cancel.scope}', f'after_cancel_{cancel.scope}'): return True
         if cancels: e.raised_in = getattr(e, 'raised_in', None) or f'`{name}` of `{type(cb).__name__}`'
         else: e.add_note(f'Exception occurred in `{type(cb).__name__}` when calling event `{name}`{self.position}')
         return False
@@ -149,11 +152,10 @@ class Dispatcher(HasRun):
             f'{type(cb).__name__} must be there when a run begins, and this one has begun{self.position}: '
             'add it before, or pass it to `fit(..., cbs=...)`')
         if not self.current_run.trains: return
-        for name in ('before_fit','before_train'):
-            if name=='before_train' and not self.training: continue
+        for name in ('before_fit','before_train') if self.training else ('before_fit',):
             f = _listener(cb, name, self.mode)
-            try:
-                if f: f()
+            if not f: continue
+            try: f()
             except BaseException as e:
                 self._is_spent(e, cb, name)   # notes where it came from
                 raise
@@ -177,7 +179,7 @@ class Dispatcher(HasRun):
         "Remove a callback, or all of a class, if there; in the middle of a run its `cleanup` is called first"
         if not (isclass(cb) or hasattr(cb, 'order')): raise TypeError(
             f'what is removed is a callback or a class of them, such as `learn.progress`, not {cb!r:.60}')
-        for o in [o for o in self.cbs if o is cb or (isclass(cb) and isinstance(o, cb))]:
+        for o in _meant_by(cb, self.cbs):
             cleanup = self.mode is not None and _listener(o, 'cleanup', self.mode)
             self._take_out([o])
             if not cleanup: continue
@@ -193,7 +195,7 @@ class Dispatcher(HasRun):
         for o in cbs:
             if not any(c is o for c in self.cbs): continue
             self.cbs = L(c for c in self.cbs if c is not o)
-            namesakes = [c for c in self.cbs if c.name==o.name]
+            namesakes = [c for c in self.cbs if c.name==o.name]   # one of them has the attribute now
             if namesakes: setattr(self, o.name, namesakes[-1])
             elif vars(self).get(o.name) is o: delattr(self, o.name)
             o.learn = None
@@ -231,8 +233,8 @@ class Dispatcher(HasRun):
         cbs:Callback|type[Callback]|Iterable|None # several callbacks or classes, or one, or none
     ) -> Iterator['Dispatcher']:
         "Remove these callbacks for the length of a `with` block; afterwards each has its old place"
-        before = list(self.cbs)
-        gone = [o for c in callback_list(cbs) for o in before if o is c or (isclass(c) and isinstance(o, c))]
+        before,gone = list(self.cbs),[]
+        for cb in callback_list(cbs): gone += _meant_by(cb, before)
         self._take_out(gone)
         try: yield self
         finally: self._put_in(gone, before)
@@ -243,18 +245,29 @@ class Dispatcher(HasRun):
         for o in gone:
             try: self._take_in(o)
             except ValueError as e: fault = e
-        if gone: self.cbs = L([o for o in before if o in self.cbs] + [o for o in self.cbs if o not in before])
+        if gone:
+            there = [o for o in before if o in self.cbs]
+            new   = [o for o in self.cbs if o not in before]
+            self.cbs = L(there+new)
         if fault is not None: raise fault
+
+def _meant_by(cb, cbs):
+    "Those of `cbs` that are `cb`, or of the class `cb`"
+    if isclass(cb): return [o for o in cbs if isinstance(o, cb)]
+    return [o for o in cbs if o is cb]
 
 def _another_key(learn, cb, keys):
     "A key for one more callback of a name; warns if a notebook's cell has redefined its class"
     def defined(o): return type(o).__module__,type(o).__qualname__
-    there = next((o for o in learn.cbs.items if defined(o)==defined(cb) and type(o) is not type(cb)), None)
+    namesakes = [o for o in learn.cbs.items if defined(o)==defined(cb)]
+    there = next((o for o in namesakes if type(o) is not type(cb)), None)
     if there is not None: warn(
         f'`learn.{there.name}` is there already, of an earlier definition of the class {type(cb).__name__}, and both '
         f'are called: in a cell that is run again, write `learn.remove_cb(learn.{there.name})` before it is added',
         stacklevel=outside())
-    return next(k for i in count(2) if (k := f'{cb.name}_{i}') not in keys)
+    n = 2
+    while f'{cb.name}_{n}' in keys: n += 1
+    return f'{cb.name}_{n}'
 
 _order = attrgetter('order')
 
@@ -267,8 +280,9 @@ def _listener(cb, name, mode):
     "What to call for event `name` of `cb`, if anything"
     cls = type(cb)
     if cls.__call__ is not Callback.__call__: return partial(cb, name) if runs_in(cb, mode) else None
-    has = name in cb.__dict__ or hasattr(cls, name)   # as `handler_of` finds it; most callbacks have none
-    return getattr(cb, name) if has and is_called(cb, name) else None
+    has_handler = name in cb.__dict__ or hasattr(cls, name)   # as `handler_of` finds it; most callbacks have none
+    if not has_handler or not is_called(cb, name): return None
+    return getattr(cb, name)
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #1c5b7ea4
 def outside() -> int:

@@ -42,7 +42,8 @@ class BatchStream:
 
     def _count(self):
         n = loader_len(self.loader)
-        self.n:int|None = min((o for o in (n, self.limit) if o is not None), default=None)   # None: unknown
+        known = [o for o in (n, self.limit) if o is not None]
+        self.n:int|None = min(known, default=None)   # None: unknown
         if self.counted is not None: self.counted(self.n)
 
     @property
@@ -160,7 +161,10 @@ class Loop(Dispatcher):
         "The loader of this phase"
         return self.batches and self.batches.loader
     @dl.setter
-    def dl(self, v:Any): self._use(v) if self.mode is None or self.batches is None else self.batches.replace(v)
+    def dl(self, v:Any):
+        is_in_phase = self.mode is not None and self.batches is not None
+        if is_in_phase: self.batches.replace(v)
+        else: self._use(v)
 
     def trained_modules(self) -> list[nn.Module]:
         "Return the modules that train; here the model alone"
@@ -194,8 +198,9 @@ class Loop(Dispatcher):
     def _wrap_batch(self, cbs):
         do_fetched,do_batch = self._do_fetched,self._do_one_batch
         for cb in cbs:
-            wraps = 'wrap' in cb.__dict__ or type(cb).wrap is not Callback.wrap
-            if not (wraps and cb.run and runs_in(cb, self.mode)): continue
+            has_wrap = 'wrap' in cb.__dict__ or type(cb).wrap is not Callback.wrap
+            if not has_wrap: continue
+            if not cb.run or not runs_in(cb, self.mode): continue
             do_fetched,do_batch = cb.wrap('fetched', do_fetched),cb.wrap('batch', do_batch)
         run = self.current_run
         run.do_fetched,run.do_batch = do_fetched,do_batch
@@ -259,7 +264,7 @@ class Loop(Dispatcher):
     def one_batch(self, i:int,   # the number of the batch
                   b:Any=None) -> bool:   # the batch, as a loader gives it; None: the next one of the loader
         "Do a batch; returns False if there is none left"
-        self.iter = i
+        self.current_run.iter = i
         try:
             if b is None: self('before_fetch'); b = next(self.batches.it, exhausted)
             if b is exhausted or self.current_run.do_fetched(b) is exhausted: return False
@@ -268,7 +273,7 @@ class Loop(Dispatcher):
         return True
 
     def _do_fetched(self, b):
-        self.batch = b
+        self.current_run.batch = b
         self('after_fetch')
         if self.batch is exhausted: return exhausted   # the data of another process ended
         self._split(self._set_device(self.batch))

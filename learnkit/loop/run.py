@@ -38,8 +38,10 @@ thread_of:WeakKeyDictionary[Loop,int] = WeakKeyDictionary()   # in which thread 
 def runs_elsewhere() -> tuple[int,bool]:
     "Return how many runs other threads have begun so far, of any Learner, and whether one of them is still open"
     me = get_ident()
-    n = sum([*begun.values()]) - begun[me]
-    return n,n>0 and any(learn.mode is not None and t!=me for learn,t in [*thread_of.items()])
+    n_begun = sum([*begun.values()]) - begun[me]
+    if not n_begun: return 0,False
+    elsewhere = [learn for learn,thread in [*thread_of.items()] if thread!=me]
+    return n_begun,any(learn.mode is not None for learn in elsewhere)
 
 # %% ../../nbs/loop/35a_run.ipynb #b3a6b5d7
 patience = 10.   # seconds that a thread waits for a Learner before it says for whom
@@ -110,6 +112,7 @@ def _pushed(learn, mode):
         finally:
             try: _end(run)
             finally: _switch_to(learn, outer)
+            vars(run).clear()   # the traceback of an error may keep the run, but not its batch and its workers
 
 def _switch_to(learn, run):
     vars(learn).update(current_run=run, _heard={}, _heard_else={}, _wraps=None)   # one call: no signal comes between
@@ -180,7 +183,8 @@ class Guard:
 def _wraps(new, old):
     "Does `new` wrap `old`, with no parameters of its own?"
     if not isinstance(new, nn.Module): return any(o is old for o in getattr(new, '__dict__', {}).values())
-    return any(m is old for m in new.modules()) and {*map(id, new.parameters())} <= {*map(id, old.parameters())}
+    has_own_parameters = {*map(id, new.parameters())} - {*map(id, old.parameters())}
+    return any(m is old for m in new.modules()) and not has_own_parameters
 
 # %% ../../nbs/loop/35a_run.ipynb #369fa913
 def no_orphan(
@@ -231,8 +235,10 @@ write_out = Printer()
 def attended() -> str|None:
     "Where the user can type: a 'prompt', as in a notebook; a 'terminal', in a script; None: nowhere"
     ipython = sys.modules.get('IPython')
-    if hasattr(sys, 'ps1') or ipython and ipython.get_ipython(): return 'prompt'
-    return 'terminal' if all(getattr(o, 'isatty', bool)() for o in (sys.stdin, sys.stdout)) else None
+    if hasattr(sys, 'ps1'): return 'prompt'
+    if ipython and ipython.get_ipython(): return 'prompt'
+    on_terminal = [getattr(o, 'isatty', bool)() for o in (sys.stdin, sys.stdout)]
+    return 'terminal' if all(on_terminal) else None
 
 def shell(
     says:str,   # a line for the reader

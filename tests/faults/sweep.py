@@ -284,7 +284,7 @@ def reset():
 _old = {s:signal.getsignal(s) for s in _signals}
 
 # The functions that begin and end something, or put it back
-CRITICAL = re.compile(r'_run|_end_run|_after_fit|_after_inference|Guard|_Block|_Received|_put_back|_deliver|handle_pending|interruptibly|_opened|(add|remov)ed_cbs|_take_out|Snapshot|restore|swap|_iter_with|'
+CRITICAL = re.compile(r'_run|_pushed|_end|_switch_to|_modes_kept|_optimizer_evaluates_after|Guard|_Block|_Received|_put_back|_deliver|handle_pending|interruptibly|_opened|(add|remov)ed_cbs|_take_out|Snapshot|restore|swap|_iter_with|'
                       r'none_reduce|loss_not_reduced|atomic|named|_exit_to|unchanged|cleanup|_take_over|_restore|_receive|end\b|_step\b')
 
 def places(s, every, critical=True):

@@ -64,7 +64,7 @@ def test_the_sweep_finds_what_breaks(tmp_path, monkeypatch):
     "Without waiting signals, lines that put something back break a Learner"
     monkeypatch.setattr(interrupts, '_waits', lambda frame: False)
     s = Sweep('validate', tmp_path)
-    wrong,t = s.once({1:interrupt()}, check=True, only='_end_run')
+    wrong,t = s.once({1:interrupt()}, check=True, only='_switch_to')
     reset()
     assert t.where and wrong
 
