@@ -47,14 +47,14 @@ class Crew:
     ):
         self.address,self.timeout,self.patience = address or os.environ.get('TORCHFT_LIGHTHOUSE'),timeout,patience
         if not self.address: raise ValueError(
-            'nobody tells the processes of each other: start `torchft_lighthouse --min_replicas 1`, and set '
-            'TORCHFT_LIGHTHOUSE to its address, such as http://host:29510, for each process')
-        os.environ.setdefault('RUST_LOG', 'error')   # else torchft says ten lines for each batch
+            'No lighthouse address. Start `torchft_lighthouse --min_replicas 1` and set TORCHFT_LIGHTHOUSE to its '
+            'address, such as http://host:29510, in each process.')
+        os.environ.setdefault('RUST_LOG', 'error')   # else torchft prints ten lines for each batch
         with optional_import('FaultTolerant', 'torchft', 'ft'):
             from torchft import Manager
             from torchft.process_group import ProcessGroupGloo
         log = logging.getLogger('torchft.manager')
-        if log.level==logging.NOTSET: log.setLevel(logging.CRITICAL)   # who is lost is said here
+        if log.level==logging.NOTSET: log.setLevel(logging.CRITICAL)   # `FaultTolerant` reports lost processes itself
         self.born,self.received,self.members = born(os.getpid()) if when is None else when,None,[]
         self.store = dist.TCPStore(host, 0, is_master=True, wait_for_workers=False)
         wait = timedelta(seconds=timeout)
@@ -64,10 +64,10 @@ class Crew:
             state_dict=state, rank=0, world_size=1, hostname=host, store_addr=host, store_port=self.store.port,
             lighthouse_addr=address, replica_id=f'{self.born:017.6f}-{node()}-{os.getpid()}', timeout=wait,
             connect_timeout=wait, quorum_timeout=wait)
-        except RuntimeError as e: raise self._dark(e) from e
+        except RuntimeError as e: raise self._no_lighthouse(e) from e
 
-    def _dark(self, e): return ProcessFailed(f'no lighthouse answers at {self.address}: start it there, with '
-                                             f'`torchft_lighthouse --min_replicas 1` ({e})')
+    def _no_lighthouse(self, e): return ProcessFailed(
+        f'The lighthouse at {self.address} does not answer ({e}). Start it there: `torchft_lighthouse --min_replicas 1`.')
 
     def _receive(self, state): self.received = state
 
@@ -92,18 +92,18 @@ class Crew:
         return self.manager.errored() is not None
 
     def gather(self) -> Any: # the state from another process, if this one lags behind
-        "Find out which processes are present; raises ProcessFailed if the lighthouse does not say"
+        "Find out which processes are present; raises ProcessFailed if the lighthouse does not answer that"
         end = time.monotonic()+self.patience
         while not self._ask(end): pass
         self.members = [*range(self.manager.num_participants())]
         return self.received
 
     def _ask(self, end):
-        "Ask the lighthouse, and wait for a while: torchft takes an answer that was lost for one that is to come"
+        "Ask the lighthouse; return whether it answered: torchft waits for an answer even if that was lost"
         self.received,manager = None,self.manager
         try: manager.start_quorum()
         except (RuntimeError, TimeoutError) as e:
-            if not _listens(self.address): raise self._dark(e) from e
+            if not _listens(self.address): raise self._no_lighthouse(e) from e
             if time.monotonic()>end: raise ProcessFailed('the lighthouse did not say which processes are there for '
                 f'{self.patience:g} seconds: one of them hangs, or validates for longer ({e})') from e
             manager._quorum_future = None   # else it raises the same error again
@@ -117,7 +117,9 @@ class Crew:
         flags = torch.zeros(len(self.members))
         flags[self.rank] = works
         self._send(flags)
-        if self.failed: self.manager.should_commit(); return False   # it tells the lighthouse
+        if self.failed:
+            self.manager.should_commit()   # which reports it to the lighthouse
+            return False
         self.members = flags.nonzero().flatten().tolist()
         return True
 
@@ -131,7 +133,7 @@ class Crew:
     def _send(self, message):
         sent = message.cpu()   # gloo sends from there
         self.manager.allreduce(sent, reduce_op=dist.ReduceOp.SUM).wait()
-        if self.failed: self.group.abort()   # then those hear of it who wait for this process
+        if self.failed: self.group.abort()   # so that the processes that wait for this one fail too
         if sent is not message: message.copy_(sent)
 
     def leave(self) -> None:
@@ -141,8 +143,9 @@ class Crew:
 
 def _listens(address):
     url = urlsplit(address)
-    try: socket.create_connection((url.hostname, url.port or 80), 5).close(); return True
+    try: socket.create_connection((url.hostname, url.port or 80), 5).close()
     except OSError: return False
+    return True
 
 # %% ../../nbs/processes/40_crew.ipynb #f926bc5e
 due_at_once = Word('due_at_once', False, 'Must all processes act at the same batch?')
@@ -154,11 +157,12 @@ def unit_of(
     return getattr(own_attr(cb, 'every'), 'unit', own_attr(cb, 'unit'))
 
 def _why_not(cb):
-    "Why a callback cannot do with parts of a batch; None if it can"
-    if distributes(cb): return 'both divide the work'
-    together = due_at_once(cb) or not (observes(cb) or writes(cb))   # must all act at the same batch?
-    if unit_of(cb)=='s' and together: return "it would act at another batch in each process: count batches ('500ba')"
-    return None if accumulates(cb) else conflicts(cb).get('parts')   # what accumulates sees whole batches
+    "Return why a callback cannot work with parts of a batch; None if it can"
+    if distributes(cb): return 'both shard the data'
+    acts_in_all = due_at_once(cb) or not (observes(cb) or writes(cb))
+    if acts_in_all and unit_of(cb)=='s': return "it would act at another batch in each process: count batches ('500ba')"
+    if accumulates(cb): return None   # it sees whole batches
+    return conflicts(cb).get('parts')
 
 def check_divisible(
     learn:Any, # the Learner, in a fit that begins
@@ -166,8 +170,8 @@ def check_divisible(
 ) -> None:
     "Raise ValueError if the batches of this fit cannot be divided among processes that come and go"
     if num_distrib()>1: raise ValueError(
-        'FaultTolerant takes each process for one that may be lost, and these are in a group: start each by itself, '
-        'without `torchrun --nproc-per-node`')
+        'FaultTolerant needs processes that can be lost one by one, and these are in a process group: start each by '
+        'itself, without `torchrun --nproc-per-node`')
     if learn.duration is not None and learn.duration.unit=='s': raise ValueError(
         f'the clocks of several processes differ: say how long the fit is in batches or epochs, not {learn.duration}')
     for cb in learn.cbs:
@@ -182,9 +186,10 @@ def _check_model(model):
         'FaultTolerant adds up the gradients itself: give the Learner the plain model')
     params = [*model.parameters(), *model.buffers()]
     if any(map(is_sharded, params)): raise ValueError(
-        'parameters of the model are sharded (DTensors), and a process that comes would lack the parts of the others: '
-        'FaultTolerant needs the whole model in each process')
+        'FaultTolerant needs the whole model in each process, and parameters of this one are sharded (DTensors): a '
+        'new process would lack the shards of the others')
     if any(isinstance(m, nn.SyncBatchNorm) for m in model.modules()): raise ValueError(
-        'SyncBatchNorm waits for processes that may be lost: use BatchNorm, whose averages are those of all parts')
+        'FaultTolerant does not support SyncBatchNorm, which blocks when a process is lost. Use BatchNorm: its running '
+        'statistics are averaged over the processes.')
     if any(t.is_complex() for t in params): raise ValueError(
-        'FaultTolerant cannot add up complex numbers: keep their real and imaginary parts in two tensors')
+        'FaultTolerant does not support complex parameters: keep real and imaginary parts in two tensors')
