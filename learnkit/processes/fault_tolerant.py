@@ -43,7 +43,7 @@ from ..recovery.resume import Paused, Resumable
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f2b
 class Compared(NamedTuple):
-    "Numbers that are added up: where all processes have the same, the sum is a multiple of it"
+    "Numbers that are added up over all processes: the sum of equal ones is a multiple of each"
     n:int          # 1 of each process
     epoch:int
     iter:int
@@ -68,7 +68,7 @@ class FaultTolerant(Resumable):
         passes='a second evaluation would be of a part of the batch: leave it out')
     crew:Any = None       # a `Crew`, in a fit
     seed,n_fit = 0,0      # of what is drawn in a part; the number of this fit
-    alone = False         # is this the first batch of a run, which nobody else can have?
+    alone = False         # is this the first batch of a run, before another process can join?
     leads:bool|None = None# does this process write?
     logs:Any = None       # the logger, of the process that writes
     counters:tuple = ()   # the handlers that count samples, called when the batch is known as a whole
@@ -99,24 +99,28 @@ class FaultTolerant(Resumable):
         name:str,      # an event
         handlers:tuple # pairs of callback and handler, in their order
     ) -> tuple: # such pairs
-        "Join the others before a fit begins; let what accumulates gradients count whole batches"
+        "Join the others before a fit begins; let callbacks that accumulate gradients count whole batches"
         if self.learn.mode!='fit': return handlers
         if name=='before_fit': return (self,self._join),*handlers
         if name=='after_epoch': return (self,self._find_writer),*handlers   # before the row is written
-        if name=='before_micro_batch': return tuple((cb, partial(self._in_batch, f)) for cb,f in handlers)
-        if name!='after_backward' or not is_called(self, name): return handlers
-        self.counters = tuple(f for cb,f in handlers if accumulates(cb))
-        return tuple(h for h in handlers if not accumulates(h[0]))
+        if name=='before_micro_batch': return tuple((cb, partial(self._shift_samples, f)) for cb,f in handlers)
+        if name=='after_backward' and is_called(self, name): return self._without_counters(handlers)
+        return handlers
 
-    def _in_batch(self, f, items=None):
-        "Of a micro-batch in a part of a batch: which items of the batch it has"
+    def _without_counters(self, handlers):
+        "Return the handlers without those that count samples; these are called when the whole batch is known"
+        self.counters = tuple(f for cb,f in handlers if accumulates(cb))
+        return tuple((cb,f) for cb,f in handlers if not accumulates(cb))
+
+    def _shift_samples(self, f, items=None):
+        "Call the handler `f` of a micro-batch with the samples' positions in the whole batch, not in this part of it"
         if items is not None and self.first: items = slice(self.first+items.start, self.first+items.stop)
         f(**taken(f, dict(items=items)))
 
     # how a fit begins
 
     def _join(self):
-        "Find the others, and go on where they are; or be the first"
+        "Find the other processes, and continue their run; or be the first"
         check_divisible(self.learn, self)
         n,steps = _fits.get(self.learn, (0,0))
         self.n_fit,self.seed = n+1,derived_seed()
@@ -132,22 +136,22 @@ class FaultTolerant(Resumable):
                 if has_paused: return self._begin()
                 time.sleep(_pause)
                 has_paused = True
-            # the others wait for the first one
+            # the others wait for the process with rank 0
 
     def _forget_run(self):
-        "What an earlier fit has left is of no use in this one"
+        "Clear what belongs to an earlier fit"
         self.counters,self.n_compared = (),0
         self.leads = self.moment = self.message = self.sums = self.first = None
         self.alone = self.met = self.regroups = False
 
     def _joined(self, got, steps):
-        "Do what the state of another process asks for; returns whether the fit can begin"
+        "Act on the state that another process sent; return whether the fit can begin"
         if got['fit']!=self.n_fit:
             self._skip(got['fit'])
             return True
         if got['born']>=self.crew.born:
             self._leave()
-            self._enter(steps, got['born']+1e-3)   # who comes is younger
+            self._enter(steps, got['born']+1e-3)   # a process that joins must be younger
             return False
         if got['run'] is not None:
             self._follow(got['run'], got['message'])
@@ -170,30 +174,34 @@ class FaultTolerant(Resumable):
     def _begin(self):
         self.alone,self.leads = True,True
         set_beside(0)
-        self.crew.step += 1   # so the others, who have the same number, take the run from this one
-    def _met(self): self.crew.step += 1   # who was not there lags behind, also if it has all sums
+        self.crew.step += 1   # the others have a smaller number, so they receive the run from this process
+
+    def _count_step(self): self.crew.step += 1   # a process that was not present then lags behind
+
     def _follow(self, run, message):
+        "Continue the run that another process sent"
         self.message = message
-        self._met()
+        self._count_step()
         self._find_rank()
         self.learn.current_run.resume = Paused(run, self.learn.duration, [])
+
     def _skip(self, n):
-        "The others are in a later fit of the script: there is nothing to do in this one"
+        "Skip this fit, as the others are in a later fit of the script"
         self._leave()
         if n<self.n_fit: raise ProcessFailed(
-            f'this process is in fit {self.n_fit} of its script, and the others are in fit {n}: start them all anew')
+            f'This process is in fit {self.n_fit} of its script, and the others are in fit {n}. Restart all of them.')
         self.leads = False
         set_beside(1)
 
     def before_fit(self):
         learn = self.learn
         others = [cb for cb in learn.cbs if resumes(cb) and cb is not self]
-        self.who = others[0].who if others else learn.identity()   # as it was before they restored a run
+        self.who = others[0].who if others else learn.identity()   # theirs is from before they restored a run
         self.finished,self.sessions = False,[]
         self.begin_data()
         if isinstance(learn.current_run.resume, Paused): self._go_on(learn.current_run.resume.state, others)
         elif learn.current_run.resume is not None and not others: raise ValueError(
-            f'resume={learn.current_run.resume!r} needs a `CheckpointCallback`: FaultTolerant keeps no files')
+            f'resume={learn.current_run.resume!r} needs a `CheckpointCallback`: FaultTolerant writes no files')
         if self.crew is None: learn.start_epoch = learn.n_epoch   # the others are in a later fit
         self.sessions = [*self.sessions, session(learn)]
         self.logs = learn.logger
@@ -202,14 +210,15 @@ class FaultTolerant(Resumable):
     def _go_on(self, run, others):
         learn,where = self.learn,Path('the other processes')
         different = differences(run['identity'], self.who)
-        odd = [said for what,said in different.items() if what!='seed']
-        if run['duration']!=str(learn.duration): odd.append(f"it is {learn.duration} long and was {run['duration']}")
-        if odd: raise ValueError(f"this process has another run than those that train already: {'; '.join(odd)}")
+        different.pop('seed', None)
+        texts = [*different.values()]
+        if run['duration']!=str(learn.duration): texts.append(f"it is {learn.duration} long and was {run['duration']}")
+        if texts: raise ValueError(f"this process has another run than those that train already: {'; '.join(texts)}")
         if others: self.resume_data(where, run)   # they restore the run
         else: self.take_up(where, run, {}, False)
 
     def _state(self):
-        "What a process that lags behind needs: the run, if this is between two batches; else the last sum"
+        "Return what a process that lags behind needs: the run, if this is between two batches; else the last sum"
         if torch.accelerator.is_available(): torch.accelerator.synchronize()   # another thread calls this
         run = None
         if self.moment is not None:
@@ -232,11 +241,11 @@ class FaultTolerant(Resumable):
         self._show()
 
     def _wait_for_files(self, e):
-        "The process that wrote is frozen, and has its files locked: try again after the next batch"
+        "Try again after the next batch: the process that wrote is frozen, and still locks its files"
         self.leads = False
         set_beside(1)
-        if self.locked!=str(e): warn(f'nothing is written for now{self.learn.position}, as the process that wrote is '
-                                     f'lost for the others, and has not ended: {e}')
+        if self.locked!=str(e): warn(f'nothing is written for now{self.learn.position}: the process that wrote does not '
+                                     f'respond, but still locks its files ({e})')
         self.locked = str(e)
 
     def _show(self):
@@ -248,7 +257,7 @@ class FaultTolerant(Resumable):
     def _find_writer(self):
         if self.crew is None: return
         if self._regroup() is not None: raise self._behind()
-        self._met()
+        self._count_step()
         self.met = False
 
     # a batch
@@ -329,18 +338,18 @@ class FaultTolerant(Resumable):
     def after_loss(self):
         if self.learn.loss_grad is not None: self.learn.loss_grad = self.learn.loss_grad*self.share
     def after_cancel_backward(self): raise RuntimeError(
-        'CancelBackward was raised for a part of a batch, and the other processes do not hear of it: raise '
-        'CancelBatch, or CancelStep in `before_step`, where all of them know the same')
+        'CancelBackward was raised for a part of a batch, and the other processes are not notified of it: raise '
+        'CancelBatch, or CancelStep in `before_step`, where all of them have the same gradients')
 
     def _finish(self):
-        "The batch is known as a whole: let it be judged, and put its gradients into the model"
+        "Fire the events of the whole batch, and put its gradients into the model"
         self.learn.loss_grad = self.learn.loss   # the part of this process may have had none
         self.learn('after_joint_loss')
         self.sums.put()
         for f in self.counters: f()
 
     def _regroup(self):
-        "Find out who is left; returns the sum of this batch if another process has got it"
+        "Find out which processes are left; return the sum of this batch if another process has it"
         before,step = len(self.crew.members),self.crew.step
         self.regroups = True
         while True:
@@ -352,19 +361,19 @@ class FaultTolerant(Resumable):
         self._say_change(before)
 
     def _given(self, got, n_steps):
-        "The sum that another process has got, which is `n_steps` further"
+        "Return the sum that another process has, which is `n_steps` ahead"
         if n_steps>1: raise self._behind()
-        self.regroups,self.met = False,True   # the other one is at the end of this batch, and they have met there
-        self._met()
+        self.regroups,self.met = False,True   # the other process is at the end of this batch, where both were present
+        self._count_step()
         self._find_rank()
         return got['message']
 
     def _behind(self): return ProcessFailed(
-        f'the other processes have gone on without this one{self.learn.position}: it was too slow, or stopped for a '
-        'while. Start it again, and it joins them')
+        f'The other processes have continued without this one{self.learn.position}: it was too slow, or stopped for a '
+        'while. Restart it, and it joins them.')
 
     def _say_change(self, before):
-        "Print how many processes there are now, if it is another number"
+        "Print how many processes there are now, if their number has changed"
         n = len(self.crew.members)
         prints = self.leads or self.crew.rank==0
         if n==before or not prints: return
@@ -381,7 +390,7 @@ class FaultTolerant(Resumable):
         self.alone,self.moment = False,(learn.epoch,learn.iter+1)
         got,self.moment = self.crew.gather(),None
         if got is not None: raise self._behind()
-        self._met()
+        self._count_step()
         self._find_rank()
         self._say_change(before)
 
@@ -398,7 +407,7 @@ class FaultTolerant(Resumable):
     # what must be the same in all processes
 
     def _compared_numbers(self, whole):
-        "What must be the same in all processes; weights and batch in the first batch only, and if one has come"
+        "Return what must be the same in all processes; weights and batch only in the first batch, or if one has joined"
         learn,n = self.learn,self._n_present()
         here = Compared(1, learn.epoch%2**12, learn.iter%2**12)
         if learn.iter and n==self.n_compared: return here
@@ -417,23 +426,26 @@ class FaultTolerant(Resumable):
         if total.data!=total.compares*own.data: raise self._different('batches')
 
     def _different(self, what): return ProcessFailed(
-        f'the processes have different {what}{self.learn.position}: what changes them must do the same in each, '
-        'and the data must come in the same order')
+        f'the processes have different {what}{self.learn.position}: every process must update them identically, and '
+        'see the data in the same order')
 
     def _cancel_as_any(self, counts):
         "Raise the Cancel of the outermost scope that any process raised; `counts` says how many raised each"
         raised = [scope for scope,n in zip(_scopes, counts) if n]
         if not raised: return
-        if raised[-1]==scope_of(self.cancel): raise self.cancel
-        raise _cancels[raised[-1]-1]('as another process did')
+        outermost = raised[-1]
+        if outermost==scope_of(self.cancel): raise self.cancel
+        cancel = _cancels[outermost-1]
+        raise cancel(f'another process raised {cancel.__name__}')
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f30
 def _cut(t, items, bs):
-    "The items of a part, of a tensor that has the items of the batch"
+    "Return the samples of a part; `t` itself if it does not have the samples of the batch"
     if not isinstance(t, Tensor): return t
-    return t[items] if t.ndim and len(t)==bs else t
+    has_samples = t.ndim>0 and len(t)==bs
+    return t[items] if has_samples else t
 
 def _or_one(weight):
-    "A weight by which one can divide: it may be that no target counts"
+    "Return a weight to divide by: 1 if it is 0, because no target counts"
     if isinstance(weight, Tensor): return weight.where(weight>0, 1)
     return weight or 1
