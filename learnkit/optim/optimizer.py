@@ -51,7 +51,7 @@ torch_zero_grad:Any = Optimizer.zero_grad if _is_torch(Optimizer.zero_grad) else
 def is_own_step(
     opt:Optimizer # A torch optimizer
 )->bool:
-    "Is the optimizer's `step` that of its class, or a PyTorch scheduler's wrapper that notes calls?"
+    "Return whether the optimizer's `step` is that of its class, or a PyTorch scheduler's wrapper that records calls"
     own = vars(opt).get('step')
     if own is None: return True
     return getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
@@ -60,22 +60,22 @@ def fast_step(
     opt:Optimizer,             # A torch optimizer
     closure:Callable|None=None # Evaluates the model again and returns the loss, for optimizers such as LBFGS
 )->Any: # What the optimizer's `step` returns: the loss of `closure`, or None
-    "Make an optimizer step, without PyTorch's wrappers around it if no hook, option or profiler uses them"
+    "Take an optimizer step, without PyTorch's wrappers around it if no hook, option or profiler uses them"
     if closure is not None: return opt.step(closure)
     update = unwrapped_step(type(opt).step)
     if update is None or opt.defaults.get('differentiable'): return opt.step()
     if before_any or after_any or opt._optimizer_step_pre_hooks: return opt.step()
     if profiler._is_profiler_enabled: return opt.step()
-    if opt._optimizer_step_post_hooks or 'step' in vars(opt): return _noticed_step(opt, update)
+    if opt._optimizer_step_post_hooks or 'step' in vars(opt): return _observed_step(opt, update)
     with torch.no_grad(): return update(opt)
 
-def _noticed_step(opt, update):
-    "Make a step that is followed by hooks, or that a scheduler of PyTorch notes"
+def _observed_step(opt, update):
+    "Take a step that is followed by hooks, or that a scheduler of PyTorch records"
     own = vars(opt).get('step')
     if own is not None:
-        notes_calls = getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
-        if not notes_calls: return opt.step()
-        opt._opt_called = True   # all that a scheduler's `step` does besides
+        is_of_scheduler = getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
+        if not is_of_scheduler: return opt.step()
+        opt._opt_called = True   # what the scheduler's wrapper does
     with torch.no_grad(): res = update(opt)
     for hook in [*opt._optimizer_step_post_hooks.values()]: hook(opt, (opt,), {})
     return res
@@ -84,7 +84,7 @@ def _noticed_step(opt, update):
 def needs_closure(
     opt:Optimizer # A torch optimizer
 )->bool:
-    "Does the optimizer's `step` need a function that evaluates the model, as `LBFGS` does?"
+    "Return whether the optimizer's `step` needs a function that evaluates the model, as that of `LBFGS` does"
     closure = parameters_of(type(opt).step).get('closure')
     return closure is not None and closure.default is Parameter.empty
 
@@ -135,10 +135,10 @@ class OptimWrapper:
     @property
     def hypers(self)->L:
         "The hyper-parameters, a dictionary for each group"
-        have,n = self._hypers,len(logical_groups(self.opt.param_groups))
-        if len(have)!=n:   # those that are there stay the same objects
-            new = [Hypers(self.opt, i) for i in range(len(have), n)]
-            self._hypers = have[:n] + new
+        known,n = self._hypers,len(logical_groups(self.opt.param_groups))
+        if len(known)!=n:   # the known ones stay the same objects
+            new = [Hypers(self.opt, i) for i in range(len(known), n)]
+            self._hypers = known[:n] + new
         return self._hypers
 
     @hypers.setter
@@ -164,15 +164,16 @@ class OptimWrapper:
         return getattr(self.opt, k)
     def __getstate__(self): return {**vars(self), '_hypers':L()}   # a copy makes dicts of its own
     def __repr__(self)->str:
-        res = type(self.opt).__name__
-        for i,(ps,h,off) in enumerate(zip(self.param_lists, self.hypers, self.frozen)):
-            res += f"\n{i}: {len(ps)} parameters{' (frozen)' if off else ''}, {h}"
-        return res
+        lines = [type(self.opt).__name__]
+        for i,(params,h,is_frozen) in enumerate(zip(self.param_lists, self.hypers, self.frozen)):
+            note = ' (frozen)' if is_frozen else ''
+            lines.append(f'{i}: {len(params)} parameters{note}, {h}')
+        return '\n'.join(lines)
 
     def step(self,
         closure:Callable|None=None # Evaluates the model again and returns the loss, for optimizers such as LBFGS
     )->Any: # The loss of `closure`, or None
-        "Make one step of the optimizer"
+        "Take one optimizer step"
         return fast_step(self.opt, closure or self.closure)
 
     def zero_grad(self,
@@ -204,11 +205,12 @@ class OptimWrapper:
         with_grad:bool=False  # Only parameters that have a gradient?
     )->L: # (parameter, its group's parameters, its state, its hyper-parameters)
         "Return every parameter of the groups `n`, with its group, state and hyper-parameters"
-        res = L()
-        for ps,h in zip(self.param_lists[n], self.hypers[n]):
-            wanted = [p for p in ps if p.grad is not None] if with_grad else ps
-            res += [(p, ps, self.opt.state.get(p, {}), h) for p in wanted]
-        return res
+        found = L()
+        for params,h in zip(self.param_lists[n], self.hypers[n]):
+            wanted = params
+            if with_grad: wanted = [p for p in params if p.grad is not None]
+            found += [(p, params, self.opt.state.get(p, {}), h) for p in wanted]
+        return found
 
     def set_hyper(self,
         name:str,                         # `lr`, `mom`, `wd`, ...
@@ -236,18 +238,18 @@ class OptimWrapper:
         model_ids:Iterable # the `id` of each parameter of the model: frozen ones are kept too
     ) -> None:
         "Take over the parameters of `new`; keep hyper-parameters, and the state of parameters in both"
-        split = is_split(self.param_groups)
-        if split: self.merge_no_decay()
+        was_split = is_split(self.param_groups)
+        if was_split: self.merge_no_decay()
         if is_split(new.param_groups): new.merge_no_decay()
-        keep = set(model_ids) - param_ids(new)
-        for pg,fresh in zip(self.opt.param_groups, new.opt.param_groups): pg.update(_merged(pg, fresh, keep))
-        state,have = self.opt.state,param_ids(self)
+        keep = {*model_ids} - param_ids(new)
+        for pg,fresh in zip(self.opt.param_groups, new.opt.param_groups): pg.update(_join_params(pg, fresh, keep))
+        state,current = self.opt.state,param_ids(self)
         for p in [*state]:
-            if id(p) not in have: del state[p]
-        for p,s in new.opt.state.items(): state.setdefault(p, s)   # Adagrad has a state from the beginning
+            if id(p) not in current: del state[p]
+        for p,s in new.opt.state.items(): state.setdefault(p, s)   # Adagrad has a state before its first step
         self.no_decay,self.train_always = new.no_decay,new.train_always
         self._order = params_in(self.opt.param_groups)
-        if split: self.split_no_decay()
+        if was_split: self.split_no_decay()
 
     def take_state(self,
         old:Any # an optimizer that was made in the same way, with other groups
@@ -256,28 +258,28 @@ class OptimWrapper:
         if not _same_kind(old, self): return
         for p in params_in(self.opt.param_groups):
             if p in old.opt.state: self.opt.state[p] = old.opt.state[p]
-        before = {}   # the number of each parameter's group
-        for i,ps in enumerate(old.param_lists): before |= dict.fromkeys(map(id, ps), i)
-        for ps,h in zip(self.param_lists, self.hypers):
-            groups = {before[id(p)] for p in ps if id(p) in before}
-            if len(groups)!=1: continue   # all are new, or they come from several groups
+        old_group = {}   # `id` of a parameter -> number of its old group
+        for i,params in enumerate(old.param_lists): old_group |= dict.fromkeys(map(id, params), i)
+        for params,h in zip(self.param_lists, self.hypers):
+            groups = {old_group[id(p)] for p in params if id(p) in old_group}
+            if len(groups)!=1: continue   # all parameters are new, or they come from several groups
             hypers = dict(old.hypers[groups.pop()])
             h.update({k:hypers[k] for k in hypers.keys() - {'lr','wd'}})
 
     def _put_lists(self, groups):
         "Give each group other parameters; hyper-parameters stay, and the state of the parameters that stay"
-        n,split = len(self.hypers),is_split(self.param_groups)
+        n,was_split = len(self.hypers),is_split(self.param_groups)
         if len(groups)!=n: raise ValueError(
             f'{len(groups)} lists of parameters for {n} parameter groups: give one list for each group')
         if not can_take_params(self, self): raise TypeError(
             f'{type(self.opt).__name__} keeps a list of its parameters: make a new optimizer for others')
-        if split: self.merge_no_decay()
+        if was_split: self.merge_no_decay()
         for pg,new in zip(self.opt.param_groups, groups):
             pg.pop('param_names', None)
             pg.update(new)
         self._order = params_in(groups)
         match_opt_state(self.opt)
-        if split: self.split_no_decay()
+        if was_split: self.split_no_decay()
         if self.frozen_idx: self.freeze_to(self.frozen_idx)
 
     def freeze_to(self,
@@ -295,10 +297,10 @@ class OptimWrapper:
         "Freeze the groups before `frozen_idx`: a number, or one for each of several optimizers"
         self.frozen_idx = frozen_idx
         always,frozen = {*map(id, self.train_always)},[]
-        for ps,off in zip(self.param_lists, self.frozen):
-            if off: frozen += [p for p in ps if id(p) not in always]
+        for params,is_frozen in zip(self.param_lists, self.frozen):
+            if is_frozen: frozen += [p for p in params if id(p) not in always]
         for p in self._off: p.requires_grad_(True)
-        self._off = {p for p in frozen if p.requires_grad}   # what the user froze is left as it is by `unfreeze`
+        self._off = {p for p in frozen if p.requires_grad}   # `unfreeze` does not touch what the user froze
         for p in self._off: p.requires_grad_(False)
         for p in frozen: p.grad = None
 
@@ -314,10 +316,10 @@ class OptimWrapper:
 
     def state_dict(self)->dict:
         "Return PyTorch's state dict, with the number of frozen groups, and of parameters that have a state"
-        with no_compiler(): sd = self.opt.state_dict()
-        res = {**sd, 'frozen_idx':self.frozen_idx}
-        if has_torch_state(sd): res['n_states'] = len(sd['state'])
-        return res
+        with no_compiler(): sd = {**self.opt.state_dict()}
+        if has_torch_state(sd): sd['n_states'] = len(sd['state'])
+        sd['frozen_idx'] = self.frozen_idx
+        return sd
 
     def load_state_dict(self,
         sd:dict,               # From `state_dict`, of an `OptimWrapper` or of a torch optimizer
@@ -337,10 +339,10 @@ class OptimWrapper:
 
     def _load(self, sd, names, keep_hypers):
         "Load a state whose groups are split as those of the optimizer"
-        if has_torch_state(sd) or has_torch_state(self.opt.state_dict()):   # one with other keys knows what fits
-            if has_torch_state(sd):
-                if hasattr(self.opt, 'check_names'): self.opt.check_names(sd)   # of several optimizers
-                sd = order_opt_state(sd, self._names_by_group(names))
+        if has_torch_state(sd):
+            if hasattr(self.opt, 'check_names'): self.opt.check_names(sd)   # of several optimizers
+            sd = order_opt_state(sd, self._names_by_group(names))
+        if has_torch_state(sd) or has_torch_state(self.opt.state_dict()):   # another one checks its state itself
             check_opt_state(self.opt, sd)
             if keep_hypers: sd = put_hypers(sd, self._own_hypers())
             sd = lay_out_opt_state(self.opt, sd)
@@ -352,7 +354,7 @@ class OptimWrapper:
     def _own_hypers(self): return [own_hypers(self.opt, pg) for pg in self.opt.param_groups]
 
     def _restore_hypers(self, split, hypers):
-        "Let the groups have the hyper-parameters from before loading, which may be tensors that others know"
+        "Restore the groups' hyper-parameters from before loading, which may be tensors that others refer to"
         if is_split(self.opt.param_groups) and not split: self.merge_no_decay()
         if split and not is_split(self.opt.param_groups): self.split_no_decay()
         for pg,own in zip(self.opt.param_groups, hypers): pg.update(own)
@@ -372,16 +374,17 @@ def create_optimizer(
         if not res.no_decay: res.no_decay = list(no_decay)
         if not res.train_always: res.train_always = list(train_always)
         if 'wd' in getattr(opt_func, 'keywords', ()): res.split_no_decay()   # as the Learner's own `wd`
-    elif hasattr(res, 'state'):   # an optimizer of fastai, which asks the state of each parameter
-        _note_in_state(res, 'do_wd', False, no_decay)
-        _note_in_state(res, 'force_train', True, train_always)
+    elif hasattr(res, 'state'):   # an optimizer of fastai, which reads these from the state of each parameter
+        _put_in_state(res, 'do_wd', False, no_decay)
+        _put_in_state(res, 'force_train', True, train_always)
     return res
 
-def _note_in_state(opt, name, value, params):
+def _put_in_state(opt, name, value, params):
     for p in params: opt.state[p] = {**opt.state.get(p, {}), name:value}
 
 # %% ../../nbs/optim/05c_ownership.ipynb #0a0581e0
 from collections.abc import Mapping
+from itertools import compress
 
 from torch import nn
 
@@ -399,12 +402,12 @@ def unheld_params(
     *opts:Any        # optimizers
 ) -> dict:           # name -> parameter
     "Return the parameters that require a gradient and are in none of the optimizers, by name"
-    held,lost = set().union(*map(param_ids, opts)),{}
+    held,unheld = set().union(*map(param_ids, opts)),{}
     for prefix,module in modules.items():
         trained = {name:p for name,p in module.named_parameters(prefix) if p.requires_grad}
-        lost |= {name:p for name,p in trained.items() if id(p) not in held}
-    if lost and any(map(_has_shards, opts)): return {}   # they are other objects at each call
-    return lost
+        unheld |= {name:p for name,p in trained.items() if id(p) not in held}
+    if unheld and any(map(_has_shards, opts)): return {}   # sharded parameters are other objects at each call
+    return unheld
 
 def _has_shards(opt): return any(hasattr(p, 'placements') for p in params_in(opt.param_groups))
 
@@ -419,7 +422,8 @@ def describe_params(
         owners[f'`{module}`' if dot else 'the model itself'] = True
     shown = ', '.join([*owners][:3])
     if len(owners)>3: shown += f' and {len(owners)-3} more'
-    return f"{len(params)} parameter{'' if len(params)==1 else 's'} of {shown}"
+    count = '1 parameter' if len(params)==1 else f'{len(params)} parameters'
+    return f'{count} of {shown}'
 
 # %% ../../nbs/optim/05c_ownership.ipynb #0a908163
 def optimizers_of(
@@ -427,22 +431,23 @@ def optimizers_of(
 ) -> list:
     "Return the optimizers among the attributes of `o` and of its class, also in lists and dicts"
     found = []
-    for value in [*vars(o).values(), *vars(type(o)).values()]:
-        if isinstance(value, Mapping): value = [*value.values()]
-        values = value if isinstance(value, (list,tuple,L)) else [value]
+    for attribute in [*vars(o).values(), *vars(type(o)).values()]:
+        values = [attribute]
+        if isinstance(attribute, Mapping): values = attribute.values()
+        if isinstance(attribute, (list,tuple,L)): values = attribute
         found += [v for v in values if isinstance(v, (Optimizer,OptimWrapper))]
     return found
 
 # %% ../../nbs/optim/05c_ownership.ipynb #40454059
-_in_groups = 'state','param_groups','defaults','named_optimizers'
+_by_parameter = 'state','param_groups','defaults','named_optimizers'   # attributes that do not hinder a change
 
 def _named(opt): return getattr(opt, 'named_optimizers', {})   # of several optimizers as one
 def _kinds(opt): return type(opt),{name:type(o) for name,o in _named(opt).items()}
 
 def _keeps_all_by_parameter(opt):
-    "Is all that a torch optimizer knows of its parameters in its groups and its state? `LBFGS` keeps a list, too"
-    other = [v for k,v in vars(opt).items() if k not in _in_groups]
-    return not any(isinstance(v, (Tensor,nn.Module)) for v in leaves(other))
+    "Is all that a torch optimizer keeps of its parameters in its groups and its state? `LBFGS` also keeps a list"
+    others = [v for k,v in vars(opt).items() if k not in _by_parameter]
+    return not any(isinstance(v, (Tensor,nn.Module)) for v in leaves(others))
 
 # %% ../../nbs/optim/05c_ownership.ipynb #40454060
 def _same_kind(opt, new):
@@ -460,8 +465,8 @@ def can_take_params(
     return len(logical_groups(opt.param_groups))==len(logical_groups(new.param_groups))
 
 # %% ../../nbs/optim/05c_ownership.ipynb #ce699250
-def _merged(pg, new, keep):
-    "The parameters, and their names, of the group `new`, and behind them those of `pg` that are to be kept"
-    kept = [i for i,p in enumerate(pg['params']) if id(p) in keep]
+def _join_params(pg, new, keep):
+    "The parameters, and their names, of the group `new`, and behind them those of `pg` whose `id` is in `keep`"
+    is_kept = [id(p) in keep for p in pg['params']]
     keys = {'params','param_names'} & new.keys() & pg.keys()
-    return {k:[*new[k], *(pg[k][i] for i in kept)] for k in keys}
+    return {k:[*new[k], *compress(pg[k], is_kept)] for k in keys}

@@ -9,8 +9,8 @@ __all__ = ['SchedLin', 'SchedCos', 'SchedNo', 'sched_lin', 'sched_cos', 'sched_n
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial, wraps
-from itertools import accumulate
-from math import cos, isclose, pi
+from itertools import accumulate, compress
+from math import ceil, cos, isclose, pi
 from typing import Any
 
 import torch
@@ -59,9 +59,10 @@ def group_values(
 ) -> Any:            # the number itself, or the list as a tensor
     "Return values per parameter group in a form that arithmetic works on; raise TypeError for a slice"
     if isinstance(v, slice): raise TypeError(
-        f'a schedule goes from number to number, not {v}: give a list with a number for each parameter group, '
-        'or pass the slice as `lr_max` to `fit_one_cycle`')
-    return torch.tensor(list(v), dtype=torch.float64) if is_listy(v) else v
+        f'A schedule goes from number to number, not {v}: give a list with a number for each parameter group, '
+        'or pass the slice as `lr_max` to `fit_one_cycle`.')
+    if is_listy(v): return torch.tensor([*v], dtype=torch.float64)
+    return v
 
 # %% ../../nbs/optim/20a_schedule.ipynb #e7327b0f
 @check_args
@@ -86,11 +87,13 @@ def SchedExp(
     end:float|list    # the value at position 1, on the same side of zero
 ) -> Callable:        # the schedule: a function of the position, 0 to 1
     "Exponential schedule from `start` to `end`; raise ValueError if they are not on the same side of zero"
-    signs = [torch.as_tensor(group_values(v), dtype=torch.float64).sign() for v in (start,end)]
-    if not (signs[0]*signs[1]>0).all(): raise ValueError(
-        f'an exponential schedule cannot go from {start} to {end}: both must be on the same side of zero; '
-        '`SchedLin` and `SchedCos` can reach zero')
+    have_one_sign = _signs(start)*_signs(end)>0
+    if not have_one_sign.all(): raise ValueError(
+        f'An exponential schedule cannot go from {start} to {end}: both must be on the same side of zero. '
+        'To reach zero use `SchedLin` or `SchedCos`.')
     return annealer(sched_exp)(start, end)
+
+def _signs(v): return torch.as_tensor(group_values(v), dtype=torch.float64).sign()
 
 @check_args
 def SchedPoly(
@@ -112,20 +115,31 @@ def combine_scheds(
     pcts,scheds = list(pcts),list(scheds)
     if len(pcts)!=len(scheds): raise ValueError(
         f'{len(pcts)} fractions for {len(scheds)} schedules: give one fraction for each schedule')
+    _check_fractions(pcts)
+    ends = [min(end, 1.) for end in accumulate(pcts)]
+    ends[-1] = 1.   # the sum may differ a little
+    starts = [0., *ends[:-1]]
+    has_length = [end>start for start,end in zip(starts, ends)]
+    return partial(_combined, [*compress(ends, has_length)], [*compress(scheds, has_length)])
+
+def _check_fractions(pcts):
+    "Raise ValueError unless the fractions add up to 1"
     total = sum(pcts)
-    if any(not 0<=p<=1 for p in pcts) or not isclose(total, 1, abs_tol=1e-6):
-        fix = f': write [{", ".join(f"{p/total:.4g}" for p in pcts)}]' if pcts and min(pcts)>=0 and total>0 else ''
-        raise ValueError(
-            f'the fractions of schedules must be from 0 to 1 and add up to 1, but {pcts} add up to {total:.6g}{fix}')
-    ends = [min(e, 1.) for e in accumulate(pcts)][:-1] + [1.]
-    ends,scheds = zip(*((e,s) for start,e,s in zip([0.]+ends, ends, scheds) if e>start))   # drop those of fraction 0
-    return partial(_combined, ends, scheds)
+    are_fractions = all(0<=pct<=1 for pct in pcts)
+    if are_fractions and isclose(total, 1, abs_tol=1e-6): return
+    message = f'The fractions of schedules must be from 0 to 1 and add up to 1, but {pcts} add up to {total:.6g}'
+    if total>0 and min(pcts)>=0:
+        scaled = [f'{pct/total:.4g}' for pct in pcts]
+        message += f': write [{", ".join(scaled)}]'
+    raise ValueError(message)
 
 def _combined(ends, scheds, pos):
+    "The value of the schedule that runs at `pos`"
     i = min(bisect_right(ends, pos+1e-9), len(scheds)-1)   # the sum of fractions may be a little more than `pos`
     start = ends[i-1] if i else 0.
     return scheds[i](max(0., pos-start)/(ends[i]-start))
 
+# %% ../../nbs/optim/20a_schedule.ipynb #4071bdf0
 def combined_cos(
     pct:float,         # the fraction of the training from `start` to `middle`, 0 to 1
     start:float|list,  # the value at position 0; a list has one for each parameter group
@@ -144,18 +158,25 @@ def plot_hypers(
     figsize:tuple|None=None   # width and height of the figure in inches; None: 6 by 4 for each plot
 ) -> list:                    # the matplotlib axes
     "Plot the values of hyper-parameters, each in its own axes"
-    cols = min(2, len(curves))
-    rows = -(-len(curves)//cols)
-    fig,axs = pyplot().subplots(rows, cols, figsize=figsize or (6*cols, 4*rows), squeeze=False, layout='constrained')
-    axs = list(axs.flat)
-    for ax,(name,values) in zip(axs, curves.items()):
-        lines = list(zip(*(torch.as_tensor(v, dtype=torch.float64).reshape(-1).tolist() for v in values)))
-        for i,line in enumerate(lines): ax.plot(range(len(line)) if xs is None else xs, line, label=f'group {i}')
-        ax.set(xlabel=xlabel, ylabel=name)
-        if len(lines)>1: ax.legend()
+    n_cols = min(2, len(curves))
+    n_rows = ceil(len(curves)/n_cols)
+    if not figsize: figsize = 6*n_cols,4*n_rows
+    _,axs = pyplot().subplots(n_rows, n_cols, figsize=figsize, squeeze=False, layout='constrained')
+    axs = [*axs.flat]
+    for ax,(name,values) in zip(axs, curves.items()): _plot_hyper(ax, name, values, xs, xlabel)
     for ax in axs[len(curves):]: ax.remove()
     return axs[:len(curves)]
 
+def _plot_hyper(ax, name, values, xs, xlabel):
+    "Plot a line for each parameter group"
+    by_position = [torch.as_tensor(v, dtype=torch.float64).reshape(-1).tolist() for v in values]
+    lines = [*zip(*by_position)]
+    for i,line in enumerate(lines):
+        ax.plot(range(len(line)) if xs is None else xs, line, label=f'group {i}')
+    ax.set(xlabel=xlabel, ylabel=name)
+    if len(lines)>1: ax.legend()
+
+# %% ../../nbs/optim/20a_schedule.ipynb #b1a1cc5d
 def plot_scheds(
     scheds:Mapping|Callable,  # name -> schedule, or a single schedule
     n:int=200,                # number of points, at least 2
@@ -164,7 +185,8 @@ def plot_scheds(
     "Plot schedules without training; raise ValueError for less than 2 points"
     xs = [i/(n-1) for i in range(check_whole('n', n, least=2))]
     if callable(scheds): scheds = {'value':scheds}
-    return plot_hypers({k:[f(x) for x in xs] for k,f in scheds.items()}, xs, 'position in training', figsize)
+    curves = {name:[*map(sched, xs)] for name,sched in scheds.items()}
+    return plot_hypers(curves, xs, 'position in training', figsize)
 
 # %% ../../nbs/optim/20b_warmup.ipynb #62aa488d
 from ..loop.duration import Time
@@ -178,25 +200,32 @@ class Warmup:
         top:float|list, # the value at its end; a list has one for each parameter group
         then:Callable   # function of the fraction of the warm-up: the schedule that follows
     ):
-        try: self.amount = None if isinstance(warm, (int,float)) else Time(warm)
+        self.top,self.then = group_values(top),then
+        self.warm = None     # its length as a fraction of the fit, once that is known
+        self.amount = None   # its length if it is not a fraction
+        if isinstance(warm, (int,float)):
+            self._set(check_fraction('warm', warm, zero=True, one=False, what='the warm-up'))
+            return
+        try: self.amount = Time(warm)
         except (TypeError,ValueError) as e: raise type(e)(f'`warm`: {e}') from None
-        self.top,self.then,self.warm = group_values(top),then,None
-        if self.amount is None: self._set(check_fraction('warm', warm, zero=True, one=False, what='the warm-up'))
-        elif self.amount.unit=='dur': self._set(check_fraction('warm', self.amount.value, zero=True, one=False))
+        if self._is_fraction: self._set(check_fraction('warm', self.amount.value, zero=True, one=False))
 
+    @property
+    def _is_fraction(self): return self.amount is None or self.amount.unit=='dur'
     def _set(self, warm): self.warm,self.next = warm,self.then(warm)
     def within(self,
-        duration:Time,           # how long the fit is
+        duration:Time,           # the length of the fit
         n:int|None=None          # batches of an epoch, None: unknown
     ) -> None:
         "Compute the warm-up's fraction of a fit; raise ValueError if that is unknown, or the whole fit"
-        if self.amount is None or self.amount.unit=='dur': return
-        amount,unit = self.amount,duration.unit
-        total = duration.value*n if (unit,amount.unit)==('ep','ba') and n else duration.value
-        known = unit==amount.unit or ((unit,amount.unit)==('ep','ba') and n)
-        if not known or amount.value>=total: raise ValueError(
-            f'a warm-up of {amount} must be shorter than the fit, which is {duration} long'
-            + ('' if known else ': say both in one unit, or the warm-up as a fraction such as 0.05'))
+        if self._is_fraction: return
+        amount = self.amount
+        can_convert = n and (duration.unit,amount.unit)==('ep','ba')
+        total = duration.value*n if can_convert else duration.value
+        too_long = f'a warm-up of {amount} must be shorter than the fit, which is {duration} long'
+        if not can_convert and duration.unit!=amount.unit: raise ValueError(
+            f'{too_long}: give both in one unit, or the warm-up as a fraction such as 0.05')
+        if amount.value>=total: raise ValueError(too_long)
         self._set(amount.value/total)
 
     def __call__(self,
@@ -204,7 +233,7 @@ class Warmup:
     ) -> float|torch.Tensor:
         "Return the value at `pos`"
         if self.warm is None: raise ValueError(
-            f"a warm-up of {self.amount} is known in a fit only: to plot it, give a fraction such as 0.05")
+            f"A warm-up of {self.amount} is known in a fit only: to plot it, give a fraction such as 0.05.")
         if pos<self.warm-1e-9: return self.top*(pos/self.warm)
         return self.next(min(1., max(0., pos-self.warm)/(1-self.warm)))
 
@@ -253,9 +282,13 @@ def inv_sqrt(
     warm:float|str=.05 # length of the warm-up: a fraction above 0, or an amount such as '500ba'
 ) -> dict:             # name of a hyper-parameter -> schedule
     "Return a linear warm-up, and then a decay by the inverse square root of the batches (Vaswani et al. 2017)"
-    if warm==0: raise ValueError('`warm` must be more than 0: the rate falls by the length of the warm-up')
-    top = group_values(lr)
-    return {'lr':Warmup(warm, lr, lambda w: lambda pos: top*(w/(w+pos*(1-w)))**.5)}
+    if warm==0: raise ValueError('`warm` must be more than 0: the learning rate falls by the length of the warm-up')
+    return {'lr':Warmup(warm, lr, partial(_inv_sqrt_after, group_values(lr)))}
+
+def _inv_sqrt_after(top, warm):
+    "The decay from `top` after a warm-up that takes the fraction `warm` of the training"
+    def decay(pos): return top*(warm/(warm+pos*(1-warm)))**.5
+    return decay
 
 @check_args
 def wsd(
@@ -268,7 +301,7 @@ def wsd(
     "Return warm-up, stable and decay: a linear rise, a long constant rate, and a fall at the end (MiniCPM 2024)"
     decay = check_fraction('decay', decay, what='the length of the decay')
     def then(w):
-        if w+decay>1: raise ValueError(f'a warm-up of {w:g} and a decay of {decay:g} are longer than the training')
-        d = min(1., decay/(1-w))
-        return combine_scheds([1-d, d], [SchedNo(lr, lr), shape(lr, lr_min)])
+        if w+decay>1: raise ValueError(f'A warm-up of {w:g} and a decay of {decay:g} are longer than the training.')
+        share = min(1., decay/(1-w))   # of the decay in what follows the warm-up
+        return combine_scheds([1-share, share], [SchedNo(lr, lr), shape(lr, lr_min)])
     return {'lr':Warmup(warm, lr, then)}
