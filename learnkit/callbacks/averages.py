@@ -20,44 +20,56 @@ from ..loop.check import check_args
 # %% ../../nbs/callbacks/30a_weight_average.ipynb #8b12623e
 def averageable(
     learn:Any,         # the Learner
-    buffers:bool=True, # include running statistics, such as those of batch norms?
+    buffers:bool=True, # include running statistics, such as those of batch norms
     known:Iterable=()  # names of parameters that are averaged already: they stay, also if they are frozen now
 ) -> dict:             # name -> tensor
     "Return what can be averaged: trained parameters, and running statistics"
-    params = {n:p for n,p in named_params(learn).items() if (p.requires_grad or n in known) and _has_values(p)}
-    return {**params, **named_statistics(learn)} if buffers else params
+    found = {}
+    for name,p in named_params(learn).items():
+        is_averaged = p.requires_grad or name in known
+        if is_averaged and _has_mean(p): found[name] = p
+    if buffers: found |= named_statistics(learn)
+    return found
 
-def _has_values(p): return not is_lazy(p) and (p.is_floating_point() or p.is_complex())
+def _has_mean(p):
+    "Has it values, of a type that has means? A lazy parameter has none before the first batch"
+    if is_lazy(p): return False
+    return p.is_floating_point() or p.is_complex()
 
 # %% ../../nbs/callbacks/30a_weight_average.ipynb #39c50816
-def _wide(t): return t.dtype if t.dtype not in (torch.float16, torch.bfloat16) else torch.float32
+def _average_dtype(t): return torch.float32 if t.dtype in (torch.float16, torch.bfloat16) else t.dtype
 
 class WeightAverages:
     "Running averages of tensors, by name"
-    def __init__(self): self.values,self.weights,self.slots,self.groups = {},{},{},[]
+    def __init__(self):
+        self.values  = {}   # name -> average
+        self.weights = {}   # name -> tensor that is averaged
+        self.slots   = {}   # name -> where a module has that tensor, if it may assign a new one
+        self.groups  = []   # (weights, averages): two lists of tensors for each device and dtype, for one call for all
 
     def bind(self,
         weights:Mapping, # name -> tensor, as `averageable` returns
-        slots:Mapping={} # name -> where a module has the tensor, if it may assign another one: `statistic_slots`
+        slots:Mapping={} # name -> where a module has the tensor, if it may assign a new one: `statistic_slots`
     ) -> None:
         "Average these tensors from now on; the average of a new tensor starts as a copy"
         self.weights = dict(weights)
-        self.slots = {name:slot for name,slot in slots.items() if name in weights}
+        self.slots  = {name:slot for name,slot in slots.items() if name in weights}
         self.values = {name:self._average_of(name, w) for name,w in weights.items()}
-        by = {}
+        groups = {}
         for name,w in weights.items():
-            pairs = by.setdefault((w.device, w.dtype), [])
-            pairs.append((local_shard(w), local_shard(self.values[name])))
-        self.groups = [tuple(map(list, zip(*pairs))) for pairs in by.values()]
+            ws,averages = groups.setdefault((w.device, w.dtype), ([], []))
+            ws.append(local_shard(w))
+            averages.append(local_shard(self.values[name]))
+        self.groups = [*groups.values()]
 
     def _average_of(self, name, w):
-        if name in self.values: return lay_out(self.values[name], w).to(w.device, _wide(w))
-        return w.detach().to(_wide(w), copy=True)
+        if name in self.values: return lay_out(self.values[name], w).to(w.device, _average_dtype(w))
+        return w.detach().to(_average_dtype(w), copy=True)
 
-    def _follow(self):
-        "Take the tensors that modules have assigned since `bind`"
-        anew = {name:slot.tensor for name,slot in self.slots.items() if slot.tensor is not self.weights[name]}
-        if anew: self.bind({**self.weights, **anew}, self.slots)
+    def _rebind(self):
+        "Average the tensors that modules have assigned since `bind`"
+        new = {name:slot.tensor for name,slot in self.slots.items() if slot.tensor is not self.weights[name]}
+        if new: self.bind({**self.weights, **new}, self.slots)
 
     @torch.no_grad()
     def update(self,
@@ -65,38 +77,45 @@ class WeightAverages:
         n:int            # the number of updates before this one; at 0 the weights are copied
     ) -> None:
         "Update the averages with the current weights"
-        if self.slots: self._follow()
-        for ws,avgs in self.groups:
-            if n==0: torch._foreach_copy_(avgs, ws)
-            else: avg_fn(avgs, ws if ws[0].dtype==avgs[0].dtype else [w.to(avgs[0].dtype) for w in ws], n)
+        if self.slots: self._rebind()
+        for ws,averages in self.groups:
+            if n==0: torch._foreach_copy_(averages, ws)
+            else: avg_fn(averages, _with_dtype(ws, averages[0].dtype), n)
 
     def swap_in(self) -> list: # the weights as they were, for `put`
         "Put the averages into the model"
-        if self.slots: self._follow()
-        kept = [[w.detach().clone() for w in ws] for ws,_ in self.groups]
-        self.put([avgs for _,avgs in self.groups])
-        return kept
+        if self.slots: self._rebind()
+        saved,averages = [],[]
+        for ws,of_group in self.groups:
+            saved.append([w.detach().clone() for w in ws])
+            averages.append(of_group)
+        self.put(averages)
+        return saved
 
     def put(self,
         values:list # a list of tensors for each group: the averages, or what `swap_in` returned
     ) -> None:
         "Put values into the model's weights"
-        if self.slots: self._follow()
-        # `data`: a backward pass that still needs these weights does not see the change
-        for (ws,_),vs in zip(self.groups, values): torch._foreach_copy_([w.data for w in ws], vs)
+        if self.slots: self._rebind()
+        for (ws,_),of_group in zip(self.groups, values):
+            # `data`, so that a backward pass which still needs these weights does not see the change
+            torch._foreach_copy_([w.data for w in ws], of_group)
+
+def _with_dtype(ts, dtype): return ts if ts[0].dtype==dtype else [t.to(dtype) for t in ts]
 
 # %% ../../nbs/callbacks/30a_weight_average.ipynb #57b3122e
 @check_args
 def ema_avg_fn(
-    decay:float=.999, # the share of the average that stays in an update, 0 to 1
-    warmup:bool=True  # limit the share in the first updates, to `(1+n)/(10+n)`?
+    decay:float=.999, # the fraction of the average that stays in an update, 0 to 1
+    warmup:bool=True  # limit the fraction in the first updates, to `(1+n)/(10+n)`
 ) -> Callable:        # `f(averages, weights, n)` on lists of tensors, as PyTorch's `AveragedModel` takes it too
-    "Returns the update of an exponential moving average (the warm-up is that of TensorFlow's)"
+    "Return the update of an exponential moving average (the warm-up is that of TensorFlow's)"
     return partial(_ema_update, decay, warmup)
 
 def _ema_update(decay, warmup, avgs, weights, n):
-    n = int(n)   # PyTorch's `AveragedModel` gives a tensor
-    torch._foreach_lerp_(avgs, weights, 1 - (min(decay, (1+n)/(10+n)) if warmup else decay))
+    n = int(n)   # PyTorch's `AveragedModel` passes a tensor
+    if warmup: decay = min(decay, (1+n)/(10+n))
+    torch._foreach_lerp_(avgs, weights, 1-decay)
 
 # %% ../../nbs/callbacks/30b_ema.ipynb #d330715e
 from collections.abc import Iterator
@@ -110,63 +129,73 @@ from ..loop.signals import uninterrupted
 # %% ../../nbs/callbacks/30b_ema.ipynb #c28e8ab7
 @check_args
 class EMACallback(Callback):
-    "Keeps an exponential moving average of the weights; validates, saves, and by default ends the fit with it"
+    "Keep an exponential moving average of the weights; validate, save, and by default end the fit with it"
     order,modes,saves = 12,('fit','validate','predict'),('averages','n_avg','n_step')
-    n_avg = n_step = depth = 0
-    cancelled,fitting,kept = False,False,None
-    lazy = False   # are there layers that have no weights yet?
-    acts = 'alike'   # the weights are the same in all processes
-    conflicts = dict(local_steps='it averages after each step, when each process has weights of its own: leave it out')
+    n_step = 0          # steps of this fit
+    n_avg  = 0          # updates of the average
+    depth  = 0          # validations within each other that use the average
+    kept:Any = None     # the trained weights while the model has the averaged ones
+    fitting   = False   # is it a fit, not a separate validation or prediction?
+    cancelled = False   # was the present step cancelled?
+    lazy      = False   # are there layers without weights yet?
+    acts = 'alike'      # the weights are the same in all processes
+    conflicts = dict(local_steps='it averages after each step, when each process has weights of its own: remove it')
     compiled = 'after_step'
     def __init__(self,
-        decay:float=.999,         # the share of the average that stays in an update, 0 to 1
+        decay:float=.999,         # the fraction of the average that stays in an update, 0 to 1
         every:int=1,              # the number of steps from one update to the next
         start:int|float=0,        # start after this many steps or, as a float, after this fraction of the fit
-        buffers:bool=True,        # average running statistics too, as those of batch norms? False: keep the model's
-        at_end:bool=True,         # copy the averaged weights to the model when the fit ends?
-        avg_fn:Callable|None=None,# another average, such as PyTorch's `get_swa_multi_avg_fn()`: f(averages, weights, n)
-        warmup:bool=True,         # limit the decay in the first updates, to `(1+n)/(10+n)`? See `ema_avg_fn`
-        use:bool=True             # put the average into the model? False: only keep it, for `averaged()`
+        buffers:bool=True,        # average running statistics, too, as those of batch norms; False: keep the model's
+        at_end:bool=True,         # copy the averaged weights to the model when the fit ends
+        avg_fn:Callable|None=None,# f(averages, weights, n), as PyTorch's `get_swa_multi_avg_fn()`; None: by `decay`
+        warmup:bool=True,         # limit the decay in the first updates, to `(1+n)/(10+n)`: see `ema_avg_fn`
+        use:bool=True             # validate and save with the average; False: only compute it, for `averaged()`
     ):
         self.decay = check_fraction('decay', decay, zero=True, what='the fraction of the average that stays')
         self.every = check_whole('every', every, what='a whole number of steps')
-        if start<0 or isinstance(start, float) and start>1: raise ValueError(
-            f'start is a number of steps, or as a float a part of the fit from 0. to 1., not {start!r}')
+        is_fraction = isinstance(start, float)
+        if start<0 or (is_fraction and start>1): raise ValueError(
+            f'start must be a number of steps or, as a float, a fraction of the fit from 0. to 1., not {start!r}')
         self.start,self.buffers,self.at_end,self.use = start,buffers,at_end,use
         self.avgs = WeightAverages()
         self.avg_fn = avg_fn or ema_avg_fn(self.decay, warmup)
 
     def before_fit(self):
-        if self.use and any(cb.use for cb in self._others()): raise ValueError(
-            'two averages would stand in for the weights in a validation: write `EMACallback(…, use=False)` for the '
-            'one that is only to be kept')
+        is_ambiguous = self.use and any(cb.use for cb in self._others())
+        if is_ambiguous: raise ValueError(
+            'two averages would replace the weights in a validation: write `EMACallback(…, use=False)` for all but one')
         if self.learn.mode!='fit': return
         self.avgs,self.fitting = WeightAverages(),True
         self.n_avg = self.n_step = 0
 
     def before_train(self):
         self.swap_out()
-        if isinstance(self.start, float) and self.start: check_length(self.learn, f'EMACallback(start={self.start})')
+        is_fraction = isinstance(self.start, float)
+        if is_fraction and self.start: check_length(self.learn, f'EMACallback(start={self.start})')
         self._bind()   # each epoch, since layers may have been unfrozen
 
     def _bind(self):
         self.avgs.bind(averageable(self.learn, self.buffers, self.avgs.values), statistic_slots(self.learn))
-        self.lazy = any(map(is_lazy, named_params(self.learn).values()))   # they have no values before the first batch
+        self.lazy = any(map(is_lazy, named_params(self.learn).values()))   # these get their weights in the first batch
 
     def after_cancel_step(self): self.cancelled = True
     def after_step(self):
-        if self.cancelled: self.cancelled = False; return
+        if self.cancelled:
+            self.cancelled = False
+            return
         self.n_step += 1
         if self.lazy: self._bind()
-        started = self.learn.pct_train>=self.start if isinstance(self.start, float) else self.n_step>self.start
+        if isinstance(self.start, float): started = self.learn.pct_train>=self.start
+        else: started = self.n_step>self.start
         if started and self.n_step%self.every==0:
             self.avgs.update(self.avg_fn, self.n_avg)
             self.n_avg += 1
 
     def after_fit(self):
-        if self.fitting and self.use and self.at_end and self.n_avg: self.avgs.swap_in()
+        is_wanted = self.fitting and self.use and self.at_end
+        if is_wanted and self.n_avg: self.avgs.swap_in()
 
-    def after_load_model(self): self.n_avg,self.kept = 0,None   # the average was of other weights
+    def after_load_model(self): self.n_avg,self.kept = 0,None   # the average was of the weights before
 
     @property
     def averages(self) -> dict:
@@ -195,21 +224,25 @@ class EMACallback(Callback):
     @uninterrupted
     @contextmanager
     def averaged(self) -> Iterator:
-        "Context manager with the averaged weights in the model; raises RuntimeError if there are none"
+        "Context manager with the averaged weights in the model; raise RuntimeError if there are none"
         if not self.n_avg: raise RuntimeError(
             'there are no averaged weights: none before the first step of a fit, and none of a model that was '
             'loaded since')
-        others,kept = [cb for cb in self._others() if cb.run],self.avgs.swap_in()
-        for cb in others: cb.run = False   # they would put theirs in for a validation or a file
+        others = [cb for cb in self._others() if cb.run]
+        kept = self.avgs.swap_in()
+        for cb in others: cb.run = False   # so that they don't use their averages for a validation or a file
         try: yield self.learn
         finally:
             for cb in others: cb.run = True
             self.avgs.put(kept)
 
-    def _others(self): return [cb for cb in self.learn.cbs if isinstance(cb, EMACallback) and cb is not self]
+    def _others(self):
+        averages = [cb for cb in self.learn.cbs if isinstance(cb, EMACallback)]
+        return [cb for cb in averages if cb is not self]
 
     def before_validate(self):
-        if self.use and (self.fitting or not self.at_end): self.swap_in()
+        has_ended = not self.fitting and self.at_end   # then the model has the average already
+        if self.use and not has_ended: self.swap_in()
 
     def after_validate(self):
         self.depth -= 1
@@ -217,7 +250,8 @@ class EMACallback(Callback):
     after_save_model,after_epoch = after_validate,swap_out
 
     def before_batch(self):
-        if self.kept is not None and self.learn.training: self.swap_out()   # a validation failed within the epoch
+        is_left = self.kept is not None and self.learn.training   # by a validation in the epoch that failed
+        if is_left: self.swap_out()
     before_pred = before_backward = before_step = before_batch
 
     def before_save_model(self):

@@ -12,19 +12,23 @@ from ..loop.callback import Callback
 
 # %% ../../nbs/callbacks/55a_stopwatch.ipynb #843dd038
 class Stopwatch:
-    "Adds up the seconds between `start` and `stop`"
-    def __init__(self): self.total,self.since = 0.,None
+    "Add up the seconds between `start` and `stop`"
+    def __init__(self):
+        self.total = 0.     # the seconds until it was paused last
+        self.since = None   # when it was started; None: it is paused
     def start(self) -> None:
         "Run, unless it is running already"
         if self.since is None: self.since = perf_counter()
     def stop(self) -> bool:
-        "Pause; returns whether it was running"
-        ran,self.total,self.since = self.since is not None,self.seconds,None
-        return ran
+        "Pause; return whether it was running"
+        was_running = self.since is not None
+        self.total,self.since = self.seconds,None
+        return was_running
     @property
     def seconds(self) -> float:
         "The seconds so far"
-        return self.total + (0. if self.since is None else perf_counter()-self.since)
+        if self.since is None: return self.total
+        return self.total + perf_counter()-self.since
     def state_dict(self) -> dict:
         "Return the seconds so far"
         return dict(seconds=self.seconds)
@@ -36,7 +40,7 @@ class Stopwatch:
 
 class StopwatchCallback(Callback):
     "Base class with a `stopwatch` that measures the seconds of training, without validation"
-    stopwatch:Stopwatch   # the subclass makes it
+    stopwatch:Stopwatch   # the subclass creates it
     modes = 'fit','validate','predict','sanity'   # it pauses during a validation within the fit
     run_valid,ran = False,False
 
@@ -66,12 +70,12 @@ class Timestamp:
     "How far a run is; compares with an amount of any unit, as in `learn.time >= '500ba'` (Composer's `Timestamp`)"
     epoch:int             # epochs that are done
     batch:int             # training batches that are done
-    sample:int            # training items that are done, under Composer's name
+    sample:int            # training samples that are done, under Composer's name
     token:int|None        # tokens that are done; None if the batches are not texts
     seconds:float         # of training, without validation
     dur:float             # fraction of the run, from 0 to 1
     batch_in_epoch:int    # batches of this epoch
-    sample_in_epoch:int   # items of this epoch
+    sample_in_epoch:int   # samples of this epoch
     token_in_epoch:int|None # tokens of this epoch
     seconds_in_epoch:float # seconds of this epoch
     step:int = 0          # steps of the optimizer that are done
@@ -79,12 +83,12 @@ class Timestamp:
     def __getitem__(self,
         unit:str # 'ep', 'ba', 'st', 'sp', 'tok', 's' or 'dur'
     ) -> Time:
-        "Return how much is done, in `unit`. Raises KeyError for an unknown unit, ValueError if tokens are not counted."
+        "Return how much is done, in `unit`. Raise KeyError for an unknown unit, ValueError if tokens are not counted."
         if unit not in _fields: raise KeyError(f"there is no unit {unit!r}: {', '.join(_fields)}")
         v = getattr(self, _fields[unit])
         if v is None: raise ValueError(
-            'the tokens of this run are not counted, because its batches are not texts: '
-            'put a function that counts them on the data, as in `dls.n_tokens = lambda b: int(b[2].sum())`')
+            'the tokens of this run are not counted, because its batches are not texts. '
+            'Set a function that counts them, as in `dls.n_tokens = lambda b: int(b[2].sum())`.')
         return Time(v, unit)
 
     def __eq__(self, o):
@@ -95,13 +99,15 @@ class Timestamp:
 
 # %% ../../nbs/callbacks/55b_clock.ipynb #94f5449d
 class Clock(StopwatchCallback):
-    "Counts epochs, batches, items, tokens and seconds of training: `learn.time`"
+    "Count epochs, batches, samples, tokens and seconds of training: `learn.time`"
     acts = 'nothing'
-    order,saves,loaded = -9,('counts','began','stopwatch'),False
+    order,saves = -9,('counts','began','stopwatch')
+    loaded = False   # is there a state from which the next fit continues?
     def __init__(self): self._reset()
     def _reset(self):
-        self.stopwatch,self.counts = Stopwatch(),dict(epoch=0, batch=0, sample=0, token=0)
-        self.began = self._now()
+        self.stopwatch = Stopwatch()
+        self.counts = dict(epoch=0, batch=0, sample=0, token=0)   # `token` is None if batches are not texts
+        self.began  = self._now()                                 # the counts when the epoch began
     def _now(self) -> dict: return dict(self.counts, seconds=self.stopwatch.seconds)
 
     def before_fit(self):
@@ -130,9 +136,11 @@ class Clock(StopwatchCallback):
     @property
     def time(self) -> Timestamp:
         "How far the run is"
-        now = self._now()
-        def since(k): return None if None in (now[k], self.began[k]) else now[k]-self.began[k]
-        in_epoch:dict = {f'{k}_in_epoch':since(k) for k in ('batch','sample','token','seconds')}
+        now,began = self._now(),self.began
+        in_epoch:dict = {}
+        for k in ('batch','sample','token','seconds'):
+            is_counted = now[k] is not None and began[k] is not None
+            in_epoch[f'{k}_in_epoch'] = now[k]-began[k] if is_counted else None
         return Timestamp(**now, dur=self.learn.pct_train, step=self.learn.train_steps, **in_epoch)
 
     def load_state_dict(self,
@@ -144,7 +152,7 @@ class Clock(StopwatchCallback):
 
 @patch(as_prop=True)
 def time(self:Learner) -> Timestamp:
-    "How far the run is, as counted by a `Clock` among the callbacks. Raises AttributeError if there is none."
+    "How far the run is, as counted by a `Clock` among the callbacks. Raise AttributeError if there is none."
     clock = next((cb for cb in self.cbs if isinstance(cb, Clock)), None)
     if clock is None: raise AttributeError('the time of this Learner is not counted: add the callback `Clock()`')
     return clock.time
@@ -156,15 +164,15 @@ from .intervals import EveryCallback
 
 # %% ../../nbs/callbacks/55c_stop_after.ipynb #e287bb5b
 class StopAfter(EveryCallback):
-    "Ends the fit when a budget of batches, steps, items, epochs or time is used up; ValueError if that cannot happen"
-    acts = 'sometimes'   # how long a run is does not say which one it is, and one process may be the first to stop
-    due_at_once = True   # all processes stop at the same batch
+    "End the fit when a budget of batches, steps, samples, epochs or time is used up; ValueError if that cannot happen"
+    acts = 'sometimes'   # the length is not part of a run's identity, and processes may differ in when it is due
+    due_at_once = True   # so all processes agree to stop at the same batch
     def __init__(self,
         much:Any # the budget: a number of training batches, text such as '500st', '30m' or '3ep', or a `Time`
     ):
         self.much = much
         self.set_every(f'{much}ba' if type(much) is int else much)
         if not self.every: raise ValueError(
-            f"StopAfter({much!r}) would never stop: give a budget such as 500 (batches) or '30m'")
+            f"StopAfter({much!r}) would never stop: pass a budget such as 500 (batches) or '30m'")
 
     def act(self): self.learn.stop(f'{self.every.spec} of training are done')

@@ -21,14 +21,14 @@ from ..measure.history import History, format_time
 # %% ../../nbs/callbacks/50a_validate_every.ipynb #dc06abae
 @check_args
 class ValidateEvery(EveryCallback):
-    "Validates within the fit every so many batches or minutes, and records a row; or only every so many epochs"
+    "Validate within the fit every so many batches or minutes, and record a row; or only every so many epochs"
     acts,due_at_once = 'nothing',True
     saves = 'every','history'
     def __init__(self,
         every:Any,    # how often: text such as '500ba' or '30m', a number of epochs, or a function of the Learner
-        ds_idx:int=1, # which loader of `dls`
+        ds_idx:int=1, # index of the loader in `dls`
         dl:Any=None,  # this loader instead
-        at_start:bool=False # also before the first batch of a fit?
+        at_start:bool=False # validate before the first batch of a fit, too
     ):
         self.history = History()
         self.set_every(every)
@@ -37,49 +37,60 @@ class ValidateEvery(EveryCallback):
     def before_fit(self):
         if not self.every.loaded: self.history = History()
         super().before_fit()
-        self.learn._loader(self.ds_idx, self.dl)   # raises if there is none: better now than after an hour
+        self.learn._loader(self.ds_idx, self.dl)   # raises now, rather than after an hour, if there is none
 
     def may_validate(self) -> bool:
         "Return whether it is due after the next batch, or before the first one"
-        return self.every.nears(self.learn) or (self.at_start and not self.learn.train_iter)
+        return self._is_start() or self.every.nears(self.learn)
+    def _is_start(self): return self.at_start and self.learn.train_iter==0
 
-    done,over = 0,False   # the batches of the epoch; is it over?
+    done = 0       # the batches of the epoch, after its training phase
+    over = False   # is the epoch over?
     def before_epoch(self):
         self.done,self.over = 0,False
-        if self.at_start and not self.learn.train_iter: self.act()
+        if self._is_start(): self.act()
     def after_train(self): self.done = 0 if self.learn.iter is None else self.learn.iter+1
     def before_validate(self):
-        due = not self._of_epochs() or self.every(self.learn, epoch=True)
-        if not due: raise CancelValid(f'validation is every {self.every}')
+        if not self._limits_epochs(): return
+        if not self.every(self.learn, epoch=True): raise CancelValid(f'validation is every {self.every}')
     def after_epoch(self):
         self.over = True
-        if not self._of_epochs(): super().after_epoch()
-    def _of_epochs(self):
-        "Is it about the validation of the epochs themselves?"
-        return self.every.unit=='ep' and self.learn._loader(self.ds_idx, self.dl) is self.learn.dls.valid
+        if not self._limits_epochs(): super().after_epoch()
+    def _limits_epochs(self):
+        "Does it skip validations of the epochs themselves, instead of adding others?"
+        if self.every.unit!='ep': return False
+        return self.learn._loader(self.ds_idx, self.dl) is self.learn.dls.valid
 
     def act(self) -> None:
         "Validate, announce the row, and write it to the table"
-        learn,rec,start = self.learn,own_attr(self.learn, 'recorder'),perf_counter()
+        learn,start = self.learn,perf_counter()
+        rec = own_attr(learn, 'recorder')
         values = learn.validate(self.ds_idx, self.dl)
         row = dict(epoch=learn.epoch, train_iter=learn.train_iter)
-        if rec is not None: row['train_loss'] = rec.train_loss   # of all processes, which decide alike by it
+        if rec is not None: row['train_loss'] = rec.train_loss   # the mean of all processes, so that they act alike
         columns = getattr(rec, 'metric_names', [])
         shown,own = self._columns(columns)
-        took = format_time(perf_counter()-start)
-        self.history.append({**row, **dict(zip(own, values)), 'time':took})
+        seconds = format_time(perf_counter()-start)
+        self.history.append({**row, **dict(zip(own, values)), 'time':seconds})
         learn('after_row', row=dict(self.history[-1]), epoch=self.over)
-        n_done = self.done if self.over or learn.iter is None else learn.iter+1
-        cells = {**row, 'epoch':f'{learn.epoch}:{n_done}', **dict(zip(shown, values)), 'time':took}
+        cells = {**row, 'epoch':f'{learn.epoch}:{self._n_done()}', **dict(zip(shown, values)), 'time':seconds}
         write_out(learn.logger, [*map(cells.get, columns or cells)])
+
+    def _n_done(self):
+        "The batches of the epoch that are done"
+        is_in_train = not self.over and self.learn.iter is not None
+        return self.learn.iter+1 if is_in_train else self.done
 
     def _columns(self, columns):
         "The columns of the table into which the values are written, and those of the row"
         names = [m.name for m in self.learn.metrics]
-        shown = ['valid_loss', *(f'valid_{n}' if f'valid_{n}' in columns else n for n in names)]
+        shown = ['valid_loss']
+        for name in names:
+            with_phase = f'valid_{name}'
+            shown.append(with_phase if with_phase in columns else name)
         if self.learn._loader(self.ds_idx, self.dl) is self.learn.dls.valid: return shown,shown
         source = f'ds{self.ds_idx}' if self.dl is None else 'dl'
-        return shown,[f'{source}_{n}' for n in ('loss', *names)]
+        return shown,[f'{source}_{name}' for name in ('loss', *names)]
 
 # %% ../../nbs/callbacks/50b_cycle.ipynb #4cab9511
 from .intervals import Every
@@ -93,30 +104,33 @@ event.register('epoch_checkpoint', 'an epoch is over for all callbacks',
                depth=1, after='after_epoch', by='CheckpointEvents')
 
 class CheckpointEvents(Callback):
-    "Fires `batch_checkpoint` and `epoch_checkpoint`, when all callbacks have seen the batch or the epoch"
+    "Fire `batch_checkpoint` and `epoch_checkpoint`, when all callbacks have seen the batch or the epoch"
     order,run_valid,modes = 98,False,('fit',)
     def after_batch(self): self.learn('batch_checkpoint')
     def after_epoch(self): self.learn('epoch_checkpoint')
 
 # %% ../../nbs/callbacks/50b_cycle.ipynb #aac47911
 event.register('before_cycle', 'a cycle begins; `cycle` is its number', depth=2, after='before_train', by='Cycles')
-event.register('after_cycle', 'the cycle has its length', depth=2, after='batch_checkpoint', by='Cycles')
+event.register('after_cycle', 'the cycle is complete', depth=2, after='batch_checkpoint', by='Cycles')
 event.register('cycle_checkpoint', 'the cycle is over for all callbacks', depth=2, after='after_cycle', by='Cycles')
 
 class Cycles(Callback):
-    "Divides a fit into cycles: fires `before_cycle`, `after_cycle` and `cycle_checkpoint`, and counts `learn.cycle`"
+    "Split a fit into cycles: fire `before_cycle`, `after_cycle` and `cycle_checkpoint`, and count `learn.cycle`"
     order,run_valid = 99,False
     modes,saves = ('fit',),('every','n','inside')
     def __init__(self,
         every:Any # the length of a cycle, as for `Every`: '500ba', '10000sp', '2ep', '0.25dur', …
     ):
-        self.every,self.n,self.inside = Every(every),0,False
+        self.every  = Every(every)
+        self.n      = 0       # complete cycles
+        self.inside = False   # has a cycle begun?
         if not self.every: raise ValueError(f"a cycle must have a length, such as '500ba' or '2ep', not {every!r}")
         self.run_train = self.every.in_batches
 
     def before_fit(self):
         self.every.start(self.learn)
-        self.n,self.inside,self.learn.cycle = 0,False,0
+        self.n,self.inside = 0,False
+        self.learn.cycle = 0
 
     def before_epoch(self):
         if not self.every.in_batches: self._begin()
@@ -127,12 +141,14 @@ class Cycles(Callback):
 
     def _begin(self):
         if self.inside: return
-        self.inside,self.learn.cycle = True,self.n
+        self.inside = True
+        self.learn.cycle = self.n
         self.learn('before_cycle')
 
-    def _end(self, complete):
-        if not complete: return
-        self.inside,self.learn.cycle = False,self.n
+    def _end(self, is_complete):
+        if not is_complete: return
+        self.inside = False
+        self.learn.cycle = self.n
         self.learn('after_cycle')
         self.learn('cycle_checkpoint')
         self.n += 1
@@ -149,11 +165,11 @@ event.register('before_train_batch', 'an attempt at a training batch; `attempt` 
                depth=3, after='before_batch', by='BatchEvents')
 event.register('after_train_batch', 'the gradients are as the optimizer will use them',
                depth=4, after='before_step', by='BatchEvents')
-event.register('before_replay', 'the batch did not fit into memory and is done in parts',
+event.register('before_replay', 'the batch did not fit into memory and is run as micro-batches',
                depth=3, after='before_train_batch', by='ReplayOnOOM')
 
 class BatchEvents(Callback):
-    "Fires `before_train_batch`, for each attempt at a batch, and `after_train_batch`, when its gradients are complete"
+    "Fire `before_train_batch`, for each attempt at a batch, and `after_train_batch`, when its gradients are complete"
     order,run_valid,attempt = 98,False,0
     def before_batch(self): self._begin(0)
     def before_replay(self): self._begin(self.attempt+1)

@@ -16,9 +16,10 @@ from ..loop.check import check_whole
 
 # %% ../../nbs/callbacks/00a_overfit.ipynb #4463dbf1
 class OverfitBatches(Callback):
-    "Trains on the first `n` batches only, in every epoch, and validates on them (Lightning's `overfit_batches`)"
+    "Train on the first `n` batches only, in every epoch, and validate on them (Lightning's `overfit_batches`)"
     conflicts = dict(parts='its batches have no shards: write `LimitBatches`')
-    order,modes,first_batches = TrainEvalCallback.order-1,('fit','validate'),None
+    order,modes = TrainEvalCallback.order-1,('fit','validate')
+    first_batches = None
     late = False
     def __init__(self,
         n:int=1 # how many batches
@@ -27,13 +28,15 @@ class OverfitBatches(Callback):
     def before_fit(self):
         learn = self.learn
         if learn.mode!='fit': return
-        with no_random(): self.first_batches = list(islice(sequential_loader(learn.dls.train)[0], self.n))
-        if not self.first_batches: raise ValueError('the training loader gave no batch to overfit')
+        loader,_ = sequential_loader(learn.dls.train)
+        with no_random(): self.first_batches = list(islice(loader, self.n))
+        if not self.first_batches: raise ValueError('the training loader has no batch to overfit')
 
     def before_train(self): self.learn.batches.replace(self.first_batches)
     def before_validate(self):
         learn = self.learn
-        if self.first_batches is not None and learn.dl is learn.dls.valid: learn.batches.replace(self.first_batches)
+        is_in_fit = self.first_batches is not None
+        if is_in_fit and learn.dl is learn.dls.valid: learn.batches.replace(self.first_batches)
     def cleanup(self): self.first_batches = None
 
 # %% ../../nbs/callbacks/00b_mapping.ipynb #940216e2
@@ -50,59 +53,71 @@ def check_mapping(
 ) -> None:
     "Raise TypeError if `f` is neither a function nor a dictionary of names, ValueError if two keys get the same name"
     if callable(f): return
-    are_names = isinstance(f, Mapping) and all(isinstance(o, str) for o in (*f.keys(), *f.values()))
-    if not are_names: raise TypeError(
+    if not _maps_names(f): raise TypeError(
         f"a mapping must be a function or a dictionary of names, such as {{'words': 'input_ids'}}, not {f!r}")
     new_names = [*f.values()]
     for name in new_names:
         if new_names.count(name)>1: raise ValueError(f'two keys would become {name!r}')
+
+def _maps_names(f):
+    if not isinstance(f, Mapping): return False
+    return all(isinstance(o, str) for o in (*f.keys(), *f.values()))
 
 def rename_keys(
     d:Any,           # a mapping, such as a batch or the output of a model
     names:Mapping,   # old keys, and the new ones
     what:str='batch' # what `d` is, for messages
 ) -> dict:
-    "Return `d` with new keys; raises KeyError for a key that `d` lacks, ValueError if two keys become the same"
+    "Return `d` with new keys; raise KeyError for a key that `d` lacks, ValueError if two keys become the same"
     if not isinstance(d, Mapping): raise TypeError(
-        f'keys can be renamed in a dictionary only, but the {what} is a {type(d).__name__}: give a function instead')
+        f'keys can be renamed in a dictionary only, but the {what} is a {type(d).__name__}: pass a function instead')
     for k in names:
         if k not in d: raise KeyError(f'the {what} has no {k!r}: {nearest(k, d)}')
-    for k in d:
-        if k not in names and k in names.values(): raise ValueError(f'the {what} has a {k!r} already')
+    other_keys = [k for k in d if k not in names]
+    for k in other_keys:
+        if k in names.values(): raise ValueError(f'the {what} has a {k!r} already')
     return {names.get(k, k):v for k,v in d.items()}
 
 # %% ../../nbs/callbacks/00b_mapping.ipynb #ae5f6f84
 @check_args
 class MapInputs(Callback):
-    "Applies a function to each batch, or renames its keys: `learn.batch = f(learn.batch)`"
+    "Apply a function to each batch, or rename its keys: `learn.batch = f(learn.batch)`"
     order = -9
     def __init__(self,
         f:Callable|Mapping, # a function of the batch, or a dictionary of old keys and new ones
-        train:bool=True,    # apply it in training?
-        valid:bool=True     # apply it in validation and prediction?
+        train:bool=True,    # apply it in training
+        valid:bool=True     # apply it in validation and prediction
     ):
         check_mapping(f)
         self.f = f if callable(f) else partial(rename_keys, names=f)
         self.run_train,self.run_valid = train,valid
-    def after_fetch(self): learn = self.learn; learn.batch = self.f(learn.batch)
+
+    def after_fetch(self):
+        learn = self.learn
+        learn.batch = self.f(learn.batch)
 
 @check_args
 class MapOutputs(Callback):
-    "Applies a function to each output of the model, or renames its keys: `learn.pred = f(learn.pred)`"
+    "Apply a function to each output of the model, or rename its keys: `learn.pred = f(learn.pred)`"
     order = -9
     def __init__(self,
         f:Callable|Mapping, # a function of the output, or a dictionary of old keys and new ones
-        train:bool=True,    # apply it in training?
-        valid:bool=True     # apply it in validation and prediction?
+        train:bool=True,    # apply it in training
+        valid:bool=True     # apply it in validation and prediction
     ):
         check_mapping(f)
         self.f = f if callable(f) else partial(rename_keys, names=f, what='output')
         self.run_train,self.run_valid = train,valid
+
     def after_pred(self):
-        learn = self.learn
-        out,own = self.f(learn.pred if learn.output is None else learn.output),learn.current_run.own_output
-        if own is None or not isinstance(out, Mapping): learn.pred = out; return
-        learn.output,(learn.current_run.output_loss,learn.pred) = out,own.read(out, learn.yb)   # as if the model had returned it
+        learn,run = self.learn,self.learn.current_run
+        out = self.f(learn.pred if learn.output is None else learn.output)
+        is_read = run.own_output is not None and isinstance(out, Mapping)
+        if not is_read:
+            learn.pred = out
+            return
+        learn.output = out   # read it as if the model had returned it
+        run.output_loss,learn.pred = run.own_output.read(out, learn.yb)
 
 # %% ../../nbs/callbacks/00c_move_modules.ipynb #f42c4b8e
 from torch import nn
@@ -113,8 +128,9 @@ from ..data.modules import get_model, one_param
 def find_modules(
     o:Any # any object
 ) -> list[nn.Module]:
-    "Returns the modules among the attributes of `o`, also in lists, tuples, dicts and the arguments of a `partial`"
-    values = [*vars(o).values()] if hasattr(o, '__dict__') else []
+    "Return the modules among the attributes of `o`, also in lists, tuples, dicts and the arguments of a `partial`"
+    values = []
+    if hasattr(o, '__dict__'): values += vars(o).values()
     if isinstance(o, partial): values += [o.func, o.args, o.keywords]
     for v in [*values]:
         if isinstance(v, dict): values += v.values()
@@ -122,7 +138,7 @@ def find_modules(
     return [v for v in values if isinstance(v, nn.Module)]
 
 class MoveModules(Callback):
-    "Moves modules that are not part of the model to the model's device"
+    "Move modules that are not part of the model to the model's device"
     order = TrainEvalCallback.order+1
     def before_fit(self):
         learn = self.learn

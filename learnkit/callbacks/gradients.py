@@ -23,25 +23,25 @@ from ..loop.events import nearest
 # %% ../../nbs/callbacks/25a_clip.ipynb #5028e4dd
 @check_args
 class GradientClip(Callback):
-    "Clips gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"
+    "Clip gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"
     order,modes,run_valid = 11,('fit','lr_find'),False
-    norm = None
+    norm = None       # of the gradients before the last step, or by the names of optimizers
     max_norm:Any      # a number, or numbers by the names of optimizers
     by_name = False   # is there a norm for each of several optimizers?
     mixed = False     # are some parameters sharded, and others not, such as those of a loss function?
-    acts = 'alike'   # the gradients are the same in all processes
+    acts = 'alike'    # the gradients are the same in all processes
     compiled = 'clip'
     def __init__(self,
         max_norm:float|Mapping|None=1.,# the largest norm of all gradients together, or of each of several optimizers
         norm_type:float=2.,    # which norm: 2 is the Euclidean, `inf` the largest element
-        value:float|None=None  # the largest absolute value of an element; if given, it replaces `max_norm`
+        value:float|None=None  # the largest absolute value of an element, instead of `max_norm`; None: clip the norm
     ):
         norms = max_norm if isinstance(max_norm, Mapping) else dict(max_norm=max_norm)
         for name,v in dict(norms, norm_type=norm_type, value=value).items():
+            if v is None: continue
             is_positive = isinstance(v, (int,float)) and v>0
-            if v is not None and not is_positive: raise ValueError(
-                f'GradientClip: `{name}` must be a number above 0, not {v!r}')
-        if max_norm is None and value is None: raise ValueError('GradientClip: give `max_norm` or `value`')
+            if not is_positive: raise ValueError(f'GradientClip: `{name}` must be a number above 0, not {v!r}')
+        if max_norm is None and value is None: raise ValueError('GradientClip: pass `max_norm` or `value`')
         self.max_norm,self.norm_type,self.value = max_norm,norm_type,value
 
     def before_train(self):
@@ -53,9 +53,10 @@ class GradientClip(Callback):
     def _check_names(self, optimizers):
         for name in self.max_norm:
             if name in optimizers: continue
-            hint = nearest(name, optimizers) if optimizers else 'it is one, so write `GradientClip(1.)`'
+            hint = nearest(name, optimizers) if optimizers else 'there is only one, so write `GradientClip(1.)`'
             raise ValueError(f"GradientClip: there is no optimizer '{name}': {hint}")
-        if self.mixed: raise ValueError('GradientClip: where parameters are sharded, one norm is for all optimizers')
+        if self.mixed: raise ValueError(
+            'GradientClip: with sharded parameters pass one norm for all optimizers, as in `GradientClip(1.)`')
 
     def before_step(self):
         params = opt_params(self.learn.opt)
@@ -64,7 +65,7 @@ class GradientClip(Callback):
             elif self.value is not None: nn.utils.clip_grad_value_(params, self.value)
             elif self.by_name: self.norm = self._clip_each()
             else: self.norm = whole(nn.utils.clip_grad_norm_(params, self.max_norm, self.norm_type))
-        except NotImplementedError as e:   # as PyTorch says it, with the names of its kernels
+        except NotImplementedError as e:   # with the names of PyTorch's kernels
             grads = [p.grad for p in params if p.grad is not None]
             if not any(grad.is_sparse for grad in grads): raise
             raise ValueError('GradientClip cannot clip sparse gradients: write `sparse=False` in the embedding') from e
@@ -78,13 +79,17 @@ class GradientClip(Callback):
         return norms
 
     def _clip_mixed(self, params):
-        "Clip sharded parameters, and those that are whole in each process: PyTorch does not take them together"
-        sharded,own = [p for p in params if is_sharded(p)],[p for p in params if not is_sharded(p)]
-        kinds = [ps for ps in (sharded, own) if ps]
+        "Clip sharded parameters, and those that each process has as a whole, apart: PyTorch can't clip them together"
+        sharded   = [p for p in params if is_sharded(p)]
+        unsharded = [p for p in params if not is_sharded(p)]
+        kinds = [*filter(None, [sharded, unsharded])]
         if self.value is not None:
             for ps in kinds: nn.utils.clip_grad_value_(ps, self.value)
             return
-        norms = [whole(nn.utils.get_total_norm([p.grad for p in ps], self.norm_type)) for ps in kinds]
+        norms = []
+        for ps in kinds:
+            norm = nn.utils.get_total_norm([p.grad for p in ps], self.norm_type)
+            norms.append(whole(norm))
         self.norm = nn.utils.get_total_norm(norms, self.norm_type)
         for ps in kinds: nn.utils.clip_grads_with_norm_(ps, self.max_norm, self.norm)
 
@@ -97,7 +102,7 @@ def unit_norms(
 
 @check_args
 class AdaptiveGradientClip(Callback):
-    "Clips the gradient of each unit to `ratio` times the norm of its weights (Brock et al. 2021)"
+    "Clip the gradient of each unit to `ratio` times the norm of its weights (Brock et al. 2021)"
     order,acts = GradientClip.order,'alike'
     modes,run_valid = ('fit','lr_find'),False
     params:Any = ()
@@ -106,7 +111,8 @@ class AdaptiveGradientClip(Callback):
         eps:float=1e-3,     # a lower bound for the norm of weights: those of a new layer may be zero
         skip:str|None=None  # a pattern of the names of parameters to skip, such as 'head.*'; None: clip all
     ):
-        if not (ratio>0 and eps>0): raise ValueError(f'`ratio` and `eps` must be above 0, not {ratio} and {eps}')
+        are_positive = ratio>0 and eps>0
+        if not are_positive: raise ValueError(f'`ratio` and `eps` must be above 0, not {ratio} and {eps}')
         self.ratio,self.eps,self.skip = ratio,eps,skip
 
     def before_train(self):
@@ -115,7 +121,7 @@ class AdaptiveGradientClip(Callback):
         self.params = [p for p in opt_params(self.learn.opt) if id(p) not in skipped]
 
     def _named_like(self, pattern):
-        "The parameters whose names match; raises ValueError if there are none"
+        "The parameters whose names match; raise ValueError if there are none"
         named = dict(get_model(self.learn.model).named_parameters())
         matching = [p for name,p in named.items() if fnmatchcase(name, pattern)]
         if not matching: raise ValueError(f'no parameter has a name like {pattern!r}: {nearest(pattern, named)}')
@@ -127,8 +133,9 @@ class AdaptiveGradientClip(Callback):
             if p.grad is None: continue
             if p.grad.is_sparse: raise ValueError(
                 'AdaptiveGradientClip cannot clip sparse gradients: write `sparse=False` in the embedding')
-            most,norm = unit_norms(p).clamp(min=self.eps)*self.ratio,unit_norms(p.grad)
-            p.grad.mul_((most/norm.clamp(min=1e-12)).clamp(max=1))
+            max_norm = unit_norms(p).clamp(min=self.eps)*self.ratio
+            norm     = unit_norms(p.grad).clamp(min=1e-12)
+            p.grad.mul_((max_norm/norm).clamp(max=1))
 
     def cleanup(self): self.params = ()
 
@@ -154,32 +161,32 @@ def _is_frozen(layer):
     return bool(trained) and not any(trained)
 
 class BnFreeze(Callback):
-    "Keeps frozen batch norms in evaluation mode in training, so that running statistics don't change (fastai's name)"
+    "Keep frozen batch norms in evaluation mode in training, so that running statistics don't change (fastai's name)"
     modes = ('fit','lr_find')
     def before_train(self): set_bn_eval(self.learn.model)
 
 # %% ../../nbs/callbacks/25b_bn_freeze.ipynb #524719bf
-def _n_groups(opt): return getattr(opt, 'n_groups', len(opt.hypers))   # fastai's do not say how many
+def _n_groups(opt): return getattr(opt, 'n_groups', len(opt.hypers))   # fastai's optimizers have no `n_groups`
 
 @check_args
 class GradualUnfreezing(Callback):
-    "Unfreezes more parameter groups at given epochs: calls `learn.opt.freeze_to` at their beginning"
+    "Unfreeze more parameter groups at the beginning of some epochs, by `learn.opt.freeze_to`"
     modes = 'fit',
     def __init__(self,
         at:Mapping # epoch -> the first parameter group to train from then on; negative numbers count from the end
     ):
         if not _is_plan(at): raise ValueError(
-            f'GradualUnfreezing takes epochs, and the first group to be trained from then on, such as {{0:-1, 3:0}}, '
+            f'GradualUnfreezing needs epochs, and the first group to train from then on, such as {{0:-1, 3:0}}, '
             f'not {at!r}')
         self.at = dict(sorted(at.items()))
 
     def before_fit(self):
         n = _n_groups(self.learn.opt)
-        if n==1: raise ValueError('there is one parameter group, so there is nothing to unfreeze: give the Learner a '
-                                  '`splitter`, such as `body_and_head`, `by_depth` or `by_names(...)`')
+        if n==1: raise ValueError('there is one parameter group, so there is nothing to unfreeze. Pass a `splitter` to '
+                                  'the Learner, such as `body_and_head`, `by_depth` or `by_names(...)`.')
         if num_distrib()>1: raise ValueError(
-            'the processes agree at the beginning of a fit on the gradients that they exchange, so nothing can be '
-            'unfrozen in it: call `fit` once for each part')
+            'with several processes nothing can be unfrozen during a fit, as which gradients are all-reduced is set at '
+            'its beginning. Call `fit` once for each part.')
         for i in self.at.values():
             if not -n<=i<n: raise ValueError(f'there are {n} parameter groups, and none is number {i}')
 
@@ -193,8 +200,8 @@ class GradualUnfreezing(Callback):
 def _is_plan(at):
     "Is it a mapping of epochs to parameter groups?"
     if not isinstance(at, Mapping) or not at: return False
-    if not all(isinstance(o, int) for o in (*at.keys(), *at.values())): return False
-    return min(at)>=0
+    are_numbers = all(isinstance(o, int) for o in (*at.keys(), *at.values()))
+    return are_numbers and min(at)>=0
 
 # %% ../../nbs/callbacks/25c_rnn.ipynb #b3611c02
 from fastcore.basics import noop, store_attr
@@ -204,12 +211,12 @@ from ..data.nested import is_listy
 
 # %% ../../nbs/callbacks/25c_rnn.ipynb #04e831f5
 class ModelResetter(Callback):
-    "Calls the model's `reset` before training, before and after validation, and at the end (fastai's name)"
+    "Call the model's `reset` before training, before and after validation, and at the end (fastai's name)"
     def before_fit(self):
         model = get_model(self.learn.model)
         if not callable(getattr(model, 'reset', None)): raise TypeError(
             f"ModelResetter calls the model's `reset`, which {type(model).__name__} doesn't have: "
-            "write `def reset(self): self.h = None`, or whatever clears its state")
+            "define it, such as `def reset(self): self.h = None`, to clear the state")
     def reset(self) -> None:
         "Reset the model's hidden state"
         getattr(get_model(self.learn.model), 'reset', noop)()
@@ -217,31 +224,35 @@ class ModelResetter(Callback):
 
 # %% ../../nbs/callbacks/25c_rnn.ipynb #d3bba8f7
 class RNNCallback(Callback):
-    "Keeps a model's activations before and after dropout as `raw_out` and `out`; `pred` is the output (fastai's name)"
+    "Keep a model's activations before and after dropout as `raw_out` and `out`; `pred` is the output (fastai's name)"
     raw_out,out = None,None
     def after_pred(self):
         learn = self.learn
-        if not (is_listy(learn.pred) and len(learn.pred)==3): raise ValueError(
+        is_triple = is_listy(learn.pred) and len(learn.pred)==3
+        if not is_triple: raise ValueError(
             'RNNCallback needs a model that returns (output, activations before dropout, activations after dropout), '
             f'but it returned {shapes(learn.pred)}')
-        learn.pred,self.raw_out,self.out = (o[-1] if is_listy(o) else o for o in learn.pred)
+        learn.pred,self.raw_out,self.out = map(_of_last_layer, learn.pred)
     def cleanup(self): self.raw_out = self.out = None
+
+def _of_last_layer(o): return o[-1] if is_listy(o) else o
 
 # %% ../../nbs/callbacks/25c_rnn.ipynb #997b4d90
 @check_args
 class RNNRegularizer(Callback):
-    "Adds `alpha` times AR and `beta` times TAR to the loss (Merity et al., 2017, https://arxiv.org/abs/1708.01009)"
+    "Add `alpha` times AR and `beta` times TAR to the loss (Merity et al., 2017, https://arxiv.org/abs/1708.01009)"
     order,run_valid,modes = RNNCallback.order+1,False,('fit','lr_find')
     def __init__(self,
         alpha:float=0., # weight of AR: the mean square of the activations after dropout
         beta:float=0.   # weight of TAR: the mean square of their differences between time steps, before dropout
     ):
         if alpha<0 or beta<0: raise ValueError(
-            f'alpha and beta are weights of penalties, 0 or more, not {alpha} and {beta}')
+            f'alpha and beta, the weights of penalties, must be 0 or more, not {alpha} and {beta}')
         store_attr()
 
     def before_fit(self):
-        if not any(isinstance(cb, RNNCallback) for cb in self.learn.cbs): raise ValueError(
+        has_activations = any(isinstance(cb, RNNCallback) for cb in self.learn.cbs)
+        if not has_activations: raise ValueError(
             'RNNRegularizer needs the activations that an `RNNCallback` keeps: add both, '
             'as `rnn_cbs(alpha, beta)` does')
 
@@ -250,8 +261,10 @@ class RNNRegularizer(Callback):
         rnn = learn.rnn
         if not learn.training or learn.loss_grad is None: return
         if self.alpha: learn.loss_grad = learn.loss_grad + self.alpha * rnn.out.float().pow(2).mean()
-        if self.beta and rnn.raw_out.shape[1]>1:   # items, steps, activations
-            learn.loss_grad = learn.loss_grad + self.beta * (rnn.raw_out[:,1:]-rnn.raw_out[:,:-1]).float().pow(2).mean()
+        has_differences = rnn.raw_out.shape[1]>1   # between time steps, the second dimension
+        if self.beta and has_differences:
+            differences = (rnn.raw_out[:,1:]-rnn.raw_out[:,:-1]).float()
+            learn.loss_grad = learn.loss_grad + self.beta * differences.pow(2).mean()
 
 @check_args
 def rnn_cbs(

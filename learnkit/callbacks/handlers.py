@@ -17,21 +17,24 @@ from ..loop.duration import Time
 # %% ../../nbs/callbacks/70a_filter.ipynb #d55592a1
 @check_args
 class Filter:
-    "Lets through every n-th call, those after an interval such as '500ba', only one, or those for which `when` is true"
+    "Let through every n-th call, those after an interval such as '500ba', only one, or those for which `when` is true"
     def __init__(self,
         every:Any=None,         # a number of calls, or an interval of training as for `Every`: text such as '500ba'
         once:int|bool|None=None,# let through only this call, counted from 1; True: the first
         when:Callable|None=None # f(filter, learn): let through the calls for which it is true
     ):
-        given = _as_written(every=every, once=once, when=when)
-        if len(given)>1: raise ValueError(f'give one of `every`, `once` and `when`, not {" and ".join(given)}: '
-                                          '`when=lambda f,learn: ...` can express any combination, by `f.num_called`')
-        if when is not None and not callable(when): raise TypeError(
-            f'`when` must be a function of (filter, learn), not {when!r}')
+        passed = _as_written(every=every, once=once, when=when)
+        if len(passed)>1: raise ValueError(f'pass one of `every`, `once` and `when`, not {" and ".join(passed)}. '
+                                           '`when=lambda f,learn: ...` can express any combination, by `f.num_called`.')
+        is_condition = when is None or callable(when)
+        if not is_condition: raise TypeError(f'`when` must be a function of (filter, learn), not {when!r}')
         self.interval:Any = Every(every) if isinstance(every, (str,Time,Every)) else None
-        self.every = every if self.interval else check_whole('every', every, what='a whole number of calls', none=True)
-        self.once = check_whole('once', 1 if once is True else once, what='the whole number of a call', none=True)
-        self.when,self.due = when,False
+        self.every = every
+        if not self.interval: self.every = check_whole('every', every, what='a whole number of calls', none=True)
+        if once is True: once = 1
+        self.once = check_whole('once', once, what='the whole number of a call', none=True)
+        self.when = when
+        self.due  = False   # is the interval over, so that the next call goes through?
         self.num_called = self.num_executed = 0
 
     def passes(self,
@@ -50,7 +53,8 @@ class Filter:
     def events(self) -> tuple:
         "The events at which `measure` must be called; none without an interval"
         if not self.interval: return ()
-        return 'before_fit', 'after_batch' if self.interval.in_batches else 'after_epoch'
+        end = 'after_batch' if self.interval.in_batches else 'after_epoch'
+        return 'before_fit',end
 
     def measure(self,
         learn:Any, # the Learner
@@ -73,20 +77,21 @@ class Filter:
         state:dict # what `state_dict` returned
     ) -> None:
         "Continue the counts of `state`"
-        self.num_called,self.num_executed,self.due = state['num_called'],state['num_executed'],state.get('due', False)
+        self.num_called,self.num_executed = state['num_called'],state['num_executed']
+        self.due = state.get('due', False)
         if self.interval: self.interval.load_state_dict(state['interval'])
 
     def __repr__(self):
-        given = ', '.join(_as_written(every=self.every, once=self.once, when=self.when))
-        return f'Filter({given}) # {self.num_called} called, {self.num_executed} executed'
+        passed = ', '.join(_as_written(every=self.every, once=self.once, when=self.when))
+        return f'Filter({passed}) # {self.num_called} called, {self.num_executed} executed'
 
     def __call__(self,
         f:Callable # a method of a callback
     ) -> 'FilteredMethod':
-        "Decorate a method. Raises TypeError for an interval, which only `learn.on` can measure."
+        "Decorate a method. Raise TypeError for an interval, which only `learn.on` can measure."
         if self.interval: raise TypeError(
-            f'over a method a Filter counts calls, so `every` is a number, not {self.every!r}: '
-            'for intervals of training use `learn.on`, or an `EveryCallback`')
+            f'a Filter that decorates a method counts calls, so `every` must be a number, not {self.every!r}. '
+            'For intervals of training use `learn.on`, or an `EveryCallback`.')
         return FilteredMethod(f, self)
 
 # %% ../../nbs/callbacks/70a_filter.ipynb #f95dde78
@@ -129,18 +134,18 @@ from ..measure.recorder import Recorder
 # %% ../../nbs/callbacks/70b_handlers.ipynb #7ea8b907
 @check_args
 class OnCallback(Callback):
-    "Calls `f(learn)` at an event, if the filter lets the call through"
+    "Call `f(learn)` at an event, if the filter lets the call through"
     saves = ('filter',)
     pauses:tuple = ()   # its event, if it may pause the fit there
     def __init__(self,
-        f:Callable,       # a function of the Learner, and of what the event brings along, if anything
+        f:Callable,       # a function of the Learner, and of the arguments of the event, if it has any
         name:str,         # the event
         filter:Filter,    # which calls go through
-        pause:bool=False  # is `f` a condition for the fit to pause?
+        pause:bool=False  # pause the fit if `f` returns true
     ):
         self.f,self.at,self.filter = f,event.check(name),filter
         if pause: self.pauses,self.modes = (name,),('fit',)
-        if hasattr(Recorder, name): self.order = Recorder.order+1   # `f` may look at what was recorded
+        if hasattr(Recorder, name): self.order = Recorder.order+1   # so that `f` can use what was recorded
         setattr(self, name, self._call)
         for k in filter.events: setattr(self, k, partial(self._measure, k))
 
@@ -151,9 +156,9 @@ class OnCallback(Callback):
 
     def _call(self, **kwargs):
         if not self.filter.passes(self.learn): return
-        res = self.f(self.learn, **taken(self.f, kwargs))
-        if self.pauses and res: raise Pause
-        return res
+        result = self.f(self.learn, **taken(self.f, kwargs))
+        if self.pauses and result: raise Pause
+        return result
     def _measure(self, k, **kwargs):
         self.filter.measure(self.learn, k)
         if k==self.at: return self._call(**kwargs)
@@ -161,10 +166,10 @@ class OnCallback(Callback):
     __str__ = __repr__
 
 # %% ../../nbs/callbacks/70b_handlers.ipynb #7f85acec
-_pending = []   # the functions that `Learner.on` was given
+_pending = []   # `PendingHandler`s of the functions that `Learner.on` decorated
 
 class PendingHandler:
-    "A function that waits for a Learner; called with one, it returns its callbacks, as `Learner.on_create` wants it"
+    "A function that waits for a Learner; called with one, it returns its callbacks, as `Learner.on_create` needs it"
     def __init__(self,
         f:Callable,       # a function of the Learner
         name:str,         # the event
@@ -191,10 +196,10 @@ class PendingHandler:
 def marked_handlers(
     marker:str # as in `Learner.on(..., marker=)`
 ) -> list:
-    "Return the functions that wait for `marker`, as callbacks for `Learner(..., cbs=)`; warns if there are none"
+    "Return the functions that wait for `marker`, as callbacks for `Learner(..., cbs=)`; warn if there are none"
     marked = [o for o in _pending if o.marker==marker]
     if not marked: warn(f'no function waits for the marker {marker!r}: see `Learner.on(..., marker=)`')
-    if marker=='all': return []   # these come by themselves
+    if marker=='all': return []   # each Learner adds these itself
     return [o.callback() for o in marked]
 
 # %% ../../nbs/callbacks/70b_handlers.ipynb #645de2d8
@@ -203,7 +208,7 @@ def has_no_parameters(
 ) -> bool:
     "Return whether it is certain that `f` takes no argument"
     try: return not signature(f).parameters
-    except ValueError: return False   # some functions written in C don't say
+    except ValueError: return False   # some functions written in C have no signature
 
 class hybrid_method:
     "A method that can be called on an object or its class, and gets that as its first argument"
@@ -227,25 +232,27 @@ def on(
     if callable(name): raise TypeError('`on` takes the event first: `@learn.on("after_batch")`')
     event.check(name)
     conditions = dict(every=every, once=once, when=when)
-    filter,on_class = Filter(**conditions),isclass(to)
-    if not on_class and marker is not None: raise TypeError(
+    filter   = Filter(**conditions)
+    on_class = isclass(to)
+    if marker is not None and not on_class: raise TypeError(
         '`marker` is for `Learner.on`: `learn.on` adds to this Learner')
-    if on_class and pause_if is not None: raise TypeError('`pause_if` is for a Learner that is there: `learn.on`')
-    def _on(f):
+    if pause_if is not None and on_class: raise TypeError('`pause_if` is for an existing Learner: write `learn.on`')
+    def decorate(f):
         if not callable(f) or has_no_parameters(f): raise TypeError(
             f'`on` decorates a function of the Learner, as `def f(learn): ...`, not {f!r}')
         if on_class: PendingHandler(f, name, conditions, marker).add()
         else: to.add_cb(OnCallback(f, name, filter, pause_if is not None))
         return f
-    return _on if pause_if is None else _on(pause_if)
+    return decorate if pause_if is None else decorate(pause_if)
 
 @hybrid_method
 def off(
     to:Any,                # the Learner, or its class
-    f:Callable|None=None   # a function that `on` was given; None: all of them
+    f:Callable|None=None   # a function that `on` decorated; None: all of them
 ) -> Any:
-    "Remove what `on` added, and return the Learner. Raises ValueError if there is no such function."
-    handlers = [*_pending] if isclass(to) else [cb for cb in to.cbs if isinstance(cb, OnCallback)]
+    "Remove what `on` added, and return the Learner. Raise ValueError if there is no such function."
+    if isclass(to): handlers = [*_pending]
+    else: handlers = [cb for cb in to.cbs if isinstance(cb, OnCallback)]
     if f is not None:
         handlers = [o for o in handlers if o.f is f]
         if not handlers: raise ValueError(f'{getattr(f, "__name__", f)} was not added here by `on`')

@@ -19,35 +19,37 @@ from ..loop.words import own_attr
 
 # %% ../../nbs/callbacks/45a_every.ipynb #66781ef5
 def parse_every(
-    every:Any # as in the table above
+    every:Any # text such as '500ba', a `Time`, a number of epochs, a function of the Learner, or None for never
 ) -> tuple:
-    "Return `(value, unit)`; a function has the unit 'call', never is None and None. Raises ValueError or TypeError."
+    "Return `(value, unit)`: (f, 'call') for a function, (None, None) for never. Raise ValueError or TypeError."
+    never = None,None
     if callable(every): return every,'call'
-    if every is None or every is False: return None,None
+    if every is None or every is False: return never
     if isinstance(every, int):
-        if every<0: raise ValueError(f'every={every}: a number of epochs is 1 or more, and 0 or None is never')
-        return (int(every),'ep') if every else (None,None)
+        if every<0: raise ValueError(f'every={every}: write a number of epochs of 1 or more, or None for never')
+        return (int(every),'ep') if every else never
     if not isinstance(every, (str,Time)): raise TypeError(
         f"every={every!r}: write an amount such as '2ep', '500ba' or '30m', a whole number of epochs, "
         'a function of the Learner, or None for never')
     t = Time(every)
-    if t.value<=0: raise ValueError(f'every={every!r}: the number must be more than 0; None is for never')
-    if t.unit=='dur' and t.value>1: raise ValueError(
+    if t.value<=0: raise ValueError(f'every={every!r}: the number must be more than 0. For never write None.')
+    exceeds_run = t.unit=='dur' and t.value>1
+    if exceeds_run: raise ValueError(
         f"every={every!r}: 'dur' is a fraction of the run, so at most 1; for epochs write '{t.value:g}ep'")
     return t.value,t.unit
 
 # %% ../../nbs/callbacks/45a_every.ipynb #0bd4cc93
 @check_args
 class Every:
-    "Says when an interval of training is over: 2 epochs ('2ep'), 500 batches ('500ba'), half an hour ('30m')"
+    "An interval of training, such as '2ep', '500ba' or '30m'; a call returns whether it is over"
     def __init__(self,
         every:Any=None,     # text such as '500ba', a number of epochs, a function of the Learner, or None for never
-        at_once:bool=False # must it be due at the same batch in all processes? They then agree on it
+        at_once:bool=False # be due at the same batch in all processes, which agree on it
     ):
         self.spec = every.spec if isinstance(every, Every) else every
         self.value,self.unit = parse_every(self.spec)
         self.at_once = at_once
-        self.fresh = False   # has a fit begun, and nothing been counted in it?
+        self.fresh = False   # has a fit begun, without any batch counted yet?
         self.reset()
 
     def __bool__(self): return self.unit is not None
@@ -60,9 +62,13 @@ class Every:
 
     def reset(self) -> None:
         "Set the count to zero"
-        self.count = self.at_start = 0
-        self.times,self.since,self.loaded = None,monotonic(),False
-        self.asked,self.n,self.ask_at = None,0,1   # what the processes answered, batches since then, and when to ask
+        self.count    = 0             # batches, samples or tokens; seconds of earlier runs
+        self.at_start = 0             # the steps when the fit began
+        self.times    = None          # how many times it was due; None: not known yet
+        self.since    = monotonic()   # when the clock was started
+        self.loaded   = False         # does the next fit continue this count?
+        # of several processes: the most that any has done, the batches since then, and after how many to synchronize
+        self.most,self.n,self.ask_at = None,0,1
 
     def start(self,
         learn:Any # the Learner, in `before_fit`
@@ -78,44 +84,50 @@ class Every:
     ) -> bool:
         "Return whether it is due now"
         self.loaded = self.fresh = False
-        ends_here = self.unit in ('ep','st') if epoch else self.unit not in ('ep',None)
-        if not ends_here: return False
+        if epoch: can_be_due = self.unit in ('ep','st')
+        else:     can_be_due = self.unit not in ('ep',None)
+        if not can_be_due: return False
         if self.unit=='call': return bool(self.value(learn))
         if self.times is None:
             if self.unit=='dur': check_length(learn, f'every={self.spec!r}')
             self.times = self._multiples(self._before(learn))
-        last,self.times = self.times,self._multiples(self._amount(learn))
-        return self.times>last
+        before = self.times
+        self.times = self._multiples(self._amount(learn))
+        return self.times>before
 
     def nears(self,
         learn:Any # the Learner, between two batches of training
     ) -> bool:
-        "Return whether it is due after the next batch, if it is like the last; False if only the clock or `f` knows"
-        batch = getattr(learn.current_run, 'batch', None)
-        match self.unit:
-            case 'ba':  left = self.count + 1
-            case 'st':  left = learn.train_steps + 1
-            case 'dur' if learn.n_iter: left = learn.pct_train + 1/(learn.n_epoch*learn.n_iter)
-            case 'sp':  left = self.count + (0 if batch is None else find_bs(batch))
-            case 'tok': left = self.count + (0 if batch is None else find_tokens(batch, learn.dls))
-            case _: return False
+        "Return whether it is due after the next batch, if that is like the last; False for seconds and functions"
+        amount = self._amount_after_next(learn)
+        if amount is None: return False
         times = self._multiples(self._before(learn)) if self.times is None else self.times
-        return self._multiples(left)>times
+        return self._multiples(amount)>times
+
+    def _amount_after_next(self, learn):
+        "How much will be done after the next batch; None if that is unknown"
+        batch = getattr(learn.current_run, 'batch', None)
+        if self.unit=='ba': return self.count + 1
+        if self.unit=='st': return learn.train_steps + 1
+        if self.unit=='dur': return learn.pct_train + 1/(learn.n_epoch*learn.n_iter) if learn.n_iter else None
+        if self.unit not in ('sp','tok'): return None
+        if batch is None: return self.count
+        return self.count + (find_bs(batch) if self.unit=='sp' else find_tokens(batch, learn.dls))
 
     def _multiples(self, amount):
         "How many times the value fits into `amount`"
         if isinstance(self.value, int): return amount//self.value
         return floor(amount/self.value + 1e-9)   # 0.3/0.1 is a little less than 3
     def _before(self, learn):
-        "How much was done before this epoch, when the run begins with it"
+        "How much was done before the first epoch of this run"
         if self.unit=='ep': return learn.epoch
         if self.unit=='st': return self.at_start
         if self.unit!='dur': return 0
-        part = own_attr(learn, 'train_for')   # in a fit that is not told in epochs
-        return part.before/part.total if part else learn.epoch/learn.n_epoch
+        amount = own_attr(learn, 'train_for')   # in a fit whose length is not a number of epochs
+        return amount.before/amount.total if amount else learn.epoch/learn.n_epoch
 
     def _amount(self, learn):
-        "How much is done by now"
+        "Count this batch, and return how much is done by now"
         match self.unit:
             case 'ep':  return learn.epoch + 1
             case 'st':  return learn.train_steps
@@ -123,10 +135,10 @@ class Every:
             case 'ba':
                 self.count += 1
                 return self.count
-            case 'sp':  self.count += 0 if learn.batch is None else find_bs(learn.batch)
-            case 'tok': self.count += 0 if learn.batch is None else find_tokens(learn.batch, learn.dls)
+            case 'sp' if learn.batch is not None:  self.count += find_bs(learn.batch)
+            case 'tok' if learn.batch is not None: self.count += find_tokens(learn.batch, learn.dls)
         own = self.elapsed if self.unit=='s' else self.count
-        if self.at_once and num_distrib()>1: return self._agreed(own)
+        if self.at_once and num_distrib()>1: return self._most_of_all(own)
         return own
 
     @property
@@ -134,16 +146,16 @@ class Every:
         "Seconds of training so far"
         return self.count + monotonic() - self.since
 
-    def _agreed(self, own):
-        "The most that any process has done, as of the batch where all were last asked"
+    def _most_of_all(self, own):
+        "The most that any process has done, as of the last batch where all took part in this"
         self.n += 1
-        if self.n<self.ask_at: return self.asked
-        before,self.asked = self.asked,largest(own)
-        per_batch = 0 if before is None else (self.asked-before)/self.n
-        rest = self.value - self.asked%self.value
+        if self.n<self.ask_at: return self.most
+        before,self.most = self.most,largest(own)
+        per_batch = 0 if before is None else (self.most-before)/self.n
+        left = self.value - self.most%self.value
         self.n,self.ask_at = 0,1
-        if per_batch: self.ask_at = max(1, floor(rest/2/per_batch))   # after half of the batches that it may take yet
-        return self.asked
+        if per_batch: self.ask_at = max(1, floor(left/2/per_batch))   # after half of the batches that are probably left
+        return self.most
 
     def state_dict(self) -> dict:
         "Return the count"
@@ -154,7 +166,8 @@ class Every:
     ) -> None:
         "Continue the count of `state`: in the fit that has just begun, or in the one that `start` begins next"
         self.count,self.times = state['count'],state['times']
-        self.since,self.loaded = monotonic(),not self.fresh
+        self.since  = monotonic()
+        self.loaded = not self.fresh
 
 # %% ../../nbs/callbacks/45b_every_callback.ipynb #3b49e678
 from typing import Callable
@@ -164,10 +177,10 @@ from ..loop.callback import Callback
 # %% ../../nbs/callbacks/45b_every_callback.ipynb #c09c2375
 @check_args
 class EveryCallback(Callback):
-    "Calls `f(learn)` every so many epochs, batches, items or minutes of training"
+    "Call `f(learn)` every so many epochs, batches, samples or minutes of training"
     order,run_valid = 55,False
     modes,saves = ('fit',),('every',)
-    due_at_once = False   # must all processes act at the same batch?
+    due_at_once = False   # do all processes act at the same batch?
     def __init__(self,
         f:Callable,     # function of the Learner
         every:Any='1ep' # how often, as for `Every`: text such as '500ba', a number of epochs, …

@@ -16,7 +16,7 @@ def _check_curve(lrs, losses, n, what):
     "Return the curve as lists of floats, if it has at least `n` points"
     lrs,losses = [*map(float, lrs)],[*map(float, losses)]
     if len(lrs)!=len(losses): raise ValueError(
-        f'{len(lrs)} learning rates and {len(losses)} losses are not a curve: give one loss for each learning rate')
+        f'{len(lrs)} learning rates and {len(losses)} losses are not a curve: pass one loss for each learning rate')
     if len(lrs)<n: raise ValueError(
         f'`{what}` needs a curve of at least {n} points to suggest a learning rate from, not of {len(lrs)}: '
         'use more batches (`num_it`), or begin lower (`start_lr`) if the loss explodes early')
@@ -27,9 +27,9 @@ def valley(
     losses:list,  # the smoothed loss at each learning rate
     num_it:int=0  # not used; fastai passes the number of batches
 ) -> tuple:       # the suggested learning rate, and the point (learning rate, loss) to mark in the plot
-    "Valley: a third to a half down the longest descent of the loss; raises ValueError for less than 2 points"
+    "Valley: a third to a half down the longest descent of the loss; raise ValueError for less than 2 points"
     lrs,losses = _check_curve(lrs, losses, 2, 'valley')
-    down = [1]*len(losses)   # the length of the longest descent that ends here
+    down = [1]*len(losses)   # for each point: the length of the longest descent that ends there
     for i,loss in enumerate(losses):
         longer = [down[j] for j in range(i) if losses[j]>loss]
         down[i] = 1 + max(longer, default=0)
@@ -48,7 +48,7 @@ def slide(
     thresh:float=.005,     # the largest difference between them
     adjust_value:float=1.  # a factor for the suggestion
 ) -> tuple:                # the suggested learning rate, and the point (learning rate, loss) to mark in the plot
-    "Slide: from the right, the first interval whose ends have the same slope; raises ValueError for a short curve"
+    "Slide: from the right, the first interval whose ends have the same slope; raise ValueError for a short curve"
     lrs,losses = _check_curve(lrs, losses, lr_diff+1, 'slide')
     slopes = torch.gradient(torch.tensor(losses))[0].tolist()
     right = len(lrs)-1
@@ -73,7 +73,7 @@ def minimum(
     losses:list,  # the smoothed loss at each learning rate
     num_it:int=0  # not used; fastai passes the number of batches
 ) -> tuple:       # the suggested learning rate, and the point (learning rate, loss) to mark in the plot
-    "Minimum: a tenth of the learning rate with the lowest loss; raises ValueError for an empty curve"
+    "Minimum: a tenth of the learning rate with the lowest loss; raise ValueError for an empty curve"
     lrs,losses = _check_curve(lrs, losses, 1, 'minimum')
     i = losses.index(min(losses))
     return lrs[i]/10,(lrs[i],losses[i])
@@ -83,7 +83,7 @@ def steep(
     losses:list,  # the smoothed loss at each learning rate
     num_it:int=0  # not used; fastai passes the number of batches
 ) -> tuple:       # the suggested learning rate, and the point (learning rate, loss) to mark in the plot
-    "Steep: the learning rate where the loss falls fastest; raises ValueError for less than 2 points"
+    "Steep: the learning rate where the loss falls fastest; raise ValueError for less than 2 points"
     lrs,losses = _check_curve(lrs, losses, 2, 'steep')
     slopes = [(losses[i+1]-losses[i])/log(lrs[i+1]/lrs[i]) for i in range(len(lrs)-1)]
     i = slopes.index(min(slopes))
@@ -121,23 +121,25 @@ from ..optim.schedule import SchedExp
 # %% ../../nbs/callbacks/15b_lr_find.ipynb #45420c93
 @check_args
 class LRFinder(Scheduler):
-    "Trains with an exponentially growing learning rate, then undoes the training; used by `learn.lr_find`"
-    modes,names = ('lr_find',),('lr',)   # a fit with it is of this mode
-    rec,before = None,Snapshot()
+    "Train with an exponentially growing learning rate, then restore the Learner; used by `learn.lr_find`"
+    modes,names = ('lr_find',),('lr',)   # a fit with it has this mode
+    rec = None             # the Recorder
+    before = Snapshot()    # what is restored at the end
     shared_losses = None   # the losses, if there are several processes
-    restores = True   # `learn.lr_find` puts back more, itself
+    restores = True        # False in `learn.lr_find`, which itself restores more
     def __init__(self,
         start_lr:float|list=1e-7, # the learning rate of the first batch; a list has one for each parameter group
         end_lr:float|list=10,     # the learning rate that the last batch approaches
         num_it:int=100,           # number of batches, at least 6
-        stop_div:bool=True,       # stop when the loss is above four times its minimum?
-        hyper:str='lr'            # what grows; `lr_muon`: only the rate of the optimizer named muon
+        stop_div:bool=True,       # stop when the loss is above four times its minimum
+        hyper:str='lr'            # what grows; `lr_muon`: only the learning rate of the optimizer named muon
     ):
         self.num_it = check_whole('num_it', num_it, least=6, what='a whole number of batches')
-        for k,v in dict(start_lr=start_lr, end_lr=end_lr).items():
-            if not all(map(is_number, L(v))): raise TypeError(
-                f'`{k}` must be a number, or a list with one for each parameter group, not {v!r:.60}')
-        if not max(L(start_lr))<min(L(end_lr)): raise ValueError(
+        for name,lr in dict(start_lr=start_lr, end_lr=end_lr).items():
+            if not all(map(is_number, L(lr))): raise TypeError(
+                f'`{name}` must be a number, or a list with one for each parameter group, not {lr!r:.60}')
+        grows = max(L(start_lr))<min(L(end_lr))
+        if not grows: raise ValueError(
             f'the learning rate grows from start_lr to end_lr, so {start_lr} must be below {end_lr}')
         store_attr('start_lr,end_lr,stop_div,hyper')
         self.names = (hyper,)
@@ -147,17 +149,20 @@ class LRFinder(Scheduler):
         learn = self.learn
         super().before_fit()
         self.rec,self.shared_losses = learn.recorder,None
-        if self.restores: self.before = Snapshot(
-            snapshot_random(), snapshot_contents(learn.model, learn.loss_func, learn.opt, loaders=[learn.dls.train]))
+        if not self.restores: return
+        contents = snapshot_contents(learn.model, learn.loss_func, learn.opt, loaders=[learn.dls.train])
+        self.before = Snapshot(snapshot_random(), contents)
 
     def before_batch(self): self.learn.opt.set_hyper(self.hyper, self.sched(self.learn.train_iter/self.num_it))
 
     def after_batch(self):
         super().after_batch()
-        done = self.learn.train_iter
-        if not done%10: self._share_losses()
-        exploded = self.stop_div and done%10==0 and self.end is not None
-        if done>=self.num_it or exploded: raise CancelFit('lr_find is done')
+        n_done = self.learn.train_iter
+        is_done = n_done>=self.num_it
+        if n_done%10==0:   # reading the losses waits for the device, so not after each batch
+            self._share_losses()
+            if self.stop_div and self.end is not None: is_done = True
+        if is_done: raise CancelFit('lr_find is done')
 
     def after_fit(self):
         if self.rec is None: return
@@ -165,14 +170,14 @@ class LRFinder(Scheduler):
         self.rec.lr_curve = LRCurve(*self.curve, self.num_it)
     def cleanup(self):
         super().cleanup()
-        self.before,before = Snapshot(),self.before
+        before,self.before = self.before,Snapshot()
         before.restore()
 
     def _share_losses(self):
-        "The losses of all processes, as the curve is one for all"
+        "Average the losses over all processes, which then have the same curve"
         if num_shards()==1: return
         of_all = gather_objects(self.rec.smooth_loss.values)
-        self.shared_losses = [sum(vs)/len(vs) for vs in zip(*of_all)]
+        self.shared_losses = [sum(of_batch)/len(of_batch) for of_batch in zip(*of_all)]
     @property
     def _losses(self) -> list:
         "The smoothed loss after each batch; of several processes their mean"
@@ -184,8 +189,8 @@ class LRFinder(Scheduler):
         best = float('inf')
         for n_done,loss in enumerate(self._losses, 1):
             best = min(best, loss)
-            most = best + 3*abs(best)   # above `best`, too, where losses are below zero
-            if not loss<=most: return n_done   # NaN is not `<=` anything
+            limit = best + 3*abs(best)   # four times `best`; also above it if losses are below zero
+            if not loss<=limit: return n_done   # NaN is not `<=` anything
         return None
 
     @property
@@ -196,10 +201,11 @@ class LRFinder(Scheduler):
         return [*map(float, self.hps[self.hyper][:n])],[*self._losses[:n]]
 
 # %% ../../nbs/callbacks/15b_lr_find.ipynb #a8b5651c
-def _suggested(values):
-    "A named tuple of `values`; it can be pickled, though its class is found nowhere: it is made again"
+def _as_named_tuple(values):
+    "A named tuple of `values` that can be pickled: its class, which no module has, is created again"
+    def reduce(self): return _as_named_tuple,(self._asdict(),)
     fields = namedtuple('SuggestedLRs', values)
-    kind = type('SuggestedLRs', (fields,), dict(__slots__=(), __reduce__=lambda self: (_suggested, (self._asdict(),))))
+    kind = type('SuggestedLRs', (fields,), dict(__slots__=(), __reduce__=reduce))
     return kind(**values)
 
 class LRCurve:
@@ -211,11 +217,11 @@ class LRCurve:
         funcs:Any=()    # one or several suggestion functions such as `valley`
     ):
         self.lrs,self.losses,self.num_it = lrs,losses,num_it
-        self.points = {}
-        skip = num_it//10   # as in fastai, the first tenth and the last five points are left out
-        good = [*takewhile(isfinite, losses[skip:-5])]
-        self.inner_losses = torch.tensor(good, dtype=torch.float64)
-        self.inner_lrs = torch.tensor(lrs[skip:skip+len(good)], dtype=torch.float64)
+        self.points = {}    # by the names of `funcs`: the point to mark in the plot
+        skip = num_it//10   # as in fastai, the first tenth and the last five points are skipped
+        inner = [*takewhile(isfinite, losses[skip:-5])]
+        self.inner_losses = torch.tensor(inner, dtype=torch.float64)
+        self.inner_lrs = torch.tensor(lrs[skip:skip+len(inner)], dtype=torch.float64)
         self.values = {_func_name(f):self._suggest(f) for f in L(funcs)}
 
     def _suggest(self, f):
@@ -228,22 +234,24 @@ class LRCurve:
     @property
     def suggested(self) -> tuple:
         "The suggestions, as a named tuple"
-        return _suggested(self.values)
+        return _as_named_tuple(self.values)
 
     def plot(self,
-        skip_end:int=5,       # number of points to leave out at the end
+        skip_end:int=5,       # number of points to skip at the end
         suggestions:Any=None, # points (learning rate, loss) to mark; None: those of the suggestions
         nms:Any=None,         # the names of these points
         ax:Any=None,          # matplotlib axes to draw on; None: new ones
         **kwargs              # passed on to matplotlib's `plot`
     ) -> Any:                 # the matplotlib axes
         "Plot the loss against the learning rate"
-        if ax is None: ax = pyplot().subplots()[1]
+        if ax is None: _,ax = pyplot().subplots()
         n = max(len(self.lrs)-skip_end, 1)
         ax.plot(self.lrs[:n], self.losses[:n], **kwargs)
         ax.set(xscale='log', xlabel='learning rate', ylabel='loss')
         points = self.points
-        if suggestions is not None: points = dict(zip(count() if nms is None else nms, suggestions))
+        if suggestions is not None:
+            names  = count() if nms is None else nms
+            points = dict(zip(names, suggestions))
         for name,(lr,loss) in points.items(): ax.plot(lr, loss, 'o', label=f'{name}: {self.values.get(name, lr):.2e}')
         if points: ax.legend()
         return ax
@@ -259,16 +267,17 @@ def lr_find(self:Learner,
     start_lr:float|list=1e-7, # the learning rate of the first batch; a list has one for each parameter group
     end_lr:float|list=10,     # the learning rate that the last batch approaches
     num_it:int=100,           # number of batches, at least 6
-    stop_div:bool=True,       # stop when the loss is above four times its minimum?
-    show_plot:bool=True,      # plot the curve?
+    stop_div:bool=True,       # stop when the loss is above four times its minimum
+    show_plot:bool=True,      # plot the curve
     suggest_funcs:Any=valley, # one or several of `valley`, `slide`, `minimum`, `steep` or your own; None: no suggestion
-    hyper:str='lr'            # what grows; `lr_muon`: only the rate of the optimizer named muon
+    hyper:str='lr'            # what grows; `lr_muon`: only the learning rate of the optimizer named muon
 ) -> Any:                     # a named tuple of suggested learning rates; None without `suggest_funcs`
     "Find a learning rate by a range test (Smith 2015), and restore the Learner afterwards"
-    finder,n = LRFinder(start_lr, end_lr, num_it, stop_div, hyper),loader_len(self.dls.train)
+    finder = LRFinder(start_lr, end_lr, num_it, stop_div, hyper)
     finder.restores = False
-    L(suggest_funcs).map(_func_name)   # a wrong one is refused now
-    if show_plot: pyplot()   # without matplotlib, fail before the work and not after it
+    n = loader_len(self.dls.train)
+    L(suggest_funcs).map(_func_name)   # raises before the training for anything but a function
+    if show_plot: pyplot()             # raises before the training without matplotlib
     recorders = [cb for cb in self.cbs if cb.name=='recorder']
     with unchanged(self), self.removed_cbs(recorders):
         self.logger = null_logger
@@ -282,10 +291,10 @@ def lr_find(self:Learner,
 
 @patch
 def plot_lr_find(self:Recorder,
-    skip_end:int=5, # number of points to leave out at the end
+    skip_end:int=5, # number of points to skip at the end
     **kwargs        # passed on to `LRCurve.plot`
 ) -> Any:           # the matplotlib axes
-    "Plot the curve of the last `lr_find`; raises ValueError if there was none"
+    "Plot the curve of the last `lr_find`; raise ValueError if there was none"
     curve = getattr(self, 'lr_curve', None)
     if curve is None: raise ValueError('there is no curve to plot: call `learn.lr_find()` first')
     return curve.plot(skip_end, **kwargs)

@@ -22,71 +22,79 @@ from ..measure.losses import none_reduce
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #79b12ff0
 def blend(
-    t:Any,              # the items, along the first dimension; anything but a tensor is returned unchanged
-    other:torch.Tensor, # for each item, the index of the item it is mixed with
-    lam:torch.Tensor    # the share of the item itself, 0 to 1: one number for each item, or one for all
-) -> Any:               # the mixed items
-    "Return `lam` of each item plus `1-lam` of its partner"
+    t:Any,              # the samples, along the first dimension; anything but a tensor is returned unchanged
+    other:torch.Tensor, # for each sample, the index of the sample it is mixed with
+    lam:torch.Tensor    # the weight of the sample itself, 0 to 1: one number for each sample, or one for all
+) -> Any:               # the mixed samples
+    "Return `lam` times each sample plus `1-lam` times its partner"
     if not isinstance(t, torch.Tensor): return t
-    share = lam.type_as(t).view(-1, *[1]*(t.ndim-1))   # it broadcasts over the numbers of an item
-    return torch.lerp(t[other], t, share)
+    n_inner = t.ndim-1
+    weight  = lam.type_as(t).view(-1, *[1]*n_inner)   # broadcasts over the elements of a sample
+    return torch.lerp(t[other], t, weight)
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #7ac75b44
 def reduce_loss(
-    loss:torch.Tensor,    # the loss of each item
-    reduction:str='mean'  # 'mean' or 'sum'; anything else leaves the losses as they are
+    loss:torch.Tensor,    # the loss of each sample
+    reduction:str='mean'  # 'mean' or 'sum'; anything else returns the losses unchanged
 ) -> torch.Tensor:        # the loss of the batch
-    "Reduce the losses of the items to the loss of the batch (fastai's name)"
+    "Reduce the losses of the samples to the loss of the batch (fastai's name)"
     if reduction=='mean': return loss.mean()
-    return loss.sum() if reduction=='sum' else loss
+    if reduction=='sum':  return loss.sum()
+    return loss
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #07da159d
 class MixedLoss(partial):
-    "Wraps a loss function: batches that `mixer` has mixed get a mixed loss, all others the original one"
+    "Wrap a loss function: batches that `mixer` has mixed get a mixed loss, all others the original one"
     mixer:'MixHandler' = None
     def __call__(self, pred, *yb, **kw):
-        return self.mixer.lf(pred, *yb, **kw) if self.mixer.is_mixed else super().__call__(pred, *yb, **kw)
+        if self.mixer.is_mixed: return self.mixer.lf(pred, *yb, **kw)
+        return super().__call__(pred, *yb, **kw)
     def batch_weight(self,
         *yb # targets
     ) -> Any:
-        "Return how much a batch weighs: a mixed loss is a mean over items, any other as the loss function says"
+        "Return how much a batch weighs: a mixed loss is a mean over samples; for others ask the loss function"
         mixes_losses = is_called(self.mixer, 'before_loss') and self.mixer.stack_y
         return find_bs(yb) if mixes_losses else weight_rule(self.func)(yb)
-
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #7ee8a5c5
 @check_args
 class MixHandler(Callback):
     "Base class of MixUp and CutMix: mixes the targets, or the losses, of training batches (fastai's name)"
     run_valid,modes = False,('fit','lr_find')
-    lam:Any = None   # a tensor: the share of each item itself; None while the batch is not mixed
-    other:torch.Tensor|None = None # for each item, the position of the one that it is mixed with
-    yb1:tuple|None = None          # the targets of the other items
-    part:slice|None = slice(None)  # the items of the current micro-batch (`MicroBatch`)
-    mixed,old_lf,each = None,None,None   # the loss function with mixing, without it, and for each item
+    lam:Any = None   # a tensor: the weight of each sample itself; None while the batch is not mixed
+    other:torch.Tensor|None = None # for each sample, the index of the one that it is mixed with
+    yb1:tuple|None = None          # the targets of the other samples; None: the targets are mixed themselves
+    part:slice|None = slice(None)  # the samples of the current micro-batch (`MicroBatch`)
+    mixed  = None   # the loss function with mixing
+    old_lf = None   # the Learner's own
+    each   = None   # the same, with a loss for each sample
     def __init__(self,
         alpha:float=.5 # both parameters of the Beta distribution of `lam`: near 0 hardly any mixing, 1 is uniform
     ):
-        if not (isinstance(alpha, (int,float)) and alpha>0): raise ValueError(
+        is_positive = isinstance(alpha, (int,float)) and alpha>0
+        if not is_positive: raise ValueError(
             f'alpha, the parameter of a Beta distribution, must be a number above 0, not {alpha!r}')
         self.alpha = float(alpha)
         self.distrib = Beta(torch.tensor(self.alpha), torch.tensor(self.alpha))
         self.drawn_on = self.distrib.mean.device
 
     def wrap_loss(self) -> None:
-        "Wrap the Learner's loss function in a `MixedLoss`; raises ValueError if it cannot be mixed"
+        "Wrap the Learner's loss function in a `MixedLoss`; raise ValueError if it cannot be mixed"
         if self.mixed is not None: return
         learn,me = self.learn,type(self).__name__
         other = getattr(learn.loss_func, 'mixer', None)
-        if other is not None and other.learn is learn and other.run: raise ValueError(
+        mixes_too = other is not None and other.learn is learn and other.run
+        if mixes_too: raise ValueError(
             f'{me} and {type(other).__name__} would mix the same batches: use one of them, or let `run` alternate them')
         if learn.loss_func is None: raise ValueError(
             f"{me} can't mix a loss that the model computes itself: pass `loss_func=` to the Learner")
         self.y_int = loss_setting(learn.loss_func, 'y_int')
         if self.y_int:
-            with none_reduce(learn.loss_func): pass   # raises if it has no loss for each item
-        self.old_lf,self.each,self.mixed = learn.loss_func,learn.loss_func,MixedLoss(learn.loss_func)
-        self.mixed.mixer,learn.loss_func = self,self.mixed
+            with none_reduce(learn.loss_func): pass   # raises if it has no loss for each sample
+        self.old_lf = self.each = learn.loss_func
+        self.mixed  = MixedLoss(learn.loss_func)
+        self.mixed.mixer = self
+        learn.loss_func  = self.mixed
 
     def unmix(self) -> None:
         "Forget how the current batch was mixed"
@@ -94,8 +102,9 @@ class MixHandler(Callback):
     after_batch = unmix
 
     def before_micro_batch(self, items):
-        if items is None and self.lam is not None: raise ValueError(
-            f"{type(self).__name__} can't follow how `MicroBatch(split=...)` splits a batch: leave `split` out")
+        is_unknown = items is None and self.lam is not None
+        if is_unknown: raise ValueError(
+            f"{type(self).__name__} can't follow how `MicroBatch(split=...)` splits a batch: omit `split`")
         self.part = items
 
     def before_train(self):
@@ -103,7 +112,8 @@ class MixHandler(Callback):
         self.unmix()
 
     def cleanup(self):
-        if self.mixed is not None and self.learn.loss_func is self.mixed: self.learn.loss_func = self.old_lf
+        has_ours = self.mixed is not None and self.learn.loss_func is self.mixed
+        if has_ours: self.learn.loss_func = self.old_lf
         self.mixed = self.old_lf = self.each = None
         self.unmix()
 
@@ -111,7 +121,8 @@ class MixHandler(Callback):
     def stack_y(self) -> bool:
         "Whether the losses are mixed, rather than the targets (fastai's name)"
         if self.y_int is not None: return self.y_int
-        return not all(t.is_floating_point() for t in leaves(self.learn.yb) if isinstance(t, torch.Tensor))
+        targets = [t for t in leaves(self.learn.yb) if isinstance(t, torch.Tensor)]
+        return not all(map(torch.is_floating_point, targets))
 
     @property
     def is_mixed(self) -> bool:
@@ -122,76 +133,87 @@ class MixHandler(Callback):
         n:int,                   # how many numbers
         device:torch.device|None # the device to draw them on; None: PyTorch's default
     ) -> torch.Tensor:           # numbers from 0 to 1
-        "Sample mixing shares from the Beta distribution"
+        "Sample mixing weights from the Beta distribution"
         if device!=self.drawn_on:
-            alpha,self.drawn_on = torch.tensor(self.alpha, device=device),device
-            self.distrib = Beta(alpha, alpha, validate_args=False)   # validating would read from the device
+            alpha = torch.tensor(self.alpha, device=device)
+            self.distrib  = Beta(alpha, alpha, validate_args=False)   # validating would wait for the device
+            self.drawn_on = device
         return self.distrib.sample((n,))
 
     def mix_y(self,
-        other:torch.Tensor # for each item, the index of the item it is mixed with
+        other:torch.Tensor # for each sample, the index of the sample it is mixed with
     ) -> None:
-        "Mix the targets, or keep the targets of the other items to mix the losses"
+        "Mix the targets, or keep the targets of the other samples to mix the losses"
         learn = self.learn
         self.wrap_loss()   # the callback may have been switched on after `before_train`
-        yb1 = _take(learn.yb, other) if self.stack_y else None
+        yb1 = _select(learn.yb, other) if self.stack_y else None
         self._assign(other=other, yb1=yb1)
-        if yb1 is None: learn.current_run.yb = apply(lambda t: blend(_as_float(t), other, self.lam), learn.yb)
+        def mix(t): return blend(_as_float(t), other, self.lam)
+        if yb1 is None: learn.current_run.yb = apply(mix, learn.yb)
 
     def losses(self,
         pred:Any,      # the predictions
-        *yb,           # the targets of the items themselves
+        *yb,           # the targets of the samples themselves
         **kw           # passed on to the loss function
-    ) -> torch.Tensor: # the losses, of each item or of each of its targets
-        "Return `lam` of the loss for an item's own target plus `1-lam` of that for the other target"
+    ) -> torch.Tensor: # the losses, of each sample or of each of its targets
+        "Return `lam` times the loss for a sample's own target plus `1-lam` times that for the other target"
         lam,yb1 = self.lam,self.yb1
         if self.part!=slice(None):
             if len(lam)>1: lam = lam[self.part]   # CutMix has one for all
-            yb1 = _take(yb1, self.part)
-        with none_reduce(self.each) as each: loss,loss1 = each(pred, *yb, **kw),each(pred, *yb1, **kw)
-        if each is not self.each: self._assign(each=each)   # so a function is wrapped only once
+            yb1 = _select(yb1, self.part)
+        with none_reduce(self.each) as each:
+            loss  = each(pred, *yb,  **kw)
+            loss1 = each(pred, *yb1, **kw)
+        if each is not self.each: self._assign(each=each)   # so that a function is wrapped only once
         n = lam.numel()
         if loss.numel()%n: raise ValueError(
-            f"a loss for each of {n} items is needed, but with reduction='none' the loss function returns "
+            f"a loss for each of {n} samples is needed, but with reduction='none' the loss function returns "
             f'{shapes(loss)}')
-        if loss.shape!=lam.shape: loss,loss1,lam = loss.reshape(n, -1),loss1.reshape(n, -1),lam[:,None]
+        if loss.shape!=lam.shape:   # a sample has several losses
+            loss,loss1 = loss.reshape(n, -1),loss1.reshape(n, -1)
+            lam = lam[:,None]
         return torch.lerp(loss1, loss, lam.type_as(loss))
 
     def lf(self,
         pred:Any,      # the predictions
-        *yb,           # the targets of the items themselves
+        *yb,           # the targets of the samples themselves
         **kw           # passed on to the loss function
     ) -> torch.Tensor: # the loss of the batch
         "Return the mixed loss of the batch (fastai's name)"
         return reduce_loss(self.losses(pred, *yb, **kw), loss_setting(self.old_lf, 'reduction', 'mean'))
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #d6378537
-def _as_float(t): return t.float() if isinstance(t, torch.Tensor) and not t.is_floating_point() else t
+def _as_float(t):
+    is_whole = isinstance(t, torch.Tensor) and not t.is_floating_point()
+    return t.float() if is_whole else t
 
-def _take(b, items):
-    "Some items of each tensor of a batch; what has no items as it is"
-    def take(t): return t[items] if isinstance(t, torch.Tensor) and t.ndim else t
-    return apply(take, b)
+def _select(b, samples):
+    "Some samples of each tensor of a batch; everything else unchanged"
+    def select(t):
+        has_samples = isinstance(t, torch.Tensor) and t.ndim>0
+        return t[samples] if has_samples else t
+    return apply(select, b)
 
 # %% ../../nbs/callbacks/40b_mixup.ipynb #785af03e
 from ..data.batch import find_device
 
 # %% ../../nbs/callbacks/40b_mixup.ipynb #5b617042
-def _need_floats(xb, who):
+def _check_floats(xb, name):
     for t in leaves(xb):
-        if isinstance(t, torch.Tensor) and not t.is_floating_point(): raise TypeError(
-            f'{who} blends inputs, and whole numbers cannot be blended: it got {shapes(xb)}. '
-            'For images write `x.float()`; for text blend the embeddings, not the token numbers')
+        is_whole = isinstance(t, torch.Tensor) and not t.is_floating_point()
+        if is_whole: raise TypeError(
+            f'{name} blends inputs, and whole numbers cannot be blended: it got {shapes(xb)}. '
+            'For images write `x.float()`. For text blend the embeddings, not the token numbers.')
 
 class MixUp(MixHandler):
-    "MixUp: blends each item with another one (Zhang et al., 2017, https://arxiv.org/abs/1710.09412)"
+    "MixUp: blend each sample with another one (Zhang et al., 2017, https://arxiv.org/abs/1710.09412)"
     def __init__(self,
         alpha:float=.4 # both parameters of the Beta distribution of `lam`: near 0 hardly any mixing, 1 is uniform
     ): super().__init__(alpha)
 
     def before_batch(self):
         learn = self.learn
-        _need_floats(learn.xb, type(self).__name__)
+        _check_floats(learn.xb, type(self).__name__)
         n,device = find_bs(learn.xb),find_device(learn.xb)
         lam = self.sample(n, device)
         self._assign(lam=torch.max(lam, 1-lam))
@@ -201,7 +223,7 @@ class MixUp(MixHandler):
 
 # %% ../../nbs/callbacks/40b_mixup.ipynb #ff5ac07c
 class CutMix(MixHandler):
-    "CutMix: pastes a box of another image into each image (Yun et al., 2019, https://arxiv.org/abs/1905.04899)"
+    "CutMix: paste a box of another image into each image (Yun et al., 2019, https://arxiv.org/abs/1905.04899)"
     def __init__(self,
         alpha:float=1. # both parameters of the Beta distribution of `lam`: near 0 hardly any mixing, 1 is uniform
     ): super().__init__(alpha)
@@ -213,31 +235,38 @@ class CutMix(MixHandler):
         lam = self.sample(1, device)
         other = torch.randperm(n, device=device)
         x1,y1,x2,y2 = self.rand_bbox(W, H, lam)
-        row,col = torch.arange(H, device=device)[:,None],torch.arange(W, device=device)
+        row = torch.arange(H, device=device)[:,None]
+        col = torch.arange(W, device=device)
         inside = (y1<=row) & (row<y2) & (x1<=col) & (col<x2)
-        learn.current_run.xb = apply(lambda t: torch.where(inside, t[other], t), learn.xb)
+        def paste(t): return torch.where(inside, t[other], t)
+        learn.current_run.xb = apply(paste, learn.xb)
         self.lam = 1 - (x2-x1)*(y2-y1)/float(W*H)
         self.mix_y(other)
 
     def size(self,
         xb:tuple # the inputs of the batch
     ) -> tuple:  # height and width in pixels
-        "Return the size of the images; raises ValueError if the inputs are not images of one size"
+        "Return the size of the images; raise ValueError if the inputs are not images of one size"
         sizes = {*map(_image_size, leaves(xb))}
-        if len(sizes)>1 or None in sizes: raise ValueError(
-            'CutMix cuts the same box out of all inputs, which must be images (item, channel, row, column) '
+        are_alike = len(sizes)==1 and None not in sizes
+        if not are_alike: raise ValueError(
+            'CutMix cuts the same box out of all inputs, which must be images (n, channels, height, width) '
             f'of one size, not {shapes(xb)}')
         return sizes.pop()
 
     def rand_bbox(self,
         W:int,           # width of the image in pixels
         H:int,           # height of the image in pixels
-        lam:torch.Tensor # the share of the image outside the box: a tensor with one number
+        lam:torch.Tensor # the fraction of the image outside the box: a tensor with one number
     ) -> tuple: # left, top, right, bottom, as tensors
         "Sample a box of `1-lam` of the image's area with a random centre, clipped at the edges (fastai's name)"
         cut = torch.sqrt(1-lam)
-        x,y = [torch.randint(0, s, (1,), device=lam.device) for s in (W, H)]   # the centre
-        w,h = [torch.round(s*cut).long()//2 for s in (W, H)]                   # half the width and half the height
+        def draw(size): return torch.randint(0, size, (1,), device=lam.device)
+        def half_side(size): return torch.round(size*cut).long()//2
+        x,y = draw(W),draw(H)   # the centre
+        w,h = half_side(W),half_side(H)
         return (x-w).clamp(0, W), (y-h).clamp(0, H), (x+w).clamp(0, W), (y+h).clamp(0, H)
 
-def _image_size(t): return tuple(t.shape[-2:]) if isinstance(t, torch.Tensor) and t.ndim>2 else None
+def _image_size(t):
+    is_image = isinstance(t, torch.Tensor) and t.ndim>2
+    return tuple(t.shape[-2:]) if is_image else None

@@ -25,11 +25,12 @@ _higher = set('''acc accuracy f1 f2 fbeta auc auroc roc auprc ap map dice iou mi
 def lower_better(
     name:str # of a loss or a metric
 ) -> bool|None:
-    "Return whether a lower value is better, judged by the name; None if the name does not tell"
+    "Return whether a lower value is better, judged by the name; None if the name is unclear"
     words = re.findall('[a-z]+[0-9]*', camel2snake(name))
     if words and words[-1] in ('loss','losses'): return True
-    low,high = not _lower.isdisjoint(words),not _higher.isdisjoint(words)
-    return None if low==high else low
+    is_lower  = not _lower.isdisjoint(words)
+    is_higher = not _higher.isdisjoint(words)
+    return None if is_lower==is_higher else is_lower
 
 # %% ../../nbs/callbacks/60a_direction.ipynb #d0ccfc30
 _attributes = dict(lower_better=True, lower_is_better=True, higher_better=False, higher_is_better=False)
@@ -37,15 +38,15 @@ _attributes = dict(lower_better=True, lower_is_better=True, higher_better=False,
 def says_lower(
     metric:Any # a `Metric`, or the function or object that one is made of
 ) -> bool|None:
-    "Return whether a lower value is better, as the metric's attributes say; None if they say nothing"
+    "Return whether a lower value is better, by the metric's attributes; None if it has none about that"
     for o in (metric, getattr(metric, 'func', None), getattr(metric, 'metric', None)):
         for name,means_lower in _attributes.items():
-            said = getattr(o, name, None)
-            if isinstance(said, bool): return said==means_lower
+            value = getattr(o, name, None)
+            if isinstance(value, bool): return value==means_lower
     return None
 
 # %% ../../nbs/callbacks/60a_direction.ipynb #834c1b52
-_comps = dict(min=lt, max=gt)   # these pickle, and so does what is made of them
+_comps = dict(min=lt, max=gt)   # these can be pickled, and so can partials of them
 
 def _compare(comp, a, b): return bool(comp(a, b))
 def _compare_tensors(comp, a, b):
@@ -54,18 +55,18 @@ def _compare_tensors(comp, a, b):
 def mk_comp(
     comp:str|Callable # 'min', 'max', or comp(a,b) -> whether a is better than b
 ) -> tuple:
-    "Return `(f, lower)`: a comparison of two floats, and whether it prefers the lower. Raises ValueError if unclear."
+    "Return `(f, lower)`: a comparison of two floats, and whether it prefers the lower. Raise ValueError if unclear."
     if isinstance(comp, str): comp = _comps.get(comp, comp)
     if not callable(comp): raise ValueError(
         f"comp must be 'min', 'max' or a function such as `np.less` or `operator.gt`, not {comp!r}")
     f = partial(_compare, comp)
     try: f(0., 1.)
     except TypeError: f = partial(_compare_tensors, comp)   # torch.lt takes only tensors
-    lower,higher = f(0.,1.),f(1.,0.)
-    if lower==higher: raise ValueError(
-        'comp does not say which of two numbers is better: '
-        f"of 0 and 1 it prefers {'both' if lower else 'neither'}; write 'min' or 'max'")
-    return f,lower
+    prefers_lower,prefers_higher = f(0.,1.),f(1.,0.)
+    if prefers_lower==prefers_higher: raise ValueError(
+        'comp does not decide which of two numbers is better: '
+        f"of 0 and 1 it prefers {'both' if prefers_lower else 'neither'}. Write 'min' or 'max'.")
+    return f,prefers_lower
 
 # %% ../../nbs/callbacks/60b_monitor.ipynb #0a620c86
 from math import inf, isfinite, isnan, nan
@@ -84,11 +85,11 @@ from ..measure.scalars import to_number
 def _read_margin(
     min_delta:float|str # a number, or text such as '1%'
 ) -> tuple[float,bool]:
-    "Return the margin, and whether it is a part of the best value; raises ValueError if it is neither"
+    "Return the margin, and whether it is a fraction of the best value; raise ValueError for anything else"
     relative = isinstance(min_delta, str)
     margin = _percent(min_delta) if relative else min_delta
     if not margin>=0: raise ValueError(
-        f"min_delta is how much better a value must be: 0 or more, or '1%' of the best, not {min_delta!r}")
+        f"min_delta, how much better a value must be, is 0 or more, or '1%' of the best, not {min_delta!r}")
     return margin,relative
 
 def _percent(text):
@@ -98,15 +99,16 @@ def _percent(text):
     except ValueError: return nan
 
 # %% ../../nbs/callbacks/60b_monitor.ipynb #79028614
-extra_columns = Word('extra_columns', {}, 'What can be watched besides the history: functions of the Learner, by name?')
+extra_columns = Word('extra_columns', {}, 'Which functions of the Learner can a `Monitor` read, by name?')
 
 @check_args
 class Monitor(Stateful):
-    "Keeps the best value so far of a metric, of another column of the Recorder, or of a function of the Learner"
+    "Keep the best value so far of a metric, of another column of the Recorder, or of a function of the Learner"
     saves = 'best',
-    best:Any = None   # the best value so far; None: which values are better is asked in the first fit
-    column = None     # the watched column of the Recorder; None: a function of the Learner
-    comp = lower = None
+    best:Any = None   # the best value so far; None: `start` has not found out yet which values are better
+    column = None     # the monitored column of the Recorder; None: a function of the Learner
+    comp   = None     # f(a, b): is a better than b?
+    lower  = None     # is a lower value better?
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
@@ -114,7 +116,7 @@ class Monitor(Stateful):
         nan:str='worse'                         # NaN is 'worse' than everything; or 'skip' it, or 'raise' an error
     ):
         if nan not in ('worse','skip','raise'): raise ValueError(f"nan must be 'worse', 'skip' or 'raise', not {nan!r}")
-        self.monitor,self.asked = monitor,comp
+        self.monitor,self.asked = monitor,comp   # as the user passed them
         self.min_delta,self.nan = min_delta,nan
         self.margin,self.relative = _read_margin(min_delta)
         self.source = monitor if callable(monitor) else None
@@ -122,47 +124,53 @@ class Monitor(Stateful):
         if comp is not None: self.comp,self.lower = mk_comp(comp)
 
     def _name(self, monitor):
-        "The name of what is watched; raises TypeError if it is neither a column, a metric nor a function"
+        "The name of what is monitored; raise TypeError if it is neither a column, a metric nor a function"
         if monitor is None: return 'valid_loss'
         if isinstance(monitor, str): return monitor
-        if callable(monitor) or hasattr(monitor, 'accumulate'): return func_name(monitor)
+        is_metric = hasattr(monitor, 'accumulate')
+        if is_metric or callable(monitor): return func_name(monitor)
         raise TypeError(f"monitor must be the name of a column such as 'valid_loss', a metric, a function of the "
                         f'Learner, or None, not {monitor!r}')
 
     def start(self,
         learn:Any # the Learner, in `before_fit`
     ) -> None:
-        "Find the column and the direction, before training. Raises ValueError if there is none, or it is unclear."
+        "Find the column and the direction, before training. Raise ValueError if there is none, or it is unclear."
         self.column = self._column(learn)
         if self.column: self.name = self.column
-        if self.asked is None: self.comp,self.lower = mk_comp('min' if self._lower(learn) else 'max')
+        if self.asked is None:
+            direction = 'min' if self._lower(learn) else 'max'
+            self.comp,self.lower = mk_comp(direction)
         if self.best is None: self.reset()
 
     def reset(self) -> None:
         "Forget the best value"
-        worst = inf if self.lower else -inf
-        self.best = None if self.lower is None else worst
+        if self.lower is None: self.best = None
+        else: self.best = inf if self.lower else -inf
 
     def value(self,
         learn:Any,         # the Learner, at the end of an epoch or in `after_row`
         row:dict|None=None # the row of a validation within the epoch
     ) -> float|None:
-        "Return the value now; None if there is none. Raises TypeError if it is not a number."
-        if row is not None: return self._read(row, learn) if self._is_in(row) else None
-        return self._read(learn.recorder.history[-1] if self.column else {}, learn)
+        "Return the value now; None if there is none. Raise TypeError if it is not a number."
+        if row is None: row = learn.recorder.history[-1] if self.column else {}
+        elif not self._is_in(row): return None
+        return self._read(row, learn)
 
     def is_known(self,
         learn:Any # the Learner, at the end of an epoch
     ) -> bool:
         "Return whether a validation after this epoch's last batch has given the value already"
         rec = own_attr(learn, 'recorder')
-        return rec is not None and any(map(self._is_in, rec.history.last_within(learn.train_iter)))
+        if rec is None: return False
+        return any(map(self._is_in, rec.history.last_within(learn.train_iter)))
 
     def _is_in(self, row):
-        "Has `row` the value, or is it one after which a function of the Learner is asked?"
+        "Has `row` the value, or is it one after which a function of the Learner is called?"
         if self.name in row: return True
-        is_asked = callable(self.monitor) and self.column is None
-        return is_asked and 'train_loss' in row and not hasattr(self.source, 'evaluator')
+        is_function = callable(self.monitor) and self.column is None
+        if not is_function or hasattr(self.source, 'evaluator'): return False
+        return 'train_loss' in row
 
     def _read(self, row, learn):
         "The value in `row`, or what the function returns; if several processes have different values, their mean"
@@ -177,11 +185,11 @@ class Monitor(Stateful):
         if v is None: return None
         try: return float(v)
         except (TypeError, ValueError) as e: raise TypeError(
-            f'`{self.name}` must be one number to be watched, but it is {v!r}') from e
+            f'`{self.name}` must be one number to be monitored, but it is {v!r}') from e
 
     def better(self,
         value:float,          # a value, not NaN
-        than:float|None=None  # another one; None: the best so far
+        than:float|None=None  # a value to compare with; None: the best so far
     ) -> bool:
         "Return whether `value` is better than another, by more than `min_delta`"
         best = self.best if than is None else than
@@ -193,51 +201,57 @@ class Monitor(Stateful):
     def update(self,
         value:float|None # the new value; None if there is none
     ) -> bool|None:
-        "Keep `value` if it is the best; return whether it is, None without a value. ValueError for NaN if nan='raise'."
+        "Store the best value; return whether it is `value`, None without a value. ValueError for NaN if nan='raise'."
         if value is None: return None
-        if isnan(value): return self._judge_nan()
+        if isnan(value): return self._compare_nan()
         if not self.better(value): return False
         self.best = float(value)
         return True
 
-    def _judge_nan(self):
+    def _compare_nan(self):
+        "What `update` returns for NaN"
         if self.nan=='raise': raise ValueError(
-            f"`{self.name}` is nan (`nan='worse'` would take that for no improvement, `nan='skip'` would ignore it)")
+            f"`{self.name}` is nan. Write nan='worse' to count that as no improvement, or nan='skip' to ignore it.")
         return None if self.nan=='skip' else False
 
     def __repr__(self): return f'Monitor({self.name!r}, best={self.best})'
 
     def _column(self, learn):
-        "The column to watch; None for a function of the Learner"
+        "The column to monitor; None for a function of the Learner"
         columns = getattr(own_attr(learn, 'recorder'), 'metric_names', [])
-        known = [n for n in columns if n not in ('epoch','time')]
-        name = next((m.name for m in learn.metrics if self._is_metric(m)), self.monitor)
+        known   = [name for name in columns if name not in ('epoch','time')]
+        metrics = [*filter(self._is_metric, learn.metrics)]
+        name = metrics[0].name if metrics else self.monitor
         if callable(name): return None
-        offered = {k:f for cb in getattr(learn, 'cbs', ()) for k,f in extra_columns(cb).items()}
-        self.source = offered.get(name)
+        extra = {}
+        for cb in getattr(learn, 'cbs', ()): extra |= extra_columns(cb)
+        self.source = extra.get(name)
         if self.source is not None: return None
-        if not known: raise ValueError('there is no Recorder among the callbacks whose columns could be watched: '
+        if not known: raise ValueError('there is no Recorder among the callbacks whose columns could be monitored: '
                                        'add it, or pass a function of the Learner as `monitor`')
         if name is None: return 'valid_loss' if 'valid_loss' in known else 'train_loss'
         if name in known: return name
         why = '' if 'valid_loss' in known else ' (nothing is validated)'
-        raise ValueError(f'there is no column {name!r} to watch{why}: {nearest(name, [*known, *offered])}')
+        raise ValueError(f'there is no column {name!r} to monitor{why}: {nearest(name, [*known, *extra])}')
 
     def _is_metric(self, metric):
         "Is `monitor` this metric, or the function that it was made of?"
-        asked = self.monitor
-        if asked in (metric, getattr(metric, 'func', None)): return True
-        return hasattr(asked, 'as_metric') and asked.__name__==metric.name
+        monitor = self.monitor
+        if monitor in (metric, getattr(metric, 'func', None)): return True
+        return hasattr(monitor, 'as_metric') and monitor.__name__==metric.name
 
     def _lower(self, learn):
-        "As the metric says, or its name; a higher value of any other is better, as in fastai, with a warning"
+        "Is a lower value better, by the metric or its name? If unclear a higher one, as in fastai, with a warning"
         plain = re.sub('^(train|valid)_', '', self.name)
         metrics = [m for m in learn.metrics if m.name in (self.name, plain)]
-        for said in (*map(says_lower, [self.source, *metrics]), lower_better(self.name)):
-            if said is not None: return said
-        asked = f"is a lower or a higher `{self.name}` better? The name does not tell: write comp='min' or comp='max'"
-        if self.column is None: raise ValueError(asked)
-        warn(f'{asked}, or give the metric an attribute `lower_better`. Until then a higher one is taken for better')
+        for o in (self.source, *metrics):
+            is_lower = says_lower(o)
+            if is_lower is not None: return is_lower
+        is_lower = lower_better(self.name)
+        if is_lower is not None: return is_lower
+        unclear = f"it is unclear whether a lower or a higher `{self.name}` is better: write comp='min' or comp='max'"
+        if self.column is None: raise ValueError(unclear)
+        warn(f'{unclear}, or set an attribute `lower_better` of the metric. Until then, higher counts as better.')
         return False
 
 # %% ../../nbs/callbacks/60c_tracker.ipynb #13164b48
@@ -249,17 +263,18 @@ from ..loop.callback import Callback
 # %% ../../nbs/callbacks/60c_tracker.ipynb #bb809547
 @check_args
 class TrackerCallback(Callback):
-    "Keeps track of the best value of `monitor`; base class of the callbacks that act on it"
+    "Keep track of the best value of `monitor`; base class of the callbacks that act on it"
     order,remove_on_fetch = 60,True
     modes,saves = ('fit',),('watch',)
-    loaded,new_best = False,None
-    idx:int|None = None   # where `recorder.values` and `learn.final_record` have the value; None: it is no column
+    loaded = False        # does the next fit continue from a saved state?
+    new_best = None       # is the last value the best? None: there was no value
+    idx:int|None = None   # the index of the value in `recorder.values` and `learn.final_record`; None: not in a column
     moment = ''   # when the value was found: '3', the epoch; '0:5' after five batches of one
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
-        reset_on_fit:bool=True,                 # forget the best value when a fit begins?
+        reset_on_fit:bool=True,                 # forget the best value when a fit begins
         nan:str='worse'                         # NaN is 'worse' than everything; or 'skip' it, or 'raise' an error
     ):
         store_attr('monitor,comp,min_delta,reset_on_fit,nan')
@@ -278,7 +293,7 @@ class TrackerCallback(Callback):
     def _position(self):
         column = self.watch.column
         if column is None: return None
-        names = [k for k in self.learn.recorder.metric_names if k not in ('epoch','time')]
+        names = [name for name in self.learn.recorder.metric_names if name not in ('epoch','time')]
         return names.index(column)
 
     def reset(self) -> None:
@@ -290,10 +305,12 @@ class TrackerCallback(Callback):
         self.moment = str(self.learn.epoch)
         if not self.watch.is_known(self.learn): self.compare(self.watch.value(self.learn))
     def after_row(self, row, epoch):   # of a validation within an epoch, unless it is a part of the epoch's row
+        if epoch: return
         learn = self.learn
-        value = None if epoch else self.watch.value(learn, row)
+        value = self.watch.value(learn, row)
         if value is None: return
-        self.moment = f'{learn.epoch}:{0 if learn.iter is None else learn.iter+1}'
+        n_done = 0 if learn.iter is None else learn.iter+1
+        self.moment = f'{learn.epoch}:{n_done}'
         self.compare(value)
 
     def compare(self,
@@ -306,8 +323,10 @@ class TrackerCallback(Callback):
 
     def after_fit(self):
         column = self.watch.column
-        rows = self.learn.recorder.history if column else ()
-        if rows and all(row.get(column) is None for row in rows): warn(
+        if column is None: return
+        values = [row.get(column) for row in self.learn.recorder.history]
+        has_value = any(v is not None for v in values)
+        if values and not has_value: warn(
             f'{type(self).__name__} had nothing to compare: no row of this fit has a value in its column {column!r}')
 
     def load_state_dict(self,
@@ -321,7 +340,7 @@ class TrackerCallback(Callback):
 # %% ../../nbs/callbacks/60c_tracker.ipynb #46eee51c
 @check_args
 class OnBetter(TrackerCallback):
-    "Calls `f(learn)` after each epoch, or validation within one, that is the best so far"
+    "Call `f(learn)` after each epoch, or validation within one, that is the best so far"
     order = TrackerCallback.order+4
     def __init__(self,
         f:Callable, # function of the Learner

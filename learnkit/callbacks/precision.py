@@ -22,7 +22,7 @@ from ..loop.signals import uninterrupted
 
 # %% ../../nbs/callbacks/35_precision.ipynb #2987ed37
 class AMPMode(StrEnum):
-    "The 16-bit types, for completion in editors; the strings 'fp16' and 'bf16' work too (fastai's name)"
+    "The 16-bit types, for completion in editors; the strings 'fp16' and 'bf16' work, too (fastai's name)"
     FP16,BF16 = 'fp16','bf16'
 
 _dtypes = {AMPMode.FP16:torch.float16, AMPMode.BF16:torch.bfloat16}
@@ -31,9 +31,10 @@ _dtypes = {AMPMode.FP16:torch.float16, AMPMode.BF16:torch.bfloat16}
 class MixedPrecision(Callback):
     "Mixed precision: forward pass and loss in 16 bits where that is safe, by `torch.amp` (fastai's name and order)"
     order,saves = 10,('scaler',)
-    scaler,pending = None,False
-    others:Any = None   # parameters that another optimizer takes
-    midway = False   # was it added in the middle of a step, whose gradients are not scaled?
+    scaler  = None      # a `GradScaler`, once a fit has begun
+    pending = False     # is a step begun, after which the scaler must be updated?
+    others:Any = None   # the model's parameters that are not in the Learner's optimizer
+    midway = False      # was it added within a step, some of whose gradients are not scaled?
     single = True
     first_in = ('before_step',)   # others are called with gradients that are unscaled, and finite
     acts = 'alike'   # if gradients are infinite, then in all processes
@@ -42,19 +43,21 @@ class MixedPrecision(Callback):
         **kwargs                     # of `torch.amp.GradScaler`, for fp16: `init_scale`, `growth_interval` …
     ):
         if amp_mode not in list(AMPMode): raise ValueError(f"amp_mode must be 'fp16' or 'bf16', not {amp_mode!r}")
-        self.amp_mode,self.kwargs,self.open = AMPMode(amp_mode),kwargs,[]
+        self.amp_mode,self.kwargs = AMPMode(amp_mode),kwargs
+        self.open = []   # the `autocast` contexts that are entered: (stream of batches of the run, context)
         if kwargs: torch.amp.GradScaler('cpu', **kwargs)   # raises now for a wrong argument
 
     @property
     def conflicts(self) -> dict[str,str]:
-        "Name what loss scaling does not go with: gradients are unscaled once, and a step may be skipped"
+        "Name what does not work with loss scaling: gradients are unscaled once, and a step may be skipped"
         if self.amp_mode!=AMPMode.FP16: return {}
         return dict(passes="its gradients are scaled until the step: write `MixedPrecision('bf16')`",
                     local_steps="one process alone could skip a step: write `MixedPrecision('bf16')`")
     @property
     def compiled(self) -> str|None:
         "Without loss scaling, all it does is choose the types"
-        return 'autocast' if self.scaler is not None and not self.scaler.is_enabled() else None
+        is_autocast_alone = self.scaler is not None and not self.scaler.is_enabled()
+        return 'autocast' if is_autocast_alone else None
 
     @property
     def dtype(self) -> torch.dtype:
@@ -68,35 +71,40 @@ class MixedPrecision(Callback):
 
     def before_fit(self):
         self.before_validate()
-        if self.device_type=='cuda' and self.dtype==torch.bfloat16 and not torch.cuda.is_bf16_supported():
-            raise ValueError('this GPU has no bfloat16: use to_fp16()')
+        needs_bf16 = self.device_type=='cuda' and self.dtype==torch.bfloat16
+        if needs_bf16 and not torch.cuda.is_bf16_supported(): raise ValueError(
+            'this GPU has no bfloat16: use to_fp16()')
         if not self.trains: return
-        trained = ((k,p) for k,p in self.learn.model.named_parameters() if p.requires_grad)
-        half = next((k for k,p in trained if p.dtype==torch.float16), None)
-        if half and self.amp_mode==AMPMode.FP16: raise ValueError(
-            f'the weights are float16 (`{half}`), but mixed precision keeps them in float32 and casts where that is '
-            'safe: call `model.float()`')
+        if self.amp_mode==AMPMode.FP16: self._check_weights()
         self._make_scaler()
         self.midway = self.learn.training
 
+    def _check_weights(self):
+        "Raise ValueError for trained weights in 16 bits, which `GradScaler` does not support"
+        for name,p in self.learn.model.named_parameters():
+            if p.requires_grad and p.dtype==torch.float16: raise ValueError(
+                f'the weights are float16 (`{name}`), but mixed precision keeps them in float32 and casts where that '
+                'is safe: call `model.float()`')
+
     def before_train(self): self.others = None
-    def before_validate(self):   # an inference may begin before `before_fit` was called
+    def before_validate(self):   # a validation or prediction may begin before `before_fit` was called
         p = one_param(self.learn.model)
-        self.device_type = (self.learn.device if p is None else p.device).type
+        device = self.learn.device if p is None else p.device
+        self.device_type = device.type
 
     @uninterrupted
     def before_pred(self):
-        if self.open and self.trains: self._exit_to(0)   # left from a failed one, as no fit is within another run
+        if self.open and self.trains: self._exit_to(0)   # left open by a failed run, as no fit is within another run
         ctx = torch.autocast(self.device_type, dtype=self.dtype)
         ctx.__enter__()
         self.open.append((self.learn.batches, ctx))
     def after_pred(self): self.learn.current_run.pred = to_float(self.learn.pred)
 
     def after_loss(self):
-        "Leave the `autocast` of this run, and any that was left open within it"
+        "Exit the `autocast` of this run, and any that was left open within it"
         batches = self.learn.batches
-        own = next((i for i,(o,_) in enumerate(self.open) if o is batches), None)
-        if own is not None: self._exit_to(own)
+        for i,(of_run,_) in enumerate(self.open):
+            if of_run is batches: return self._exit_to(i)
     after_cancel_batch = after_cancel_train = after_cancel_validate = after_cancel_epoch = after_cancel_fit = after_loss
 
     def cleanup(self):
@@ -106,7 +114,10 @@ class MixedPrecision(Callback):
 
     @uninterrupted
     def _exit_to(self, n):
-        while len(self.open)>n: self.open.pop()[1].__exit__(None, None, None)
+        "Exit all contexts but the outermost `n`"
+        while len(self.open)>n:
+            _,ctx = self.open.pop()
+            ctx.__exit__(None, None, None)
 
     def before_backward(self):
         if self.open: self._exit_to(0)
@@ -115,14 +126,18 @@ class MixedPrecision(Callback):
         if not self.midway: self.learn.current_run.loss_grad = self.scaler.scale(self.learn.loss_grad)
 
     def before_step(self):
-        if self.midway or not self.scaler.is_enabled() or not self._have_grads(): return
+        if self.midway or not self.scaler.is_enabled(): return
+        if not self._have_grads(): return
         self._update()
         self.finite,self.pending = False,True
-        self.scaler.step(self)
+        self.scaler.step(self)   # calls `step` below if the gradients are finite
         if not self.finite: raise CancelStep
 
     def after_step(self): self._update()
-    def _have_grads(self): return any(p.grad is not None for pg in self.param_groups for p in pg['params'])
+    def _have_grads(self):
+        for group in self.param_groups:
+            if any(p.grad is not None for p in group['params']): return True
+        return False
 
     @property
     def param_groups(self) -> list:
@@ -143,17 +158,20 @@ class MixedPrecision(Callback):
         self.pending = False
 
     def _make_scaler(self):
-        if self.scaler is None: self.scaler = torch.amp.GradScaler(
-            self.learn.device.type, **{'enabled':self.amp_mode==AMPMode.FP16, **self.kwargs})
+        if self.scaler is not None: return
+        settings = {'enabled':self.amp_mode==AMPMode.FP16, **self.kwargs}
+        self.scaler = torch.amp.GradScaler(self.learn.device.type, **settings)
 
     def load_state_dict(self,
         state:dict # what `state_dict` returned
     ) -> None:
         "Restore the scale from a checkpoint"
-        if state.get('scaler') is None: self.scaler = None; return   # saved before the first fit
+        if state.get('scaler') is None:   # saved before the first fit
+            self.scaler = None
+            return
         self._make_scaler()
         Callback.load_state_dict(self, state)
-        # a scaler takes up its scale when it first scales a tensor
+        # a scaler uses the loaded scale once it has scaled a tensor
         if self.scaler.is_enabled(): self.scaler.scale(torch.zeros((), device=self.learn.device))
 
 # %% ../../nbs/callbacks/35_precision.ipynb #0dbdaac2

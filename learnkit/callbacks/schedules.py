@@ -22,16 +22,17 @@ from ..optim.groups import check_own_decays, is_number, is_split
 from ..optim.schedule import plot_hypers, plot_scheds
 
 # %% ../../nbs/callbacks/10a_param_scheduler.ipynb #a9c6dadd
-schedules = Word('schedules', (), 'Which hyper-parameters does it set in each batch? Only one callback may set one.')
+schedules = Word('schedules', (), 'Which hyperparameters does it set in each batch? Only one callback may set one.')
 
 class Scheduler(Callback):
-    "Base class of schedulers: records the hyper-parameters `names` of each batch, and restores them after the run"
+    "Base class of schedulers: record the hyperparameters `names` of each batch, and restore them after the run"
     order,run_valid,modes = 60,False,('fit',)
-    names,initial = (),None   # the scheduled hyper-parameters, and their values before the run, by group
-    chains = False            # does it go on from the values that are there, so that another one may set them too?
+    names   = ()      # the scheduled hyperparameters
+    initial = None    # their values before the run: (parameter group, name, value)
+    chains  = False   # does it continue from the current values, so that another scheduler may set them, too?
     @property
     def schedules(self) -> tuple:
-        "The hyper-parameters that it sets: `names`"
+        "The hyperparameters that it sets: `names`"
         return tuple(self.names)
 
     def before_fit(self):
@@ -39,9 +40,9 @@ class Scheduler(Callback):
         if not self.chains: self._check_alone()
         self.hypers,self.initial = {},[]
         for name in self.names:
-            groups = [h for h in learn.opt.hypers if name in h]   # not all optimizers have each
+            groups = [h for h in learn.opt.hypers if name in h]   # of several optimizers only some may have it
             if not groups: raise ValueError(
-                f"the optimizer has no hyper-parameter '{name}' to schedule: {nearest(name, learn.opt.hypers[-1])}")
+                f"the optimizer has no hyperparameter '{name}' to schedule: {nearest(name, learn.opt.hypers[-1])}")
             self.hypers[name] = groups
             self.initial += [(group, name, group[name]) for group in groups]
         self.hps = {name:Series() for name in self.names}
@@ -49,7 +50,7 @@ class Scheduler(Callback):
         if own_attr(learn, 'recorder') is not None: self._record_in(learn.recorder)
 
     def _record_in(self, recorder):
-        "Let the Recorder have the series, too: it keeps those of other schedulers"
+        "Add the series to those of other schedulers in the Recorder"
         recorder.hps = {**getattr(recorder, 'hps', {}), **self.hps}
         recorder.group_hps = {**getattr(recorder, 'group_hps', {}), **self.group_hps}
 
@@ -60,14 +61,16 @@ class Scheduler(Callback):
             self.hps[name].append(values[-1])
 
     def _check_alone(self):
-        "Raise ValueError if another callback sets the same hyper-parameters"
+        "Raise ValueError if another callback sets the same hyperparameters"
         for cb in self.learn.cbs:
-            both = [n for n in self.names if n in schedules(cb)]
-            if cb is self or not both or not (cb.run and runs_in(cb, self.learn.mode)): continue
+            is_active = cb.run and runs_in(cb, self.learn.mode)
+            if cb is self or not is_active: continue
+            both = [name for name in self.names if name in schedules(cb)]
+            if not both: continue
             me,other = type(self).__name__,type(cb).__name__
             raise ValueError(
-                f"{me} and {other} both set '{both[0]}' in each batch, so that only one would have an effect: leave "
-                f'one out, as by `learn.remove_cb({other})`, or train by `learn.fit`, which adds no schedule')
+                f"{me} and {other} both set '{both[0]}' in each batch, so that only one would have an effect. Remove "
+                f'one, as by `learn.remove_cb({other})`, or train by `learn.fit`, which adds no schedule.')
 
     def cleanup(self):
         for group,name,old in self.initial or (): group[name] = old
@@ -75,19 +78,20 @@ class Scheduler(Callback):
 
 # %% ../../nbs/callbacks/10a_param_scheduler.ipynb #7419e7f5
 class ParamScheduler(Scheduler):
-    "Sets hyper-parameters by their schedules before each batch (fastai's name)"
+    "Set hyperparameters by their schedules before each batch (fastai's name)"
     acts = 'alike'   # the position is the same in all processes
     was_split = True   # were norms and biases in groups without decay before the run?
     def __init__(self,
         scheds:Mapping # name -> schedule: a function of the position 0…1 that returns a number, a list or a slice
     ):
         if not isinstance(scheds, Mapping): raise TypeError(
-            f"schedules are given by name, as in `ParamScheduler({{'lr': SchedCos(1e-2, 0)}})`, "
-            f"not as {type(scheds).__name__}")
-        for n,f in scheds.items():
-            if not callable(f): raise TypeError(
-                f"the schedule of '{n}' must be a function of the position, such as `SchedNo({f!r}, {f!r})`, not {f!r}")
-        self.scheds,self.names = dict(scheds),tuple(scheds)
+            f"pass schedules by name, as in `ParamScheduler({{'lr': SchedCos(1e-2, 0)}})`, "
+            f'not a {type(scheds).__name__}')
+        for name,f in scheds.items():
+            if not callable(f): raise TypeError(f"the schedule of '{name}' must be a function of the position, "
+                                                f'such as `SchedNo({f!r}, {f!r})`, not {f!r}')
+        self.scheds = dict(scheds)
+        self.names  = tuple(scheds)
 
     def before_train(self):
         learn = self.learn
@@ -96,7 +100,7 @@ class ParamScheduler(Scheduler):
 
     def before_fit(self):
         learn = self.learn
-        self._measure(batches_per_epoch(learn))   # also before a checkpoint notes what is scheduled
+        self._measure(batches_per_epoch(learn))   # here, too, as a checkpoint records what is scheduled
         self.accumulation = own_attr(learn, 'gradient_accumulation')
         if 'wd' in self.names: self._spare_norms()
         super().before_fit()
@@ -116,17 +120,19 @@ class ParamScheduler(Scheduler):
         self.was_split = True
 
     def _measure(self, n):
-        "Tell schedules with a warm-up of so many batches how long the fit is"
+        "Set the length of the fit in schedules that have a warm-up of a number of batches; `n` is that of an epoch"
         duration = self.learn.duration
         if duration is None: return
-        if not n and duration.unit=='ep': return   # epochs of unknown length
+        is_unknown = duration.unit=='ep' and not n
+        if is_unknown: return
         for f in self.scheds.values():
             if hasattr(f, 'within'): f.within(duration, n)
 
     def before_batch(self):
-        if self.accumulation is not None and self.accumulation.count: return   # the step has begun
+        is_in_step = self.accumulation is not None and self.accumulation.count
+        if is_in_step: return   # its hyperparameters are those of its first batch
         opt,pct = self.learn.opt,self.learn.pct_train
-        for n,f in self.scheds.items(): opt.set_hyper(n, f(pct))
+        for name,f in self.scheds.items(): opt.set_hyper(name, f(pct))
 
     def plot(self,
         n:int=200,              # number of points, at least 2
@@ -138,16 +144,17 @@ class ParamScheduler(Scheduler):
 # %% ../../nbs/callbacks/10a_param_scheduler.ipynb #16d7114e
 @patch
 def plot_sched(self:Recorder,
-    keys:str|list|None=None, # which hyper-parameters; None: all that were scheduled
+    keys:str|list|None=None, # which hyperparameters; None: all that were scheduled
     figsize:tuple|None=None  # width and height of the figure in inches; None: 6 by 4 for each plot
 ) -> list:                   # the matplotlib axes
-    "Plot the scheduled hyper-parameters of the last fit, batch by batch; raises ValueError if there are none"
+    "Plot the scheduled hyperparameters of the last fit, batch by batch; raise ValueError if there are none"
     if not self.group_hps: raise ValueError(
         'no schedule is recorded: fit with one first, for instance by `learn.fit_one_cycle(n)`')
     names = list(self.group_hps) if keys is None else L(keys)
-    for k in names:
-        if k not in self.group_hps: raise ValueError(f"'{k}' was not scheduled: {nearest(k, self.group_hps)}")
-    curves = {k:self.group_hps[k] for k in names}
+    curves = {}
+    for name in names:
+        if name not in self.group_hps: raise ValueError(f"'{name}' was not scheduled: {nearest(name, self.group_hps)}")
+        curves[name] = self.group_hps[name]
     first = curves[names[0]]
     return plot_hypers(curves, range(0, len(first)*first.every, first.every), figsize=figsize)
 
@@ -173,8 +180,8 @@ def one_cycle(
     div_final:float=1e5, # the final learning rate is `lr_max/div_final`
     pct_start:float=.25, # the fraction of the training in which the rate rises, 0 to 1
     moms:tuple|None=None # momentum at the start, at the highest rate and at the end; None: no schedule for it
-) -> dict:               # name of a hyper-parameter -> schedule
-    "Return the schedules of the one-cycle policy (Smith 2018); raises ValueError for a divisor that is not above 0"
+) -> dict:               # name of a hyperparameter -> schedule
+    "Return the schedules of the one-cycle policy (Smith 2018); raise ValueError for a divisor that is not above 0"
     lr = group_values(lr_max)
     _check_positive(div=div, div_final=div_final)
     scheds = {'lr': combined_cos(pct_start, lr/div, lr, lr/div_final)}
@@ -183,8 +190,9 @@ def one_cycle(
     return {**scheds, 'mom': combined_cos(pct_start, *moms)}
 
 def _check_positive(**kwargs):
-    for k,v in kwargs.items():
-        if not (is_number(v) and v>0): raise ValueError(f'`{k}` must be a number above 0, not {v!r:.60}')
+    for name,v in kwargs.items():
+        is_positive = is_number(v) and v>0
+        if not is_positive: raise ValueError(f'`{name}` must be a number above 0, not {v!r:.60}')
 
 # %% ../../nbs/callbacks/10b_policies.ipynb #c7f20a27
 def _group_lrs(learn, lr):
@@ -192,10 +200,12 @@ def _group_lrs(learn, lr):
     ready_opt(learn)
     learn.opt.set_hyper('lr', learn.lr if lr is None else lr)
     lrs = [float(h['lr']) for h in learn.opt.hypers]
-    if any(not v>=0 for v in lrs): raise ValueError(f'learning rates must be 0 or more, not {lrs}')
+    are_valid = all(lr>=0 for lr in lrs)   # NaN is not
+    if not are_valid: raise ValueError(f'learning rates must be 0 or more, not {lrs}')
     return lrs[0] if len(lrs)==1 else lrs
 
 def _fit_scheduled(learn, n_epoch, scheds, cbs=None, **kwargs):
+    "Fit with schedules by the names of hyperparameters"
     learn.fit(n_epoch, cbs=[ParamScheduler(scheds), *L(cbs)], **kwargs)
 
 @patch
@@ -223,7 +233,7 @@ def flat_cos(
     lr:float|list,       # the initial learning rate; a list has one for each parameter group
     div_final:float=1e5, # the final learning rate is `lr/div_final`
     pct_start:float=.75  # the fraction of the training in which the rate is constant, 0 to 1
-) -> dict:               # name of a hyper-parameter -> schedule
+) -> dict:               # name of a hyperparameter -> schedule
     "Return the schedule with a constant learning rate that falls along a cosine at the end"
     lrs = group_values(lr)
     _check_positive(div_final=div_final)
@@ -232,10 +242,11 @@ def flat_cos(
 def sgdr(
     lens:list,         # the length of each cycle; only the ratios matter
     lr_max:float|list  # the learning rate at the start of each cycle; a list has one for each parameter group
-) -> dict:             # name of a hyper-parameter -> schedule
+) -> dict:             # name of a hyperparameter -> schedule
     "Return the schedule of SGD with warm restarts (Loshchilov and Hutter 2016)"
     sched = SchedCos(lr_max, 0.*group_values(lr_max))
-    return {'lr': combine_scheds([n/sum(lens) for n in lens], [sched]*len(lens))}
+    total = sum(lens)
+    return {'lr': combine_scheds([n/total for n in lens], [sched]*len(lens))}
 
 # %% ../../nbs/callbacks/10b_policies.ipynb #84f918a0
 @patch
@@ -264,9 +275,10 @@ def fit_sgdr(self:Learner,
     **kwargs  # the other arguments of `Learner.fit`
 ) -> None:
     "Train for `n_cycles` cycles with warm restarts (Loshchilov and Hutter 2016)"
-    n_cycles,cycle_mult = check_whole('n_cycles', n_cycles),check_whole('cycle_mult', cycle_mult)
+    n_cycles   = check_whole('n_cycles', n_cycles)
+    cycle_mult = check_whole('cycle_mult', cycle_mult)
     first = as_duration(cycle_len) if isinstance(cycle_len, (str,Time)) else check_whole('cycle_len', cycle_len)
-    lens = [cycle_mult**i for i in range(n_cycles)]
+    lens  = [cycle_mult**i for i in range(n_cycles)]
     _fit_scheduled(self, first*sum(lens), sgdr(lens, _group_lrs(self, lr_max)), **kwargs)
 
 # %% ../../nbs/callbacks/10b_policies.ipynb #48ddd7d1
@@ -281,7 +293,7 @@ def fine_tune(self:Learner,
     lr_mult:float=100,   # the head's learning rate divided by that of the first layers
     pct_start:float=.3,  # the fraction of the second part in which the rate rises, 0 to 1
     div:float=5.,        # the initial learning rate of the second part is its highest divided by `div`
-    start_epoch:int=0,   # the number of the first epoch, if earlier ones are done; it counts through both parts
+    start_epoch:int=0,   # first epoch to train (0-based), counted through both parts; earlier ones count as done
     **kwargs  # the other arguments of `fit_one_cycle`
 ) -> None:
     "Train the last parameter group, then the whole model, with one cycle each (fastai's name and learning rates)"
@@ -289,17 +301,20 @@ def fine_tune(self:Learner,
     check_whole('start_epoch', start_epoch, least=0)
     amounts = [_is_amount('epochs', epochs), _is_amount('freeze_epochs', freeze_epochs)]
     start_whole,starts_frozen = 0,True
-    if not any(amounts):
+    if start_epoch>0:
+        if any(amounts): raise ValueError(
+            'start_epoch counts the epochs of both parts, so it needs both of them in epochs, not as amounts')
         if start_epoch>freeze_epochs+epochs: raise ValueError(
             f'start_epoch must be from 0 to the {freeze_epochs} frozen epochs and {epochs} more, not {start_epoch!r}')
-        start_whole,starts_frozen = max(0, start_epoch-freeze_epochs),start_epoch<freeze_epochs
-    elif start_epoch: raise ValueError(
-        'start_epoch counts the epochs of both parts, so it needs both of them in epochs, not as amounts')
+        start_whole   = max(0, start_epoch-freeze_epochs)
+        starts_frozen = start_epoch<freeze_epochs
+    elif not any(amounts): starts_frozen = freeze_epochs>0
     whole = partial(_tune_whole, n_epoch=epochs, lr_max=slice(base_lr/2/lr_mult, base_lr/2), pct_start=pct_start,
                     div=div, start_epoch=start_whole, **kwargs)
     if starts_frozen:
-        if not start_epoch or not _is_frozen(self): self.freeze()
-        self.current_run.to_come = whole
+        continues = start_epoch>0 and _is_frozen(self)
+        if not continues: self.freeze()
+        self.current_run.to_come = whole   # what follows the first part, if that is paused
         try: self.fit_one_cycle(freeze_epochs, slice(base_lr), pct_start=.99, start_epoch=start_epoch, **kwargs)
         finally: self.current_run.to_come = None
     whole(self)
@@ -307,7 +322,8 @@ def fine_tune(self:Learner,
 def _is_frozen(learn): return getattr(learn.opt, 'frozen_idx', 0)>0
 
 def _tune_whole(learn, start_epoch, **kwargs):
-    if not start_epoch or _is_frozen(learn): learn.unfreeze()
+    "The second part of `fine_tune`, from its epoch `start_epoch` on"
+    if start_epoch==0 or _is_frozen(learn): learn.unfreeze()
     learn.fit_one_cycle(start_epoch=start_epoch, **kwargs)
 
 # %% ../../nbs/callbacks/10b_policies.ipynb #48ddd7d2
@@ -334,12 +350,16 @@ from ..loop.check import func_name
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #21d59238
 @check_args
 class TorchScheduler(Scheduler):
-    "Steps a scheduler of `torch.optim.lr_scheduler` or `timm.scheduler` after each optimizer step or each epoch"
+    "Step a scheduler of `torch.optim.lr_scheduler` or `timm.scheduler` after each optimizer step or each epoch"
     saves = 'sched','n'
-    sched = hook = kept = None
-    due = behind = False
-    n,tick = 0,None   # how many steps or epochs it has seen; what follows a step
-    names,chains = ('lr',),True   # PyTorch's schedulers go on from the rate that is there
+    sched  = None    # PyTorch's or timm's scheduler
+    hook   = None    # of the optimizer's steps
+    kept   = None    # what to restore after the fit: the arguments of `_restore`
+    tick   = None    # what to call after a step
+    due    = False   # has the optimizer taken a step in this batch?
+    behind = False   # must it take the steps of the epochs before `start_epoch`?
+    n      = 0       # how many steps or epochs it has seen
+    names,chains = ('lr',),True   # PyTorch's schedulers continue from the current learning rate
     def __init__(self,
         make:Callable|LRScheduler, # a scheduler class, a `partial` of it, a function of the optimizer, or a scheduler
         interval:str='epoch',      # 'step': after each step of the optimizer; 'epoch': after each epoch
@@ -347,12 +367,12 @@ class TorchScheduler(Scheduler):
         frequency:int=1            # call its `step` after every `frequency` steps or epochs only
     ):
         if interval not in ('step','epoch'): raise ValueError(f"interval must be 'step' or 'epoch', not {interval!r}")
-        if not (_is_sched(make) or callable(make)): raise TypeError(
-            'give the class of a scheduler, a `partial` of it or a function of the optimizer, '
+        if not _is_sched(make) and not callable(make): raise TypeError(
+            'pass the class of a scheduler, a `partial` of it or a function of the optimizer, '
             f'such as `partial(StepLR, step_size=10)`, not {make!r}')
         missing = _required(make)
         if missing: raise TypeError(
-            f'{func_name(make)} needs {", ".join(missing)} too: '
+            f'{func_name(make)} also needs {", ".join(missing)}: '
             f'write `TorchScheduler(partial({func_name(make)}, {missing[0]}=...))`')
         self.make,self.interval,self.monitor = make,interval,monitor
         self.frequency = check_whole('frequency', frequency, what='a number of steps or epochs')
@@ -364,13 +384,15 @@ class TorchScheduler(Scheduler):
             f'schedulers of PyTorch need an optimizer of PyTorch, not {type(opt).__name__}')
         self.kept = opt,_settings(opt),'step' in vars(opt)
         self._begin(opt)
-        plain = self.frequency==1 and not _is_timm(self.sched)
-        self.tick = self.sched.step if plain else self._advance
-        self.names = ('lr','mom') if getattr(self.sched, 'cycle_momentum', False) else ('lr',)
+        is_plain = self.frequency==1 and not _is_timm(self.sched)
+        self.tick = self.sched.step if is_plain else self._advance
+        sets_momentum = getattr(self.sched, 'cycle_momentum', False)
+        self.names = ('lr','mom') if sets_momentum else ('lr',)
         if self.interval=='epoch': _check_length(self.sched, self.learn.n_epoch, batches_per_epoch(self.learn))
-        self.hook,self.due = opt.register_step_post_hook(self._optimizer_stepped),False
+        self.hook = opt.register_step_post_hook(self._optimizer_stepped)
+        self.due  = False
         super().before_fit()
-        if self.sched is self.make: self.kept = self.initial = None   # the user's scheduler continues: its values stay
+        if self.sched is self.make: self.kept = self.initial = None   # the user's own: its values stay after the fit
 
     def load_state_dict(self,
         state:dict # what `state_dict` returned
@@ -391,18 +413,26 @@ class TorchScheduler(Scheduler):
         self._assign(due=False)
 
     def after_epoch(self):
-        if self.interval!='epoch': return self._tick_of_last_step()
-        if not isinstance(self.sched, ReduceLROnPlateau): return self._advance(self._value())
-        if callable(self.monitor): return self._step_with({self.monitor:from_first(float(self.monitor(self.learn)))})
+        if self.interval!='epoch': return self._tick_after_epoch()
+        if isinstance(self.sched, ReduceLROnPlateau): return self._compare_epoch()
+        # the step of a scheduler of timm takes a value, too
+        value = self.learn.recorder.history[-1].get(self.monitor) if _is_timm(self.sched) else None
+        self._advance(value)
+
+    def _compare_epoch(self):
+        "Step ReduceLROnPlateau with the monitored value of the epoch, unless it is that of the last `after_row`"
+        if callable(self.monitor):
+            value = from_first(float(self.monitor(self.learn)))
+            return self._step_with({self.monitor:value})
         history = self.learn.recorder.history
         row = history[-1]
         if self.monitor not in row: raise ValueError(
             f"there is no column '{self.monitor}' for ReduceLROnPlateau: {nearest(self.monitor, row)}")
-        if self.monitor in history.last_within(self.learn.train_iter).names: return   # `after_row` has seen it
-        self._step_with(row)
+        is_known = self.monitor in history.last_within(self.learn.train_iter).names
+        if not is_known: self._step_with(row)
 
-    def _tick_of_last_step(self):
-        "The step with the samples that were left over came after the last batch of the epoch"
+    def _tick_after_epoch(self):
+        "Count the step with the remaining samples of the epoch, which follows the last batch"
         if self.due: self.tick()
         self._assign(due=False)
 
@@ -411,12 +441,9 @@ class TorchScheduler(Scheduler):
     def _step_with(self, row):
         value = row.get(self.monitor)
         if value is not None: self._advance(value)
-    def _value(self):
-        "The monitored value, of which only a scheduler of timm wants to know"
-        if _is_timm(self.sched): return self.learn.recorder.history[-1].get(self.monitor)
 
     def _advance(self, value=None):
-        "A step or an epoch is over: each `frequency`-th is one of the scheduler, and a scheduler of timm is told which"
+        "Count a step or an epoch, and step the scheduler after each `frequency`-th"
         self._assign(n=self.n+1)
         n,rest = divmod(self.n, self.frequency)
         if rest: return
@@ -434,18 +461,14 @@ class TorchScheduler(Scheduler):
         self.sched = self.make if _is_sched(self.make) else None
 
     def _begin(self, opt):
-        "Use the given scheduler, or make one and load the state that came before it"
-        if self.sched is self.make:
-            if self.sched.optimizer is not opt: raise ValueError(
-                'this scheduler belongs to another optimizer than that of the Learner: '
-                f'give `{type(self.sched).__name__}` or a `partial` of it, '
-                'or make it from `learn.opt.opt` after `learn.create_opt()`')
-            return self._write_lrs()   # `fit` has just set its own
-        state,settings = self.sched,_settings(opt)
+        "Use the user's scheduler, or create one and load the state that a checkpoint had before"
+        if self.sched is self.make: return self._take_over(opt)
+        state    = self.sched   # of a checkpoint, which was loaded before there was a scheduler
+        settings = _settings(opt)
         self.sched = self.make(opt)
         if _is_timm(self.sched): self._unscale(opt)
         if not _is_sched(self.sched): raise TypeError(
-            f'{self.make} must make a scheduler of PyTorch or timm, not a {type(self.sched).__name__}')
+            f'{self.make} must return a scheduler of PyTorch or timm, not a {type(self.sched).__name__}')
         if _is_timm(self.sched): self.interval = 'epoch' if self.sched.t_in_epochs else 'step'
         if self.interval=='step' and isinstance(self.sched, ReduceLROnPlateau): raise ValueError(
             "ReduceLROnPlateau needs a recorded value, and there is one each epoch: write interval='epoch'")
@@ -453,27 +476,36 @@ class TorchScheduler(Scheduler):
         if state is None:
             self.n = 0
             return
-        for group,old in zip(opt.param_groups, settings): group.update(old)
+        for group,old in zip(opt.param_groups, settings): group.update(old)   # undo the first step of the new scheduler
         self.load_state_dict({'sched':state, 'n':self.n})
 
     def _unscale(self, opt):
-        "A scheduler of timm multiplies by the `lr_scale` of each group: let it begin with the rate without"
-        scaled = [g for g in opt.param_groups if g.get('lr_scale', 1)!=1]
+        "Start a scheduler of timm without the `lr_scale` of parameter groups, by which it multiplies itself"
+        scaled = [group for group in opt.param_groups if group.get('lr_scale', 1)!=1]
         if not scaled: return
-        for g in opt.param_groups: g.pop('initial_lr', None)
-        for g in scaled: g['lr'] = g['lr']/g['lr_scale']
+        for group in opt.param_groups: group.pop('initial_lr', None)
+        for group in scaled: group['lr'] = group['lr']/group['lr_scale']
         self.sched = self.make(opt)
 
+    def _take_over(self, opt):
+        "Continue with the user's scheduler, which must be one of the Learner's optimizer"
+        if self.sched.optimizer is not opt: raise ValueError(
+            'this scheduler belongs to a different optimizer than that of the Learner. '
+            f'Pass `{type(self.sched).__name__}` or a `partial` of it, '
+            'or create it from `learn.opt.opt` after `learn.create_opt()`.')
+        self._write_lrs()   # `fit` has just set the Learner's
+
     def _write_lrs(self):
-        if _is_timm(self.sched): return   # it has no rates of its own: they are those of the optimizer
-        for g,lr in zip(self.sched.optimizer.param_groups, self.sched.get_last_lr()):
-            if isinstance(g['lr'], Tensor): g['lr'].fill_(lr)
-            else: g['lr'] = float(lr)
+        if _is_timm(self.sched): return   # it stores no learning rates
+        for group,lr in zip(self.sched.optimizer.param_groups, self.sched.get_last_lr()):
+            if isinstance(group['lr'], Tensor): group['lr'].fill_(lr)
+            else: group['lr'] = float(lr)
 
     def _catch_up(self):
-        "Make the steps of the epochs before `start_epoch`"
-        learn,self.behind = self.learn,False
-        if not learn.epoch: return
+        "Take the steps of the epochs before `start_epoch`"
+        self.behind = False
+        learn = self.learn
+        if learn.epoch==0: return
         if isinstance(self.sched, ReduceLROnPlateau): return warnings.warn(
             f'ReduceLROnPlateau has not seen the {learn.epoch} epochs before: resume from a checkpoint with its state')
         n = learn.n_iter if self.interval=='step' else 1
@@ -481,7 +513,7 @@ class TorchScheduler(Scheduler):
             f'the loader has no length, so the number of steps in the {learn.epoch} epochs before is unknown: '
             'resume from a checkpoint')
         with warnings.catch_warnings():
-            warnings.simplefilter('ignore')   # PyTorch warns of scheduler steps before the optimizer's first
+            warnings.simplefilter('ignore')   # PyTorch warns about scheduler steps before the optimizer's first
             for _ in range(learn.epoch*n): self._advance()
 
 def _is_timm(o): return hasattr(o, 'step_update') and not isinstance(o, type)
@@ -489,18 +521,19 @@ def _is_sched(o): return isinstance(o, LRScheduler) or _is_timm(o)
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #8d0f4b10
 def _check_length(sched, n_epoch, n_batches):
-    "Warn if a scheduler that is stepped after each epoch was made for as many steps as there are batches"
+    "Warn if a scheduler that is stepped after each epoch was created for as many steps as there are batches"
     total = getattr(sched, 'total_steps', getattr(sched, 'T_max', None))
     if not total or not n_batches: return
-    if total<max(n_epoch+1, n_epoch*n_batches): return
+    is_for_batches = total>=max(n_epoch+1, n_epoch*n_batches)
+    if not is_for_batches: return
     name = type(sched).__name__
-    warnings.warn(f'{name} is made for {total} steps, but steps after each of {n_epoch} epochs, so that its first '
-                  f"{n_epoch} rates are all it gives: write `TorchScheduler(..., interval='step')` for a step in each "
-                  'batch, or make it for as many steps as there are epochs')
+    warnings.warn(f'{name} was created for {total} steps, but takes a step after each of {n_epoch} epochs only. '
+                  "Write `TorchScheduler(..., interval='step')` for a step in each batch, "
+                  'or create it for as many steps as there are epochs.')
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #a39b356c
 def _required(make):
-    "The arguments that must be given beside the optimizer"
+    "The arguments besides the optimizer that have no default"
     if _is_sched(make): return []
     arguments = [*signature(make).parameters.values()][1:]
     named = [a for a in arguments if a.kind not in (a.VAR_POSITIONAL, a.VAR_KEYWORD)]
@@ -510,13 +543,16 @@ def _settings(opt): return [*map(_copy_settings, opt.param_groups)]
 
 def _copy_settings(group):
     "A copy of a parameter group without the parameters"
-    settings = {k:v for k,v in group.items() if k!='params'}
-    return {k:v.clone() if isinstance(v, Tensor) else v for k,v in settings.items()}
+    settings = {}
+    for k,v in group.items():
+        if k!='params': settings[k] = v.clone() if isinstance(v, Tensor) else v
+    return settings
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #a39b356d
 def _restore(opt, settings, had_step):
     "Remove from `opt` what schedulers wrote into it"
     for group,old in zip(opt.param_groups, settings):
         for k in group.keys() - old.keys() - {'params'}: del group[k]
-        group.update({k:old[k] for k in ('lr','momentum','betas') if k in old})
+        for k in ('lr','momentum','betas'):
+            if k in old: group[k] = old[k]
     if not had_step: vars(opt).pop('step', None)

@@ -20,15 +20,17 @@ from ..measure.metric import Metric
 # %% ../../nbs/callbacks/65a_early_stopping.ipynb #b9a42891
 @check_args
 class EarlyStoppingCallback(TrackerCallback):
-    "Ends the fit after `patience` epochs, or validations within them, without improvement, or at a threshold"
+    "End the fit after `patience` epochs, or validations within them, without improvement, or at a threshold"
     order,saves = TrackerCallback.order+3,('watch','wait','since','why')
-    wait,since,why = 0,None,None   # `since`: the epoch of the best value, if of this fit; `why`: why it wants to stop
+    wait  = 0      # values without improvement so far
+    since = None   # the epoch of the best value; None: it is not of this fit
+    why   = None   # the reason to stop as soon as `at_least` is done; None: there is none
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
-        patience:int|None=1,                    # stop after this many values without improvement; None: never for that
-        reset_on_fit:bool=True,                 # forget the best value when a fit begins?
+        patience:int|None=1,                    # stop after this many values without improvement; None: ignore patience
+        reset_on_fit:bool=True,                 # forget the best value when a fit begins
         nan:str='worse',                        # NaN is 'worse'; or 'skip' it, or 'raise' an error; 'stop' ends the fit
         *,
         threshold:float|None=None,              # stop at a value that is at least as good as this
@@ -41,13 +43,14 @@ class EarlyStoppingCallback(TrackerCallback):
         self.patience = check_whole('patience', patience, what='a number of epochs', none=True)
         self.threshold,self.divergence,self.baseline = threshold,divergence,baseline
         self.stop_at_nan = nan=='stop'
-        stops_at_value = (threshold,divergence)!=(None,None) or self.stop_at_nan
-        if not patience and not stops_at_value: raise ValueError(
-            "this would never stop: give `patience`, `threshold`, `divergence` or nan='stop'")
+        has_limit = threshold is not None or divergence is not None
+        can_stop  = patience or has_limit or self.stop_at_nan
+        if not can_stop: raise ValueError(
+            "this would never stop: pass `patience`, `threshold`, `divergence` or nan='stop'")
         self.start_from_epoch = check_whole('start_from_epoch', start_from_epoch, least=0)
         self.at_least,self.unit = parse_every(at_least)
         if self.unit not in (None,'ep','st','ba','dur'): raise ValueError(
-            f"at_least={at_least!r}: write epochs, steps, batches or a part: '10ep', '500st', '500ba', '0.5dur'")
+            f"at_least={at_least!r}: write epochs, steps, batches or a fraction: '10ep', '500st', '500ba', '0.5dur'")
 
     def reset(self):
         super().reset()
@@ -60,7 +63,8 @@ class EarlyStoppingCallback(TrackerCallback):
         self.wait += 1
         if self.new_best:
             self.since = self.learn.epoch
-            if self.baseline is None or self.watch.better(value, self.baseline): self.wait = 0
+            passes_baseline = self.baseline is None or self.watch.better(value, self.baseline)
+            if passes_baseline: self.wait = 0
         self.why = self._reason(value)
 
     def after_row(self, row, epoch):
@@ -73,27 +77,28 @@ class EarlyStoppingCallback(TrackerCallback):
     def _reaches(self, value, limit): return value<=limit if self.watch.lower else value>=limit
     def _reason(self, value):
         "Why to stop at `value`; None: continue"
-        said = f'{self.watch.name} is {value}'
-        if self.stop_at_nan and not isfinite(value): return f'{said}: stopping'
+        fact = f'{self.watch.name} is {value}'
+        if self.stop_at_nan and not isfinite(value): return f'{fact}: stopping'
         if self.threshold is not None and self._reaches(value, self.threshold):
-            return f'{said}, which reaches {self.threshold}: stopping'
+            return f'{fact}, which reaches {self.threshold}: stopping'
         if self.divergence is not None and not self._reaches(value, self.divergence):
-            return f'{said}, worse than {self.divergence}: stopping'
+            return f'{fact}, worse than {self.divergence}: stopping'
         if self.patience is None or self.new_best: return None
         if self.wait<self.patience: return None
         return f'No improvement since {self._time_of_best()}: early stopping'
 
     def _time_of_best(self):
         if self.since is not None: return f'epoch {self.since}'
-        has_number = self.best is not None and isfinite(self.best)   # infinite: no number so far
-        return 'an earlier fit' if has_number else 'epoch 0'
+        has_best = self.best is not None and isfinite(self.best)   # it is infinite as long as there is none
+        return 'an earlier fit' if has_best else 'epoch 0'
 
     def _stop_if_due(self, epochs):
-        "Stop if there is a reason to, and `at_least` is done, of which `epochs` may be the measure"
+        "Stop if there is a reason to and `at_least` is done; `epochs` are the complete ones"
         learn,why = self.learn,self.why
         if why is None: return
         done = dict(ep=epochs, st=learn.train_steps, ba=learn.train_iter, dur=learn.pct_train+1e-9)
-        if self.unit and done[self.unit]<self.at_least: return
+        is_too_early = self.unit is not None and done[self.unit]<self.at_least
+        if is_too_early: return
         self.why = None
         learn.stop(why)
         learn.say(why)
@@ -101,40 +106,43 @@ class EarlyStoppingCallback(TrackerCallback):
 # %% ../../nbs/callbacks/65a_early_stopping.ipynb #d02a85ba
 @check_args
 class ThresholdStopper(EarlyStoppingCallback):
-    "Ends the fit when the monitored value reaches `threshold`"
+    "End the fit when the monitored value reaches `threshold`"
     saves = 'every',
     def __init__(self,
         threshold:float,                        # stop when the value is at most (comp='min') or at least ('max') this
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
-        every:Any='1ep'                         # how often to look, as for `Every`; within an epoch for functions only
+        every:Any='1ep'                         # how often to compare, as for `Every`; within an epoch only functions
     ):
-        if isnan(threshold): raise ValueError('the threshold must be a number, not nan, which nothing reaches')
+        if isnan(threshold): raise ValueError('the threshold must be a number, not nan, which no value reaches')
         super().__init__(monitor, comp, patience=None, threshold=float(threshold))
         self.every = Every(every)
         self.run_valid,self.run_train = False,self.every.in_batches
-        if self.every.unit!='ep' and not callable(monitor): raise ValueError(
+        needs_function = self.every.unit!='ep'
+        if needs_function and not callable(monitor): raise ValueError(
             f'within an epoch (every={every!r}) there is no row with {monitor!r} yet: '
             'pass a function such as `lambda learn: learn.smooth_loss` as `monitor`')
 
     def before_fit(self):
         super().before_fit()
         self.every.start(self.learn)
-    def after_batch(self): self._look(epoch=False)
-    def after_epoch(self): self._look(epoch=True)
-    def _look(self, epoch):
+    def after_batch(self): self._compare_if_due(epoch=False)
+    def after_epoch(self): self._compare_if_due(epoch=True)
+    def _compare_if_due(self, epoch):
         if not self.every(self.learn, epoch): return
-        was_compared = epoch and self.watch.is_known(self.learn)   # in `after_row`
+        was_compared = epoch and self.watch.is_known(self.learn)   # by `after_row`
         if not was_compared: self.compare(self.watch.value(self.learn))
         self._stop_if_due(self.learn.epoch)
 
 # %% ../../nbs/callbacks/65a_early_stopping.ipynb #a70d65f3
 class TerminateOnNaNCallback(Callback):
-    "Ends the fit when a loss is NaN or infinite"
+    "End the fit when a loss is NaN or infinite"
     order,modes,saves = -9,('fit','lr_find'),('every',)
     def __init__(self,
-        every:Any='100ba' # how often to read the losses on an accelerator, which makes it wait; as for `Every`
-    ): self.every,self.flag = Every(every),None
+        every:Any='100ba' # how often to read the losses on an accelerator, as for `Every`: reading waits for it
+    ):
+        self.every = Every(every)
+        self.flag = None   # a tensor that is finite as long as all losses since the last reading are
 
     def before_fit(self):
         self.every.start(self.learn)
@@ -143,25 +151,29 @@ class TerminateOnNaNCallback(Callback):
     def after_batch(self):
         learn = self.learn
         self.flag = nan_flag(self.flag, learn.loss)
-        if not self._waits(learn.loss): self._look()
-        elif learn.training and self.every(learn): self._look()
+        if not self._must_wait(learn.loss): self._check()
+        elif learn.training and self.every(learn): self._check()
 
-    def after_train(self): self._look()
+    def after_train(self): self._check()
     after_validate = after_train
 
-    def _waits(self, loss): return loss.device.type!='cpu'   # to be read
-    def _look(self):
+    def _must_wait(self, loss): return loss.device.type!='cpu'   # to read it
+    def _check(self):
+        "End the fit if a loss since the last reading was not finite"
         learn,flag = self.learn,self.flag
         if flag is None or flag.isfinite().all(): return
-        if learn.loss.isfinite().all(): learn.loss = flag   # it was another batch: the Recorder notes why the fit ended
-        learn.stop(f'the {"training" if learn.training else "validation"} loss is nan or infinite{learn.position}')
+        is_of_earlier_batch = learn.loss.isfinite().all()
+        if is_of_earlier_batch: learn.loss = flag   # so that the Recorder shows why the fit ended
+        phase = 'training' if learn.training else 'validation'
+        learn.stop(f'the {phase} loss is nan or infinite{learn.position}')
         raise CancelFit(learn.stop_reason)
     def nonfinite_loss(self) -> None:
-        "Handle the event, so that it raises no warning or error: the fit ends when the losses are next read"
+        "Handle the event, so that there is no warning or error: the fit ends when the losses are read next"
     def cleanup(self): self.flag = None
 
 # %% ../../nbs/callbacks/65b_save_model.ipynb #53df0c7b
 import hashlib
+from functools import partial
 from io import BytesIO
 from math import nan
 from pathlib import Path
@@ -180,36 +192,41 @@ from ..loop.words import own_attr
 # %% ../../nbs/callbacks/65b_save_model.ipynb #b86ba39a
 @check_args
 class SaveModelCallback(TrackerCallback):
-    "Saves the model when it is the best so far, and loads the best at the end of the fit; or saves it at intervals"
+    "Save the model when it is the best so far, and load the best at the end of the fit; or save it at intervals"
     order,run_valid,saves = TrackerCallback.order+1,False,('watch','saved','every','held','hash','best_name')
-    writes,n_failed,home = True,0,Path()
-    held = None   # the best model if it is not in a file, as bytes
-    best_name:str|None = None            # the name of its file
-    base:dict|bool = False               # checksums of what is left out of the file
-    hash,wrote = None,False              # of the file `saved`, in the process that writes; was it written in this fit?
+    writes = True
+    held = None                 # the best model as bytes, if it is not in a file
+    best_name:str|None = None   # the name of its file
+    base:dict|bool = False      # with `only_trained`: checksums of the weights when the fit began
+    hash:str|None = None        # of the file `saved`, in the process that writes
+    wrote    = False            # was that file written in this fit?
+    n_failed = 0                # how often a file could not be written in this fit
+    home     = Path()           # the working directory when the fit began
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
         fname:str|None='model',                 # the file in `learn.path/learn.model_dir`; with fields; None: memory
         every_epoch:int|bool=False,             # save every n-th epoch, from the first on, whatever its value
-        at_end:bool=False,                      # save the model at the end of the fit, instead of loading the best?
-        with_opt:bool=False,                    # save and load the optimizer's state too?
-        reset_on_fit:bool=True,                 # forget the best value when a fit begins?
+        at_end:bool=False,                      # save the model at the end of the fit, instead of loading the best
+        with_opt:bool=False,                    # save and load the optimizer's state, too
+        reset_on_fit:bool=True,                 # forget the best value when a fit begins
         every:Any=None,                         # save at intervals, whatever the value: text such as '500ba' or '30m'
         nan:str='worse',                        # NaN is 'worse' than everything; or 'skip' it, or 'raise' an error
-        only_trained:bool=False                 # leave out weights that are as they were when the fit began?
+        only_trained:bool=False                 # skip weights that are as they were when the fit began
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, nan)
-        self.every,self.saved,self.only_trained = Every(every),None,only_trained
+        self.only_trained = only_trained
+        self.every = Every(every)
+        self.saved = None   # the path of the file that was written last
         self.run_train = self.every.in_batches
-        self.regular = bool(self.every or every_epoch)   # however good the model is
-        asked = [o for o in (self.every, every_epoch, at_end) if o]
-        if len(asked)>1: raise ValueError('of `every_epoch`, `every` and `at_end` choose one')
-        if fname is None and (self.regular or at_end): raise ValueError(
-            'without a file (fname=None) only the best model is kept: leave out `every_epoch`, `every` and `at_end`')
-        n = 1 if every_epoch is True else every_epoch
-        if n: every_epoch = check_whole('every_epoch', n, what='a number of epochs')
+        choices = [*filter(None, (self.every, every_epoch, at_end))]
+        if len(choices)>1: raise ValueError('of `every_epoch`, `every` and `at_end` choose one')
+        if fname is None and choices: raise ValueError(
+            'without a file (fname=None) only the best model is kept: omit `every_epoch`, `every` and `at_end`')
+        self.regular = bool(self.every or every_epoch)   # saves the model whatever its value
+        if every_epoch is True: every_epoch = 1
+        if every_epoch: every_epoch = check_whole('every_epoch', every_epoch, what='a number of epochs')
         store_attr('fname,every_epoch,at_end,with_opt')
 
     @property
@@ -221,7 +238,8 @@ class SaveModelCallback(TrackerCallback):
 
     def before_fit(self):
         if self.fname is not None: self._check_alone()
-        self.n_failed,self.wrote,self.home = 0,False,Path.cwd()   # the files stay in one folder, also after a `chdir`
+        self.n_failed,self.wrote = 0,False
+        self.home = Path.cwd()   # so that all files are in one folder, also after a `chdir`
         self.every.start(self.learn)
         self.base = base_of(self.learn) if self.only_trained else False
         self._check_fields()
@@ -238,81 +256,93 @@ class SaveModelCallback(TrackerCallback):
         "Continue from `state`, in the fit that comes next"
         own = self.hash
         super().load_state_dict({'hash':None, **state})
-        if self.wrote: self.hash = own   # the fit went back, and the file did not
+        if self.wrote: self.hash = own   # the state is an earlier one of this fit, but the file is not
 
     def _check_alone(self):
         "Raise ValueError if another callback writes to the same file"
-        savers = [cb for cb in self.learn.cbs if isinstance(cb, SaveModelCallback)]
-        for other in savers:
-            if other is not self and str(other.fname)==str(self.fname): raise ValueError(
-                f'two SaveModelCallbacks would write to the same file {self.fname!r}: give one of them another `fname`')
+        for cb in self.learn.cbs:
+            is_other = isinstance(cb, SaveModelCallback) and cb is not self
+            if is_other and str(cb.fname)==str(self.fname): raise ValueError(
+                f'two SaveModelCallbacks would write to the same file {self.fname!r}: give each its own `fname`')
 
     def _check_fields(self):
         "Raise ValueError for a field in the name of the file that has no value"
         columns = getattr(own_attr(self.learn, 'recorder'), 'metric_names', ())
-        if self.every.in_batches: columns = ()   # there is no row within an epoch
+        if self.every.in_batches: columns = ()   # within an epoch there is no row
         known = {**dict.fromkeys(columns, 0.), 'epoch':0, 'train_iter':0}
         known.pop('time', None)
         try: str(self.fname).format(**known)
         except KeyError as e: raise ValueError(
             f'the field {e} in fname={self.fname!r} has no value when a file is written: {nearest(e.args[0], known)}')
         except (ValueError, IndexError) as e: raise ValueError(
-            f"fname={self.fname!r} is no pattern such as 'model-{{epoch:02d}}-{{valid_loss:.2f}}': {e}") from None
+            f"fname={self.fname!r} is not a pattern such as 'model-{{epoch:02d}}-{{valid_loss:.2f}}': {e}") from None
 
-    def _name(self, otherwise=''):
-        "The name of a file that is written now: `fname` with its fields filled in; without fields, `otherwise` added"
+    def _name(self, suffix=''):
+        "The name of a file that is written now: `fname` with its fields filled in; if it has none, with `suffix`"
         learn,name = self.learn,str(self.fname)
-        if '{' not in name: return name+otherwise
-        rows = getattr(own_attr(learn, 'recorder'), 'history', None) or [{}]
-        values = {k:nan if v is None else v for k,v in rows[-1].items()}
-        return name.format(**{**values, 'epoch':learn.epoch, 'train_iter':learn.train_iter})
+        if '{' not in name: return name+suffix
+        rows = getattr(own_attr(learn, 'recorder'), 'history', None)
+        values = dict(rows[-1]) if rows else {}
+        for k,v in values.items():
+            if v is None: values[k] = nan
+        values.update(epoch=learn.epoch, train_iter=learn.train_iter)
+        return name.format(**values)
 
     def _path(self, name): return self.home/self.learn.file_path(name)
-    def _written(self, path):
+    def _note_written(self, path):
+        "Remember the file that was written, and its hash if it is to be loaded at the end"
         self.saved,self.wrote = str(path),True
         self.held,self.hash = None,None
-        if self.regular or self.at_end: return   # it is not loaded at the end
-        if not rank_distrib(): self.hash = _hash(path)
+        is_loaded = not self.regular and not self.at_end
+        if is_loaded and not rank_distrib(): self.hash = _hash(path)
 
     def _check_own(self, path):
-        "Raise RuntimeError if the file is another one than this run wrote"
-        if self.hash is not None and self.hash!=_hash(path): raise RuntimeError(
-            f'{path} is no longer what this run saved there{self.learn.position}, so its best model is lost: '
-            'if another run saves there too, give each SaveModelCallback another `fname`, or each Learner a `path`')
+        "Raise RuntimeError if the file is not the one that this run wrote"
+        if self.hash is None: return
+        if self.hash!=_hash(path): raise RuntimeError(
+            f'{path} is no longer what this run saved there{self.learn.position}, so its best model is lost. '
+            'If another run saves there, too, give each SaveModelCallback its own `fname`, or each Learner a `path`.')
 
     def _save(self, name, best=False):
         path = self._path(name)
-        if best: self.best_name = name
-        if best and self._writes_no_file(): return self._hold(self.with_opt and not is_safetensors(path))
+        if best:
+            self.best_name = name
+            if self._writes_no_file(): return self._hold(path)
         try:
-            if self.wrote and self.saved==str(path) and path.is_file(): self._check_own(path)
-            self._written(self.learn.save(path, with_opt=self.with_opt, only_trained=self.base))
+            is_own = self.wrote and self.saved==str(path)
+            if is_own and path.is_file(): self._check_own(path)
+            self._note_written(self.learn.save(path, with_opt=self.with_opt, only_trained=self.base))
         except OSError as e:
             if num_distrib()>1: raise   # the other processes would load an older file
-            self._failed(e, best)
+            self._handle_failure(e, path if best else None)
 
     def _writes_no_file(self):
-        "Is it a process other than the first that trains by itself? The file is the first one's, or not there yet"
+        "Does this process train alone, but is not the first? Then the first may write the same file"
         return num_distrib()==1 and rank_distrib()>0
 
-    def _failed(self, e, hold):
+    def _handle_failure(self, error, hold_for=None):
+        "Warn that a file could not be written; hold the model for the file `hold_for`, if given"
         self.n_failed += 1
-        if hold: self._hold(self.with_opt and not is_safetensors(self._path(self.best_name)))
+        if hold_for is not None: self._hold(hold_for)
         times = f'{self.n_failed} times in this fit, also now' if self.n_failed>1 else 'now'
         held = ', and the best model is held in memory until it can be written' if self.held else ''
-        warn(f'the model could not be saved {times}: {type(e).__name__}: {e}. Training continues{held}')
+        warn(f'the model could not be saved {times}: {type(error).__name__}: {error}. Training continues{held}')
 
-    def _hold(self, with_opt):
+    def _hold(self, path=None):
+        "Hold the model in memory as it would be in the file `path`"
+        has_opt = self.with_opt
+        if path is not None and is_safetensors(path): has_opt = False   # these files have no optimizer state
         f = BytesIO()
-        self.learn.save(f, with_opt=with_opt, only_trained=self.base)
+        self.learn.save(f, with_opt=has_opt, only_trained=self.base)
         self.held = f.getvalue()
 
     def _write_held(self):
+        "Write the model that is held to its file"
         if self._writes_no_file(): return
         path = self._path(self.best_name)
         try: write_state(read_state(BytesIO(self.held)), path)
-        except OSError as e: self._failed(e, False)
-        else: self._written(path)
+        except OSError as e: self._handle_failure(e)
+        else: self._note_written(path)
 
     def _save_now(self): self._save(self._name(f'_ep{self.learn.epoch}_ba{self.learn.train_iter}'))
 
@@ -332,8 +362,8 @@ class SaveModelCallback(TrackerCallback):
     def act(self):
         if self.new_best:
             self.learn.say(f'Better model found at epoch {self.moment} with {self.watch.name} value: {self.best:.6g}.')
-            if self.fname is None: self._hold(self.with_opt)
-            else: self._save(self._name(), best=not self.at_end)   # else nobody loads it
+            if self.fname is None: self._hold()
+            else: self._save(self._name(), best=not self.at_end)   # with `at_end` it is not loaded
         elif self.held and self.fname is not None: self._write_held()
 
     def after_fit(self):
@@ -342,39 +372,46 @@ class SaveModelCallback(TrackerCallback):
         self._finish(several)
 
     def _finish(self, several=False):
+        "Save the model, or load the best; `several`: all processes take part"
         if self.at_end: return self._save(self._name())
         if self.regular: return
-        if self.held and self.fname is not None: self._write_held()
-        best = self._best_model(several and self.fname is not None)
+        has_file = self.fname is not None
+        if self.held and has_file: self._write_held()
+        best = self._best_model(several and has_file)
         if isinstance(best, bytes): best = BytesIO(best)
         if best is not None: self.learn.load(best, with_opt=self.with_opt)
         elif self.learn.train_iter:
-            why = f'no epoch had a {self.watch.name} to keep, so nothing was saved'
-            if self.saved: why = f'{self.saved} is gone'
+            why = f'no epoch had a {self.watch.name} to compare, so nothing was saved'
+            if self.saved: why = f'{self.saved} no longer exists'
             warn(f'{why}: the model is that of the last batch')
 
     def _best_model(self, several):
-        "The file with the best model, or what is in it, as bytes; None if there is none"
+        "The file with the best model, or its content as bytes; None if there is none"
         if self.held: return self.held
-        path = self._path(self.best_name or self.fname) if self.saved else None
-        return self._in_all(path) if several else self._own(path)
-    def _own(self, path):
+        path = None
+        if self.saved: path = self._path(self.best_name or self.fname)
+        return self._find_in_all(path) if several else self._find(path)
+    def _find(self, path):
         "The best model's file; None if there is none"
         if path is None or not path.is_file(): return None
         self._check_own(path)
         return path
-    def _in_all(self, path):
-        "The file of process 0; if not all processes see it, what is in it, as bytes; None if there is none"
-        first = team().in_first(lambda: self._own(path) and _hash(path))
-        seen = team().in_all(lambda: _hash_if_there(path))
-        if first is None: return None   # no process loads a file that process 0 does not have
-        if all(o==first for o in seen): return path
-        return team().in_first(lambda: _as_bytes(path))
+    def _find_hash(self, path):
+        found = self._find(path)
+        return None if found is None else _hash(found)
+    def _find_in_all(self, path):
+        "The file of process 0; if not all processes see it, its content as bytes; None if there is none"
+        own = team().in_first(partial(self._find_hash, path))
+        seen = team().in_all(partial(_hash_if_there, path))
+        if own is None: return None   # no process loads a file that process 0 does not have
+        if all(o==own for o in seen): return path
+        return team().in_first(partial(_as_bytes, path))
 
     def cleanup(self):
         super().cleanup()
+        if not isinstance(self.learn.exc, KeyboardInterrupt): return
         has_model = self.at_end or self.held or self.saved is not None
-        if has_model and isinstance(self.learn.exc, KeyboardInterrupt): self._finish()
+        if has_model: self._finish()
 
 # %% ../../nbs/callbacks/65b_save_model.ipynb #b86ba39b
 def _as_bytes(path):
@@ -384,33 +421,37 @@ def _as_bytes(path):
 def _hash(path):
     if isinstance(path, StorePath): return path.fingerprint()
     with open(path, 'rb') as f: return hashlib.file_digest(f, 'sha256').hexdigest()
-def _hash_if_there(path): return _hash(path) if path is not None and path.is_file() else None
+def _hash_if_there(path):
+    is_there = path is not None and path.is_file()
+    return _hash(path) if is_there else None
 
 # %% ../../nbs/callbacks/65c_plateau.ipynb #de629f54
 @check_args
 class ReduceLROnPlateau(TrackerCallback):
-    "Divides the learning rate by `factor` after `patience` epochs, or validations within them, without improvement"
+    "Divide the learning rate by `factor` after `patience` epochs, or validations within them, without improvement"
     order,saves = TrackerCallback.order+2,('watch','wait','lrs')
-    schedules = 'lr',   # a schedule of the rate beside it is refused
+    schedules = 'lr',   # so that another schedule of the learning rate raises
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
-        patience:int=1,                         # lower the rate after this many values without improvement
+        patience:int=1,                         # lower the learning rate after this many values without improvement
         factor:float=10.,                       # the learning rate is divided by this
         min_lr:float=0,                         # the learning rate never gets lower than this
-        reset_on_fit:bool=True,                 # forget the best value when a fit begins?
+        reset_on_fit:bool=True,                 # forget the best value when a fit begins
         nan:str='worse',                        # NaN is 'worse' than everything; or 'skip' it, or 'raise' an error
-        cooldown:int=0                          # how many values to ignore after the rate was lowered
+        cooldown:int=0                          # how many values to ignore after the learning rate was lowered
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, nan)
         if not factor>1:
             hint = ': for a tenth write 10, for a half 2' if factor>0 else ''
             raise ValueError(f'the learning rate is divided by factor, so it must be more than 1, not {factor}{hint}')
         if not min_lr>=0: raise ValueError(f'min_lr must be 0 or more, not {min_lr}')
-        self.patience,self.wait,self.lrs = check_whole('patience', patience, what='a number of epochs'),0,None
-        self.factor,self.min_lr = factor,min_lr
+        self.patience = check_whole('patience', patience, what='a number of epochs')
         self.cooldown = check_whole('cooldown', cooldown, least=0, what='a number of epochs')
+        self.factor,self.min_lr = factor,min_lr
+        self.wait = 0      # values without improvement so far; below 0: values to ignore
+        self.lrs  = None   # the learning rates to which it has lowered them; None: not yet
 
     def reset(self):
         super().reset()
@@ -420,11 +461,12 @@ class ReduceLROnPlateau(TrackerCallback):
         lrs = self._rates()
         if self.lrs not in (None, lrs):
             warn(f'the learning rates were lowered to {self.lrs}, but now they are {lrs}: '
-                 'a schedule sets them too, and it undoes what ReduceLROnPlateau does')
+                 'a schedule sets them, too, and undoes what ReduceLROnPlateau does')
             self.lrs = None
         if self.new_best is None: return
         cools_down = self.wait<0
-        self.wait = 0 if self.new_best and not cools_down else self.wait+1
+        self.wait += 1
+        if self.new_best and not cools_down: self.wait = 0
         if self.wait>=self.patience: self._reduce(lrs)
 
     def _reduce(self, lrs):

@@ -162,7 +162,7 @@ class AccumMetric(Metric):
         return self._result(preds, targs)
 
 def _gather(batches):
-    "All predictions, or all targets, of all processes, in the order of the items; None without any"
+    "All predictions, or all targets, of all processes, in the order of the samples; None without any"
     own = torch.cat(batches) if batches else None
     return gather_turns(own, [len(t) for t in batches])
 
@@ -171,7 +171,7 @@ def best_class(
     pred:Tensor, # one output for each class
     axis:int     # the axis of the classes
 ) -> Tensor:
-    "Return the class with the largest output; raises ValueError if there is only one output"
+    "Return the class with the largest output; raise ValueError if there is only one output"
     if pred.shape[axis]==1: raise ValueError(
         f'Predictions {shapes(pred)} have one output along axis {axis}, so the best class is always 0. '
         'For yes/no use a threshold: `accuracy_multi`, or `thresh=.5`.')
@@ -264,7 +264,7 @@ def F1ScoreMulti(
     average:str|None='macro', # 'macro', 'micro', 'weighted' or 'samples'
     **kw:Any                  # more arguments of `sklearn.metrics.f1_score`
 ) -> AccumMetric:
-    "F1 score of several labels for each item"
+    "F1 score of several labels for each sample"
     act = 'sigmoid' if sigmoid else 'no'
     return sklearn_metric('f1_score', thresh=thresh, activation=act, flatten=False, average=average, **kw)
 

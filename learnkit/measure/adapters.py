@@ -120,7 +120,7 @@ def _mk_sklearn(m, f):
 def mk_metric(
     m:Any # function of (pred, *targets), `Metric`, torchmetrics metric, function of scikit-learn, or the class of one
 ) -> Any: # a `Metric`, or an object with the same methods
-    "Make a metric for the Learner; raises TypeError for what cannot be one"
+    "Make a metric for the Learner; raise TypeError for what cannot be one"
     if isinstance(m, type):
         try: inspect.signature(m).bind()
         except TypeError as e: raise TypeError(
@@ -179,7 +179,7 @@ class AvgColumns(AvgMetric):
     def add(self, val, n):
         for mean,v in zip(self.means, self._in_order(val)): mean.add(v, n)
     def _in_order(self, val):
-        "The numbers in the order of `keys`; raises ValueError if there are others"
+        "The numbers in the order of `keys`; raise ValueError if there are others"
         if isinstance(val, Mapping):
             if {*val}!={*self.keys}: raise self._other_numbers([*val])
             return [val[k] for k in self.keys]

@@ -69,9 +69,9 @@ def takes_probabilities(
 # %% ../../nbs/measure/00_batch_weight.ipynb #9b1f0c53
 def sums_items(
     loss:Tensor, # the result of a loss function, in training
-    n:int        # how many items were in the batch
+    n:int        # how many samples were in the batch
 ) -> bool:
-    "Return whether the last operation is a sum over all items, or adds something to such a sum; no weighted mean"
+    "Return whether the last operation is a sum over all samples, or adds something to such a sum; no weighted mean"
     def is_sum(node):
         kind = _kind(node)
         if kind in ('Add','Sub'): return any(is_sum(o) for o,_ in node.next_functions)
@@ -97,19 +97,19 @@ def warn_sum(
     learn:Any,  # the Learner, in the first batch of a phase
     loss:Any    # what its loss function returned
 ) -> None:
-    "Warn about a loss function that sums over the items without saying so"
+    "Warn about a loss function that sums over the samples without saying so"
     f = learn.loss_func
     if f is None or not isinstance(loss, Tensor): return
     for setting in ('reduction','batch_weight'):
         if loss_setting(f, setting) is not None: return
     if not sums_items(loss, n_items(learn)): return
     name = getattr(f, '__name__', 'loss_func')
-    warn(f'the loss function `{name}` seems to sum over the items of a batch, and the loss of an epoch would be a mean '
-         f"of sums: write `{name}.reduction = 'sum'` for the sum over all items, or 'mean' if it is a mean after all")
+    warn(f'the loss function `{name}` seems to sum over the samples of a batch, so the loss of an epoch would be '
+         f"a mean of sums. Write `{name}.reduction = 'sum'` for the sum over all samples, or 'mean' if it is a mean.")
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #be979ca5
 def _count_targets(yb, ignore_index=None):
-    "How many targets are not of the class `ignore_index`, without waiting for the device; if unknown, how many items"
+    "How many targets are not of the class `ignore_index`, without waiting for the device; if unknown, how many samples"
     t = yb[0] if type(yb) is tuple and len(yb)==1 else yb
     if not isinstance(t, Tensor) or not t.ndim: return find_bs(yb)
     if ignore_index is None or t.dtype.is_floating_point or t.dtype is torch.bool: return t.numel()
@@ -182,5 +182,5 @@ class BatchWeight:
 def n_items(
     learn:Any # the Learner
 ) -> int:     # the batch size
-    "Return the number of items in the Learner's current batch"
+    "Return the number of samples in the Learner's current batch"
     return find_bs(learn.yb if len(learn.yb) else learn.xb)

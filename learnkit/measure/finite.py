@@ -80,7 +80,7 @@ class NonFiniteLoss(FloatingPointError):
     "The training loss is NaN or infinite, and so are weights"
 
 class NonFiniteCheck(Callback):
-    "Ends the fit when the training loss and weights are NaN or infinite; warns if only the loss is, or is huge"
+    "End the fit when the training loss and weights are NaN or infinite; warn if only the loss is, or is huge"
     single,acts = True,'nothing'
     warned = valid_warned = False; most = None
     order,modes,saves = Recorder.order+1,('fit',),('warned',)
@@ -106,7 +106,7 @@ class NonFiniteCheck(Callback):
         if self.warned or self.valid_warned: return
         self.valid_warned = True
         warn(f'the validation loss is {loss} in epoch {self.learn.epoch}: look for nan in the inputs and targets of '
-             'the validation set. A batch without items or targets that count has such a loss')
+             'the validation set. A batch without samples or targets that count has such a loss')
 
     def _judge(self, losses, start):
         "One of the losses is not finite, or far larger than the first"
@@ -123,7 +123,7 @@ class NonFiniteCheck(Callback):
     def _warn(self, message, hint, weights_are_finite):
         if weights_are_finite: message += (
             f', but no weight is{_nan_buffer(self.learn)}. '
-            f'A batch without items or targets that count has such a loss; else {hint}')
+            f'A batch without samples or targets that count has such a loss; else {hint}')
         else: message += f': {hint}'
         warn(message)
 

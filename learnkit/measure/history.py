@@ -71,7 +71,7 @@ class History(list):
     def latest(self,
         k:str # the name of a column
     ) -> Any:
-        "Return the newest value of a column, None if it has none yet; raises KeyError if there is no such column"
+        "Return the newest value of a column, None if it has none yet; raise KeyError if there is no such column"
         return next((v for v in reversed(self[k]) if v is not None), None)
 
     def state_dict(self) -> list:
@@ -93,7 +93,7 @@ class History(list):
     def from_file(cls,
         path:str|Path # a file that `to_file` wrote
     ) -> 'History':
-        "Read the rows from a file; raises ValueError if it holds none"
+        "Read the rows from a file; raise ValueError if it holds none"
         rows = json.loads(as_path(path).read_text(encoding='utf-8'))
         are_rows = isinstance(rows, list) and all(isinstance(r, dict) for r in rows)
         if not are_rows: raise ValueError(f'{path} has no rows, as `History.to_file` writes them')
@@ -172,7 +172,7 @@ class RecorderPlots:
         show_epochs:bool=False, # count in epochs, not batches?
         ax:Any=None             # matplotlib axes to draw on; None: new ones
     ) -> Any: # the matplotlib axes
-        "Plot the loss curve: training and validation loss; raises ValueError before the first batch"
+        "Plot the loss curve: training and validation loss; raise ValueError before the first batch"
         if not self.lrs: raise ValueError('nothing is recorded yet: call `learn.fit(n)` first')
         if ax is None: ax = pyplot().subplots()[1]
         losses,every = self.smooth_loss.values,self.smooth_loss.every
@@ -200,7 +200,7 @@ class RecorderPlots:
         ncols:int=3,            # plots in a row
         figsize:tuple|None=None # width and height of the figure, in inches; None: 4 by 3 for each plot
     ) -> list: # of matplotlib axes
-        "Plot the losses and metrics of the epochs; raises ValueError before the end of the first epoch"
+        "Plot the losses and metrics of the epochs; raise ValueError before the end of the first epoch"
         epochs = self.history.epochs
         if not epochs: raise ValueError('no epoch is recorded yet: call `learn.fit(n)` first')
         groups = group_columns(n for n in self.metric_names if n not in ('epoch','time'))

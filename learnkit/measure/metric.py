@@ -178,10 +178,10 @@ class AvgMetric(Metric):
         self.weigh.rule = weight_rule(self.func, loss_setting(self.func, 'ignore_index', ignore))
 
     def add(self,
-        val:Any,           # a number, or a tensor with one element: a mean over `n` targets or items
+        val:Any,           # a number, or a tensor with one element: a mean over `n` targets or samples
         n:int|float|Tensor # its weight
     ) -> None:
-        "Include `val` with weight `n`; raises ValueError if it is not one number"
+        "Include `val` with weight `n`; raise ValueError if it is not one number"
         if not isinstance(val, Tensor): val = torch.tensor(metric_number(val, self.name), dtype=torch.float64)
         if val.ndim and val.numel()!=1: raise _not_one_number(self.name, val)
         self.new.append((val.detach(), n))
@@ -236,7 +236,7 @@ def wide(
 
 # %% ../../nbs/measure/15b_metric.ipynb #f16ff423
 class AvgLoss(AvgMetric):
-    "The loss of an epoch: what the loss function would return for all its items in one batch"
+    "The loss of an epoch: what the loss function would return for all its samples in one batch"
     saves = '_total','_count','sums'
     def __init__(self,
         name:str='loss' # column in the history
@@ -257,7 +257,7 @@ class AvgLoss(AvgMetric):
 class MeanMetric(AvgMetric):
     "`then` of the mean of all numbers that `func(pred, *yb)` returns in an epoch"
     def __init__(self,
-        func:Callable,       # returns a tensor with one number per item
+        func:Callable,       # returns a tensor with one number per sample
         then:Callable=noop,  # applied to the mean, a float
         name:str|None=None   # column in the history; None: the function's name
     ):
@@ -388,7 +388,7 @@ def _uncompiled(f:Callable) -> Callable: return torch.compiler.disable(f)
 def log_value(
     name:str,             # of a `Logged` metric
     value:Any,            # a number, or a tensor with one element: a mean over `n`
-    n:float|Tensor|None=None # its weight; None: the number of items in the batch
+    n:float|Tensor|None=None # its weight; None: the number of samples in the batch
 ) -> None:
     "Like a callback's `log`, for the Learner that runs in this thread; does nothing without one, as in a server"
     if torch.compiler.is_compiling(): return _uncompiled(log_value)(name, value, n)
@@ -401,9 +401,9 @@ def log_value(
 def log(self:Callback,
     name:str,             # of a `Logged` metric
     value:Any,            # a number, or a tensor with one element: a mean over `n`
-    n:float|Tensor|None=None # its weight; None: the number of items in the batch
+    n:float|Tensor|None=None # its weight; None: the number of samples in the batch
 ) -> None:
-    "Average `value` into the column `name`; raises RuntimeError outside of a phase, ValueError for an unknown column"
+    "Average `value` into the column `name`; raise RuntimeError outside of a phase, ValueError for an unknown column"
     _log(self.learn, name, value, n)
 
 # %% ../../nbs/measure/15c_logged.ipynb #f2068f1b
@@ -411,7 +411,7 @@ def sum_of_losses(
     learn:Any, # the Learner, in a batch
     parts:dict # the result of its loss function: the parts of the loss by name
 ) -> Tensor:
-    "Return the sum of the parts, and average each into its `Logged` column; raises ValueError if one has none"
+    "Return the sum of the parts, and average each into its `Logged` column; raise ValueError if one has none"
     _check_parts(parts)
     columns = {} if learn.current_run.phase_meter is None else learn.current_run.phase_meter.logged
     if learn.mode=='fit' and not parts.keys()<=columns.keys(): raise ValueError(

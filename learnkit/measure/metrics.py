@@ -53,7 +53,7 @@ def top_k_accuracy(
     axis:int=-1,            # the axis of the classes in `inp`
     ignore_index:int=-100   # targets of this class do not count; as a metric, that of the loss function
 ) -> Tensor:
-    "Top-k accuracy: the share of targets among the `k` best classes; raises ValueError for a bad `k`"
+    "Top-k accuracy: the share of targets among the `k` best classes; raise ValueError for a bad `k`"
     n = inp.shape[axis]
     if not 0<k<=n: raise ValueError(f'`k` must be from 1 to {n}, the number of classes, not {k}')
     top = inp.topk(k, dim=axis).indices.movedim(axis, -1)
@@ -66,7 +66,7 @@ def accuracy_multi(
     thresh:float=.5,   # an output above it means yes
     sigmoid:bool=True  # apply a sigmoid to `inp` first? As a metric, not if the loss function wants probabilities
 ) -> Tensor:
-    "Accuracy of several labels for each item: the share of right answers"
+    "Accuracy of several labels for each sample: the share of right answers"
     inp,targ = flatten_check(inp, targ)
     if sigmoid: inp = inp.sigmoid()
     return ((inp>thresh)==targ.bool()).float().mean()
@@ -95,8 +95,8 @@ def mae(
 class RootMetric(MeanMetric):
     "A function that is a metric too: the root of the mean of `errors(pred, targ)`"
     def __init__(self,
-        errors:Callable, # returns a number for each item
-        f:Callable       # the function, for the items of one call
+        errors:Callable, # returns a number for each sample
+        f:Callable       # the function, for the samples of one call
     ):
         super().__init__(errors, math.sqrt, f.__name__)
         self.as_metric = partial(MeanMetric, errors, math.sqrt, f.__name__)   # each Learner gets one of its own
@@ -197,7 +197,7 @@ def FBetaMulti(
     beta:float, # how much recall counts more than precision
     **kw:Any    # `thresh`, `sigmoid`, and more arguments of `sklearn.metrics.fbeta_score`
 ) -> AccumMetric:
-    "F score of several labels for each item, in which recall counts `beta` times as much as precision"
+    "F score of several labels for each sample, in which recall counts `beta` times as much as precision"
     return of_labels('fbeta_score', beta=beta, average='macro')(**kw)
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #1ebe86e4
@@ -214,7 +214,7 @@ def of_labels(
     ) -> AccumMetric:
         act = 'sigmoid' if sigmoid else 'no'
         return sklearn_metric(func, is_class=False, thresh=thresh, activation=act, flatten=False, **{**defaults, **kw})
-    return as_factory(metric, f'`sklearn.metrics.{func}` of several labels for each item')
+    return as_factory(metric, f'`sklearn.metrics.{func}` of several labels for each sample')
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #a895d331
 PrecisionMulti   = of_labels('precision_score', average='macro')
@@ -370,11 +370,11 @@ def foreground_acc(
 # %% ../../nbs/measure/35c_overlap.ipynb #68193b95
 @check_args
 class DiceLoss:
-    "Dice loss for segmentation: 1 - the Dice coefficient of the probabilities, for each item and class"
+    "Dice loss for segmentation: 1 - the Dice coefficient of the probabilities, for each sample and class"
     def __init__(self,
         axis:int=1,                 # the axis of the classes in the predictions
         smooth:float=1e-6,          # added above and below the line: a class that does not occur has loss 0
-        reduction:str='sum',        # 'sum', 'mean' or 'none': over items and classes
+        reduction:str='sum',        # 'sum', 'mean' or 'none': over samples and classes
         square_in_union:bool=False  # square the probabilities in the area? The gradients are steeper then
     ):
         kinds = 'sum','mean','none'

@@ -170,7 +170,7 @@ def each_loss(
             yield f(pred.reshape(targ.shape), targ.float(), reduction='none'),n
 
 class OutputLoss:
-    "The loss that a model computes itself, for each item"
+    "The loss that a model computes itself, for each sample"
     reduction = 'none'
     def __init__(self,
         learn:Any # the Learner
@@ -180,16 +180,16 @@ class OutputLoss:
         pred:Any,  # the predictions
         *targs:Any # their targets
     ) -> Tensor:
-        "Return a loss for each target; raises ValueError if their mean is not the model's own"
+        "Return a loss for each target; raise ValueError if their mean is not the model's own"
         own = self.learn.current_run.output_loss
         if own is None: raise ValueError(
-            'the loss of each item needs a loss function: pass `loss_func=` to the Learner')
+            'the loss of each sample needs a loss function: pass `loss_func=` to the Learner')
         rtol = 1e-2 if own.dtype.itemsize==2 else 1e-4
         for losses,n in each_loss(pred, *targs) if len(targs)==1 else ():
             mean = losses.sum()/n
             if torch.isclose(mean, own.detach().to(mean), rtol=rtol, atol=1e-6, equal_nan=True): return losses
         raise ValueError(
-            'the loss of each item cannot be told from what the model gives: its loss is not the mean of cross '
+            'the loss of each sample cannot be told from what the model gives: its loss is not the mean of cross '
             'entropies or squared errors of its logits. Pass a `loss_func=` of the output and the targets, with a '
             '`reduction`')
 

@@ -138,7 +138,7 @@ class Meter:
     def shared(self,
         means:int=0 # how many of the first metrics each process has for itself: of these their mean
     ) -> list:
-        "The value of each metric, that of process 0 in all; raises ValueError if a metric's processes disagree"
+        "The value of each metric, that of process 0 in all; raise ValueError if a metric's processes disagree"
         values = self.values
         if num_shards()==1: return values
         by_process = gather_objects(values)
@@ -162,7 +162,7 @@ class Meter:
     def load_state_dict(self,
         state:list # what `state_dict` returned
     ) -> None:
-        "Continue from `state`; raises ValueError if it is of another number of metrics"
+        "Continue from `state`; raise ValueError if it is of another number of metrics"
         if len(state)!=len(self.metrics): raise ValueError(
             f'the saved run computed {len(state)} values in training, the loss included, but this one would compute '
             f'{len(self.metrics)}: give the Learner the same metrics')
@@ -192,7 +192,7 @@ def _same(a, b):
 
 # %% ../../nbs/measure/45b_meter.ipynb #43686cdd
 class MeterCallback(Callback):
-    "Computes the loss and the metrics of a validation phase"
+    "Compute the loss and the metrics of a validation phase"
     order,run_train,nested = 50,False,False
     name = 'gather_preds'   # tells fastai's callbacks that this is not a fit
     def __init__(self,
@@ -238,7 +238,7 @@ event.register('after_row', 'a validation gave `row`, for the history; if `epoch
 
 @check_args
 class Recorder(RecorderPlots, Callback):
-    "Records the loss and learning rate of each batch, and the losses, metrics and time of each epoch"
+    "Record the loss and learning rate of each batch, and the losses, metrics and time of each epoch"
     smooth_loss:AvgSmoothLoss
     single,acts = True,'nothing'
     name = 'recorder'   # of subclasses too
@@ -267,7 +267,7 @@ class Recorder(RecorderPlots, Callback):
         self.iters = []      # how many losses were recorded at the end of each epoch
         self.lossless = []   # how many batches were done before each that had no loss
         self.smooth_loss.unseen = []   # losses not announced yet
-        self.hps,self.group_hps = {},{} # schedulers record hyper-parameters here: of the last group, and of all groups
+        self.hps,self.group_hps = {},{} # schedulers record hyperparameters here: of the last group, and of all groups
 
     def before_fit(self):
         self.train,self.valid = Meter(self._metrics_of_training()),Meter(self._metrics_of_validation())
@@ -423,7 +423,7 @@ class Recorder(RecorderPlots, Callback):
     def load_state_dict(self,
         state:dict # what `state_dict` returned
     ):
-        "Continue from `state`; raises ValueError if it has other metrics"
+        "Continue from `state`; raise ValueError if it has other metrics"
         state = deepcopy(state)
         self.train.load_state_dict(state.pop('train'))
         self.history.load_state_dict(state.pop('history'))

@@ -533,7 +533,7 @@ def filters():
     seen = []
     assert filtered(when=lambda f,learn: seen.append((f.num_called, f.num_executed)) or f.num_called in (2,3))==[2,3] and seen[:4]==[(1,0), (2,0), (3,1), (4,2)]
     for kw in (dict(every=2, once=1), dict(every=2, once=1, when=print)):
-        with pytest.raises(ValueError, match='give one of'): learner().on('after_step', **kw)
+        with pytest.raises(ValueError, match='pass one of'): learner().on('after_step', **kw)
 
 @works('1B.35 conditions are checked where they are written')
 def checked_at_decoration():
@@ -805,7 +805,7 @@ def indices():
     assert len(got)==2 and all(list(map(float, i))==x for i,x in got)
     learn.add_cb(at('after_pred', throw(ValueError('odd'))))
     with pytest.raises(ValueError) as e: learn.fit(1)
-    assert any('items of the data set' in n and str(int(got[2][1][0])) in n for n in e.value.__notes__)
+    assert any('samples of the dataset' in n and str(int(got[2][1][0])) in n for n in e.value.__notes__)
 
 @works('1B.12 around the evaluations that are due, with their results', '1C.18 around all evaluators that are due',
        '1B.52 names of results, by loader and metric', '1C.45 evaluators with a name, metrics and an interval of their own')

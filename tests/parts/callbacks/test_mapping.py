@@ -78,7 +78,7 @@ def test_bad_mappings(bad, exc):
 def test_wrong_names_at_the_first_batch():
     with pytest.raises(KeyError, match='the batch has no .*did you mean `words`'): named(MapInputs(dict(word='x'))).fit(1)
     with pytest.raises(KeyError, match='the output has no'): named([MapInputs(dict(words='features', gold='label')), MapOutputs(dict(logit='x'))]).fit(1)
-    with pytest.raises(TypeError, match='the batch is a tuple: give a function'): learner(cbs=MapInputs(dict(a='b'))).fit(1)
+    with pytest.raises(TypeError, match='the batch is a tuple: pass a function'): learner(cbs=MapInputs(dict(a='b'))).fit(1)
     with pytest.raises(TypeError, match='the output is a Tensor'): learner(cbs=MapOutputs(dict(a='b'))).fit(1)
 
 # auxiliary modules
@@ -171,7 +171,7 @@ def test_unknown_indices():
     assert set(seen)=={None}
     assert not knows_indices(DataLoader(ds, 4, num_workers=2, in_order=False)) and knows_indices(DataLoader(ds, 4, in_order=False))
 
-def note(e): return next((n for n in getattr(e, '__notes__', ()) if 'items of the data set' in n), None)
+def note(e): return next((n for n in getattr(e, '__notes__', ()) if 'samples of the dataset' in n), None)
 def named_items(e): return [int(i) for i in re.findall(r'\d+', note(e).split(':')[1])]
 
 class Broken(TensorDataset):

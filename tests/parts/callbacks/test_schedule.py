@@ -156,7 +156,7 @@ def test_optimizer_without_momentum(opt_func):
     learn = two(opt_func=opt_func)
     learn.fit_one_cycle(1)
     assert list(learn.recorder.hps)==['lr']
-    with pytest.raises(ValueError, match="no hyper-parameter 'mom' to schedule"): learn.fit_one_cycle(1, moms=(.9,.8,.9))
+    with pytest.raises(ValueError, match="no hyperparameter 'mom' to schedule"): learn.fit_one_cycle(1, moms=(.9,.8,.9))
 
 def test_no_moms():
     learn = two(opt_func=mom_sgd, moms=None)
@@ -386,7 +386,7 @@ def test_plateau_without_a_value():
     (lambda: TorchScheduler(.1), TypeError, 'step_size=10'),
     (lambda: TorchScheduler(lambda opt: 3), TypeError, 'not a int'),
     (lambda: TorchScheduler(tls.ReduceLROnPlateau, 'step'), ValueError, "interval='epoch'"),
-    (lambda: TorchScheduler(tls.StepLR(SGD([torch.zeros(1)], .1), 1)), ValueError, 'another optimizer'),
+    (lambda: TorchScheduler(tls.StepLR(SGD([torch.zeros(1)], .1), 1)), ValueError, 'different optimizer'),
     (lambda: TorchScheduler(tls.ReduceLROnPlateau, monitor='valid_los'), ValueError, 'did you mean `valid_loss`')])
 def test_bad_torch_schedulers(make, err, words):
     learn = learner(opt_func=mom_sgd)

@@ -154,7 +154,7 @@ def test_unknown_column(name, words, cls):
 def test_unclear_direction():
     "Of a metric a higher value is taken for better, as in fastai, with a warning; a function has to be told"
     learn = learner(metrics=AvgMetric(odd), cbs=TrackerCallback('odd'))
-    with pytest.warns(UserWarning, match="comp='min' or comp='max'.* a higher one is taken for better"): learn.fit(1)
+    with pytest.warns(UserWarning, match="comp='min' or comp='max'.* higher counts as better"): learn.fit(1)
     assert learn.tracker.watch.lower is False
     with pytest.raises(ValueError, match="comp='min' or comp='max'"): learn.fit(1, cbs=TrackerCallback(lambda learn: learn.epoch))
 
@@ -249,7 +249,7 @@ def test_plateau_lowers_every_group():
 
 def test_plateau_and_a_schedule():
     learn = learner(n=1, cbs=[Prescribe([1.]*4), ReduceLROnPlateau('x', 'min'), at('before_batch', lambda cb: cb.learn.opt.set_hyper('lr', .3))])
-    with pytest.warns(UserWarning, match='a schedule sets them too'): learn.fit(4)
+    with pytest.warns(UserWarning, match='a schedule sets them, too'): learn.fit(4)
 
 @pytest.mark.parametrize('make,words', [
     (lambda: EarlyStoppingCallback(patience=0), '`patience` must be a number of epochs, 1 or more'),
@@ -444,7 +444,7 @@ def test_a_file_that_is_gone(tmp_path):
     "A warning, and the trained weights are kept"
     remove = at('after_epoch', lambda cb: cb.learn.save_model.last_saved_path.unlink(), lambda cb: cb.learn.epoch==1, order=99)
     learn = learner(n=1, cbs=[Prescribe([1.,2.]), SaveModelCallback('x', 'min'), Kept(), remove], path=tmp_path)
-    with pytest.warns(UserWarning, match='is gone'): learn.fit(2)
+    with pytest.warns(UserWarning, match='no longer exists'): learn.fit(2)
     assert torch.equal(weights(learn), learn.kept.all[1])
 
 def cross_validated(tmp_path, values, when, **kw):
@@ -478,7 +478,7 @@ def test_another_run_saves_to_the_same_file_while_this_one_is_dead(tmp_path):
     with pytest.raises(RuntimeError, match='no longer what this run saved'): run(between=True)
 
 def test_same_file_twice():
-    with pytest.raises(ValueError, match='another `fname`'): learner(cbs=[SaveModelCallback(), SaveModelCallback('train_loss')]).fit(1)
+    with pytest.raises(ValueError, match='give each its own `fname`'): learner(cbs=[SaveModelCallback(), SaveModelCallback('train_loss')]).fit(1)
 
 elsewhere = 'after_create','before_evaluate','after_evaluate','before_predict','after_predict','cleanup','after_exception'
 @few(20, 30)
@@ -518,8 +518,8 @@ def bad_data(i, value, n=5):
 class Slow(TerminateOnNaNCallback):
     "As on an accelerator; counts how often it waits for the device"
     looks = 0
-    def _waits(self, loss): return True
-    def _look(self): self.looks += 1; super()._look()
+    def _must_wait(self, loss): return True
+    def _check(self): self.looks += 1; super()._check()
 
 @pytest.mark.parametrize('value', [nan, inf])
 @pytest.mark.parametrize('i', [0, 2, 4])
@@ -561,10 +561,10 @@ def test_losses_of_any_shape_and_type():
         learn = learner(cbs=cb)
         learn.loss = loss
         for _ in range(5): cb.after_batch()
-        cb._look()
+        cb._check()
         learn.loss = loss*inf
         cb.after_batch()
-        with pytest.raises(CancelFit): cb._look()
+        with pytest.raises(CancelFit): cb._check()
 
 def test_the_best_of_an_earlier_fit_is_said_to_be_of_one():
     "With `reset_on_fit=False` a second fit said 'since epoch 0', though the best value was in the fit before"

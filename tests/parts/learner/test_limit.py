@@ -323,7 +323,7 @@ def test_a_value_that_cannot_be_watched():
     train = []
     cbs = [SanityCheck, SaveModelCallback(monitor='table', comp='min'), at('before_train', lambda cb: train.append(1))]
     learn = learner(metrics=Table(mae.func if hasattr(mae, 'func') else mae, name='table'), cbs=cbs)
-    with pytest.raises(TypeError, match='one number to be watched'): learn.fit(1)
+    with pytest.raises(TypeError, match='one number to be monitored'): learn.fit(1)
     assert not train
 
 def test_without_a_validation_set():

@@ -171,7 +171,7 @@ def test_accumulation_says_what_is_wrong():
     with pytest.raises(ValueError, match='write n_acc=16'): fit(mk(ragged([4,4]), GradientAccumulation(3)))
     ds = torch.utils.data.TensorDataset(*items(8))
     seen = []
-    with pytest.raises(ValueError, match='counts items'):
+    with pytest.raises(ValueError, match='counts samples'):
         fit(mk(torch.utils.data.DataLoader(ds, batch_size=8), [GradientAccumulation(4), Callback(before_batch=lambda cb: seen.append(1))]))
     assert not seen
     with pytest.raises(ValueError, match='whole number'): GradientAccumulation(0)
@@ -446,7 +446,7 @@ def test_average_pickles():
     assert same(ws(fit(mkbn(cb))), ws(fit(mkbn(EMACallback(.7)))))
 
 def test_average_says_what_is_wrong():
-    for kw,m in ((dict(decay=1.1), 'from 0 to 1'), (dict(every=0), 'whole number'), (dict(start=-1), 'start is'), (dict(start=1.5), 'start is')):
+    for kw,m in ((dict(decay=1.1), 'from 0 to 1'), (dict(every=0), 'whole number'), (dict(start=-1), 'start must be'), (dict(start=1.5), 'start must be')):
         with pytest.raises(ValueError, match=m): EMACallback(**kw)
 
 # short runs
