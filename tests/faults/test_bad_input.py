@@ -839,7 +839,7 @@ for name,do,exc,*words in [
     ('every_epoch_is_text', lambda c: lk.SaveModelCallback(every_epoch='x'), ValueError, 'every_epoch', 'number of epochs', "'x'"),
     ('plateau_factor_of_torch', lambda c: lk.ReduceLROnPlateau(factor=.1), ValueError, 'divided by factor', 'write 10'),
     ('plateau_factor_is_zero', lambda c: lk.ReduceLROnPlateau(factor=0), ValueError, 'factor', 'more than 1'),
-    ('accumulate_nothing', lambda c: lk.GradientAccumulation(0), ValueError, 'n_acc', 'items', '1 or more'),
+    ('accumulate_nothing', lambda c: lk.GradientAccumulation(0), ValueError, 'n_acc', 'samples', '1 or more'),
     ('accumulate_text', lambda c: lk.GradientAccumulation('8'), ValueError, 'n_acc', "'8'"),
     ('clip_to_zero', lambda c: GradientClip(0), ValueError, 'max_norm', 'above 0'),
     ('clip_to_nan', lambda c: GradientClip(float('nan')), ValueError, 'max_norm', 'above 0', 'nan'),
