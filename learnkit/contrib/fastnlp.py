@@ -774,8 +774,8 @@ _mode = 'a Learner sets the modes of the model when a phase begins, not when one
 _mode_differs = 'on_evaluate_begin','on_evaluate_end','on_train_epoch_begin','on_train_end','on_exception'
 differences:dict[str,str] = {   # place -> reason; of one job of the recorder, if it begins with the job's name
     'on_evaluate_end args[1].valid_loss#valid_loss':'the loss of the validation is a result, too',
-    'on_sanity_check_end args[1].valid_loss#valid_loss':'the same',
+    'on_sanity_check_end args[1].valid_loss#valid_loss':'the loss of the validation is a result, too',
     **{f'{k} mode':_mode for k in _mode_differs},
     'resume/on_load_checkpoint num_batches_per_epoch':'it is known before the run begins',
-    'resume/on_load_checkpoint n_batches':'the same',
+    'resume/on_load_checkpoint n_batches':'it is known before the run begins',
     'interrupt/after_run raised':'a KeyboardInterrupt ends the script, after `on_exception` and `on_train_end`'}
