@@ -45,14 +45,15 @@ def run_state(self:Learner,
 ) -> dict[str, Any]:
     "Return everything that this run needs to resume; raises TypeError if a checkpoint cannot hold a part of it"
     weights,base = split_state(self, base)
+    grads = {name:p.grad for name,p in named_params(self).items() if p.grad is not None}
     states = {cb.key:cb.state_dict() for cb in self.cbs}
+    duration = self.duration or Time(self.n_epoch, 'ep')
     state = dict(
         version=format_version, epoch=epoch, done=done, n_epoch=self.n_epoch, train_iter=self.train_iter,
         train_steps=self.train_steps, pct_train=self.pct_train, model=without_lazy(weights),
         beside=without_lazy(state_beside(self)), opt=opt_state(self),
-        grads={n:p.grad for n,p in named_params(self).items() if p.grad is not None},
-        cbs={k:s for k,s in states.items() if s}, state=self.state, rng=pack_state(get_random_states()),
-        stop_reason=self.stop_reason, duration=str(self.duration or Time(self.n_epoch, 'ep')))
+        grads=grads, cbs={key:s for key,s in states.items() if s}, state=self.state,
+        rng=pack_state(get_random_states()), stop_reason=self.stop_reason, duration=str(duration))
     if base: state['base'] = base
     return to_serializable(state, copy=copy, sharded=own_shard)
 
@@ -61,7 +62,8 @@ def duration_of(
     state:dict # the state of a run
 ) -> Time:
     "Return the planned length of the run"
-    return Time(state['duration']) if 'duration' in state else Time(state['n_epoch'], 'ep')   # older ones have none
+    if 'duration' in state: return Time(state['duration'])
+    return Time(state['n_epoch'], 'ep')   # an older checkpoint
 
 def duration_in_words(
     t:Time # the length of a run
@@ -88,17 +90,18 @@ def check_fields(
     "Check that `state` has all parts, each of the right type; raises ValueError otherwise"
     version = state.get('version', 0)
     if isinstance(version, int) and version>format_version: raise ValueError(
-        f"this checkpoint has format {version}, and this learnkit reads up to {format_version}: "
-        "it was written by a newer one")
+        f"this checkpoint has format {version}, and this version of learnkit reads formats up to {format_version}: "
+        "update learnkit")
     types = dict(first_types)
     if later_types.keys() & state.keys(): types |= later_types
     missing = sorted(types.keys() - state.keys())
     hint = ': `learn.load` reads what `learn.save` wrote' if 'model' in state else ''
     if missing: raise ValueError(f"this is not the checkpoint of a run: it lacks {', '.join(missing)}{hint}")
-    wrong = [f'`{k}` is {state[k]!r:.40}' for k,kind in types.items() if not has_type(state[k], kind)]
-    if wrong: raise ValueError(f"this is not the checkpoint of a run: {', '.join(wrong)}")
+    wrong = [name for name,kind in types.items() if not has_type(state[name], kind)]
+    texts = [f'`{name}` is {state[name]!r:.40}' for name in wrong]
+    if wrong: raise ValueError(f"this is not the checkpoint of a run: {', '.join(texts)}")
     missing = sorted({'random_state','torch_state'} - state['rng'].keys())
-    if missing: raise ValueError(f"this checkpoint lacks random numbers: {', '.join(missing)}")
+    if missing: raise ValueError(f"this checkpoint lacks random number states: {', '.join(missing)}")
 
 @patch
 def _check_run_state(self:Learner, state):
@@ -120,7 +123,7 @@ def _check_run_state(self:Learner, state):
 # %% ../../nbs/recovery/02a_run_state.ipynb #c2563b35
 @uninterrupted
 def _try_callbacks(learn, state):
-    "Load the states of callbacks and random numbers on trial, and put the old ones back; raises ValueError if it fails"
+    "Load the states of callbacks and random numbers on trial, then restore the old ones; raises ValueError if it fails"
     old = {cb:deepcopy(cb.state_dict()) for cb in learn.cbs if cb.key in state['cbs']}
     params = [*named_params(learn).values()]
     with snapshot_random(), snapshot_grads(params), snapshot_contents(*old, leave=params):
@@ -138,22 +141,26 @@ def states_of_all(
 ) -> dict:
     "Gather the state that differs between processes, for a checkpoint; every process must call it"
     if num_shards()==1: return {}
-    own = dict(rngs=pack_state(get_random_states()), meters=[running_sums(m) for m in train_metrics(learn)],
-               grads_of=waiting_grads(learn), cbs_of=own_states_of_cbs(learn), places=place)
-    every = gather_objects(own)
-    parts = {k:[o[k] for o in every] for k in own}
-    return {k:part for k,part in parts.items() if any(part)}
+    sums = [*map(running_sums, train_metrics(learn))]
+    own = dict(rngs=pack_state(get_random_states()), meters=sums, grads_of=waiting_grads(learn),
+               cbs_of=own_states_of_cbs(learn), places=place)
+    states = gather_objects(own)
+    of_all = {}   # each part, as a list by rank
+    for name in own:
+        part = [state[name] for state in states]
+        if any(part): of_all[name] = part
+    return of_all
 
 def waiting_grads(
     learn:Any # the Learner
 ) -> dict:
-    "Return the gradients of this process that wait for the exchange with the others, by name"
+    "Return the gradients of this process that are not all-reduced yet, by name"
     if getattr(learn.model, 'require_backward_grad_sync', True): return {}
     return {n:p.grad.cpu() for n,p in named_params(learn).items() if p.grad is not None}
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #526fb54f
-local_steps = Word('local_steps', None, 'How many steps has each process made since all last met? '
-                   'None: they exchange gradients.')
+local_steps = Word('local_steps', None, 'How many steps has each process taken by itself since the last outer step? '
+                   'None: it does not take steps by itself, as gradients are all-reduced.')
 
 def own_states_of_cbs(
     learn:Any # the Learner
@@ -161,13 +168,14 @@ def own_states_of_cbs(
     "Return the states of callbacks that differ from those of process 0; every process must call it"
     states,marks = {},{}
     for cb in learn.cbs:
-        if local_steps(cb) is None and acts(cb) in ('nothing','alike'): continue
+        is_alike = local_steps(cb) is None and acts(cb) in ('nothing','alike')
+        if is_alike: continue
         state = cb.state_dict()
-        if any(map(is_sharded, leaves(state))): continue   # of which each process has a part anyway
+        if any(map(is_sharded, leaves(state))): continue   # each process saves its shard anyway
         states[cb.key] = to_serializable(state, copy=True)
         marks[cb.key] = blake2b(pickle.dumps(states[cb.key])).digest()
     first = gather_objects(marks)[0]
-    return {k:s for k,s in states.items() if marks[k]!=first.get(k)}
+    return {key:state for key,state in states.items() if marks[key]!=first.get(key)}
 
 def train_metrics(
     learn:Any # the Learner
@@ -187,15 +195,16 @@ def running_sums(
 def num_shards_of(
     state:dict # the state of a run
 ) -> int:
-    "Return how many processes divided the work of the run, as `num_shards` does for this one"
+    "Return among how many processes the run was sharded, as `num_shards` does for this one"
     return len(state.get('rngs', [None]))
 
 def _restore_own(learn, state):
-    "Restore what is this process's own; in another number of processes only the random numbers of process 0"
+    "Restore what is this process's own; in another number of processes only the random states of process 0"
     rank = rank_distrib() if num_shards()>1 else 0
-    is_divided_alike = num_shards_of(state)==num_shards()
-    if rank==0 or is_divided_alike: set_random_states(**state.get('rngs', [state['rng']])[rank])
-    if not is_divided_alike: return
+    same_number = num_shards_of(state)==num_shards()
+    rngs = state.get('rngs', [state['rng']])
+    if rank==0 or same_number: set_random_states(**rngs[rank])
+    if not same_number: return
     if rank and 'meters' in state: _restore_sums(learn, state['meters'][rank])
     if 'cbs_of' in state: _load_states(learn, state['cbs_of'][rank])
     if 'grads_of' in state: _restore_waiting_grads(learn, state['grads_of'][rank])
@@ -221,7 +230,7 @@ def restore(self:Learner,
     _try_callbacks(self, state)
     model,grads = get_model(self.model),state['grads']
     load_opt_state(self, state['opt'])
-    is_whole = not any(map(is_lazy, model.parameters()))   # else the state is from before the first batch
+    is_whole = not any(map(is_lazy, model.parameters()))   # a lazy model has no parameters before its first batch
     load_weights(model, lay_out_state(state['model'], model), state.get('base', {}), strict=is_whole)
     load_beside(self, state.get('beside', {}))
     for n,p in named_params(self).items():
@@ -229,7 +238,7 @@ def restore(self:Learner,
     _warn_of_callbacks(self, state['cbs'])
     _load_states(self, state['cbs'])
     self.train_iter,self.pct_train = state['train_iter'],state['pct_train']
-    self.train_steps = state.get('train_steps', state['train_iter'])   # older ones do not know
+    self.train_steps = state.get('train_steps', state['train_iter'])   # older checkpoints have no steps
     then = duration_of(state)
     if self.duration and then!=self.duration:   # the run has become longer
         self.pct_train *= then/self.duration
@@ -240,20 +249,22 @@ def restore(self:Learner,
 def _warn_of_stretched(learn, before, now):
     "Warn of schedules over the whole fit, whose values jump where the fit became longer"
     for cb in learn.cbs:
-        scheds = own_attr(cb, 'scheds', None) or {}
-        jumps = {k:(f(before), f(now)) for k,f in scheds.items()}
-        said = ', '.join(f'`{k}` goes from {a} to {b}' for k,(a,b) in jumps.items() if a!=b)
-        if said: warn(
+        jumps = []
+        for name,f in (own_attr(cb, 'scheds', None) or {}).items():
+            old,new = f(before),f(now)
+            if old!=new: jumps.append(f'`{name}` goes from {old} to {new}')
+        if jumps: warn(
             f'the fit has become {learn.duration} long, and the schedule of {type(cb).__name__} is stretched over it: '
-            f'{said}. To keep the schedule, resume with the length of before, and train on by another fit')
+            f'{", ".join(jumps)}. To keep the schedule, resume with the length of before, and train on by another fit')
 
 def _warn_of_callbacks(learn, states):
     "Warn of states without a callback, and of callbacks without a state"
     is_same_run = getattr(learn.current_run.resume, 'same_run', False)
-    if is_same_run: return   # who goes on with a paused run has changed its callbacks
+    if is_same_run: return   # the user has changed the callbacks of a paused fit on purpose
     cbs = {cb.key:cb for cb in learn.cbs}
-    lost = [k for k in states if k not in cbs]
-    new = [k for k,cb in cbs.items() if k not in states and cb.state_dict()]
+    lost = [key for key in states if key not in cbs]
+    without_state = [cb for key,cb in cbs.items() if key not in states]
+    new = [cb.key for cb in without_state if cb.state_dict()]
     if lost: warn(f"the checkpoint has a state for {', '.join(lost)}, "
                   f"which {'is' if len(lost)==1 else 'are'} not among the callbacks now")
     if new:  warn(f"the checkpoint has no state for {', '.join(new)}, "
@@ -265,10 +276,10 @@ def _load_states(learn, states):
         if cb.key in states: _load_if_other(cb, states[cb.key])
 
 def _load_if_other(cb, state):
-    "Load `state`, unless `cb` has it: when an epoch goes on, callbacks are restored a second time"
+    "Load `state`, unless `cb` has it already: in the middle of an epoch, callbacks are restored a second time"
     own = cb.state_dict()
-    is_known = not any(map(is_sharded, leaves(own)))   # else each process has a part of the tensors
-    if is_known and is_equal(to_serializable(own), state): return
+    is_whole = not any(map(is_sharded, leaves(own)))
+    if is_whole and is_equal(to_serializable(own), state): return
     cb.load_state_dict(deepcopy(state))
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #7238f966
@@ -289,26 +300,29 @@ def own_place(
 ) -> dict|None:
     "Return this process's position in the data; if the number of processes has changed, process 0's without workers"
     place,n = state.get('place'),num_shards()
-    if num_shards_of(state)==n: return state['places'][rank_distrib()] if n>1 and 'places' in state else place
-    if not isinstance(place, dict): return place
+    same_number = num_shards_of(state)==n
+    if same_number and n>1 and 'places' in state: return state['places'][rank_distrib()]
+    if same_number or not isinstance(place, dict): return place
     done = state['done']
-    place = {**place, 'done':done - state.get('skipped', 0) if done else 0}
-    return {k:v for k,v in place.items() if k not in ('n_workers','workers','base_seed')}
+    of_workers = 'n_workers','workers','base_seed'
+    place = {name:value for name,value in place.items() if name not in of_workers}
+    place['done'] = done-state.get('skipped', 0) if done else 0
+    return place
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2d
 class DataPosition(Callback):
     "Keeps the position in the training data of a fit, and begins there when the fit is resumed"
     noted:Any = None                # the `NotedLoader` of the training loader, once it was needed
-    ongoing:OngoingLoader|None = None   # which makes several passes over it an epoch, or less than one
+    ongoing:OngoingLoader|None = None   # a loader that makes several passes over it in an epoch, or less than one
     seed = None                     # tells runs apart that begin with other random numbers
-    resume_state:Any = None         # the state of the run that is to go on, until its epoch begins
-    place:Any = None                # its position in the data, until it is there
-    data_state:Any = None           # what samplers, data sets and transforms report: a `DataState`
-    saved_data_state:Any = None     # what they are to be given when the loader is known
-    hidden:Any = None               # what the model and the loss change elsewhere: a `HiddenState`
+    resume_state:Any = None         # the state of the run to resume, until its epoch begins
+    place:Any = None                # its position in the data, until the loader is there
+    data_state:Any = None           # the states that samplers, datasets and transforms report: a `DataState`
+    saved_data_state:Any = None     # those to load when the loader is known
+    hidden:Any = None               # what model and loss change outside of `state_dict`: a `HiddenState`
     unsaved:Any = None              # what changes and is in no checkpoint: `UnsavedNumbers`
     others = ()                     # generators of the other loaders
-    warned = False                  # of random numbers that are not known?
+    warned = False                  # of unknown random numbers?
 
     def begin_data(self) -> None:
         "Begin at the start of the data; called when a fit begins"
@@ -327,12 +341,12 @@ class DataPosition(Callback):
     ) -> None:
         "Continue at the position in `state`; raises ValueError if it is invalid"
         self._check_skipped(path, state)
-        noted = self._noted_loader(self.learn.dls.train)   # now, as a finished fit has no epoch to come
+        noted = self._noted_loader(self.learn.dls.train)   # here, since a finished fit has no further epoch
         place = own_place(state)
         if place is None and noted.listed: place = self._place_of_older(state)
-        first_epoch_was_to_come = place is None and not state['done']
+        is_before_first_epoch = place is None and not state['done']
         try:
-            if not first_epoch_was_to_come: self._check_place(place)
+            if not is_before_first_epoch: self._check_place(place)
         except (ValueError, TypeError, LookupError, AttributeError) as e: raise ValueError(
             f'{path} does not fit: its position in the data is of other data, or of an older learnkit: {e}') from e
         self.hidden.load_state_dict(state.get('kept', {}))
@@ -347,27 +361,29 @@ class DataPosition(Callback):
                          f'is {skipped!r:.40}')
 
     def _place_of_older(self, state):
-        "The position in data that are indexed, for a checkpoint that has none"
+        "Return the position in indexed data, for a checkpoint that has none"
         others = [generator_state(g) for g in self.others]
         return dict(done=state['done']-state.get('skipped', 0), begun=dict(rng={}, own=[]), now=[], others=others)
 
     def _check_place(self, place):
-        "Raise an error if `place` is no position in the data; begin there if it is the beginning of an epoch"
-        is_whole = num_shards()==1 and self.noted.seeded==('seeded' in place)   # else a part of the loader is read
+        "Raise an error if `place` is not a position in the data; begin there if it is the beginning of an epoch"
+        is_seeded_alike = self.noted.seeded==('seeded' in place)
+        is_whole = is_seeded_alike and num_shards()==1   # else a shard of the loader is read
         if is_whole: self.noted.check(place)
         if is_whole and not place['done']: self.noted.begin_at(place)
         self._set_others(place.get('others'))
-        n,then = getattr(self.noted.dl, 'num_workers', 0),place.get('n_workers')
-        if then not in (None, n) and not draws_nothing(self.noted.dl): warn(
-            f'this run had {then} workers that load the data and goes on with {n}: what they draw for augmentation '
-            'will be otherwise than with the number before; that of a `SeededLoader` would not')
+        n,before = getattr(self.noted.dl, 'num_workers', 0),place.get('n_workers')
+        has_changed = before not in (None, n)
+        if has_changed and not draws_nothing(self.noted.dl): warn(
+            f'num_workers was {before} and is now {n}, so random augmentation will differ from the original run. '
+            '`SeededLoader` does not depend on num_workers.')
 
     def _set_others(self, states):
         "Set the generators of the other loaders; raises ValueError, and changes nothing, if the states are not theirs"
         if not isinstance(states, list) or len(states)!=len(self.others): raise ValueError(
-            'the generators of the validation data are others')
-        for g,s in zip(self.others, states): check_generator(g, s)
-        for g,s in zip(self.others, states): set_generator(g, s)
+            'the validation data has other generators')
+        for generator,state in zip(self.others, states): check_generator(generator, state)
+        for generator,state in zip(self.others, states): set_generator(generator, state)
 
     def before_train(self):
         learn,state = self.learn,self.resume_state

@@ -131,7 +131,7 @@ def test_workers_do_not_matter(tmp_path):
 
 def test_another_number_of_workers_is_said(tmp_path):
     with pytest.raises(SystemError): fit(learner(tmp_path, workers=1), cbs=Crash(5))
-    with pytest.warns(UserWarning, match='had 1 workers .* goes on with 2'): fit(learner(tmp_path, workers=2))
+    with pytest.warns(UserWarning, match='num_workers was 1 and is now 2'): fit(learner(tmp_path, workers=2))
 
 def test_workers_and_how_they_live_do_not_matter(tmp_path):
     ends = []
@@ -342,7 +342,7 @@ def test_a_newer_format_is_refused(tmp_path):
     learn = fit(learner(tmp_path))
     state = learn.run_state(3)
     before = end(learn)
-    with pytest.raises(ValueError, match='written by a newer one'): learn.restore({**state, 'version':99})
+    with pytest.raises(ValueError, match='update learnkit'): learn.restore({**state, 'version':99})
     with pytest.raises(ValueError, match='lacks rng'): learn.restore({k:v for k,v in state.items() if k!='rng'})
     with pytest.raises(ValueError, match='another model'): learn.restore({**state, 'model':{'x':torch.zeros(1)}})
     assert_same(before, end(learn))
