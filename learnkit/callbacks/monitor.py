@@ -175,7 +175,7 @@ class Monitor(Stateful):
     def _read(self, row, learn):
         "The value in `row`, or what the function returns; if several processes have different values, their mean"
         if self.column or self.name in row: return self._number(row.get(self.name))
-        learn.team.agree(learn)
+        learn._team.agree(learn)
         values = [v for v in gather_objects(self._number(self.source(learn))) if v is not None]
         if len({*values})==1: return values[0]   # bit for bit, as a mean may not be
         return mean_of(values)

@@ -165,7 +165,7 @@ class TerminateOnNaNCallback(Callback):
         is_of_earlier_batch = learn.loss.isfinite().all()
         if is_of_earlier_batch: learn.loss = flag   # so that the Recorder shows why the fit ended
         phase = 'training' if learn.training else 'validation'
-        learn.stop(f'the {phase} loss is nan or infinite{learn.position}')
+        learn.stop(f'the {phase} loss is nan or infinite{learn._position}')
         raise CancelFit(learn.stop_reason)
     def nonfinite_loss(self) -> None:
         "Handle the event, so that there is no warning or error: the fit ends when the losses are read next"
@@ -288,7 +288,7 @@ class SaveModelCallback(TrackerCallback):
         values.update(epoch=learn.epoch, train_iter=learn.train_iter)
         return name.format(**values)
 
-    def _path(self, name): return self.home/self.learn.file_path(name)
+    def _path(self, name): return self.home/self.learn._file_path(name)
     def _note_written(self, path):
         "Remember the file that was written, and its hash if it is to be loaded at the end"
         self.saved,self.wrote = str(path),True
@@ -300,7 +300,7 @@ class SaveModelCallback(TrackerCallback):
         "Raise RuntimeError if the file is not the one that this run wrote"
         if self.hash is None: return
         if self.hash!=_hash(path): raise RuntimeError(
-            f'{path} is no longer what this run saved there{self.learn.position}, so its best model is lost. '
+            f'{path} is no longer what this run saved there{self.learn._position}, so its best model is lost. '
             'If another run saves there, too, give each SaveModelCallback its own `fname`, or each Learner a `path`.')
 
     def _save(self, name, best=False):

@@ -303,7 +303,7 @@ class ProgressCallback(Callback):
 
     def _why_it_ended(self):
         "A line for the error that has ended the fit: its kind, where, and the first line of what it says"
-        where = self.learn.position.replace(',', ':', 1)
+        where = self.learn._position.replace(',', ':', 1)
         exc = self.learn.exc
         if isinstance(exc, KeyboardInterrupt): return f'interrupted{where}'
         first_line = str(exc).strip().splitlines()[:1]

@@ -108,7 +108,7 @@ def note_model_error(
     e:Exception # what its model raised
 ) -> None:
     "Add notes: what the model was called with, and what is usually wrong"
-    e.add_note(f'The model was called with {shapes(learn.xb)}{learn.position}')
+    e.add_note(f'The model was called with {shapes(learn.xb)}{learn._position}')
     if isinstance(e, TypeError) and _is_list(learn): hint = 'An item is one tensor; a list is several inputs'
     else: hint = model_hint(e, learn.xb) or layer_hint(e, learn.model)
     if hint: e.add_note(hint)
@@ -124,7 +124,7 @@ def note_loss_error(
 ) -> None:
     "Add notes: what the loss function was called with, and what is usually wrong"
     e.add_note(f'The loss function was called with predictions {shapes(learn.pred)} '
-               f'and targets {shapes(learn.yb)}{learn.position}')
+               f'and targets {shapes(learn.yb)}{learn._position}')
     hint = subclass_hint(e) or device_hint(e) or loss_hint(learn.loss_func, learn.pred, *learn.yb)
     if hint: e.add_note(hint)
 
@@ -165,7 +165,7 @@ def check_no_loss(
     was_called = learn.loss_func is not None and (learn.yb or takes_one(learn.loss_func))
     if loss is not None or was_called:
         kind = None if loss is None else type(loss).__name__
-        raise TypeError(f'the loss function must return a tensor, but it returned {kind}{learn.position}: '
+        raise TypeError(f'the loss function must return a tensor, but it returned {kind}{learn._position}: '
                         f'{loss_value_hint(loss)}')
     if learn.loss_func is None:
         if learn.training: raise ValueError('there is no loss to learn from: pass `loss_func=` to the Learner, '

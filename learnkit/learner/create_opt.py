@@ -148,7 +148,7 @@ def _check_can_take(learn, new, lost):
     elif not can_take_params(learn.opt, new): why = 'the optimizer cannot be replaced'
     else: return
     raise RuntimeError(
-        f'{describe_params(lost)} came to be trained in the middle of a fit{learn.position}, where {why}: '
+        f'{describe_params(lost)} came to be trained in the middle of a fit{learn._position}, where {why}: '
         'make or thaw them before the fit')
 
 # %% ../../nbs/learner/30_create_opt.ipynb #bfc841e1

@@ -281,7 +281,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     wd = self.wd if wd is None else wd
     check_rate('the learning rate `lr`', self.lr if lr is None else lr)
     check_rate('the weight decay `wd`', wd)
-    shared = self.team.begin_fit(self, f'`learn.{mode}`', callback_list(cbs))
+    shared = self._team.begin_fit(self, f'`learn.{mode}`', callback_list(cbs))
     with self._run(mode, [*callback_list(cbs), *amount, *shared, *([CheckShortCuts] if switch in os.environ else [])]):
         if resume is not None and not any(resumes(cb) for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')

@@ -274,7 +274,7 @@ class Learner(Loop):
         self.wd,self.wd_bn_bias,self.train_bn = wd,wd_bn_bias,train_bn
         self.lr,self.metrics = default_lr(opt_func, lr),metrics
         self._opt_origin = SimpleNamespace(opt=None, recipe=None, wrapped=False, lr=self.lr, said=lr)
-        own = TrainEvalCallback,*self.team.default_cbs(),Recorder,NonFiniteCheck,ProgressCallback
+        own = TrainEvalCallback,*self._team.default_cbs(),Recorder,NonFiniteCheck,ProgressCallback
         cbs = callback_list(cbs)
         self.add_cbs([*(default_callbacks(own, cbs) if default_cbs else ()), *cbs])
         for f in [*self.on_create]: self.add_cbs(f(self))
@@ -351,7 +351,7 @@ class Learner(Loop):
         'write `copy.deepcopy(learn)`, or make another Learner with `learn.dls` and `learn.model`')
     def __setstate__(self, d:dict) -> None: vars(self).update(d, _lock=RLock()); self.rebind()
 
-    def trained_modules(self) -> list[nn.Module]:
+    def _trained_modules(self) -> list[nn.Module]:
         "Return the modules that train: the model as it is wrapped now, and those of the loss function"
         return [self.model, *modules_beside(self).values()]
 
@@ -456,7 +456,7 @@ class Learner(Loop):
         if self.training: check_trained(self)
 
     def _note_failed(self, e):
-        if hint := data_hint(e, self.position): e.add_note(hint)
+        if hint := data_hint(e, self._position): e.add_note(hint)
     def _check_fetched(self, b):
         if b is None: check_unfetched(self.batches, self.iter, self.training, sys.exception())
 
@@ -487,7 +487,7 @@ class Learner(Loop):
         return run if self.distributed else _apart(run)
 
     @property
-    def team(self) -> Team:
+    def _team(self) -> Team:
         "The team that trains: this process alone, or one of several processes"
         return team() if self.distributed else Team()
 

@@ -292,7 +292,7 @@ def loss_not_reduced(self:Learner) -> Iterator[Learner]:
         finally: self.loss_func = old
 
 # %% ../../nbs/learner/40b_inference.ipynb #ae9e93ad
-Learner.n_draws = 0   # how many inferences within runs had callbacks that draw
+Learner._n_draws = 0   # how many inferences within runs had callbacks that draw
 
 def _without_cached_casts():
     "Do not use the casts that `torch.autocast` has cached, until the Snapshot is restored"
@@ -312,8 +312,8 @@ def _look(learn, dl, cbs) -> Snapshot:
 def _look_in_run(learn, dl, draws):
     res = Snapshot(snapshot_forward(learn.model, dl), _without_cached_casts())
     if draws:
-        learn.n_draws += 1
-        set_seed(derived_seed() + learn.n_draws)
+        learn._n_draws += 1
+        set_seed(derived_seed() + learn._n_draws)
     return res
 
 # %% ../../nbs/learner/40b_inference.ipynb #f9c708d2
@@ -355,7 +355,7 @@ def validate(self:Learner,
     cbs:Any=None  # callbacks for this run only
 ) -> L:
     "Evaluate the model: return the loss and the metrics on a data set, `[loss, *metrics]`"
-    agree = self.team.begin_run(self, f'`learn.validate({_data_as_written(ds_idx, dl)})`')
+    agree = self._team.begin_run(self, f'`learn.validate({_data_as_written(ds_idx, dl)})`')
     dl = self._loader(ds_idx, dl)
     with turn(self):
         nested = self.mode is not None
@@ -390,7 +390,7 @@ def __enter__(self:Learner) -> Learner:
     "Open a run: `before_fit` and `before_epoch`; raises RuntimeError inside another run"
     if self.mode is not None: raise RuntimeError(
         f'`with learn:` opens a run, but a `{self.mode}` is running already{self.position}')
-    block = _opened(self, self.team.begin_run(self, '`with learn:`'))
+    block = _opened(self, self._team.begin_run(self, '`with learn:`'))
     block.__enter__()
     self._open = block
     return self
@@ -451,9 +451,9 @@ def get_preds(self:Learner,
 ) -> tuple:
     "Predict a data set: return `([inputs], preds, targs, [decoded], [losses])`; those in brackets only if asked for"
     _check_arguments(act, mmap)
-    agree = self.team.begin_run(self, f'`learn.get_preds({_data_as_written(ds_idx, dl)})`')
+    agree = self._team.begin_run(self, f'`learn.get_preds({_data_as_written(ds_idx, dl)})`')
     dl = self._loader(ds_idx, dl)
-    shared = reorder and self.team.has_shard(dl)   # a part of a `DistributedSampler`
+    shared = reorder and self._team.has_shard(dl)   # a part of a `DistributedSampler`
     if shared and mmap is not None: raise ValueError(
         'the predictions of the parts of a `DistributedSampler` are joined in memory: leave out `mmap`, or the sampler')
     # the user's `act` gets all predictions at once, if they are all in memory in the end; any other one, each batch
@@ -466,7 +466,7 @@ def get_preds(self:Learner,
         gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap,
                                      idxs=None if shared else idxs, **by_batch, **kwargs)
         results = _gather(self, gather, dl, [*callback_list(cbs), *agree], undivided=shared)
-    if shared: results = Results(*self.team.gather_shards(idxs, [*results]))
+    if shared: results = Results(*self._team.gather_shards(idxs, [*results]))
     if at_once and results.preds is not None: results = _activate(results, act, decodes)
     return _choose(results, with_input, with_decoded, with_loss)
 
@@ -480,7 +480,7 @@ def _check_arguments(act, mmap):
 def _gather(learn, gather, dl, cbs, undivided) -> Results:
     "Predict `dl` with the callback `gather`, and return what it has kept; `undivided`: each process all of its `dl`"
     nested = learn.mode is not None
-    without_sharing = learn.removed_cbs(learn.team.default_cbs()) if undivided else nullcontext()
+    without_sharing = learn.removed_cbs(learn._team.default_cbs()) if undivided else nullcontext()
     with closing(gather):
         with learn._run('predict', [gather, *cbs]), without_sharing:
             learn.current_run.skip_loss = not gather.with_loss
@@ -551,7 +551,7 @@ def test_dl(self:Learner,
 
 # %% ../../nbs/learner/40c_predict.ipynb #00933876
 @patch
-def class_names(self:Learner) -> Any:
+def _class_names(self:Learner) -> Any:
     "Return the names of the classes: those of the data, else those that the model knows; None if there are none"
     vocab = getattr(self.dls, 'vocab', None)
     if vocab is None and self.loss_func is None: return output_vocab(self.model)
@@ -568,7 +568,7 @@ def _answer(self:Learner, preds, decoded, decode, inp=None):
     "Input, label, decoded and raw prediction of a batch of one item"
     if preds is None: raise RuntimeError('a callback has cancelled the batch of this item, so there is no prediction')
     answer = only_item(decoded)
-    if decode is None: label = _label(answer, self.class_names())
+    if decode is None: label = _label(answer, self._class_names())
     else: inp,label = _decoded_item(decode, inp, decoded)
     return inp,label,answer,only_item(preds)
 

@@ -98,7 +98,7 @@ class Predictor:
         self._end()
         learn = self.learn
         if learn.mode is not None: raise RuntimeError(
-            f'a `Predictor` needs a run of its own, but a `{learn.mode}` is running already{learn.position}: '
+            f'a `Predictor` needs a run of its own, but a `{learn.mode}` is running already{learn._position}: '
             'call `learn.predict` in there')
         run = _kept_open(learn, [*self.cbs, Callback(after_cancel_batch=_forget)])
         run.__enter__()

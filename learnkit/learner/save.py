@@ -213,7 +213,7 @@ def saving(
 
 # %% ../../nbs/learner/55b_save.ipynb #5b0c8a15
 @patch
-def file_path(self:Learner,
+def _file_path(self:Learner,
     file:str|Path # a name, or a path
 ) -> Path:
     "Returns the path of a model file: in `path/model_dir` or a store; adds .pth unless it has a model file's suffix"
@@ -260,7 +260,7 @@ def save(self:Learner,
 ) -> Path:
     "Save the model (and optimizer); return the path of the file; raise TypeError for what `load` could not read"
     given:Any = file
-    path = given if hasattr(given, 'write') else self.file_path(given)
+    path = given if hasattr(given, 'write') else self._file_path(given)
     if path is file: check_format(file)
     else: check_replaced(path, 'save')
     with saving(self, path=path):
@@ -359,7 +359,7 @@ def load(self:Learner,
 ) -> Learner:
     "Load the model (and optimizer); raises FileNotFoundError or ValueError, and changes nothing then"
     given:Any = file
-    source = given if hasattr(given, 'read') else _found(given, self.file_path(given))
+    source = given if hasattr(given, 'read') else _found(given, self._file_path(given))
     weights,beside,base,opt = _model_state(file, read_state(source))
     check_base_format(base, file)
     if ignore_keys:
@@ -416,7 +416,7 @@ def unchanged(
     "Undo all training in the block, however it ends; raises RuntimeError in a run, ValueError for lazy layers"
     with turn(learn):
         if learn.mode is not None: raise RuntimeError(
-            f'a trial inside a running `{learn.mode}`{learn.position} would overwrite its counters and its history: '
+            f'a trial inside a running `{learn.mode}`{learn._position} would overwrite its counters and its history: '
             'make it before or afterwards')
         with snapshot_training(learn):
             for p in named_params(learn).values(): p.grad = None

@@ -153,7 +153,7 @@ class CheckShortCuts(Callback):
     def _judge(self, what, said):
         self.n[what] += 1
         if said: raise WrongShortCut(f'{_short_cuts.get(what, what)} does something else than its slow path'
-                                     f'{self.learn.position}: {said}')
+                                     f'{self.learn._position}: {said}')
 
     def before_fit(self): self.n.clear()
     def before_step(self):

@@ -111,16 +111,16 @@ class Dispatcher(HasRun):
         for cancel in cancels:
             if name in (f'after_{cancel.scope}', f'after_cancel_{cancel.scope}'): return True
         if cancels: e.raised_in = getattr(e, 'raised_in', None) or f'`{name}` of `{type(cb).__name__}`'
-        else: e.add_note(f'Exception occurred in `{type(cb).__name__}` when calling event `{name}`{self.position}')
+        else: e.add_note(f'Exception occurred in `{type(cb).__name__}` when calling event `{name}`{self._position}')
         return False
 
     @property
-    def position(self) -> str:
+    def _position(self) -> str:
         "Where the run is, for messages: ', epoch 2, batch 7'; empty outside of a run"
         found = {'epoch':vars(self.current_run).get('epoch'), 'batch':self.iter}
         return ''.join(f', {name} {n}' for name,n in found.items() if n is not None)
 
-    def isolated(self,
+    def _isolated(self,
         name:str,                     # an event
         exc:BaseException|None=None,  # an exception that was raised before
         reverse:bool=False            # last callback first?
@@ -149,7 +149,7 @@ class Dispatcher(HasRun):
     def _catch_up(self, cb):
         "In the middle of a run: refuse `cb`, or set it up if it trains"
         if not cb.late: raise RuntimeError(
-            f'{type(cb).__name__} must be there when a run begins, and this one has begun{self.position}: '
+            f'{type(cb).__name__} must be there when a run begins, and this one has begun{self._position}: '
             'add it before, or pass it to `fit(..., cbs=...)`')
         if not self.current_run.trains: return
         for name in ('before_fit','before_train') if self.training else ('before_fit',):

@@ -166,7 +166,7 @@ class Loop(Dispatcher):
         if is_in_phase: self.batches.replace(v)
         else: self._use(v)
 
-    def trained_modules(self) -> list[nn.Module]:
+    def _trained_modules(self) -> list[nn.Module]:
         "Return the modules that train; here the model alone"
         return [self.model]
 

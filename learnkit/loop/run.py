@@ -58,7 +58,7 @@ def _wait_for(owner, learn):
     if not learn._lock.acquire(timeout=patience):
         names = [t.name for t in threading.enumerate() if t.ident==owner]
         warn(f'thread {current_thread().name!r} waits for a run of the same Learner in thread {"".join(names)!r}'
-             f'{learn.position}. If that one waits for this thread, neither ends: call the Learner in the callback '
+             f'{learn._position}. If that one waits for this thread, neither ends: call the Learner in the callback '
              'itself, or do not wait for the thread there.')
         learn._lock.acquire()
     learn._lock.release()
@@ -95,7 +95,7 @@ def _switch_on(cbs, muted):
 def _refuse_fit(learn):
     advice = 'call it afterwards, or use a second Learner'
     if learn.mode=='predict': advice += '; `close()` an open `Predictor`'
-    raise RuntimeError(f'a `fit` inside a running `{learn.mode}`{learn.position} would overwrite its counters and '
+    raise RuntimeError(f'a `fit` inside a running `{learn.mode}`{learn._position} would overwrite its counters and '
                        f'its history: {advice}')
 
 # %% ../../nbs/loop/35a_run.ipynb #fb40aab0
@@ -131,7 +131,7 @@ def _optimizer_evaluates_after(learn):
 @contextmanager
 def _modes_kept(learn):
     "Modules, and an optimizer that has modes, have the same ones after this block"
-    modules = [(m,m.training) for part in learn.trained_modules() for m in part.modules()]
+    modules = [(m,m.training) for part in learn._trained_modules() for m in part.modules()]
     opt_trains = getattr(learn.opt, 'training', None)
     try: yield
     finally:
@@ -167,7 +167,7 @@ class Guard:
     def __enter__(self) -> None: pass
     def __exit__(self, kind:Any, e:BaseException|None, tb:Any) -> None:
         learn,exc = self.learn,None if e is None else self._after_exception(e)
-        first = learn.isolated('cleanup', exc, reverse=True)
+        first = learn._isolated('cleanup', exc, reverse=True)
         if exc is not None: vars(learn).update({k:v for k,v in self.kept.items() if _wraps(vars(learn)[k], v)})
         if first is not None and first is not e: raise no_orphan(learn, first)
 
@@ -177,7 +177,7 @@ class Guard:
         torch.set_grad_enabled(self.grad)   # it may have been raised inside `torch.no_grad` itself
         learn.exc = exc = no_orphan(learn, e)
         learn._note_failed(exc)
-        learn.isolated('after_exception', exc)
+        learn._isolated('after_exception', exc)
         return learn.exc
 
 def _wraps(new, old):
@@ -195,7 +195,7 @@ def no_orphan(
     cancels = cancel_types(e)
     if not cancels: return e
     scope,where = cancels[0].scope,getattr(e, 'raised_in', 'the model, the loss, a metric or the data')
-    error = RuntimeError(f'{type(e).__name__} was raised in {where}{learn.position}, but no `{scope}` was open: '
+    error = RuntimeError(f'{type(e).__name__} was raised in {where}{learn._position}, but no `{scope}` was open: '
                          f'it can be raised from `before_{scope}` on, until `after_{scope}`')
     error.__cause__ = e
     for note in getattr(e, '__notes__', ()): error.add_note(note)

@@ -151,7 +151,7 @@ import json
 from math import isfinite
 from typing import Any
 
-import learnkit.observe.outbox   # noqa: F401  for `learn.hparams`, `learn.outbox`
+import learnkit.observe.outbox   # noqa: F401  for `learn.hparams`, `learn._outbox`
 from ..data.files import local_path
 from ..data.process import rank_distrib
 from ..loop.callback import Callback
@@ -213,7 +213,7 @@ class MetricsLogger(Callback):
         return True
 
     def before_fit(self):
-        self.learn.outbox.begin()
+        self.learn._outbox.begin()
         self.last,self.unwritten = self.start,[]
     def after_row(self, row, epoch):
         is_in_history = epoch and own_attr(self.learn, 'recorder') is not None   # `after_epoch` writes that
@@ -224,29 +224,29 @@ class MetricsLogger(Callback):
     def _pass_row(self, row):
         "Write a row in process 0, after what was logged before; remember it in others, which may replace that process"
         learn = self.learn
-        learn.outbox.flush(learn)
-        step = learn.outbox.step(learn)
+        learn._outbox.flush(learn)
+        step = learn._outbox.step(learn)
         if rank_distrib(): self.unwritten.append((row,step))
         else: self.write_row(row, step)
 
-    def after_fit(self): self.learn.outbox.flush(self.learn)
+    def after_fit(self): self.learn._outbox.flush(self.learn)
     after_exception = before_save_checkpoint = after_fit
-    def cleanup(self): self.learn.outbox.end(self.learn)
+    def cleanup(self): self.learn._outbox.end(self.learn)
 
     last = 0   # the step that was written last
     unwritten:Any = ()   # rows that another process writes, with their steps
     @property
     def start(self) -> int:
         "The number of training batches in the fits before this one"
-        return self.learn.outbox.start
+        return self.learn._outbox.start
     @start.setter
-    def start(self, n:int): self.learn.outbox.start,self.last = n,n
+    def start(self, n:int): self.learn._outbox.start,self.last = n,n
 
     def load_state_dict(self,
         state:dict # from `state_dict`
     ) -> None:
         "Continue from `state`; drop what this fit has logged so far, which the log has already"
-        self.learn.outbox.clear()
+        self.learn._outbox.clear()
         super().load_state_dict(state)
 
 # %% ../../nbs/observe/40b_loggers.ipynb #a812f01e
@@ -271,7 +271,7 @@ class FileLogger(MetricsLogger):
     @property
     def log_file(self) -> LogFile:
         "The file, which all loggers of this Learner with the same path share"
-        files,key = self.learn.outbox.files,str(self.path)
+        files,key = self.learn._outbox.files,str(self.path)
         if key not in files: files[key] = self.make_file()
         return files[key]
 
@@ -316,7 +316,7 @@ class FileLogger(MetricsLogger):
         if self.log_file.file is not None: self.log_file.sync()
     def cleanup(self):
         super().cleanup()
-        file = self.learn.outbox.files.get(str(self.path))
+        file = self.learn._outbox.files.get(str(self.path))
         if file: file.close()   # there is none if the fit failed to begin
 
     def check_exists(self) -> None:

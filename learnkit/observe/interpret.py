@@ -84,7 +84,7 @@ class Interpretation:
         results = learn.get_preds(dl=dl, act=act, with_input=with_input, with_decoded=True, with_loss=True)
         *_,preds,targs,decoded,losses = results
         inputs = results[0] if with_input else None
-        if vocab is None: vocab = learn.class_names()
+        if vocab is None: vocab = learn._class_names()
         interp  = cls(preds, targs, decoded, losses, inputs, vocab_of(learn.dls, vocab), **_ignored(learn))
         if with_input: return interp
         loader_of = _loader_by_index(dl)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-import learnkit.observe.outbox   # noqa: F401  for `learn.outbox`
+import learnkit.observe.outbox   # noqa: F401  for `learn._outbox`
 from ..callbacks.intervals import EveryCallback
 from ..measure.history import History
 
@@ -33,7 +33,7 @@ class Observer(EveryCallback):
     def before_fit(self):
         if not self.every.loaded: self.rows = History()
         super().before_fit()
-        self.learn.outbox.begin()
+        self.learn._outbox.begin()
     def act(self): self.log(self.measure())
     def after_epoch(self):
         super().after_epoch()
@@ -41,20 +41,20 @@ class Observer(EveryCallback):
     # flush while the loggers still have their files open, and before their state is saved
     def after_fit(self): self.flush()
     after_exception = before_save_checkpoint = after_fit
-    def cleanup(self): self.learn.outbox.end(self.learn)
+    def cleanup(self): self.learn._outbox.end(self.learn)
 
     def log(self,
         metrics:dict|None # floats, or tensors of one element, by name; None or an empty dictionary logs nothing
     ) -> None:
         "Add a row of `metrics`; tensors are read from the device later"
         learn = self.learn
-        learn.outbox.put(learn, metrics, partial(self._add_row, self.rows, learn.epoch, learn.train_iter))
+        learn._outbox.put(learn, metrics, partial(self._add_row, self.rows, learn.epoch, learn.train_iter))
     def _add_row(self, rows, epoch, train_iter, metrics):
         rows.append(dict(epoch=epoch, train_iter=train_iter, **metrics))
 
     def flush(self) -> None:
         "Read all waiting rows from the device at once, and announce them"
-        if self.learn is not None: self.learn.outbox.flush(self.learn)
+        if self.learn is not None: self.learn._outbox.flush(self.learn)
 
     @property
     def history(self) -> History:

@@ -230,7 +230,7 @@ class Outbox:
 
 # %% ../../nbs/observe/20a_outbox.ipynb #d4cdcb85
 @patch(as_prop=True)
-def outbox(self:Learner) -> Outbox:
+def _outbox(self:Learner) -> Outbox:
     "The buffer of logged rows that the loggers have not got yet"
     return vars(self).setdefault('_outbox', Outbox())
 
@@ -239,14 +239,14 @@ def log_numbers(self:Learner,
     metrics:dict # by name: Python numbers, or tensors of one element, which are read later
 ) -> None:
     "Log current metrics; the loggers among the callbacks write them, with the number of batches so far as `step`"
-    self.outbox.put(self, metrics)
+    self._outbox.put(self, metrics)
 
 @patch
 def log_objects(self:Learner,
     media:dict # by name: texts, images (n, channels, height, width), flat tensors for histograms, tables
 ) -> None:
     "Log current texts, images, histograms and tables; a logger writes what its file or service can hold"
-    box = self.outbox
+    box = self._outbox
     if not box.logs(self): return
     by_kind = {}
     for name,v in media.items():

@@ -425,8 +425,8 @@ class ImageLogger(EveryCallback):
 
     def before_fit(self):
         super().before_fit()
-        self.learn.outbox.begin()
-    def cleanup(self): self.learn.outbox.end(self.learn)
+        self.learn._outbox.begin()
+    def cleanup(self): self.learn._outbox.end(self.learn)
 
     def act(self):
         learn = self.learn

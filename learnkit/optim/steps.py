@@ -73,7 +73,7 @@ class InTurn(Callback):
         if not callable(self.turns): return _names(self.turns[self.learn.train_iter%len(self.turns)])
         names = _names(self.turns(self.learn))
         if num_distrib()==1: return names
-        self.learn.team.agree(self.learn)
+        self.learn._team.agree(self.learn)
         return from_first(names)   # it may have decided by what only this process has seen
 
     def wrap(self, what:str, do:Callable) -> Callable: return partial(self._take_turns, do) if what=='batch' else do

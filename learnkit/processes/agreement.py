@@ -313,7 +313,7 @@ class Agreement(Callback):
             failed = ProcessFailed(self.watch.blame())
             failed.__cause__,learn.exc = learn.exc,failed
             return
-        self.watch.fail(learn.exc, learn.position)
+        self.watch.fail(learn.exc, learn._position)
         try: self.agree_at('after_exception', _failed, timeout=min(5, self.limit))
         except ProcessFailed as e: learn.exc.add_note(f'The other processes could not be notified: {e}')
 
@@ -336,7 +336,7 @@ class Agreement(Callback):
         except RuntimeError as e:
             others_know = cancel==_failed and isinstance(e, Mismatch)   # they exchange objects, and learn of it there
             if others_know: return mine,mine
-            here = f'process {rank_distrib()} waited at `{at}`{self.learn.position}'
+            here = f'process {rank_distrib()} waited at `{at}`{self.learn._position}'
             raise ProcessFailed(f'{here}, and {self.watch.blame()}') from e
         most,least = read_numbers(message.tolist())
         if most.cancel>cancel:
@@ -363,7 +363,7 @@ class Agreement(Callback):
 
     def _check(self, at, most, least, things):
         "Raise ProcessFailed if the processes are not at the same point, or have become different"
-        position = self.learn.position
+        position = self.learn._position
         if most.point!=least.point: raise ProcessFailed(
             f'the processes do different things: {self.watch.everywhere(f"`{at}`{position}")}. '
             'All processes must call `validate`, `get_preds` and the like')

@@ -70,7 +70,7 @@ class DiLoCo(Callback):
         for cb in learn.cbs:
             why = conflicts(cb).get('local_steps')
             if why: raise ValueError(f'DiLoCo and {type(cb).__name__} do not go together: {why}')
-        modules = [m for part in learn.trained_modules() for m in part.modules()]
+        modules = [m for part in learn._trained_modules() for m in part.modules()]
         if any(isinstance(m, nn.SyncBatchNorm) for m in modules): raise ValueError(
             'DiLoCo and SyncBatchNorm do not go together: it sends in each batch: '
             'write `nn.BatchNorm…`, whose averages are exchanged')
@@ -103,7 +103,7 @@ class DiLoCo(Callback):
     def _meet(self):
         "Exchange the ways from the weights of the last meeting, and make the outer step from there"
         learn,now,last = self.learn,self._tensors(),self.average.values
-        learn.team.agree(learn)   # else one that does something else would be waited for in silence
+        learn._team.agree(learn)   # else one that does something else would be waited for in silence
         _check_same_names(now, last)
         if not self.local_steps: now = {name:t for name,t in now.items() if not t.requires_grad}   # no step since then
         ways = {name:last[name]-t.detach() for name,t in now.items()}

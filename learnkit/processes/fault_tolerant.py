@@ -196,7 +196,7 @@ class FaultTolerant(Resumable):
     def before_fit(self):
         learn = self.learn
         others = [cb for cb in learn.cbs if resumes(cb) and cb is not self]
-        self.who = others[0].who if others else learn.identity()   # theirs is from before they restored a run
+        self.who = others[0].who if others else learn._identity()   # theirs is from before they restored a run
         self.finished,self.sessions = False,[]
         self.begin_data()
         if isinstance(learn.current_run.resume, Paused): self._go_on(learn.current_run.resume.state, others)
@@ -244,7 +244,7 @@ class FaultTolerant(Resumable):
         "Try again after the next batch: the process that wrote is frozen, and still locks its files"
         self.leads = False
         set_beside(1)
-        if self.locked!=str(e): warn(f'nothing is written for now{self.learn.position}: the process that wrote does not '
+        if self.locked!=str(e): warn(f'nothing is written for now{self.learn._position}: the process that wrote does not '
                                      f'respond, but still locks its files ({e})')
         self.locked = str(e)
 
@@ -369,7 +369,7 @@ class FaultTolerant(Resumable):
         return got['message']
 
     def _behind(self): return ProcessFailed(
-        f'The other processes have continued without this one{self.learn.position}: it was too slow, or stopped for a '
+        f'The other processes have continued without this one{self.learn._position}: it was too slow, or stopped for a '
         'while. Restart it, and it joins them.')
 
     def _say_change(self, before):
@@ -377,7 +377,7 @@ class FaultTolerant(Resumable):
         n = len(self.crew.members)
         prints = self.leads or self.crew.rank==0
         if n==before or not prints: return
-        self.learn.say(f'{n} process{"es" if n>1 else ""} now, {before} before{self.learn.position}')
+        self.learn.say(f'{n} process{"es" if n>1 else ""} now, {before} before{self.learn._position}')
 
     def after_batch(self):
         learn = self.learn
@@ -420,13 +420,13 @@ class FaultTolerant(Resumable):
         learn,own = self.learn,self.own
         same_batch = total.epoch==total.n*own.epoch and total.iter==total.n*own.iter
         if not same_batch: raise ProcessFailed(
-            f'the processes are at different batches, and this one is at{learn.position[1:]}')
+            f'the processes are at different batches, and this one is at{learn._position[1:]}')
         if not own.compares: return
         if total.weights!=total.compares*own.weights: raise self._different('weights or hyper-parameters')
         if total.data!=total.compares*own.data: raise self._different('batches')
 
     def _different(self, what): return ProcessFailed(
-        f'the processes have different {what}{self.learn.position}: every process must update them identically, and '
+        f'the processes have different {what}{self.learn._position}: every process must update them identically, and '
         'see the data in the same order')
 
     def _cancel_as_any(self, counts):

@@ -185,7 +185,7 @@ class CheckpointCallback(Resumable):
     def before_fit(self):
         learn = self.learn
         self.home = Path.cwd()   # checkpoints stay in one folder, also after a `chdir`
-        self.n_fit,self.who = fit_number(learn, self.root),identity_of_all(learn.identity())
+        self.n_fit,self.who = fit_number(learn, self.root),identity_of_all(learn._identity())
         self.begun = self.finished = False
         if isinstance(self.root, StorePath) and is_sharded(one_param(learn.model)): raise ValueError(
             f'the parts of a sharded model are written to local folders only, not to {self.root}: give a shared one')
@@ -196,7 +196,7 @@ class CheckpointCallback(Resumable):
         self.sessions = []
         self.base = self._find_base()
         self.base_name = None if self.base is None else base_file(self.base)
-        learn._check_run_state(learn.run_state(0, base=self.base))   # what cannot be saved or loaded is an error now, not after an hour
+        learn._check_run_state(learn._run_state(0, base=self.base))   # what cannot be saved or loaded is an error now, not after an hour
         if rank_distrib()==0: self.lock.acquire(self.folder)
         if learn.current_run.resume is None: clear_folder(self.folder, self.overwrite)
         else: self._resume(learn.current_run.resume)
@@ -227,7 +227,7 @@ class CheckpointCallback(Resumable):
     def _is_best(self, value):
         "Is it among the best so far, as process 0 knows them?"
         if value is None: return False
-        self.learn.team.agree(self.learn)   # else one that does something else would be waited for in silence
+        self.learn._team.agree(self.learn)   # else one that does something else would be waited for in silence
         return team().in_first(lambda: self.retention.is_best(self.folder, value))
 
     def after_epoch(self):
@@ -308,7 +308,7 @@ class CheckpointCallback(Resumable):
         resumable = prefix=='step-'
         if sharded: self.writer.wait()
         if resumable and not self._weights_finite(sharded):
-            warn(f'weights are nan or infinite{learn.position}: no checkpoint is saved, since no run could resume '
+            warn(f'weights are nan or infinite{learn._position}: no checkpoint is saved, since no run could resume '
                  'from it')
             return
         path = self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth'
@@ -367,4 +367,4 @@ class CheckpointCallback(Resumable):
         if not self.begun: return   # it was refused
         last = f"The last checkpoint is {old[0]}: `fit(..., resume='auto')` resumes from it." if old else \
                'There is no checkpoint yet.'
-        learn.exc.add_note(f'The fit ended{learn.position}. {last}')
+        learn.exc.add_note(f'The fit ended{learn._position}. {last}')

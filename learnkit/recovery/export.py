@@ -176,7 +176,7 @@ def export(self:Learner,
     **about                 # further entries of the description: numbers, strings, lists and dicts of them
 ) -> Path:
     "Export the model for inference: weights and a description, no code; `load_learner` reads it; raise TypeError"
-    path = self.file_path(file)
+    path = self._file_path(file)
     check_replaced(path, 'export')
     loss,note = self.loss_func,_describe(self, inputs, about)
     try: text = json.dumps(note)

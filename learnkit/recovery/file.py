@@ -78,7 +78,7 @@ def _checksum(info): return hashlib.sha256(json.dumps(info, sort_keys=True).enco
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #27bef20f
 def write_checkpoint(
-    state:dict,  # what `Learner.run_state` returned
+    state:dict,  # what `Learner._run_state` returned
     path:Path,   # the file, ending in .pth
     **info       # further entries of the manifest: numbers, strings, tensors, and lists and dicts of them
 ) -> Path:

@@ -310,7 +310,7 @@ def _callback_identity(cb):
 def _describe_schedule(f): return [describe(f(i/8)) for i in range(9)]
 
 @patch
-def identity(self:Learner) -> dict[str, str|None]:
+def _identity(self:Learner) -> dict[str, str|None]:
     "Return what this run trains with, in words; call it in `before_fit`"
     texts = _loader_identity('training', self.dls.train)
     if self.dls.valid is not None: texts |= _loader_identity('validation', self.dls.valid)

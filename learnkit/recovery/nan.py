@@ -115,8 +115,8 @@ class SkipNaN(Callback):
         self.snapshot.restore()
         learn.loss = self.last   # so that the NaN is not recorded
         self.n,self.row = self.n+1,self.row+1
-        if self.at_most is None or self.row<self.at_most: raise cancel(f'the {what} is nan or infinite{learn.position}')
-        learn.stop(f'the {what} is nan or infinite in {self.row} batches in a row{learn.position}')
+        if self.at_most is None or self.row<self.at_most: raise cancel(f'the {what} is nan or infinite{learn._position}')
+        learn.stop(f'the {what} is nan or infinite in {self.row} batches in a row{learn._position}')
         raise CancelFit(learn.stop_reason)
 
     def nonfinite_loss(self) -> None:
@@ -176,7 +176,7 @@ class SpikeDetection(Callback):
         if is_handled: what = 'It is treated as NaN.'
         else: what = 'To skip such batches, add `SkipNaN()`; to restore earlier weights, `RollBackOnNaN()`.'
         if not (is_handled and had_jumped): warn(
-            f'The loss is {loss:.4g}{learn.position}, far above the last ones (about {median:.4g}). {what}')
+            f'The loss is {loss:.4g}{learn._position}, far above the last ones (about {median:.4g}). {what}')
         if is_handled: learn.loss = torch.full_like(learn.loss, nan)
         return is_handled
 
@@ -263,7 +263,7 @@ class RollBackOnNaN(Callback):
 
     def _all_finite(self, weights=True):
         "Return whether losses and `weights` are finite in all processes; all of them must call it"
-        self.learn.team.agree(self.learn)
+        self.learn._team.agree(self.learn)
         self.due = False
         is_finite = weights and self.flag.isfinite().all()
         return not largest(not is_finite)
@@ -293,12 +293,12 @@ class RollBackOnNaN(Callback):
         if self.n>self.at_most: self._stop(f', after rolling back {self.at_most} times')
         self.scale *= self.factor
         self._scale_lrs(self.factor)
-        text = f'The loss is nan or infinite{learn.position}. The last good weights are restored'
+        text = f'The loss is nan or infinite{learn._position}. The last good weights are restored'
         if self.scale!=1: text += f', and the learning rate is {self.scale:g} times what it would be'
         warn(f'{text}.')
 
     def _stop(self, why):
-        self.learn.stop(f'the loss is nan or infinite{self.learn.position}{why}')
+        self.learn.stop(f'the loss is nan or infinite{self.learn._position}{why}')
         raise CancelFit(self.learn.stop_reason)
 
     def _restore(self, good):
@@ -420,13 +420,13 @@ class ReplayOnOOM(MicroBatch):
         if self.stepping or size==1:
             why = 'not even a single sample fits'
             if self.stepping: why = 'the optimizer step takes as much memory for smaller parts'
-            e.add_note(f'ReplayOnOOM could not help{learn.position}: {why}')
+            e.add_note(f'ReplayOnOOM could not help{learn._position}: {why}')
             raise e
         self.size,self.n_fitted = ceil(size/2),0
         was_warned_of = self.least is not None and self.size>=self.least   # the parts had grown since
         if was_warned_of: return
         self.least = self.size
-        warn(f'out of memory{learn.position}: batches are trained in parts of {self.size} from now on')
+        warn(f'out of memory{learn._position}: batches are trained in parts of {self.size} from now on')
 
     def _grow(self):
         "Train the next batches in larger parts, if enough have fitted"

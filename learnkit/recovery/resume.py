@@ -285,7 +285,7 @@ def restore_changed(
     opt,rates = learn.opt,{}
     for k in ('lr','wd'):
         if k in new: rates[k] = [h[k] for h in opt.hypers]
-    learn.restore(state)
+    learn._restore(state)
     for k,v in rates.items(): opt.set_hyper(k, v)
     for name,o in inner_optimizers(opt).items():
         changed = {k:v for k,v in o.defaults.items() if f'{name}.{k}' in new}
@@ -415,7 +415,7 @@ class Resumable(DataPosition):
     ) -> dict:
         "Return everything that the run needs to resume there"
         learn = self.learn
-        state = learn.run_state(epoch, done, copy, base)
+        state = learn._run_state(epoch, done, copy, base)
         is_within = done and learn.training
         state['skipped'] = learn.batches.skipped if is_within else 0
         state['place'] = place

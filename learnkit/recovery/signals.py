@@ -123,7 +123,7 @@ class StopOnSignal(Callback):
                 cb.save(learn.epoch, done)
                 cb.writer.wait()
                 return
-        warn(f'{signal.Signals(self.received).name} ends the fit{learn.position}, and nothing is saved: '
+        warn(f'{signal.Signals(self.received).name} ends the fit{learn._position}, and nothing is saved: '
              'add a CheckpointCallback to resume from here')
 
     def after_exception(self):
@@ -159,7 +159,7 @@ class RefuseRuns(Callback):
         'this Learner is closed: make a new one; the model is still there as `learn.model`')
 
 @patch(as_prop=True)
-def closed(self:Learner) -> bool:
+def _closed(self:Learner) -> bool:
     "Whether `close` was called; then every run raises RuntimeError"
     return any(isinstance(cb, RefuseRuns) for cb in self.cbs)
 
@@ -169,10 +169,10 @@ def close(self:Learner) -> None:
     with turn(self):
         if self.mode is not None: raise RuntimeError(
             f'a `{self.mode}` is running{self.position}: close the Learner when it has ended')
-        if self.closed: return
+        if self._closed: return
         self.add_cb(RefuseRuns)
-        exc = self.isolated('before_close', reverse=True)
-        exc = self.isolated('after_close', exc, reverse=True)
+        exc = self._isolated('before_close', reverse=True)
+        exc = self._isolated('after_close', exc, reverse=True)
         self.paused = None   # a paused fit cannot continue
     if exc is not None: raise no_orphan(self, exc)
 
@@ -186,7 +186,7 @@ def close_all() -> None:
         except BaseException: traceback.print_exc()
 
 @patch
-def close_at_exit(self:Learner) -> Learner:
+def _close_at_exit(self:Learner) -> Learner:
     "Close this Learner when Python exits, if it still exists; return it"
     if not _at_exit:
         atexit.unregister(close_all)   # it may be registered for Learners that were deleted since
@@ -284,7 +284,7 @@ class _Breakpoints(StopOnSignal):
 
     def _open_shell(self, name):
         self._restore_handlers()   # there Ctrl-C ends a line, not the fit
-        text = f'The fit pauses at `{name}`{self.learn.position}: look at `learn`. Ctrl-D continues, `exit()` ends it.'
+        text = f'The fit pauses at `{name}`{self.learn._position}: look at `learn`. Ctrl-D continues, `exit()` ends it.'
         with snapshot_random(): shell(text, learn=self.learn)
         if current_thread() is main_thread(): super().before_fit()
 
@@ -301,7 +301,7 @@ class _Breakpoints(StopOnSignal):
 
     def _explain_unannounced_pause(self):
         learn = self.learn
-        e = RuntimeError(f'`Pause` was raised{learn.position} by a callback that did not announce it, so the fit cannot '
+        e = RuntimeError(f'`Pause` was raised{learn._position} by a callback that did not announce it, so the fit cannot '
                          "continue. Name the event in its class, as in `pauses = ('after_loss',)`.")
         e.__cause__,learn.exc = learn.exc,e
 
@@ -368,7 +368,7 @@ class Pausable(_Breakpoints, Resumable):
 
     def _begin(self, paused):
         learn = self.learn
-        self.who,self.finished,self.sessions = learn.identity(),False,[]
+        self.who,self.finished,self.sessions = learn._identity(),False,[]
         self.begin_data()
         if paused: self._continue(paused)
         elif learn.current_run.resume is not None: raise ValueError(
@@ -479,7 +479,7 @@ def resume_paused(
 def _paused_fit(learn):
     "Return the paused fit; raises RuntimeError if there is none"
     if learn.mode is not None: raise RuntimeError(
-        f'a `{learn.mode}` is running{learn.position}: it continues when this callback returns, or you leave this shell')
+        f'a `{learn.mode}` is running{learn._position}: it continues when this callback returns, or you leave this shell')
     if learn.paused is None: raise RuntimeError(
         'There is no paused fit. With `Pausable()` among its callbacks, Ctrl-C pauses a fit between two batches. '
         'After a second Ctrl-C, which ends it at once, only a checkpoint can resume it.')

@@ -37,7 +37,7 @@ from .kept import is_equal
 format_version = 2   # of checkpoints; a newer one is refused. 2: random states are bytes
 
 @patch
-def run_state(self:Learner,
+def _run_state(self:Learner,
     epoch:int,        # the epoch to resume in
     done:int=0,       # how many of its batches are done
     copy:Any=False,   # copy all tensors to the CPU? Or a function that copies them
@@ -222,7 +222,7 @@ def _restore_waiting_grads(learn, grads):
 # %% ../../nbs/recovery/02a_run_state.ipynb #e1fb21d5
 @patch
 @uninterrupted
-def restore(self:Learner,
+def _restore(self:Learner,
     state:dict # what `run_state` returned
 ) -> None:
     "Restore the state of a run; raises ValueError, and changes nothing, if it does not fit this Learner"
@@ -400,7 +400,7 @@ class DataPosition(Callback):
             '(a loader with a `state_dict` could resume)')
         if not goes_on_here: return
         learn.batches.start,learn.iter,self.resume_state = state['done'],state['done']-1,None
-        learn.restore(state)   # once more, because the callbacks have begun a new epoch since
+        learn._restore(state)   # once more, because the callbacks have begun a new epoch since
         self.hidden.load_state_dict(state.get('kept', {}))
 
     def _go_to_place(self, noted):

@@ -241,7 +241,7 @@ def check_obstacles(
     is_sharded = any(hasattr(p, '_local_tensor') for p in model.parameters())
     if is_wrapped or is_sharded: raise ValueError(
         'VirtualShards needs the plain model: it averages the gradients of all processes itself')
-    for part in learn.trained_modules():
+    for part in learn._trained_modules():
         if any(isinstance(m, nn.SyncBatchNorm) for m in part.modules()): raise ValueError(
             'SyncBatchNorm computes with the samples of all processes, which VirtualShards keeps apart: use BatchNorm')
     tensors = *named_params(learn).values(),*named_buffers(learn).values()

@@ -525,7 +525,7 @@ def file_has_other_names(c): l = saved(c); torch.save(dict(weight=l.model.weight
 @bad(ValueError, 'another model', 'lacks weight')
 def file_has_nothing_that_fits(c): l = saved(c); torch.save(nn.Sequential(Reg()).state_dict(), c.file); l.load('model', strict=False)
 @bad(ValueError, 'checkpoint', 'resume=')
-def file_is_a_checkpoint(c): l = saved(c); torch.save(l.run_state(1), c.file); l.load('model', strict=False)
+def file_is_a_checkpoint(c): l = saved(c); torch.save(l._run_state(1), c.file); l.load('model', strict=False)
 @bad(ValueError, 'load_learner')
 def file_is_an_export(c): l = saved(c); l.export('exported'); l.load('exported', strict=False)
 @bad(FileExistsError, '`learn.save`', '`learn.export` would replace it', 'another name')

@@ -86,7 +86,7 @@ def test_at_each_call(fault, again, trained, tmp_path):
     kept = {writes[0], writes[len(writes)//2], *writes[-2:]}   # the many in the middle are alike
     for at in (i for i,name in enumerate(counted.seen) if name!='write' or i in kept):
         old = prepared(learn, folder, again)
-        new = learn.run_state(1, 0)
+        new = learn._run_state(1, 0)
         with warnings.catch_warnings(), Failing(at, **kwargs):
             warnings.simplefilter('ignore')
             try: learn.checkpoint.save(1, 0)
@@ -221,20 +221,20 @@ def test_each_part_must_be_there(tmp_path):
     "A checkpoint that lacks a part is refused, the message says which, and the Learner is as it was"
     learn = fit(learner(tmp_path))
     before = end(learn)
-    def state(): return learn.run_state(3, copy=True)
+    def state(): return learn._run_state(3, copy=True)
     for i,(_,keys) in enumerate(parts(state())):
         for k in keys:
             lacks = state()
             del list(parts(lacks))[i][0][k]
-            with pytest.raises(ValueError, match='param_groups' if k=='params' else k): learn.restore(lacks)
+            with pytest.raises(ValueError, match='param_groups' if k=='params' else k): learn._restore(lacks)
     assert_same(before, end(learn))
 
 def test_what_a_callback_had_is_missed(tmp_path):
     "Callbacks may come and go between the runs, so this is a warning"
     learn = fit(learner(tmp_path))
-    state = learn.run_state(3)
+    state = learn._run_state(3)
     for k in [k for k,cb in ((cb.key,cb) for cb in learn.cbs) if k in state['cbs']]:
-        with pytest.warns(UserWarning, match=f'no state for {k}, which starts from the beginning'): learn.restore({**state, 'cbs':{n:s for n,s in state['cbs'].items() if n!=k}})
+        with pytest.warns(UserWarning, match=f'no state for {k}, which starts from the beginning'): learn._restore({**state, 'cbs':{n:s for n,s in state['cbs'].items() if n!=k}})
 
 # written while training continues
 
@@ -248,7 +248,7 @@ def test_in_the_background_it_is_as_it_was_at_the_save(tmp_path, monkeypatch):
     monkeypatch.setattr('learnkit.recovery.checkpoint.write_checkpoint', late)
     def look(self):
         learn = self.learn
-        if learn.train_iter in held: states[learn.train_iter] = learn.run_state(0, learn.train_iter, copy=True)
+        if learn.train_iter in held: states[learn.train_iter] = learn._run_state(0, learn.train_iter, copy=True)
         if learn.train_iter in (5,7): held[{5:3, 7:6}[learn.train_iter]].set()
     late_cb = Callback(before_save_checkpoint=look, after_batch=look)
     learn = learner(tmp_path, every='3ba', keep=9, background=True)

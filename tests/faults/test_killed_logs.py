@@ -58,7 +58,7 @@ def train(c, folder, events=None, order=0, rows=None):
         LogFile.open = torn
     learn = learner(n=c['n'], metrics=mae, path=folder, cbs=cbs, splitter=lambda m: [[m.weight], [m.bias]])
     learn.remove_cb(learn.progress).logger = null_logger
-    learn.outbox.max_pending = c['pending']
+    learn._outbox.max_pending = c['pending']
     if c['tune']: learn.fine_tune(c['fits'][0], freeze_epochs=c['fits'][-1], resume='auto')
     else:
         for n in c['fits']: learn.fit(n, resume='auto')

@@ -41,9 +41,9 @@ def test_a_trial_that_fails_leaves_all_as_it_was(tmp_path):
     learn = learner(tmp_path, [Extends, Refuses])
     fit(learn, 1)
     rows = [*learn.extends.rows]
-    state = learn.run_state(1)
+    state = learn._run_state(1)
     state['cbs']['refuses'] = dict(b=1)
-    with pytest.raises(ValueError, match='does not fit'): learn.restore(state)
+    with pytest.raises(ValueError, match='does not fit'): learn._restore(state)
     assert learn.extends.rows==rows
 
 schedulers = dict(cyclic=(partial(CyclicLR, base_lr=.001, max_lr=.1, step_size_up=3, cycle_momentum=False), 'step'), step=(partial(StepLR, step_size=1), 'epoch'),

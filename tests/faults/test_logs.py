@@ -38,7 +38,7 @@ def test_steps_only_grow_over_all_fits(who, fits, n, pending):
     "Rows with tensors wait for the device; those of Python numbers overtook them, and each fit began again with step 1"
     wrote = Wrote()
     learn = quiet(n=n, metrics=mae, cbs=[*(kinds[k](i) for k,i in who), wrote])
-    learn.outbox.max_pending = pending
+    learn._outbox.max_pending = pending
     for f in fits: learn.fit(f)
     steps = [s for s,*_ in wrote.got]
     assert steps==sorted(steps) and steps[-1]==n*sum(fits)
@@ -102,7 +102,7 @@ def test_whatever_is_logged_keeps_its_order(what, pending):
             (cb.learn.log_numbers if k in ('number','tensor') else cb.learn.log_objects)({name:values[k]})
             given.append((cb.learn.train_iter, name))
     learn = quiet(cbs=[at('after_batch', log, lambda cb: cb.learn.training), All])
-    learn.outbox.max_pending = pending
+    learn._outbox.max_pending = pending
     learn.fit(2)
     assert [o for o in got if o[1][1:].isdigit()]==given
 

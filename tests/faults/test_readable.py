@@ -118,7 +118,7 @@ def test_weights_of_every_kind(name, how, tmp_path):
     values = {k:v.clone() for k,v in model.state_dict().items()}
     def spoil():
         with torch.no_grad(): model.weight.add_(1)
-    for read in (lambda: learn.restore(state), lambda: learn.load('x'), lambda: learn.load('y', with_opt=False), lambda: load_learner(exported, model)):
+    for read in (lambda: learn._restore(state), lambda: learn.load('x'), lambda: learn.load('y', with_opt=False), lambda: load_learner(exported, model)):
         spoil(); read()
         assert all(torch.equal(v.to(torch.complex128), values[k].to(torch.complex128)) for k,v in model.state_dict().items())
 
@@ -160,8 +160,8 @@ def test_states_that_point_out_of_their_memory(which, name, tmp_path):
         with pytest.raises(ValueError): stream.load_state_dict((py, bad, nump) if which=='torch' else (py, th, bad))
     learn = learner(nn.Linear(4, 1), tmp_path)
     with learn.no_logging(): learn.fit(1)
-    state = learn.run_state(1)
-    with pytest.raises(ValueError): learn.restore({**state, 'rng':{**state['rng'], which+'_state':bad}})
+    state = learn._run_state(1)
+    with pytest.raises(ValueError): learn._restore({**state, 'rng':{**state['rng'], which+'_state':bad}})
 
 def test_no_honest_state_is_refused():
     "After any number of draws, of any kind"
@@ -206,7 +206,7 @@ def test_a_run_does_not_resume_from_nonsense(name, tmp_path):
     "A checkpoint with right checksums and wrong parts was an AttributeError or a KeyError; it is a ValueError, and the Learner is as it was"
     learn = learner(nn.Linear(4, 1), tmp_path, cbs=CheckpointCallback('1ba'))
     with learn.no_logging(): learn.fit(1)
-    state = {**learn.run_state(0), 'place':None, **_strange[name]}
+    state = {**learn._run_state(0), 'place':None, **_strange[name]}
     if name=='no_epochs': del state['n_epoch']
     folder = learn.checkpoint.folder
     for p in folder.iterdir(): p.unlink()

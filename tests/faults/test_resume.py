@@ -317,7 +317,7 @@ def test_background_is_a_snapshot(tmp_path):
     "Weights that change while a checkpoint is written are not in it"
     learn = learner(tmp_path)
     fit(learn, 1)
-    state = learn.run_state(1, copy=True)
+    state = learn._run_state(1, copy=True)
     before = {k:v.clone() for k,v in state['model'].items()}
     with torch.no_grad():
         for p in learn.model.parameters(): p.add_(1)
@@ -340,11 +340,11 @@ def test_only_data_is_read(tmp_path):
 
 def test_a_newer_format_is_refused(tmp_path):
     learn = fit(learner(tmp_path))
-    state = learn.run_state(3)
+    state = learn._run_state(3)
     before = end(learn)
-    with pytest.raises(ValueError, match='update learnkit'): learn.restore({**state, 'version':99})
-    with pytest.raises(ValueError, match='lacks rng'): learn.restore({k:v for k,v in state.items() if k!='rng'})
-    with pytest.raises(ValueError, match='another model'): learn.restore({**state, 'model':{'x':torch.zeros(1)}})
+    with pytest.raises(ValueError, match='update learnkit'): learn._restore({**state, 'version':99})
+    with pytest.raises(ValueError, match='lacks rng'): learn._restore({k:v for k,v in state.items() if k!='rng'})
+    with pytest.raises(ValueError, match='another model'): learn._restore({**state, 'model':{'x':torch.zeros(1)}})
     assert_same(before, end(learn))
 
 def test_back_to_an_older_one(tmp_path):

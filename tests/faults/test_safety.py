@@ -140,7 +140,7 @@ def test_load(name, tmp_path):
 @pytest.mark.parametrize('name', _names)
 def test_checkpoint(name, tmp_path):
     learn = learner(tmp_path)
-    data,words = hostile(learn.run_state(0), tmp_path/'ran')[name]
+    data,words = hostile(learn._run_state(0), tmp_path/'ran')[name]
     with pytest.raises(ValueError, match=words): read_checkpoint(with_note(tmp_path/'step-1.pth', data))
     assert not (tmp_path/'ran').exists()
 
@@ -172,14 +172,14 @@ _misfits = {
 @pytest.mark.parametrize('how', ['load', 'checkpoint', 'export'])
 def test_weights_that_do_not_fit(name, how, tmp_path):
     learn = learner(tmp_path)
-    state = dict(load=dict(model=_weights(learn.model), opt=learn.opt.state_dict()), checkpoint=learn.run_state(0),
+    state = dict(load=dict(model=_weights(learn.model), opt=learn.opt.state_dict()), checkpoint=learn._run_state(0),
                  export=read_state(learn.export('e')))[how]
     state['model'] = _weights(learn.model)
     _misfits[name](state['model'])
     path = tmp_path/'models'/'x.pth'
     torch.save(state, path)
     before = everything(learn)
-    read = dict(load=lambda: learn.load('x'), checkpoint=lambda: learn.restore(read_state(path)),
+    read = dict(load=lambda: learn.load('x'), checkpoint=lambda: learn._restore(read_state(path)),
                 export=lambda: load_learner(path, learn.model))[how]
     with pytest.raises(ValueError): read()
     assert same(before, everything(learn))
@@ -197,14 +197,14 @@ _opts = {
 @pytest.mark.parametrize('how', ['load', 'checkpoint'])
 def test_optimizers_that_do_not_fit(name, how, tmp_path):
     learn = learner(tmp_path)
-    state = dict(load=lambda: dict(model=_weights(learn.model)), checkpoint=lambda: learn.run_state(0))[how]()
+    state = dict(load=lambda: dict(model=_weights(learn.model)), checkpoint=lambda: learn._run_state(0))[how]()
     state['opt'] = deepcopy(learn.opt.state_dict())
     state['model'] = {k:torch.zeros_like(v) for k,v in learn.model.state_dict().items()}
     _opts[name](state['opt'])
     path = tmp_path/'x.pth'
     torch.save(state, path)
     before = everything(learn)
-    with pytest.raises(ValueError): learn.load(open(path, 'rb')) if how=='load' else learn.restore(read_state(path))
+    with pytest.raises(ValueError): learn.load(open(path, 'rb')) if how=='load' else learn._restore(read_state(path))
     assert same(before, everything(learn))
 
 _runs = dict(epoch='x', done=-1, n_epoch=2.5, train_iter=None, pct_train='half', model=[], opt=3, grads=[1], cbs=[],
@@ -217,11 +217,11 @@ _runs |= {'grads ':{'0.weight':torch.ones(1)}, 'cbs ':{'recorder':{}}, 'cbs  ':{
 def test_checkpoints_that_do_not_fit(key, tmp_path):
     learn = learner(tmp_path)
     name = key.strip()
-    state = {**learn.run_state(0), name:_runs[key]}
+    state = {**learn._run_state(0), name:_runs[key]}
     if name=='model': state['grads'] = {}
     else: state['model'] = {k:torch.zeros_like(v) for k,v in learn.model.state_dict().items()}
     before = everything(learn)
-    with pytest.raises(ValueError): learn.restore(to_serializable(state, copy=True))
+    with pytest.raises(ValueError): learn._restore(to_serializable(state, copy=True))
     assert same(before, everything(learn))
 
 @pytest.mark.parametrize('note', [b'', b'{', b'[]', b'3', b'{"sha256": 1}', b'{"sha256": 1, "size": "x"}', b'['*100_000,
@@ -351,7 +351,7 @@ learn.save('good'); learn.export('exported')
 safe = learn.export('x.safetensors')
 (tmp/'models'/'cut.safetensors').write_bytes(safe.read_bytes()[:-1])
 files = [('export', tmp/'models'/'cut.safetensors')]
-states = dict(load=dict(model=learn.model.state_dict(), opt=learn.opt.state_dict()), check=learn.run_state(0),
+states = dict(load=dict(model=learn.model.state_dict(), opt=learn.opt.state_dict()), check=learn._run_state(0),
               export=read_state(tmp/'models'/'exported.pth'))
 for kind,good in states.items():
     for name,(data,_) in hostile(good, tmp/'ran').items():

@@ -50,8 +50,8 @@ def test_in_no_file_and_no_message(loss, tmp_path):
     learn.fit(2); learn.save('m'); learn.export('e')
     files = [p for p in tmp_path.rglob('*') if p.is_file()]
     assert len(files)>=8 and not [p for p in files if S.encode() in p.read_bytes()]
-    texts = [repr(learn), str(learn.hparams()), *map(repr, learn.cbs), str(learn.identity())]
-    assert not [t for t in texts if S in t] and 'level=2' in str(learn.identity()) and learn.hparams()['notify.level']==2
+    texts = [repr(learn), str(learn.hparams()), *map(repr, learn.cbs), str(learn._identity())]
+    assert not [t for t in texts if S in t] and 'level=2' in str(learn._identity()) and learn.hparams()['notify.level']==2
     with pytest.raises(ValueError) as e: learner(tmp_path, loss, *every(), level=3).fit(3, resume='auto')
     assert 'level=3' in str(e.value) and S not in str(e.value)
 

@@ -218,7 +218,7 @@ def test_a_slow_service_does_not_slow_the_steps():
         def write(self, metrics, step): time.sleep(.1); super().write(metrics, step)
     server,times = Server(),[]
     learn = quiet(n=8, nv=0, cbs=[Slow(server), LossMonitor('1ba'), at('after_train', lambda cb: times.append(time.monotonic())), at('before_train', lambda cb: times.append(time.monotonic()))])
-    learn.outbox.max_pending = 1
+    learn._outbox.max_pending = 1
     learn.fit(1)
     assert times[1]-times[0]<.4 and steps(server)==[*range(1, 9)]
 

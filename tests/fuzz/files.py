@@ -86,7 +86,7 @@ class Try:
         self.rest,wanted = split_shards(dict(model=parts), torch.is_tensor)
         self.shards = tmp/'s.shards'
         self.listed = write_shards(wanted, self.shards)
-        state = learn.run_state(1)
+        state = learn._run_state(1)
         for i in (1, 2): write_checkpoint({**state, 'train_iter':i}, tmp/'run'/f'step-0000000{i}.pth', results={'valid_loss':.5})
         state_of = dict(model=learn.model.state_dict(), opt=learn.opt.state_dict())
         self.paths = dict(safetensors=learn.export('e.safetensors'), note=tmp/'run'/'step-00000002.json', newest=tmp/'run'/'step-00000002.pth', metadata=self.shards/'.metadata',
@@ -94,7 +94,7 @@ class Try:
         self.whole = {k:p.read_bytes() for k,p in self.paths.items()}
         self.files = dict(load=(tmp/'models'/'good.pth').read_bytes(), legacy=saved(state_of, _use_new_zipfile_serialization=False), check=saved(state),
                           export=learn.export('e').read_bytes(), **self.whole)
-        self.good,self.events,self.watch = learn.run_state(1, copy=True),[],False
+        self.good,self.events,self.watch = learn._run_state(1, copy=True),[],False
         self.before,self.own = everything(learn),{k:v.clone() for k,v in self.model.state_dict().items()}
 
     def read(self, kind, data, honest=False):
@@ -103,14 +103,14 @@ class Try:
         if path: path.write_bytes(data)
         match kind:
             case 'load'|'legacy': learn.load(io.BytesIO(data))
-            case 'check':         learn.restore(read_checkpoint(with_note(self.tmp/'x'/'step-1.pth', data)))
+            case 'check':         learn._restore(read_checkpoint(with_note(self.tmp/'x'/'step-1.pth', data)))
             case 'export':        load_learner(io.BytesIO(data), self.model)
             case 'safetensors':   load_learner(path, self.model)
             case 'log':           learn.json_logger.read_log()
             case 'table':         learn.csv_logger.read_log()
             case 'note':
                 if not honest: sums(path)
-                checkpoint_info(path.with_suffix('.pth')); learn.restore(read_checkpoint(path.with_suffix('.pth')))
+                checkpoint_info(path.with_suffix('.pth')); learn._restore(read_checkpoint(path.with_suffix('.pth')))
             case 'newest':        # never an error: the one before it is used
                 if not honest: with_note(path, data)
                 if newest_checkpoint(path.parent)[0] is None: raise KeyError('no checkpoint was found')
@@ -140,7 +140,7 @@ class Try:
             self.watch = watch
         if self.events: return f'{kind}: {self.events}'
         if res=='refused' and not (same(self.before, everything(self.learn)) and same(self.own, dict(self.model.state_dict()))): return f'{kind}: refused, but something has changed'
-        if res=='loaded': self.learn.restore(self.good); self.model.load_state_dict(self.own)
+        if res=='loaded': self.learn._restore(self.good); self.model.load_state_dict(self.own)
         if res=='loaded' and not same(self.before, everything(self.learn)): self.before = everything(self.learn)
         return f'{kind} {res}'
 

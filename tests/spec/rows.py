@@ -206,7 +206,7 @@ def two_of_a_class():
     assert learn.save_model is a
     learn = learner(cbs=[EveryCallback(lambda learn: None, e) for e in ('2ba','4ba')])
     learn.fit(1)
-    assert {'every','every_2'} <= {*learn.run_state(1)['cbs']}
+    assert {'every','every_2'} <= {*learn._run_state(1)['cbs']}
 
 @works('1A.16 order, ascending, ties as added', '1B.19 the order of calls', '1C.32 tiers: those who change before those who look')
 def order():
@@ -492,7 +492,7 @@ def resume(tmp_path):
         learn = crashed(tmp_path/f'b{n}', n)
         assert same(learn.model, straight.model) and learn.train_iter==6 and len(learn.recorder.history)==2
     learn.state.seen = 3
-    assert learn.run_state(2)['state']=={'seen':3}
+    assert learn._run_state(2)['state']=={'seen':3}
     before = weights(learn)
     learn.fit(1)
     assert not torch.equal(weights(learn), before)

@@ -205,7 +205,7 @@ def trace(learn, look, **kw):
     look(learn)
     return changes(before, record(learn=learn, grid=GRID), **kw)
 
-def in_run(path): return path=='learn.n_draws'
+def in_run(path): return path=='learn._n_draws'
 def alone(path):
     "What stays when nothing runs: the result, and what model, loss and metrics wrote down"
     return in_run(path) or re.match(r'learn\.(final_record|model|_metrics|loss_func)\b', path) is not None

@@ -131,12 +131,12 @@ def test_everyone_is_heard():
     with pytest.raises(OSError, match='first') as e: learn.close()
     assert len(log)==6 and sum('then failed' in n for n in e.value.__notes__)==2
     learn.close()
-    assert len(log)==6 and learn.closed
+    assert len(log)==6 and learn._closed
 
 def test_not_in_a_run():
     learn = learner()
     with pytest.raises(RuntimeError, match='a `fit` is running'): learn.fit(1, cbs=at('after_batch', lambda cb: cb.learn.close()))
-    assert not learn.closed
+    assert not learn._closed
     learn.fit(1)
 
 def test_close_within_close():

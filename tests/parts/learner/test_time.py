@@ -273,7 +273,7 @@ def test_last_in_first_out(cbs):
     for ev,want in (('before_batch', forward), ('after_batch', [back.get(i, i) for i in forward]), ('after_cancel_batch', [back.get(i, i) for i in forward]), ('cleanup', forward)):
         log.clear(); d(ev)
         assert log==want
-    log.clear(); d.isolated('cleanup', reverse=True)
+    log.clear(); d._isolated('cleanup', reverse=True)
     assert log==forward[::-1]
     assert [cb.i for cb in d.ordered_cbs('before_batch')]==[i for i in forward if not cbs[i][2]]   # those of other libraries tell nothing of what they handle
 

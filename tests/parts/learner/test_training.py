@@ -161,10 +161,10 @@ def test_cancelled_batches_do_not_count():
 
 def test_a_run_goes_on_with_the_gradients_so_far():
     a,states = mk(ragged([2]*4), GradientAccumulation(8)),[]
-    fit(a, 1, cbs=at('after_batch', lambda cb: states.append(cb.learn.run_state(0, 3, copy=True)), lambda cb: cb.learn.training and cb.learn.iter==2))
+    fit(a, 1, cbs=at('after_batch', lambda cb: states.append(cb.learn._run_state(0, 3, copy=True)), lambda cb: cb.learn.training and cb.learn.iter==2))
     assert states[0]['cbs']['gradient_accumulation']=={'count':6, 'weight':6, 'unit':8, 'counted':True} and len(states[0]['grads'])==4
     b = mk(ragged([2]*4)[3:], GradientAccumulation(8))
-    fit(b, 1, cbs=at('before_epoch', lambda cb: cb.learn.restore(states[0])))
+    fit(b, 1, cbs=at('before_epoch', lambda cb: cb.learn._restore(states[0])))
     assert same(ws(a), ws(b))
 
 def test_accumulation_says_what_is_wrong():

@@ -82,7 +82,7 @@ def test_an_exception_or_cancel_at_any_event(ev, exc, tmp_path):
     try: learn.fit(2)
     except (KeyboardInterrupt, RuntimeError): pass
     loss,opt = obs[0],obs[2]
-    assert json_logger.log_file.file is None and not learn.outbox.rows and opt.start is None and loss.rows
+    assert json_logger.log_file.file is None and not learn._outbox.rows and opt.start is None and loss.rows
     assert [r['batch_loss'] for r in json_logger.read_log() if list(r)==['step','batch_loss']]==loss.rows['batch_loss']
     learn.remove_cbs(obs + [json_logger])
     again,fresh = fit(),learner(model=net(), cbs=[LossMonitor('1ba'), OptimizerMonitor('1ba')])
@@ -99,7 +99,7 @@ def test_rows_are_announced_once_in_order(every, n, n_epoch, max_pending):
         def measure(self): return dict(a=torch.tensor(float(self.learn.train_iter)), b=self.learn.train_iter/2, c=torch.tensor([2.]))
     obs,hear = Two(f'{every}ba'),Hear()
     learn = learner(n=n, cbs=[hear, obs])
-    learn.outbox.max_pending = max_pending
+    learn._outbox.max_pending = max_pending
     learn.logger = null_logger
     learn.fit(n_epoch)
     steps = list(range(every, n*n_epoch+1, every))
@@ -108,7 +108,7 @@ def test_rows_are_announced_once_in_order(every, n, n_epoch, max_pending):
 
 def test_history_can_be_read_during_a_fit():
     obs,seen = LossMonitor('1ba'),[]
-    learner(n=6, cbs=[obs, at('after_batch', lambda cb: seen.append((len(obs.rows), len(obs.history), len(cb.learn.outbox.rows))), lambda cb: cb.learn.training and cb.learn.iter==3, order=99)]).fit(1)
+    learner(n=6, cbs=[obs, at('after_batch', lambda cb: seen.append((len(obs.rows), len(obs.history), len(cb.learn._outbox.rows))), lambda cb: cb.learn.training and cb.learn.iter==3, order=99)]).fit(1)
     assert seen==[(0,4,0)]
 
 def test_loss_and_lr():

@@ -27,9 +27,9 @@ def test_alone_no_function_of_processes_is_entered(tmp_path):
 
 def test_the_plain_team_alone(monkeypatch):
     learn = learner()
-    assert type(team()) is Team and type(learn.team) is Team and not learn.team.default_cbs()
+    assert type(team()) is Team and type(learn._team) is Team and not learn._team.default_cbs()
     assert not any(isinstance(cb, ShareBatches) for cb in learn.cbs)
-    with alone(): assert type(learn.team) is Team
+    with alone(): assert type(learn._team) is Team
 
 def test_a_launcher_of_one_process_is_nobody_to_join(monkeypatch):
     monkeypatch.setenv('WORLD_SIZE', '1')
