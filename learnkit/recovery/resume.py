@@ -39,9 +39,11 @@ class Retention:
 
     def _value(self, path) -> float|None:
         try: value = checkpoint_info(path).get('value')
-        except (ValueError, OSError) as e: warn(f'{e}. It is not counted among the best.'); return
-        if not isinstance(value, (int,float)) or isnan(value): return None
-        return value
+        except (ValueError, OSError) as e:
+            warn(f'{e}. It is not counted among the best.')
+            return None
+        is_number = isinstance(value, (int,float)) and not isnan(value)
+        return value if is_number else None
 
     def is_best(self,
         folder:Path,       # the folder of the checkpoints
@@ -58,12 +60,12 @@ class Retention:
     ) -> None:
         "Delete checkpoints that are neither among the newest nor the best, and incomplete files of killed saves"
         paths,newest = list_checkpoints(folder),{}
-        for p in paths: newest.setdefault(train_iter_of(p), p)   # of several after one batch the first
+        for p in paths: newest.setdefault(train_iter_of(p), p)   # of several after one batch only the first
         best = [p for _,p in self.best(folder)]
         to_keep = {saved, *best, *[*newest.values()][:self.keep]}
         for p in paths:
             if p not in to_keep: remove_checkpoint(p)
-        for p in folder.glob('step-[0-9]*.pth'):   # killed before its manifest was written
+        for p in folder.glob('step-[0-9]*.pth'):   # the run was killed before it wrote the manifest
             if p not in paths: p.unlink(missing_ok=True)
         for p in folder.glob('step-[0-9]*.shards'):
             if p.with_suffix('.pth') not in paths: remove_shards(p)
@@ -177,10 +179,11 @@ def is_new_or_gone(
 ) -> bool:
     "Return whether it is a callback of the user's that only one of the runs has"
     if not point.startswith('callback '): return False
-    if then.get(point) is not None and now.get(point) is not None: return False
-    what = f'{then.get(point) or now.get(point)}'
-    of_users_function = what.startswith(f'{Callback.__module__}.')   # `Callback(before_fit=f)`
-    return of_users_function or not what.startswith(f'{package}.')
+    before,after = then.get(point),now.get(point)
+    if before is not None and after is not None: return False
+    text = str(before or after)
+    has_users_functions = text.startswith(f'{Callback.__module__}.')   # `Callback(before_fit=f)`
+    return has_users_functions or not text.startswith(f'{package}.')
 
 def check_identity(
     path:Path,   # the checkpoint
@@ -196,8 +199,9 @@ def check_identity(
     changed = differences(then, now)
     n_then,n_now = num_shards_of(state),num_shards()
     size_then,size_now = batch_size_of(then),batch_size_of(now)
-    if n_now!=n_then: changed.pop('validation batch size', None)   # some scripts divide it by that
-    if size_then*n_now==size_now*n_then: changed.pop(batch_size, None)   # that of each process is as it was
+    if n_now!=n_then: changed.pop('validation batch size', None)   # some scripts divide it by the number of processes
+    same_in_each = size_then*n_now==size_now*n_then
+    if same_in_each: changed.pop(batch_size, None)
     is_same = all(is_new_or_gone(k, then, now) for k in changed)
     if not is_same and not asked: raise ValueError(
         f"{path.parent} has checkpoints of another run, so this one does not resume: {'; '.join(changed.values())}. "
@@ -222,14 +226,15 @@ def how_to_branch(
 def is_identity(
     o:Any # what a checkpoint has for the identity of its run
 ) -> bool:
-    "Return whether it is one: texts by name"
-    return isinstance(o, dict) and all(isinstance(v, str|None) for v in o.values())
+    "Return whether it is an identity: a dict of texts"
+    if not isinstance(o, dict): return False
+    return all(isinstance(v, str|None) for v in o.values())
 
 # %% ../../nbs/recovery/20b_resume.ipynb #b3643fe6
 def batch_size_of(
     identity:dict # the identity of a run
 ) -> int:
-    "Return how many items a batch of all processes together has; 0 if that is not known"
+    "Return how many samples a batch of all processes together has; 0 if that is unknown"
     text = identity.get(batch_size) or ''
     return int(text) if text.isdigit() else 0
 
@@ -246,23 +251,23 @@ def divide_anew(
     size_then,size_now = batch_size_of(state.get('identity', now)),batch_size_of(now)
     n_iter,done = loader_len(learn.dls.train),state['done']
     def convert(n):
-        "As many items as in `n` batches of then, in batches of now"
-        known = size_then and size_now
-        converted = n*size_then//size_now if known else n*n_then//n_now
+        "Return how many batches now have as many samples as `n` batches had then"
+        are_known = size_then and size_now
+        converted = n*size_then//size_now if are_known else n*n_then//n_now
         return converted if n_iter is None else min(converted, n_iter)
-    for k in ('done','skipped'):
-        if k in state: state[k] = convert(state[k])
+    for name in ('done','skipped'):
+        if name in state: state[name] = convert(state[name])
     cbs = state['cbs']
-    if 'train_for' in cbs: cbs['train_for']['before'] += done-state['done']   # what was done stays done
+    if 'train_for' in cbs: cbs['train_for']['before'] += done-state['done']   # batches that were done still count
     if n_iter and 'train_eval' in cbs: cbs['train_eval']['n'] = n_iter
-    if n_now==1: cbs.pop('distributed_trainer', None)   # it is alone now
+    if n_now==1: cbs.pop('distributed_trainer', None)   # one process has none
     for cb in learn.cbs:
         if distributes(cb): cbs.setdefault(cb.key, cb.state_dict())
-    what = 'the data is divided differently'
-    if size_then!=size_now: what = f'a step has {size_now} items instead of {size_then}'
-    warn(f'this run had {n_then} process{"es" if n_then>1 else ""} and goes on with {n_now}: {what}, '
-         'with the same learning rate, so its weights will be others than with the number before; '
-         'those of `VirtualShards` would not')
+    what = 'the data is sharded differently'
+    if size_then!=size_now: what = f'an optimizer step has {size_now} samples instead of {size_then}'
+    before = '1 process' if n_then==1 else f'{n_then} processes'
+    warn(f'This run had {before} and continues with {n_now}: {what}, and the learning rate is the same. So its weights '
+         'will differ from those of the original run; with `VirtualShards` they would not.')
 
 # %% ../../nbs/recovery/20b_resume.ipynb #b3643fe7
 def is_longer(
@@ -273,7 +278,7 @@ def is_longer(
     then,now = duration_of(state),learn.duration
     if then.unit!=now.unit: raise ValueError(
         f"the run of this checkpoint was to be {then} long, which cannot be compared with {now}: "
-        f"say how long in the same unit, as in `fit('{then}', resume=...)`")
+        f"use the same unit, as in `fit('{then}', resume=...)`")
     return now>then
 
 def restore_changed(
@@ -342,26 +347,26 @@ from .state import DataPosition
 # %% ../../nbs/recovery/20c_resumable.ipynb #a7169b9c
 class Paused:
     "A run paused between two batches, kept in memory: `learn.go_on()` resumes it"
-    items:Any = None          # the indices of its items in the data set, with `ItemIndices`
-    path = Path('the pause')  # the checkpoint that it is from, for messages
-    n_passed = 0              # how many pauses of the batch to come it has passed
+    items:Any = None          # the dataset indices of its batch, with `ItemIndices`
+    path = Path('the pause')  # the checkpoint that it was read from, for messages
+    n_passed = 0              # how many pauses within the next batch to ignore
     until:int|None = None     # pause again after so many training batches: see `resume_paused`
-    origin:Any = None         # of a copy: what it is a copy of
-    then:Any = None           # what follows this fit in the same call: see `to_come` of the Learner
-    over = False              # has the run come to its end?
-    same_run = True           # does the fit that goes on belong to the same run, for loggers?
+    origin:Any = None         # of a copy: the original
+    then:Any = None           # the next fit of the same call, such as `fine_tune`
+    over = False              # has the run ended?
+    same_run = True           # does the fit that resumes it belong to the same run, for loggers?
     def __init__(self,
         state:dict,    # the state of the run, as in a checkpoint, with copies of all tensors
         duration:Any,  # how long the run is
         cbs:list,      # the callbacks that were for this fit only
-        new:dict|None=None # what changes from there on: `{'lr':…}` to use the new fit's rate
+        new:dict|None=None # what changes from there on: `{'lr':…}` to use the learning rate of the new fit
     ):
         self.state,self.duration,self.cbs = state,duration,cbs
         self.new = new or {}
 
     def __repr__(self):
-        s = self.state
-        return f"a run of {self.duration} that stands in epoch {s['epoch']}, after {s['done']} of its batches"
+        epoch,done = self.state['epoch'],self.state['done']
+        return f'a run of {self.duration}, paused in epoch {epoch}, after {done} of its batches'
 
     def find_changes(self,
         learn:Learner, # the Learner, in the fit that resumes it
@@ -387,11 +392,11 @@ class Paused:
         new:dict|None=None,  # as for the constructor
         until:int|None=None  # pause again after so many training batches; None: train to the end
     ) -> 'Paused':
-        "Return a copy for a resumed fit, which would change the tensors"
-        res = copy(self)
-        res.state,res.new = deepcopy(self.state),new or {}
-        res.origin,res.until = self,until
-        return res
+        "Return a copy for the fit that resumes it, which changes the tensors"
+        copied = copy(self)
+        copied.state,copied.new = deepcopy(self.state),new or {}
+        copied.origin,copied.until = self,until
+        return copied
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #f0545bdd
 class Resumable(DataPosition):
@@ -400,10 +405,10 @@ class Resumable(DataPosition):
     order,run_valid = 100,False
     modes = ('fit',)
     resumes = True        # so `fit(resume=...)` is allowed
-    late = False     # the order of the data is noted from the beginning
+    late = False          # it has to record the order of the data from the beginning
     who:Any = None        # what the run trains with: see `identity`
     sessions:list = []    # of the run: see `session`
-    finished = False      # is the run that goes on a finished one?
+    finished = False      # was the resumed run finished?
 
     def contents(self,
         epoch:int,       # the epoch to resume in
@@ -435,7 +440,7 @@ class Resumable(DataPosition):
         self.resume_data(where, state)
         learn('before_load_checkpoint', path=where)
         restore_changed(learn, state, new)
-        self.sessions = state.get('sessions', [])   # older ones have none
+        self.sessions = state.get('sessions', [])   # older checkpoints have none
         self._find_epoch(state, None if longer else state.get('stop_reason'))
         learn('after_load_checkpoint', path=where)
 

@@ -89,7 +89,7 @@ def paused(*cbs, **kw):
 
 def test_what_is_seen_where_it_stands():
     learn = paused()
-    assert 'stands in epoch 0, after 2 of its batches' in repr(learn.paused)
+    assert 'paused in epoch 0, after 2 of its batches' in repr(learn.paused)
     assert learn.go_on(until='after_loss')['train_iter']==2 and learn.xb[0].shape==(4, 4) and learn.loss_grad.requires_grad
     loss = learn.loss.item()
     assert learn.go_on(until='after_pred')['loss'] is None   # it was 0
@@ -125,7 +125,7 @@ def test_a_fit_that_stands_leaves_its_batch_to_be_looked_at():
 def test_a_new_fit_stands_nowhere_since_another_stood_there():
     learn = small(3, cbs=Pausable())
     with learn.no_bar(), learn.no_logging():
-        with pytest.raises(KeyboardInterrupt, match=r'stands in epoch 0, after 2 of its batches: `learn.go_on\(\)` continues'): learn.fit(2, cbs=press('after_pred', 2))
+        with pytest.raises(KeyboardInterrupt, match=r'paused in epoch 0, after 2 of its batches: `learn.go_on\(\)` continues'): learn.fit(2, cbs=press('after_pred', 2))
         learn.go_on(1)
         learn.fit(2)
     assert learn.train_iter==6 and learn.paused is None
@@ -232,7 +232,7 @@ def test_an_error_in_a_validation_lets_the_fit_stand_before_it(prompt):
     "After an error it was lost, though a copy was there; and so it was in a batch with a breakpoint"
     whole = small(3, nv=5)
     with whole.no_bar(), whole.no_logging(): whole.fit(2)
-    for cbs,words in (([], 'stands in epoch 0, after 3 of its batches: '), ([Watch('after_pred', [])], 'stands in epoch 1, after 1 of its batches: ')):
+    for cbs,words in (([], 'paused in epoch 0, after 3 of its batches: '), ([Watch('after_pred', [])], 'paused in epoch 1, after 1 of its batches: ')):
         learn = small(3, nv=5, cbs=[Pausable(), *cbs])
         faulty = Callback(after_loss=lambda self: (self.training if cbs else self.iter==3) and self.train_iter==3+bool(cbs) and 1/0)
         with learn.no_bar(), learn.no_logging():
@@ -367,8 +367,8 @@ def as_tuned(learn):
     with whole.no_bar(), whole.no_logging(): fine_tune(whole)
     return all(equal(*o) for o in zip(*[(o.model.state_dict(), o.opt.state_dict(), o.recorder.hps, o.recorder.history['train_loss'], o.opt.frozen_idx) for o in (whole, learn)]))
 
-@pytest.mark.parametrize('at,says', [(('after_pred', 2), 'a run of 1ep that stands in epoch 0, after 2 of'), (('after_epoch', 1), 'a run of 1ep that stands in epoch 1'), (('after_pred', 8), 'a run of 2ep that stands in epoch 0, after 2 of'),
-                                     (('after_fit', 1), 'a run of 2ep that stands in epoch 0, after 0 of'), (('cleanup', 1), 'a run of 2ep that stands in epoch 0, after 0 of')])
+@pytest.mark.parametrize('at,says', [(('after_pred', 2), 'a run of 1ep, paused in epoch 0, after 2 of'), (('after_epoch', 1), 'a run of 1ep, paused in epoch 1'), (('after_pred', 8), 'a run of 2ep, paused in epoch 0, after 2 of'),
+                                     (('after_fit', 1), 'a run of 2ep, paused in epoch 0, after 0 of'), (('cleanup', 1), 'a run of 2ep, paused in epoch 0, after 0 of')])
 def test_of_a_fine_tune_both_fits_go_on(at, says):
     "A Ctrl-C in the first one left the second to the user"
     learn = tuned()

@@ -481,7 +481,7 @@ def test_goes_on_in_another_number(processes, tmp_path, first, then, much):
         return [torch.load(tmp_path/f'seen{world}-{r}', weights_only=False) for r in range(world)]
     before,after = run(first, 3*half),run(then, None)
     warned = [w for w in after[0][1] if 'this run had' in w]
-    assert len(warned)==1 and f'this run had {first} process' in warned[0] and f'goes on with {then}: a step has {4*then} items instead of {4*first}' in warned[0], after[0][1]
+    assert len(warned)==1 and f'This run had {first} process' in warned[0] and f'continues with {then}: an optimizer step has {4*then} samples instead of {4*first}' in warned[0], after[0][1]
     assert not any('distributed_trainer' in w for _,said,_ in after for w in said), after
     if type(much) is str: assert [o[2] for o in after]==[int(much[:-2])]*then
     else:
@@ -495,7 +495,7 @@ def test_the_same_batches_in_another_number(processes, tmp_path):
     processes(2, _goes_on, tmp_path, 18, 2, 4)
     _goes_on(0, 1, tmp_path, None, 2, 8)
     seen,said,n = torch.load(tmp_path/'seen1-0', weights_only=False)
-    assert len(seen)==6 and n==24 and any('had 2 processes and goes on with 1: the data is divided differently' in w for w in said)
+    assert len(seen)==6 and n==24 and any('had 2 processes and continues with 1: the data is sharded differently' in w for w in said)
 
 def _four_go_on(rank, world, path):
     "DistributedDataParallel formed its buckets anew after the first batch: then more than two processes sum in another order"
