@@ -24,13 +24,13 @@ from .distributed import islands, take_means
 
 # %% ../../nbs/processes/25_diloco.ipynb #82e72417
 def outer_step(
-    w:Tensor,           # the weights at the last meeting, changed in place
-    way:Tensor,         # from where the processes are now, on average, to there: it stands for a gradient
+    w:Tensor,           # the weights after the last outer step, changed in place
+    way:Tensor,         # the difference between these and the mean of the present weights: a pseudo-gradient
     m:Tensor|None,      # the momentum, changed in place; None: this is the first step
     lr:float,           # learning rate
     mom:float           # how much of the momentum stays
 ) -> Tensor: # the momentum
-    "Make a step of SGD with Nesterov momentum"
+    "Take a step of SGD with Nesterov momentum"
     m = way.clone() if m is None else m.to(way.device).mul_(mom).add_(way)
     w.add_(way.add(m, alpha=mom), alpha=-lr)
     return m
@@ -38,28 +38,29 @@ def outer_step(
 # %% ../../nbs/processes/25_diloco.ipynb #81d977dd
 @check_args
 class DiLoCo(Callback):
-    "Lets processes train by themselves for `every` steps, then moves all to near their mean, by an outer SGD step"
+    "Lets processes train by themselves for `every` steps, then moves all of them towards their mean, by an outer SGD step"
     single,acts = True,'alike'
     name = 'diloco'
-    order,modes = 101,('fit','validate','predict')   # the processes have agreed before it hears of a Cancel
+    order,modes = 101,('fit','validate','predict')   # the processes agree on a Cancel before it is called
     saves,late = ('local_steps','momentum','among','_met','_own'),False
-    first_in = ('after_step','before_validate','before_save_model')   # others find the weights that all have
+    first_in = ('after_step','before_validate','before_save_model')   # others then see the weights that all have
     compiled = 'after_step'
     conflicts = dict(
-        parts='it exchanges weights, and the parts of a batch are for gradients that are exchanged: leave it out')
+        parts='it averages weights, and the parts of a batch are for all-reduced gradients: remove it')
     local_steps:Any = 0
     cancelled,depth = False,0
-    among:Any = None  # how many processes make the round
+    among:Any = None  # how many processes take part in this round
     kept:Any = None   # in a validation within a round: the weights of this process
     def __init__(self,
-        every:int=100,  # steps between two meetings
+        every:int=100,  # steps between two outer steps
         lr:float=.7,    # learning rate of the outer step: 1 goes to the mean of all weights
         mom:float=.9,   # Nesterov momentum of the outer steps
-        island:int=1    # neighbouring processes that exchange gradients in each step, such as those of one machine
+        island:int=1    # neighbouring processes that all-reduce gradients in each step, such as those of one machine
     ):
         self.every = check_whole('every', every, what='a number of steps')
         self.island = check_whole('island', island, what='a number of processes')
-        if not (lr>0 and 0<=mom<1): raise ValueError(
+        is_valid = lr>0 and 0<=mom<1
+        if not is_valid: raise ValueError(
             f'DiLoCo: `lr` must be above 0, and `mom` from 0 to below 1, not {lr} and {mom}; lr=1, mom=0 is local SGD')
         self.lr,self.mom = lr,mom
         self.momentum,self.average = {},WeightAverages()
@@ -72,18 +73,18 @@ class DiLoCo(Callback):
             if why: raise ValueError(f'DiLoCo and {type(cb).__name__} do not go together: {why}')
         modules = [m for part in learn._trained_modules() for m in part.modules()]
         if any(isinstance(m, nn.SyncBatchNorm) for m in modules): raise ValueError(
-            'DiLoCo and SyncBatchNorm do not go together: it sends in each batch: '
-            'write `nn.BatchNorm…`, whose averages are exchanged')
+            'DiLoCo does not support SyncBatchNorm, which communicates in each batch. Use BatchNorm: its running '
+            'statistics are averaged.')
 
     def before_train(self):
         if self.local_steps and self.among!=num_distrib(): warn(
-            f'DiLoCo: {self.local_steps} steps of a round were made by {self.among} processes, and there are '
-            f'{num_distrib()} now: those of process 0 go on in all of them, and those of the others are lost')
+            f'DiLoCo: {self.among} processes took {self.local_steps} steps of a round, and now there are '
+            f'{num_distrib()}. All continue with the weights of process 0; the steps of the others are lost.')
         self.among = num_distrib()
         self.average.bind(self._tensors(), statistic_slots(self.learn))   # those of a run that is resumed within a round stay
 
     def _tensors(self):
-        "What the processes exchange, by name: trained parameters, and averages such as those of batch norms"
+        "Return what the processes average, by name: trained parameters, and running statistics such as those of batch norms"
         return averageable(self.learn)
 
     def after_cancel_step(self): self.cancelled = True
@@ -101,9 +102,9 @@ class DiLoCo(Callback):
 
     @torch.no_grad()
     def _meet(self):
-        "Exchange the ways from the weights of the last meeting, and make the outer step from there"
+        "All-reduce the differences from the weights of the last outer step, and take the next one from there"
         learn,now,last = self.learn,self._tensors(),self.average.values
-        learn._team.agree(learn)   # else one that does something else would be waited for in silence
+        learn._team.agree(learn)   # so that a process that does something else is reported, not waited for
         _check_same_names(now, last)
         if not self.local_steps: now = {name:t for name,t in now.items() if not t.requires_grad}   # no step since then
         ways = {name:last[name]-t.detach() for name,t in now.items()}
@@ -124,14 +125,14 @@ class DiLoCo(Callback):
 
     @uninterrupted
     def _swap_in(self):
-        "Put the weights of the last meeting into the model, if this is within a round"
+        "Put the weights of the last outer step into the model, if this is within a round"
         self.depth += 1
         if self.average.values and self.kept is None: self.kept = self.average.swap_in()
     before_validate = before_save_model = _swap_in
 
     @uninterrupted
     def _swap_out(self):
-        "Put the weights of this process back, to the bit"
+        "Put the weights of this process back, bit for bit"
         self.depth -= 1
         if self.depth<=0: self._restore()
     after_validate = after_save_model = _swap_out
@@ -146,7 +147,7 @@ class DiLoCo(Callback):
 
     @property
     def _met(self):
-        "The weights of the last meeting by name; none between two epochs"
+        "The weights of the last outer step by name; none between two epochs"
         return self.average.values
     @_met.setter
     def _met(self, values):

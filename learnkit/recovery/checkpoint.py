@@ -227,7 +227,7 @@ class CheckpointCallback(Resumable):
     def _is_best(self, value):
         "Is it among the best so far, as process 0 knows them?"
         if value is None: return False
-        self.learn._team.agree(self.learn)   # else one that does something else would be waited for in silence
+        self.learn._team.agree(self.learn)   # so that a process that does something else is reported, not waited for
         return team().in_first(lambda: self.retention.is_best(self.folder, value))
 
     def after_epoch(self):
@@ -261,7 +261,7 @@ class CheckpointCallback(Resumable):
         finally: self.lock.release()
 
     def _resume(self, resume):
-        "Restore the newest checkpoint, or the one at the path `resume`; without one, start from the beginning"
+        "Restore the newest checkpoint, or the one at the path `resume`; start from the beginning if there is none"
         learn = self.learn
         if isinstance(resume, Paused):
             return self.take_up(resume.path, resume.state, resume.find_changes(learn, self.who), False)
@@ -283,7 +283,7 @@ class CheckpointCallback(Resumable):
         if self.finished and new: warn(f'the run is finished, so nothing is trained: {how_to_branch(path, state)}')
 
     def _silence_earlier(self):
-        "Leave out the callbacks before this one: what they did in `after_fit` is in the checkpoint"
+        "Disable the callbacks before this one: what they did in `after_fit` is in the checkpoint"
         for cb in self.learn.ordered_cbs():
             if cb is self: return
             cb.run = False
