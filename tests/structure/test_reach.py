@@ -38,8 +38,8 @@ def reaches(at):
 
 # Only lines may go
 still_reached = {
-    'data.snapshot._cell: cell_contents',
-    'data.snapshot._is_still: __closure__',
+    'data.snapshot._cell_contents: cell_contents',
+    'data.snapshot._is_unchanging: __closure__',
     'data.snapshot.of_function: __closure__',
     'learner.checks._args: co_varnames', 'learner.checks._args: f_locals',
     'learner.checks._item_hint: f_locals',
