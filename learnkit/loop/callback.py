@@ -287,7 +287,7 @@ def check_callback(
 ) -> Callback:
     "Return `cb`, or an instance if it is a class; raises TypeError if it is not a callback"
     if isclass(cb) and issubclass(cb, Callback): cb = made(cb)
-    is_callback = not isclass(cb) and hasattr(cb, 'order') and hasattr(cb, 'name')
+    is_callback = not isclass(cb) and all(hasattr(cb, k) for k in ('order','name'))
     if not is_callback: raise TypeError(
         f'{cb!r} is no callback: pass an instance of a subclass of `Callback`, the class itself, '
         'or `Callback(before_fit=f)`')
