@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import partial
 from itertools import chain
+from math import ceil
 from typing import Any, NamedTuple, NoReturn
 from warnings import warn
 
@@ -30,8 +31,8 @@ from .random import (check_generator, generator_state, marks, pack_state, set_ge
 from .seeded import SeededLoader
 from .snapshot import generators_in, snapshot_random
 from .stateful import (NotedBatches, PositionedBatches, StepNotes, StreamNotes, StreamWorkerNotes,
-    WorkerNotes, begins_anew, check_states, draws_nothing, hash_seed, is_indexed, is_listed, is_plain, knows_position, note_batches,
-    note_stream, restore_position)
+    WorkerNotes, begins_anew, check_states, draws_nothing, hash_seed, is_indexed, is_listed, is_plain, knows_position,
+    note_batches, note_stream, restore_position)
 
 # %% ../../nbs/data/67_noted_loader.ipynb #11d4bdbd
 draw_at_start = SequentialSampler, RandomSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler
@@ -40,21 +41,22 @@ def _draws_later(sampler):
     "May `sampler` draw from the global generators after its first step?"
     if type(sampler) is BatchSampler: sampler = sampler.sampler
     if type(sampler) not in draw_at_start: return True
-    return type(sampler) is RandomSampler and sampler.replacement and sampler.generator is not None
+    draws_by_chunks = type(sampler) is RandomSampler and sampler.replacement
+    return draws_by_chunks and sampler.generator is not None
 
 class Skip(NamedTuple):
-    "Says which steps of a sampler the next pass leaves out"
-    done:int             # how many steps
+    "The steps of a sampler that the next pass skips"
+    done:int             # how many
     taken:int            # how many were taken, as workers are ahead
-    notes:dict|None=None # those of the steps
+    notes:dict|None=None # the random states of these, of `StepNotes`
 
 class LateSteps:
-    "The steps of the iterator `it` of a sampler that are left; what is left out is drawn when the first is asked for"
-    rest:Any = None   # those that are left, once it has begun
+    "The steps of the iterator `it` of a sampler after those to skip, which are taken when the first is asked for"
+    rest:Any = None   # the steps that are left, once it has begun
     def __init__(self,
         noted:Any,     # the `NotedSampler`
         it:Iterator,   # over its sampler
-        skip:Skip      # what is left out
+        skip:Skip      # the steps to skip
     ): self.noted,self.it,self.skip = noted,it,skip
 
     def __iter__(self) -> Iterator: return self
@@ -63,7 +65,7 @@ class LateSteps:
         return next(self.rest)
 
     def begin(self) -> None:
-        "Draw what is left out"
+        "Take the steps to skip, which may draw random numbers"
         if self.rest is not None: return
         skip = self.skip
         if self.noted.watched:
@@ -76,10 +78,10 @@ class LateSteps:
 
 # %% ../../nbs/data/67_noted_loader.ipynb #11d4bdbe
 class NotedSampler(GetAttr):
-    "Yields what `sampler` does; the first steps may be left out, and those that draw are noted"
+    "Yields what `sampler` yields; can skip the first steps, and records the random states of steps that draw"
     _default = 'sampler'
-    steps:StepNotes|None = None
-    yielded:deque|None = None   # if they are wanted, what was yielded in this pass
+    steps:StepNotes|None = None # of this pass
+    yielded:deque|None = None   # what was yielded in this pass, if that is wanted
     skip:Skip|None = None       # of the next pass
     late:Any = None             # its `LateSteps`
     undo:Callable = noop        # called before the next pass begins
@@ -95,14 +97,14 @@ class NotedSampler(GetAttr):
         elif self.watched: it = self.steps = StepNotes(it)
         if self.yielded is None: return it
         self.yielded = deque()
-        return self._recorded(it, self.yielded)
+        return self._record(it, self.yielded)
 
     def begin_late(self) -> None:
-        "Draw what is left out, if no worker has been given steps already; the next pass is a whole one"
+        "Take the steps to skip, unless a worker was given steps already; the pass after this one skips none"
         self.late.begin()
         self.skip,self.undo = None,noop
 
-    def _recorded(self, it, yielded):
+    def _record(self, it, yielded):
         for step in it:
             yielded.append(step)
             yield step
@@ -111,13 +113,14 @@ class NotedSampler(GetAttr):
 def batch_mark(
     b:Any # a batch
 ) -> int:
-    "Return a number that tells batches apart, by the shapes of their tensors and up to 256 entries of each"
-    return hash_seed(*map(_gist, leaves(b)))
+    "Return a hash of a batch: of the shapes of its tensors, and of up to 256 values of each"
+    return hash_seed(*map(_summarize, leaves(b)))
 
-def _gist(o):
+def _summarize(o):
     if type(o) in (int,float,str): return o
-    if not isinstance(o, Tensor) or o.layout is not torch.strided: return type(o).__name__
-    step = max(1, -(-o.numel()//256))
+    is_dense = isinstance(o, Tensor) and o.layout is torch.strided
+    if not is_dense: return type(o).__name__
+    step = max(1, ceil(o.numel()/256))
     return tuple(o.shape),o.detach().flatten()[::step].tolist()
 
 class OpenedBatches(GetAttr):
@@ -153,8 +156,8 @@ class ProbedBatches(PositionedBatches):
         if mark is not None: self.is_other = mark!=batch_mark(b)
         return b
 
-_other_batches = ('the training data were gone through again for this resume, and begin with another batch than '
-    'they did in the run: it goes on with other items. Shuffle by a seed and `set_epoch`, or give them a `state_dict`')
+_other_batches = ('The training data were read again for this resume, and begin with another batch than before, so the '
+    'run continues with other samples. Shuffle by a seed and `set_epoch`, or give the data a `state_dict`.')
 
 # %% ../../nbs/data/67_noted_loader.ipynb #9cf30a6a
 class NotedLoader(GetAttr):
@@ -162,32 +165,32 @@ class NotedLoader(GetAttr):
     _default = 'dl'
     place:dict|None = None    # where the next pass begins
     limit:int|None = None     # how many batches of a pass are needed
-    data_state:Any = None      # a `DataState`, which notes the states of the data's parts when a pass begins
+    data_state:Any = None      # a `DataState`, which records the states of the data's parts when a pass begins
     # of the present pass
-    begun:Any = None          # the states at its beginning
+    begun:Any = None          # the random states at its beginning
     done = 0                  # the number of its first batch
-    made_from = 0             # the number of the first batch that was made for it
-    it:Any = None             # its batches; of workers a weak reference to them
-    steps:Any = None          # the `StepNotes` of a loader that is gone through again
+    made_from = 0             # the number of the first batch that is made for it, and perhaps dropped
+    it:Any = None             # its batches; with workers a weak reference to them
+    steps:Any = None          # the `StepNotes` of a loader that is read again on a resume
     opened:Any = None         # its `OpenedBatches`
     base_seed:int|None = None # of the workers
     later = False             # did the workers begin in an earlier pass?
-    retry = False             # is it begun anew if it turns out to be over?
-    is_lossy = False          # does the state of the data leave something out?
-    probed = False            # was it tried whether the state of the data is complete?
+    retry = False             # does it begin once more if it gives no batch?
+    is_lossy = False          # is the state of the data incomplete?
+    probed = False            # was it tested whether the state of the data is complete?
     def __init__(self,
         dl:Any # any iterable of batches
     ):
         self.dl,self.indexed,self.listed = dl,is_indexed(dl),is_listed(dl)
         self.seeded = isinstance(dl, SeededLoader)
         plain = not (self.indexed or self.listed or self.seeded)
-        self.stateful = None
+        self.stateful = None   # the data that knows its position
         if self.seeded: self.stateful = dl.stateful
         if plain: self.stateful = knows_position(dl)
         self.generators = [] if self.seeded else generators_in(dl)
-        self.to_put = []   # the generators that are put to what a checkpoint has, after the pass has begun
+        self.to_put = []   # the generators that are restored from a checkpoint after the pass has begun
         if plain and self.stateful is not None: self.to_put = self.generators
-        self.noted = False   # are the random numbers of the workers noted?
+        self.noted = False   # are the random states of the workers recorded?
         if self.indexed:
             self.to_put = generators_in(dl.dataset, dl.collate_fn)
             self.noted = bool(dl.num_workers) and dl.in_order and not draws_nothing(dl)
@@ -195,7 +198,7 @@ class NotedLoader(GetAttr):
 
     @property
     def lost_in_workers(self) -> set[str]:
-        "What workers have changed in their data, and no checkpoint keeps"
+        "What workers have changed in their data, and no checkpoint saves"
         it = self._workers_iterator()
         return it.lost if isinstance(it, (NotedBatches,StreamNotes)) else set()
 
@@ -216,13 +219,13 @@ class NotedLoader(GetAttr):
 
     @property
     def counted(self) -> bool:
-        "Is a position found by counting, so that no item before it is made?"
+        "Whether a position is found by counting, so that no sample before it is loaded"
         if self.seeded: return self.dl.indexed
         return self.indexed or self.listed
 
     @property
     def draws_here(self) -> bool:
-        "May this process draw random numbers while a batch is made?"
+        "Whether this process may draw random numbers while it makes a batch"
         if self.seeded: return self.dl.swaps_rng
         if self.listed or getattr(self.dl, 'num_workers', 0): return False
         return not draws_nothing(self.dl)
@@ -241,51 +244,56 @@ class NotedLoader(GetAttr):
     ) -> None:
         "Let the next pass begin there"
         self.place = state
-        if state['done']: return   # the generators are put when the pass has begun
-        for g,s in zip(self.generators, state['now']): set_generator(g, s)
+        if not state['done']: self._put(self.generators, state['now'])   # otherwise after the pass has begun
 
     def begin_after(self,
         n:int # how many batches
     ) -> None:
-        "Let the next pass leave out its first batches, as if it began with the random numbers of now"
+        "Let the next pass skip its first batches, as if it began with the present random states"
         begun = dict(rng={}, own=[*map(generator_state, self.generators)])
         self.begin_at(dict(done=n, begun=begun, now=[*map(generator_state, self.to_put)]))
 
     def check(self,
-        place:dict # what should be a result of `state`
+        place:dict # a result of `state`, perhaps
     ) -> None:
-        "Raise ValueError if it is not, or of other data"
+        "Raise ValueError if `place` is not a position, or that of other data"
         done,now = place.get('done'),place.get('now')
         if type(done) is not int or done<0: self._fail(f"`done` is {done!r:.40}")
         begun = place.get('begun') if done else dict(rng={}, own=now)
-        if not isinstance(begun, dict) or begun.keys()!={'rng','own'}: self._fail(f'it began with {begun!r:.40}')
+        if not isinstance(begun, dict) or begun.keys()!={'rng','own'}: self._fail(f'`begun` is {begun!r:.40}')
         self._check_generators(self.generators, begun['own'])
         self._check_generators(self.to_put if done else self.generators, now)
         check_states(begun['rng'])
         self._check_notes(place)
 
     def _fail(self, what) -> NoReturn:
-        raise ValueError(f'this is not the position in this data ({type(self.dl).__name__}): {what}')
+        raise ValueError(f'The saved position does not fit this {type(self.dl).__name__}: {what}')
 
     def _check_generators(self, generators, states):
         if not isinstance(states, list) or len(states)!=len(generators):
-            self._fail('it has other generators of random numbers')
+            self._fail('it has other random number generators')
         for g,s in zip(generators, states): check_generator(g, s)
 
     def _check_notes(self, place):
         steps,workers = place.get('steps') or {},place.get('workers') or {}
-        if not isinstance(steps, dict) or not isinstance(workers, dict): self._fail('its notes are no dictionaries')
+        if not isinstance(steps, dict): self._fail('`steps` is not a dictionary')
+        if not isinstance(workers, dict): self._fail('`workers` is not a dictionary')
         for states in steps.values(): check_states(states)
         for worker in workers.values(): check_states(worker['rng'])
         for name in ('taken','n_workers','opened'):
-            if type(place.get(name, 0)) is not int: self._fail('its numbers are none')
+            if type(place.get(name, 0)) is not int: self._fail(f'`{name}` is not an integer')
 
     def _now(self) -> dict[str, Any]:
+        "The present random states"
         return dict(rng=pack_state(states_of(marks())), own=[*map(generator_state, self.generators)])
     def _set(self, rng, own):
         set_random_states(**rng)
-        for g,s in zip(self.generators, own): set_generator(g, s)
-    def _noted_now(self): return partial(self._set, **self._now())
+        self._put(self.generators, own)
+    def _put(self, generators, states):
+        for g,s in zip(generators, states): set_generator(g, s)
+    def _make_undo(self):
+        "A function that restores the present random states"
+        return partial(self._set, **self._now())
 
     def __iter__(self) -> Iterator:
         place,self.place = self.place or {},None
@@ -295,136 +303,144 @@ class NotedLoader(GetAttr):
             self.begun = place['begun']
             self._set(**self.begun)
         if self.data_state is not None: self.data_state.begin()
-        it = self._begun(place)
+        it = self._begin(place)
         self.it = weakref.ref(it) if self.indexed else it   # workers end with the pass
-        if self.done:   # the batches that were left out have drawn
+        if self.done:   # the batches that were skipped have drawn
             set_random_states(**now['rng'])
-            for g,s in zip(self.to_put, place.get('now', ())): set_generator(g, s)
+            self._put(self.to_put, place.get('now', ()))
         return it
 
-    def _begun(self, place:dict):
-        if self.indexed: return self._indexed(place)
+    def _begin(self, place:dict):
+        "An iterator over the batches from `place` on"
+        if self.indexed: return self._begin_indexed(place)
         if self.seeded: self.dl.begin_at(self.limit, **place.get('seeded') or {})
         if self.listed and self.done: return iter(self.dl[self.done:])
         if self.listed or self.seeded: return iter(self.dl)
-        if self.stateful is not None: return self._positioned(place)
-        return self._gone_through(place)
+        if self.stateful is not None: return self._begin_positioned(place)
+        return self._begin_rereading(place)
 
-    def _gone_through(self, place):
-        "The batches of a loader that is gone through again up to the place"
-        self.opened = it = OpenedBatches(self._begun_stream(place))
+    def _begin_rereading(self, place):
+        "The batches of a loader that is read again up to the place"
+        self.opened = it = OpenedBatches(self._open_stream(place))
         if getattr(self.dl, 'num_workers', 0): self._drop(it)
         else:
             it = self.steps = StepNotes(it, place.get('steps'))
             for _ in it.again(self.done): pass
-        if self.done and self.opened.mark!=place.get('opened', self.opened.mark): warn(_other_batches)
+        mark = self.opened.mark
+        if self.done and mark!=place.get('opened', mark): warn(_other_batches)
         return it
 
-    def _begun_stream(self, place):
+    def _open_stream(self, place):
         dl = self.dl
         persists = is_plain(dl) and dl.num_workers>0 and dl.persistent_workers
         if not persists: return iter(dl)
-        if place: dl._iterator = None   # the states of its workers are others
+        if place: dl._iterator = None   # its workers have other states
         self.later = dl._iterator is not None
-        return iter(dl) if self.later else self._noted_stream()
+        return iter(dl) if self.later else self._open_noted_stream()
 
-    def _noted_stream(self):
+    def _open_noted_stream(self):
+        "The batches of a stream whose workers report what no checkpoint saves"
         dl = self.dl
         notes = StreamWorkerNotes(dl)
-        it = self._swapped(dl.__iter__, collate_fn=notes, worker_init_fn=notes.begin)
+        it = self._call_with(dl.__iter__, collate_fn=notes, worker_init_fn=notes.begin)
         note_stream(it)
         return it
 
     def _drop(self, it):
+        "Take the batches before the place from `it`; those that failed may fail again"
         for _ in range(self.done):
             try: next(it)
             except StopIteration: break
-            except Exception: continue   # as it failed before
+            except Exception: continue
         return it
 
-    def _indexed(self, place):
+    def _begin_indexed(self, place):
         dl = self.dl
-        if place and dl.persistent_workers: dl._iterator = None   # their states are others
-        lives = dl.persistent_workers and dl._iterator is not None
-        self.later = place.get('later', lives)   # then no seed is drawn for new workers
-        same = place.get('n_workers')==dl.num_workers
-        repeat = self.noted and self.done>0 and same and place['workers'] is None   # all batches are made once more
-        self.made_from = 0 if repeat else self.done
-        self.base_seed = place.get('base_seed') if same else None
-        if place: self._leave_out(place)
+        if place and dl.persistent_workers: dl._iterator = None   # its workers have other states
+        workers_live = dl.persistent_workers and dl._iterator is not None
+        self.later = place.get('later', workers_live)   # then no seed is drawn for new workers
+        is_same = place.get('n_workers')==dl.num_workers
+        states = place.get('workers') if is_same else None
+        self.base_seed = place.get('base_seed') if is_same else None
+        must_remake = self.noted and self.done>0 and is_same and states is None   # all batches, to draw as they did
+        self.made_from = 0 if must_remake else self.done
+        if place: self._skip_done(place)
         notes = None
-        if self.noted and not lives:
-            states = place.get('workers') if same else None
-            notes = WorkerNotes(dl, self.base_seed, self.made_from, states or {})
-        it = self._opened(notes)
+        if self.noted and not workers_live: notes = WorkerNotes(dl, self.base_seed, self.made_from, states or {})
+        it = self._open_indexed(notes)
         if place: self.noted_sampler.begin_late()
         if self.base_seed is None: self.base_seed = it._base_seed
-        return self._drop(it) if repeat else it
+        return self._drop(it) if must_remake else it
 
-    def _leave_out(self, place):
+    def _skip_done(self, place):
         self.noted_sampler.skip = Skip(self.made_from, place.get('taken', 0), place.get('steps'))
-        if self.later: self.noted_sampler.undo = self._noted_now()
+        if self.later: self.noted_sampler.undo = self._make_undo()
 
-    def _opened(self, notes):
-        "An iterator over the loader, which for this moment has another sampler and other functions"
-        now = {self._sampler_name:self.noted_sampler}
-        if notes is not None: now.update(collate_fn=notes, worker_init_fn=notes.begin)
-        it = self._swapped(self.dl.__iter__, **now)
+    def _open_indexed(self, notes):
+        "An iterator over the loader, made while this has the `NotedSampler`, and functions that record worker states"
+        attributes = {self._sampler_name:self.noted_sampler}
+        if notes is not None: attributes.update(collate_fn=notes, worker_init_fn=notes.begin)
+        it = self._call_with(self.dl.__iter__, **attributes)
         if notes is not None: note_batches(it, notes)
         return it
 
-    def _swapped(self, f, **now):
-        "What `f` returns, while the loader has other attributes"
+    def _call_with(self, f, **attributes):
+        "Return the result of `f`, called while the loader has other attributes"
         own = vars(self.dl)
-        before = {k:own[k] for k in now}
-        own.update(now)
+        before = {k:own[k] for k in attributes}
+        own.update(attributes)
         try: return f()
         finally: own.update(before)
 
-    def _positioned(self, place):
+    def _begin_positioned(self, place):
         "The batches of data that knows its position"
         state = place.get('data')
-        resumed,over = state is not None,False
-        if resumed:
+        is_resumed,is_over = state is not None,False
+        if is_resumed:
             restore_position(self.stateful, state['data'])
-            over = self.done>0 and state['ended']
-            if not self.done: getattr(self.stateful, 'begin_anew', noop)()   # what was cut is over
-        self.retry = resumed or (self.retry and not self.it.yielded)
-        again = self._begin_again() if self.retry and not self.done else None
-        it = iter(()) if over else self._begun_positioned()
-        if not resumed: self._drop(it)
-        ds = getattr(self.dl, 'dataset', None)
-        known = isinstance(self.dl, DataLoader) and isinstance(ds, IterableDataset) and is_stateful(ds)
-        probes = known and not (self.probed or resumed or self.done)
-        self.probed = True
-        if probes: res = ProbedBatches(it, again, self._predicted, number=max(2, self.dl.num_workers+1))
-        else: res = PositionedBatches(it, again)
-        res.ended = over   # also if the batches to come are left out before they are fetched
-        return res
+            is_over = self.done>0 and state['ended']
+            if not self.done: getattr(self.stateful, 'begin_anew', noop)()   # the pass that was cut is over
+        self.retry = is_resumed or (self.retry and not self.it.yielded)
+        again = self._make_again() if self.retry and not self.done else None
+        it = iter(()) if is_over else self._open_positioned()
+        if not is_resumed: self._drop(it)
+        if self._must_probe(is_resumed):
+            batches = ProbedBatches(it, again, self._predict_mark, number=max(2, self.dl.num_workers+1))
+        else: batches = PositionedBatches(it, again)
+        batches.ended = is_over   # also if the batches to come are skipped before they are fetched
+        return batches
 
-    def _begun_positioned(self):
-        "The batches of data that knows its position; of workers it is noted what their state leaves out"
+    def _must_probe(self, is_resumed):
+        "Is this the first pass, from its beginning, of a stream whose state may be incomplete?"
+        ds = getattr(self.dl, 'dataset', None)
+        has_state = isinstance(self.dl, DataLoader) and isinstance(ds, IterableDataset) and is_stateful(ds)
+        is_first = not (self.probed or is_resumed or self.done)
+        self.probed = True
+        return has_state and is_first
+
+    def _open_positioned(self):
+        "The batches of data that knows its position; workers report what their state leaves out"
         dl = self.dl
         if not self._has_stream_in_workers(): return iter(dl)
         is_new = getattr(dl, '_initial_iter_for_state_dict', False)   # the workers began for its first state
         has_begun = dl._iterator is not None and (dl.persistent_workers or is_new)
         self.later = has_begun and not is_new
         if has_begun: return iter(dl)
-        return self._noted_stream()
+        return self._open_noted_stream()
 
     def _has_stream_in_workers(self):
         if self.stateful is not self.dl or not isinstance(self.dl, DataLoader): return False
         return self.dl.num_workers>0 and isinstance(self.dl.dataset, IterableDataset)
 
-    def _asked_state(self):
+    def _ask_state(self):
         "The state of the data; a loader of torchdata begins its workers to know it"
         if not self._has_stream_in_workers() or self.dl._iterator is not None: return self.stateful.state_dict()
         notes = StreamWorkerNotes(self.dl)
-        state = self._swapped(self.stateful.state_dict, collate_fn=notes, worker_init_fn=notes.begin)
+        state = self._call_with(self.stateful.state_dict, collate_fn=notes, worker_init_fn=notes.begin)
         if self.dl._iterator is not None: note_stream(self.dl._iterator)
         return state
 
-    def _predicted(self):
+    def _predict_mark(self):
         "The mark of the batch that a copy of the data gives from its present state on; None if there is no copy"
         dl = self.dl
         try: ds,collate = deepcopy((dl.dataset, dl.collate_fn))
@@ -439,15 +455,15 @@ class NotedLoader(GetAttr):
             finally: getattr(it, '_shutdown_workers', noop)()
 
     def _new_loader(self, ds, collate):
-        "A loader as this one of torchdata, of another data set"
+        "A loader like this one of torchdata, of another dataset"
         dl = self.dl
         return type(dl)(ds, dl.batch_size, drop_last=dl.drop_last, collate_fn=collate, num_workers=dl.num_workers,
                         multiprocessing_context=dl.multiprocessing_context, worker_init_fn=dl.worker_init_fn,
                         generator=torch.Generator())
 
-    def _begin_again(self):
-        "What begins the pass anew, with the random numbers of now"
-        undo = self._noted_now()
+    def _make_again(self):
+        "A function that begins the pass again, with the present random states"
+        undo = self._make_undo()
         def again():
             undo()
             return iter(self.dl)
@@ -458,16 +474,17 @@ class NotedLoader(GetAttr):
         "How many batches the next pass reads again, and drops"
         place = self.place or {}
         if place.get('data') is not None: return 0
-        if self.counted and (not self.noted or place.get('workers') is not None): return 0
+        knows_workers = not self.noted or place.get('workers') is not None
+        if self.counted and knows_workers: return 0
         return place.get('done', 0)
 
     def beginning(self) -> dict|None:
-        "Return from where the first pass begins; None if that follows from the random numbers of the moment"
+        "Return from where the first pass begins; None if that depends only on the present random states"
         if self.seeded: return None
-        res:dict[str, Any] = dict(done=0, now=[*map(generator_state, self.generators)])
-        if self.stateful is None: return res
-        with snapshot_random(): res['data'] = dict(data=self._asked_state(), ended=False)   # torchdata's draws
-        return res
+        place:dict[str, Any] = dict(done=0, now=[*map(generator_state, self.generators)])
+        if self.stateful is None: return place
+        with snapshot_random(): place['data'] = dict(data=self._ask_state(), ended=False)   # torchdata's draws
+        return place
 
     def state(self,
         done:int # how many batches of the present pass are trained; 0: it is over
@@ -475,23 +492,28 @@ class NotedLoader(GetAttr):
         "Return from where a run resumes here, of numbers, tensors and strings; None before the first pass"
         if self.place is not None or self.begun is None: return self.place
         generators = self.to_put if done else self.generators
-        res:dict[str, Any] = dict(done=done, now=[*map(generator_state, generators)])
-        if done: res['begun'] = self.begun
-        if self.indexed: res.update(self._order(done))
-        elif self.seeded: res['seeded'] = self.dl.position(done)
-        elif self.stateful is not None: res['data'] = self._position(done)
-        elif done:
-            if self.steps is not None: res['steps'] = self.steps.notes
-            if self.opened is not None and self.opened.mark is not None: res['opened'] = self.opened.mark
-        return res
+        place:dict[str, Any] = dict(done=done, now=[*map(generator_state, generators)])
+        if done: place['begun'] = self.begun
+        if self.indexed: place.update(self._order(done))
+        elif self.seeded: place['seeded'] = self.dl.position(done)
+        elif self.stateful is not None: place['data'] = self._position(done)
+        elif done: place.update(self._reread_notes())
+        return place
+
+    def _reread_notes(self):
+        "What a loader needs that is read again"
+        notes:dict[str, Any] = {}
+        if self.steps is not None: notes['steps'] = self.steps.notes
+        if self.opened is not None and self.opened.mark is not None: notes['opened'] = self.opened.mark
+        return notes
 
     def unknown(self,
         place:dict # from `state`
     ) -> str|None:
         "Return why a run that is resumed at `place` may have other data, if so"
-        if self._may_go_on(place): return (
-            f'its last pass was cut, and nobody can ask {type(self.stateful).__name__} whether the next one goes on '
-            'from there. A resumed run begins it anew; with `StepsPerEpoch` it goes on, resumed or not')
+        if self._may_continue(place): return (
+            f'its last pass was cut, and {type(self.stateful).__name__} does not report whether the next pass '
+            'continues from there. A resumed run begins the pass again; with `StepsPerEpoch` each run continues')
         if place.get('later') and place.get('workers', {}) is None: return (
             'its workers persist, and had drawn random numbers before this fit, or for a batch that failed')
         it = None if self.seeded else self._workers_iterator()
@@ -500,17 +522,17 @@ class NotedLoader(GetAttr):
             f'its workers draw random numbers, which the state of {type(self.dl).__name__} leaves out')
         if isinstance(self.it, ProbedBatches): self.is_lossy = self.it.is_other
         if self.is_lossy: return (
-            f'the state of {type(self.stateful).__name__} leaves out what its next samples depend on, such as a buffer '
-            'in which it shuffles. Without `state_dict` the data are read again, and the run is the same')
+            f'the state of {type(self.stateful).__name__} leaves out what its next samples depend on, such as a '
+            'shuffle buffer. Without `state_dict` the data are read again, and the run is the same')
         if has_drawn and self.dl.persistent_workers and (self.later or not place['done']): return (
             'its workers persist, and have drawn random numbers in an earlier epoch, which new workers will not have: '
             'write `persistent_workers=False`')
         if self.steps is not None and self.steps.missed: return (
-            f'it draws in turns with the model, and that is noted for {len(self.steps.notes):,} batches of a pass: '
-            'let it draw from a generator of its own (`torch.Generator`)')
+            'it draws random numbers alternately with the model, and this is recorded for only '
+            f'{len(self.steps.notes):,} batches of a pass: let it draw from a generator of its own (`torch.Generator`)')
         return None
 
-    def _may_go_on(self, place):
+    def _may_continue(self, place):
         "Is it unknown whether data that knows its position begins anew after a pass that was cut?"
         if self.stateful is None: return False
         if self.seeded: dl,state = self.dl.dl,place.get('seeded', {}).get('state', 0)
@@ -520,15 +542,15 @@ class NotedLoader(GetAttr):
     def _order(self, done):
         "What an indexed loader needs besides the states"
         persists = self.dl.persistent_workers
-        res = dict(n_workers=self.dl.num_workers, later=self.later if done else persists)
-        if done or persists:   # else the next workers have another seed
-            res['base_seed'] = self.base_seed
-            if self.noted: res['workers'] = self._workers(done)
+        order = dict(n_workers=self.dl.num_workers, later=self.later if done else persists)
+        if done or persists:   # otherwise the next workers have another seed
+            order['base_seed'] = self.base_seed
+            if self.noted: order['workers'] = self._worker_states(done)
         steps = self.noted_sampler.steps if done else None
-        if steps is not None: res.update(taken=steps.i, steps=steps.notes)
-        return res
+        if steps is not None: order.update(taken=steps.i, steps=steps.notes)
+        return order
 
-    def _workers(self, done):
+    def _worker_states(self, done):
         it = self._workers_iterator()
         if not isinstance(it, NotedBatches): return None
         return it.states(done-self.made_from) if done else it.states_at_end()
@@ -536,7 +558,7 @@ class NotedLoader(GetAttr):
     def _position(self, done):
         "What data that knows its position reports, and whether it has ended"
         it,inner = self.it,None
-        if self.stateful is not self.dl: inner = getattr(it.it, '_dataset_fetcher', None)   # of the data set
+        if self.stateful is not self.dl: inner = getattr(it.it, '_dataset_fetcher', None)   # of the dataset
         ended = it.ended or getattr(inner, 'ended', False)
         if not done and not ended and begins_anew(self.dl) is not False: return None
         return dict(data=self.stateful.state_dict(), ended=ended)

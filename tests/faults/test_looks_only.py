@@ -196,7 +196,7 @@ def test_it_says_when_notes_are_too_many(n, tmp_path, monkeypatch):
     with learn.no_logging(), learn.no_bar(), warnings.catch_warnings(record=True) as told:
         warnings.simplefilter('always')
         learn.fit(2)
-    assert sum('in turns with the model' in str(w.message) for w in told)==(n==3)
+    assert sum('alternately with the model' in str(w.message) for w in told)==(n==3)
 
 def test_it_says_what_workers_drew_before(tmp_path):
     "Those that persist may have been asked by somebody else"

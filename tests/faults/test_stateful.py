@@ -305,7 +305,7 @@ def test_a_cut_pass_of_which_nobody_can_tell_how_it_goes_on(tmp_path):
     "… is said when a checkpoint is made behind it; `StepsPerEpoch` asks for what is meant"
     def make(to, cb, wrap=lambda dl: dl): return learner(tmp_path/to, lambda: wrap(DataLoader(Place(), BS)), [cb], every='1ep')
     for seeded in (False, True):
-        with pytest.warns(UserWarning, match='may not have the same training data.*nobody can ask Place.*StepsPerEpoch'):
+        with pytest.warns(UserWarning, match='may not have the same training data.*Place does not report.*StepsPerEpoch'):
             fit(make(f'a{seeded}', lambda: LimitBatches(2), **dict(wrap=lambda dl: SeededLoader(dl, 3)) if seeded else {}))
     with warnings.catch_warnings():
         warnings.simplefilter('error')
