@@ -9,6 +9,7 @@ __all__ = []
 from collections.abc import Mapping
 from functools import cache
 from hashlib import blake2b
+from itertools import chain
 from typing import Any
 
 import torch
@@ -21,14 +22,15 @@ from learnkit.data.process import is_sharded
 from learnkit.optim.groups import params_in
 
 # %% ../../nbs/optim/29_base.ipynb #6935e0be
-_row = 2**14   # numbers with a factor of their own
-_rows = 256    # rows at a time on an accelerator: the products of so many are in its memory
+_row = 2**14   # numbers in a row, each with a factor of its own
+_rows = 256    # rows that an accelerator multiplies at a time, as all their products are in its memory
 
 @cache
-def _factors(device, n=_row): return torch.arange(1, n+1, device=device)*-7046029254386353131 | 1   # odd: no bit is lost
+def _factors(device, n=_row):
+    return torch.arange(1, n+1, device=device)*-7046029254386353131 | 1   # odd, so that no bit is lost
 
 def _as_numbers(t):
-    "The bytes of a plain tensor as whole numbers of 64 bits, the last one filled up with zeros"
+    "The bytes of a plain tensor as integers of 64 bits, the last one filled up with zeros"
     flat = t.detach().contiguous().flatten().view(torch.uint8)
     missing = -len(flat)%8
     if missing: flat = torch.cat([flat, flat.new_zeros(missing)])
@@ -39,26 +41,26 @@ def _sum_of_rows(numbers):
     "Row sums of products with factors, each multiplied by a factor of its row"
     rows,factors = numbers.view(-1, _row),_factors(numbers.device)
     if rows.is_cpu: sums = rows@factors
-    else: sums = torch.cat([(part*factors).sum(1) for part in rows.split(_rows)])   # it has no product of whole numbers
+    else: sums = torch.cat([(part*factors).sum(1) for part in rows.split(_rows)])   # it has no integer matmul
     return (sums*_factors(sums.device, len(sums))).sum()
 
 def tensor_checksum(
     t:Tensor # a tensor of any type, also one that wraps others, as quantised weights do
 ) -> str:
     "Return a text that changes with every bit of `t`, and with its shape and type"
-    said = f'{tuple(t.shape)} {t.dtype}'
+    description = f'{tuple(t.shape)} {t.dtype}'
     if is_traceable_wrapper_subclass(t):
         names,context = t.__tensor_flatten__()
         parts = [tensor_checksum(getattr(t, name)) for name in names]
-        return _short(f'{type(t).__name__} {said} {context} {parts}')
+        return _hash(f'{type(t).__name__} {description} {context} {parts}')
     numbers = _as_numbers(t)
-    whole = len(numbers)//_row*_row
-    head,tail = numbers[:whole],numbers[whole:]
-    total = (tail*_factors(t.device)[:len(tail)]).sum()
-    if whole: total = total*3 + _sum_of_rows(head)
-    return _short(f'{said} {total.item()}')
+    n_in_rows = len(numbers)//_row*_row
+    in_rows,rest = numbers[:n_in_rows],numbers[n_in_rows:]
+    total = (rest*_factors(t.device)[:len(rest)]).sum()
+    if n_in_rows: total = total*3 + _sum_of_rows(in_rows)
+    return _hash(f'{description} {total.item()}')
 
-def _short(text): return blake2b(text.encode(), digest_size=8).hexdigest()
+def _hash(text): return blake2b(text.encode(), digest_size=8).hexdigest()
 
 # %% ../../nbs/optim/29_base.ipynb #f7106e23
 def quantized_entries(
@@ -66,32 +68,43 @@ def quantized_entries(
     state:Mapping    # its `state_dict`
 ) -> set[str]: # names
     "Return the entries of quantised weights, which a file cannot hold or a model cannot load"
-    res = {name for name,t in state.items() if type(t) is not Tensor and _wraps(t)}
+    found = {name for name,t in state.items() if _wraps_tensors(t)}
     layers = [f'{name}.' if name else '' for name,m in model.named_modules() if _is_quantized(m)]
-    if not layers: return res
-    own = {name for name,_ in model.named_parameters(remove_duplicate=False)}
-    own |= {name for name,_ in model.named_buffers(remove_duplicate=False)}
-    odd = [name for name in state if name not in own and not name.endswith('_extra_state')]
+    if not layers: return found
+    unknown = _unknown_entries(model, state)
     for layer in layers:
-        if not any(name.startswith(layer) for name in odd): continue
-        res |= {name for name in state if name.startswith(layer)}
-    return res
+        has_unknown = any(name.startswith(layer) for name in unknown)
+        if has_unknown: found |= {name for name in state if name.startswith(layer)}
+    return found
 
+def _unknown_entries(model, state):
+    "The entries of a state that are neither parameters nor buffers"
+    known = dict(model.named_parameters(remove_duplicate=False))
+    known.update(model.named_buffers(remove_duplicate=False))
+    others = [name for name in state if name not in known]
+    return [name for name in others if not name.endswith('_extra_state')]
+
+# %% ../../nbs/optim/29_base.ipynb #2017f02a
 def _is_quantized(module):
-    "Does the module have frozen parameters of whole numbers?"
-    return any(p is not None and not p.requires_grad and _is_whole(p) for p in module._parameters.values())
+    "Does the module have frozen parameters that are integers?"
+    return any(map(_is_frozen_integer, module._parameters.values()))
 
-def _is_whole(p): return not (p.is_floating_point() or p.is_complex())
-def _wraps(t): return isinstance(t, Tensor) and is_traceable_wrapper_subclass(t) and not is_sharded(t)
+def _is_frozen_integer(p):
+    if p is None or p.requires_grad: return False
+    return not p.is_floating_point() and not p.is_complex()
+
+def _wraps_tensors(t):
+    if type(t) is Tensor or not isinstance(t, Tensor): return False   # the common case first
+    return is_traceable_wrapper_subclass(t) and not is_sharded(t)
 
 # %% ../../nbs/optim/29_base.ipynb #951b5636
 def trained_names(
     learn:Any # the Learner
 ) -> set[str]:
     "Return the names of the model's parameters that are trained, or that the optimizer has"
-    held = {id(p) for p in params_in(getattr(learn.opt, 'param_groups', ()))}
+    in_optimizer = {*map(id, params_in(getattr(learn.opt, 'param_groups', ())))}
     params = get_model(learn.model).named_parameters(remove_duplicate=False)
-    return {name for name,p in params if p.requires_grad or id(p) in held}
+    return {name for name,p in params if p.requires_grad or id(p) in in_optimizer}
 
 def base_of(
     learn:Any,                 # the Learner
@@ -103,7 +116,8 @@ def base_of(
     state,trained = model.state_dict(),trained_names(learn)
     names = quantized_entries(model, state)
     if not quantized_only: names |= _unchanging(model, state, frozen_only)
-    return {name:tensor_checksum(state[name]) for name in state if name in names and name not in trained}
+    names -= trained
+    return {name:tensor_checksum(t) for name,t in state.items() if name in names}
 
 def _unchanging(model, state, frozen_only):
     "The plain tensors of a state that may be part of a base"
@@ -120,11 +134,13 @@ def without_base(
     state:dict,         # the `state_dict` of a model
     base:Mapping[str,str] # from `base_of`
 ) -> dict:
-    "Return the entries of `state` that are not in the base, or not as they were"
-    news = {name:t for name,t in state.items() if name not in base or tensor_checksum(t)!=base[name]}
-    res = type(state)(news)
-    if hasattr(state, '_metadata'): res._metadata = state._metadata
-    return res
+    "Return the entries of `state` that are not in the base, or have changed"
+    changed:Any = type(state)()
+    for name,t in state.items():
+        is_same = name in base and tensor_checksum(t)==base[name]
+        if not is_same: changed[name] = t
+    if hasattr(state, '_metadata'): changed._metadata = state._metadata
+    return changed
 
 def split_state(
     learn:Any,             # the Learner
@@ -155,19 +171,19 @@ def left_out(
     base:Mapping     # from `base_of`
 ) -> dict[str,str]:
     "Return the part of the base that is not among the weights"
-    return {name:sum_ for name,sum_ in base.items() if name not in weights}
+    return {name:checksum for name,checksum in base.items() if name not in weights}
 
 def check_base(
     model:nn.Module,        # a model without wrappers
     base:Mapping[str,str],  # what a file has only checksums of
     what:Any                # the file, for messages
 ) -> None:
-    "Raise ValueError if the model's own weights are not those that a file leaves out"
+    "Raise ValueError if the model's own weights are not those of which a file has only checksums"
     state = model.state_dict()
-    lost = [name for name in base if name not in state]
-    other = [name for name,sum_ in base.items() if name in state and tensor_checksum(state[name])!=sum_]
-    if not lost and not other: return
-    names = [*lost, *other]
+    names = [name for name in base if name not in state]
+    for name,checksum in base.items():
+        if name in state and tensor_checksum(state[name])!=checksum: names.append(name)
+    if not names: return
     more = f' and {len(names)-3} more' if len(names)>3 else ''
     raise ValueError(
         f'{what} has only what was trained, and the other weights of this model are not those that it was trained '
@@ -186,6 +202,7 @@ def check_base_format(
     base:Any, # what a file has for its base
     what:Any  # the file, for messages
 ) -> None:
-    "Raise ValueError if it is no base: checksums by name"
-    is_base = isinstance(base, Mapping) and all(isinstance(o, str) for pair in base.items() for o in pair)
-    if not is_base: raise ValueError(f'{what} is damaged: `base`, the checksums of what was not trained, is {base!r:.40}')
+    "Raise ValueError if `base` does not consist of checksums by name"
+    is_base = isinstance(base, Mapping) and all(isinstance(o, str) for o in chain(base, base.values()))
+    if not is_base: raise ValueError(
+        f'{what} is damaged: `base`, the checksums of what was not trained, is {base!r:.40}')
