@@ -48,7 +48,8 @@ class DiLoCo(Callback):
     conflicts = dict(
         parts='it averages weights, and the parts of a batch are for all-reduced gradients: remove it')
     local_steps:Any = 0
-    cancelled,depth = False,0
+    cancelled = False   # was the step of this batch cancelled?
+    depth = 0           # how many validations and saves are open, one within the other
     among:Any = None  # how many processes take part in this round
     kept:Any = None   # in a validation within a round: the weights of this process
     def __init__(self,

@@ -337,19 +337,19 @@ class ShareBatches(Callback):
     run_train = run_valid = False
     own = None   # how many samples of this batch are not repetitions, or not 0 for a whole batch; None: all
     def __init__(self):
-        self.n_left = WeakKeyDictionary()    # for each stream of batches: how many samples that are not repetitions
-        self.persistent = None               # the last `_Sharded` with persistent workers
+        self.n_left = WeakKeyDictionary()   # for each stream of batches: how many samples to come are not repetitions
+        self.persistent = None              # the last `_Sharded` with persistent workers
 
     def before_validate(self):
         self._check_not_alone()
         batches = self.learn.batches
-        n = count_own_items(batches.loader)
+        n_own = count_own_items(batches.loader)   # None: no sample is repeated
         is_sharded_already = batches.turns is not None or distributed_sampler(batches.loader) is not None
         if num_shards()>1 and not is_sharded_already:
             batches.share(*self._shard(batches.loader))
-            n = inf
-        if n is not None: self.n_left[batches] = n
-        self.run_valid = len(self.n_left)>0   # otherwise it is not called for each batch
+            n_own = inf   # whole batches are repeated, of which `Turns` knows
+        if n_own is not None: self.n_left[batches] = n_own
+        self.run_valid = len(self.n_left)>0   # if nothing is repeated, it need not be called for each batch
 
     def _check_not_alone(self):
         learn = self.learn

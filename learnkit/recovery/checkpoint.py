@@ -327,11 +327,12 @@ class CheckpointCallback(Resumable):
         learn('after_save_checkpoint', path=path)
 
     def _find_base(self):
-        "The checksums of what is not to be in each checkpoint; None: all is"
+        "Return checksums of the weights that are written once, beside the checkpoints; None: each checkpoint has all"
         learn = self.learn
         if self.base_in=='each' or is_sharded(one_param(learn.model)): return None
         frozen,total = base_bytes(learn)
-        if self.base_in=='auto' and frozen<max(total/2, 2**20): return None
+        is_small = frozen<max(total/2, 2**20)   # bytes
+        if self.base_in=='auto' and is_small: return None
         return base_of(learn)
 
     def _take_base(self, state):

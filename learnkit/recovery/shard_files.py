@@ -66,7 +66,7 @@ def is_on_meta(
 def _plain_errors(what):
     from torch.distributed.checkpoint.api import CheckpointException
     with warnings.catch_warnings():
-        warnings.filterwarnings('ignore', 'torch.distributed is disabled')   # it was told so: one process is enough
+        warnings.filterwarnings('ignore', 'torch.distributed is disabled')   # on purpose, for one process
         try: yield
         except CheckpointException as e:
             why = '; '.join(f'process {rank}: {type(o[0]).__name__}: {o[0]}' for rank,o in e.failures.items())
@@ -79,7 +79,7 @@ def write_shards(
     parts:dict,  # sharded tensors by name, the same in all processes
     folder:Path  # the folder to write to; its contents are deleted
 ) -> dict[str, list]: # name of a file -> size, SHA-256
-    "Write this process's parts; all processes must call it; returns the files of all; raises OSError in all"
+    "Write this process's shards, and return the files of all; all processes must call it; raises OSError in all"
     from torch.distributed import checkpoint as dcp
     team().in_first(lambda: remove_shards(folder))
     group,rank = team().group,rank_distrib()
@@ -111,7 +111,7 @@ _known = {
 
 def _member(cls, name):
     if isinstance(cls, EnumMeta): return cls[name]
-    raise pickle.UnpicklingError('builtins.getattr does not belong there')
+    raise pickle.UnpicklingError('builtins.getattr is not expected in checkpoint metadata, so it is not called')
 
 class _MetadataUnpickler(pickle.Unpickler):
     "Reads DCP's metadata, and nothing else"
@@ -119,7 +119,7 @@ class _MetadataUnpickler(pickle.Unpickler):
         if (module,name)==('builtins','getattr'): return _member   # as Python 3.11.2 pickles members of an `Enum`
         is_dtype = module=='torch' and isinstance(getattr(torch, name, None), torch.dtype)
         if is_dtype or name in _known.get(module, ()): return super().find_class(module, name)
-        raise pickle.UnpicklingError(f'{module}.{name} does not belong there')
+        raise pickle.UnpicklingError(f'{module}.{name} is not expected in checkpoint metadata, so it is not loaded')
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #726aab93
 class Box(NamedTuple):
@@ -141,7 +141,7 @@ class Layout(NamedTuple):
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #04519285
 def _fills(boxes, shape):
-    "Do the boxes fill a tensor of this shape? They stand in a grid, as shards do"
+    "Return whether the boxes, which form a grid as shards do, fill a tensor of this shape"
     if not shape: return len(boxes)==1
     rows = defaultdict(list)
     for at,size in boxes: rows[at[0],size[0]].append(Box(at[1:], size[1:]))
@@ -157,7 +157,7 @@ def _layouts(meta, sizes):
     from torch.distributed.checkpoint.metadata import MetadataIndex, TensorStorageMetadata
     res,used = {},Counter()
     for k,t in meta.state_dict_metadata.items():
-        if not isinstance(t, TensorStorageMetadata): raise ValueError(f'{k} is no tensor')
+        if not isinstance(t, TensorStorageMetadata): raise ValueError(f'{k} is not a tensor')
         layout = Layout(t.properties.dtype, tuple(t.size), {})
         for box in {Box(tuple(c.offsets), tuple(c.sizes)) for c in t.chunks}:
             o = meta.storage_data[MetadataIndex(k, box.at)]
@@ -166,8 +166,8 @@ def _layouts(meta, sizes):
                 f'a piece of {k} is in {place.name}, which does not belong to it')
             is_within = 0<=place.start<=sizes[place.name]-place.n
             is_long_enough = prod(box.size)*layout.dtype.itemsize<=place.n
-            if not is_within or not is_long_enough: raise ValueError(
-                f'a piece of {k} has no room where it is said to be')
+            fits = is_within and is_long_enough
+            if not fits: raise ValueError(f'a piece of {k} does not fit into its place in {place.name}')
             used[place.name] += place.n
         if not _fills(layout.pieces, layout.shape): raise ValueError(f'the pieces of {k} do not fill it')
         res[k] = layout
@@ -190,7 +190,7 @@ def _check_files(folder, files):
     "Raise ValueError in all processes if a file is missing or changed; each looks at some of them"
     def is_file(name, digest): return name==Path(name).name and isinstance(digest, list) and len(digest)==2
     are_files = isinstance(files, dict) and all(is_file(*item) for item in files.items())
-    if not are_files: raise ValueError(f'{folder} is listed in no way that `write_shards` lists files')
+    if not are_files: raise ValueError(f'the list of the files in {folder} is damaged')
     def check():
         for name,(size,sha) in sorted(files.items())[rank_distrib()::num_distrib()]:
             file = folder/name
@@ -214,7 +214,8 @@ def _read_piece(folder, place, dtype, size):
     with open(file, 'rb') as f:
         f.seek(place.start)
         t = load_checked(BytesIO(f.read(place.n)), file)
-    if isinstance(t, torch.Tensor) and (t.dtype,t.shape,t.layout)==(dtype,size,torch.strided): return t
+    is_tensor = isinstance(t, torch.Tensor) and t.layout is torch.strided
+    if is_tensor and (t.dtype,t.shape)==(dtype,size): return t
     raise ValueError(f'{file} is damaged: it has something else in the place of a piece of a tensor')
 
 def _fill(t, folder, pieces):
@@ -244,8 +245,9 @@ def read_shards(
     _,wanted = split_shards(state, is_on_meta)
     for k,t in wanted.items():
         layout = layouts.get(k)
-        if layout is None or (layout.dtype,layout.shape)!=(t.dtype,tuple(t.shape)): raise ValueError(
-            f'{folder} is of another checkpoint: {k} is not in it, or of another shape or type')
+        is_same = layout is not None and (layout.dtype,layout.shape)==(t.dtype,tuple(t.shape))
+        if not is_same: raise ValueError(
+            f'{folder} belongs to another checkpoint: it lacks {k}, or has it with another shape or type')
     parts = {k:_empty(t) for k,t in wanted.items()}
     def read():
         for k,t in parts.items(): _fill(t, folder, layouts[k].pieces)
