@@ -307,7 +307,8 @@ def _model_state(file, state):
         f'{file} is a checkpoint of a whole run: resume from it with `fit(..., resume=path)`')
     if state.get('format')==export_format: raise ValueError(
         f'{file} was written by `learn.export`: read it with `load_learner`')
-    if _is_nested(state): return _Parts(state['model'], state.get('beside', {}), state.get('base', {}), state.get('opt'))
+    if _is_nested(state):
+        return _Parts(state['model'], state.get('beside', {}), state.get('base', {}), state.get('opt'))
     beside,base = _named(state, _beside),_named(state, _base)
     if not beside and not base: return _Parts(state, {}, {}, None)
     own = {k:v for k,v in state.items() if not str(k).startswith((_beside,_base))}

@@ -82,7 +82,8 @@ class DiLoCo(Callback):
             f'DiLoCo: {self.among} processes took {self.local_steps} steps of a round, and now there are '
             f'{num_distrib()}. All continue with the weights of process 0; the steps of the others are lost.')
         self.among = num_distrib()
-        self.average.bind(self._tensors(), statistic_slots(self.learn))   # those of a run that is resumed within a round stay
+        # those of a run that is resumed within a round stay
+        self.average.bind(self._tensors(), statistic_slots(self.learn))
 
     def _tensors(self):
         "Return what the processes average, by name: trained parameters, and running statistics such as those of batch norms"

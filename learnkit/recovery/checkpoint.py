@@ -164,7 +164,7 @@ class CheckpointCallback(Resumable):
         background:bool=False,         # write in a thread while training continues, from a copy whose memory is reused
         on_error:str='warn',           # if a checkpoint cannot be written: 'warn' and continue, or 'raise'
         overwrite:bool=False,          # delete an earlier run's checkpoints; with `resume=path`, those of later batches
-        base:str='auto'                # weights that never change: once in a 'file', in 'each' checkpoint, or a 'digest'
+        base:str='auto'                # unchanged weights: once in a 'file', in 'each' checkpoint, or only a 'digest'
     ):
         self.base_in = check_choice('base', base, ('auto','file','each','digest'))
         store_attr('keep,best,n_best,on_exception,background,on_error,overwrite')
@@ -173,7 +173,7 @@ class CheckpointCallback(Resumable):
         self.retention = Retention(keep, n_best, self.monitor)
         self.n_fit,self.who = 0,None   # of the present fit
         self.begun = False
-        self.base = self.base_name = None   # checksums of weights that are not in each checkpoint; the file that has them
+        self.base = self.base_name = None   # checksums of weights that are not in each checkpoint; and their file
         self.lock,self.writer = FolderLock(),CheckpointWriter(self.retention, background, on_error)
         self.value:float|None = None   # what is monitored, if a validation within this batch has measured it
 
@@ -196,7 +196,8 @@ class CheckpointCallback(Resumable):
         self.sessions = []
         self.base = self._find_base()
         self.base_name = None if self.base is None else base_file(self.base)
-        learn._check_run_state(learn._run_state(0, base=self.base))   # what cannot be saved or loaded is an error now, not after an hour
+        # what cannot be saved or loaded is an error now, not after an hour
+        learn._check_run_state(learn._run_state(0, base=self.base))
         if rank_distrib()==0: self.lock.acquire(self.folder)
         if learn.current_run.resume is None: clear_folder(self.folder, self.overwrite)
         else: self._resume(learn.current_run.resume)
