@@ -240,8 +240,25 @@ class CutMix(MixHandler):
         inside = (y1<=row) & (row<y2) & (x1<=col) & (col<x2)
         def paste(t): return torch.where(inside, t[other], t)
         learn.current_run.xb = apply(paste, learn.xb)
+        if self._are_pixels((H, W)): return self._paste(inside, other)
         self.lam = 1 - (x2-x1)*(y2-y1)/float(W*H)
         self.mix_y(other)
+
+    def _are_pixels(self, size):
+        "Do the targets have numbers for each pixel? Raises ValueError if only some have, or for images of another size"
+        targets = [t for t in leaves(self.learn.yb) if isinstance(t, torch.Tensor)]
+        sizes = [*map(_image_size, targets)]
+        if all(o is None for o in sizes): return False
+        if all(o==size for o in sizes): return True
+        raise ValueError(
+            f'CutMix pastes a box into inputs of {size[0]}×{size[1]} pixels, and cannot do the same with targets '
+            f'{shapes(self.learn.yb)}, which are neither labels nor images of that size: use MixUp')
+
+    def _paste(self, inside, other):
+        "Paste the box into the targets too: each pixel of the input keeps its own target, so no loss is mixed"
+        self.wrap_loss()
+        self.unmix()
+        self.learn.current_run.yb = apply(lambda t: torch.where(inside, t[other], t), self.learn.yb)
 
     def size(self,
         xb:tuple # the inputs of the batch

@@ -465,8 +465,9 @@ class TorchScheduler(Scheduler):
         if self.sched is self.make: return self._take_over(opt)
         state    = self.sched   # of a checkpoint, which was loaded before there was a scheduler
         settings = _settings(opt)
+        lrs      = [group['lr'] for group in opt.param_groups]
         self.sched = self.make(opt)
-        if _is_timm(self.sched): self._unscale(opt)
+        if _is_timm(self.sched): self._unscale(opt, lrs)
         if not _is_sched(self.sched): raise TypeError(
             f'{self.make} must return a scheduler of PyTorch or timm, not a {type(self.sched).__name__}')
         if _is_timm(self.sched): self.interval = 'epoch' if self.sched.t_in_epochs else 'step'
@@ -479,12 +480,12 @@ class TorchScheduler(Scheduler):
         for group,old in zip(opt.param_groups, settings): group.update(old)   # undo the first step of the new scheduler
         self.load_state_dict({'sched':state, 'n':self.n})
 
-    def _unscale(self, opt):
+    def _unscale(self, opt, lrs):
         "Start a scheduler of timm without the `lr_scale` of parameter groups, by which it multiplies itself"
-        scaled = [group for group in opt.param_groups if group.get('lr_scale', 1)!=1]
-        if not scaled: return
-        for group in opt.param_groups: group.pop('initial_lr', None)
-        for group in scaled: group['lr'] = group['lr']/group['lr_scale']
+        if all(group.get('lr_scale', 1)==1 for group in opt.param_groups): return
+        for group,lr in zip(opt.param_groups, lrs):   # as they were before it multiplied them
+            group.pop('initial_lr', None)
+            group['lr'] = lr/group.get('lr_scale', 1)
         self.sched = self.make(opt)
 
     def _take_over(self, opt):

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.parameter import UninitializedTensorMixin
 from torch.nn.utils.rnn import PackedSequence
 
-from .nested import apply, is_listy, leaves
+from .nested import apply, is_listy, is_record, leaves, make_record, record_values
 
 # %% ../../nbs/data/05_batch.ipynb #e7dd34e7
 def _lists(b):
@@ -77,8 +77,9 @@ def find_device(
 def _cast(b, to):
     "`b` with the floating-point tensors replaced by `to(tensor)`"
     def cast(o):
-        if not isinstance(o, Tensor): return o
-        return to(o) if o.is_floating_point() else o
+        if isinstance(o, Tensor): return to(o) if o.is_floating_point() else o
+        if is_record(o): return make_record([_cast(v, to) for v in record_values(o)], type(o))
+        return o
     return apply(cast, b)
 
 def to_float(

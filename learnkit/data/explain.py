@@ -352,12 +352,14 @@ def _metric_hint(v, name):
     return 'return a float, or a tensor with one number'
 
 # %% ../../nbs/data/45c_unfetched.ipynb #f999e7b0
+from weakref import WeakKeyDictionary
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate
 
 from .arrays import BatchTensorDataset, collate_tensors
 from .batch import split_batch
 from ..loop.check import takes_one
 from ..loop.loop import BatchStream, loader_len
+from .snapshot import snapshot_loader, snapshot_random
 
 # %% ../../nbs/data/45c_unfetched.ipynb #7bea2b15
 max_unfetched = 1000   # how many batches in a row may be cancelled before they are fetched
@@ -410,19 +412,44 @@ def _has_target(b, n_inp):
     _,targets = split_batch(b, n_inp)
     return len(targets)>0
 
+# %% ../../nbs/data/45c_unfetched.ipynb #abefd643
+_shapes:Any = WeakKeyDictionary()   # of the samples of a dataset
+
+def _read_shape(dl, ds):
+    "The shape of the first input of the first sample, which is read without a trace; None if that fails"
+    with snapshot_random(), snapshot_loader(dl):
+        try: return _shape_of(_first_of(ds[0]))
+        except Exception: return None   # whatever it is, the prediction says it better
+
 # %% ../../nbs/data/45c_unfetched.ipynb #c4d86a1b
+def _first_of(o): return o[0] if isinstance(o, (list,tuple)) and o else o
+
+def _shape_of(o):
+    is_array = isinstance(o, Tensor) or hasattr(o, '__array__')
+    return tuple(o.shape) if is_array and hasattr(o, 'shape') else None
+
+def _sample_shape(dl):
+    "The shape of the first input of a sample of `dl`; None if that is no tensor, or not known without reading a stream"
+    b = _batch_in_memory(dl)
+    if b is not None:
+        shape = _shape_of(_first_of(b))
+        return None if shape is None else shape[1:]
+    ds = getattr(dl, 'dataset', None)
+    if ds is None or isinstance(ds, IterableDataset): return None
+    try: known = ds in _shapes
+    except TypeError: return _read_shape(dl, ds)   # a list has no hash
+    if not known: _shapes[ds] = _read_shape(dl, ds)
+    return _shapes[ds]
+
 def check_item(
     item:Any, # a sample to predict
     dl:Any    # the training loader
 ) -> None:
-    "Raise ValueError if `item` has the shape of the batches of `dl`, of which the first may be in memory"
-    b = _batch_in_memory(dl)
-    x = b[0] if isinstance(b, (list,tuple)) and b else b
-    if not isinstance(item, Tensor) or not isinstance(x, Tensor): return
-    if item.ndim<2: return
-    is_batch = item.ndim==x.ndim and item.shape[1:]==x.shape[1:]
-    if is_batch: raise ValueError(
-        f'`predict` takes one sample, but {shapes(item)} is a batch: write `learn.get_preds(dl=[batch])` for all of '
+    "Raise ValueError if `item`, a tensor or an array, is a batch of samples as those of `dl`"
+    shape = _shape_of(item)
+    if shape is None or len(shape)<2: return
+    if shape[1:]==_sample_shape(dl): raise ValueError(
+        f'`predict` takes one sample, but {shapes(torch.as_tensor(item))} is a batch: write `learn.get_preds(dl=[batch])` for all of '
         'it, or `learn.predict(batch[0])` for one sample.')
 
 # %% ../../nbs/data/45c_unfetched.ipynb #542dad52

@@ -10,6 +10,7 @@ __all__ = ['is_listy', 'tuplify', 'detuplify', 'map_container', 'apply', 'leaves
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
+from dataclasses import fields, is_dataclass
 from functools import partial
 from itertools import chain
 from types import GeneratorType
@@ -103,6 +104,28 @@ def item_find(
     if isinstance(x, Mapping): return item_find(list(x.values())[idx], idx)
     if is_listy(x): return item_find(x[idx], idx)
     return x
+
+# %% ../../nbs/data/00_nested.ipynb #524c0032
+def is_record(
+    o:Any # anything
+) -> bool:
+    "Is `o` an instance of a dataclass, but not a mapping, as the outputs of transformers are?"
+    return is_dataclass(o) and not isinstance(o, (type,Mapping))
+
+def make_record(
+    values:list, # the values of its fields
+    cls:type     # a dataclass
+) -> Any:
+    "Return an instance of `cls`, even if the dataclass is frozen"
+    record = object.__new__(cls)
+    for field,value in zip(fields(cls), values): object.__setattr__(record, field.name, value)
+    return record
+
+def record_values(
+    o:Any # an instance of a dataclass
+) -> list:
+    "Return the values of the fields of `o`"
+    return [getattr(o, field.name) for field in fields(o)]
 
 # %% ../../nbs/data/00_nested.ipynb #963a44df
 def is_item_list(

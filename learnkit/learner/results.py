@@ -80,38 +80,16 @@ def _gather_lists(x, at):
 
 # %% ../../nbs/learner/20b_gather.ipynb #8e1eb862
 from collections.abc import Collection, Mapping
-from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
 
+from torch.nn.utils.rnn import PackedSequence
 from torch.utils._pytree import register_pytree_node, tree_flatten, tree_map, tree_unflatten
 
 from ..data.batch import find_bs, shapes
-from ..data.nested import is_item_list, is_listy, map_container
+from ..data.nested import is_item_list, is_listy, is_record, make_record, map_container, record_values
 from .buffer import TensorBuffer, open_memmap
 from ..loop.events import nearest
-
-# %% ../../nbs/learner/20b_gather.ipynb #2802a57f
-def is_record(
-    o:Any # anything
-) -> bool:
-    "Is `o` an instance of a dataclass, but not a mapping, as the outputs of transformers are?"
-    return is_dataclass(o) and not isinstance(o, (type,Mapping))
-
-def make_record(
-    values:list, # the values of its fields
-    cls:type     # a dataclass
-) -> Any:
-    "Return an instance of `cls`, even if the dataclass is frozen"
-    record = object.__new__(cls)
-    for field,value in zip(fields(cls), values): object.__setattr__(record, field.name, value)
-    return record
-
-def record_values(
-    o:Any # an instance of a dataclass
-) -> list:
-    "Return the values of the fields of `o`"
-    return [getattr(o, field.name) for field in fields(o)]
 
 # %% ../../nbs/learner/20b_gather.ipynb #2802a581
 class Opened:
@@ -142,6 +120,28 @@ def only_item(
     if is_listy(o) and not is_item_list(o): return map_container(only_item, o)
     return o[0]
 
+# %% ../../nbs/learner/20b_gather.ipynb #27988388
+def _is_one_leaf(o): return isinstance(o, PackedSequence) or is_item_list(o)
+
+def check_joined(
+    b:Any,        # the results of a batch
+    reorders:bool # are they put into the order of the dataset?
+) -> None:
+    "Raise TypeError if the results of batches cannot be joined"
+    for leaf in tree_flatten(b, is_leaf=_is_one_leaf)[0]: _check_leaf(leaf, reorders)
+
+def _check_leaf(o, reorders):
+    if isinstance(o, PackedSequence): raise TypeError(
+        'packed sequences of several batches cannot be joined: let the model return a padded tensor, '
+        '`pad_packed_sequence(out, batch_first=True)[0]`.')
+    if isinstance(o, Tensor) and o.is_nested: raise TypeError(
+        'nested tensors of several batches cannot be joined: let the model return '
+        '`torch.nested.to_padded_tensor(out, 0.)`, or a list with a tensor for each sample.')
+    has_samples = isinstance(o, Tensor) or is_record(o) or is_listy(o) or getattr(o, 'ndim', 0)
+    if reorders and not has_samples and o is not None: raise TypeError(
+        f'the loader samples in another order than that of the dataset, and a {type(o).__name__} for each batch cannot '
+        'be put into that order: write `reorder=False`, or let the model return tensors.')
+
 # %% ../../nbs/learner/20b_gather.ipynb #2802a580
 _tensor_spec = tree_flatten(0)[1]   # the structure of a batch that is one tensor
 
@@ -156,6 +156,7 @@ class NestedBuffer:
     ):
         self.n,self.dim,self.file,self.key = n,dim,file,key
         self.new_buffer = partial(TensorBuffer, n, dim, **kwargs)
+        self.reorders = kwargs.get('positions') is not None
         self.spec,self.buffers = None,[]   # the structure of a batch, and a buffer for each tensor in it
 
     def append(self,
@@ -166,7 +167,9 @@ class NestedBuffer:
             if self.spec is _tensor_spec: return self.buffers[0].append(b)
             leaves,spec = [b],_tensor_spec
         else: leaves,spec = self._flatten(b)
-        if self.spec is None: self._begin(spec, len(leaves), isinstance(b, Tensor))
+        if self.spec is None:
+            check_joined(b, self.reorders)
+            self._begin(spec, len(leaves), isinstance(b, Tensor))
         if spec is not self.spec and spec!=self.spec: raise ValueError(
             f'The batches to gather differ in structure: the first is {self.spec}, this one is {spec}.')
         for buffer,leaf in zip(self.buffers, leaves): buffer.append(leaf)
