@@ -38,15 +38,17 @@ class Scheduler(Callback):
     def before_fit(self):
         learn = self.learn
         if not self.chains: self._check_alone()
-        self.hypers,self.initial = {},[]
+        self.hypers  = {}   # name -> the parameter groups that have it; `after_batch` reads their values
+        self.initial = []   # what `cleanup` restores
         for name in self.names:
             groups = [h for h in learn.opt.hypers if name in h]   # of several optimizers only some may have it
             if not groups: raise ValueError(
                 f"the optimizer has no hyperparameter '{name}' to schedule: {nearest(name, learn.opt.hypers[-1])}")
             self.hypers[name] = groups
             self.initial += [(group, name, group[name]) for group in groups]
-        self.hps = {name:Series() for name in self.names}
-        self.group_hps = {name:GroupSeries() for name in self.names}
+        # `after_batch` appends to these series, which the Recorder has, too, so they must stay the same objects
+        self.hps       = {name:Series() for name in self.names}        # of the last group
+        self.group_hps = {name:GroupSeries() for name in self.names}   # of all groups
         if own_attr(learn, 'recorder') is not None: self._record_in(learn.recorder)
 
     def _record_in(self, recorder):
@@ -536,7 +538,7 @@ def _check_length(sched, n_epoch, n_batches):
 def _required(make):
     "The arguments besides the optimizer that have no default"
     if _is_sched(make): return []
-    arguments = [*signature(make).parameters.values()][1:]
+    arguments = [*signature(make).parameters.values()][1:]   # the first one is the optimizer
     named = [a for a in arguments if a.kind not in (a.VAR_POSITIONAL, a.VAR_KEYWORD)]
     return [a.name for a in named if a.default is a.empty]
 

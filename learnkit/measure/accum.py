@@ -30,16 +30,17 @@ class ActivationType:
 @check_args
 class AccumMetric(Metric):
     "`func` of all predictions and targets of an epoch"
-    room = 2**26 # bytes that may stay on the device
-    saves,ignore_index = ('preds','targs','ignore_index'),-100
+    room = 2**26   # bytes that may stay on the device
+    saves = 'preds','targs','ignore_index'
+    ignore_index:int|None = -100   # the class that does not count
     def __init__(self,
         func:Callable,            # called once as `func(preds, targs, **kw)`
         dim_argmax:int|None=None, # axis over which to take the best class (or the softmax)
         activation:str='no',      # 'no', 'softmax', 'sigmoid' or 'binarysoftmax'
         thresh:float|None=None,   # make predictions `True` from this value on
-        to_np:bool=False,         # give `func` NumPy arrays?
-        invert_arg:bool=False,    # call `func(targs, preds, **kw)`?
-        flatten:bool=True,        # make predictions and targets one-dimensional?
+        to_np:bool=False,         # pass NumPy arrays to `func`
+        invert_arg:bool=False,    # call `func(targs, preds, **kw)`
+        flatten:bool=True,        # make predictions and targets one-dimensional
         name:str|None=None,       # column in the history; None: the function's name
         **kw:Any                  # more arguments of `func`
     ):
@@ -60,7 +61,8 @@ class AccumMetric(Metric):
         try:
             if len(learn.yb)!=1 or not isinstance(learn.pred, Tensor): raise TypeError(
                 f'A tensor of predictions and one target are needed, not {shapes(learn.pred)} and {len(learn.yb)}.')
-            if not self.held and not self.preds: self._check_activation(loss_func)
+            is_first = not self.held and not self.preds
+            if is_first: self._check_activation(loss_func)
             self.accum_values(self.prepare(learn.pred.detach()), learn.yb[0], learn)
             self.ignore_index = self._ignored(loss_func)
         except Exception as e:
@@ -71,21 +73,22 @@ class AccumMetric(Metric):
     def value(self) -> Any:
         self.flush()
         preds,targs = _gather(self.preds),_gather(self.targs)
-        if num_shards()>1: self.ignore_index = self._of_others()
+        if num_shards()>1: self.ignore_index = self._find_ignored()
         if preds is None: return None
-        preds,targs = self._counting(preds, targs)
-        if not len(targs): return None
-        return self._result(preds, targs)
-    def _of_others(self):
+        preds,targs = self._drop_ignored(preds, targs)
+        if len(targs)==0: return None
+        return self._compute(preds, targs)
+    def _find_ignored(self):
         "The `ignore_index` of a process that has seen a batch"
         for has_batches,ignore_index in gather_objects((bool(self.preds), self.ignore_index)):
             if has_batches: return ignore_index
         return None
 
     def _check_activation(self, loss_func):
-        if self.activation=='sigmoid' and takes_probabilities(loss_func): raise ValueError(
+        has_two = self.activation=='sigmoid' and takes_probabilities(loss_func)
+        if has_two: raise ValueError(
             f'`{self.name}` takes the sigmoid of the predictions, which are probabilities already, as the loss '
-            "function wants them: write `sigmoid=False` or `activation='no'`")
+            "function takes these: write `sigmoid=False` or `activation='no'`")
     def _ignored(self, loss_func):
         "The class that does not count: that of the loss function, or -100 where classes are compared; else None"
         ignored = ignored_class(loss_func)
@@ -93,15 +96,16 @@ class AccumMetric(Metric):
         compares_classes = self.activation!='no' or (self.dim_argmax,self.thresh)!=(None,None)
         return -100 if compares_classes else None   # no class has that number
 
-    def _counting(self, preds, targs):
-        "Without the targets that the loss function ignores"
-        if self.ignore_index is None: return preds,targs
-        if targs.ndim!=1 or targs.is_floating_point(): return preds,targs   # no class numbers
+    def _drop_ignored(self, preds, targs):
+        "Drop the targets that the loss function ignores, and their predictions"
+        are_classes = targs.ndim==1 and not targs.is_floating_point()
+        if self.ignore_index is None or not are_classes: return preds,targs
         counts = targs!=self.ignore_index
         if len(preds)!=len(targs) or counts.all(): return preds,targs
         return preds[counts],targs[counts]
 
-    def _result(self, preds, targs):
+    def _compute(self, preds, targs):
+        "Call the function"
         args = (targs,preds) if self.invert_arg else (preds,targs)
         if self.to_np: args = to_np(args)
         try: return self.func(*args, **self.kw)
@@ -159,7 +163,7 @@ class AccumMetric(Metric):
     ) -> Any:
         "Return `func` of `preds` and `targs`"
         if self.flatten: preds,targs = flatten_check(preds, targs)
-        return self._result(preds, targs)
+        return self._compute(preds, targs)
 
 def _gather(batches):
     "All predictions, or all targets, of all processes, in the order of the samples; None without any"
@@ -187,7 +191,7 @@ _words = dict(average=('binary','micro','macro','weighted','samples',None), mult
 @check_args
 def skm_to_learnkit(
     func:Callable,            # function of scikit-learn, `func(y_true, y_pred, **kw)`
-    is_class:bool=True,       # does it want classes?
+    is_class:bool=True,       # does it take classes?
     thresh:float|None=None,   # probability from which a class counts as present
     axis:int=-1,              # axis of the classes in the predictions
     activation:str|None=None, # as in `AccumMetric`; None: a sigmoid if there is a `thresh`
@@ -196,10 +200,11 @@ def skm_to_learnkit(
     "Make a metric of a function of scikit-learn"
     if getattr(func, '__module__', '').startswith('sklearn.'):
         for k in _words.keys() & kw.keys():
-            check_choice(k, kw[k], _words[k])   # scikit-learn itself says so only at the end of the first validation
-    by_thresh = is_class and thresh is not None
-    if activation is None: activation = 'sigmoid' if by_thresh else 'no'
-    dim_argmax = axis if is_class and not by_thresh else None
+            check_choice(k, kw[k], _words[k])   # scikit-learn itself raises only at the end of the first validation
+    has_thresh = is_class and thresh is not None
+    has_argmax = is_class and thresh is None
+    if activation is None: activation = 'sigmoid' if has_thresh else 'no'
+    dim_argmax = axis if has_argmax else None
     return AccumMetric(func, dim_argmax, activation, thresh, to_np=True, invert_arg=True, **kw)
 
 skm_to_fastai = skm_to_learnkit
@@ -213,8 +218,8 @@ def sklearn_metric(
     with optional_import('This metric', 'scikit-learn', 'sklearn'): from sklearn import metrics
     others = _of_torchmetrics & kw.keys()
     if others: raise TypeError(
-        f"this is scikit-learn's `{name}`, which takes no `{min(others)}`: a metric of torchmetrics is written with "
-        f'its module, such as `torchmetrics.Precision({min(others)}=...)`, and the Learner takes it as it is')
+        f"this is scikit-learn's `{name}`, which takes no `{min(others)}`. For a metric of torchmetrics write its "
+        f'module, too, such as `torchmetrics.Precision({min(others)}=...)`.')
     return skm_to_learnkit(getattr(metrics, name), **kw)
 
 _of_torchmetrics = {'task','num_classes','num_labels','threshold','top_k','multidim_average','validate_args'}
@@ -223,9 +228,10 @@ def as_factory(
     f:Callable,        # makes a metric
     doc:str|None=None  # its docstring; None: it has one
 ) -> Callable:
-    "Allow `f` itself as a metric: it is called when a Learner is made"
+    "Allow `f` itself as a metric: it is called when a Learner is created"
     f = check_args(f)
-    f.as_metric,f.__doc__ = f,doc or f.__doc__
+    f.as_metric = f
+    if doc is not None: f.__doc__ = doc
     return f
 
 # %% ../../nbs/measure/25b_sklearn_metrics.ipynb #bcf52fad

@@ -33,10 +33,14 @@ class TorchMetric(Metric):
     ):
         if hasattr(metric, 'keys'): raise TypeError(
             'A collection is several metrics: pass it to `Learner(metrics=)`, which takes them one by one.')
-        self.metric,self._name,self.activation = metric,name,activation or noop
-        self.device,self.n = None,0
+        self.metric,self._name = metric,name
+        self.activation = noop if activation is None else activation
+        self.device = None   # of the metric's states
+        self.n      = 0      # batches
 
-    def reset(self): self.metric.reset(); self.n = 0
+    def reset(self):
+        self.metric.reset()
+        self.n = 0
     def state_dict(self) -> dict:
         "Return what was accumulated so far: torchmetrics lists the names of its states in `_defaults`"
         names = getattr(self.metric, '_defaults', ())
@@ -53,7 +57,8 @@ class TorchMetric(Metric):
             pred = self.activation(to_detach(learn.pred, cpu=False, gather=False))
             device = find_device(pred)
             if device!=self.device and hasattr(self.metric, 'to'): self.metric.to(device)
-            self.device,self.n = device,self.n+1
+            self.device = device
+            self.n += 1
             self.metric.update(pred, *learn.yb)
         except Exception as e:
             add_metric_note(e, self, learn.pred, *learn.yb)
@@ -71,23 +76,23 @@ class TorchMetric(Metric):
         "Return the value for the batches of all processes"
         parts = parts_with(self.metric, '_reductions')
         if not parts: return self._merge_over_processes()
-        own = [_read_states(m) for m in parts]
+        own = [*map(_read_states, parts)]
         of_all = gather_objects((self.n, to_detach(own, gather=False)))
-        gathered = [states for n,states in of_all if n]   # a process without a batch has nothing to join
+        gathered = [states for n,states in of_all if n>0]   # a process without a batch has nothing to join
         if not gathered: return None
         counts = [m._update_count for m in parts]
         try:
-            for m,*states in zip(parts, *gathered): _put_states(m, _join_states(m, states), 1)
+            for m,*states in zip(parts, *gathered): _write_states(m, _join_states(m, states), 1)
             with unsynced(self.metric): return self.metric.compute()
         finally:
-            for m,states,count in zip(parts, own, counts): _put_states(m, states, count)
+            for m,states,count in zip(parts, own, counts): _write_states(m, states, count)
 
     def _merge_over_processes(self):
         "Return the value for the batches of all processes, of a metric that merges others into itself"
         if not hasattr(self.metric, 'merge_state'): raise TypeError(
-            f'the metric `{self.name}` cannot be joined over {num_shards()} processes: give '
-            f'{type(self.metric).__name__} a method `merge_state(others)`, as metrics of torcheval have it')
-        gathered = [metric for n,metric in gather_objects((self.n, self.metric)) if n]
+            f'the metric `{self.name}` cannot be joined over {num_shards()} processes: define a method '
+            f'`merge_state(others)` of {type(self.metric).__name__}, as metrics of torcheval have it')
+        gathered = [metric for n,metric in gather_objects((self.n, self.metric)) if n>0]
         if not gathered: return None
         first,*others = gathered
         return first.merge_state(others).compute()
@@ -95,25 +100,27 @@ class TorchMetric(Metric):
 # %% ../../nbs/measure/40_metric_adapters.ipynb #c8c14638
 def _read_states(metric): return {name:getattr(metric, name) for name in metric._reductions}
 
-def _put_states(metric, states, count):
-    "Give a metric of torchmetrics the states of `count` batches; what it computed before counts no more"
+def _write_states(metric, states, count):
+    "Set the states of a metric of torchmetrics to those of `count` batches, and drop its cached value"
     vars(metric).update(states, _update_count=count, _computed=None)
 
 def _join_states(metric, states):
     "The states of all processes as one, on the device of `metric`"
     joined = {}
     for name,reduce in metric._reductions.items():
-        joined[name] = merged_state(reduce, [s[name] for s in states])
-    return apply(lambda o: o.to(metric.device) if isinstance(o, Tensor) else o, joined)
+        joined[name] = merged_state(reduce, [of_process[name] for of_process in states])
+    def move(o): return o.to(metric.device) if isinstance(o, Tensor) else o
+    return apply(move, joined)
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #46ec6df0
 def _mk_sklearn(m, f):
+    "A metric of a function of scikit-learn; raise TypeError if it is unclear what it takes"
     name = snake_name(f)
     if 'regression' in f.__module__: return skm_to_learnkit(m, is_class=False, flatten=False)
     second = [*inspect.signature(f).parameters][1:2]
     takes_classes = second in (['y_pred'],['y2']) and 'log_loss' not in name
-    if 'classification' in f.__module__ and takes_classes: return skm_to_learnkit(m)
-    raise TypeError(f"scikit-learn's `{name}` may want classes or probabilities. For classes write "
+    if takes_classes and 'classification' in f.__module__: return skm_to_learnkit(m)
+    raise TypeError(f"scikit-learn's `{name}` may take classes or probabilities. For classes write "
         f"`skm_to_learnkit({name})`, for probabilities `skm_to_learnkit({name}, activation='binarysoftmax')`, "
         "or with more than two classes 'softmax' and `flatten=False`.")
 
@@ -127,8 +134,9 @@ def mk_metric(
             f'the metric is the class {m.__name__}, without {e}: pass an instance of it, `{m.__name__}(...)`') from None
         return mk_metric(m())
     if hasattr(m, 'as_metric'): return m.as_metric()
-    if hasattr(m, 'accumulate') and inspect.getattr_static(m, 'value', None) is not None: return m # fastai's, too
-    if all(hasattr(m, o) for o in ('update','compute','reset')): return TorchMetric(m)
+    is_metric = hasattr(m, 'accumulate') and inspect.getattr_static(m, 'value', None) is not None
+    if is_metric: return m   # also one of fastai's
+    if all(hasattr(m, name) for name in ('update','compute','reset')): return TorchMetric(m)
     if not callable(m): raise TypeError('A metric must be a function of predictions and targets, a `Metric`, a metric '
         f'of torchmetrics or a function of scikit-learn, as in `metrics=accuracy`, not {m!r:.60}.')
     f = unwrap_partial(m)
@@ -141,13 +149,13 @@ class ColumnMetric(Metric):
     def __init__(self,
         metric:Any, # a `Metric` that returns a dictionary or a sequence of numbers; several columns share it
         key:Any,    # the key of the number, and its name
-        i:int       # its position; only the first column accumulates
+        i:int       # its index; only the first column, 0, accumulates
     ): self.metric,self.key,self.i = metric,key,i
 
     def reset(self):
-        if not self.i: self.metric.reset()
+        if self.i==0: self.metric.reset()
     def accumulate(self, learn):
-        if not self.i: self.metric.accumulate(learn)
+        if self.i==0: self.metric.accumulate(learn)
     @property
     def value(self) -> Any:
         values = self.metric.value
@@ -158,9 +166,9 @@ class ColumnMetric(Metric):
 
     def state_dict(self) -> dict:
         "Return what the shared metric has accumulated"
-        return {} if self.i else self.metric.state_dict()
+        return self.metric.state_dict() if self.i==0 else {}
     def load_state_dict(self, state):
-        if not self.i: self.metric.load_state_dict(state)
+        if self.i==0: self.metric.load_state_dict(state)
 
 class AvgColumns(AvgMetric):
     "The mean of each number that `func(pred, *yb)` returns, over the targets of an epoch that count"
@@ -175,21 +183,21 @@ class AvgColumns(AvgMetric):
 
     def reset(self):
         super().reset()
-        self.means = [AvgMetric(None, f'{self.name}_{k}') for k in self.keys]
+        self.means = [AvgMetric(None, f'{self.name}_{key}') for key in self.keys]
     def add(self, val, n):
         for mean,v in zip(self.means, self._in_order(val)): mean.add(v, n)
     def _in_order(self, val):
         "The numbers in the order of `keys`; raise ValueError if there are others"
         if isinstance(val, Mapping):
-            if {*val}!={*self.keys}: raise self._other_numbers([*val])
-            return [val[k] for k in self.keys]
-        several = is_listy(val) or getattr(val, 'ndim', 0)==1
-        n = len(val) if several else 1
-        if n!=len(self.keys): raise self._other_numbers(shapes(val))
+            if {*val}!={*self.keys}: raise self._mismatch([*val])
+            return [val[key] for key in self.keys]
+        are_several = is_listy(val) or getattr(val, 'ndim', 0)==1
+        n = len(val) if are_several else 1
+        if n!=len(self.keys): raise self._mismatch(shapes(val))
         return val
-    def _other_numbers(self, got): return ValueError(
-        f'The metric `{self.name}` should return the numbers {self.keys}, but it returned {got}: '
-        f'`columns({self.name}, [...])` names each of them')
+    def _mismatch(self, found): return ValueError(
+        f'The metric `{self.name}` should return the numbers {self.keys}, but it returned {found}. '
+        f'Write `columns({self.name}, [...])` with a name for each of them.')
 
     @property
     def value(self) -> list|None:
@@ -201,7 +209,7 @@ class AvgColumns(AvgMetric):
         return [m.state_dict() for m in self.means]
     def load_state_dict(self, state):
         self.reset()
-        for m,s in zip(self.means, state['state']): m.load_state_dict(s)
+        for mean,of_mean in zip(self.means, state['state']): mean.load_state_dict(of_mean)
 
 def columns(
     m:Any,        # anything that `mk_metric` takes, which returns a dictionary or a sequence of numbers
@@ -209,13 +217,15 @@ def columns(
 ) -> list:
     "Make a metric of each number that the metric `m` returns; their columns are called `{name of m}_{key}`"
     metric,keys = mk_metric(m),[*keys]
-    if type(metric) is AvgMetric and metric.func: metric = AvgColumns(metric.func, keys, metric._name)
-    return [ColumnMetric(metric, k, i) for i,k in enumerate(keys)]
+    is_mean = type(metric) is AvgMetric and metric.func is not None
+    if is_mean: metric = AvgColumns(metric.func, keys, metric._name)
+    return [ColumnMetric(metric, key, i) for i,key in enumerate(keys)]
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #6088663e
-def _each(m):
-    "The metrics, one for each column, that one entry of `metrics=` stands for"
-    if hasattr(m, 'keys') and hasattr(m, 'compute'): return _of_collection(m)
+def _mk_entry(m):
+    "Make the metrics, one for each column, of one entry of `metrics=`"
+    is_collection = hasattr(m, 'keys') and hasattr(m, 'compute')
+    if is_collection: return _of_collection(m)
     m = mk_metric(m)
     n = _count_columns(m.metric) if isinstance(m, TorchMetric) else None
     return columns(m, range(n)) if n else [m]
@@ -225,15 +235,18 @@ def mk_metrics(
 ) -> L:
     "Make metrics for the Learner, one for each column: see `mk_metric`"
     ms = [ms] if hasattr(ms, 'compute') else L(ms)
-    return L(chain.from_iterable(map(_each, ms)))
+    return L(chain.from_iterable(map(_mk_entry, ms)))
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #6088663f
 def _of_collection(ms):
-    "A metric for each of a collection of torchmetrics, which names them by their classes unless it was given names"
-    names = [None if k==type(m).__name__ else k for k,m in ms.items()]
-    return [*map(TorchMetric, ms.values(), names)]
+    "Make a metric of each of a collection of torchmetrics, which names them by their classes unless the user does"
+    metrics = []
+    for name,m in ms.items():
+        is_default = name==type(m).__name__
+        metrics.append(TorchMetric(m, None if is_default else name))
+    return metrics
 
 def _count_columns(metric):
-    "How many columns a metric of torchmetrics needs that takes no average: one for each class or label; else None"
+    "The number of columns that a metric of torchmetrics without average needs, one for each class or label; else None"
     if getattr(metric, 'average', 'macro') not in (None,'none'): return None
     return getattr(metric, 'num_classes', None) or getattr(metric, 'num_labels', None)

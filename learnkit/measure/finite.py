@@ -19,30 +19,36 @@ def elements(
     "Return the numbers in `t`: the values of a sparse tensor, the local part of a distributed tensor"
     t = getattr(t, '_local_tensor', t)
     if t.layout is torch.strided: return t
-    return t._values() if t.layout is torch.sparse_coo else t.values()
+    if t.layout is torch.sparse_coo: return t._values()
+    return t.values()
 
 def has_nan(
     t:Any # a tensor or anything else
 ) -> bool:
     "Return whether `t` is a tensor with a NaN in it; waits for the device"
-    if not isinstance(t, torch.Tensor): return False
-    return t.is_floating_point() and bool(elements(t).isnan().any())
+    if not isinstance(t, torch.Tensor) or not t.is_floating_point(): return False
+    return bool(elements(t).isnan().any())
 
 # %% ../../nbs/measure/50a_finite.ipynb #a8e272ac
 def all_finite(
     ts:Iterable # tensors, on one device
 ) -> torch.Tensor:
     "Return whether every element of all tensors is finite, as a tensor on their device; does not wait for it"
-    ts = [o.detach() for o in map(elements, ts) if o.numel()]
-    if not ts: return torch.tensor(True)
-    on_cpu = ts[0].device.type=='cpu'
-    ts = [torch.view_as_real(o) if o.is_complex() else o for o in ts]
-    extremes = chain.from_iterable(map(torch.aminmax, ts)) if on_cpu else torch._foreach_norm(ts, float('inf'))
+    reals = []
+    for t in map(elements, ts):
+        if t.numel()==0: continue
+        t = t.detach()
+        reals.append(torch.view_as_real(t) if t.is_complex() else t)
+    if not reals: return torch.tensor(True)
+    on_cpu = reals[0].device.type=='cpu'
+    # what is fastest on each device: the extremes are finite exactly if all elements are
+    if on_cpu: extremes = chain.from_iterable(map(torch.aminmax, reals))
+    else:      extremes = torch._foreach_norm(reals, float('inf'))
     return torch.stack([*extremes]).isfinite().all()
 
 # %% ../../nbs/measure/50a_finite.ipynb #be878483
 def nan_flag(
-    flag:torch.Tensor|None, # the flag so far; None: begin
+    flag:torch.Tensor|None, # the flag so far; None: this is the first batch
     loss:torch.Tensor       # the loss of a batch
 ) -> torch.Tensor:
     "Return a tensor that is 0 as long as all losses were finite, and NaN from the first that was not"
@@ -58,7 +64,7 @@ def weights_finite(
     for group in opt.param_groups:
         for p in group['params']:
             if p.requires_grad: by_device.setdefault(p.device, []).append(p)
-    flags = [all_finite(ps) for ps in by_device.values()]   # all devices compute before the first is waited for
+    flags = [*map(all_finite, by_device.values())]   # start all devices before waiting for the first
     return all(flag.item() for flag in flags)
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #c8c68b24
@@ -73,7 +79,7 @@ from ..optim.inventory import named_buffers
 from .recorder import Recorder
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f5
-event.register('nonfinite_loss', 'training losses are NaN or infinite; callbacks that hear this deal with them',
+event.register('nonfinite_loss', 'training losses are NaN or infinite; callbacks that handle this event deal with them',
                depth=2, after='after_read_losses', by='NonFiniteCheck')
 
 class NonFiniteLoss(FloatingPointError):
@@ -82,8 +88,10 @@ class NonFiniteLoss(FloatingPointError):
 class NonFiniteCheck(Callback):
     "End the fit when the training loss and weights are NaN or infinite; warn if only the loss is, or is huge"
     single,acts = True,'nothing'
-    warned = valid_warned = False; most = None
     order,modes,saves = Recorder.order+1,('fit',),('warned',)
+    warned       = False   # about the training loss, in this fit
+    valid_warned = False   # about the validation loss
+    most         = None    # a training loss above this is huge
     def __init__(self,
         on_nan:str='raise' # when weights are NaN or infinite: 'raise' a `NonFiniteLoss`, or 'warn' and continue
     ):
@@ -96,7 +104,8 @@ class NonFiniteCheck(Callback):
 
     def after_read_losses(self, losses, start):
         if self.most is None and losses: self.most = 1e6*max(1, losses[0])
-        if not all(abs(l)<self.most for l in losses): self._judge(losses, start)
+        are_fine = all(abs(loss)<self.most for loss in losses)   # NaN is not
+        if not are_fine: self._handle_bad(losses, start)
 
     def after_validate(self):
         loss = self.learn.recorder.row.get('valid_loss')
@@ -106,65 +115,68 @@ class NonFiniteCheck(Callback):
         if self.warned or self.valid_warned: return
         self.valid_warned = True
         warn(f'the validation loss is {loss} in epoch {self.learn.epoch}: look for nan in the inputs and targets of '
-             'the validation set. A batch without samples or targets that count has such a loss')
+             'the validation set. A batch without samples or targets that count has such a loss.')
 
-    def _judge(self, losses, start):
-        "One of the losses is not finite, or far larger than the first"
+    def _handle_bad(self, losses, start):
+        "Warn about a loss that is not finite, or far larger than the first, or raise if weights are not finite"
         if all(map(isfinite, losses)): return self._warn_of_growth(losses, start)
-        learn,message,hint = self.learn,self._message(losses, start),self._hint(losses, start)
-        raises = self.on_nan=='raise' and not learn.ordered_cbs('nonfinite_loss')   # else others deal with it
+        learn = self.learn
+        message,hint = self._message(losses, start),self._hint(losses, start)
+        is_handled = len(learn.ordered_cbs('nonfinite_loss'))>0   # by other callbacks
+        raises = self.on_nan=='raise' and not is_handled
         if raises and not weights_finite(learn.opt): raise NonFiniteLoss(
-            f'{message}, and so are weights: {hint}. Callbacks that go on: SkipNaN() leaves such batches out, '
-            'RollBackOnNaN() goes back to good weights; TerminateOnNaNCallback() ends the fit without an error')
+            f'{message}, and so are weights: {hint}.\n'
+            'To skip such batches: SkipNaN(). To restore earlier weights: RollBackOnNaN().\n'
+            'To end the fit without an error: TerminateOnNaNCallback().')
         if not self.warned: self._warn(message, hint, weights_are_finite=raises)
         self.warned = True
         learn('nonfinite_loss', message=message)
 
     def _warn(self, message, hint, weights_are_finite):
         if weights_are_finite: message += (
-            f', but no weight is{_nan_buffer(self.learn)}. '
+            f', but no weight is{_describe_nan_buffer(self.learn)}. '
             f'A batch without samples or targets that count has such a loss; else {hint}')
         else: message += f': {hint}'
         warn(message)
 
     def _warn_of_growth(self, losses, start):
-        i = _first(losses, lambda loss: abs(loss)>=self.most)
-        warn(f'the training loss is {losses[i]:.3g} in {self._position(start+i)}, a million times what it began with: '
+        i,loss = next((i, loss) for i,loss in enumerate(losses) if abs(loss)>=self.most)
+        warn(f'the training loss is {loss:.3g} in {self._position(start+i)}, a million times what it began with: '
              'a lower learning rate or clipped gradients may help')
-        self.most = inf   # once is enough
+        self.most = inf   # warn only once
 
     def _message(self, losses, start):
-        "Say where it began: after the last finite loss; if finite losses came again, at the first bad one"
-        bad = _last_finite(losses)+1
-        if bad<len(losses): return f'the training loss is {losses[bad]} since {self._position(start+bad)}'
-        bad = _first(losses, lambda loss: not isfinite(loss))
-        return f'the training loss was {losses[bad]} in {self._position(start+bad)}'
+        "Where it began: after the last finite loss; if finite losses followed, at the first bad one"
+        i = _last_finite(losses)+1
+        if i<len(losses): return f'the training loss is {losses[i]} since {self._position(start+i)}'
+        i,loss = next((i, loss) for i,loss in enumerate(losses) if not isfinite(loss))
+        return f'the training loss was {loss} in {self._position(start+i)}'
 
     def _hint(self, losses, start):
-        inputs = 'look for nan in the inputs and targets'
-        if start+_last_finite(losses)<0: return inputs   # this fit has no finite loss
-        return f'a lower learning rate or clipped gradients may help, or {inputs}'
+        look_at_data = 'look for nan in the inputs and targets'
+        never_finite = start+_last_finite(losses)<0   # in this fit
+        if never_finite: return look_at_data
+        return f'a lower learning rate or clipped gradients may help, or {look_at_data}'
 
     def _position(self, i):
-        "Say where batch `i` of the fit is"
+        "The epoch of batch `i` of the fit, and its number there"
         rec = self.learn.recorder
-        ends,epochs = [0,*rec.iters],rec.history.epochs
-        n_before = bisect(rec.iters, i)   # epochs before this batch
-        epoch = epochs[n_before]['epoch'] if n_before<len(epochs) else self.learn.epoch
-        return f'epoch {epoch}, batch {i-ends[n_before]}'
+        n_epochs = bisect(rec.iters, i)   # complete ones before this batch
+        n_before = rec.iters[n_epochs-1] if n_epochs else 0   # batches in these
+        epochs = rec.history.epochs
+        epoch = epochs[n_epochs]['epoch'] if n_epochs<len(epochs) else self.learn.epoch
+        return f'epoch {epoch}, batch {i-n_before}'
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f6
-def _first(losses, is_it): return next(i for i,loss in enumerate(losses) if is_it(loss))
-
 def _last_finite(losses):
-    "The position of the last finite loss, -1 if there is none"
+    "The index of the last finite loss, -1 if there is none"
     for i in reversed(range(len(losses))):
         if isfinite(losses[i]): return i
     return -1
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #181119eb
-def _nan_buffer(learn):
-    "For the message: the first buffer with NaN, such as the averages of a batch norm when only the step was skipped"
+def _describe_nan_buffer(learn):
+    "For the message: the first buffer with NaN, such as the statistics of a batch norm if only the step was skipped"
     for name,buffer in named_buffers(learn).items():
-        if has_nan(buffer): return f'; `{name}` is nan, so its evaluations are lost: SkipNaN() would have put it back'
+        if has_nan(buffer): return f'; `{name}` is nan, so evaluations will be, too: SkipNaN() would have restored it'
     return ''

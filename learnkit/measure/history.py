@@ -7,7 +7,7 @@ __all__ = ['format_time', 'format_value', 'History', 'one_moment', 'RecorderPlot
 
 # %% ../../nbs/measure/42a_history.ipynb #88110ec7
 import json
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,8 @@ def format_value(
 ) -> str:
     "Format a cell of the table: floats with six decimals, nothing for None"
     if v is None: return ''
-    return f'{v:.6f}' if isinstance(v, float) else str(v)
+    if isinstance(v, float): return f'{v:.6f}'
+    return str(v)
 
 # %% ../../nbs/measure/42a_history.ipynb #f9986b16
 class _Columns(list):
@@ -41,23 +42,24 @@ class History(list):
         if isinstance(k, tuple): return [*zip(*map(self.__getitem__, k))]
         if not isinstance(k, str): return super().__getitem__(k)
         if self and k not in self.names: raise KeyError(f'no column `{k}`; there are: ' + ', '.join(self.names))
-        return [r.get(k) for r in self]
+        return [row.get(k) for row in self]
 
     @property
     def epochs(self) -> 'History':
         "The rows of whole epochs, without those of validations within them, which have a `train_iter`"
-        return History(r for r in self if r.get('train_iter') is None)
+        return History(row for row in self if row.get('train_iter') is None)
 
     def last_within(self,
         train_iter:int # how many training batches are done
     ) -> 'History':
-        "The rows of validations within the last epoch that came after its last batch, for its own row to reuse"
-        return History(takewhile(lambda r: r.get('train_iter')==train_iter, self[-2::-1]))
+        "Return the rows of validations after the last batch of the last epoch, whose values its own row can reuse"
+        def is_after_last(row): return row.get('train_iter')==train_iter
+        return History(takewhile(is_after_last, self[-2::-1]))
 
     @property
     def names(self) -> list:
         "The names of the columns"
-        return [*dict.fromkeys(k for r in self for k in r)]
+        return [*dict.fromkeys(chain.from_iterable(self))]
 
     @property
     def columns(self) -> list:
@@ -66,7 +68,8 @@ class History(list):
     @property
     def iloc(self) -> list:
         "The rows as lists of values, by number, as a DataFrame of pandas has them: `h.iloc[-1][:3]`"
-        return [[r.get(n) for n in self.names] for r in self]
+        names = self.names
+        return [[*map(row.get, names)] for row in self]
 
     def latest(self,
         k:str # the name of a column
@@ -84,7 +87,7 @@ class History(list):
         self[:] = map(dict, state)
 
     def to_file(self,
-        path:str|Path # the file to write, in JSON; an address such as 's3://bucket/h.json' too
+        path:str|Path # the file to write, in JSON; or an address such as 's3://bucket/h.json'
     ) -> None:
         "Write the rows to a file, which appears when it is complete"
         with atomic(as_path(path)) as f: f.write(json.dumps(self.state_dict(), default=float, indent=0).encode())
@@ -93,34 +96,37 @@ class History(list):
     def from_file(cls,
         path:str|Path # a file that `to_file` wrote
     ) -> 'History':
-        "Read the rows from a file; raise ValueError if it holds none"
+        "Read the rows from a file; raise ValueError if it has none"
         rows = json.loads(as_path(path).read_text(encoding='utf-8'))
-        are_rows = isinstance(rows, list) and all(isinstance(r, dict) for r in rows)
-        if not are_rows: raise ValueError(f'{path} has no rows, as `History.to_file` writes them')
+        if not _are_rows(rows): raise ValueError(f'{path} has no rows, as `History.to_file` writes them')
         return cls(rows)
 
     def cells(self) -> list:
         "Return the table as lists of strings, the names first"
         if not self: return []
-        rows = [[format_value(v) for v in values] for values in self.iloc]
+        rows = [[*map(format_value, values)] for values in self.iloc]
         return [self.names, *rows]
 
     def __repr__(self):
         cells = self.cells()
         widths = [max(map(len, column)) for column in zip(*cells)]
-        def line(row): return '  '.join(map(str.ljust, row, widths)).rstrip()
-        return '\n'.join(map(line, cells))
+        def format_row(row): return '  '.join(map(str.ljust, row, widths)).rstrip()
+        return '\n'.join(map(format_row, cells))
 
     def _repr_html_(self):
         from html import escape   # only notebooks need it
-        def line(tag, row): return '<tr>' + ''.join(f'<{tag}>{escape(c)}</{tag}>' for c in row) + '</tr>'
-        lines = [line('td', row) for row in self.cells()[1:]]
-        if self: lines.insert(0, line('th', self.names))
-        return '<table>' + ''.join(lines) + '</table>'
+        def format_row(tag, row):
+            cells = [f'<{tag}>{escape(cell)}</{tag}>' for cell in row]
+            return f"<tr>{''.join(cells)}</tr>"
+        rows = [format_row('td', row) for row in self.cells()[1:]]
+        if self: rows.insert(0, format_row('th', self.names))
+        return f"<table>{''.join(rows)}</table>"
+
+def _are_rows(o): return isinstance(o, list) and all(isinstance(row, dict) for row in o)
 
 # %% ../../nbs/measure/42a_history.ipynb #3d1a77c1
 def one_moment(
-    rows:list, # what there is so far; the last row may be of the same batch
+    rows:list, # the rows so far; the last one may be of the same batch
     row:dict   # of a validation within an epoch
 ) -> bool:
     "Return whether `row` and the last of `rows` can be one row: they belong to the same batch and do not conflict"
@@ -138,7 +144,8 @@ class Cells(list):
         names:list,     # the names of its columns to show
         empty:Any=None  # what to show for None
     ):
-        super().__init__(empty if row[n] is None else row[n] for n in names)
+        def cell(name): return empty if row[name] is None else row[name]
+        super().__init__(map(cell, names))
         self.row,self.names = row,names
 
     def __setitem__(self, i, v):
@@ -146,7 +153,7 @@ class Cells(list):
         super().__setitem__(i, v)
         self.row[self.names[i]] = v
     def _add(self, *args, **kwargs): raise TypeError(
-        "this list is a copy, to which nothing can be added: a new column is `learn.recorder.row['name'] = value`")
+        "nothing can be added to this list, a copy: for a new column write `learn.recorder.row['name'] = value`")
     def __reduce__(self): return list,(list(self),)   # a copy is a list
 
 for k in 'append extend insert pop remove clear sort reverse __delitem__ __iadd__ __imul__'.split():
@@ -166,21 +173,21 @@ class RecorderPlots:
     "The plotting methods of the `Recorder`, which has the attributes that they read"
     history:History; metric_names:L; smooth_loss:Any; lrs:Series; iters:list
     def plot_loss(self,
-        skip_start:int=5,       # batches to leave out at the beginning
-        with_valid:bool=True,   # draw the validation losses too?
-        log:bool=False,         # a logarithmic loss axis?
-        show_epochs:bool=False, # count in epochs, not batches?
+        skip_start:int=5,       # batches to skip at the beginning
+        with_valid:bool=True,   # draw the validation losses, too
+        log:bool=False,         # draw a logarithmic loss axis
+        show_epochs:bool=False, # count in epochs, not batches
         ax:Any=None             # matplotlib axes to draw on; None: new ones
     ) -> Any: # the matplotlib axes
         "Plot the loss curve: training and validation loss; raise ValueError before the first batch"
         if not self.lrs: raise ValueError('nothing is recorded yet: call `learn.fit(n)` first')
-        if ax is None: ax = pyplot().subplots()[1]
+        if ax is None: _,ax = pyplot().subplots()
         losses,every = self.smooth_loss.values,self.smooth_loss.every
         skip_start = min(skip_start, every*(len(losses)-1))   # the last loss is always drawn
         first = ceil(skip_start/every)
-        batches = [i*every+1 for i in range(first, len(losses))]
-        unit = self.iters[0] if show_epochs and self.iters else 1   # so many batches are 1 on the axis
-        ax.plot([i/unit for i in batches], losses[first:], label='train')
+        counts_epochs = show_epochs and self.iters
+        unit = self.iters[0] if counts_epochs else 1   # so many batches are 1 on the axis
+        ax.plot([(i*every+1)/unit for i in range(first, len(losses))], losses[first:], label='train')
         valid = [(i/unit, loss) for i,loss in self._valid_losses() if i>skip_start]
         if with_valid and valid: ax.plot(*zip(*valid), 'o-', label='valid')
         if log: ax.set_yscale('log')
@@ -189,12 +196,12 @@ class RecorderPlots:
         return ax
 
     def _valid_losses(self):
-        "The validation losses, each after how many batches: those of epochs, and those of validations within them"
+        "Pairs of a number of batches and the validation loss after them, of epochs and of validations within them"
         if not self.history: return []
         if 'valid_loss' not in self.history[0]: return []
         losses = [*zip(self.iters, self.history.epochs['valid_loss'])]
         losses += [(row['train_iter'], row.get('valid_loss')) for row in self.history if 'train_iter' in row]
-        return sorted(o for o in losses if o[1] is not None)
+        return sorted((i, loss) for i,loss in losses if loss is not None)
 
     def plot_metrics(self,
         ncols:int=3,            # plots in a row
@@ -203,21 +210,21 @@ class RecorderPlots:
         "Plot the losses and metrics of the epochs; raise ValueError before the end of the first epoch"
         epochs = self.history.epochs
         if not epochs: raise ValueError('no epoch is recorded yet: call `learn.fit(n)` first')
-        groups = group_columns(n for n in self.metric_names if n not in ('epoch','time'))
+        groups = group_columns(name for name in self.metric_names if name not in ('epoch','time'))
         cols = min(ncols, len(groups))
         rows = ceil(len(groups)/cols)
-        figsize = figsize or (4*cols, 3*rows)
+        if figsize is None: figsize = 4*cols,3*rows
         _,grid = pyplot().subplots(rows, cols, figsize=figsize, squeeze=False, layout='constrained')
         axs = [*grid.flat]
-        for ax,(what,names) in zip(axs, groups.items()):
-            for name in names:
-                values = [nan if v is None else v for v in epochs[name]]
-                ax.plot(epochs['epoch'], values, 'o-', label=name)
-            ax.set(xlabel='epoch', ylabel=what)
+        for ax,(metric,names) in zip(axs, groups.items()):
+            for name in names: ax.plot(epochs['epoch'], [*map(_number_or_nan, epochs[name])], 'o-', label=name)
+            ax.set(xlabel='epoch', ylabel=metric)
             ax.xaxis.get_major_locator().set_params(integer=True)
             if len(names)>1: ax.legend()
         for ax in axs[len(groups):]: ax.remove()
         return axs[:len(groups)]
+
+def _number_or_nan(v): return nan if v is None else v   # matplotlib draws no NaN
 
 # %% ../../nbs/measure/42b_recorder_plots.ipynb #a3c344b9
 def group_columns(

@@ -19,7 +19,7 @@ from torch import Tensor
 def unsynced(
     metric:Any # of torchmetrics, or of any kind
 ) -> Iterator[None]:
-    "A block in which torchmetrics exchanges nothing with other processes"
+    "A block in which torchmetrics does not synchronize with other processes"
     parts = parts_with(metric, '_to_sync')
     before = [m._to_sync for m in parts]
     for m in parts: m._to_sync = False
@@ -42,9 +42,9 @@ def merged_state(
     "Return a state of all processes, from that of each: a tensor, or a list with an entry for each batch"
     if isinstance(vals[0], Tensor): of_all = torch.stack(vals)
     else:
-        in_turn = chain.from_iterable(zip_longest(*vals))   # the first batch of each process, then the second
-        of_all = [o for o in in_turn if o is not None]
-    if reduce is None or not len(of_all): return of_all
+        alternating = chain.from_iterable(zip_longest(*vals))   # the first batch of each process, then the second
+        of_all = [state for state in alternating if state is not None]
+    if reduce is None or len(of_all)==0: return of_all
     return reduce(of_all)
 
 # %% ../../nbs/measure/15b_metric.ipynb #f589a350
@@ -64,7 +64,7 @@ from .scalars import ScalarBuffer
 class Metric:
     "Base class of metrics: a subclass defines `reset`, `accumulate` and the property `value`"
     saves:tuple = ()   # the attributes that hold what was accumulated
-    is_logged:bool = False   # is it filled by a callback's `log`? Then it is computed in training too
+    is_logged:bool = False   # is it filled by a callback's `log`? Then it is computed in training, too
     def reset(self) -> None: "Forget all batches"
     def accumulate(self,
         learn:Any # the Learner, after a batch
@@ -104,7 +104,7 @@ def snake_name(
 def add_metric_note(
     e:BaseException, # the error that a metric raised
     metric:Metric,   # the metric
-    pred:Any,        # the predictions that it was given
+    pred:Any,        # the predictions that it got
     *targs:Any       # and the targets
 ) -> None:
     "Add a note to `e`: which metric failed, and for which shapes"
@@ -121,11 +121,11 @@ def pred_of_classes(
     pred:Any,  # predictions
     *targs:Any # targets
 ) -> bool:
-    "Return whether these are numbers for each class, and one class number"
+    "Return whether the predictions have a number for each class, and the targets are class numbers"
     if len(targs)!=1: return False
-    targ = targs[0]
-    if not (isinstance(pred, Tensor) and isinstance(targ, Tensor)): return False
-    if pred.ndim!=targ.ndim+1: return False
+    targ,*_ = targs
+    are_tensors = isinstance(pred, Tensor) and isinstance(targ, Tensor)
+    if not are_tensors or pred.ndim!=targ.ndim+1: return False
     return pred.is_floating_point() and not targ.is_floating_point()
 
 # %% ../../nbs/measure/15b_metric.ipynb #0e04d685
@@ -143,7 +143,8 @@ def _flushed(k):
 
 class AvgMetric(Metric):
     "The mean of `func(pred, *yb)` over the targets of an epoch that count"
-    saves,sums = ('_total','_count'),False   # is it a sum, not a mean?
+    saves = '_total','_count'
+    sums  = False   # is it a sum, not a mean?
     def __init__(self,
         func:Callable|None, # returns one number for the batch: a mean over its targets
         name:str|None=None  # column in the history; None: the function's name
@@ -152,30 +153,35 @@ class AvgMetric(Metric):
         self.reset()
 
     def reset(self):
-        self.new,self.vals,self.weights = [],ScalarBuffer(),ScalarBuffer()   # `new`: numbers with their weights
-        self._total,self._count,self.weigh = 0.,0,None   # `weigh` is made with the first batch
+        self.new = []   # pairs of a number and its weight, which are not in the buffers yet
+        self.vals,self.weights = ScalarBuffer(),ScalarBuffer()
+        self._total,self._count = 0.,0
+        self.weigh = None   # a `BatchWeight`, from the first batch on
 
     def accumulate(self, learn):
         weigh = self.weigh or self.begin(learn)
         try:
             with torch.no_grad(): self.add(self.func(learn.pred, *learn.yb, **self.kwargs), weigh(learn))
-        except Exception as e: add_metric_note(e, self, learn.pred, *learn.yb); raise
+        except Exception as e:
+            add_metric_note(e, self, learn.pred, *learn.yb)
+            raise
 
     def begin(self,
         learn:Any # the Learner, after the first batch
     ) -> BatchWeight:
         "Examine the loss function once; return the function that weights the batches"
         self.weigh,self.kwargs = BatchWeight(learn),{}
-        if self.func: self._follow_loss(getattr(learn, 'loss_func', None))
+        if self.func: self._adapt_to_loss(getattr(learn, 'loss_func', None))
         return self.weigh
 
-    def _follow_loss(self, loss_func):
-        "Count the targets that the loss function counts, and take probabilities where it takes them"
-        ignore,said = ignored_class(loss_func),{}
-        if ignore is not None: said['ignore_index'] = ignore
-        if takes_probabilities(loss_func): said['sigmoid'] = False
-        self.kwargs = {k:v for k,v in said.items() if takes_argument(self.func, k)}
-        self.weigh.rule = weight_rule(self.func, loss_setting(self.func, 'ignore_index', ignore))
+    def _adapt_to_loss(self, loss_func):
+        "Count the targets that the loss function counts, and take probabilities if it does"
+        ignored  = ignored_class(loss_func)
+        settings = {}
+        if ignored is not None: settings['ignore_index'] = ignored
+        if takes_probabilities(loss_func): settings['sigmoid'] = False
+        self.kwargs = {name:v for name,v in settings.items() if takes_argument(self.func, name)}
+        self.weigh.rule = weight_rule(self.func, loss_setting(self.func, 'ignore_index', ignored))
 
     def add(self,
         val:Any,           # a number, or a tensor with one element: a mean over `n` targets or samples
@@ -195,7 +201,7 @@ class AvgMetric(Metric):
 
     def flush(self):
         self._pack()
-        # one by one: the sum is the same, whenever it is read
+        # one by one, so that the sum does not depend on when it is read
         for val,weight in zip(self.vals.drain(), self.weights.drain()):
             if weight: self._total += val*weight   # a batch without weight may have the loss nan
             self._count += weight
@@ -204,11 +210,11 @@ class AvgMetric(Metric):
     def value(self) -> float|None:
         self.flush()
         total,count,sums = self._total,self._count,self.sums
-        if num_shards()>1: total,count,sums = self._of_all(total, count, sums)
-        self.sums = sums>0   # a process without a batch does not know
+        if num_shards()>1: total,count,sums = self._sum_processes(total, count, sums)
+        self.sums = sums>0   # also in a process without a batch
         if not count: return None
         return self.of_sums(total, count)
-    def _of_all(self, *own):
+    def _sum_processes(self, *own):
         "The sums of all processes that train together"
         sums = torch.tensor([own], dtype=torch.float64, device=self.vals.device or default_device())
         return maybe_gather(sums).sum(0).tolist()
@@ -248,9 +254,10 @@ class AvgLoss(AvgMetric):
     def accumulate(self, learn):
         weigh,loss = self.weigh or self.begin(learn),learn.loss
         if loss is None: return
-        if self.sums: self.add(loss, 1)
-        elif loss.ndim and loss.numel()>1 or not weigh.reduces: self.add(wide(loss).mean(), loss.numel())
-        else: self.add(loss, weigh(learn))
+        has_many = not weigh.reduces or loss.numel()>1   # a loss for each target
+        if self.sums:  self.add(loss, 1)
+        elif has_many: self.add(wide(loss).mean(), loss.numel())
+        else:          self.add(loss, weigh(learn))
     def of_sums(self, total, count): return total if self.sums else total/count
 
 # %% ../../nbs/measure/15b_metric.ipynb #64aaa585
@@ -333,7 +340,7 @@ from .batch_weight import n_items
 # %% ../../nbs/measure/15c_logged.ipynb #a9e26b96
 @check_args
 class Logged(AvgLoss):
-    "The mean of the values that `self.log(name, value)` or `log_value` gets in a phase, in training too"
+    "The mean of the values that `self.log(name, value)` or `log_value` gets in a phase, in training, too"
     is_logged = True
     def __init__(self,
         name:str # column in the history
@@ -357,12 +364,12 @@ def _log(learn, name, value, n):
     meter = learn.current_run.phase_meter
     if learn.mode=='predict': return
     if get_worker_info() is not None: raise RuntimeError(
-        f'`{name}` was logged in a worker of a loader, which the Learner never hears of: put it into the batch')
+        f'`{name}` was logged in a worker of a loader, a process that has no Learner: put the value into the batch')
     if meter is None: raise RuntimeError(
-        f'`{name}` was logged outside of a phase, whose mean it could be part of: log it in a batch, or in '
-        '`after_train` or `after_validate` by a callback of an `order` below 50')
-    if isinstance(n, (int,float)) and not 0<=n<inf: raise ValueError(
-        f'the weight of `{name}` must be 0 or more, not {n}')
+        f'`{name}` was logged outside of a phase, so there is no mean for it. Log it in a batch, or in '
+        '`after_train` or `after_validate` of a callback with an `order` below 50.')
+    is_bad = isinstance(n, (int,float)) and not 0<=n<inf
+    if is_bad: raise ValueError(f'the weight of `{name}` must be 0 or more, not {n}')
     metric = meter.logged.get(name)
     if n is None: n = meter.n_items
     if n is None: n = n_items(learn)
@@ -376,11 +383,11 @@ def _no_column(name, meter):
 
 # %% ../../nbs/measure/15c_logged.ipynb #316d3367
 def _check_replica(name):
-    "Raise RuntimeError if this thread is one of `nn.DataParallel`: its models know no Learner"
+    "Raise RuntimeError if this thread is one of `nn.DataParallel`, whose models belong to no Learner"
     running = [learn.model for learn in [*thread_of] if learn.mode is not None]
     if any(isinstance(model, nn.DataParallel) for model in running): raise RuntimeError(
-        f'`log_value({name!r}, …)` was called in a thread of `nn.DataParallel`, which no Learner hears: return the '
-        'value with the prediction, and log it in a callback, or train with several processes (`torchrun`)')
+        f'`log_value({name!r}, …)` does not work in a thread of `nn.DataParallel`. Return the value with the '
+        'prediction and log it in a callback, or train with several processes (`torchrun`).')
 
 # %% ../../nbs/measure/15c_logged.ipynb #b87456b9
 def _uncompiled(f:Callable) -> Callable: return torch.compiler.disable(f)
@@ -422,9 +429,12 @@ def sum_of_losses(
     return reduce(add, parts.values())
 
 def _check_parts(parts):
-    if not parts or 'loss' in parts: raise TypeError(
-        f'the loss function returned a dictionary {"with an entry `loss`" if parts else "without entries"}: return the '
-        "parts of the loss by name, whose sum is trained on, as in `{'ce': ce, 'kl': kl}`, or one tensor")
+    if not parts: raise TypeError(
+        'the loss function returned a dictionary without entries: return the parts of the loss by name, such as '
+        "`{'ce': ce, 'kl': kl}`, or one tensor")
+    if 'loss' in parts: raise TypeError(
+        'the loss function returned a dictionary with an entry `loss`. Return only the parts, such as '
+        "`{'ce': ce, 'kl': kl}`: their sum is the training loss.")
     for k,v in parts.items():
         if not isinstance(v, Tensor): raise TypeError(
             f'the part {k!r} of the loss must be a tensor, but is {type(v).__name__}: {loss_value_hint(v)}')

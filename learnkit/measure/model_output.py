@@ -25,8 +25,8 @@ def shifts_labels(
 ) -> bool:
     "Return whether the logits of `model` at each position are compared with the label of the next one"
     m = get_model(model)
-    said = getattr(m, 'shifts_labels', None)
-    if said is not None: return said
+    set_by_user = getattr(m, 'shifts_labels', None)
+    if set_by_user is not None: return set_by_user
     if not _is_of_transformers(m): return False
     if getattr(m.config, 'is_encoder_decoder', False): return False
     kind = getattr(m, 'loss_type', None)
@@ -37,7 +37,8 @@ def shifts_labels(
 def _is_of_transformers(model):
     "Is it a model of the transformers library, perhaps wrapped, or one that behaves like it?"
     m = get_model(model)
-    return hasattr(getattr(m, 'config', None), 'return_dict') and hasattr(m, 'base_model_prefix')
+    if not hasattr(m, 'base_model_prefix'): return False
+    return hasattr(getattr(m, 'config', None), 'return_dict')
 
 def next_tokens(
     yb:tuple # the targets of a batch: token numbers
@@ -59,25 +60,26 @@ def main_output(
     parts:Any = {}
     if isinstance(out, Mapping): parts = out
     elif hasattr(out, 'logits'): parts = vars(out)
-    tensors = {k:v for k,v in parts.items() if isinstance(v, Tensor)}
+    tensors = {name:v for name,v in parts.items() if isinstance(v, Tensor)}
     if 'logits' in tensors: return tensors['logits']
-    return {k:v for k,v in tensors.items() if k.endswith('_logits')} or out
+    several = {name:v for name,v in tensors.items() if name.endswith('_logits')}
+    return several or out
 
 # %% ../../nbs/measure/55_model_output.ipynb #89a298fa
 class OwnOutput:
-    "Reader of the output of a model that computes its loss itself, or that returns its predictions among other things"
+    "Read the output of a model that computes its loss itself, or that returns its predictions among other things"
     def __init__(self,
         model:nn.Module,        # the model
         loss_func:Callable|None # the Learner's; None: the model's own
     ):
-        self.asks = loss_func is None or isinstance(loss_func, OutputLoss)   # the model computes the loss
+        self.asks = loss_func is None or isinstance(loss_func, OutputLoss)   # does the model compute the loss?
         self.shifts = shifts_labels(model)
         self.is_tuple = _is_of_transformers(model) and get_model(model).config.return_dict is False
         self.name = type(get_model(model)).__name__
         if self.shifts and not self.asks: raise ValueError(
             f'{self.name} predicts the next token, but `{func_name(loss_func)}` would compare each prediction with the '
-            'token itself: leave out `loss_func`, then the model computes its loss, or pass a function of the whole '
-            'output and the labels')
+            'token itself. Omit `loss_func`, so that the model computes its loss, or pass a function of the whole '
+            'output and the labels.')
 
     def split(self,
         b:Any,         # a batch
@@ -85,42 +87,46 @@ class OwnOutput:
     ) -> tuple[tuple,tuple]:
         "Return the inputs, and the targets that predictions are compared with"
         xb,yb = split_batch(b, n_inp)
-        return xb,(next_tokens(yb) if self.shifts else yb)
+        if self.shifts: yb = next_tokens(yb)
+        return xb,yb
 
     def labels(self,
-        yb:tuple # the targets, as `split` gave them
+        yb:tuple # the targets, as `split` returns them
     ) -> tuple:
         "Return the targets as the model takes them"
         return with_first(yb) if self.shifts else yb
 
     def inputs(self,
         x:dict,  # the inputs by name, as `Inputs`
-        yb:tuple # the targets, as `split` gave them
+        yb:tuple # the targets, as `split` returns them
     ) -> dict:
         "Return the arguments of the model, including the targets if it computes its loss"
         return x.with_targs(self.labels(yb)) if self.asks else x
 
     def read(self,
         out:Any,  # what the model returned
-        yb:tuple  # the targets, as `split` gave them
+        yb:tuple  # the targets, as `split` returns them
     ) -> tuple[Tensor|None,Any]:
         "Return the loss in the output, if any, and the predictions for the targets `yb`"
         loss,pred = self._loss_and_pred(out, has_targs=len(yb)>0)
-        if self.shifts and yb and isinstance(pred, Tensor): pred = pred[...,:-1,:]   # the last has no next token
+        is_shifted = self.shifts and len(yb)>0 and isinstance(pred, Tensor)
+        if is_shifted: pred = pred[...,:-1,:]   # the last position has no next token
         return loss,pred
 
     def _loss_and_pred(self, out, has_targs):
-        if not self.is_tuple or type(out) is not tuple: return output_loss(out),main_output(out)
-        if self.asks and has_targs: return out[:2]   # the loss comes first, if the model was given targets
-        return None,out[0]
+        is_tuple = self.is_tuple and type(out) is tuple
+        if not is_tuple: return output_loss(out),main_output(out)
+        has_loss = self.asks and has_targs   # then it comes first
+        return out[:2] if has_loss else (None,out[0])
 
 # %% ../../nbs/measure/55_model_output.ipynb #49c852c4
 def own_output(
     model:nn.Module,        # the model
     loss_func:Callable|None # the Learner's; None: the model's own
 ) -> OwnOutput|None:
-    "Return the reader of the model's outputs; None if they are predictions, or go to a loss function that knows them"
-    if loss_func is None or isinstance(loss_func, OutputLoss): return OwnOutput(model, loss_func)
+    "Return the reader of the model's outputs; None if they are predictions, or the loss function takes whole outputs"
+    model_has_loss = loss_func is None or isinstance(loss_func, OutputLoss)
+    if model_has_loss: return OwnOutput(model, loss_func)
     if not _is_of_transformers(model): return None
     takes_tensors = isinstance(loss_func, BaseLoss) or loss_kind(loss_func) is not None
     return OwnOutput(model, loss_func) if takes_tensors else None
@@ -131,22 +137,24 @@ just_split = SimpleNamespace(split=split_batch)   # instead of an `OwnOutput`
 def check_shift(
     own:OwnOutput,    # the reader of the output
     out:Any,          # the output of the model
-    yb:tuple,         # its targets, as `own.split` gave them
+    yb:tuple,         # its targets, as `own.split` returns them
     loss:Tensor|None  # its loss
 ) -> None:
-    "Raise ValueError if the model's loss says that labels are shifted where `own` does not, or the other way round"
+    "Raise ValueError if the model's loss shows that it shifts labels and `own` does not, or the other way round"
     if loss is None or len(yb)!=1: return
     logits = out[1] if type(out) is tuple else main_output(out)
-    labels = own.labels(yb)[0]
+    labels,*_ = own.labels(yb)
     if not _are_of_positions(logits, labels): return
-    def is_mean(logits, labels):
+    def is_mean_of(logits, labels):
         mean = F.cross_entropy(logits.detach().float().flatten(0,1), labels.flatten().long())
         return torch.isclose(mean, loss.detach().float(), rtol=1e-5)
-    plain,shifted = is_mean(logits, labels),is_mean(logits[:,:-1], labels[:,1:])
-    if plain==shifted: return   # neither, or both: it says nothing
-    if shifted==own.shifts: return
-    raise ValueError(f'{own.name} {"does not shift" if own.shifts else "shifts"} its labels by one position, so '
-                     f'metrics would be wrong: set `model.shifts_labels = {not own.shifts}`')
+    is_plain   = is_mean_of(logits, labels)
+    is_shifted = is_mean_of(logits[:,:-1], labels[:,1:])
+    if is_plain==is_shifted: return   # neither, or both: the loss does not show it
+    if is_shifted==own.shifts: return
+    does = 'does not shift' if own.shifts else 'shifts'
+    raise ValueError(f'{own.name} {does} its labels by one position, so metrics would be wrong: '
+                     f'set `model.shifts_labels = {not own.shifts}`')
 
 def _are_of_positions(logits, labels):
     "Are these logits and a class number for each of several positions, on the CPU, where reading needs no waiting?"
@@ -159,10 +167,12 @@ def each_loss(
     pred:Any, # the predictions
     targ:Any  # their targets
 ) -> Iterator[tuple[Tensor,Tensor|int]]:
-    "Yield the losses, one for each target, whose mean may be the model's own loss, and how many count"
-    if not (isinstance(pred, Tensor) and isinstance(targ, Tensor)): return
+    "Yield the losses, one for each target, whose mean may be the model's own loss, and how many targets count"
+    are_tensors = isinstance(pred, Tensor) and isinstance(targ, Tensor)
+    if not are_tensors: return
     pred,n = pred.float(),targ.numel()
-    if pred.shape[:-1]==targ.shape and not targ.is_floating_point():
+    has_classes = pred.shape[:-1]==targ.shape and not targ.is_floating_point()
+    if has_classes:
         losses = F.cross_entropy(pred.flatten(0,-2), targ.flatten().long(), reduction='none')
         yield losses.reshape(targ.shape),(targ!=-100).sum()
     if pred.numel()==n:
@@ -184,14 +194,14 @@ class OutputLoss:
         own = self.learn.current_run.output_loss
         if own is None: raise ValueError(
             'the loss of each sample needs a loss function: pass `loss_func=` to the Learner')
-        rtol = 1e-2 if own.dtype.itemsize==2 else 1e-4
-        for losses,n in each_loss(pred, *targs) if len(targs)==1 else ():
+        rtol = 1e-2 if own.dtype.itemsize==2 else 1e-4   # of 16 bits, of more
+        candidates = each_loss(pred, *targs) if len(targs)==1 else ()
+        for losses,n in candidates:
             mean = losses.sum()/n
             if torch.isclose(mean, own.detach().to(mean), rtol=rtol, atol=1e-6, equal_nan=True): return losses
         raise ValueError(
-            'the loss of each sample cannot be told from what the model gives: its loss is not the mean of cross '
-            'entropies or squared errors of its logits. Pass a `loss_func=` of the output and the targets, with a '
-            '`reduction`')
+            "cannot compute the loss of each sample: the model's loss is neither the mean cross entropy nor the mean "
+            'squared error of its logits. Pass a `loss_func=` of the output and the targets, with a `reduction`.')
 
 # %% ../../nbs/measure/55_model_output.ipynb #10f7ce36
 _of_items = tuple(f'For{o}Classification' for o in ('Sequence','Image','Video','Audio'))
@@ -199,7 +209,7 @@ _of_items = tuple(f'For{o}Classification' for o in ('Sequence','Image','Video','
 def answer_kind(
     model:nn.Module # a model of transformers, or another one
 ) -> str|None:
-    "Return what the logits of `model` mean: 'classes', 'binary' or 'numbers'; None if it does not say"
+    "Return what the logits of `model` mean: 'classes', 'binary' or 'numbers'; None if that is unknown"
     m = get_model(model)
     if not _is_of_transformers(m): return None
     kind = getattr(m, 'loss_type', None)
@@ -215,12 +225,13 @@ _problems = dict(regression='numbers', multi_label_classification='binary', sing
 def output_decodes(
     model:nn.Module # a model that computes its loss itself
 ) -> Callable:
-    "Return the function from predictions to answers: the best class, or which logits are above 0"
+    "Return the function that decodes predictions: the best class, or which logits are above 0"
     kind = answer_kind(model)
     def decode(pred):
         if not isinstance(pred, Tensor): return pred
         if kind=='classes': return pred.argmax(-1)
-        return pred>0 if kind=='binary' else pred
+        if kind=='binary':  return pred>0
+        return pred
     return decode
 
 def output_vocab(
@@ -228,7 +239,8 @@ def output_vocab(
 ) -> list|None:
     "Return the names of the classes from the model's configuration; None if it is not a classifier"
     m:Any = get_model(model)
+    if not _is_of_transformers(m): return None
     kinds = *_of_items,'ForTokenClassification'
-    if getattr(m, 'loss_type', None) not in kinds or not _is_of_transformers(m): return None
+    if getattr(m, 'loss_type', None) not in kinds: return None
     if answer_kind(m)=='numbers': return None
     return [m.config.id2label[i] for i in range(m.config.num_labels)]

@@ -16,20 +16,21 @@ class AvgSmoothLoss(Metric):
     "Exponential moving average of the training losses, without the bias towards 0 at the beginning"
     saves = 'count','val','_raw','_values'
     def __init__(self,
-        beta:float=.98 # share of the old average that each batch keeps: at least 0, less than 1
+        beta:float=.98 # fraction of the old average that each batch keeps: at least 0, less than 1
     ):
         self.beta = check_fraction('beta', beta, zero=True, one=False)
-        self.unseen = None   # a list: losses that were read, and are not announced yet; None: nobody announces them
+        self.unseen = None   # a list of losses that were read, and are not announced yet; None: they are not announced
         self.reset()
 
     def reset(self):
-        self.unread = ScalarBuffer()
-        self.count,self.val = 0,0.
+        self.unread = ScalarBuffer()   # losses that may still be on their device
+        self.count  = 0                # losses that were read
+        self.val    = 0.               # their average, with the bias towards 0
         self._raw,self._values = Series(),Series()
 
     def accumulate(self, learn):
         loss,unread = learn.loss,self.unread
-        if loss is None: return   # nothing is learned from a batch without a target
+        if loss is None: return   # a batch without a target is not trained on
         if loss.requires_grad: loss = loss.detach()   # else a thousand graphs would stay in memory
         unread.new.append(loss)
         if len(unread.new)>=unread.every: unread.pack()
@@ -110,7 +111,7 @@ class Meter:
         return {m.name:m for m in self.metrics if getattr(m, 'is_logged', False)}
 
     def reset(self,
-        skip:int=0 # how many of the first metrics to leave as they are
+        skip:int=0 # how many of the first metrics not to reset
     ) -> None:
         "Forget all batches"
         for m in self.metrics[skip:]: m.reset()
@@ -136,9 +137,9 @@ class Meter:
         return values
 
     def shared(self,
-        means:int=0 # how many of the first metrics each process has for itself: of these their mean
+        means:int=0 # how many of the first metrics differ between processes: the mean of these is returned
     ) -> list:
-        "The value of each metric, that of process 0 in all; raise ValueError if a metric's processes disagree"
+        "Return the value of each metric, that of process 0 in all; raise ValueError if processes have different values"
         values = self.values
         if num_shards()==1: return values
         by_process = gather_objects(values)
@@ -150,29 +151,31 @@ class Meter:
     def _check_same(self, by_metric, metrics):
         "Raise ValueError for a metric whose value is not the same in each process"
         for metric,(first,*others) in zip(metrics, by_metric):
-            if isinstance(metric, ValueMetric): continue   # its function may say something else in each
+            if isinstance(metric, ValueMetric): continue   # its function may return a different value in each
             for process,other in enumerate(others, 1):
                 if not _same(first, other): raise ValueError(
                     f'the metric `{metric.name}` is {first} in process 0 and {other} in process {process}: its `value` '
-                    'has to merge what they have, as by `maybe_gather`')
+                    'must merge the values of all processes, as by `maybe_gather`')
 
     def state_dict(self) -> list:
-        "Return what each metric has accumulated; None for one that cannot say"
-        return [m.state_dict() if hasattr(m, 'state_dict') else None for m in self.metrics]
+        "Return what each metric has accumulated; None for one without `state_dict`"
+        return [*map(_state_of_metric, self.metrics)]
     def load_state_dict(self,
         state:list # what `state_dict` returned
     ) -> None:
-        "Continue from `state`; raise ValueError if it is of another number of metrics"
+        "Continue from `state`; raise ValueError if it has a different number of metrics"
         if len(state)!=len(self.metrics): raise ValueError(
             f'the saved run computed {len(state)} values in training, the loss included, but this one would compute '
-            f'{len(self.metrics)}: give the Learner the same metrics')
-        for m,s in zip(self.metrics, state):
-            if s is not None: m.load_state_dict(s)
+            f'{len(self.metrics)}: pass the same metrics to the Learner')
+        for metric,of_metric in zip(self.metrics, state):
+            if of_metric is not None: metric.load_state_dict(of_metric)
+
+def _state_of_metric(m): return m.state_dict() if hasattr(m, 'state_dict') else None
 
 # %% ../../nbs/measure/45b_meter.ipynb #fa1e7dac
 def _warn_mapping(name, n):
-    warn(f'The metric `{name}` gives {n} numbers, which only the history keeps, in one cell: '
-         '`columns(metric, [...])` with their keys makes a column of each, for loggers, trackers and plots')
+    warn(f'The metric `{name}` returned {n} numbers, which only the history has, in one cell. For loggers, trackers '
+         'and plots write `columns(metric, [...])` with their keys, which makes a column of each.')
 
 def mean_of(
     values:list # numbers of several processes; None: it has none
@@ -194,10 +197,10 @@ def _same(a, b):
 class MeterCallback(Callback):
     "Compute the loss and the metrics of a validation phase"
     order,run_train,nested = 50,False,False
-    name = 'gather_preds'   # tells fastai's callbacks that this is not a fit
+    name = 'gather_preds'   # by which fastai's callbacks recognize that this is not a fit
     def __init__(self,
         metrics:Any=None, # `Metric`s, or one
-        copy:bool=False   # work on copies of the metrics, which a fit may be using?
+        copy:bool=False   # work on copies of the metrics, which a fit may be using
     ):
         metrics = [*L(metrics)]
         if copy: metrics = deepcopy(metrics)
@@ -241,14 +244,14 @@ class Recorder(RecorderPlots, Callback):
     "Record the loss and learning rate of each batch, and the losses, metrics and time of each epoch"
     smooth_loss:AvgSmoothLoss
     single,acts = True,'nothing'
-    name = 'recorder'   # of subclasses too
+    name = 'recorder'   # also of subclasses
     order,modes,remove_on_fetch = 50,('fit','lr_find'),True
-    said = False   # was the note on the smoothed loss printed?
+    was_noted = False   # was the note on the smoothed loss printed?
     def __init__(self,
         add_time:bool=True,       # a column for the time that an epoch took
-        train_metrics:bool=False, # compute the metrics on the training batches too
+        train_metrics:bool=False, # compute the metrics on the training batches, too
         valid_metrics:bool=True,  # compute the metrics in validation
-        beta:float=0.98,          # smoothing of the training loss: the share of the old average that each batch keeps
+        beta:float=0.98,          # smoothing of the training loss: the fraction of the old average that a batch keeps
         train_loss:str='smooth',  # the column: 'smooth', the smoothed loss; 'mean', that of the epoch's batches
         show_every:int=1          # the table shows every so many epochs and the last one; the history has all
     ):
@@ -259,14 +262,17 @@ class Recorder(RecorderPlots, Callback):
         if train_metrics or self.mean: self.conflicts = dict(parts='it would measure some shards of each batch only')
         self.smooth_loss,self.metric_names = AvgSmoothLoss(beta=beta),L()
         self.train,self.valid = Meter(self.smooth_loss),Meter([])
-        self.cancelled,self.start = set(),time.perf_counter()
+        self.cancelled = set()             # the cancelled phases of the epoch, 'train' and 'valid'
+        self.start = time.perf_counter()   # of the epoch
         self._clear()
 
     def _clear(self):
-        self.history,self.row,self.lrs = History(),{},Series()
-        self.iters = []      # how many losses were recorded at the end of each epoch
-        self.lossless = []   # how many batches were done before each that had no loss
-        self.smooth_loss.unseen = []   # losses not announced yet
+        self.history = History()
+        self.row = {}        # of the current epoch
+        self.lrs = Series()
+        self.iters = []      # the number of recorded losses at the end of each epoch
+        self.lossless = []   # for each batch without loss: the number of batches before it
+        self.smooth_loss.unseen = []   # losses that are not announced yet
         self.hps,self.group_hps = {},{} # schedulers record hyperparameters here: of the last group, and of all groups
 
     def before_fit(self):
@@ -302,12 +308,12 @@ class Recorder(RecorderPlots, Callback):
         return names
 
     def add_train_metrics(self,
-        metrics:list,         # more columns, for training batches, that others fill; a name: values that are logged
+        metrics:list,         # metrics of training batches that a callback fills, or names of values that are logged
         loss:Metric|None=None # replaces the smoothed loss, if the mean is wanted
     ) -> None:
         "Add metrics in `before_fit`"
         if loss is not None and self.mean: self.train.metrics[1] = loss
-        self.train.metrics += [Logged(m) if isinstance(m, str) else m for m in metrics]
+        for m in metrics: self.train.metrics.append(Logged(m) if isinstance(m, str) else m)
         self.metric_names = L(self._column_names())
 
     def before_epoch(self):
@@ -331,7 +337,7 @@ class Recorder(RecorderPlots, Callback):
         else: self.lossless.append(learn.train_iter-1)
 
     def _announce_losses(self):
-        if self.learn.train_iter%1024==0:   # else only what was read for another reason
+        if self.learn.train_iter%1024==0:   # else only the losses that were read already
             self.smooth_loss.flush()
             self.lrs.flush()
         losses,self.smooth_loss.unseen = self.smooth_loss.unseen,[]
@@ -362,7 +368,8 @@ class Recorder(RecorderPlots, Callback):
         else: self.history.append(row)
 
     def after_epoch(self):
-        if self.row.get('epoch')!=self.learn.epoch: self.before_epoch()   # cancelled before the Recorder heard it
+        is_new = self.row.get('epoch')!=self.learn.epoch   # it was cancelled before the Recorder's `before_epoch`
+        if is_new: self.before_epoch()
         self._set_time()
         self.history.append(self.row)
         self.iters.append(self.lrs.total)
@@ -384,11 +391,12 @@ class Recorder(RecorderPlots, Callback):
         self._flush_losses()
 
     def _keep_bad_row(self):
-        "Keep the row of the epoch if a loss that is NaN or infinite has ended the fit: it says why"
+        "Add the row of the epoch if a loss that is NaN or infinite has ended the fit: it shows why"
         learn = self.learn
         if self.row.get('epoch')!=learn.epoch or learn.loss is None: return
+        if num_shards()>1: return   # this process may be the only one, and the others would not gather
         loss = to_number(learn.loss.mean())
-        if isfinite(loss) or num_shards()>1: return   # other processes may not have heard it, and gather nothing
+        if isfinite(loss): return
         self.row['train_loss' if learn.training else 'valid_loss'] = loss
         self._set_time()
         learn('after_row', row=self.row, epoch=False)
@@ -402,21 +410,21 @@ class Recorder(RecorderPlots, Callback):
             if (row['epoch']+1)%self.show_every: write_out(self.learn.logger, Cells(row, [*row]))
 
     def _warn_of_small_share(self):
-        "Say once if hardly any of the smoothed loss comes from this epoch"
-        if self.mean or self.said: return
+        "Note once if hardly any of the smoothed loss comes from this epoch"
+        if self.mean or self.was_noted: return
         before,seen = self.iters[-2:]
         if seen==before: return
         share = (1-self.beta**(seen-before))/(1-self.beta**seen)
         if share>=.2: return
-        self.said = True
+        self.was_noted = True
         self.learn.say(f'Of the smoothed train_loss only {share:.0%} is of epoch {self.learn.epoch}: '
                        "`cbs=Recorder(train_loss='mean')` shows the mean of each epoch instead.")
 
     def state_dict(self) -> dict:
         "Return all that is recorded, also in the middle of an epoch"
         return dict(history=self.history.state_dict(), row=dict(self.row), lrs=_state(self.lrs), iters=[*self.iters],
-                    lossless=[*self.lossless],
-                    hps=_state(self.hps), group_hps=_state(self.group_hps), cancelled=[*self.cancelled],
+                    lossless=[*self.lossless], hps=_state(self.hps), group_hps=_state(self.group_hps),
+                    cancelled=[*self.cancelled],
                     elapsed=time.perf_counter() - self.start, train=self.train.state_dict(),
                     unseen=torch.tensor(self.smooth_loss.unseen, dtype=torch.float64))   # last: the losses are read
 
@@ -448,7 +456,7 @@ class Recorder(RecorderPlots, Callback):
 
     @property
     def train_loss(self) -> float|None:
-        "The current `train_loss` over all processes, which must all ask for it; None before the first batch"
+        "The current `train_loss` over all processes, each of which must read it; None before the first batch"
         if self.mean: return self.train.metrics[1].value
         return _mean_of_all(to_number(self.smooth_loss.value))
     @property
@@ -483,11 +491,13 @@ def _load_series(own, states, cls):
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf96346b
 def _with_phase(phase, names, both):
-    "The names of the columns of a phase: those in `both` phases are told apart"
-    return [f'{phase}_{n}' if n in both else n for n in names]
+    "The names of the columns of a phase: those that `both` phases have begin with the phase"
+    columns = []
+    for name in names: columns.append(f'{phase}_{name}' if name in both else name)
+    return columns
 
 def _named_twice(names):
-    twice = sorted({n for n in names if names.count(n)>1})
+    twice = sorted({name for name in names if names.count(name)>1})
     return ValueError(f"two columns would be called {', '.join(map(repr, twice))}: "
                       "give one metric another name, as in `AvgMetric(f, name='other')`")
 

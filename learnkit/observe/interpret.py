@@ -218,8 +218,10 @@ def is_image(
 ) -> bool:
     "Return whether `t` is (n, channels, height, width) with 1, 3 or 4 channels, or (n, height, width)"
     if not isinstance(t, Tensor): return False
-    if t.ndim==3: return min(t.shape[1:])>3
-    return t.ndim==4 and t.shape[1] in (1,3,4)
+    if t.ndim==4: return t.shape[1] in (1,3,4)
+    if t.ndim!=3: return False
+    height,width = t.shape[1:]
+    return min(height, width)>3   # else it may be a table, or a few series
 
 def is_mask(
     t:Any,        # a batch of targets or decoded predictions

@@ -182,7 +182,7 @@ def test_two_kinds_of_logits_are_a_dictionary():
     with learn.no_bar(), learn.no_logging(): learn.fit(2)
     preds,targs = learn.get_preds()
     assert {k:v.shape for k,v in preds.items()}==dict(start_logits=(8,6), end_logits=(8,6)) and len(targs)==2
-    with pytest.raises(ValueError, match='cannot be told'): learn.get_preds(with_loss=True)
+    with pytest.raises(ValueError, match='cannot compute the loss of each sample'): learn.get_preds(with_loss=True)
 
 def test_a_loss_function_gets_logits_where_it_compares_tensors():
     a,b = learner('classes'),learner('classes', loss_func=CrossEntropyLossFlat(), metrics=accuracy)
