@@ -335,7 +335,7 @@ def test_numbers_of_a_metric_are_columns():
 def test_a_dictionary_in_one_cell_is_said():
     "Loggers and trackers left out what is not a number, without a word"
     learn = learner(data(([3],None,1,0), None, 'classes'), F.cross_entropy, Net(), metrics=AccumMetric(lambda p,t: {'a':1., 'b':2.}, flatten=False, name='two'))
-    with pytest.warns(UserWarning, match=r"`two` gives 2 numbers.*`columns"): learn.fit(1, lr=0.)
+    with pytest.warns(UserWarning, match=r"`two` returned 2 numbers.*`columns"): learn.fit(1, lr=0.)
     assert learn.recorder.history[0]['two']=={'a':1., 'b':2.}
 
 def test_columns_go_on_in_the_middle_of_an_epoch():
@@ -407,7 +407,7 @@ def of_size(bs, loss, *cbs, **kw):
 @pytest.mark.parametrize('f', (squares, summed_by_torch, vae_like))
 def test_a_function_that_sums_is_asked_and_told(f):
     def loss(*args): return f(*args)
-    with pytest.warns(UserWarning, match=r"`loss` seems to sum over the items.*`loss.reduction = 'sum'`"): of_size(16, loss, lr=0.).fit(1)
+    with pytest.warns(UserWarning, match=r"`loss` seems to sum over the samples.*`loss.reduction = 'sum'`"): of_size(16, loss, lr=0.).fit(1)
     loss.reduction = 'sum'
     with warnings.catch_warnings():
         warnings.simplefilter('error')
