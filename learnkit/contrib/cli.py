@@ -37,19 +37,31 @@ def _hidden(k, v):
     "The setting `k` without what nobody should read"
     if isinstance(v, Mapping): return {n:_hidden(n, o) for n,o in v.items()}
     if isinstance(v, (list,tuple)): return [_hidden(k, o) for o in v]
-    return masked(k, without_password(v) if isinstance(v, str) else v) if v else v
+    if not v: return v
+    if isinstance(v, str): v = without_password(v)
+    return masked(k, v)
 
 def _flat(
     v:Any,    # a configuration, or a part of one
     name:str='' # of the part
 ) -> dict[str, Any]:
     "Return the settings by names that are joined by dots"
-    def within(items): return {n:o for k,v in items for n,o in _flat(v, f'{name}.{k}' if name else str(k)).items()}
-    if isinstance(v, Mapping) and 'class_path' in v:
-        return {name:v['class_path'].rpartition('.')[2], **within(v.get('init_args', {}).items())}
-    if isinstance(v, Mapping): return within(v.items())
-    if isinstance(v, (list,tuple)) and any(isinstance(o, Mapping) for o in v): return within(enumerate(v))
+    if isinstance(v, Mapping):
+        if 'class_path' not in v: return _flat_parts(v.items(), name)
+        class_name = v['class_path'].rpartition('.')[2]
+        return {name:class_name, **_flat_parts(v.get('init_args', {}).items(), name)}
+    if isinstance(v, (list,tuple)):
+        has_parts = any(isinstance(o, Mapping) for o in v)
+        if has_parts: return _flat_parts(enumerate(v), name)
     return {name:v}
+
+def _flat_parts(items, name):
+    "The settings of all parts, each by the name of the whole, a dot and its own"
+    found = {}
+    for k,v in items:
+        part_name = f'{name}.{k}' if name else str(k)
+        found |= _flat(v, part_name)
+    return found
 
 # %% ../../nbs/contrib/17_cli.ipynb #5d80e865
 @check_args
@@ -71,20 +83,27 @@ class SaveConfig(Callback):
         with atomic(Path(self.path)/self.fname) as f: f.write(self.text.encode())
 
     def load_state_dict(self, state):
-        then,now = ({k:str(v) for k,v in _flat(c).items()} for c in (state['config'], self.config))
-        if odd := differences(then, now): warn(
-            f"the configuration is not that of the checkpoint: {'; '.join(odd.values())}")
+        then,now = _as_text(state['config']),_as_text(self.config)
+        changed = differences(then, now)
+        if changed: warn(f"the configuration is not that of the checkpoint: {'; '.join(changed.values())}")
+
+def _as_text(config): return {k:str(v) for k,v in _flat(config).items()}
 
 # %% ../../nbs/contrib/17_cli.ipynb #b04342ef
 def _sentence(message, parser):
     "Say of an unknown name which is the nearest; other messages stay"
-    if said := re.search('there is no `.*', message):   # it was said before: in the settings of a class?
-        of = re.search(r"class_path '[\w.]*?(\w+)'", message)
-        return f'in {of[1]} {said[0]}' if of else message
+    said = re.search('there is no `.*', message)
+    if said is not None: return _sentence_of_class(message, said[0])
     found = re.search(r"Option '([\w.-]+)' is not accepted|unrecognized arguments: --([\w.-]+)", message)
     if found is None: return message
+    name = found[1] or found[2]
     known = [a.dest for a in parser._actions if not a.dest.endswith(('help','print_config'))]
-    return f'there is no `{found[1] or found[2]}`: {nearest(found[1] or found[2], known)}'
+    return f'there is no `{name}`: {nearest(name, known)}'
+
+def _sentence_of_class(message, said):
+    "What was `said` already, and of the settings of which class, if of any"
+    of_class = re.search(r"class_path '[\w.]*?(\w+)'", message)
+    return message if of_class is None else f'in {of_class[1]} {said}'
 
 @cache
 def _parser_class():
@@ -105,12 +124,18 @@ def _parser_class():
             "The comments beside the arguments of `f` become their help; also those of a dataclass in it"
             for k,doc in docments(f, full=True).items():
                 name = f'{at}.{k}' if at else k
-                for a in self._actions:
-                    if a.dest==name and doc.docment: a.help = doc.docment
+                if doc.docment: self.set_help(name, doc.docment)
                 if is_dataclass(doc.anno): self.explain(doc.anno, name)
-            for g in self._action_groups:   # jsonargparse needs one more package to read the docstring
-                if str(f) in (g.title or ''): g.title = (f.__doc__ or f.__name__).strip().splitlines()[0]
+            self.set_title(f)
             return added
+        def set_help(self, name, text):
+            for action in self._actions:
+                if action.dest==name: action.help = text
+        def set_title(self, f):
+            "jsonargparse needs one more package to read the docstring"
+            title = (f.__doc__ or f.__name__).strip().splitlines()[0]
+            for group in self._action_groups:
+                if group.title is not None and str(f) in group.title: group.title = title
     return Parser
 
 # %% ../../nbs/contrib/17_cli.ipynb #eec3949f
@@ -120,28 +145,35 @@ _reads_source = RLock()   # for the comments beside arguments: `ast.parse` of Py
 @contextmanager
 def _kept(config) -> Iterator[None]:
     "Each Learner that is made in this thread meanwhile keeps `config`"
-    def keep(learn): return SaveConfig(config) if _current.get() is config else []
+    def keep(learn):
+        is_made_meanwhile = _current.get() is config
+        return SaveConfig(config) if is_made_meanwhile else []
     token = _current.set(config)
     Learner.on_create.append(keep)
     try: yield
-    finally: Learner.on_create.remove(keep); _current.reset(token)
+    finally:
+        Learner.on_create.remove(keep)
+        _current.reset(token)
 
 def _parser(f, exits):
     "The parser for the arguments of `f`"
     parser,own = _parser_class()(exit_on_error=exits),unwrap_partial(f)
     parser.add_argument('--config', action='config', help='a YAML file with settings, such as the run.yaml of a run')
-    add = parser.add_class_arguments if isinstance(own, type) else parser.add_function_arguments
-    add(own, skip={k for k in signature(own).parameters if not takes_argument(f, k)})
+    given = {k for k in signature(own).parameters if not takes_argument(f, k)}   # by a `partial`
+    if isinstance(own, type): parser.add_class_arguments(own, skip=given)
+    else: parser.add_function_arguments(own, skip=given)
     return parser
 
 def _parsed(parser, args):
     "What `args` says, for the parser and as plain values; raises ValueError if something is wrong with it"
     if isinstance(args, (str,Path)): args = ['--config', str(args)]
     try:
-        parsed = parser.parse_object(args) if isinstance(args, Mapping) else parser.parse_args(args)
+        if isinstance(args, Mapping): parsed = parser.parse_object(args)
+        else: parsed = parser.parse_args(args)
         config = json.loads(parser.dump(parsed, format='json'))
-        if hidden := [k for k,v in _flat(config).items() if v=='***']: parser.error(
-            f'`{hidden[0]}` is ***, as secrets are not written: say it again, as in `--{hidden[0]} …`')
+        hidden = [k for k,v in _flat(config).items() if v=='***']
+        if hidden: parser.error(
+            f'`{hidden[0]}` is ***, because secrets are not written. Give it again, as in `--{hidden[0]} …`')
     except ArgumentError as e: raise ValueError(e.message) from None
     return parsed,config
 

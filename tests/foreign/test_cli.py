@@ -77,7 +77,7 @@ def test_what_a_dictionary_or_file_must_not_say(wrong, said):
         assert said in str(e.value)
 
 def test_help_has_the_comments(capsys):
-    for words,said in {'--help':['learning rate (type: float, default: 0.1)','units (type: int','Train a small net'], '--ema.help':['the share of the average that stays']}.items():
+    for words,said in {'--help':['learning rate (type: float, default: 0.1)','units (type: int','Train a small net'], '--ema.help':['the fraction of the average that stays']}.items():
         with pytest.raises(SystemExit) as e: cli(main, [words])
         text = ' '.join(capsys.readouterr().out.split())
         assert e.value.code==0 and all(s in text for s in said) and 'known subclasses' not in text
@@ -111,7 +111,7 @@ def test_secrets_are_written_nowhere(folder):
     assert learn.hparams()['api_key']=='***'
     files = [p for p in folder.rglob('*') if p.is_file()]
     assert len(files)>2 and not [p for p in files if b'swordfish' in p.read_bytes() or b'me:pw' in p.read_bytes()]
-    with pytest.raises(ValueError, match='`api_key` is ..., as secrets are not written'): cli(main, 'run.yaml')
+    with pytest.raises(ValueError, match='`api_key` is ..., because secrets are not written'): cli(main, 'run.yaml')
     assert cli(main, ['--config','run.yaml','--api_key','swordfish','--resume','auto']).recorder.history
 
 def test_process_0_alone_says_and_writes(monkeypatch, capsys, folder):
