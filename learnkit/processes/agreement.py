@@ -160,7 +160,7 @@ class Agreement(Callback):
     data_ended = False              # has the data of this phase ended in all processes?
     signal:int|None = None          # a signal that any process has received
     nested = property(lambda self: in_group())   # not in a run of this process alone, inside of a fit
-    held_cancel:Any = None          # a Cancel raised in `after_batch`; it waits until all callbacks have handled the event
+    held_cancel:Any = None          # a Cancel of `after_batch`; it waits until all callbacks have handled the event
     own_stop:str|None = None        # why this process wants to stop, until the others know
     asks_each_batch = True          # could a callback decide something in `after_batch`? False: ask after an interval
     decides_outside = True          # could a callback decide something outside of the batches? Then ask there once more
@@ -420,7 +420,8 @@ def agree_already(
 # %% ../../nbs/processes/10_agreement.ipynb #e9d7c11b
 class PhaseEnds(Callback):
     "Makes the processes agree at the end of a phase and an epoch, before losses are gathered and the row is written"
-    acts,order,modes,nested = 'nothing',49.5,Agreement.modes,Agreement.nested
+    acts,order,modes = 'nothing',49.5,Agreement.modes
+    nested = Agreement.nested
     def __init__(self,
         at_end:Callable=noop # what all processes do at the end of training phases and of the fit, once they agree
     ): self.at_end = at_end

@@ -45,7 +45,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..data.modules import get_model, is_writable, one_param
 from ..data.process import (distributed_sampler, from_first, gather_objects, is_sharded, num_distrib,
-    rank_distrib, shared_store)
+    rank_distrib, shard_rank, shared_store)
 from ..data.random import derived_seed, get_random_states, pack_state, set_random_states, set_seed
 from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback, runs_in
@@ -146,7 +146,7 @@ class DistributedTrainer(Callback):
 
     def after_load_checkpoint(self): self.apart = self.learn.train_iter>0   # each has its own random numbers again
     def before_epoch(self):
-        if rank_distrib() and not self.apart: set_seed(self.seed + rank_distrib())
+        if shard_rank() and not self.apart: set_seed(self.seed + shard_rank())
         self.apart = True
 
     def before_train(self):
@@ -202,9 +202,8 @@ class DistributedTrainer(Callback):
 
     def _check_model(self, is_wrapped):
         if any(map(is_sharded, self.learn.model.parameters())): raise ValueError(
-            'parameters of the model are sharded (DTensors). After `fully_shard`, add `cbs=FullyShard()`, which trains '
-            'such a model as it is. With tensor parallelism over all processes each needs all of the data: '
-            'write `learn.distributed = False` before the fit, and give each process a `path` of its own')
+            'parameters of the model are sharded (DTensors). If `fully_shard` made them, add `cbs=FullyShard()`. If '
+            'they are tensor-parallel, leave out this DistributedTrainer: `fit` adds a TensorParallel')
         if is_wrapped and self._trains_apart(): raise ValueError(
             'the model is in `DistributedDataParallel`, which all-reduces gradients in each step: with DiLoCo give the '
             'Learner the plain model')

@@ -263,6 +263,7 @@ def check_seconds(
     raise ValueError(
         f'`timeout` is the number of seconds that a process waits for the others, such as 600, not {timeout!r:.60}')
 
+# %% ../../nbs/processes/05b_launch.ipynb #c0de015d
 def _backends(group):
     "What sends the tensors of a group, by the kind of their device"
     return {kind.type:group._get_backend(kind) for kind in group._device_types}

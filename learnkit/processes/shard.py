@@ -22,7 +22,8 @@ from torch.utils.data.distributed import DistributedSampler
 from ..data.batch import find_bs
 from ..data.loaders import copy_loader
 from ..data.nested import leaves, nested_reorder, to_concat
-from ..data.process import distributed_sampler, from_first, gather_objects, num_distrib, rank_distrib
+from learnkit.data.process import (distributed_sampler, from_first, gather_objects, num_shards, rank_distrib, shard_rank,
+    shard_ranks)
 from ..data.random import get_random_states, set_random_states
 from ..data.snapshot import snapshot_random
 from ..learner.combined import CombinedLoader
@@ -60,11 +61,11 @@ class SharedDraws(DistributedSampler):
     def __init__(self,
         sampler:Any # a sampler of indices or of batches of them, with a length
     ):
-        super().__init__(range(len(sampler)), num_distrib(), rank_distrib(), shuffle=False)
+        super().__init__(range(len(sampler)), num_shards(), shard_rank(), shuffle=False)
         self.draws = sampler
 
     def __iter__(self) -> Iterator:
-        self.dataset = from_first([*self.draws] if self.rank==0 else None)
+        self.dataset = from_first([*self.draws] if rank_distrib()==0 else None)
         n = len(self.dataset)   # which some samplers change from epoch to epoch
         if not n: return iter(())
         self.num_samples = ceil(n/self.num_replicas)
@@ -99,7 +100,7 @@ def _shard_samples(dl, sampler, seed):
     if not _has_length(dl.dataset): return None
     if not _is_plain_sampler(sampler): return copy_loader(dl, sampler=SharedDraws(sampler))
     shuffle = type(sampler) is RandomSampler
-    own = DistributedSampler(dl.dataset, num_distrib(), rank_distrib(), shuffle, seed)
+    own = DistributedSampler(dl.dataset, num_shards(), shard_rank(), shuffle, seed)
     return copy_loader(dl, sampler=own)
 
 # %% ../../nbs/processes/15a_shard.ipynb #54cedaab
@@ -195,7 +196,7 @@ class Turns:
     ) -> int:
         "End before batch number `n`; return how many batches that leaves for each process"
         self.limit = n if self.limit is None else min(n, self.limit)
-        return ceil(self.limit/num_distrib())
+        return ceil(self.limit/num_shards())
 
     def begin(self) -> None:
         "Begin a phase: compare the data of the processes, and receive what process 0 drew; all of them must call it"
@@ -214,7 +215,7 @@ class Turns:
 
     def __len__(self) -> int:
         n = len(self.batches)
-        return n if self.alike is False else ceil(n/num_distrib())
+        return n if self.alike is False else ceil(n/num_shards())
     def __iter__(self) -> Iterator:
         if self.ready is None: self.begin()
         return vars(self).pop('ready')
@@ -228,7 +229,7 @@ class Turns:
 
     def _every_nth(self, batches):
         "Yield one batch of each round of n: in the last round, the processes that have none repeat its first batch"
-        rank,world = rank_distrib(),num_distrib()
+        rank,world = shard_rank(),num_shards()
         for n_rounds,first in enumerate(batches):
             own = None
             for place,batch in enumerate(chain([first], islice(batches, world-1))):   # holds one batch at a time
@@ -306,7 +307,8 @@ def gather_shards(
     res:list   # nested results for these samples
 ) -> tuple[list,list]:
     "Gather the results of all processes, in each of them: return all indices in order, and their results"
-    return merge_shards(gather_objects((idxs, res)))
+    of_all = gather_objects((idxs, res))
+    return merge_shards([of_all[rank] for rank in shard_ranks()])
 
 # %% ../../nbs/processes/15b_share_batches.ipynb #798599db
 from typing import Any, NamedTuple

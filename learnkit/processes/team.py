@@ -11,12 +11,14 @@ from threading import get_ident
 from typing import Any
 
 from ..data.process import Team, distributed_sampler, num_distrib, num_shards, shared_store
+from ..loop.dispatcher import callback_list
 from ..loop.signals import interruptibly
 from .agreement import Agreement, PhaseEnds, _groups, agree_already
 from .board import Board
 from .distributed import trainers
 from .launch import file_group, in_all, in_background, in_first, join_group, meet
 from .shard import ShareBatches, gather_shards, share_already
+from .tensor_parallel import TensorParallel, is_tensor_parallel, ranks_with_shards, sharded_run
 from .watch import watching
 
 # %% ../../nbs/processes/30_team.ipynb #ce9910c4
@@ -42,7 +44,20 @@ class Several(Team):
     ) -> list:
         "Wait until all processes begin the fit; returns callbacks for it"
         self._meet_for(learn, what)
-        return [*trainers(learn, cbs), *self._sharing(learn, cbs)]
+        return [*self._trainers(learn, cbs), *self._sharing(learn, cbs)]
+    def _trainers(self, learn, cbs):
+        "What trains with the other processes, if no callback does"
+        added = trainers(learn, cbs)
+        return [TensorParallel()] if added and is_tensor_parallel(learn.model) else added
+
+    def enclose(self,
+        learn:Any, # the Learner
+        run:Any,   # a context manager: its next run
+        cbs:Any    # callbacks of that run
+    ) -> Any:
+        "Return a context manager of `run` in which it is known among which processes the data is sharded"
+        ranks = ranks_with_shards(learn, callback_list(cbs))
+        return run if ranks is None else sharded_run(run, ranks)
     def begin_run(self,
         learn:Any, # the Learner
         what:str   # what begins, for messages

@@ -209,6 +209,7 @@ def no_store() -> str:
     "Return what to say if the store does not answer, as its process has ended"
     return f'{keeper()} has ended without a word: perhaps it was killed'
 
+# %% ../../nbs/processes/00_words.ipynb #00a1750a
 def count_reader(
     store:Any,    # what one of the processes may end after reading
     rank:int,     # the number of this process

@@ -136,7 +136,7 @@ from fastcore.basics import store_attr
 from ..callbacks.intervals import Every
 from ..callbacks.monitor import Monitor
 from ..data.files import StorePath, as_path, to_serializable
-from ..data.modules import get_model, one_param
+from ..data.modules import get_model
 from ..data.process import is_sharded
 from ..loop.check import check_args, check_choice
 from ..loop.words import own_attr
@@ -149,6 +149,8 @@ from .state import duration_in_words, duration_of, states_of_all
 from .identity import identity_of_all, origin_of, session
 
 # %% ../../nbs/recovery/25b_checkpoint.ipynb #6026709f
+def _has_shards(learn): return any(map(is_sharded, learn.model.parameters()))
+
 @check_args
 class CheckpointCallback(Resumable):
     "Saves the whole run at intervals, keeps the newest and best checkpoints; `fit(..., resume='auto')` resumes it"
@@ -187,7 +189,7 @@ class CheckpointCallback(Resumable):
         self.home = Path.cwd()   # checkpoints stay in one folder, also after a `chdir`
         self.n_fit,self.who = fit_number(learn, self.root),identity_of_all(learn._identity())
         self.begun = self.finished = False
-        if isinstance(self.root, StorePath) and is_sharded(one_param(learn.model)): raise ValueError(
+        if isinstance(self.root, StorePath) and _has_shards(learn): raise ValueError(
             f'the parts of a sharded model are written to local folders only, not to {self.root}: give a shared one')
         self.every.start(learn)
         if self.monitor: self.monitor.start(learn)
@@ -254,7 +256,7 @@ class CheckpointCallback(Resumable):
     def after_exception(self):
         learn = self.learn
         self._add_note()
-        if self.on_exception and not is_sharded(one_param(learn.model)):   # it would wait for the other processes
+        if self.on_exception and not _has_shards(learn):   # it would wait for the other processes
             self.save(learn.epoch, learn.iter or 0, '-exception', prefix='exception-', error=repr(learn.exc))
 
     def cleanup(self):
@@ -305,7 +307,7 @@ class CheckpointCallback(Resumable):
         **info              # further entries of the manifest: numbers and strings
     ) -> None:
         "Save a checkpoint; if it cannot be written, warn, or raise the error if `on_error` is 'raise'"
-        learn,sharded = self.learn,is_sharded(one_param(self.learn.model))
+        learn,sharded = self.learn,_has_shards(self.learn)
         resumable = prefix=='step-'
         if sharded: self.writer.wait()
         if resumable and not self._weights_finite(sharded):
@@ -330,7 +332,7 @@ class CheckpointCallback(Resumable):
     def _find_base(self):
         "Return checksums of the weights that are written once, beside the checkpoints; None: each checkpoint has all"
         learn = self.learn
-        if self.base_in=='each' or is_sharded(one_param(learn.model)): return None
+        if self.base_in=='each' or _has_shards(learn): return None
         frozen,total = base_bytes(learn)
         is_small = frozen<max(total/2, 2**20)   # bytes
         if self.base_in=='auto' and is_small: return None
