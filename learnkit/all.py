@@ -124,6 +124,7 @@ from .processes.launch import *
 from .processes.relay import *
 from .processes.shard import *
 from .processes.team import *
+from .processes.tensor_parallel import *
 from .processes.watch import *
 from .processes.words import *
 from .recovery.checkpoint import *

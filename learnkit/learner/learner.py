@@ -484,7 +484,7 @@ class Learner(Loop):
     def _run(self, mode, cbs=None):
         "A run, in which a Learner that is not `distributed` does not know of other processes"
         run = running(self, mode, cbs)
-        return self.team.enclose(self, run, cbs) if self.distributed else _apart(run)
+        return self._team.enclose(self, run, cbs) if self.distributed else _apart(run)
 
     @property
     def _team(self) -> Team:

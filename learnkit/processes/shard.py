@@ -14,7 +14,7 @@ from warnings import warn
 from zlib import crc32
 
 import torch
-from torch import Tensor
+from torch import Tensor, distributed as dist
 from torch.utils.data import (BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler,
                               TensorDataset)
 from torch.utils.data.distributed import DistributedSampler
@@ -22,8 +22,8 @@ from torch.utils.data.distributed import DistributedSampler
 from ..data.batch import find_bs
 from ..data.loaders import copy_loader
 from ..data.nested import leaves, nested_reorder, to_concat
-from learnkit.data.process import (distributed_sampler, from_first, gather_objects, num_shards, rank_distrib, shard_rank,
-    shard_ranks)
+from ..data.process import (distributed_sampler, from_first, gather_objects, num_shards, rank_distrib,
+    shard_rank, shard_ranks)
 from ..data.random import get_random_states, set_random_states
 from ..data.snapshot import snapshot_random
 from ..learner.combined import CombinedLoader
@@ -316,7 +316,7 @@ from weakref import WeakKeyDictionary
 
 from ..data.nested import apply
 from ..learner.learner import TrainEvalCallback
-from ..data.process import in_group, is_sharded, num_shards
+from ..data.process import in_group, is_sharded
 from ..loop.callback import Callback
 from ..loop.events import CancelBatch
 
@@ -355,7 +355,8 @@ class ShareBatches(Callback):
 
     def _check_not_alone(self):
         learn = self.learn
-        if in_group() or not learn.distributed: return
+        is_alone = dist.is_available() and dist.is_initialized() and not in_group()
+        if not is_alone or not learn.distributed: return
         if any(map(is_sharded, learn.model.parameters())): raise ValueError(
             'the parameters of the model are sharded, so one process cannot call it without the others: validate and '
             'predict in all processes, without `alone()`')

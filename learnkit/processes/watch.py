@@ -26,7 +26,8 @@ from torch import distributed as dist
 from ..data.process import in_group, num_distrib, rank_distrib, shared_store
 from ..loop.dispatcher import Dispatcher
 from ..loop.loop import Loop
-from .words import Notice, Notices, Others, Word, count_reader, keeper, keeps_store, no_store, own_life
+from learnkit.processes.words import (Notice, Notices, Others, Word, count_reader, keeper, keeps_store, no_store,
+    own_life)
 
 # %% ../../nbs/processes/02_watch.ipynb #5a11f002
 def standing_still(

@@ -205,6 +205,7 @@ def keeper() -> str:
     name = 'the launcher' if _launcher_keeps_store() else 'process 0'
     return f'{name}, which keeps their store,'
 
+# %% ../../nbs/processes/00_words.ipynb #00a1750b
 def no_store() -> str:
     "Return what to say if the store does not answer, as its process has ended"
     return f'{keeper()} has ended without a word: perhaps it was killed'
