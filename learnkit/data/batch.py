@@ -45,11 +45,11 @@ def find_bs(
     b:Any # a batch
 ) -> int:
     "Return the batch size: the length of the first tensor in `b`; raise ValueError if there is no tensor"
-    t = b
-    if type(b) in (tuple,list) and b: t = b[0]
-    if isinstance(t, Tensor) and t.ndim: return t.shape[0]
-    if isinstance(t, PackedSequence): return int(t.batch_sizes[0])
-    return _search_bs(b, t)
+    first = b
+    if type(b) in (tuple,list) and b: first = b[0]
+    if isinstance(first, Tensor) and first.ndim: return first.shape[0]   # the common case, in every batch
+    if isinstance(first, PackedSequence): return int(first.batch_sizes[0])
+    return _search_bs(b, first)
 
 def _search_bs(b, first):
     is_list_of_samples = type(b) is list and isinstance(first, Mapping)

@@ -22,7 +22,7 @@ from ..loop.dispatcher import Dispatcher
 
 # %% ../../nbs/data/52_parts.ipynb #45a8875e
 def is_stateful(
-    o:Any # a loader or a data set
+    o:Any # a loader or a dataset
 ) -> bool:
     "Return whether `o` knows its position: whether it has `load_state_dict`, and a `state_dict` that asks for nothing"
     state,load = (getattr(o, k, None) for k in ('state_dict','load_state_dict'))
@@ -58,7 +58,7 @@ def walk_parts(
     path:tuple,          # the names that lead to it
     seen:dict,           # what was found already, by its id
     is_left_out:Callable,# object -> is it no part, with all that is in it?
-    is_whole:Callable,   # object -> is what is in it left out?
+    is_whole:Callable,   # object -> are its contents skipped?
     depth:int=6          # how many objects within one another are searched
 ) -> Iterator[tuple[tuple, Any]]:
     "Yield the objects with attributes in `o`, each with the names that lead to it"
@@ -85,7 +85,7 @@ def data_objects(
     dl:Any # a loader
 ) -> dict[str, Any]:
     "Return the objects that make the batches of `dl`, by names that say where they are"
-    parts = {k:getattr(dl, k, None) for k in ('dataset','collate_fn',*sampler_names)}   # samplers refer to the data set
+    parts = {k:getattr(dl, k, None) for k in ('dataset','collate_fn',*sampler_names)}   # samplers refer to the dataset
     if not isinstance(dl, DataLoader): parts['loader'] = dl
     return objects_in(**parts)
 

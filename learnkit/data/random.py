@@ -41,8 +41,13 @@ def _device_rngs():
     names = ['cuda', 'xpu', 'mps']
     accelerator = torch.accelerator.current_accelerator()
     if accelerator is not None and accelerator.type not in names: names.append(accelerator.type)
-    available = {name:getattr(torch, name) for name in names if getattr(torch, name).is_available()}
-    return {name:module for name,module in available.items() if not getattr(module, '_is_in_bad_fork', bool)()}
+    usable = {}
+    for name in names:
+        module = getattr(torch, name)
+        if not module.is_available(): continue
+        is_in_bad_fork = getattr(module, '_is_in_bad_fork', bool)   # `bool()` is False
+        if not is_in_bad_fork(): usable[name] = module
+    return usable
 
 # %% ../../nbs/data/25a_seed.ipynb #fbfcd63e
 class Rng(NamedTuple):

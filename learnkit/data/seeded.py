@@ -18,7 +18,7 @@ from .stateful import hash_seed, seed_cpu
 class SeededDataset(Dataset):
     "The items of `ds`, with keys `(seed, epoch, index)`: what is drawn at random for an item depends on its key alone"
     def __init__(self,
-        ds:Any,                # a data set that has indices
+        ds:Any,                # a dataset that has indices
         generators:Sequence=() # that are seeded too: those that it draws from
     ): self.ds,self.generators = ds,generators
 
@@ -33,7 +33,7 @@ class SeededDataset(Dataset):
 
     @property
     def __getitems__(self) -> Callable|None:
-        "For data sets that make a batch at once; `None` for the others, as `torch.utils.data` expects"
+        "For datasets that make a batch at once; `None` for the others, as `torch.utils.data` expects"
         get_items = getattr(self.ds, '__getitems__', None)
         if get_items is None: return None
         def _items(keys):
@@ -43,7 +43,7 @@ class SeededDataset(Dataset):
 
 # %% ../../nbs/data/60a_seeded_dataset.ipynb #822f7401
 class WorkerInit:
-    "A `worker_init_fn` for a `SeededDataset`: `get_worker_info` tells of the data set that is in it"
+    "A `worker_init_fn` for a `SeededDataset`: `get_worker_info` then has the dataset inside it"
     def __init__(self,
         init:Callable|None # the loader's own, called afterwards
     ): self.init = init
@@ -187,7 +187,7 @@ class SeededLoader(GetAttr):
         if state is None or not start: it = RngIterator(rng, self.loader, start, retry=self.restored)
         else:
             it = RngIterator(rng, () if state['ended'] else self.loader)   # to begin may draw, as it did then
-            it.ended = state['ended']   # also if the batches to come are left out before they are fetched
+            it.ended = state['ended']   # also if the batches to come are skipped before they are fetched
             rng.load_state_dict(state['rng'])
         self.it = it
         return it
@@ -299,8 +299,8 @@ class ShardIterator:
     def __next__(self) -> Shards:
         try: return self._next()
         except cancelled(CancelBatch) as e: raise RuntimeError(
-            'the data raised a `CancelBatch`, and the other processes do not hear of it: leave such items out in the '
-            'data set, or raise it in `after_fetch`') from e
+            'The data raised a `CancelBatch`, which the other processes do not receive. Skip such samples in the '
+            'dataset, or raise it in `after_fetch`.') from e
 
     def _next(self):
         loader,at = self.loader,self.at

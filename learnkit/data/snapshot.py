@@ -378,7 +378,9 @@ def _look_into_module(m:nn.Module, depth):
     return Contents(snapshot_vars(m), within, depth)
 
 # %% ../../nbs/data/30b_contents.ipynb #f74f7355
-def _snapshot_dataloader(dl): return snapshot_attributes(dl, '_iterator', '_IterableDataset_len_called')
+def _snapshot_dataloader(dl):
+    "Of PyTorch's own `DataLoader`, reading changes these two attributes only"
+    return snapshot_attributes(dl, '_iterator', '_IterableDataset_len_called')
 
 def _members_of(dl):
     "The parts of `dl` that reading may change"

@@ -70,7 +70,7 @@ def _stays_here(o):
 def _never(o): return False
 
 def marks_in(
-    parts:dict # the data set and the collate function, by name
+    parts:dict # the dataset and the collate function, by name
 ) -> dict[tuple,dict[str,Any]]: # path -> name of the attribute -> mark
     "Return what shows a change of the attributes of all objects in `parts`"
     seen,marks = {},{}
@@ -88,7 +88,7 @@ class Change(NamedTuple):
     is_there:bool    # else the attribute was deleted
 
 def object_at(
-    parts:dict, # the data set and the collate function, by name
+    parts:dict, # the dataset and the collate function, by name
     path:tuple  # the names that lead to the object
 ) -> Any:
     "Return the object to which a path leads; raises KeyError if there is none"
@@ -97,7 +97,7 @@ def object_at(
     return o
 
 def put(
-    parts:dict,   # the data set and the collate function, by name
+    parts:dict,   # the dataset and the collate function, by name
     change:Change # one of their attributes
 ) -> None:
     "Make the change in `parts`"
@@ -107,7 +107,7 @@ def put(
 
 # %% ../../nbs/data/53_workers.ipynb #11bb9201
 class DataInWorkers:
-    "Notes what workers have of the data set and the collate function of their loader"
+    "Records what workers have of the dataset and the collate function of their loader"
     def __init__(self,
         dl:DataLoader # the loader
     ):
@@ -146,7 +146,7 @@ after_news:list = []    # in a worker: functions that are called when the data h
 failures:list = []      # in the main process: why workers could not make a change
 
 class StartWorker:
-    "A `worker_init_fn` that keeps the data set and the collate function where a `Message` finds them"
+    "A `worker_init_fn` that keeps the dataset and the collate function where a `Message` finds them"
     def __init__(self,
         dl:DataLoader # the loader, whose own function is called afterwards
     ): self.parts,self.init = dict(dataset=dl.dataset, collate_fn=dl.collate_fn),dl.worker_init_fn
@@ -186,7 +186,7 @@ def receive(
     resume:_ResumeIteration, # PyTorch's message
     news:News                # what has changed
 ) -> _ResumeIteration:
-    "Obey the news in a worker, and return the message with which it goes on"
+    "Apply the news in a worker, and return the message with which it continues"
     try: obey(news)
     except Exception as e: return Failed(resume.seed, repr(e))
     return resume

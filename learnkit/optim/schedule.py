@@ -261,10 +261,12 @@ def warmup_poly(
     power:float=1.          # power of the remaining fraction: above 1 it falls fast at first
 ) -> dict:                  # name of a hyper-parameter -> schedule
     "Return a linear warm-up, and then a polynomial decay"
-    return {'lr':Warmup(warm, lr, lambda w: partial(_backward, SchedPoly(lr_end, lr, power)))}
+    return {'lr':Warmup(warm, lr, lambda w: partial(_run_backward, SchedPoly(lr_end, lr, power)))}
 
 # %% ../../nbs/optim/20b_warmup.ipynb #436342f9
-def _backward(sched, pos): return sched(1-pos)
+def _run_backward(sched, pos):
+    "The value of a schedule that goes from its end to its start"
+    return sched(1-pos)
 
 # %% ../../nbs/optim/20b_warmup.ipynb #a9d9b6fe
 def warmup_cos(

@@ -52,7 +52,7 @@ class InTurn(Callback):
         for k in (*self.losses, *self._listed_names()):
             if k not in known: raise ValueError(f"InTurn: there is no optimizer '{k}': {nearest(k, known)}")
         if any(accumulates(cb) for cb in self.learn.cbs): raise ValueError(
-            'a step for several batches would mix the gradients of several turns: leave out `GradientAccumulation`, '
+            'a step for several batches would mix the gradients of several turns: remove `GradientAccumulation`, '
             'and write `MicroBatch` for large batches')
         self._add_columns(known)
 
@@ -82,7 +82,7 @@ class InTurn(Callback):
         learn = self.learn
         if learn is None or not learn.training or not self.run: return do()
         if learn.current_run.in_part: raise ValueError('InTurn makes a step in each turn, but the parts of a batch have one step '
-                                           'together: leave out `InTurn`, or what divides the batch')
+                                           'together: remove `InTurn`, or what splits the batch')
         own = learn.loss_func
         try:
             for turn in self._due():
