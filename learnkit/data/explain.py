@@ -274,8 +274,8 @@ def _call_hint(text, given, xb):
         return '`DataLoaders(..., n_inp=)` says how many elements of a batch are inputs of the model.'
     if 'unexpected keyword' in text and isinstance(xb[0], Inputs): return (
         'The batch is a dict, so the model was called as `model(**inputs)`. Remove or rename, in `collate_fn`, the '
-        'keys that `forward` does not take. `n_inp=` is the number of inputs; without it, the only key named y, target, '
-        'targets, label or labels is the target.')
+        'keys that `forward` does not take. `n_inp=` is the number of inputs; without it, the only key named y, '
+        'target, targets, label or labels is the target.')
     return ''
 
 def _type_hint(text, given):

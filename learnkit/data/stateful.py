@@ -74,7 +74,7 @@ def is_indexed(
 def begins_anew(
     dl:Any # a loader that knows its position
 ) -> bool|None:
-    "Return whether a pass begins at the start after one that was cut; None: its dataset decides, and does not report it"
+    "Return whether a pass begins at the start after one that was cut; None: only its dataset knows"
     dataset_class = type(getattr(dl, 'dataset', None))
     if _from_torchdata(dl) or dataset_class.__module__.startswith('datasets.'): return True
     return None if isinstance(dl, DataLoader) else False

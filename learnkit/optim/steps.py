@@ -81,8 +81,9 @@ class InTurn(Callback):
     def _take_turns(self, do):
         learn = self.learn
         if learn is None or not learn.training or not self.run: return do()
-        if learn.current_run.in_part: raise ValueError('InTurn makes a step in each turn, but the parts of a batch have one step '
-                                           'together: remove `InTurn`, or what splits the batch')
+        if learn.current_run.in_part: raise ValueError(
+            'InTurn takes a step in each turn, but the parts of a batch have one step together: remove `InTurn`, or '
+            'what splits the batch.')
         own = learn.loss_func
         try:
             for turn in self._due():
