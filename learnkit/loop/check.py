@@ -15,14 +15,14 @@ from typing import Any
 def unwrap_partial(
     f:Any # a function or any other object, perhaps inside of `functools.partial`
 ) -> Any:
-    "Returns the function inside a `functools.partial`, however deeply nested; `f` itself if it is not a `partial`"
+    "Return the function inside a `functools.partial`, however deeply nested; `f` itself if it is not a `partial`"
     while isinstance(f, partial): f = f.func
     return f
 
 def func_name(
     f:Any # a function, a `partial` of one, or any other object
 ) -> str:
-    "Returns the name of a function, or of the class of any other object, for messages"
+    "Return the name of a function, or of the class of any other object, for messages"
     f = unwrap_partial(f)
     return getattr(f, '__name__', type(f).__name__)
 
@@ -31,26 +31,30 @@ def takes_argument(
     f:Callable, # a function
     name:str    # the name of an argument
 ) -> bool:
-    "Returns whether `f` takes an argument `name` that no `partial` has fixed yet"
-    try: return name in inspect.signature(f).parameters and name not in getattr(f, 'keywords', ())
-    except ValueError: return False   # some functions written in C don't say
+    "Return whether `f` takes an argument `name` that no `partial` has fixed yet"
+    if name in getattr(f, 'keywords', ()): return False
+    try: return name in inspect.signature(f).parameters
+    except ValueError: return False   # some functions written in C have no signature
 
 def takes_one(
     f:Any # a function, a `partial` of one, or a module
 ) -> bool:
-    "Returns whether `f` can be called with one argument"
-    args,kw = [None],{}
-    while isinstance(f, partial): args,kw,f = [*f.args,*args],{**f.keywords,**kw},f.func
-    try: inspect.signature(getattr(f, 'forward', f)).bind(*args, **kw)
+    "Return whether `f` can be called with one argument"
+    args,kwargs = [None],{}
+    while isinstance(f, partial):
+        args,kwargs = [*f.args, *args],{**f.keywords, **kwargs}
+        f = f.func
+    called = getattr(f, 'forward', f)
+    try: inspect.signature(called).bind(*args, **kwargs)
     except (TypeError,ValueError): return False
     return True
 
 # %% ../../nbs/loop/40a_functions.ipynb #f8988ef9
 @cache
 def parameters_of(
-    f:Callable # a class, or a method as its class has it: it is kept
+    f:Callable # a class, or a method as its class has it, which stays in the cache
 ) -> Mapping:
-    "Returns the parameters of `f` by name"
+    "Return the parameters of `f` by name"
     return inspect.signature(f).parameters
 
 # %% ../../nbs/loop/40b_check.ipynb #be223832
@@ -60,12 +64,14 @@ from inspect import signature
 from numbers import Integral, Real
 from pathlib import Path
 from types import UnionType
-from typing import TypeVar, Union, get_args, get_origin
+from typing import NamedTuple, TypeVar, Union, get_args, get_origin
 
 from .events import nearest
 from .tracebacks import shorten
 
 # %% ../../nbs/loop/40b_check.ipynb #4e5e0ac8
+def _is_integer(v): return isinstance(v, Integral) and not isinstance(v, bool)
+
 def check_whole(
     name:str,                  # the name of the argument, for the message
     v:Any,                     # its value
@@ -73,12 +79,20 @@ def check_whole(
     what:str='a whole number', # what it counts, for the message, such as 'a number of batches'
     none:bool=False            # allow `None` too?
 ) -> Any: # an int, or None
-    "Returns `v` as an `int`; raises ValueError if it is not a whole number, or less than `least`"
-    if v is None and none: return None
-    if isinstance(v, Integral) and not isinstance(v, bool) and int(v)>=least: return int(v)
-    raise ValueError(f'`{name}` must be {what}, {least} or more{" (or None)" if none else ""}, not {v!r}')
+    "Return `v` as an `int`; raise ValueError if it is not a whole number, or less than `least`"
+    if none and v is None: return None
+    if _is_integer(v) and int(v)>=least: return int(v)
+    or_none = ' (or None)' if none else ''
+    raise ValueError(f'`{name}` must be {what}, {least} or more{or_none}, not {v!r}')
 
 # %% ../../nbs/loop/40b_check.ipynb #27ded846
+def _is_fraction(v, zero, one):
+    "Return whether `v` is a number between 0 and 1; `zero` and `one` say whether these count"
+    if not isinstance(v, Real) or isinstance(v, bool): return False
+    if v==0: return zero
+    if v==1: return one
+    return 0<v<1
+
 def check_fraction(
     name:str,             # the name of the argument, for the message
     v:Any,                # its value
@@ -86,22 +100,23 @@ def check_fraction(
     one:bool=True,        # allow 1?
     what:str='a fraction' # what it is, for the message
 ) -> float:
-    "Returns `v` as a `float`; raises ValueError if it is not a number between 0 and 1"
-    ok = isinstance(v, Real) and not isinstance(v, bool) and (0<=v if zero else 0<v) and (v<=1 if one else v<1)
-    if ok: return float(v)
-    low  = 'from 0' if zero else 'more than 0'
-    if one: high = 'to 1' if zero else 'and at most 1'
-    else: high = 'and less than 1'
-    raise ValueError(f'`{name}` must be {what}, {low} {high}, not {v!r}')
+    "Return `v` as a `float`; raise ValueError if it is not a number between 0 and 1"
+    if _is_fraction(v, zero, one): return float(v)
+    start = 'from 0' if zero else 'more than 0'
+    if not one: end = 'and less than 1'
+    elif zero:  end = 'to 1'
+    else:       end = 'and at most 1'
+    raise ValueError(f'`{name}` must be {what}, {start} {end}, not {v!r}')
 
 # %% ../../nbs/loop/40b_check.ipynb #e2945c59
 def check_amount(
     name:str, # the name of the argument, for the message
     v:Any     # its value: 5 batches, the fraction 0.1 of the batches, or `None` for all of them
 ) -> int|float|None:
-    "Returns `v`; raises ValueError if it is neither a number of batches nor a fraction of them"
-    if v is None or (isinstance(v, float) and 0<v<=1): return v
-    if isinstance(v, Integral) and not isinstance(v, bool) and int(v)>=1: return int(v)
+    "Return `v`; raise ValueError if it is neither a number of batches nor a fraction of them"
+    if v is None: return None
+    if isinstance(v, float) and 0<v<=1: return v
+    if _is_integer(v) and int(v)>=1: return int(v)
     raise ValueError(f'`{name}` must be a number of batches, 1 or more, or a fraction of them such as 0.1, not {v!r}')
 
 # %% ../../nbs/loop/40b_check.ipynb #13d75d9a
@@ -110,53 +125,60 @@ def check_choice(
     v:Any,           # its value
     choices:Iterable # the values that are allowed
 ) -> Any:
-    "Returns `v`; raises ValueError if it is none of `choices`"
-    choices = [*choices]
-    if v in choices: return v
-    raise ValueError(f'`{name}` must be {", ".join(map(repr, choices[:-1]))} or {choices[-1]!r}, not {v!r:.60}')
+    "Return `v`; raise ValueError if it is none of `choices`"
+    *others,last = choices
+    if v==last or v in others: return v
+    raise ValueError(f'`{name}` must be {", ".join(map(repr, others))} or {last!r}, not {v!r:.60}')
 
 # %% ../../nbs/loop/40b_check.ipynb #62908449
 def check_path(
     name:str, # the name of the argument, for the message
     v:Any     # its value, or None
 ) -> Any: # a Path, or None
-    "Returns `v` as a `Path`, or None; raises TypeError if it is neither text nor a path, ValueError in a store"
+    "Return `v` as a `Path`, or None; raise TypeError if it is neither text nor a path, ValueError for a URL"
+    if v is None: return None
     if isinstance(v, str) and '://' in v: raise ValueError(f'`{name}` must be a local path, not {v!r:.60} in a store')
-    if v is None or isinstance(v, str) or hasattr(v, '__fspath__'): return None if v is None else Path(v)
+    if isinstance(v, str) or hasattr(v, '__fspath__'): return Path(v)
     raise TypeError(f'`{name}` must be a path, not {v!r:.60} (type {type(v).__name__})')
 
 # %% ../../nbs/loop/40b_check.ipynb #6a1d4c02
 Made = TypeVar('Made')   # for type checkers: a decorated function or class keeps its type
-_elsewhere = dict(
+_names_elsewhere = dict(   # our argument -> its names in other libraries
     n_epoch='epochs n_epochs num_epochs max_epochs num_train_epochs', start_epoch='initial_epoch',
     lr='learning_rate base_lr', lr_max='max_lr lr', wd='weight_decay', opt_func='optimizer optim optimizer_class',
     loss_func='loss loss_fn criterion', n='max_n', cbs='callbacks callback', resume='ckpt_path resume_from_checkpoint',
     dls='data dataloaders train_loader train_dataloader train_dataset', bs='batch_size', dl='dataloader loader')
-_ours = {their:our for our,theirs in _elsewhere.items() for their in theirs.split()}
+_names_here = {theirs:ours for ours,names in _names_elsewhere.items() for theirs in names.split()}
 _two_loaders = 'write `Learner((train_dl, valid_dl), model, …)`'
 _loaders = 'train_loader train_dataloader train_dataset train_dl valid_dl val_loader eval_dataset'.split()
-_of_learner = dict.fromkeys(_loaders, _two_loaders)
-_of_learner['device'] = ('the Learner trains on the GPU if there is one: choose another device in the data, '
-                         '`DataLoaders(train, valid, device=…)`')
+_learner_hints = dict.fromkeys(_loaders, _two_loaders)
+_learner_hints['device'] = ('the Learner trains on the GPU if there is one: choose another device in the data, '
+                            '`DataLoaders(train, valid, device=…)`')
 
-def _keyword_hint(name, callee, names):
-    if callee=='Learner' and name in _of_learner: return _of_learner[name]
-    return f'write `{_ours[name]}`' if _ours.get(name) in names else nearest(name, names)
+def _keyword_hint(name, callee, known):
+    "Return what to write instead of the argument `name`"
+    if callee=='Learner' and name in _learner_hints: return _learner_hints[name]
+    if _names_here.get(name) in known: return f'write `{_names_here[name]}`'
+    return nearest(name, known)
 
-def _callee(f): return f.__qualname__.removesuffix('.__init__') if func_name(f)=='__init__' else func_name(f)
+def _callee(f):
+    "Return the name under which `f` is called: of a constructor, that of the class"
+    name = func_name(f)
+    return f.__qualname__.removesuffix('.__init__') if name=='__init__' else name
 
 def check_keywords(
     f:Callable, # a function
     kw:Iterable # the names of its keyword arguments
 ) -> None:
-    "Raises TypeError if `f` takes no argument of one of these names, and says which was meant"
-    try: ps = [*signature(f).parameters.values()]
-    except ValueError: return   # some functions written in C do not say
-    if any(p.kind==p.VAR_KEYWORD for p in ps): return
-    names = [p.name for p in ps if p.name!='self']
-    for k in [k for k in kw if k not in names]:
+    "Raise TypeError if `f` takes no argument of one of these names, and say which was meant"
+    try: params = signature(f).parameters.values()
+    except ValueError: return   # some functions written in C have no signature
+    if any(p.kind==p.VAR_KEYWORD for p in params): return
+    known = [p.name for p in params if p.name!='self']
+    for name in kw:
+        if name in known: continue
         callee = _callee(f)
-        raise TypeError(f'`{callee}` takes no argument `{k}`: {_keyword_hint(k, callee, names)}')
+        raise TypeError(f'`{callee}` takes no argument `{name}`: {_keyword_hint(name, callee, known)}')
 
 # %% ../../nbs/loop/40b_check.ipynb #bed6ecb4
 def known_keywords(
@@ -164,74 +186,108 @@ def known_keywords(
 ) -> Callable: # a function like it
     "Decorator: raise TypeError for a keyword that `f` does not take, or one that is missing, and say what to write"
     @wraps(f)
-    def asked(*args, **kwargs):
+    def checked(*args, **kwargs):
         if kwargs: check_keywords(f, kwargs)
         try: return f(*args, **kwargs)
         except TypeError as e:
-            if e.__traceback__.tb_next is None: _explain_call(e, f)   # `f` itself was not entered
+            was_entered = e.__traceback__.tb_next is not None
+            if not was_entered: _explain_call(e, f)
             raise
-    return asked
+    return checked
 
 def _explain_call(e, f):
-    needed = [p.name for p in signature(f).parameters.values() if p.default is p.empty and p.name!='self']
-    names  = [n for n in needed if n not in ('args','kwargs')]
-    e.add_note(f'It is called as `{func_name(f)}({", ".join(names)})`')
+    "Add a note to `e`: the arguments without which `f` cannot be called"
+    required = [p.name for p in signature(f).parameters.values() if p.default is p.empty]
+    shown = [name for name in required if name not in ('self','args','kwargs')]
+    e.add_note(f'It is called as `{func_name(f)}({", ".join(shown)})`')
 
 # %% ../../nbs/loop/40b_check.ipynb #36d68670
 _kinds = {int:'a whole number', float:'a number', bool:'True or False', str:'text', Path:'a path',
           Callable:'a function', type(None):'None'}
 
 def _fits(v, kind):
-    if kind is Callable: return callable(v) and not (isinstance(v, type) and hasattr(v, 'forward'))   # a module's class
-    if kind is Path:     return isinstance(v, Path) or hasattr(v, '__fspath__')
-    if kind is bool:     return isinstance(v, int) or type(v).__name__.startswith('bool')   # NumPy's too
-    if kind is int:      return hasattr(v, '__index__') and not isinstance(v, bool)
-    if kind is float:    return hasattr(v, '__float__') and not isinstance(v, bool) and bool(v==v)
+    "Return whether `v` is a value of this kind"
+    if isinstance(v, bool): return kind is bool
+    if kind is bool:        return isinstance(v, int) or type(v).__name__.startswith('bool')   # NumPy's too
+    if kind is int:         return hasattr(v, '__index__')
+    if kind is float:       return hasattr(v, '__float__') and bool(v==v)   # NaN is no number
+    if kind is Path:        return hasattr(v, '__fspath__')
+    if kind is Callable:    return callable(v) and not _is_module_class(v)
     return isinstance(v, kind)
 
-@lru_cache
-def _simple(f):
-    "The names of the positional parameters of `f`; and name -> kinds, default of parameters of simple kinds"
-    def kinds(a):
-        args = get_args(a) if isinstance(a, UnionType) or get_origin(a) is Union else (a,)
-        ks = [get_origin(o) or o for o in args]
-        return ks if all(k in _kinds for k in ks) else None
-    ps = signature(f).parameters
-    simple = {k:(ks, p.default) for k,p in ps.items() if p.kind<=p.KEYWORD_ONLY and (ks := kinds(p.annotation))}
-    return [k for k,p in ps.items() if p.kind<=p.POSITIONAL_OR_KEYWORD],simple
+def _is_module_class(v): return isinstance(v, type) and hasattr(v, 'forward')
 
-def _wrong(f, args, kwargs):
-    "The name of the first argument that its annotation does not allow, and a sentence about it; else None"
-    names,simple = _simple(f)
-    for name,v in (*zip(names, args), *kwargs.items()):
-        kinds,default = simple.get(name, ((),v))
-        if v is default or any(_fits(v, k) for k in kinds): continue
-        *some,last = [_kinds[k] for k in kinds]
-        what = f'{", ".join(some)} or {last}' if some else last
-        return name,f'`{name}` must be {what}, not {v!r:.60}' + (f' (type {type(v).__name__})' if v is not None else '')
+class _Checked(NamedTuple):
+    "A parameter whose annotation has kinds that can be checked"
+    kinds:list    # a value must be of one of them
+    default:Any   # or be this one
+
+def _kinds_of(annotation):
+    "Return the kinds that an annotation allows; none if one of them cannot be checked"
+    is_union = isinstance(annotation, UnionType) or get_origin(annotation) is Union
+    options  = get_args(annotation) if is_union else [annotation]
+    kinds    = [get_origin(o) or o for o in options]
+    return kinds if all(kind in _kinds for kind in kinds) else []
+
+@lru_cache
+def _checked_params(f):
+    "Return the names of the positional parameters of `f`, and by name the parameters that can be checked"
+    positional,checked = [],{}
+    for name,p in signature(f).parameters.items():
+        if p.kind<=p.POSITIONAL_OR_KEYWORD: positional.append(name)
+        kinds = [] if p.kind==p.VAR_KEYWORD else _kinds_of(p.annotation)
+        if kinds: checked[name] = _Checked(kinds, p.default)
+    return positional,checked
+
+class _WrongArgument(NamedTuple):
+    "An argument that its annotation does not allow"
+    name:str
+    message:str
+
+def _find_wrong(f, args, kwargs):
+    "Return the first `_WrongArgument`, None if there is none"
+    positional,checked = _checked_params(f)
+    for name,v in (*zip(positional, args), *kwargs.items()):
+        param = checked.get(name)
+        if param is None or v is param.default: continue
+        if not any(_fits(v, kind) for kind in param.kinds): return _WrongArgument(name, _message(name, v, param.kinds))
+    return None
+
+def _message(name, v, kinds):
+    *others,expected = [_kinds[kind] for kind in kinds]
+    if others: expected = f'{", ".join(others)} or {expected}'
+    of_type = '' if v is None else f' (type {type(v).__name__})'
+    return f'`{name}` must be {expected}, not {v!r:.60}{of_type}'
 
 # %% ../../nbs/loop/40b_check.ipynb #0970bdf6
 def _explain(e, f, args, kwargs):
-    "Raises TypeError if `f` raised `e` because of an unknown argument, or of one that its annotation does not allow"
+    "Raise TypeError if `f` raised `e` because of an unknown argument, or of one that its annotation does not allow"
     if isinstance(e, TypeError):
         try: check_keywords(f, kwargs)
         except TypeError as unknown: raise unknown from None
-    wrong = _wrong(f, args, kwargs)
-    if wrong and wrong[0] not in str(e): raise TypeError(wrong[1]) from None
+    wrong = _find_wrong(f, args, kwargs)
+    if wrong is None: return
+    is_named = wrong.name in str(e)   # then the message of `f` itself says more
+    if not is_named: raise TypeError(wrong.message) from None
 
 def check_args(
     f:Made # a class, of which the constructor is checked, or a function that only makes something
 ) -> Made: # the class, or a function like `f`
-    "Decorator: raises TypeError for an argument that its annotation does not allow, unless `f` itself does"
+    "Decorator: raise TypeError for an argument that its annotation does not allow, unless `f` itself does"
     if isinstance(f, type):
         f.__init__ = check_args(f.__init__)
         return f
     @wraps(f)
     def checked(*args, **kwargs):
         try:
-            try: res = f(*args, **kwargs)
-            except Exception as e: _explain(e, f, args, kwargs); raise
-            if wrong := _wrong(f, args, kwargs): raise TypeError(wrong[1])
-            return res
-        except Exception as e: shorten(e); raise   # only the user's lines are left: see `full_tracebacks`
+            try: result = f(*args, **kwargs)
+            except Exception as e:
+                _explain(e, f, args, kwargs)
+                raise
+            wrong = _find_wrong(f, args, kwargs)
+            if wrong is not None: raise TypeError(wrong.message)
+            return result
+        except Exception as e:
+            shorten(e)   # only the user's lines are left: see `full_tracebacks`
+            raise
     return checked
