@@ -1,4 +1,4 @@
-"""A fit that is told in batches, items, tokens or hours: how many epochs that is, what goes by it, and how it is resumed"""
+"""A fit that is told in batches, samples, tokens or hours: how many epochs that is, what goes by it, and how it is resumed"""
 import time, warnings
 import pytest, torch
 from hypothesis import given, settings, strategies as st
@@ -141,7 +141,7 @@ def test_a_rehearsal_is_short(monkeypatch):
     assert fitted(4, '10ba').train_iter==3
 
 @pytest.mark.parametrize('much,kw,words', [
-    ('0.5dur', {}, 'a fit cannot be .0.5dur. long'), ('0ba', {}, 'cannot be'), ('ten', {}, 'is no amount of training'), ('2000 steps', {}, "did you mean '2000st'"),
+    ('0.5dur', {}, 'a fit cannot be .0.5dur. long'), ('0ba', {}, 'cannot be'), ('ten', {}, 'is not an amount of training'), ('2000 steps', {}, "did you mean '2000st'"),
     (2.5, {}, '`n_epoch` must be a whole number'), ('8sp', dict(start_epoch=1), 'does not know how much'), (2, dict(cbs=TrainFor('4ba')), r"write `learn.fit\('4ba'\)`")])
 def test_refused(much, kw, words):
     with pytest.raises(ValueError, match=words): fitted(3, much, **kw)
