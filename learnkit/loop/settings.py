@@ -17,16 +17,23 @@ from .words import Word
 # %% ../../nbs/loop/10a_settings.ipynb #76be1695
 @lru_cache   # computed once for each class
 def _defaults(cls):
-    "The arguments of a class and their defaults"
+    "Return the arguments of a class and their defaults"
     try: params = signature(cls).parameters.values()
     except ValueError: return {}   # a class written in C
-    return {p.name:p.default for p in params if p.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)}
+    return {p.name:p.default for p in params if p.kind not in _collecting}
+
+_collecting = Parameter.VAR_POSITIONAL,Parameter.VAR_KEYWORD
 
 # %% ../../nbs/loop/10a_settings.ipynb #e89cbe93
-_secret = {*'password passwd pwd passphrase secret credential credentials bearer cookie auth authorization'.split()}
-_maybe = {*'key apikey token authtoken accesskey'.split()}   # or it counts tokens
+_secret_words = {*'password passwd pwd passphrase secret credential credentials bearer cookie auth authorization'.split()}
+_key_words = {*'key apikey token authtoken accesskey'.split()}   # secret, unless they count something: `max_token=512`
 
 private = Word('private', (), 'Which of its arguments are written nowhere?')
+
+def _words_of(name):
+    "Return the words in a name such as `api_key` or `apiKey`"
+    spaced = re.sub('([a-z])([A-Z])', r'\1_\2', str(name))
+    return {*re.findall('[a-z]+', spaced.lower())}
 
 def masked(
     name:Any,   # of a setting
@@ -35,9 +42,11 @@ def masked(
 ) -> Any: # `v`, or `***`
     "Return `***` for a setting that is secret, else its value"
     if name in private(o): return '***'
-    words = {*re.findall('[a-z]+', re.sub('([a-z])([A-Z])', r'\1_\2', str(name)).lower())}
-    spared = v is None or isinstance(v, bool) or callable(v) or isinstance(v, (int,float)) and not words & _secret
-    return v if spared or not words & (_secret | _maybe) else '***'
+    if v is None or isinstance(v, bool) or callable(v): return v
+    words = _words_of(name)
+    if words & _secret_words: return '***'
+    is_key = words & _key_words and not isinstance(v, (int,float))
+    return '***' if is_key else v
 
 def without_password(
     text:str # that may contain addresses
@@ -65,15 +74,19 @@ def plain(
     return _text(v, str, 200)
 
 def _text(v, show=repr, n=60):
-    "The result of `show(v)` if it is short; else the name of `v`, or of its class"
+    "Return `show(v)` if it has at most `n` characters; else the name of `v`, or of its class"
     while isinstance(v, partial): v = v.func
-    name = getattr(v, '__name__', type(v).__name__)
-    if hasattr(v, '__name__'): return name
+    if hasattr(v, '__name__'): return v.__name__
+    name = type(v).__name__
     if hasattr(v, 'shape') and hasattr(v, 'dtype'): return f'{name} {tuple(v.shape)}'
     if isinstance(v, (list,tuple,set,dict)) and len(v)>20: return f'{name} of {len(v)}'
-    if isinstance(v, dict): text = '{' + ', '.join(f'{k!r}: {_text(masked(k, o))}' for k,o in v.items()) + '}'
-    else: text = without_password(show(v))
-    return text if len(text)<=n and '\n' not in text and ' at 0x' not in text else name
+    text = _dict_text(v) if isinstance(v, dict) else without_password(show(v))
+    if len(text)>n or '\n' in text: return name
+    return name if ' at 0x' in text else text
+
+def _dict_text(d):
+    entries = [f'{k!r}: {_text(masked(k, v))}' for k,v in d.items()]
+    return f"{{{', '.join(entries)}}}"
 
 # %% ../../nbs/loop/10a_settings.ipynb #73217aab
 def short_repr(
@@ -81,13 +94,20 @@ def short_repr(
 ) -> str:
     "Return the class of an object, with the settings that are not the default: `Patience(patience=3)`"
     defaults = _defaults(type(o))
-    args = [f'{k}={_said(v)}' for k,v in settings(o).items() if not _same(v, defaults[k])]
-    return type(o).__name__ + (f"({', '.join(args)})" if args else '')
+    args = [f'{k}={_short_value(v)}' for k,v in settings(o).items() if not _is_default(v, defaults[k])]
+    name = type(o).__name__
+    return f"{name}({', '.join(args)})" if args else name
 
 _simple = bool,int,float,str,tuple,type(None)
-def _same(v, default): return v is default or (isinstance(default, _simple) and _text(v, str)==_text(default, str))
-def _said(v):   # a path is written as a text
-    return _text(v, repr if type(v).__str__ is object.__str__ else lambda v: repr(str(v)))
+def _is_default(v, default):
+    if v is default: return True
+    return isinstance(default, _simple) and _text(v, str)==_text(default, str)
+
+def _short_value(v):
+    has_text = type(v).__str__ is not object.__str__   # a path is written as a text
+    return _text(v, _quoted if has_text else repr)
+
+def _quoted(v): return repr(str(v))
 
 # %% ../../nbs/loop/10b_extras.ipynb #d4b910c4
 from contextlib import contextmanager
@@ -107,16 +127,18 @@ def optional_import(
         f"{what} needs {package}: pip install {_packages(extra)} (these are learnkit's extra `{extra}`)") from e
 
 def _packages(extra):
-    "The packages of an extra, as pip takes them, wherever learnkit itself was installed from"
+    "Return the packages of an extra, as pip takes them, wherever learnkit itself was installed from"
     from importlib.metadata import PackageNotFoundError, requires
-    try: needed = requires('learnkit') or []
-    except PackageNotFoundError: needed = []
-    lines = [line.partition(';') for line in needed]
-    names = [name.strip() for name,_,when in lines if re.search(rf'''extra ?== ?['"]{extra}['"]''', when)]
-    return ' '.join(map(quote, names)) or f"'learnkit[{extra}]'"
+    try: lines = requires('learnkit') or []
+    except PackageNotFoundError: lines = []
+    packages = []
+    for line in lines:
+        package,_,condition = line.partition(';')
+        if re.search(rf'''extra ?== ?['"]{extra}['"]''', condition): packages.append(quote(package.strip()))
+    return ' '.join(packages) if packages else f"'learnkit[{extra}]'"
 
 # %% ../../nbs/loop/10b_extras.ipynb #d5c92d4f
 def pyplot() -> Any:
-    "Import and return `matplotlib.pyplot`; raises ImportError if matplotlib is not installed"
+    "Import and return `matplotlib.pyplot`; raise ImportError if matplotlib is not installed"
     with optional_import('drawing', 'matplotlib', 'plot'): import matplotlib.pyplot as plt
     return plt
