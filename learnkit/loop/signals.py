@@ -18,16 +18,19 @@ from typing import Any
 from .tracebacks import shorten
 
 # %% ../../nbs/loop/05_interrupts.ipynb #b47a612d
-_marks:dict = {}     # do signals wait in a function? By its code; an unmarked function behaves like its caller
-_handlers:dict = {}  # what was to be called, by the number of the signal
+_marks:dict = {}     # the code of a function -> do signals wait in it? One without a mark behaves like its caller
+_handlers:dict = {}  # the number of a signal -> its handler before `_receive` took its place
 _inside:dict = {}    # in an uninterrupted function: the number of the process, `pid`
-pending:list = []    # the signals that wait: handler and number
+pending:list = []    # the signals that wait: pairs of handler and number
 patience = 2         # how many may wait
 
 def _waits(frame):
-    "Does a signal that arrives at `frame` wait?"
-    while frame is not None and frame.f_code not in _marks: frame = frame.f_back
-    return frame is not None and _marks[frame.f_code]
+    "Return whether a signal that arrives at `frame` waits"
+    while frame is not None:
+        mark = _marks.get(frame.f_code)
+        if mark is not None: return mark
+        frame = frame.f_back
+    return False
 
 def handle_or_wait(
     handler:Callable,     # to be called with number and frame
@@ -35,7 +38,8 @@ def handle_or_wait(
     frame:FrameType|None  # where the program was then
 ) -> None:
     "Call the handler: now, or when the program is where it may be interrupted"
-    if _inside.get('pid')==os.getpid() and len(pending)<patience and _waits(frame): pending.append((handler, number))
+    may_wait = _inside.get('pid')==os.getpid() and len(pending)<patience   # a forked process is not inside
+    if may_wait and _waits(frame): pending.append((handler, number))
     else: handler(number, frame)
 
 def _receive(number, frame): handle_or_wait(_handlers[number], number, frame)
@@ -56,9 +60,9 @@ def handle_pending() -> None:
 _signals = [getattr(signal, n) for n in ('SIGINT','SIGTERM','SIGHUP','SIGALRM','SIGUSR1','SIGUSR2')
             if hasattr(signal, n)]
 
-def _put_back():
-    for s,h in _handlers.items():
-        if signal.getsignal(s) is _receive: signal.signal(s, h)
+def _restore_handlers():
+    for number,handler in _handlers.items():
+        if signal.getsignal(number) is _receive: signal.signal(number, handler)
 
 class _Received:
     "Signals go to `_receive` in this block, unless it is inside another one"
@@ -66,18 +70,26 @@ class _Received:
     def __enter__(self):
         if _inside or current_thread() is not main_thread(): return
         try:
-            for s in _signals:
-                h = signal.getsignal(s)
-                if callable(h) and h is not _receive: _handlers[s] = h; signal.signal(s, _receive)
+            for number in _signals:
+                handler = signal.getsignal(number)
+                if not callable(handler) or handler is _receive: continue
+                _handlers[number] = handler
+                signal.signal(number, _receive)
             pending.clear()
             self.outermost = True
             _inside['pid'] = os.getpid()
-        except BaseException: _put_back(); raise
+        except BaseException:
+            _restore_handlers()
+            raise
 
     def __exit__(self, kind, e, tb):
         if not self.outermost: return
-        try: _inside.clear(); _put_back()
-        except BaseException: _put_back(); raise   # once more, as a signal came between
+        try:
+            _inside.clear()
+            _restore_handlers()
+        except BaseException:
+            _restore_handlers()   # once more, as a signal came between
+            raise
         finally:
             if pending: _deliver()
         if e is not None: shorten(e)
@@ -97,29 +109,34 @@ class _Block:
     def __enter__(self):
         with ExitStack() as stack:
             stack.enter_context(_Received())
-            res = stack.enter_context(self.inner)
+            value = stack.enter_context(self.inner)
             handle_pending()
             self.stack = stack.pop_all()
-        return res
+        return value
     @critical
     def __exit__(self, *exc):
         try: return self.stack.__exit__(*exc)
         finally: handle_pending()
 
-for f in (_Received.__enter__, _Received.__exit__, _put_back, _deliver, handle_or_wait, _receive): critical(f)
+for f in (_Received.__enter__, _Received.__exit__, _restore_handlers, _deliver, handle_or_wait, _receive): critical(f)
 
 # %% ../../nbs/loop/05_interrupts.ipynb #0be867cf
 def uninterrupted(
     f:Callable # a function, or a context manager made by `contextlib.contextmanager`
 ) -> Callable:
     "Decorator: signals wait while `f` runs, except in what it calls `interruptibly`; for a block, at both its ends"
-    if isgeneratorfunction(unwrap(f)): return wraps(f)(lambda *args, **kwargs: _Block(f(*args, **kwargs)))
+    if isgeneratorfunction(unwrap(f)): return _uninterrupted_block(f)
     @wraps(f)
     def _uninterrupted(*args, **kwargs):
         try:
             with _Received(): return f(*args, **kwargs)
         finally: handle_pending()
     return critical(_uninterrupted)
+
+def _uninterrupted_block(f):
+    @wraps(f)
+    def _make_block(*args, **kwargs): return _Block(f(*args, **kwargs))
+    return _make_block
 
 def interruptibly(
     f:Callable,  # a function
