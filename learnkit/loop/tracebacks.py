@@ -19,81 +19,94 @@ _helpers = ('contextlib', 'torch.utils._contextlib', 'torch.nn.modules.module', 
             _data+'_utils.fetch', _data+'_utils.collate', _data+'_utils.signal_handling', 'selectors')
 
 def _is_ours(tb):
-    "Is it a frame of learnkit?"
+    "Return whether the frame of `tb` is learnkit's, or only passes a call on"
     name = tb.tb_frame.f_globals.get('__name__') or ''
     return name in _helpers or name.partition('.')[0] in ('learnkit','fastcore','multiprocessing')
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #ee7aae51
 def _frames(tb):
-    while tb is not None: yield tb; tb = tb.tb_next
+    "Yield the traceback objects of `tb`, one for each frame"
+    while tb is not None:
+        yield tb
+        tb = tb.tb_next
 
-def _traceback(frames, end=None):
-    "A traceback of copies of `frames`, then `end`; not recursive, as it may be long"
+def _join_frames(frames, end=None):
+    "Return a traceback of copies of `frames`, followed by `end`; not recursive, as it may be long"
     for o in reversed(frames): end = TracebackType(end, o.tb_frame, o.tb_lasti, o.tb_lineno)
     return end
 
-def _of_others(tb): return _traceback([o for o in _frames(tb) if not _is_ours(o)])
+def _without_ours(tb): return _join_frames([o for o in _frames(tb) if not _is_ours(o)])
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #49e11da6
-class _Kept:
+class _FullTraceback:
     "Returns a traceback when it is called; pickled or copied, it has none"
     def __init__(self, tb=None): self.tb = tb
     def __call__(self): return self.tb
-    def __reduce__(self): return _Kept,()
+    def __reduce__(self): return _FullTraceback,()
 
-def _keep(e, tb):
-    "Let `e` keep `tb`, with the frames that were removed from it before"
-    frames,kept = [*_frames(tb)],vars(e).get('full_traceback', _Kept())()
-    known = [o.tb_frame for o in _frames(kept)]
-    at = next((i for i,o in enumerate(frames) if o.tb_frame in known), len(frames))   # what was kept begins here
-    vars(e)['full_traceback'] = _Kept(_traceback(frames[:at], kept))
+def _save_full(e):
+    "Save the traceback of `e` as `e.full_traceback`, with the frames that were removed from it before"
+    saved = vars(e).get('full_traceback', _FullTraceback())()
+    known = [o.tb_frame for o in _frames(saved)]
+    new   = []
+    for o in _frames(e.__traceback__):
+        if o.tb_frame in known: break   # what was saved begins here
+        new.append(o)
+    vars(e)['full_traceback'] = _FullTraceback(_join_frames(new, saved))
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #b943a38f
 def full_tracebacks(
-    on:bool=True # show them? False: leave the lines of learnkit out again
+    on:bool=True # show them? False: hide them again
 ) -> None:
     "Show the lines of learnkit in tracebacks too, in this process and in those that it starts"
     if on not in (True, False): raise TypeError(f'`on` must be True or False, not {on!r:.60}')
     os.environ['LEARNKIT_FULL_TRACEBACKS'] = '1' if on else ''
 
 def shorten(
-    e:BaseException # what leaves a run
+    e:BaseException # the exception that ends a run
 ) -> None:
     "Remove the frames of learnkit from the tracebacks of `e` and its causes; `e.full_traceback()` has them"
     if e.__traceback__ is None or os.environ.get('LEARNKIT_FULL_TRACEBACKS'): return
     for o in (e, *_origins(e)):
-        _keep(o, o.__traceback__)
-        o.with_traceback(_of_others(o.__traceback__))
+        _save_full(o)
+        o.with_traceback(_without_ours(o.__traceback__))
     if isinstance(e, KeyboardInterrupt): _in_one_line(e)
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #7c2be9d4
 def shortened(
     f:Callable # a function that people call
 ) -> Callable: # a function like it
-    "Decorator: removes the frames of learnkit from the traceback of what `f` raises"
+    "Decorator: remove the frames of learnkit from the traceback of what `f` raises"
     @wraps(f)
     def called(*args, **kwargs):
         try: return f(*args, **kwargs)
-        except Exception as e: shorten(e); raise
+        except Exception as e:
+            shorten(e)
+            raise
     return called
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #f5557ea6
 def _origins(e):
-    "The causes of `e`, and the parts of a group"
-    seen,new = {id(e):e},[e]
-    while new:
-        o = new.pop()
-        for p in (o.__cause__, o.__context__, *getattr(o, 'exceptions', ())):
-            if p is not None and id(p) not in seen: seen[id(p)] = p; new.append(p)
-    return [*seen.values()][1:]
+    "Return the causes of `e` and of its causes, and the exceptions in a group"
+    found,todo = {id(e):e},[e]
+    while todo:
+        o = todo.pop()
+        for origin in (o.__cause__, o.__context__, *getattr(o, 'exceptions', ())):
+            if origin is None or id(origin) in found: continue
+            found[id(origin)] = origin
+            todo.append(origin)
+    del found[id(e)]
+    return [*found.values()]
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #9b55e780
 def _in_one_line(e):
     "Show `e` as one line, in a notebook and in a script"
-    vars(e)['_render_traceback_'] = partial(list, [f'{type(e).__name__}: {e}'.rstrip(': ')])   # a list of lines
-    if sys.excepthook is sys.__excepthook__: sys.excepthook = _hook
+    line = f'{type(e).__name__}: {e}'.rstrip(': ')
+    vars(e)['_render_traceback_'] = partial(list, [line])   # IPython calls it for a list of lines
+    if sys.excepthook is sys.__excepthook__: sys.excepthook = _print_interrupt
 
-def _hook(kind, e, tb):
-    line = getattr(e, '_render_traceback_', None)
-    if line and isinstance(e, KeyboardInterrupt): print(*line(), file=sys.stderr)
+def _print_interrupt(kind, e, tb):
+    "Print a KeyboardInterrupt as one line, and any other exception as Python does"
+    render = getattr(e, '_render_traceback_', None)
+    if render and isinstance(e, KeyboardInterrupt): print(*render(), file=sys.stderr)
     else: sys.__excepthook__(kind, e, tb)
