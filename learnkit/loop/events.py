@@ -20,7 +20,7 @@ def nearest(
     name:str,            # a name that is not known
     known:Iterable[str]  # all names that are
 ) -> str:
-    "Returns the part of an error message that suggests the name that was probably meant"
+    "Return the part of an error message that suggests the name that was probably meant"
     known = list(known)
     close = get_close_matches(str(name), known, 1, .5)
     if close: return f'did you mean `{close[0]}`?'
@@ -42,8 +42,8 @@ class Events:
         self.declared = tuple(self.docs)   # the events of the table; others may be registered later
 
     def __call__(self,
-        *args:Any,   # refused: `register` adds an event
-        **kwargs:Any # refused, too
+        *args:Any,   # raises TypeError: `register` adds an event
+        **kwargs:Any # the same
     ) -> 'Events':
         "Return all events: where a class of this name is expected, as fastai has it, it can be called"
         if args or kwargs: raise TypeError("event() takes no arguments: write event.register('name') to add an event")
@@ -56,30 +56,38 @@ class Events:
         after:str|None=None, # the event that it follows where events are listed; None: the last one
         by:str=''   # the class of the callback that fires it; '': the Learner
     ) -> str:
-        "Adds event `name` unless it exists, and returns it; raises ValueError if the name is not free"
-        free = not hasattr(type(self), name) and isinstance(vars(self).get(name, ''), str)   # or an event already
-        if not name.isidentifier() or not free: raise ValueError(
+        "Add event `name` unless it exists, and return it; raise ValueError if the name is not free"
+        if not self._is_free(name): raise ValueError(
             f"an event's name must be a free Python identifier such as 'before_sanity', not {name!r}")
         if name not in self.docs:
-            later = [*self.docs][[*self.docs].index(self.check(after))+1:] if after else []
+            later = self._events_after(after) if after else []
             self.docs[name],self.depth[name],self.by[name] = doc,depth,by
             if depth>=3: self.in_batch.add(name)
-            for n in later: self.docs[n] = self.docs.pop(n)   # move them behind it
+            for other in later: self.docs[other] = self.docs.pop(other)   # to the end, behind the new one
         setattr(self, name, name)
         return name
+
+    def _is_free(self, name):
+        "Return whether an event may have this name; one that has it already may keep it"
+        if not name.isidentifier() or hasattr(type(self), name): return False
+        return isinstance(vars(self).get(name, ''), str)
+
+    def _events_after(self, name):
+        known = [*self.docs]
+        return known[known.index(self.check(name))+1:]
 
     def alias(self,
         name:str, # another name
         of:str    # for this event: a method called `name` handles it
     ) -> None:
-        "Lets callbacks call an event by another name too. Raises ValueError if there is no event `of`."
+        "Let callbacks call an event by another name too; raise ValueError if there is no event `of`"
         self.also[name] = self.check(of)
         setattr(self, name, of)
 
     def check(self,
         name:str # an event, or not
     ) -> str:
-        "Returns `name`; raises ValueError, with the nearest known name, if there is no such event"
+        "Return `name`; raise ValueError, with the nearest known name, if there is no such event"
         if name in self.docs: return name
         raise ValueError(f'there is no event `{name}`: {nearest(name, self)} (`event.register` adds new ones)')
 
@@ -87,11 +95,12 @@ class Events:
     def __contains__(self, name:object) -> bool: return name in self.docs
     def __getattr__(self, name:str) -> str:
         raise AttributeError(f'there is no event `{name}`: {nearest(name, self.__dict__.get("docs", ()))}')
-    def __repr__(self) -> str:
-        def line(n, doc):
-            by = f' ({self.by[n]})' if self.by[n] else ''
-            return f'{n:<{30-2*self.depth[n]}}{doc}{by}'
-        return '\n'.join('  '*self.depth[n] + line(n, d).rstrip() for n,d in self.docs.items())
+    def __repr__(self) -> str: return '\n'.join(map(self._line, self.docs))
+    def _line(self, name):
+        by,indent = self.by[name],2*self.depth[name]
+        line = f'{name:<{30-indent}}{self.docs[name]}'
+        if by: line += f' ({by})'
+        return ' '*indent + line.rstrip()
 
 # %% ../../nbs/loop/00_events.ipynb #3b413a44
 event = Events("""
@@ -152,7 +161,9 @@ class Cancel(Exception):
     scope:str|None = None
     def __init__(self,
         *args:Any # the reason; by default it says which scope ends
-    ): super().__init__(*(args or (f'{type(self).__name__} ends `{self.scope}`',)))
+    ):
+        reason = f'{type(self).__name__} ends `{self.scope}`'
+        super().__init__(*(args or [reason]))
 
 class CancelBatch(Cancel):
     "Skips the rest of this batch"
@@ -194,7 +205,8 @@ CancelZeroGradException,CancelTrainException,CancelValidException = CancelZeroGr
 CancelEpochException,CancelFitException = CancelEpoch,CancelFit
 
 # %% ../../nbs/loop/00_events.ipynb #8814e453
-_cancels = {n:c for c in Cancel.__subclasses__() for n in (c.__name__, f'{c.__name__}Exception')}
+_cancels  = {cancel.__name__:cancel for cancel in Cancel.__subclasses__()}
+_cancels |= {f'{name}Exception':cancel for name,cancel in _cancels.items()}   # their names in fastai
 
 @lru_cache   # asked where a Cancel is raised, and by each scope that it leaves
 def _cancels_in(cls): return [_cancels[k.__name__] for k in cls.__mro__ if k.__name__ in _cancels]
@@ -202,19 +214,20 @@ def _cancels_in(cls): return [_cancels[k.__name__] for k in cls.__mro__ if k.__n
 def cancel_types(
     e:BaseException # an exception of any library
 ) -> list[type[Cancel]]:
-    "Returns the Cancels that `e` is, by the names of its class and of its bases: mostly one, or none"
+    "Return the Cancels that `e` is, by the names of its class and of its bases: mostly one, or none"
     return [*_cancels_in(type(e))]
 
 def cancelled(
     cancel:type[Cancel] # the Cancel of the scope at hand
 ) -> type[BaseException]|tuple[type[BaseException], ...]:
-    "Returns what `except` has to catch: the exception at hand if it is a `cancel` of any library, else nothing"
+    "Return what `except` has to catch: the exception at hand if it is a `cancel` of any library, else nothing"
     e = sys.exception()
-    return type(e) if e is not None and cancel in _cancels_in(type(e)) else ()
+    if e is None or cancel not in _cancels_in(type(e)): return ()
+    return type(e)
 
 # %% ../../nbs/loop/00_events.ipynb #5a6e1f02
 class Pause(KeyboardInterrupt):
-    "Stops a fit as Ctrl-C does; with `Pausable` among its callbacks the fit pauses there, and can go on"
+    "Stops a fit as Ctrl-C does; with `Pausable` among its callbacks the fit pauses there, and can continue"
     def __init__(self,
         *args:Any # the reason; by default it says what a fit needs to pause
-    ): super().__init__(*(args or ('a fit can pause here, and go on, if `Pausable()` is among its callbacks',)))
+    ): super().__init__(*(args or ['a fit can pause here, and continue, if `Pausable()` is among its callbacks']))
