@@ -86,7 +86,7 @@ on_log                 after_epoch
 on_save                after_save_checkpoint
 on_predict             after_predict
 on_train_end           after_fit
-on_push_begin          - leave it out, as nothing is pushed to a hub
+on_push_begin          - remove it, as nothing is pushed to a hub
 """,
 'Composer': """
 init                   after_create
@@ -131,7 +131,7 @@ predict_batch_end      after_batch     predict
 predict_end            after_predict
 close                  cleanup
 post_close             cleanup
-run_event              - override `__call__(self, name)` to hear all events
+run_event              - override `__call__(self, name)` to handle all events
 """,
 'fastNLP': """
 on_after_trainer_initialized after_create
@@ -211,31 +211,33 @@ class OtherName(NamedTuple):
     phase:str = ''   # 'train', 'valid' or 'predict', if it is fired there for that part of a run only
     advice:str = ''  # what to do, where there is no event
 
-def _other_name(ours, rest):
-    return OtherName('', advice=rest) if ours=='-' else OtherName(ours, rest)
+def _parse_line(line):
+    "Return another library's name of an event, and its `OtherName`; '-' stands for no event"
+    theirs,ours,*rest = line.split(maxsplit=2)
+    more = ' '.join(rest)
+    return theirs,OtherName('', advice=more) if ours=='-' else OtherName(ours, more)
 
 @cache
 def names_in(
     library:str # such as 'Keras'; those that are known are `other_libraries`
 ) -> dict[str,OtherName]:
     "Return the names of a library's events, in the order in which they are fired, and what they are here"
-    lines = [line.split(maxsplit=2) for line in _tables[library].strip().splitlines()]
-    return {theirs:_other_name(ours, ' '.join(rest)) for theirs,ours,*rest in lines}
+    return dict(map(_parse_line, _tables[library].strip().splitlines()))
 
 other_libraries = tuple(_tables)
 
 # %% ../../nbs/loop/12_names.ipynb #8157250e
-_only = dict(train=' with `run_valid = False`', valid=' with `run_train = False`',
-             predict=" with `modes = ('predict',)`")
+_phases = dict(train=' with `run_valid = False`', valid=' with `run_train = False`',
+               predict=" with `modes = ('predict',)`")
 
 @cache
-def _advice():
-    "What to write here for each of their names, with the libraries that use it"
-    found:dict = {}
-    for lib in other_libraries:
-        for name,o in names_in(lib).items():
-            advice = o.advice or f'write `{o.event}`{_only.get(o.phase, "")}'
-            found.setdefault(name, {}).setdefault(advice, []).append(lib)
+def _find_advice():
+    "Return what to write here for each of their names, with the libraries that use it"
+    found:dict = {}   # name -> advice -> libraries
+    for library in other_libraries:
+        for name,other in names_in(library).items():
+            advice = other.advice or f'write `{other.event}`{_phases.get(other.phase, "")}'
+            found.setdefault(name, {}).setdefault(advice, []).append(library)
     return found
 
 def name_hint(
@@ -243,17 +245,21 @@ def name_hint(
     f:Callable|None=None    # the method
 ) -> str|None:
     "Return which libraries have an event `name` and what to write here; None if there is none"
-    found = _advice().get(name)
-    if not found or not ('_' in name or _takes_theirs(f)): return None
-    return f'`{name}` is an event ' + '; '.join(f'of {", ".join(libs)}: {advice}' for advice,libs in found.items())
+    found = _find_advice().get(name)
+    if not found: return None
+    is_word = '_' not in name   # such as `close`, which may mean something else
+    if is_word and not _takes_theirs(f): return None
+    hints = [f'of {", ".join(libraries)}: {advice}' for advice,libraries in found.items()]
+    return f'`{name}` is an event {"; ".join(hints)}'
 
 # %% ../../nbs/loop/12_names.ipynb #66df16a1
-_passed = {'trainer', 'pl_module', 'state', 'logger', 'net'}   # what those libraries call a method with
+_their_params = {'trainer', 'pl_module', 'state', 'logger', 'net'}   # what those libraries call a method with
 
 def _takes_theirs(f):
-    "Does the function `f` have a parameter that they pass? For names that are ordinary words, such as `close`"
-    try: return f is not None and not _passed.isdisjoint(signature(f).parameters)
-    except (TypeError,ValueError): return False   # no function, or one that does not say
+    "Return whether the function `f` has a parameter that other libraries pass"
+    if f is None: return False
+    try: return not _their_params.isdisjoint(signature(f).parameters)
+    except (TypeError,ValueError): return False   # not a function, or one without a signature
 
 # %% ../../nbs/loop/12_names.ipynb #71f0a002
 adapters = dict(keras='keras', lightning='lightning', pytorch_lightning='lightning', transformers='transformers',
@@ -263,5 +269,7 @@ def adapter_of(
     cb:Any # any object
 ) -> str|None:
     "Return the module of learnkit that adapts callbacks like `cb`, None if there is none"
-    packages = [c.__module__.partition('.')[0] for c in type(cb).__mro__]
-    return next((f'learnkit.contrib.{adapters[p]}' for p in packages if p in adapters), None)
+    for cls in type(cb).__mro__:
+        package = cls.__module__.partition('.')[0]
+        if package in adapters: return f'learnkit.contrib.{adapters[package]}'
+    return None
