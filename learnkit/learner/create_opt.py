@@ -25,61 +25,84 @@ from ..optim.optimizer import (OptimWrapper, can_take_params, create_optimizer, 
 from ..optim.several import NamedOptimizers, as_opt_func
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647789b
-def _note_origin(learn, recipe, said):
+def _note_origin(learn, recipe, given_lr):
+    "Note what the optimizer was made from, to see later whether that has changed"
     wrapped = get_model(learn.model) is not learn.model
-    learn._opt_origin = SimpleNamespace(opt=learn.opt, recipe=recipe, wrapped=wrapped, lr=learn.lr, said=said)
+    learn._opt_origin = SimpleNamespace(opt=learn.opt, recipe=recipe, wrapped=wrapped, lr=learn.lr, given_lr=given_lr)
 
 def _recipe(learn): return learn.opt_func,learn.splitter,learn.wd_bn_bias,learn.train_bn
 
-def _said_lr(learn):
-    "The learning rate that the user gave, None if none"
+def _given_lr(learn):
+    "Return the learning rate that the user gave, None if there is none"
     origin = learn._opt_origin
-    return origin.said if learn.lr is origin.lr else learn.lr
+    return origin.given_lr if learn.lr is origin.lr else learn.lr
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647780c
 def _use_opt(learn, opt, recipe):
     "Let the Learner have `opt`, and take over the learning rates of its groups"
-    said,lrs = _said_lr(learn),[h['lr'] for h in opt.hypers if 'lr' in h]
-    keeps_own = recipe is not None and not isinstance(said, (int,float,NoneType))   # such as a rate for each group
-    if lrs and not keeps_own: learn.lr = lrs if len({*map(float, lrs)})>1 else lrs[0]
+    given_lr = _given_lr(learn)
+    has_one_for_each = recipe is not None and not isinstance(given_lr, (int,float,NoneType))   # such as a slice
+    if not has_one_for_each: _take_lrs(learn, opt)
     learn.opt = opt
-    _note_origin(learn, recipe, said)
+    _note_origin(learn, recipe, given_lr)
+
+def _take_lrs(learn, opt):
+    "Set the Learner's learning rate to that of the optimizer; a list, if its groups differ"
+    lrs = [h['lr'] for h in opt.hypers if 'lr' in h]
+    if not lrs: return
+    are_equal = len({*map(float, lrs)})==1
+    learn.lr = lrs[0] if are_equal else lrs
 
 def _groups(learn, model):
-    "What the splitter returns; the last group has the parameters of the loss function too, unless another has them"
+    "Return the splitter's groups; the last one also gets the parameters of the loss function that no other has"
     groups = param_dicts(learn.splitter(model))
-    lost = _lost_by(learn, groups)
-    if not lost: return groups
-    last = groups[-1]
-    named = any(isinstance(o, tuple) for o in last['params']) or isinstance(learn.opt_func, dict|NamedOptimizers)
-    new = [*lost.items()] if named else [*lost.values()]
-    return [*groups[:-1], {**last, 'params':[*last['params'], *new]}]
+    missing = _missing_params(learn, groups)
+    if not missing: return groups
+    *others,last = groups
+    has_names = isinstance(learn.opt_func, dict|NamedOptimizers) or any(_has_name(p) for p in last['params'])
+    new = missing.items() if has_names else missing.values()
+    return [*others, {**last, 'params':[*last['params'], *new]}]
 
-def _lost_by(learn, groups):
-    "The parameters of a loss function that is a module, by name, that neither the groups have nor another optimizer"
+def _missing_params(learn, groups):
+    "Return the parameters of the loss function, by name, that neither `groups` nor another optimizer have"
     called = modules_of_loss(learn, called_only=True)
     if not called: return {}
-    others = [o for owner in (learn, *learn.cbs) for o in optimizers_of(owner) if o is not learn.opt]
-    return unheld_params(called, SimpleNamespace(param_groups=_unnamed(groups)), *others)
+    others = [opt for opt in _all_optimizers(learn) if opt is not learn.opt]
+    params = [{'params':_params_of(group)} for group in groups]
+    return unheld_params(called, SimpleNamespace(param_groups=params), *others)
+
+def _all_optimizers(learn):
+    "Return the optimizers of the Learner and of its callbacks"
+    return [*chain.from_iterable(map(optimizers_of, (learn, *learn.cbs)))]
+
+def _has_name(p): return isinstance(p, tuple)   # a pair: name, parameter
+
+def _params_of(group):
+    "Return the parameters of a group, without their names"
+    return [p[1] if _has_name(p) else p for p in group['params']]
 
 # %% ../../nbs/learner/30_create_opt.ipynb #9736fa73
-def _unnamed(groups): return [{'params':[p[1] if isinstance(p, tuple) else p for p in g['params']]} for g in groups]
-
 def _make_opt(learn, groups):
-    "A new optimizer, for these groups of parameters"
+    "Make an optimizer for these groups of parameters"
     norms,biases = _norms_and_biases(learn)
     no_decay = () if learn.wd_bn_bias else norms+biases
     always = norms if learn.train_bn else ()   # these are trained in frozen groups, too
-    opt_func,lr = learn.opt_func,_said_lr(learn)
+    opt_func,lr = learn.opt_func,_given_lr(learn)
     if not hasattr(opt_func, 'add_param_group'): opt_func = as_opt_func(opt_func)
     if hasattr(opt_func, 'rates'): return opt_func(learn.model, groups, lr, no_decay, always)
     return create_optimizer(opt_func, groups, creation_lr(opt_func, lr), no_decay, always)
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647781c
 def _norms_and_biases(learn):
-    "The parameters of norm layers, and the biases of others, in all that trains"
-    pairs = [norms_and_biases(m) for m in (learn.model, *modules_of_loss(learn).values())]
-    return [p for norms,_ in pairs for p in norms],[p for _,biases in pairs for p in biases]
+    "Return the parameters of norm layers, and the biases of others, in all that trains"
+    norms,biases = [],[]
+    for module in _trained_modules(learn, learn.model):
+        its_norms,its_biases = norms_and_biases(module)
+        norms += its_norms
+        biases += its_biases
+    return norms,biases
+
+def _trained_modules(learn, model): return [model, *modules_of_loss(learn).values()]
 
 @contextmanager
 def _unfrozen(learn):
@@ -88,7 +111,7 @@ def _unfrozen(learn):
     if frozen: learn.opt.unfreeze()
     try: yield
     finally:
-        if frozen: learn.opt.freeze_to(frozen)   # it may be another one by now
+        if frozen: learn.opt.freeze_to(frozen)   # `learn.opt` may be another one by now
 
 @uninterrupted   # an interrupt in the middle of `model.to` would leave autograd off
 def create_opt(
@@ -96,18 +119,18 @@ def create_opt(
 ) -> None:
     "Make a new optimizer for `learn`"
     learn.model.to(learn.device)
-    with _unfrozen(learn): _use_opt(learn, _make_opt(learn, _groups(learn, learn.model)), _recipe(learn))
+    with _unfrozen(learn):
+        opt = _make_opt(learn, _groups(learn, learn.model))
+        _use_opt(learn, opt, _recipe(learn))
 
 # %% ../../nbs/learner/30_create_opt.ipynb #50f4f977
 def _unheld(learn):
-    "The parameters that require a gradient and that no optimizer has, by name"
+    "Return the parameters that require a gradient and that no optimizer has, by name"
     opt = learn.opt
     if not hasattr(opt, 'param_groups'): return {}
     modules = {'':learn.model, **modules_of_loss(learn)}
     lost = unheld_params(modules, opt)
-    if not lost: return lost
-    others = chain.from_iterable(map(optimizers_of, (learn, *learn.cbs)))   # callbacks may have some
-    return unheld_params(modules, opt, *others)
+    return unheld_params(modules, opt, *_all_optimizers(learn)) if lost else lost
 
 def adopt_params(
     learn:Any,         # the Learner
@@ -115,41 +138,42 @@ def adopt_params(
 ) -> dict:             # name -> parameter
     "Add the parameters that the splitter returns now to the optimizer; return those that it still lacks"
     lost = _unheld(learn)
-    return _adopt(learn, lost, running) if lost else lost
-
-def _adopt(learn, lost, running):
-    origin = learn._opt_origin
-    if origin.opt is not learn.opt or origin.recipe is None or is_built(learn.opt_func): return lost
+    if not lost or not _is_own_opt(learn): return lost
     with _unfrozen(learn): _take_over(learn, lost, running)
     return _unheld(learn)
 
+def _is_own_opt(learn):
+    "Return whether the Learner has made the optimizer, and can make another one like it"
+    origin = learn._opt_origin
+    if origin.opt is not learn.opt or origin.recipe is None: return False
+    return not is_built(learn.opt_func)
+
 # %% ../../nbs/learner/30_create_opt.ipynb #50f4f90c
 def _take_over(learn, lost, running):
+    "Add the parameters `lost` to the optimizer, or replace it by one that has them, if the splitter returns them"
     model = learn.model if learn._opt_origin.wrapped else get_model(learn.model)
     groups = _groups(learn, model)
-    if _ids_in(groups).isdisjoint(map(id, lost.values())): return   # the splitter leaves them out
+    ids = {id(p) for p in chain.from_iterable(map(_params_of, groups))}
+    if ids.isdisjoint(map(id, lost.values())): return
     if not running: learn.model.to(learn.device)
     new = _make_opt(learn, groups)
     if running: _check_can_take(learn, new, lost)
-    known = [p for m in (model, *modules_of_loss(learn).values()) for p in m.parameters()]
-    if can_take_params(learn.opt, new): learn.opt.take_params(new, map(id, known))
+    if can_take_params(learn.opt, new):
+        modules = _trained_modules(learn, model)
+        learn.opt.take_params(new, [id(p) for p in chain.from_iterable(m.parameters() for m in modules)])
     else:
         new.take_state(learn.opt)
         _use_opt(learn, new, _recipe(learn))
 
-def _ids_in(groups):
-    "The ids of the parameters in parameter groups, where they may have names"
-    params = chain.from_iterable(group['params'] for group in groups)
-    return {id(p[1]) if isinstance(p, tuple) else id(p) for p in params}
-
 def _check_can_take(learn, new, lost):
+    "Raise RuntimeError if the optimizer cannot get new parameters in the middle of a fit"
     if isinstance(learn.model, DistributedDataParallel):
         why = 'their gradients would not be averaged over the processes'
     elif not can_take_params(learn.opt, new): why = 'the optimizer cannot be replaced'
     else: return
     raise RuntimeError(
         f'{describe_params(lost)} came to be trained in the middle of a fit{learn._position}, where {why}: '
-        'make or thaw them before the fit')
+        'create or unfreeze them before the fit')
 
 # %% ../../nbs/learner/30_create_opt.ipynb #bfc841e1
 def ready_opt(
@@ -157,14 +181,19 @@ def ready_opt(
     reset:bool=False # make a new optimizer in any case?
 ) -> None:
     "Make sure that the optimizer fits the model as it is now; one that the user made stays"
-    opt,origin = learn.opt,learn._opt_origin
-    changed = opt is origin.opt and origin.recipe not in (None, _recipe(learn))
-    if opt is not None and not reset and not changed: return _follow_model(learn)
-    learn.create_opt()
-    if learn.opt is not learn._opt_origin.opt:   # the user's own `create_opt`
-        _note_origin(learn, None, _said_lr(learn))
+    if reset or learn.opt is None or _has_new_recipe(learn):
+        learn.create_opt()
+        is_users = learn.opt is not learn._opt_origin.opt   # a subclass has a `create_opt` of its own
+        if is_users: _note_origin(learn, None, _given_lr(learn))
+    else: _follow_model(learn)
+
+def _has_new_recipe(learn):
+    "Return whether the Learner has made the optimizer, and would make a different one now"
+    origin = learn._opt_origin
+    return learn.opt is origin.opt and origin.recipe not in (None, _recipe(learn))
 
 def _follow_model(learn):
+    "Give the optimizer that there is the parameters that the model has now"
     opt = learn.opt if hasattr(learn.opt, 'set_hyper') else OptimWrapper(opt=by_hand(learn.opt))
     if opt is not learn._opt_origin.opt: _use_opt(learn, opt, None)
     lost = adopt_params(learn)
@@ -179,10 +208,9 @@ def set_wd(
 ) -> None:
     "Set the weight decay of a fit"
     opt,old = learn.opt,learn._before_wd
-    if old is not None and (old.opt is not opt or old.used!=_decays(opt)): old = None   # it was set anew since
-    if wd is None:
-        if old is not None: _put_wd_back(learn, old)
-        return
+    was_changed = old is not None and (old.opt is not opt or old.used!=_decays(opt))   # since the fit that set it
+    if was_changed: old = None
+    if wd is None: return _restore_wd(learn, old)
     if old is None: old = SimpleNamespace(opt=opt, before=_decays(opt), split=is_split(opt.param_groups))
     if is_number(wd): check_own_decays(old.before, '`wd`')
     if hasattr(opt, 'split_no_decay'): opt.split_no_decay()
@@ -190,7 +218,9 @@ def set_wd(
     old.used = _decays(opt)
     learn._before_wd = old
 
-def _put_wd_back(learn, old):
+def _restore_wd(learn, old):
+    "Restore the weight decay from before the fits that set their own, None if there was none"
+    if old is None: return
     opt = learn.opt
     if not old.split and hasattr(opt, 'merge_no_decay'): opt.merge_no_decay()
     opt.set_hyper('wd', old.before)
@@ -204,12 +234,13 @@ def check_trained(
 ) -> None:
     "Raise RuntimeError if parameters in no optimizer have a gradient; warn of a loss that nothing reads"
     lost = {name:p for name,p in _unheld(learn).items() if p.grad is not None}
-    if lost: _refuse_untrained(lost)
+    if lost:
+        for p in lost.values(): p.grad = None
+        raise _untrained(lost)
     if getattr(learn.loss, 'requires_grad', False): check_written_loss(learn)
 
-def _refuse_untrained(lost):
-    for p in lost.values(): p.grad = None
-    raise RuntimeError(
+def _untrained(lost):
+    return RuntimeError(
         f'{describe_params(lost)} got gradients, but the optimizer does not have them, so they would never be '
         'trained: let `splitter` return them (or build the optimizer with them), freeze them with '
         '`requires_grad_(False)`, or keep the optimizer that trains them in an attribute of a callback')
@@ -221,10 +252,11 @@ def check_closure(
     "Raise TypeError if the optimizer's `step` needs a closure and no callback passes one"
     opt = getattr(learn.opt, 'opt', learn.opt)
     for one in (opt, *getattr(opt, 'named_optimizers', {}).values()):
-        if needs_closure(one) and all(map(observes, learn.ordered_cbs('before_step'))): raise _no_closure(one)
+        if not needs_closure(one): continue
+        if all(map(observes, learn.ordered_cbs('before_step'))): raise _no_closure(one)
 
 def _no_closure(opt):
     return TypeError(
-        f'{type(opt).__name__} makes a step by evaluating the model several times, which the loop does not: write '
+        f'{type(opt).__name__} takes a step by evaluating the model several times, which the loop does not: write '
         '`cbs=Closure()`, or a callback that calls `self.learn.opt.step(closure)` in `before_step` and then raises '
         '`CancelStep`')

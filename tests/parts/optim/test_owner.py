@@ -358,7 +358,7 @@ def test_names_that_an_optimizer_does_not_have():
 def test_lbfgs_is_refused_or_a_callback_makes_its_step():
     "LBFGS ended the first step with 'missing 1 required positional argument: closure'"
     learn = learner(model=net(), opt_func=torch.optim.LBFGS, lr=.5)
-    with pytest.raises(TypeError, match='^LBFGS makes a step by evaluating the model several times'): learn.fit(1)
+    with pytest.raises(TypeError, match='^LBFGS takes a step by evaluating the model several times'): learn.fit(1)
     class Closure(Callback):
         def before_step(self):
             learn = self.learn
