@@ -26,17 +26,19 @@ def mismatch(
     if new.shape!=own.shape: return f'is {tuple(new.shape)}, the model has {tuple(own.shape)}'
     if _is_expanded(own): return (
         'is expanded in the model, so that its elements share memory and nothing can be loaded into it: `.clone()` it')
-    def kind(t): return t.layout,t.is_quantized,t.is_complex(),t.is_floating_point()
-    if kind(new)==kind(own) and not new.is_meta: return ''
+    if _number_kind(new)==_number_kind(own) and not new.is_meta: return ''
     meta = ' on meta' if new.is_meta else ''
     return f'is of {new.dtype}{meta}, {new.layout}, the model has {own.dtype}, {own.layout}'
 
+def _number_kind(t): return t.layout,t.is_quantized,t.is_complex(),t.is_floating_point()
+
 def _is_expanded(t):
+    "Return whether elements of `t` share memory, as after `expand`"
     if t.layout is not torch.strided: return False
     return any(n>1 and stride==0 for n,stride in zip(t.shape, t.stride()))
 
-def _first(names):
-    "The first names, and how many more there are"
+def _list_first(names):
+    "Return the first names as text, and how many more there are"
     text = ', '.join(map(str, names[:3]))
     return f'{text} and {len(names)-3} more' if len(names)>3 else text
 
@@ -44,28 +46,29 @@ def _first(names):
 def check_state(
     model:torch.nn.Module, # the model whose weights would be replaced
     state:dict,            # the new weights by name
-    strict:bool=True,      # refuse a state that lacks weights, or has weights that the model does not have
+    strict:bool=True,      # raise for a state that lacks weights, or has weights that the model does not have
     base:Collection[str]=() # names that may be missing: of weights that are not trained
 ) -> None:
     "Raise ValueError if `state` does not fit the model; changes nothing"
     if not isinstance(state, Mapping): raise ValueError(f'expected weights by name, not a {type(state).__name__}')
     own = model.state_dict()
-    odd = _mismatches(state, own)
+    odd = _find_mismatches(state, own)
     missing = [k for k,v in own.items() if k not in state and k not in base and not is_lazy_tensor(v)]
     extra = [k for k in state if k not in own]
     nothing_fits = bool(own) and len(missing)==len(own)   # a mistake, strict or not
     reasons = []
-    if odd: reasons.append(f'shapes differ: {_first(odd)}')
+    if odd: reasons.append(f'shapes differ: {_list_first(odd)}')
     if strict or nothing_fits:
-        if missing: reasons.append(f'it lacks {_first(missing)}')
-        if extra: reasons.append(f'the model lacks {_first(extra)}')
+        if missing: reasons.append(f'it lacks {_list_first(missing)}')
+        if extra: reasons.append(f'the model lacks {_list_first(extra)}')
     if not reasons: return
-    hint = '' if nothing_fits else '. `strict=False` loads what fits.'
     if odd: hint = '. Make the model as it was, or let `learn.load(…, ignore_keys=…)` leave some as they are.'
+    elif nothing_fits: hint = ''
+    else: hint = '. `strict=False` loads what fits.'
     raise ValueError(f"these weights are of another model: {'; '.join(reasons)}{hint}")
 
-def _mismatches(state, own):
-    "Which tensors of `own` cannot be replaced by those of the same name in `state`, and why"
+def _find_mismatches(state, own):
+    "Return which tensors of `own` cannot be replaced by those of the same name in `state`, and why"
     odd = []
     for name,value in own.items():
         if name not in state or not isinstance(value, torch.Tensor): continue
@@ -75,52 +78,52 @@ def _mismatches(state, own):
 
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed83
 def _kind(o):
-    "'a number' (also for None, which is one that is not set), 'numbers', or the type's name"
+    "Return 'a number' (also for None, a number that is not set), 'numbers', or the type's name"
     if o is None or isinstance(o, (bool,int,float,torch.Tensor)): return 'a number'
     if isinstance(o, (list,tuple)) and all(_kind(i)=='a number' for i in o): return 'numbers'
     return f'a {type(o).__name__}'
 
-def _opt_fault(own, state):
-    "What is wrong with the optimizer state `state`, compared with `own`; None if nothing is"
-    if not isinstance(state, Mapping): return f'it is a {type(state).__name__}'
-    if not has_torch_state(own): return None   # an optimizer of another library checks its state itself
+def _check_opt_parts(own, state):
+    "Raise ValueError if `state` is not that of an optimizer whose own state is `own`"
+    if not isinstance(state, Mapping): raise ValueError(f'it is a {type(state).__name__}')
+    if not has_torch_state(own): return   # an optimizer of another library checks its state itself
     groups,states = state.get('param_groups'),state.get('state')
-    if not _is_list_of(_is_group, groups): return '`param_groups` must be a list of parameter groups'
-    if not isinstance(states, Mapping) or not _is_list_of(_is_mapping, [*states.values()]):
-        return '`state` must have a dict for each parameter'
-    return (_frozen_fault(state.get('frozen_idx', 0), len(groups))
-            or _groups_fault(groups, own['param_groups'])
-            or _values_fault(states))
+    if not _is_list_of(_is_group, groups): raise ValueError('`param_groups` must be a list of parameter groups')
+    has_dicts = isinstance(states, Mapping) and all(map(_is_mapping, states.values()))
+    if not has_dicts: raise ValueError('`state` must have a dict for each parameter')
+    _check_frozen(state.get('frozen_idx', 0), len(groups))
+    _check_settings(groups, own['param_groups'])
+    _check_values(states)
 
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed86
-def _is_list_of(is_one, o): return isinstance(o, list) and all(map(is_one, o))
 def _is_mapping(o): return isinstance(o, Mapping)
+def _is_text(o): return isinstance(o, str)
+def _is_list_of(is_one, o): return isinstance(o, list) and all(map(is_one, o))
 def _is_group(o): return isinstance(o, Mapping) and isinstance(o.get('params'), list) and _has_good_names(o)
 def _has_good_names(group):
     names = group.get('param_names')
     if names is None: return True
     return _is_list_of(_is_text, names) and len(names)==len(group['params'])
-def _is_text(o): return isinstance(o, str)
 
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed84
-def _frozen_fault(frozen, n_groups):
-    "What is wrong with `frozen_idx`, of several optimizers one for each"
+def _check_frozen(frozen, n_groups):
+    "Raise ValueError if `frozen_idx`, of several optimizers one for each, is not the number of a parameter group"
     for i in frozen.values() if isinstance(frozen, Mapping) else [frozen]:
-        if not isinstance(i, int) or not 0<=i<=n_groups: return f'`frozen_idx` is {frozen!r}'
+        if not isinstance(i, int) or not 0<=i<=n_groups: raise ValueError(f'`frozen_idx` is {frozen!r}')
 
-def _groups_fault(groups, own):
-    "What is wrong with the settings of parameter groups: each must be of the kind that it is now"
+def _check_settings(groups, own):
+    "Raise ValueError if a setting of a parameter group is not of the kind that it is now"
     for group,mine in zip(groups, own):
         for name in group.keys() & mine.keys() - {'params','param_names'}:
             kind,expected = _kind(group[name]),_kind(mine[name])
-            if kind!=expected: return f'`{name}` is {kind}, where {expected} was expected'
+            if kind!=expected: raise ValueError(f'`{name}` is {kind}, where {expected} was expected')
 
-def _values_fault(states):
-    "What is wrong with the optimizer's values for a parameter: numbers, or mappings of them"
+def _check_values(states):
+    "Raise ValueError if the optimizer's values for a parameter are not numbers, or mappings of them"
     for parameter,values in states.items():
         for name,value in values.items():
             if isinstance(value, Mapping) or _kind(value) in ('a number','numbers'): continue
-            return f'`{name}` of parameter {parameter} is {_kind(value)}'
+            raise ValueError(f'`{name}` of parameter {parameter} is {_kind(value)}')
 
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed85
 def check_opt_state(
@@ -128,14 +131,17 @@ def check_opt_state(
     state:dict # the new state
 ) -> None:
     "Raise ValueError if `state` does not fit an optimizer like `opt`; changes nothing"
-    fault = _opt_fault(opt.state_dict(), state)
-    name = type(getattr(opt, 'opt', opt)).__name__
-    if fault: raise ValueError(f'this is not a state of the optimizer ({name}): {fault}')
+    own = opt.state_dict()
+    try: _check_opt_parts(own, state)
+    except ValueError as e:
+        name = type(getattr(opt, 'opt', opt)).__name__
+        raise ValueError(f'this is not a state of the optimizer ({name}): {e}') from None
 
 # %% ../../nbs/learner/55b_save.ipynb #ffc86873
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -162,10 +168,12 @@ from ..loop.tracebacks import shortened
 export_format = 'learnkit.recovery.export'   # what a file of `Learner.export` has as its 'format'
 _checkpoint_keys = {'model','opt','cbs','rng'}
 
-def _pickled(text): return b'X' + len(text).to_bytes(4, 'little') + text.encode()
+def _as_pickled(text):
+    "Return the bytes that stand for a text in a pickle"
+    return b'X' + len(text).to_bytes(4, 'little') + text.encode()
 
-def _description(path):
-    "The bytes of a model file that say what is in it, without its tensors"
+def _read_description(path):
+    "Return the bytes of a model file that say what is in it, without its tensors"
     with path.open('rb') as f:
         if is_safetensors(path):
             n = int.from_bytes(f.read(8), 'little')
@@ -180,18 +188,18 @@ def written_by(
 ) -> str|None:
     "Return what wrote a file: 'save', 'export' or 'checkpoint'; None if there is none, or it cannot be read"
     if not path.is_file(): return None
-    try: said = _description(path)
+    try: description = _read_description(path)
     except (OSError, BadZipFile, RuntimeError): return None
-    mark = b'"learnkit"' if is_safetensors(path) else _pickled(export_format)
-    if mark in said: return 'export'
-    is_checkpoint = all(_pickled(key) in said for key in _checkpoint_keys)
+    mark = b'"learnkit"' if is_safetensors(path) else _as_pickled(export_format)
+    if mark in description: return 'export'
+    is_checkpoint = all(_as_pickled(key) in description for key in _checkpoint_keys)
     return 'checkpoint' if is_checkpoint else 'save'
 
 def check_replaced(
     path:Any, # where a file is to be written
     by:str    # 'save' or 'export'
 ) -> None:
-    "Raise FileExistsError if the file of another kind is there"
+    "Raise FileExistsError if a file that was written in another way is there"
     found = written_by(path)
     if found in (None, by): return
     writer = '`CheckpointCallback`' if found=='checkpoint' else f'`learn.{found}`'
@@ -216,7 +224,7 @@ def saving(
 def _file_path(self:Learner,
     file:str|Path # a name, or a path
 ) -> Path:
-    "Returns the path of a model file: in `path/model_dir` or a store; adds .pth unless it has a model file's suffix"
+    "Return the path of a model file: in `path/model_dir` or a store; add .pth unless it has a model file's suffix"
     if not isinstance(file, str|PathLike|StorePath): raise TypeError(
         f"file is a name such as 'best' or a path, not {file!r}")
     return model_path(self.path, self.model_dir, file)
@@ -226,28 +234,28 @@ def model_path(
     model_dir:str|Path, # the folder in it for models
     file:str|Path       # a name, or a path
 ) -> Any:
-    "Return the path of a model file; adds .pth unless it has a model file's suffix"
+    "Return the path of a model file; add .pth unless it has a model file's suffix"
     path = as_path(folder)/model_dir/as_path(file)
     return path if path.suffix in _endings else path.with_name(path.name+'.pth')
 
 _endings = '.pth','.pt','.pkl','.bin','.ckpt','.safetensors'
 
 # %% ../../nbs/learner/55b_save.ipynb #0aaad0df
-# in a .safetensors file, how the names begin that are not the model's
+# in a .safetensors file, prefixes of the names that are not the model's
 _beside,_base = 'learnkit.beside.','learnkit.base.'
 
 def _as_tensor(text): return torch.frombuffer(bytearray.fromhex(text), dtype=torch.uint8)
 def _as_text(t): return bytes(t.tolist()).hex()
 
-def _as_one(state):
-    "The weights as one dict, for a file that has tensors only"
+def _flatten(state):
+    "Return the weights as one dict, for a file that has tensors only"
     if not _is_nested(state): return state
-    beside = {_beside+k:v for k,v in state.get('beside', {}).items()}
-    base = {_base+k:_as_tensor(text) for k,text in state.get('base', {}).items()}
+    beside = {_beside+name:v for name,v in state.get('beside', {}).items()}
+    base   = {_base+name:_as_tensor(text) for name,text in state.get('base', {}).items()}
     return {**state['model'], **beside, **base}
 
 def _is_nested(state):
-    "Are the weights in an entry `model`? A model may itself have a weight of that name"
+    "Return whether the weights are in an entry `model`; a model may itself have a weight of that name"
     return isinstance(state.get('model'), Mapping) and set(state) <= {'model','opt','beside','base'}
 
 # %% ../../nbs/learner/55b_save.ipynb #0aaad0dc
@@ -255,42 +263,55 @@ def _is_nested(state):
 def save(self:Learner,
     file:str|Path|BinaryIO, # a name, a path, or an open binary file
     with_opt:bool=True,     # save the optimizer's state too (not in .safetensors); False: only the model's `state_dict`
-    only_trained:bool|dict=False, # leave out frozen parameters? Or what is as it was, by checksums from `base_of`
+    only_trained:bool|dict=False, # omit frozen parameters? Or what has not changed, by checksums from `base_of`
     **kwargs                # arguments of `torch.save`, such as `pickle_protocol`
 ) -> Path:
     "Save the model (and optimizer); return the path of the file; raise TypeError for what `load` could not read"
     given:Any = file
-    path = given if hasattr(given, 'write') else self._file_path(given)
-    if path is file: check_format(file)
+    is_open = hasattr(given, 'write')
+    path = given if is_open else self._file_path(given)
+    if is_open: check_format(given)
     else: check_replaced(path, 'save')
     with saving(self, path=path):
-        base = base_of(self, frozen_only=True) if only_trained is True else only_trained or None
-        (state,base),beside = split_state(self, base),state_beside(self)
-        parts = any(map(is_sharded, [*state.values(), *beside.values()]))
-        if parts: team().meet('`learn.save` of a sharded model')
         has_opt = with_opt and self.opt is not None and not is_safetensors(path)
-        if beside or has_opt or base: state = dict(model=state)
-        if beside: state['beside'] = beside
-        if base: state['base'] = base
-        if has_opt: state['opt'] = opt_state(self)
-        state = to_serializable(state, sharded=gathered if path is not file else lambda t,copy: whole(t))
-        if path is file: torch.save(state, file, **kwargs)
-        elif parts: team().in_first(lambda: write_state(state, path, **kwargs))   # it may be read at once, in all
+        weights,base = split_state(self, _find_base(self, only_trained))
+        beside = state_beside(self)
+        shards = any(map(is_sharded, [*weights.values(), *beside.values()]))
+        if shards: team().meet('`learn.save` of a sharded model')
+        parts = _Parts(weights, beside, base, opt_state(self) if has_opt else None)
+        state = to_serializable(_nest(parts), sharded=_gather_whole if is_open else gathered)
+        if is_open: torch.save(state, given, **kwargs)
+        elif shards: team().in_first(partial(write_state, state, path, **kwargs))   # all may read it at once
         elif rank_distrib()==0: write_state(state, path, **kwargs)
     return path
 
+def _find_base(learn, only_trained):
+    "Return the checksums of the weights to omit if they are unchanged; None: save all"
+    if only_trained is True: return base_of(learn, frozen_only=True)
+    return only_trained or None
+
+def _nest(parts):
+    "Return what is written: the weights, or a dict of all parts if there are others"
+    others:dict = {}
+    if parts.beside: others['beside'] = parts.beside
+    if parts.base: others['base'] = parts.base
+    if parts.opt is not None: others['opt'] = parts.opt
+    return dict(model=parts.weights, **others) if others else parts.weights
+
+def _gather_whole(t, copy): return whole(t)   # in all processes, as each may write to a file of its own
+
 def write_state(
-    state:dict, # the weights; or those of the model, what trains beside it, and the optimizer (not in .safetensors)
+    state:dict, # the weights; or a dict of the model's, of what else trains, and of the optimizer (not in .safetensors)
     path:Path,  # ends in .pth or .safetensors
     **kwargs    # arguments of `torch.save`
 ) -> None:
     "Write a state atomically, in the format that the file's suffix names"
-    if is_safetensors(path): write_safetensors(_as_one(state), path)
+    if is_safetensors(path): write_safetensors(_flatten(state), path)
     else: write_atomic(state, path, **kwargs)
 
 # %% ../../nbs/learner/55b_save.ipynb #71323e42
-def _with_own(weights, model, patterns):
-    "`weights`, but those whose names are like one of `patterns` as `model` has them"
+def _keep_own(weights, model, patterns):
+    "Return `weights`, but those of `model` for names that match one of `patterns`"
     own,ignored = model.state_dict(),set()
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         matching = {name for name in (*own, *weights) if fnmatchcase(name, pattern)}
@@ -298,30 +319,34 @@ def _with_own(weights, model, patterns):
             f'neither the file nor the model has a weight like {pattern!r} to ignore: {nearest(pattern, own)}')
         ignored |= matching
     loaded = {name:w for name,w in weights.items() if name not in ignored}
-    return loaded | {name:w for name,w in own.items() if name in ignored}
+    kept   = {name:w for name,w in own.items() if name in ignored}
+    return loaded | kept
 
 # %% ../../nbs/learner/55b_save.ipynb #2897f743
-def _model_state(file, state):
-    "The parts of a file; raises ValueError for one of another kind"
+class _Parts(NamedTuple):
+    "What a file of `learn.save` has"
+    weights:dict    # of the model
+    beside:dict     # of what else trains, such as modules of the loss function
+    base:dict       # checksums of the weights that were omitted
+    opt:dict|None   # the optimizer's state
+
+def _parse_state(file, state) -> _Parts:
+    "Take a state apart; raise ValueError for a file of another kind"
     if _checkpoint_keys <= set(state): raise ValueError(
         f'{file} is a checkpoint of a whole run: resume from it with `fit(..., resume=path)`')
     if state.get('format')==export_format: raise ValueError(
         f'{file} was written by `learn.export`: read it with `load_learner`')
     if _is_nested(state):
         return _Parts(state['model'], state.get('beside', {}), state.get('base', {}), state.get('opt'))
-    beside,base = _named(state, _beside),_named(state, _base)
+    beside,base = _with_prefix(state, _beside),_with_prefix(state, _base)
     if not beside and not base: return _Parts(state, {}, {}, None)
-    own = {k:v for k,v in state.items() if not str(k).startswith((_beside,_base))}
-    return _Parts(own, beside, {k:_as_text(v) for k,v in base.items()}, None)
+    weights   = {name:v for name,v in state.items() if not str(name).startswith((_beside,_base))}
+    checksums = {name:_as_text(v) for name,v in base.items()}
+    return _Parts(weights, beside, checksums, None)
 
-class _Parts(NamedTuple):
-    "What a file of `learn.save` holds"
-    weights:dict    # of the model
-    beside:dict     # of what trains beside it
-    base:dict       # checksums of what was left out
-    opt:dict|None   # the optimizer's state
-
-def _named(state, prefix): return {k.removeprefix(prefix):v for k,v in state.items() if str(k).startswith(prefix)}
+def _with_prefix(state, prefix):
+    "Return the entries whose names have a prefix, by the names without it"
+    return {name.removeprefix(prefix):v for name,v in state.items() if str(name).startswith(prefix)}
 
 def check_beside(
     learn:Any,   # the Learner
@@ -330,22 +355,23 @@ def check_beside(
 ) -> None:
     "Raise ValueError if a shape in `beside` does not fit; warn of weights that only the file or only the Learner has"
     own,trained = loadable_beside(learn),state_beside(learn)
-    for name,value in own.items():
-        if name not in beside or not isinstance(value, torch.Tensor): continue
-        why = mismatch(beside[name], value)
-        if why: raise ValueError(f'{file} is of another loss function: {name} {why}')
-    lost = [k for k in named_params(learn) if k in trained and k not in beside]
-    if lost: warn(f'{file} has no {_first(lost)}, which this Learner trains beside the model: it stays as it is')
-    extra = [k for k in beside if k not in own]
-    if extra: warn(f'{file} has {_first(extra)} beside the model, which this Learner does not have: it is left out')
+    odd = _find_mismatches(beside, own)
+    if odd: raise ValueError(f'{file} is of another loss function: {odd[0]}')
+    missing = [name for name in named_params(learn) if name in trained and name not in beside]
+    if missing: warn(
+        f'{file} has no {_list_first(missing)}, which this Learner trains beside the model: it stays as it is')
+    extra = [name for name in beside if name not in own]
+    if extra: warn(
+        f'{file} has {_list_first(extra)} beside the model, which this Learner does not have: it is skipped')
 
-def _found(file, path):
-    "The `path` of the name `file`; raises FileNotFoundError if there is such a file in the current folder instead"
-    own = Path(file) if isinstance(file, str|PathLike) else path
-    if not (own.is_file() or path.parent.exists()): raise FileNotFoundError(
+def _check_exists(file, path):
+    "Raise FileNotFoundError if `path`, of the name `file`, cannot be there; say so if the current folder has the file"
+    if path.exists(): return
+    here = Path(file) if isinstance(file, str|PathLike) else path
+    if here.is_file(): raise FileNotFoundError(
+        f'there is no file {path}; for the one in the current folder write {str(here.absolute())!r}')
+    if not path.parent.exists(): raise FileNotFoundError(
         f'there is no file {path}: `learn.save` writes it, into a folder of `learn.path`')
-    if path.exists() or not own.is_file(): return path
-    raise FileNotFoundError(f'there is no file {path}; for the one in the current folder write {str(own.absolute())!r}')
 
 # %% ../../nbs/learner/55b_save.ipynb #5a2b33f7
 @patch
@@ -354,17 +380,19 @@ def load(self:Learner,
     file:str|Path|BinaryIO,   # a name, a path, or an open binary file
     device:Any=None,          # the device to move the model to; None: leave it where it is
     with_opt:bool=True,       # load what the optimizer accumulated too, if the file has it; not its hyper-parameters
-    strict:bool=True,         # refuse a file whose weights are not exactly those of the model
+    strict:bool=True,         # raise for a file whose weights are not exactly those of the model
     weights_only:bool=True,   # accepted because fastai's callbacks pass it; code from a file is never run
     ignore_keys:str|Collection[str]=() # names of weights that stay as they are, such as 'head.*'; so does the optimizer
 ) -> Learner:
-    "Load the model (and optimizer); raises FileNotFoundError or ValueError, and changes nothing then"
-    given:Any = file
-    source = given if hasattr(given, 'read') else _found(given, self._file_path(given))
-    weights,beside,base,opt = _model_state(file, read_state(source))
+    "Load the model (and optimizer); raise FileNotFoundError or ValueError before anything is changed"
+    source:Any = file
+    if not hasattr(source, 'read'):
+        source = self._file_path(file)
+        _check_exists(file, source)
+    weights,beside,base,opt = _parse_state(file, read_state(source))
     check_base_format(base, file)
     if ignore_keys:
-        weights = _with_own(weights, get_model(self.model), ignore_keys)
+        weights = _keep_own(weights, get_model(self.model), ignore_keys)
         opt,with_opt = None,False
     check_state(get_model(self.model), weights, strict, base)
     check_base(get_model(self.model), left_out(weights, base), file)
@@ -382,7 +410,7 @@ def load(self:Learner,
 def _take_weights(learn, parts, strict, device=None):
     if device is not None: learn.model.to(device)
     learn('before_load_model')
-    with evaluating(learn):   # as it was when they were written
+    with evaluating(learn):   # the model is in this mode when `save` writes, too
         if parts.opt is not None: load_opt_state(learn, parts.opt, keep_hypers=True)
         model = get_model(learn.model)
         load_weights(model, lay_out_state(parts.weights, model), parts.base, strict)
@@ -398,13 +426,16 @@ from ..optim.inventory import named_buffers
 from ..loop.run import turn
 
 # %% ../../nbs/learner/55c_trial.ipynb #bfb80240
-def _loaders(learn): return [dl for dl in getattr(learn.dls, 'loaders', [learn.dls.train]) if dl is not None]
+def _loaders(learn):
+    loaders = getattr(learn.dls, 'loaders', [learn.dls.train])
+    return [dl for dl in loaders if dl is not None]
 
 def snapshot_training(
     learn:Learner # the Learner
 ) -> Snapshot:
-    "Take a snapshot of all that training changes; raises ValueError for lazy layers"
-    if any(map(is_lazy, [*named_params(learn).values(), *named_buffers(learn).values()])): raise ValueError(
+    "Take a snapshot of all that training changes; raise ValueError for lazy layers"
+    tensors = [*named_params(learn).values(), *named_buffers(learn).values()]
+    if any(map(is_lazy, tensors)): raise ValueError(
         'the model has lazy layers, whose shape the first batch sets for good: call the model once before the trial')
     return Snapshot(snapshot_random(), learn.rebind, snapshot_contents(learn, *learn.cbs, loaders=_loaders(learn)))
 
@@ -414,11 +445,11 @@ def snapshot_training(
 def unchanged(
     learn:Learner # the Learner; also as `learn.unchanged()`
 ) -> Iterator[Learner]:
-    "Undo all training in the block, however it ends; raises RuntimeError in a run, ValueError for lazy layers"
+    "Undo all training in the block, however it ends; raise RuntimeError in a run, ValueError for lazy layers"
     with turn(learn):
         if learn.mode is not None: raise RuntimeError(
             f'a trial inside a running `{learn.mode}`{learn._position} would overwrite its counters and its history: '
-            'make it before or afterwards')
+            'do it before or afterwards')
         with snapshot_training(learn):
             for p in named_params(learn).values(): p.grad = None
             yield learn
