@@ -8,41 +8,57 @@ __all__ = ['TextTable', 'LineDisplay']
 # %% ../../nbs/learner/05a_text_table.ipynb #0d73504b
 import re
 from math import inf
+from typing import NamedTuple
 
 # %% ../../nbs/learner/05a_text_table.ipynb #ce5eebe0
-def broken(
+def break_name(
     name:str, # the column's name
     width:int # the column's width
 ) -> list: # lines
     "Break a name that is wider than its column, if possible after a `_` or similar"
     return re.findall(rf'.{{1,{width}}}(?:(?<=[\W_])|$)|.{{1,{width}}}', name)
 
-def arranged(
+class Arrangement(NamedTuple):
+    "Where the columns of a table are"
+    gap:int     # between columns, in characters
+    lines:list  # of lists of pairs: number of a column, its width with the gap
+
+def arrange_columns(
     names:list, # the columns' names
     needs:list, # widths of the values
     room:float  # characters in a line
-) -> tuple: # the gap between columns; lines, each a list of pairs: number of a column, its width with the gap
+) -> Arrangement:
     "Arrange columns in as few lines as possible"
     widest = [max(len(name), need) for name,need in zip(names, needs)]
-    if sum(widest) + 2*(len(names)-1) <= room: return 2,[[(i, w+2) for i,w in enumerate(widest)]]
-    return _squeeze(names, widest, needs, room)
+    columns = [width+2 for width in widest]
+    if sum(columns)-2<=room: return Arrangement(2, [[*enumerate(columns)]])
+    return _squeeze(widest, _narrowest(names, needs, room), room)
 
 # %% ../../nbs/learner/05a_text_table.ipynb #ce5eebe1
-def _squeeze(names, widest, needs, room):
-    "Arrange narrower columns, whose names are broken, in one line or in several"
-    words = [max(map(len, re.split(r'(?<=[\W_])', name))) for name in names]
-    # a word that takes more than half a line is broken, too
-    needs = [max(need, word) if 2*word<=room else need for need,word in zip(needs, words)]
-    def widths(limit, gap): return [min(w, max(limit, need)) + gap for w,need in zip(widest, needs)]
+def _narrowest(names, needs, room):
+    "Return how narrow columns may be whose names are broken: values and words stay whole"
+    narrowest = []
+    for name,need in zip(names, needs):
+        word = max(map(len, re.split(r'(?<=[\W_])', name)))
+        is_broken = 2*word>room   # a word that takes more than half a line
+        narrowest.append(need if is_broken else max(need, word))
+    return narrowest
+
+def _squeeze(widest, narrowest, room):
+    "Arrange narrower columns in one line, or in several"
     for limit in range(max(widest), 7, -1):
-        columns = widths(limit, 2)
-        if sum(columns)-2<=room: return 2,[[*enumerate(columns)]]
-    columns = widths(8, 1)
-    if sum(columns)-1<=room: return 1,[[*enumerate(columns)]]
-    return 2,_in_lines(widths(9, 2), room)
+        columns = _limit_widths(widest, narrowest, limit, gap=2)
+        if sum(columns)-2<=room: return Arrangement(2, [[*enumerate(columns)]])
+    columns = _limit_widths(widest, narrowest, 8, gap=1)
+    if sum(columns)-1<=room: return Arrangement(1, [[*enumerate(columns)]])
+    return Arrangement(2, _in_lines(_limit_widths(widest, narrowest, 9, gap=2), room))
+
+def _limit_widths(widest, narrowest, limit, gap):
+    "Return the widths of columns that have at most `limit` characters where they can, with the gap"
+    return [min(wide, max(limit, narrow)) + gap for wide,narrow in zip(widest, narrowest)]
 
 def _in_lines(widths, room):
-    "Columns in as many lines as they need; each but the first begins with an empty cell, below the first column"
+    "Put columns in as many lines as they need; each but the first begins with an empty cell, below the first column"
     first,*others = widths
     lines:list[list[tuple[int|None,int]]] = [[(0, first)]]
     used = first
@@ -69,33 +85,40 @@ class TextTable:
     ) -> list: # of lines, each a list of pairs: number of a column, its padded text
         "Return the lines of a row; the header's lines precede the first row, and each row that changes the arrangement"
         if self.lines and self._width(self._pad(row))<=room: return self._pad(row)
-        if row!=self.names: self.needs = [max(len(cell), need) for cell,need in zip(row, self.needs)]
-        self.gap,self.lines = arranged(self.names, self.needs, room)
-        if row==self.names: return self._head()
-        return self._head() + self._pad(row)
+        if row==self.names: return self._arrange(room)
+        self.needs = [max(len(cell), need) for cell,need in zip(row, self.needs)]
+        return self._arrange(room) + self._pad(row)
+
+    def _arrange(self, room):
+        "Arrange the columns, and return the lines of the header"
+        self.gap,self.lines = arrange_columns(self.names, self.needs, room)
+        first = self.lines[0]
+        is_broken = len(self.lines)>1 or any(width-self.gap<len(self.names[i]) for i,width in first)
+        return self._broken_head() if is_broken else self._pad(self.names)
 
     def _width(self, lines): return max(len(line_text(line)) for line in lines)
 
     def _pad(self, row):
-        "The cells of a row, in the lines of the arrangement"
-        def cell(i, width): return (i, (' ' if i is None else row[i] + ' ').ljust(width))
-        return [[cell(i, width) for i,width in line] for line in self.lines]
-
-    def _head(self):
-        is_broken = len(self.lines)>1 or any(width-self.gap<len(self.names[i]) for i,width in self.lines[0])
-        return self._broken_head() if is_broken else self._pad(self.names)
+        "Return the cells of a row, in the lines of the arrangement"
+        return [[_pad_cell(row, i, width) for i,width in line] for line in self.lines]
 
     def _broken_head(self):
         head = []
         for line in self.lines:
-            parts = {i:[] if i is None else broken(self.names[i], width-self.gap) for i,width in line}
-            height = max(map(len, parts.values()))
-            for j in range(-height, 0):   # names end in the last line
-                head.append([(i, _at(parts[i], j).ljust(width)) for i,width in line])
+            parts  = [self._break_name(i, width) for i,width in line]
+            height = max(map(len, parts))
+            padded = [['']*(height-len(part)) + part for part in parts]   # names end in the last line
+            for texts in zip(*padded):
+                head.append([(i, text.ljust(width)) for (i,width),text in zip(line, texts)])
         return head
 
+    def _break_name(self, i, width): return [] if i is None else break_name(self.names[i], width-self.gap)
+
 # %% ../../nbs/learner/05a_text_table.ipynb #be2756dd
-def _at(texts, j): return texts[j] if -j<=len(texts) else ''
+def _pad_cell(row, i, width):
+    "Return the number of a column, and its cell of `row`; an empty one if there is no column"
+    text = '' if i is None else row[i]
+    return i,f'{text} '.ljust(width)
 
 def line_text(
     line:list # pairs: number of a column, its padded text
@@ -115,12 +138,12 @@ def display_kind() -> str:
     "Return where the output goes: 'notebook', 'terminal', or 'lines' for everything else"
     ipython = sys.modules.get('IPython')
     if hasattr(ipython and ipython.get_ipython(), 'kernel'): return 'notebook'
-    plain = not _is_screen(sys.stdout) or os.environ.get('CI') or os.environ.get('TERM')=='dumb'
-    return 'lines' if plain else 'terminal'
+    if os.environ.get('CI') or os.environ.get('TERM')=='dumb': return 'lines'
+    return 'terminal' if _is_screen(sys.stdout) else 'lines'
 
 def _is_screen(out):
-    "Is it a terminal that has a size?"
-    if not getattr(out, 'isatty', bool)(): return False
+    "Return whether `out` is a terminal that has a size"
+    if not getattr(out, 'isatty', bool)(): return False   # `bool()` is False
     try: return os.get_terminal_size(out.fileno()).columns>0
     except (AttributeError,OSError): return True   # not a system file: a stand-in for a terminal knows best
 
@@ -145,15 +168,17 @@ class LineDisplay:
 
     def update(self,
         i:int,      # number of batches so far
-        note:str='' # shown beside the bar: 'loss 0.5031, 02:10 left'
+        note:str='' # shown next to the bar: 'loss 0.5031, 02:10 left'
     ) -> None:
         "Show the progress"
-        if i!=self.n: self._say(i, note)
+        if i!=self.n: self._print_progress(i, note)
 
-    def _say(self, i, note):
+    def _print_progress(self, i, note):
         took = time.perf_counter() - self.start
         text = f"{self.what} {i}/{self.n or '?'}, {format_time(took)}"
-        if self.n and i<self.n: text += f' < {format_time(took*(self.n-i)/i)}'
+        if self.n and i<self.n:
+            left = took*(self.n-i)/i
+            text += f' < {format_time(left)}'
         if note: text += f', {note}'
         write_out(print, text, flush=True)
 
