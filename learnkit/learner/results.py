@@ -23,13 +23,14 @@ def places(
     "Return, for each process, the positions of its items in the result"
     batches = []
     for rank,own in enumerate(sizes): batches += [(turn,rank,n) for turn,n in own]
-    parts,start = [[torch.empty(0, dtype=torch.long)] for _ in sizes],0
+    parts:list = [[torch.empty(0, dtype=torch.long)] for _ in sizes]
+    start = 0
     for _,rank,n in sorted(batches):   # turn by turn, and in a turn one process after the other
         parts[rank].append(torch.arange(start, start+n))
         start += n
     positions = [*map(torch.cat, parts)]
-    if order is None or len(order)!=start: return positions
-    return [order[own] for own in positions]
+    is_known = order is not None and len(order)==start
+    return [order[own] for own in positions] if is_known else positions
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #a84b1f0c
 def gather_items(
@@ -40,7 +41,7 @@ def gather_items(
 ) -> Any:
     "Return the results of all processes, in each of them"
     if isinstance(x, Tensor) and dim: x = x.movedim(dim, 0)
-    kinds = {kind for kind in gather_objects(_kind(x)) if kind is not None}
+    kinds = {*gather_objects(_kind(x))} - {None}
     if not kinds: return None
     if len(kinds)>1 or kinds=={'list'}: return _gather_lists(x, at)
     item_shape,dtype = kinds.pop()
@@ -49,7 +50,7 @@ def gather_items(
     return results.movedim(0, dim) if dim else results
 
 def _kind(x):
-    "What processes must agree on to have results in one tensor: shape and type of an item; 'list' for a list"
+    "Return what results must have in common to be in one tensor: shape and type of an item; 'list' for a list"
     if isinstance(x, Tensor): return tuple(x.shape[1:]),x.dtype
     return None if x is None else 'list'
 
@@ -59,9 +60,9 @@ def _fill(results, x, at, room):
     n_rows = max(1, room//results[:1].nbytes)
     for rank,positions in enumerate(at):
         for start in range(0, len(positions), n_rows):
-            to = positions[start:start+n_rows]
-            own = x[start:start+len(to)] if rank==rank_distrib() else None
-            results[to] = _broadcast(own, rank, (len(to), *results.shape[1:]), results.dtype)
+            target = positions[start:start+n_rows]
+            own = x[start:start+len(target)] if rank==rank_distrib() else None
+            results[target] = _broadcast(own, rank, (len(target), *results.shape[1:]), results.dtype)
 
 def _broadcast(x, rank, shape, dtype):
     "Return the tensor `x` of the process `rank`, in all processes"
@@ -72,15 +73,17 @@ def _broadcast(x, rank, shape, dtype):
     return x.cpu()
 
 def _gather_lists(x, at):
-    results = [None]*sum(map(len, at))
-    own = None if x is None else [*x]
+    "Return the items of all processes, each at its position"
+    results:list = [None]*sum(map(len, at))
+    own = [] if x is None else [*x]
     for positions,items in zip(at, gather_objects(own)):
-        for i,item in zip(positions.tolist(), items or ()): results[i] = item
+        for i,item in zip(positions.tolist(), items): results[i] = item
     return L(results)
 
 # %% ../../nbs/learner/20b_gather.ipynb #8e1eb862
 from collections.abc import Collection, Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from torch.nn.utils.rnn import PackedSequence
@@ -102,23 +105,22 @@ def open_records(
     b:Any # nested containers
 ) -> Any:
     "Return `b` with each dataclass instance wrapped in an `Opened`"
-    return tree_map(lambda o: Opened(o) if is_record(o) else o, b, is_leaf=is_item_list)
+    return tree_map(_open_record, b, is_leaf=is_item_list)
+
+def _open_record(o): return Opened(o) if is_record(o) else o
 
 def _flatten(o): return [*map(open_records, record_values(o.record))],type(o.record)
 register_pytree_node(Opened, _flatten, make_record)
-
 
 # %% ../../nbs/learner/20b_gather.ipynb #2802a582
 def only_item(
     o:Any # a batch of one
 ) -> Any:
     "Return the only item of `o`, in the structure of the batch"
-    if isinstance(o, Tensor): return o[0]
     if o is None: return None
     if is_record(o): return make_record([*map(only_item, record_values(o))], type(o))
-    if isinstance(o, Mapping): return map_container(only_item, o)
-    if is_listy(o) and not is_item_list(o): return map_container(only_item, o)
-    return o[0]
+    is_container = isinstance(o, Mapping) or (is_listy(o) and not is_item_list(o))
+    return map_container(only_item, o) if is_container else o[0]
 
 # %% ../../nbs/learner/20b_gather.ipynb #27988388
 def _is_one_leaf(o): return isinstance(o, PackedSequence) or is_item_list(o)
@@ -175,7 +177,7 @@ class NestedBuffer:
         for buffer,leaf in zip(self.buffers, leaves): buffer.append(leaf)
 
     def _flatten(self, b):
-        "The leaves and the structure of a batch; dataclass instances are looked into where they are first found"
+        "Return the leaves and the structure of a batch; dataclass instances are opened, if there are any"
         leaves,spec = tree_flatten(b, is_leaf=is_item_list)
         if spec==self.spec or not any(map(is_record, leaves)): return leaves,spec
         return tree_flatten(open_records(b), is_leaf=is_item_list)
@@ -201,33 +203,37 @@ class NestedBuffer:
         turns:list,              # the number of the turn of each batch
         order:Tensor|None=None   # each item's position in the result, in the order of one process; None: that order
     ) -> Any:
-        "Return the results of all processes, in each; raises ValueError if they differ in structure or are incomplete"
+        "Return the results of all processes, in each; raise ValueError if they differ in structure or are incomplete"
         own = None if self.spec is None else self._describe(turns)
-        of_each = gather_objects(own)
-        some = [part for part in of_each if part is not None]
-        if not some: return None
-        spec = _common_spec(some)
-        leaves = []
-        for i,file in enumerate(some[0].files):
-            sizes = [[] if part is None else [*zip(part.turns, part.sizes[i])] for part in of_each]
-            if file is not None: leaves.append(self._open_whole(file, sizes))
-            else:
-                values = None if own is None else self.buffers[i].value
-                leaves.append(gather_items(values, places(sizes, order), self.dim))
+        parts = gather_objects(own)
+        present = [part for part in parts if part is not None]
+        if not present: return None
+        spec = _common_spec(present)
+        leaves = [self._gather_leaf(i, parts, file, order) for i,file in enumerate(present[0].files)]
         return tree_unflatten(leaves, spec)
 
+    def _gather_leaf(self, i, parts, file, order):
+        "Return leaf number `i` of the results of all processes; from `file`, if they have written to one"
+        sizes = [[] if part is None else [*zip(part.turns, part.sizes[i])] for part in parts]
+        if file is not None: return self._open_whole(file, sizes)
+        values = None if self.spec is None else self.buffers[i].value
+        return gather_items(values, places(sizes, order), self.dim)
+
     def _describe(self, turns):
-        "Say what this process has gathered, after all of it was written"
-        for buffer in self.buffers: buffer.flush()
-        files = [buffer.file if buffer._is_shared else None for buffer in self.buffers]
-        like = tree_unflatten([torch.empty(0) for _ in self.buffers], self.spec)
-        return _Part(turns, [buffer.sizes for buffer in self.buffers], files, like)
+        "Return what this process has gathered, after all of it was written"
+        sizes,files,empty = [],[],[]
+        for buffer in self.buffers:
+            buffer.flush()
+            sizes.append(buffer.sizes)
+            files.append(buffer.file if buffer._is_shared else None)
+            empty.append(torch.empty(0))
+        return _Part(turns, sizes, files, tree_unflatten(empty, self.spec))
 
     def _open_whole(self, file, sizes):
-        "Open a file that all processes have written to; raises ValueError if items are missing"
-        n_came = sum(n for own in sizes for _,n in own)
+        "Open a file that all processes have written to; raise ValueError if samples are missing"
+        n_came = sum(n for _,n in chain.from_iterable(sizes))
         if n_came==self.n: return open_memmap(file)
-        raise ValueError(f'{n_came} of {self.n} items came, so {Path(file).name} has gaps in it: leave out `mmap` '
+        raise ValueError(f'{n_came} of {self.n} samples came, so {Path(file).name} has gaps in it: remove `mmap` '
                          'where batches are cancelled')
 
 # %% ../../nbs/learner/20b_gather.ipynb #2802a583
@@ -239,21 +245,23 @@ class _Part(NamedTuple):
     like:Any     # empty tensors, in the structure of a batch
 
 def _common_spec(parts):
-    "The structure of all `parts`; raises ValueError if they differ in it"
-    spec,*others = [tree_flatten(open_records(part.like), is_leaf=is_item_list)[1] for part in parts]
+    "Return the structure of all `parts`; raise ValueError if they differ in it"
+    spec,*others = map(_spec_of, parts)
     for other in others:
         if other!=spec: raise ValueError(f'the processes have results that differ in structure: {spec} and {other}')
     return spec
+
+def _spec_of(part): return tree_flatten(open_records(part.like), is_leaf=is_item_list)[1]
 
 # %% ../../nbs/learner/20b_gather.ipynb #15ddc618
 def drop_keys(
     pred:Any,                # the output of a model
     keys:str|Collection[str] # the entries to drop
 ) -> Any:
-    "Return the dictionary `pred` without `keys`; raises TypeError if it is not one, ValueError for a missing key"
-    keys = [keys] if isinstance(keys, str) else keys
+    "Return the dictionary `pred` without `keys`; raise TypeError if it is not one, ValueError for a missing key"
+    if isinstance(keys, str): keys = [keys]
     if not isinstance(pred, Mapping): raise TypeError(
-        f'`ignore_keys` are entries of an output that is a dictionary, but this model gives {shapes(pred)}')
+        f'`ignore_keys` are entries of an output that is a dictionary, but this model returns {shapes(pred)}')
     for k in keys:
         if k not in pred: raise ValueError(f"the model's output has no {k!r} to ignore: {nearest(k, pred)}")
     return {k:v for k,v in pred.items() if k not in keys}
@@ -262,19 +270,23 @@ def drop_keys(
 def count_items(
     dl:Any # a loader
 ) -> int|None:
-    "Return how many items a loader announces, `None` if it doesn't say"
-    if isinstance(dl, (list,tuple)) and dl:
-        try: return find_bs(dl[0])*(len(dl)-1) + find_bs(dl[-1])
-        except ValueError: return None   # no tensors
+    "Return how many samples a loader has, `None` if that is unknown"
+    if isinstance(dl, (list,tuple)) and dl: return _count_in_batches(dl)
     sampler,bs = getattr(dl, 'sampler', None),getattr(dl, 'batch_size', 1)
     if bs is None or not hasattr(type(sampler), '__len__'): return None
     return len(dl)*bs if getattr(dl, 'drop_last', False) else len(sampler)
 
+def _count_in_batches(batches):
+    "Return how many samples a list of batches has; all but the last are as large as the first"
+    try: return find_bs(batches[0])*(len(batches)-1) + find_bs(batches[-1])
+    except ValueError: return None   # no tensors
+
 def item_positions(
-    idxs:Any # the indices of the items in their data set, in the order in which they come
+    idxs:Any # the indices of the samples in their dataset, in the order in which they come
 ) -> Tensor|None:
-    "Return the position of each item in the order of the data set, `None` if the items come in that order"
-    order,in_sequence = torch.as_tensor(idxs).argsort(stable=True),torch.arange(len(idxs))
+    "Return the position of each sample in the order of the dataset, `None` if the samples come in that order"
+    order = torch.as_tensor(idxs).argsort(stable=True)
+    in_sequence = torch.arange(len(idxs))
     positions = torch.empty_like(order)
-    positions[order] = in_sequence
+    positions[order] = in_sequence   # the inverse permutation
     return None if torch.equal(positions, in_sequence) else positions
