@@ -16,7 +16,7 @@ from ..loop.events import nearest
 from ..loop.run import shown
 
 # %% ../../nbs/learner/65_docs.ipynb #432ae5e5
-class _gone: pass   # in place of what was renamed since `make lib` wrote the file
+class _missing: pass   # stands for what was renamed since `make lib` wrote the file
 
 def complete_docs(
     only:str|None=None # the name of a module; None: all imported modules
@@ -26,18 +26,21 @@ def complete_docs(
     if not file.is_file(): return   # an application that was packed without it works too
     for module,texts in json.loads(file.read_text(encoding='utf-8')).items():
         if module not in sys.modules or only not in (None, module): continue
-        for name,text in texts.items():
-            o = sys.modules[module]
-            for k in name.split('.'): o = getattr(o, k, _gone)
-            o = getattr(o, '__func__', o)   # a class method is bound
-            _add_text(o, text)
-            if hasattr(o, '__wrapped__'): _add_text(o.__wrapped__, text)   # `rmse` stands for a function
+        for name,text in texts.items(): _complete(sys.modules[module], name, text)
+
+def _complete(module, name, text):
+    "Add `text` to the docstring of what is called `name` in a module, such as 'Learner.fit'"
+    o = module
+    for part in name.split('.'): o = getattr(o, part, _missing)
+    o = getattr(o, '__func__', o)   # a class method is bound
+    _add_text(o, text)
+    if hasattr(o, '__wrapped__'): _add_text(o.__wrapped__, text)   # `rmse` stands for a function
 
 def _add_text(f, text):
-    said = f.__doc__
-    if not said or said.endswith(text): return
-    if '\n' in said: said = inspect.cleandoc(said)
-    f.__doc__ = f'{said}\n\n{text}'
+    doc = f.__doc__
+    if not doc or doc.endswith(text): return
+    if '\n' in doc: doc = inspect.cleandoc(doc)
+    f.__doc__ = f'{doc}\n\n{text}'
 
 # %% ../../nbs/learner/65_docs.ipynb #d065b7da
 heading = r'(?m)^(Args|Args of \w+|Returns|Raises):\n((?: {4}.*\n?)+)'
@@ -49,7 +52,9 @@ def meanings(
     found,name = {},None
     for line in lines.splitlines():
         start = re.match(r'\*{0,2}(\w+)(?: \(.*?\))?: *(.*)', line)
-        if start: name,found[start[1]] = start.groups()
+        if start:
+            name,meaning = start.groups()
+            found[name] = meaning
         elif name: found[name] += ' ' + line.strip()
     return found
 
@@ -104,11 +109,27 @@ class Param(NamedTuple):
 
 def _wrap(text, first='', rest='    '): return textwrap.fill(text, 100, initial_indent=first, subsequent_indent=rest)
 
-def _params(signature, means):
-    "The parameters of a function, with their meanings"
-    shown = [p for p in signature.parameters.values() if p.name!='self']
-    return [Param(stars.get(p.kind, '') + p.name, as_source(p.annotation), shown_default(p.default),
-                  means.get(p.name, '')) for p in shown]
+def _params(signature, meaning_of):
+    "Return the parameters of a function, with their meanings"
+    params = []
+    for p in signature.parameters.values():
+        if p.name=='self': continue
+        name = stars.get(p.kind, '') + p.name
+        params.append(Param(name, as_source(p.annotation), shown_default(p.default), meaning_of.get(p.name, '')))
+    return params
+
+def _signature(f):
+    try: return inspect.signature(f)
+    except (TypeError,ValueError): return inspect.Signature()   # a module, or a function written in C
+
+def _split_sections(f, text):
+    "Return what the docstring of `f` says below each of its headings; {} if it is that of a base class"
+    sections = {}
+    for head,lines in re.findall(heading, text):
+        is_args = head.startswith('Args')
+        if is_args and inspect.isclass(f) and not is_about(head, f): return {}
+        sections['Args' if is_args else head] = textwrap.dedent(lines).strip()
+    return sections
 
 # %% ../../nbs/learner/65_docs.ipynb #ee51ea82
 class Doc:
@@ -119,26 +140,18 @@ class Doc:
         of = getattr(f, 'fget', None) or getattr(f, 'func', f)   # the function of a property, or of a cached one
         self.name = getattr(of, '__qualname__', of.__name__).split('<locals>.')[-1]
         self.module = getattr(of, '__module__', of.__name__)
-        said = inspect.getdoc(f) or ''
-        self.about = re.sub(r'\n{3,}', '\n\n', re.sub(heading, '', said)).strip()
-        args,parts = self._parts(f, said)
-        self.returned,self.raises = parts.get('Returns', ''),parts.get('Raises', '').splitlines()
-        try: signature = inspect.signature(of)
-        except (TypeError,ValueError): signature = inspect.Signature()   # a module, or a function written in C
+        text = inspect.getdoc(f) or ''
+        self.about = re.sub(r'\n{3,}', '\n\n', re.sub(heading, '', text)).strip()
+        sections  = _split_sections(f, text)
+        signature = _signature(of)
+        self.returned,self.raises = sections.get('Returns', ''),sections.get('Raises', '').splitlines()
         self.result = '' if inspect.isclass(f) else as_source(signature.return_annotation)
-        self.params = _params(signature, meanings(parts.get(args, ''))) if of is f else []
+        self.params = _params(signature, meanings(sections.get('Args', ''))) if of is f else []
         self.call = ''
         if callable(f): self.call = f"({', '.join(p.in_call() for p in self.params)})"
 
-    def _parts(self, f, said):
-        "The heading of the parameters, and what the docstring says below each of its headings"
-        parts = {head:textwrap.dedent(lines).strip() for head,lines in re.findall(heading, said)}
-        args = next((head for head in parts if head.startswith('Args')), 'Args')
-        if inspect.isclass(f) and not is_about(args, f): parts = {}   # the docstring is that of a base class
-        return args,parts
-
     def _chapter(self):
-        "The notebook that explains it, and what this is about"
+        "Return which notebook explains it, and what that is about"
         module = sys.modules.get(self.module)
         head = ''.join(linecache.getlines(getattr(module, '__file__', None) or '')[:9])
         notebook = re.search(r'File to edit: [./]*(\S+)\.$', head, re.M)
@@ -147,7 +160,7 @@ class Doc:
         return f'{text}: {module.__doc__.splitlines()[0]}' if module.__doc__ else text
 
     def _result(self):
-        "What is returned: its type, and what it means"
+        "Return what is returned: its type, and what it means"
         kind = '' if self.result in ('','None') else f'`{self.result}`'
         result = ': '.join(filter(None, [kind, self.returned]))
         return f'Returns {result}' if result else ''
@@ -156,34 +169,45 @@ class Doc:
         parts = [_wrap(self.name + self.call), self.about]
         parts.append('\n'.join(p.in_text() for p in self.params))
         parts.append(_wrap(self._result()))
-        if self.raises: parts.append('\n'.join(['Raises', *(_wrap(line, '    ', '        ') for line in self.raises)]))
+        if self.raises:
+            lines = [_wrap(line, '    ', '        ') for line in self.raises]
+            parts.append('\n'.join(['Raises', *lines]))
         parts.append(_wrap(self._chapter()))
         return '\n\n'.join(filter(None, parts))
 
     def _repr_html_(self):
-        from html import escape   # only notebooks need it
-        def text(s): return re.sub(r'`([^`]*)`', r'<code>\1</code>', escape(s))
-        def code(s): return f'<code>{escape(s)}</code>' if s else ''
-        def paragraph(s): return f'<p>{text(s)}</p>' if s else ''
-        def row(cells): return '<tr>' + ''.join(f'<td style="text-align:left">{c}</td>' for c in cells) + '</tr>'
-        def table(head, rows): return '<table>' + ''.join(map(row, [head, *rows])) + '</table>' if rows else ''
-        params = [[code(p.name), code(p.type), code(p.default), text(p.meaning)] for p in self.params]
+        params = [[_code(p.name), _code(p.type), _code(p.default), _html(p.meaning)] for p in self.params]
         errors = []
         for line in self.raises:
             error,_,meaning = line.partition(': ')
-            errors.append([code(error), text(meaning)])
+            errors.append([_code(error), _html(meaning)])
         return ''.join([
-            f'<p><b>{code(self.name + self.call)}</b></p>',
-            f'<p style="white-space:pre-wrap">{text(self.about)}</p>',
-            table(['<b>parameter</b>','<b>type</b>','<b>default</b>',''], params),
-            paragraph(self._result()),
-            table(['<b>raises</b>',''], errors),
-            paragraph(self._chapter())])
+            f'<p><b>{_code(self.name + self.call)}</b></p>',
+            f'<p style="white-space:pre-wrap">{_html(self.about)}</p>',
+            _table(['<b>parameter</b>','<b>type</b>','<b>default</b>',''], params),
+            _paragraph(self._result()),
+            _table(['<b>raises</b>',''], errors),
+            _paragraph(self._chapter())])
+
+def _escape(s):
+    from html import escape   # only notebooks need it
+    return escape(s)
+
+def _code(s): return f'<code>{_escape(s)}</code>' if s else ''
+def _html(s): return re.sub(r'`([^`]*)`', r'<code>\1</code>', _escape(s))
+def _paragraph(s): return f'<p>{_html(s)}</p>' if s else ''
+def _row(cells):
+    columns = [f'<td style="text-align:left">{cell}</td>' for cell in cells]
+    return f"<tr>{''.join(columns)}</tr>"
+
+def _table(head, rows):
+    if not rows: return ''
+    return f"<table>{''.join(map(_row, [head, *rows]))}</table>"
 
 # %% ../../nbs/learner/65_docs.ipynb #98c76e6c
-def _called(name):
-    "What is called `name`, such as 'Learner.fit'"
-    o = sys.modules['learnkit.all']   # `import learnkit` has brought it
+def _find_named(name):
+    "Return what is called `name`, such as 'Learner.fit'"
+    o = sys.modules['learnkit.all']   # `import learnkit` has imported it
     for part in name.split('.'):
         if not hasattr(o, part):
             public = [n for n in dir(o) if n[0]!='_']
@@ -194,8 +218,9 @@ def _called(name):
 def doc(
     f:Any # a function, class, method, property or module, or its name; for any other object, its class
 ) -> Doc: # its `repr` is the page as text
-    "Returns the page about `f`, which a script prints: parameters, result, errors, chapter; raises ValueError"
-    f = unwrap_partial(_called(f) if isinstance(f, str) else f)
+    "Return the page about `f`, which a script prints: parameters, result, errors, chapter; raise ValueError"
+    if isinstance(f, str): f = _find_named(f)
+    f = unwrap_partial(f)
     is_named = inspect.isroutine(f) or isinstance(f, (type,property,ModuleType))
     if not is_named: f = getattr(f, '__wrapped__', type(f))   # `rmse` stands for its function
     return shown(Doc(f))
