@@ -28,18 +28,23 @@ def check_types(
     if isclass(loss_func) or not callable(loss_func): raise _no_loss_func(loss_func)
 
 def _no_model(o):
+    "Return the error for a model that is none"
+    kind = type(o).__name__
     if isclass(o): return TypeError(f'model is the class {o.__name__}: pass an instance of it, `{o.__name__}(...)`')
-    holds_items = hasattr(o, '__iter__') and hasattr(o, '__len__')
-    if holds_items and not isinstance(o, str): return TypeError(
-        f'the second argument is the model, an nn.Module, not {type(o).__name__}: '
+    if _is_container(o): return TypeError(
+        f'the second argument is the model, an nn.Module, not {kind}: '
         'write `Learner((train_dl, valid_dl), model, …)` for two loaders')
-    said = f'model must be an nn.Module, not {type(o).__name__}'
-    if type(o).__module__.startswith('torch.distributed.pipelining'): said += (
-        '. A pipeline schedule is a training loop, in which it calls the stages itself: call its `step` in a loop of '
-        'your own, or divide the model by `FullyShard`')
-    return TypeError(said)
+    if type(o).__module__.startswith('torch.distributed.pipelining'): return TypeError(
+        f'model must be an nn.Module, not {kind}. A pipeline schedule is a training loop of its own, which calls the '
+        'stages: call its `step` in a loop of your own, or shard the model by `FullyShard`')
+    return TypeError(f'model must be an nn.Module, not {kind}')
+
+def _is_container(o):
+    if isinstance(o, str): return False
+    return hasattr(o, '__iter__') and hasattr(o, '__len__')
 
 def _no_loss_func(o):
+    "Return the error for a loss function that is none"
     if not isclass(o): return TypeError(
         f'loss_func must be a function of (pred, *targets) such as `F.mse_loss`, not {type(o).__name__}')
     name = o.__name__
@@ -61,12 +66,12 @@ def _no_dls(o):
 def no_device(
     device:torch.device # the device for the data
 ) -> RuntimeError:
-    "The error for a device that this machine does not have"
+    "Return the error for a device that this machine does not have"
     return RuntimeError(f"the data's device is '{device}', but {device.type} is not available here; "
                         '`DataLoaders(..., device=None)` takes what there is')
 
 def no_values() -> ValueError:
-    "The error for a model on the device 'meta'"
+    "Return the error for a model on the device 'meta'"
     return ValueError("weights of the model are on the device 'meta', where they have no values: write "
                       "`model.to_empty(device='cpu')` and load them, before the Learner uses the model")
 
@@ -109,14 +114,14 @@ def note_model_error(
 ) -> None:
     "Add notes: what the model was called with, and what is usually wrong"
     e.add_note(f'The model was called with {shapes(learn.xb)}{learn._position}')
-    if isinstance(e, TypeError) and _is_list(learn): hint = 'An item is one tensor; a list is several inputs'
+    if isinstance(e, TypeError) and _predicts_list(learn): hint = 'A sample is one tensor; a list is several inputs'
     else: hint = model_hint(e, learn.xb) or layer_hint(e, learn.model)
     if hint: e.add_note(hint)
 
-def _is_list(learn):
-    "Is the item to predict a list of numbers, which would be taken for several inputs?"
-    numbers = [getattr(x, 'ndim', 2)<2 for x in learn.xb]
-    return learn.mode=='predict' and len(numbers)>1 and all(numbers)
+def _predicts_list(learn):
+    "Return whether a list of numbers is to be predicted, which would be taken for several inputs"
+    if learn.mode!='predict' or len(learn.xb)<2: return False
+    return all(getattr(x, 'ndim', 2)<2 for x in learn.xb)
 
 def note_loss_error(
     learn:Any,  # the Learner
@@ -162,24 +167,29 @@ def check_no_loss(
     loss:Any   # what its loss function returned, which is not a tensor
 ) -> None:
     "Raise TypeError if the loss function did not return a loss, ValueError if training has none to learn from"
-    was_called = learn.loss_func is not None and (learn.yb or takes_one(learn.loss_func))
-    if loss is not None or was_called:
+    if loss is not None or _was_called(learn):
         kind = None if loss is None else type(loss).__name__
         raise TypeError(f'the loss function must return a tensor, but it returned {kind}{learn._position}: '
                         f'{loss_value_hint(loss)}')
-    if learn.loss_func is None:
-        if learn.training: raise ValueError('there is no loss to learn from: pass `loss_func=` to the Learner, '
-                                            'or let the model give an output with a `loss`')
-    elif not learn.iter and learn.mode!='predict': warn_no_target(learn.batch, learn.training)
+    if learn.loss_func is None and learn.training: raise ValueError(
+        'there is no loss to learn from: pass `loss_func=` to the Learner, or let the model return an output with a '
+        '`loss`')
+    is_first = not learn.iter
+    if learn.loss_func is not None and is_first and learn.mode!='predict': warn_no_target(learn.batch, learn.training)
+
+def _was_called(learn):
+    "Return whether the loss function was called for this batch, which may have no target"
+    if learn.loss_func is None: return False
+    return bool(learn.yb) or takes_one(learn.loss_func)
 
 def check_written_loss(
     learn:Any # the Learner, after a batch, with a `loss` that has gradients
 ) -> None:
     "Warn if a callback wrote a loss with gradients to `learn.loss`, which the backward pass does not read"
-    loss,used = learn.loss,getattr(learn, 'loss_grad', None)
-    if used is not None and not torch.equal(loss.detach(), used.detach()): warn(
-        'A callback wrote a loss to `learn.loss`, but the backward pass began with `learn.loss_grad`: write '
-        '`self.learn.loss_grad = …` in `after_loss`. `learn.loss` is what is shown and recorded, without gradients')
+    used = getattr(learn, 'loss_grad', None)
+    if used is None or torch.equal(learn.loss.detach(), used.detach()): return
+    warn('A callback wrote a loss to `learn.loss`, but the backward pass began with `learn.loss_grad`: write '
+         '`self.learn.loss_grad = …` in `after_loss`. `learn.loss` is what is shown and recorded, without gradients')
 
 # %% ../../nbs/learner/00c_layers.ipynb #6fed90cd
 from collections.abc import Iterator
@@ -198,29 +208,33 @@ def _frames(e) -> Iterator[FrameType]:
         yield tb.tb_frame
         tb = tb.tb_next
 
-def _args(f): return [f.f_locals.get(k) for k in f.f_code.co_varnames[:f.f_code.co_argcount]]
+def _args(frame):
+    "Return the arguments of the function that runs in `frame`"
+    code = frame.f_code
+    return [frame.f_locals.get(name) for name in code.co_varnames[:code.co_argcount]]
 
 def layer_hint(
     e:Exception,    # what the model raised
     model:nn.Module # the model
 ) -> str: # empty if none of its layers raised it
     "Return which layer raised `e`, with what input, and what to write"
-    calls = [_args(f) for f in _frames(e) if f.f_code.co_name=='forward']
+    calls = [_args(frame) for frame in _frames(e) if frame.f_code.co_name=='forward']
     with_input = [args for args in calls if len(args)>1]
     if not with_input: return ''
-    layer,x = with_input[-1][:2]   # the innermost
+    layer,x,*_ = with_input[-1]   # the innermost
     names = {id(m):name for name,m in model.named_modules()}
     if id(layer) not in names or not isinstance(x, Tensor): return ''
     if [*layer.children()]: return ''
-    called = names[id(layer)] and f'`{names[id(layer)]}`, '
-    return f'The layer {called}{layer}, was given {shapes(x)}{_layer_tip(layer, x)}'
+    name = names[id(layer)]
+    described = f'`{name}`, {layer}' if name else f'{layer}'
+    return f'The layer {described}, was given {shapes(x)}{_layer_tip(layer, x)}'
 
 # %% ../../nbs/learner/00c_layers.ipynb #16f1c9a9
 def _layer_tip(layer, x):
-    "What to write if `layer` cannot take `x`; empty if nothing is known"
+    "Return what to write if `layer` cannot take `x`; empty if nothing is known"
     kind,weight = type(layer).__name__,getattr(layer, 'weight', None)
     if isinstance(weight, Tensor) and x.dtype!=weight.dtype:
-        return f', but its weights are {shapes(weight).partition("[")[0]}: write `x.float()` in the data set'
+        return f', but its weights are {shapes(weight).partition("[")[0]}: write `x.float()` in the dataset'
     if isinstance(layer, nn.Linear) and x.ndim and x.shape[-1]!=layer.in_features: return _linear_tip(layer, x)
     if isinstance(layer, _ConvNd): return _conv_tip(kind, layer, x)
     n = getattr(layer, 'num_features', None)
@@ -229,7 +243,7 @@ def _layer_tip(layer, x):
 
 def _linear_tip(layer, x):
     n = layer.in_features
-    if x.ndim>2 and prod(x.shape[1:])==n: return f', but takes all {n} numbers of an item: put `nn.Flatten()` before it'
+    if x.ndim>2 and prod(x.shape[1:])==n: return f', but takes all {n} numbers of a sample: put `nn.Flatten()` before it'
     if x.ndim==4: return (
         f', which are images, but takes {n} numbers of each: put `nn.Flatten()` before it, and write '
         f'`nn.Linear({prod(x.shape[1:])}, {layer.out_features})`')
@@ -251,34 +265,39 @@ def data_hint(
     e:BaseException, # what a run raised
     where:str        # where the run is, for the message
 ) -> str: # empty if the data did not raise it, or nothing is known
-    "Return which item or function of the data raised `e`, and what to do"
+    "Return which sample or function of the data raised `e`, and what to do"
     text,hint = str(e),collate_hint(e)
     if hint: return hint
     if 'DataLoader worker' in text and 'exited unexpectedly' in text: return (
         'A worker of the loader has died, often for lack of memory: take fewer (`num_workers`) or smaller batches. '
-        'With `num_workers=0` an error in the data set shows itself')
+        'With `num_workers=0` an error in the dataset shows itself')
     if 'default_collate: batch must contain' in text: return (
-        f'The items hold {text.rpartition("found ")[2]}, of which no tensor can be made: convert it in `__getitem__`, '
-        'an image by `torchvision.transforms.ToTensor()`, or give the loader a `collate_fn`')
-    frames = [*_frames(e)]
-    names = [f.f_globals.get('__name__') for f in frames]
-    if _fetch in names: return _item_hint(e, frames[names.index(_fetch):], where)
-    if not {'multiprocessing.reduction','torch.utils.data.dataloader'}<={*names}: return ''   # no worker was started
+        f'The samples hold {text.rpartition("found ")[2]}, of which no tensor can be made: convert it in '
+        '`__getitem__`, an image by `torchvision.transforms.ToTensor()`, or give the loader a `collate_fn`')
+    frames  = [*_frames(e)]
+    modules = [frame.f_globals.get('__name__') for frame in frames]
+    if _fetch in modules: return _sample_hint(e, frames[modules.index(_fetch):], where)
+    starts_worker = {'multiprocessing.reduction','torch.utils.data.dataloader'} <= {*modules}
+    if not starts_worker: return ''
     return ('What the workers of the loader are given is pickled: define functions and classes of the data at the top '
             'of a module, not as `lambda` or inside of a function')
 
 # %% ../../nbs/learner/00c_layers.ipynb #aae2afd3
-def _item_hint(e, frames, where):
-    "Which item, or which items in the `collate_fn`, `e` came from"
-    reading,fetch = [f for f in frames if f.f_code.co_name=='__getitem__'],frames[0].f_locals
+def _sample_hint(e, frames, where):
+    "Return which sample, or which samples in the `collate_fn`, `e` came from"
+    fetch   = frames[0].f_locals
+    reading = [frame for frame in frames if frame.f_code.co_name=='__getitem__']
     if reading: return _read_hint(e, fetch['self'].dataset, _args(reading[0])[-1], where)
-    idxs,items,f = fetch.get('possibly_batched_index'),fetch.get('data'),fetch['self'].collate_fn
-    if not isinstance(idxs, list) or not isinstance(items, list): return ''
-    none = [str(i) for i,o in zip(idxs, items) if o is None]
-    if none: return f'Item {", ".join(none)} of the data set is None, of which no batch can be made: leave it out there'
-    return f'It is from the `collate_fn` of the loader, `{func_name(f)}`, for items {idxs[0]} to {idxs[-1]}{where}'
+    idxs,samples = fetch.get('possibly_batched_index'),fetch.get('data')
+    if not isinstance(idxs, list) or not isinstance(samples, list): return ''
+    none = [str(i) for i,sample in zip(idxs, samples) if sample is None]
+    if none: return f'Sample {", ".join(none)} of the dataset is None, of which no batch can be made: remove it there'
+    name = func_name(fetch['self'].collate_fn)
+    return f'It is from the `collate_fn` of the loader, `{name}`, for samples {idxs[0]} to {idxs[-1]}{where}'
 
 def _read_hint(e, ds, i, where):
-    said = f'It was raised by item {i!r:.60} of the data set, {type(ds).__name__}{where}'
-    if not isinstance(e, (IndexError,KeyError)) or not hasattr(ds, '__len__'): return said
-    return f'{said}, which has {len(ds)} items as its `__len__` says: is that right?' if len(ds) else said
+    "Return which sample raised `e`, and for a wrong index how many there should be"
+    raised_by = f'It was raised by sample {i!r:.60} of the dataset, {type(ds).__name__}{where}'
+    if not isinstance(e, (IndexError,KeyError)) or not hasattr(ds, '__len__'): return raised_by
+    if not len(ds): return raised_by
+    return f'{raised_by}, which has {len(ds)} samples as its `__len__` says: is that right?'

@@ -223,20 +223,20 @@ class Rows(Dataset):
     def __init__(self, odd=(x[0],y[0]), n=8): self.odd,self.n = odd,n
     def __len__(self): return self.n
     def __getitem__(self, i): return self.odd if i==3 else (x[i],y[i])
-@bad(IndexError, 'item 8 of the data set, Rows, epoch 0, batch 2', '12 items', '`__len__`')
+@bad(IndexError, 'sample 8 of the dataset, Rows, epoch 0, batch 2', '12 samples', '`__len__`')
 def dataset_promises_too_much(c): fixed(c, data_of(Rows(n=12)), dls=good_dls()).fit(1)
-@bad(TypeError, 'Item 3 of the data set is None', 'leave it out')
+@bad(TypeError, 'Sample 3 of the dataset is None', 'remove it')
 def dataset_gives_none(c): fixed(c, data_of(Rows(None)), dls=good_dls()).fit(1)
 @bad(TypeError, 'object', 'ToTensor()', '`collate_fn`')
 def dataset_gives_objects(c): fixed(c, data_of([object()]*4), dls=good_dls()).fit(1)
-@bad(ZeroDivisionError, '`broken`', 'items 0 to 3, epoch 0, batch 0')
+@bad(ZeroDivisionError, '`broken`', 'samples 0 to 3, epoch 0, batch 0')
 def collate_fn_fails(c):
     def broken(items): 1/0
     fixed(c, data_of(Rows(), collate_fn=broken), dls=good_dls()).fit(1)
 @bad(RuntimeError, '`2`, Linear(in_features=100', 'float32[8, 144]', 'nn.Linear(144, 2)')
 def linear_of_another_size(c):
     on(torch.rand(8,3,8,8), labels%2, nn.CrossEntropyLoss(), nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(100, 2))).fit(1)
-@bad(RuntimeError, 'all 64 numbers of an item', '`nn.Flatten()`')
+@bad(RuntimeError, 'all 64 numbers of a sample', '`nn.Flatten()`')
 def images_for_a_linear_layer(c): on(torch.rand(8,8,8), labels, nn.CrossEntropyLoss(), nn.Linear(64, 3)).fit(1)
 @bad(RuntimeError, '`0`, Conv2d', 'x.permute(0, 3, 1, 2)')
 def images_with_channels_last(c): on(torch.rand(8,8,8,3), labels, nn.CrossEntropyLoss(), nn.Sequential(nn.Conv2d(3, 3, 8), nn.Flatten())).fit(1)
