@@ -23,13 +23,14 @@ def n_batches(
     amount:int|float, # 5 batches, or the fraction 0.1 of them
     n:int|None        # how many there are; None: unknown
 ) -> int:
-    "Return how many of `n` batches `amount` stands for; raises ValueError for a fraction of an unknown number"
-    if isinstance(amount, float):
-        if n is None: raise ValueError(
-            f'{amount} is a fraction of the batches, but the loader has no `len`: give a number of batches, '
-            'or end the fit after so many by `StopAfter(500)`')
-        return ceil(amount*n - 1e-9)   # .1*30 is a little more than 3
-    return amount if n is None else min(amount, n)
+    "Return how many of `n` batches `amount` stands for; raise ValueError for a fraction of an unknown number"
+    is_fraction = isinstance(amount, float)
+    if n is None and is_fraction: raise ValueError(
+        f'{amount} is a fraction of the batches, but the loader has no `len`: give a number of batches, '
+        'or end the fit after so many by `StopAfter(500)`')
+    if n is None: return amount
+    if is_fraction: return ceil(amount*n - 1e-9)   # .1*30 is a little more than 3
+    return min(amount, n)
 
 # %% ../../nbs/learner/45a_limit.ipynb #3b8bc9f0
 def check_length(
@@ -51,8 +52,9 @@ class LimitBatches(Callback):
         train:int|float|None=None, # batches to train with in each epoch, or the fraction of them; None: all
         valid:int|float|None=None  # the same for each validation; 0: none
     ):
-        none = type(valid) is int and valid==0
-        self.train,self.valid = check_amount('train', train),0 if none else check_amount('valid', valid)
+        skips_valid = type(valid) is int and valid==0
+        self.train = check_amount('train', train)
+        self.valid = 0 if skips_valid else check_amount('valid', valid)
         if train is None and valid is None: raise ValueError(
             'LimitBatches() limits nothing: give `train`, `valid` or both')
 
@@ -61,12 +63,13 @@ class LimitBatches(Callback):
         self.active = learn.mode=='fit'
         if not self.active: return
         for amount,dl in ((self.train, learn.dls.train), (self.valid, learn.dls.valid)):
-            if amount is not None and dl is not None: n_batches(amount, loader_len(dl))   # a wrong one is refused now
+            if amount is not None and dl is not None: n_batches(amount, loader_len(dl))   # to raise now if it cannot be
 
     def before_train(self): self._limit(self.train)
     def before_validate(self):
-        if self.active and self.valid==0: raise CancelValid('LimitBatches(valid=0)')
-        if self.active: self._limit(self.valid)
+        if not self.active: return
+        if self.valid==0: raise CancelValid('LimitBatches(valid=0)')
+        self._limit(self.valid)
     def _limit(self, amount):
         batches = self.learn.batches
         if amount is not None: batches.stop_at(n_batches(amount, batches.n))
@@ -111,22 +114,24 @@ from ..loop.duration import Time, find_tokens
 def as_duration(
     much:Any # a number of epochs, text such as '2000ba', or a `Time`
 ) -> Time:
-    "Return the length of a fit; raises ValueError if `much` is not an amount"
-    return _amount(much) if isinstance(much, (str,Time)) else Time(check_whole('n_epoch', much, 0, _epochs), 'ep')
+    "Return the length of a fit; raise ValueError if `much` is not an amount"
+    if isinstance(much, (str,Time)): return _parse_amount(much)
+    return Time(check_whole('n_epoch', much, 0, _epochs), 'ep')
 
 _epochs = "a whole number (an amount such as '500ba' is text, and a learning rate is `lr=…`)"
 
-def _amount(much):
+def _parse_amount(much):
     try: t = Time(much)
     except ValueError as e: raise ValueError(f'n_epoch must be a whole number, or an amount of training: {e}') from None
-    if t.unit=='dur' or t.value<0 or not (t.value or t.unit=='ep'): raise ValueError(
+    is_nothing = t.value==0 and t.unit!='ep'   # `fit(0)` is allowed
+    if t.unit=='dur' or t.value<0 or is_nothing: raise ValueError(
         f"a fit cannot be {str(much)!r} long: write a number of epochs, or an amount such as '2000ba' or '30m'")
     return t
 
 def _as_epochs(t:Time, dl) -> int:
-    "How many epochs a fit of length `t` is; 1 if the loader does not tell"
-    n = loader_len(dl) if t.unit=='ba' else None
+    "Return how many epochs a fit of length `t` has; 1 if that is unknown"
     if t.unit=='ep': return t.value
+    n = loader_len(dl) if t.unit=='ba' else None
     return ceil(t.value/n) if n else 1
 
 # %% ../../nbs/learner/45b_train_for.ipynb #5883f39e
@@ -134,13 +139,13 @@ max_idle = 1000   # how many epochs in a row may train nothing
 
 class TrainFor(Callback):
     "Ends a fit after an amount of training, in as many epochs as that takes; `fit('2000ba')` adds it"
-    acts = 'nothing'   # how long a run is does not say which one it is
+    acts = 'nothing'   # the length is not part of a run's identity
     order,run_valid = TrainEvalCallback.order+.5,False
     modes,saves = ('fit','lr_find'),('done','at','before')
     done:Any = 0           # how much is done, in the unit of the amount
-    at,before = -1,0       # the epoch at hand, and what was done before it
-    since = None           # when it began, if time counts
-    idle,left_out = 0,0    # epochs in a row that trained nothing; epochs that `start_epoch` leaves out
+    at,before = -1,0       # the present epoch, and what was done before it
+    since = None           # when it began, if the amount is a time
+    idle,left_out = 0,0    # epochs in a row that trained nothing; epochs that `start_epoch` skips
     fresh = False          # has a fit begun, and no epoch of it?
     def __init__(self,
         much:str|Time # the amount: '2000ba', '500st', '1e6sp', '3e8tok' or '30m'
@@ -155,23 +160,23 @@ class TrainFor(Callback):
         return self.done if self.since is None else self.done + monotonic() - self.since
 
     def before_fit(self):
-        learn,timed = self.learn,self.unit=='s'
-        if learn.duration!=Time(self.total, self.unit): raise ValueError(
-            f"how long a fit is, is its first argument: write `learn.fit('{Time(self.total, self.unit)}')`")
+        learn,length = self.learn,Time(self.total, self.unit)
+        if learn.duration!=length: raise ValueError(
+            f"how long a fit is, is its first argument: write `learn.fit('{length}')`")
         if self.unit not in ('ba','st') and num_distrib()>1: raise ValueError(
             "several processes must end at the same batch: say how long in batches, `fit('2000ba')`, steps or epochs")
         if self.unit!='ba' and learn.start_epoch: raise ValueError(
-            f'start_epoch={learn.start_epoch} leaves out epochs, and a fit of {learn.duration} does not know how much '
+            f'start_epoch={learn.start_epoch} skips epochs, and a fit of {learn.duration} does not know how much '
             "they are: say how long by batches, or resume from a checkpoint")
         self.done = self.before = self.idle = 0
-        self.at,self.since = -1,monotonic() if timed else None
-        self.left_out,self.fresh = learn.start_epoch,True
+        self.at,self.left_out,self.fresh = -1,learn.start_epoch,True
+        self.since = monotonic() if self.unit=='s' else None
 
     def before_train(self):
         learn,self.fresh = self.learn,False
-        if self.left_out: self._leave_out()
+        if self.left_out: self._count_skipped()
         if self.at!=learn.epoch: self.at,self.before = learn.epoch,self.amount
-        if self.unit=='ba': self._count_off()
+        if self.unit=='ba': self._limit_batches()
         learn.pct_train = self.pct
 
     def after_batch(self):
@@ -193,25 +198,35 @@ class TrainFor(Callback):
         learn = self.learn
         if self.unit=='st': self.done = learn.train_steps   # one may have come after the last batch
         learn.pct_train = pct = self.pct   # time has passed
-        self.idle = self.idle+1 if self.at!=learn.epoch or self.done==self.before else 0
+        trained_nothing = self.at!=learn.epoch or self.done==self.before
+        self.idle = self.idle+1 if trained_nothing else 0
         if self.idle>=max_idle: raise RuntimeError(
             f'{self.idle} epochs in a row trained no batch, so {learn.duration} would never be done: '
             'end the fit by `CancelFit`, or do not cancel the training of each epoch')
-        likely = ceil((learn.epoch+1)/pct) if pct and self.unit!='ba' else 0
-        learn.n_epoch = learn.epoch+1 if pct>=1 else max(learn.epoch+2, likely or learn.n_epoch)
+        learn.n_epoch = self._estimate_epochs(pct)
 
-    def _leave_out(self):
+    def _estimate_epochs(self, pct):
+        "Return how many epochs the fit has, of which the fraction `pct` is done; at least one more, if that is not all"
+        learn = self.learn
+        if pct>=1: return learn.epoch+1
+        n_epoch = learn.n_epoch   # in batches it is known
+        if pct and self.unit!='ba': n_epoch = ceil((learn.epoch+1)/pct)
+        return max(learn.epoch+2, n_epoch)
+
+    def _count_skipped(self):
         "Count the epochs before `start_epoch` as done"
         n,self.left_out = self.learn.n_iter,0
         if n is None: raise ValueError(
-            f'start_epoch={self.learn.start_epoch} leaves out epochs of a loader without a `len`, so nobody knows '
-            'how many batches they are: resume from a checkpoint, or say it by `cbs=LimitBatches(500)`')
+            f'start_epoch={self.learn.start_epoch} skips epochs of a loader without a `len`, so it is unknown how many '
+            'batches they are: resume from a checkpoint, or give the number by `cbs=LimitBatches(500)`')
         self.done = self.learn.epoch*n
 
-    def _count_off(self):
+    def _limit_batches(self):
         "End this epoch at the last batch of the fit, if that is in it"
-        learn,left,n = self.learn,max(0, self.total-self.before),self.learn.batches.n   # a resumed run may be shorter
-        learn.n_epoch = learn.epoch + max(1, ceil(left/n) if n else 1)
+        learn,n = self.learn,self.learn.batches.n
+        left = max(0, self.total-self.before)   # a resumed run may be shorter than what is done
+        n_epochs_left = ceil(left/n) if n else 1
+        learn.n_epoch = learn.epoch + max(1, n_epochs_left)
         if n is None or left<n: learn.batches.stop_at(left)
 
     def state_dict(self) -> dict:
@@ -225,7 +240,9 @@ class TrainFor(Callback):
         self.done,self.at,self.before = state['done'],state['at'],state['before']
         self.left_out = 0
         if self.since is not None: self.since = monotonic()
-        if self.fresh: self.learn.n_epoch = max(self.learn.n_epoch, self.at+1+(self.pct<1))   # before the first epoch
+        if not self.fresh: return   # only before the first epoch
+        next_epoch = self.at+1 if self.pct>=1 else self.at+2
+        self.learn.n_epoch = max(self.learn.n_epoch, next_epoch)
 
 # %% ../../nbs/learner/45c_fit.ipynb #69c8f0d0
 from pathlib import Path
@@ -253,13 +270,13 @@ def fit(self:Learner,
     cbs:Any=None,                  # callbacks for this fit only
     reset_opt:bool=False,          # begin with a fresh optimizer?
     start_epoch:int=0,             # the number of the first epoch, if those before it are done
-    resume:str|Path|None=None      # a checkpoint to go on from; 'auto': the newest, if any
+    resume:str|Path|None=None      # a checkpoint to resume from; 'auto': the newest, if any
 ) -> None:
     "Train for `n_epoch` epochs, or for an amount such as '2000ba' (batches) or '30m' (minutes)"
     rehearsal = limit_from_env() if limit_switch in os.environ else []
     if rehearsal: n_epoch = _as_epochs(as_duration(n_epoch), self.dls.train)   # as many epochs, but short ones
     cbs = [*map(adapt, callback_list(cbs)), *rehearsal]
-    self.paused = None   # a fit that stands cannot go on any more
+    self.paused = None   # a paused fit cannot continue after this one
     mode = 'lr_find' if any(cb.modes==('lr_find',) for cb in [*self.cbs, *cbs]) else 'fit'
     self._train(mode, n_epoch, lr, wd, cbs, reset_opt, start_epoch, resume)
 
@@ -274,27 +291,32 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     "A `fit`, or in mode 'lr_find' one without validation"
     check_dls(self.dls)   # it may have been replaced, and so may the others
     check_types(self.dls, self.model, self.loss_func)
-    duration,start_epoch = as_duration(n_epoch),check_whole('start_epoch', start_epoch, least=0)
-    n_epoch,amount = _as_epochs(duration, self.dls.train),[TrainFor(duration)] if duration.unit!='ep' else []
-    if start_epoch>n_epoch and not amount: raise ValueError(
+    duration = as_duration(n_epoch)
+    start_epoch = check_whole('start_epoch', start_epoch, least=0)
+    n_epoch = _as_epochs(duration, self.dls.train)
+    if duration.unit=='ep' and start_epoch>n_epoch: raise ValueError(
         f'start_epoch must be from 0 to n_epoch ({n_epoch}), not {start_epoch!r}: n_epoch is the total')
-    wd = self.wd if wd is None else wd
+    if wd is None: wd = self.wd
     check_rate('the learning rate `lr`', self.lr if lr is None else lr)
     check_rate('the weight decay `wd`', wd)
-    shared = self._team.begin_fit(self, f'`learn.{mode}`', callback_list(cbs))
-    with self._run(mode, [*callback_list(cbs), *amount, *shared, *([CheckShortCuts] if switch in os.environ else [])]):
+    fit_cbs = callback_list(cbs)
+    added = [] if duration.unit=='ep' else [TrainFor(duration)]
+    added += self._team.begin_fit(self, f'`learn.{mode}`', fit_cbs)
+    if switch in os.environ: added.append(CheckShortCuts)
+    with self._run(mode, [*fit_cbs, *added]):
         if resume is not None and not any(resumes(cb) for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')
         run = self.current_run
-        run.resume,run.fit_cbs = resume,callback_list(cbs)
+        run.resume,run.fit_cbs = resume,fit_cbs
         run.iter,run.train_steps = None,0
         run.n_epoch,run.start_epoch,run.duration = n_epoch,start_epoch,duration
         ready_opt(self, reset_opt)
         check_closure(self)
         if wd is not None or self._before_wd is not None: set_wd(self, wd)
-        self.opt.set_hyper('lr', self.lr if lr is None else lr)
+        self.opt.set_hyper('lr', self.lr if lr is None else lr)   # `self.lr` may be that of the optimizer by now
         self.opt.zero_grad()   # a run that was interrupted between its backward pass and its step has left some
-        with Guard(self): interruptibly(self._do_fit, valid=(lambda: self.dls.valid) if mode=='fit' else None)
+        def valid(): return self.dls.valid
+        with Guard(self): interruptibly(self._do_fit, valid=valid if mode=='fit' else None)
 
 # %% ../../nbs/learner/45c_fit.ipynb #d264ae2b
 @patch
