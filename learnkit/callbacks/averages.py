@@ -120,6 +120,7 @@ def _ema_update(decay, warmup, avgs, weights, n):
 # %% ../../nbs/callbacks/30b_ema.ipynb #d330715e
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from ..learner.fit import check_length
 from ..loop.callback import Callback
