@@ -67,7 +67,7 @@ class Crew:
         except RuntimeError as e: raise self._no_lighthouse(e) from e
 
     def _no_lighthouse(self, e): return ProcessFailed(
-        f'The lighthouse at {self.address} does not answer ({e}). Start it there: `torchft_lighthouse --min_replicas 1`.')
+        f'The lighthouse at {self.address} does not answer ({e}). Start it: `torchft_lighthouse --min_replicas 1`.')
 
     def _receive(self, state): self.received = state
 

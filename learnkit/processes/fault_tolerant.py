@@ -244,8 +244,8 @@ class FaultTolerant(Resumable):
         "Try again after the next batch: the process that wrote is frozen, and still locks its files"
         self.leads = False
         set_beside(1)
-        if self.locked!=str(e): warn(f'nothing is written for now{self.learn._position}: the process that wrote does not '
-                                     f'respond, but still locks its files ({e})')
+        if self.locked!=str(e): warn(f'nothing is written for now{self.learn._position}: the process that wrote does '
+                                     f'not respond, but still locks its files ({e})')
         self.locked = str(e)
 
     def _show(self):
@@ -271,7 +271,8 @@ class FaultTolerant(Resumable):
     def _do_together(self, do):
         learn = self.learn
         if learn is None or not learn.training: return do()
-        if learn.current_run.in_part: raise ValueError('FaultTolerant divides whole batches, and this is a part of one already')
+        if learn.current_run.in_part: raise ValueError(
+            'FaultTolerant divides whole batches, and this is a part of one already')
         whole,last = (learn.xb,learn.yb),learn.loss
         if self.sums is None: self._begin_phase()
         sums:Any = self.sums

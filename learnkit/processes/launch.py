@@ -421,7 +421,7 @@ class _Meeting:
         store = shared_store()
         self.n,self.watch,self.what,self.advice = n,watch,what,advice
         self.limit = store.timeout.total_seconds()
-        self.arrivals = dist.PrefixStore('learnkit/meeting', store)   # of each process its last meeting, and the purpose
+        self.arrivals = dist.PrefixStore('learnkit/meeting', store)   # the last meeting of each process, and what for
         self.store = dist.PrefixStore(f'learnkit/meeting/{n}', store)
         self.previous = dist.PrefixStore(f'learnkit/meeting/{n-1}', store)
 

@@ -309,7 +309,7 @@ class Explanation:
         n:int=5, # how many samples, the largest loss first
         **kwargs # as for `Items.show`
     ) -> Any: # the axes of the images, or a table
-        "Show the samples with the largest loss, with target, index and loss: images are drawn, others listed in a table"
+        "Show the samples with the largest loss, with target, index and loss: images are drawn, others listed"
         rows = self.items[:check_whole('n', n, what='a number of samples')]
         if not rows: raise ValueError('the samples of this batch have no losses of their own, so none can be shown')
         return self._show(rows, **kwargs)

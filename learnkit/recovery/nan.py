@@ -115,7 +115,8 @@ class SkipNaN(Callback):
         self.snapshot.restore()
         learn.loss = self.last   # so that the NaN is not recorded
         self.n,self.row = self.n+1,self.row+1
-        if self.at_most is None or self.row<self.at_most: raise cancel(f'the {what} is nan or infinite{learn._position}')
+        is_allowed = self.at_most is None or self.row<self.at_most
+        if is_allowed: raise cancel(f'the {what} is nan or infinite{learn._position}')
         learn.stop(f'the {what} is nan or infinite in {self.row} batches in a row{learn._position}')
         raise CancelFit(learn.stop_reason)
 
@@ -169,7 +170,7 @@ class SpikeDetection(Callback):
         self.losses = [*self.losses, loss][-self.window:]
 
     def _handle(self, loss, median, had_jumped):
-        "Replace the loss by NaN if another callback handles that, and warn once of several in a row; return whether one does"
+        "Replace the loss by NaN if another callback handles that; return whether one does"
         learn = self.learn
         self.seen += 1
         is_handled = bool(learn.ordered_cbs('nonfinite_loss'))

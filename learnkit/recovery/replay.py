@@ -394,7 +394,7 @@ class Branch(Paused):
         return new
 
     def _keep_states_of_loggers(self, learn):
-        "Keep the present states of loggers, so that they write to the files of this run, not to those of the earlier one"
+        "Keep the present states of loggers, so that they write to the files of this run"
         for cb in learn.cbs:
             is_logger = writes(cb) and observes(cb)
             own = cb.state_dict() if is_logger else None

@@ -40,7 +40,7 @@ def to_signal(
 class StopOnSignal(Callback):
     """Ends the fit after the current batch when a signal arrives, with a checkpoint if there is a `CheckpointCallback`
 
-    The signal's handler only records it in `received`, as it may run between any two instructions. The events act on it.
+    The signal's handler only records it in `received`, as it may run between any two instructions.
     """
     acts = 'nothing'
     last_in = 'before_fetch','after_batch'   # all processes have agreed by then
@@ -301,8 +301,8 @@ class _Breakpoints(StopOnSignal):
 
     def _explain_unannounced_pause(self):
         learn = self.learn
-        e = RuntimeError(f'`Pause` was raised{learn._position} by a callback that did not announce it, so the fit cannot '
-                         "continue. Name the event in its class, as in `pauses = ('after_loss',)`.")
+        e = RuntimeError(f'`Pause` was raised{learn._position} by a callback that did not announce it. So the fit '
+                         "cannot continue. Name the event in its class, as in `pauses = ('after_loss',)`.")
         e.__cause__,learn.exc = learn.exc,e
 
 # %% ../../nbs/recovery/35c_pause.ipynb #76b1e48a
@@ -317,9 +317,9 @@ class Pausable(_Breakpoints, Resumable):
     until:int|None = None         # pause after so many batches of training
     keeper:Any = None             # collects the state of the run: a `CheckpointCallback`, or this callback
     train_is_cancelled = False    # was the training of this epoch cancelled?
-    ends_next_fit:Any = None      # an exception to raise before the first batch: the previous fit was over before its pause
+    ends_next_fit:Any = None      # raised before the first batch: the previous fit was over before its pause
     def __init__(self,
-        in_valid:bool=True # copy the state before each validation, so that Ctrl-C pauses there too? False: only after it
+        in_valid:bool=True # copy the state before each validation, so that Ctrl-C pauses there? False: only after it
     ):
         super().__init__(signal.SIGINT)
         self.in_valid = in_valid
@@ -479,7 +479,7 @@ def resume_paused(
 def _paused_fit(learn):
     "Return the paused fit; raises RuntimeError if there is none"
     if learn.mode is not None: raise RuntimeError(
-        f'a `{learn.mode}` is running{learn._position}: it continues when this callback returns, or you leave this shell')
+        f'a `{learn.mode}` is running{learn._position}: it continues when this callback returns or this shell ends')
     if learn.paused is None: raise RuntimeError(
         'There is no paused fit. With `Pausable()` among its callbacks, Ctrl-C pauses a fit between two batches. '
         'After a second Ctrl-C, which ends it at once, only a checkpoint can resume it.')
