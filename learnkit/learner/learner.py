@@ -22,9 +22,8 @@ from ..loop.check import func_name, unwrap_partial
 from ..loop.names import adapter_of
 
 # %% ../../nbs/learner/35a_fastai.ipynb #9a75ef9b
-_bases    = Stateful,Callback
-_declared = [k for o in _bases for k in o.__annotations__ if k!='modes']
-_methods  = [k for o in _bases for k,f in vars(o).items() if isfunction(f) and k[:1]!='_']
+_declared = [name for name in {**Stateful.__annotations__, **Callback.__annotations__} if name!='modes']
+_methods  = [name for name,f in {**vars(Stateful), **vars(Callback)}.items() if isfunction(f) and name[:1]!='_']
 
 def _modes_of(cls):
     "The modes of runs in which fastai would call callbacks of the class `cls`; None: all"
@@ -34,33 +33,46 @@ def _modes_of(cls):
 def adapt(
     cb:Any # a callback of this library or another one, or a class of them
 ) -> Any:
-    "Return the callback `cb` with all that `Callback` declares; raises TypeError if it is not a callback"
+    "Return the callback `cb` with all that `Callback` declares; raise TypeError if it is not a callback"
     if isclass(cb) and issubclass(cb, Callback): cb = made(cb)
     if not isinstance(cb, Callback): return _adapt_foreign(cb)
-    if cb.modes is None and (modes := _modes_of(type(cb))): cb.modes = modes
+    if cb.modes is None:
+        modes = _modes_of(type(cb))
+        if modes is not None: cb.modes = modes
     return cb
 
 def _adapt_foreign(cb):
+    "Return the callback `cb` of another library, adapted"
     if not isclass(cb):
-        if module := adapter_of(cb): return import_module(module).adapted(cb)
+        module = adapter_of(cb)
+        if module is not None: return import_module(module).adapted(cb)
         if hasattr(type(cb), 'as_callback'): return cb.as_callback()
-    if not (callable(cb) and hasattr(cb, 'order') and hasattr(cb, 'name')): raise TypeError(
-        f"{cb!r:.80} is no callback: " + ("a scheduler of PyTorch's is given as "
-        f'`TorchScheduler(partial({func_name(cb)}, ...))`' if hasattr(unwrap_partial(cb), 'get_last_lr') else
-        'pass an instance of a subclass of `Callback`, the class itself, or `Callback(before_fit=f)`'))
+    is_callback = callable(cb) and hasattr(cb, 'order') and hasattr(cb, 'name')   # as fastai's are
+    if not is_callback: raise _no_callback(cb)
     if isclass(cb): cb = made(cb)
-    cls = type(cb)
-    own = {k:getattr(Callback, k) for k in _declared} | {'modes':_modes_of(cls)}
-    own |= {k:partial(getattr(Callback, k), cb) for k in _methods}
-    vars(cb).update({k:v for k,v in own.items() if not hasattr(cls, k) and k not in vars(cb)})
+    declared = {name:getattr(Callback, name) for name in _declared}
+    declared['modes'] = _modes_of(type(cb))
+    for name in _methods: declared[name] = partial(getattr(Callback, name), cb)
+    own = vars(cb)
+    for name,v in declared.items():
+        if not hasattr(type(cb), name): own.setdefault(name, v)
     return cb
+
+def _no_callback(cb):
+    "Return the error for what is no callback"
+    is_scheduler = hasattr(unwrap_partial(cb), 'get_last_lr')
+    if is_scheduler: hint = f"a scheduler of PyTorch's is given as `TorchScheduler(partial({func_name(cb)}, ...))`"
+    else: hint = 'pass an instance of a subclass of `Callback`, the class itself, or `Callback(before_fit=f)`'
+    return TypeError(f'{cb!r:.80} is no callback: {hint}')
 
 # %% ../../nbs/learner/35a_fastai.ipynb #fd0059aa
 def cast_tensor(
     b:Any # nested tensors
 ) -> Any: # the same, as plain tensors
     "Return `b` with plain tensors for those of subclasses"
-    return apply(lambda t: t.as_subclass(torch.Tensor) if isinstance(t, torch.Tensor) else t, b)
+    return apply(_as_plain_tensor, b)
+
+def _as_plain_tensor(o): return o.as_subclass(torch.Tensor) if isinstance(o, torch.Tensor) else o
 
 class CastToTensor(Callback):
     "Makes the tensors of the batch plain ones: fastai's data have subclasses, such as `TensorImage`"
@@ -75,16 +87,24 @@ def default_callbacks(
     cbs:Any=None  # the callbacks that it was given
 ) -> list:        # the callbacks that it gets in addition
     "Return `own` and learnkit's callbacks in `defaults.callbacks`, or only those; without any that `cbs` replace"
-    listed,given = L(getattr(defaults, 'callbacks', None)),[_class(cb) for cb in L(cbs)]
-    ours = [cb for cb in listed if issubclass(_class(cb), Callback)]
-    if any(_class(cb).__name__=='CastToTensor' for cb in listed): own = [*own, CastToTensor]   # fastai's data may come
-    if not ours or len(ours)<len(listed): ours = [*own, *(cb for cb in ours if cb not in own)]
-    def has(cls): return cls.single and any(issubclass(k, cls) for k in given)
-    return [cb for cb in ours if not has(_class(cb))] if given else ours
+    listed = L(getattr(defaults, 'callbacks', None))
+    ours   = [cb for cb in listed if issubclass(_class(cb), Callback)]
+    has_fastai = any(_class(cb).__name__=='CastToTensor' for cb in listed)   # so fastai's data may come
+    if has_fastai: own = [*own, CastToTensor]
+    only_ours = ours and len(ours)==len(listed)
+    if not only_ours: ours = [*own, *(cb for cb in ours if cb not in own)]
+    given = [_class(cb) for cb in L(cbs)]
+    return [cb for cb in ours if not _is_replaced(_class(cb), given)]
+
+def _is_replaced(cls, given):
+    "Return whether one of the classes `given` takes the place of a default callback of class `cls`"
+    return cls.single and any(issubclass(other, cls) for other in given)
 
 def _class(cb): return cb if isclass(cb) else type(cb)
 
 # %% ../../nbs/learner/35b_train_eval.ipynb #49a0597e
+from itertools import chain
+
 from ..data.loaders import set_epoch
 from ..data.modules import get_model, one_param
 from ..optim.opt_state import move_opt_state
@@ -95,40 +115,44 @@ from ..optim.inventory import called_module, losses_of, modules_beside
 
 # %% ../../nbs/learner/35b_train_eval.ipynb #43b8c25b
 def _beside_model(learn):
-    "What has weights or buffers beside the model: modules of the loss functions, or another object with a `to`"
+    "Return what has weights or buffers beside the model: modules of the loss functions, or another object with a `to`"
     objects = [f for f in losses_of(learn).values() if called_module(f) is None]
-    return [*modules_beside(learn).values(), *(f for f in objects if callable(getattr(f, 'to', None)))]
+    movable = [f for f in objects if callable(getattr(f, 'to', None))]
+    return [*modules_beside(learn).values(), *movable]
 
 class TrainEvalCallback(Callback):
     "Moves the model to its device, switches between training and evaluation, counts batches (fastai's name)"
     single,acts = True,'alike'
     order,run_valid = -10,False
     n,saves = None,('n',)
-    modes_beside:tuple|list = ()   # of the loss function's modules, as the user has set them, while they evaluate
+    modes_beside:tuple|list = ()   # pairs of a module of the loss function and its mode before it was set to evaluate
     def before_fit(self):
-        learn,device = self.learn,getattr(self.learn.dls, 'device', None)
-        run = learn.current_run
+        learn = self.learn
+        run,device = learn.current_run,getattr(learn.dls, 'device', None)
         run.epoch = run.train_iter = 0
         run.pct_train,run.loss = 0.,torch.tensor(0.)
         if device is not None: learn.model.to(device)
         for o in _beside_model(learn): o.to(getattr(one_param(learn.model), 'device', device))
-        if hasattr(model := get_model(learn.model), 'reset'): model.reset()
+        model = get_model(learn.model)
+        if hasattr(model, 'reset'): model.reset()
 
     def before_train(self):
         learn = self.learn
-        self.n = self._counted() if learn.n_iter is None else learn.n_iter
+        self.n = self._known_length() if learn.n_iter is None else learn.n_iter
         learn.pct_train = learn.epoch/learn.n_epoch
         set_epoch(learn.batches.loader, learn.epoch)
-        if isinstance(learn.opt, OptimWrapper) and learn.opt.opt.state: move_opt_state(learn.opt.opt)
+        has_state = isinstance(learn.opt, OptimWrapper) and learn.opt.opt.state
+        if has_state: move_opt_state(learn.opt.opt)
         learn.model.train()
         self._restore_modes()
         switch_opt(learn, True)
         learn.training = True
 
-    def _counted(self):
-        "How many batches an earlier epoch had, of data without a `len`; if there was none, say that it may not end"
+    def _known_length(self):
+        "Return how many batches an earlier epoch had, of data without a `len`; None, with a note, if there was none"
         learn = self.learn
-        if self.n is None and learn.mode=='fit' and learn.duration is not None and learn.duration.unit=='ep': learn.say(
+        in_epochs = learn.mode=='fit' and learn.duration is not None and learn.duration.unit=='ep'
+        if self.n is None and in_epochs: learn.say(
             'The training data has no `len`, so this epoch ends when the data does. For data without end say how much: '
             "`fit('2000ba')`, `cbs=StepsPerEpoch(500)` for epochs, `profile(n_batches=50)`.")
         return self.n
@@ -156,10 +180,11 @@ class TrainEvalCallback(Callback):
         "Set the loss function's modules to evaluate; in training they have the modes that the user has set"
         beside = [*modules_beside(self.learn).values()]
         if not beside: return
-        inside = {*self.learn.model.modules()}
         is_first = not self.modes_beside   # else these are the modes from before another validation
         if is_first and self.learn.current_run.trains:   # else the end of the run restores them
-            self.modes_beside = [(m,m.training) for part in beside for m in part.modules() if m not in inside]
+            inside  = {*self.learn.model.modules()}
+            modules = chain.from_iterable(part.modules() for part in beside)
+            self.modes_beside = [(m, m.training) for m in modules if m not in inside]
         for part in beside: part.eval()
 
     def _restore_modes(self):
@@ -217,7 +242,7 @@ register_state('own_output', None, 'how to read the output of a model that has i
 register_state('output_loss', None, 'the loss that the model returned')
 register_state('checks_loss', True, 'is the loss of this batch checked, as in the first one of a phase?')
 
-_of_run = {*state_names,'x','y'} - {'loss_func','logger'}   # a callback that has one of its own does not read the Learner's
+_of_run = {*state_names,'x','y'} - {'loss_func','logger'}   # a callback's own attribute of this name hides the Learner's
 
 # %% ../../nbs/learner/35c_learner.ipynb #cae8f128
 _place = ('choose the device in the data, `DataLoaders(train, valid, device=…)` or `learn.dls.to(device)`: '
@@ -263,8 +288,7 @@ class Learner(Loop):
         check_types(dls, model, loss_func)
         if not hasattr(opt_func, 'add_param_group'): opt_func = as_opt_func(opt_func)   # none of PyTorch's
         check_recipe(opt_func, splitter, wd, moms)
-        known = isinstance(dls, DataLoaders) or hasattr(dls, 'train')   # as fastai's
-        self.dls = dls if known else DataLoaders(*(dls if isinstance(dls, (tuple,list)) else [dls]))
+        self.dls = _as_dls(dls)
         if loss_func is None: loss_func = getattr(getattr(self.dls, 'train_ds', None), 'loss_func', None)
         self.model,self.loss_func = model,loss_func
         self.opt = self.loss = None
@@ -273,17 +297,19 @@ class Learner(Loop):
         self.opt_func,self.splitter,self.model_dir,self.moms = opt_func,splitter,model_dir,moms
         self.wd,self.wd_bn_bias,self.train_bn = wd,wd_bn_bias,train_bn
         self.lr,self.metrics = default_lr(opt_func, lr),metrics
-        self._opt_origin = SimpleNamespace(opt=None, recipe=None, wrapped=False, lr=self.lr, said=lr)
-        own = TrainEvalCallback,*self._team.default_cbs(),Recorder,NonFiniteCheck,ProgressCallback
+        self._opt_origin = SimpleNamespace(opt=None, recipe=None, wrapped=False, lr=self.lr, given_lr=lr)
         cbs = callback_list(cbs)
-        self.add_cbs([*(default_callbacks(own, cbs) if default_cbs else ()), *cbs])
+        if default_cbs:
+            own = TrainEvalCallback,*self._team.default_cbs(),Recorder,NonFiniteCheck,ProgressCallback
+            self.add_cbs([*default_callbacks(own, cbs), *cbs])
+        else: self.add_cbs(cbs)
         for f in [*self.on_create]: self.add_cbs(f(self))
         self('after_create')
 
     def add_cb(self,
         cb:Callback|type[Callback] # a callback, or a class to make one from; fastai's callbacks work too
     ) -> 'Learner':
-        "Add a callback; raises TypeError if `cb` is not one, ValueError if its name is taken. See `Dispatcher.add_cb`."
+        "Add a callback; raise TypeError if `cb` is not one, ValueError if its name is taken. See `Dispatcher.add_cb`."
         return super().add_cb(cb)
 
     def _take_in(self, cb):
@@ -319,37 +345,51 @@ class Learner(Loop):
     @property
     def device(self) -> torch.device:
         "The device to train on: that of `dls`; else the model's, or the accelerator if that is the CPU"
-        device,p = getattr(self.dls, 'device', None),one_param(self.model)
-        if device is None and p is not None and p.device.type!='cpu': device = p.device
-        device = torch.device(default_device() if device is None else device)
-        if not getattr(getattr(torch, device.type, None), 'is_available', lambda: True)(): raise no_device(device)
+        device = getattr(self.dls, 'device', None)
+        if device is None: device = self._model_device()
+        if device is None: device = default_device()
+        device = torch.device(device)
+        if not _is_available(device): raise no_device(device)
         return device
+
+    def _model_device(self):
+        "Return the accelerator that the model is on, None if it is on the CPU"
+        p = one_param(self.model)
+        if p is None or p.device.type=='cpu': return None
+        return p.device
 
     def __getattr__(self, k:str) -> Any:
         if hasattr(HasRun, k): raise MissingAttribute(f'the Learner has no attribute `{k}`', k, self)
         if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: let its own error show
         model = vars(self).get('model')
-        if model is not None and k[:1]!='_' and k not in event and hasattr(model, k): return self._of_model(k)
+        is_public = k[:1]!='_' and k not in event
+        if is_public and model is not None and hasattr(model, k): return self._model_attribute(k)
         if k in of_others: raise AttributeError(f'a Learner has no `{k}`: write {of_others[k]}')
         raise MissingAttribute(f'neither the Learner nor its model has an attribute `{k}`', k, self)
 
-    def _of_model(self, k):
+    def _model_attribute(self, k):
         found = getattr(self.model, k)
         if k in of_modules and callable(found): raise AttributeError(f'a Learner has no `{k}`: {of_modules[k]}')
         return found
 
     def __repr__(self) -> str:
-        parts = dict(loss_func=self.loss_func, opt_func=self.opt_func, lr=self.lr)
-        return (f'{type(self).__name__}({self.dls!r}, {type(self.model).__name__}, '
-                + ', '.join(f'{k}={plain(v)}' for k,v in parts.items() if v is not None) + ')')
-    def __dir__(self) -> list[str]: return sorted({*super().__dir__(), *(k for k in dir(self.model) if k[:1]!='_')})
+        parts = [repr(self.dls), type(self.model).__name__]
+        for name in ('loss_func','opt_func','lr'):
+            v = getattr(self, name)
+            if v is not None: parts.append(f'{name}={plain(v)}')
+        return f"{type(self).__name__}({', '.join(parts)})"
+    def __dir__(self) -> list[str]:
+        of_model = [k for k in dir(self.model) if k[:1]!='_']
+        return sorted({*super().__dir__(), *of_model})
     def __getstate__(self) -> dict:
         own = {k:v for k,v in vars(self).items() if k not in ('_lock','_heard','_heard_else')}
         return own | {'current_run':self.current_run.at_rest()}
     def __copy__(self): raise TypeError(
         'a Learner and its shallow copy would have the same callbacks, each of which belongs to one Learner: '
         'write `copy.deepcopy(learn)`, or make another Learner with `learn.dls` and `learn.model`')
-    def __setstate__(self, d:dict) -> None: vars(self).update(d, _lock=RLock()); self.rebind()
+    def __setstate__(self, d:dict) -> None:
+        vars(self).update(d, _lock=RLock())
+        self.rebind()
 
     def _trained_modules(self) -> list[nn.Module]:
         "Return the modules that train: the model as it is wrapped now, and those of the loss function"
@@ -365,12 +405,12 @@ class Learner(Loop):
         run.own_output,run.checks_loss = own_output(self.model, self.loss_func),True
 
     def _use_device(self):
-        ps = [*self.model.parameters()]
-        if any([p.is_meta for p in ps]): raise no_values()
-        device = ps[0].device if ps else getattr(self.dls, 'device', None)
-        only_cpu = str(device)==str(default_device())=='cpu'   # then batches are there already: none need be looked at
-        moves = not only_cpu and device is not None
-        self.current_run.transfer = Transfer(torch.device(device)) if moves else None
+        params = [*self.model.parameters()]
+        if any([p.is_meta for p in params]): raise no_values()
+        device = params[0].device if params else getattr(self.dls, 'device', None)
+        has_only_cpu = str(device)==str(default_device())=='cpu'   # then batches are there already
+        self.current_run.transfer = None
+        if device is not None and not has_only_cpu: self.current_run.transfer = Transfer(torch.device(device))
 
     def _open_batches(self):
         if self.training:
@@ -382,19 +422,22 @@ class Learner(Loop):
     def _set_device(self, b):
         return b if self.current_run.transfer is None else self.current_run.transfer(b)
     def _split(self, b):
-        n_inp = getattr(self.dls, 'n_inp', None)
-        plain = type(b) in (list,tuple) and len(b)>1 and isinstance(b[0], torch.Tensor)
-        if plain and n_inp is None and self.current_run.own_output is None: super()._split(b)
-        else: self.xb,self.yb = (self.current_run.own_output or just_split).split(b, n_inp)
+        n_inp,own_output = getattr(self.dls, 'n_inp', None),self.current_run.own_output
+        is_plain = type(b) in (list,tuple) and len(b)>1 and isinstance(b[0], torch.Tensor)
+        if is_plain and n_inp is None and own_output is None: super()._split(b)
+        else: self.xb,self.yb = (own_output or just_split).split(b, n_inp)
 
     def _pred(self):
         x = self.xb
         try:
             if self.current_run.own_output is None and type(x[0]) is not Inputs: return self.model(*x)
             return self._named_or_own_output(x)
-        except Exception as e: note_model_error(self, e); raise
+        except Exception as e:
+            note_model_error(self, e)
+            raise
 
     def _named_or_own_output(self, x):
+        "Call the model with inputs by name, or one that returns more than predictions, and return its predictions"
         run = self.current_run
         own = run.own_output
         if type(x[0]) is not Inputs: out = self.model(*x)
@@ -418,7 +461,9 @@ class Learner(Loop):
             try:
                 if not self.iter: check_loss(self.loss_func, self.pred, *self.yb)
                 loss = self.loss_func(self.pred, *self.yb)
-            except Exception as e: note_loss_error(self, e); raise
+            except Exception as e:
+                note_loss_error(self, e)
+                raise
         if run.checks_loss or loss is None: loss = self._checked(loss)
         if loss is not None: run.loss = loss.detach().clone()
         elif not run.training: run.loss = None
@@ -431,7 +476,7 @@ class Learner(Loop):
         return of_model if of_pred is None else of_pred
 
     def _loss_of_callback(self):
-        "The loss that a callback has set in `after_pred`; what is shown is the `loss` that it has set, else the same"
+        "Return the loss that a callback has set in `after_pred`; `loss`, which is shown, is the same unless it is set"
         loss = loss_tensor(self, self.loss_grad)
         meter = self.current_run.phase_meter   # its `last` is the loss of the batch before
         has_set_loss = meter is not None and self.loss is not meter.last
@@ -447,7 +492,9 @@ class Learner(Loop):
 
     def _backward(self):
         try: self.loss_grad.backward()
-        except RuntimeError as e: note_backward_error(self.loss_grad, e); raise
+        except RuntimeError as e:
+            note_backward_error(self.loss_grad, e)
+            raise
 
     def _check_exhausted(self):
         if not self.iter: raise no_batch('training' if self.training else 'validation')
@@ -456,7 +503,8 @@ class Learner(Loop):
         if self.training: check_trained(self)
 
     def _note_failed(self, e):
-        if hint := data_hint(e, self._position): e.add_note(hint)
+        hint = data_hint(e, self._position)
+        if hint: e.add_note(hint)
     def _check_fetched(self, b):
         if b is None: check_unfetched(self.batches, self.iter, self.training, sys.exception())
 
@@ -482,9 +530,9 @@ class Learner(Loop):
         return getattr(self.dl, 'to_detach', _to_detach)(b, cpu, gather)
 
     def _run(self, mode, cbs=None):
-        "A run, in which a Learner that is not `distributed` does not know of other processes"
+        "Return a run, in which a Learner that is not `distributed` does not know of other processes"
         run = running(self, mode, cbs)
-        return self._team.enclose(self, run, cbs) if self.distributed else _apart(run)
+        return self._team.enclose(self, run, cbs) if self.distributed else _run_alone(run)
 
     @property
     def _team(self) -> Team:
@@ -493,8 +541,19 @@ class Learner(Loop):
 
 # %% ../../nbs/learner/35c_learner.ipynb #f1a3f7bd
 @contextmanager
-def _apart(run):
+def _run_alone(run):
     with alone(), run: yield
+
+def _as_dls(dls):
+    "Return `dls` itself if it is a `DataLoaders`, learnkit's or fastai's; else make one of it"
+    if isinstance(dls, DataLoaders) or hasattr(dls, 'train'): return dls
+    return DataLoaders(*dls) if isinstance(dls, (tuple,list)) else DataLoaders(dls)
+
+def _is_available(device):
+    "Return whether this machine has a device of this type; True if PyTorch cannot say"
+    module = getattr(torch, device.type, None)   # such as `torch.cuda`
+    is_available = getattr(module, 'is_available', None)
+    return is_available is None or is_available()
 
 def _warn_own(cb, k):
     warn(f'{type(cb).__name__} has an attribute `{k}` of its own, so `self.{k}` stays as it is: '
