@@ -50,7 +50,8 @@ class TerminalBar(LineDisplay):
         if self.midline:
             self.out.write('\n')
             self.midline = False
-        try: self.fill.encode(getattr(self.out, 'encoding', None) or 'utf-8')
+        encoding = getattr(self.out, 'encoding', None) or 'utf-8'
+        try: self.fill.encode(encoding)
         except UnicodeEncodeError: self.fill = '#'
         for name in ('stdout','stderr'):
             stream = getattr(sys, name)
@@ -66,9 +67,10 @@ class TerminalBar(LineDisplay):
     ) -> None:
         "Draw the bar over the previous one, unless other text has left its line unfinished"
         if self.midline: return
-        n,before = len(self.line),self._wipe()
+        wipe,n_drawn = self._wipe(),len(self.line)
         self.line = self.fitting(i, text, min(self.room(), 120))
-        self._put(before + self.line.ljust(0 if before else n) + '\r')
+        line = self.line if wipe else self.line.ljust(n_drawn)   # over all of the previous one
+        self._put(f'{wipe}{line}\r')
 
     def fitting(self,
         i:int,     # number of batches so far
@@ -86,7 +88,7 @@ class TerminalBar(LineDisplay):
         return shortest[:width]
 
     def _bar(self, i, text, width):
-        "The bar in a line of `width` characters; empty if the number of batches is unknown, or there is no room"
+        "Return the bar in a line of `width` characters; empty if the number of batches is unknown, or there is no room"
         room = width - len(self.what) - len(text) - 4
         if not self.n or room<5: return ''
         done = room*min(i, self.n)//self.n
@@ -95,18 +97,23 @@ class TerminalBar(LineDisplay):
     def room(self): return shutil.get_terminal_size().columns - 1
 
     def _wipe(self):
-        "The text that erases a line that the terminal has wrapped because it is narrower now"
-        return '\x1b[J' if self.line and len(self.line)>self.room() else ''
+        "Return what erases a line that the terminal has wrapped because it is narrower now"
+        is_wrapped = self.line and len(self.line)>self.room()
+        return '\x1b[J' if is_wrapped else ''
 
     def erase(self) -> None:
         "Erase the bar, and leave its line empty"
-        if self.line: self._put((self._wipe() or ' '*len(self.line)) + '\r')
+        if self.line:
+            wipe = self._wipe() or ' '*len(self.line)
+            self._put(f'{wipe}\r')
         self.line = ''
 
     def _put(self, s): write_out(print, '\r' + s, end='', file=self.out, flush=True)
 
     def leave(self):
-        if self.line and not self.midline: self._put(self._wipe() + self.line[:self.room()] + '\n')   # over the ^C
+        if self.line and not self.midline:
+            line = self.line[:self.room()]
+            self._put(f'{self._wipe()}{line}\n')   # over the ^C
         self.line = ''
 
     def end(self):
@@ -115,7 +122,7 @@ class TerminalBar(LineDisplay):
         sys.stdout,sys.stderr = _without_ended(sys.stdout),_without_ended(sys.stderr)
 
 def _without_ended(stream):
-    "The stream below the proxies of bars that have ended"
+    "Return the stream below the proxies of bars that have ended"
     while isinstance(stream, StreamProxy) and not stream.bar.active: stream = stream.out
     return stream
 
@@ -185,11 +192,13 @@ class NotebookBar(LineDisplay):
         self.master = None
 
     def _leave_table(self, master):
+        "Leave the table as it is, without the bars unless the run was interrupted"
         shown = getattr(master, 'inner_dict', None)   # without matplotlib fastprogress 1.0 draws as in a terminal
-        if shown is None or hasattr(master, 'graph_fig') or hasattr(master, 'imgs_fig'): return master.on_iter_end()
+        has_figures = hasattr(master, 'graph_fig') or hasattr(master, 'imgs_fig')
+        if shown is None or has_figures: return master.on_iter_end()
         if not self.left:
             for bar in ('pb1','pb2'): shown.pop(bar, None)
-        master.show()                                 # as `on_iter_end` does, which in 1.1 needs matplotlib
+        master.show()   # as `on_iter_end` does, which in 1.1 needs matplotlib
 
     def write(self, line, table=False):
         if self.master: self.master.write(line, table=table)
@@ -230,8 +239,8 @@ class ProgressCallback(Callback):
     name = 'progress'   # of subclasses too
     order,nested = 60,False
     kind = mbar = table = None
-    begun = None   # when the first phase did, and where in the fit
-    due = 0.
+    begun = None   # when the first phase began, and the fraction of the fit that was done
+    due = 0.       # when the next update is
     def __init__(self,
         kind:str|None=None,    # a name in `displays`: 'notebook', 'terminal', 'lines'; None: depends on the output
         every:float|None=None  # seconds between two updates; None: 0.2, or 30 for lines
@@ -249,7 +258,8 @@ class ProgressCallback(Callback):
     def _open(self):
         if self.table is None: self.before_fit()   # added in the middle of a fit
         learn,kind = self.learn,self.kind or display_kind()
-        self.mbar = displays[kind](learn.n_epoch if learn.mode=='fit' and learn.create_mbar else 0)
+        shows_epochs = learn.mode=='fit' and learn.create_mbar
+        self.mbar = displays[kind](learn.n_epoch if shows_epochs else 0)
         self.step = self.mbar.pace if self.every is None else self.every
         if self.table: self._write(learn.recorder.metric_names)
 
@@ -266,27 +276,31 @@ class ProgressCallback(Callback):
         what = f'Epoch {learn.epoch+1}/{learn.n_epoch} {phase}' if learn.mode=='fit' else learn.mode
         self._display().begin(what, learn.n_iter)
         if self.begun is None: self.begun = time.perf_counter(),learn.pct_train
-        self.mbar.shown,self.due = 0,time.perf_counter() + self.step   # what it shows; when next
+        self.mbar.shown = 0   # how many batches it shows
+        self.due = time.perf_counter() + self.step
 
     def after_batch(self):
-        if (now := time.perf_counter())>=self.due: self._update(now)
+        now = time.perf_counter()
+        if now>=self.due: self._update(now)
 
     def _update(self, now):
         if self.mbar is None: return
         learn,self.due = self.learn,now + self.step
         loss = getattr(learn, 'smooth_loss', None) if learn.training else None
-        said = [] if loss is None else [f'loss {loss.item():.4f}']
+        notes = [] if loss is None else [f'loss {loss.item():.4f}']
+        notes += self._time_left(now)
         self.mbar.shown = learn.iter+1
-        self.mbar.update(self.mbar.shown, ', '.join(said + self._left(now)))
+        self.mbar.update(self.mbar.shown, ', '.join(notes))
 
-    def _left(self, now):
-        "The remaining time of the whole fit, if it has several epochs and can be estimated"
+    def _time_left(self, now):
+        "Return the remaining time of the whole fit, if it has several epochs and can be estimated"
         learn = self.learn
         if learn.mode!='fit' or learn.n_epoch<2: return []
         begun,pct_begun = self.begun
         done = learn.pct_train-pct_begun
         if not learn.n_iter or done<=0: return []   # without `n_iter`, `pct_train` moves by whole epochs
-        return [f'{format_time((now-begun)*(1-learn.pct_train)/done)} left']
+        left = (now-begun)*(1-learn.pct_train)/done
+        return [f'{format_time(left)} left']
 
     def _end(self):
         if self.mbar: self.mbar.end()
@@ -297,12 +311,12 @@ class ProgressCallback(Callback):
         if learn.mode!='fit' or self.mbar is None or self.begun is None: return
         is_behind = learn.iter is not None and learn.iter>self.mbar.shown
         if is_behind and type(self.mbar) is not LineDisplay:   # a line says where
-            self.mbar.update(learn.iter, ', '.join(self._left(time.perf_counter())))
+            self.mbar.update(learn.iter, ', '.join(self._time_left(time.perf_counter())))
         self.mbar.leave()
         if learn.logger==self._write: self.mbar.write(self._why_it_ended())
 
     def _why_it_ended(self):
-        "A line for the error that has ended the fit: its kind, where, and the first line of what it says"
+        "Return a line for the error that has ended the fit: its kind, where, and the first line of its message"
         where = self.learn._position.replace(',', ':', 1)
         exc = self.learn.exc
         if isinstance(exc, KeyboardInterrupt): return f'interrupted{where}'
