@@ -36,8 +36,8 @@ def losses_by_item(
 ) -> Any:
     "Return the loss of each item: the mean over its targets that count; raises ValueError if that is unknown"
     targ,n = yb[0],find_bs(yb)
-    each_target = isinstance(targ, torch.Tensor) and targ.ndim and targ.numel()==loss.numel()   # has each a loss?
-    if each_target:
+    is_by_target = isinstance(targ, torch.Tensor) and targ.ndim and targ.numel()==loss.numel()
+    if is_by_target:
         loss,targ = loss.reshape(targ.shape).movedim(dim, 0),targ.movedim(dim, 0)
         n = len(targ)
     if loss.numel()%n: raise ValueError(
@@ -46,9 +46,8 @@ def losses_by_item(
     loss = loss.reshape(n, -1)
     if loss.shape[1]==1: return loss[:,0]
     ignored = ignored_class(loss_func)
-    all_count = ignored is None or not each_target
-    if all_count or targ.is_floating_point(): return loss.mean(1)
-    counts = (targ!=ignored).reshape(n, -1)
+    if ignored is None or not is_by_target or targ.is_floating_point(): return loss.mean(1)
+    counts = (targ!=ignored).reshape(n, -1)   # the others have no loss
     return (loss*counts).sum(1)/counts.sum(1).clamp(min=1)
 
 # %% ../../nbs/learner/40a_gather_preds.ipynb #d560d54a
@@ -66,8 +65,8 @@ class GatherPredsCallback(Callback):
     run_train,nested = False,False
     inputs = preds = targets = decoded = losses = None
     skip = False   # was this batch cancelled?
-    drafts:dict = {}        # for each folder what is to appear there at the end
-    turns,taken = None,()   # how the processes share the batches, and which turns of this one have results
+    drafts:dict = {}        # folder -> the `Draft` of its files, which appear there at the end
+    turns,taken = None,()   # how the processes share the batches, and the turns of this process that have results
     def __init__(self,
         with_input:bool=False,         # keep the inputs too
         with_loss:bool=False,          # keep the loss of each item; the loss function must not reduce
@@ -91,13 +90,13 @@ class GatherPredsCallback(Callback):
         if not with_input: self.before_batch = None   # there is nothing to do there
 
     def before_validate(self):
-        learn,self.turns,self.taken = self.learn,None,[]
-        n,positions = count_items(learn.batches.whole),None
-        if self.idxs is not None: n,positions = len(self.idxs),item_positions(self.idxs)
+        batches,self.turns,self.taken = self.learn.batches,None,[]
+        if self.idxs is None: n,positions = count_items(batches.whole),None
+        else: n,positions = len(self.idxs),item_positions(self.idxs)
         if self.mmap is not None: self._check_mmap(n)
         self._make_drafts()
-        if learn.batches.turns is None: self._begin(n, positions)
-        else: learn.batches.wrap(partial(self._begin_own, n, positions))   # then they know if they have the same data
+        if batches.turns is None: self._begin(n, positions)
+        else: batches.wrap(partial(self._begin_own, n, positions))   # then they know if they have the same data
 
     def _check_mmap(self, n):
         if n is None: raise ValueError(
@@ -146,11 +145,11 @@ class GatherPredsCallback(Callback):
         return losses_by_item(loss, yb, self.learn.loss_func, self.concat_dim)
 
     def _save(self, folder, b):
-        learn,in_turn = self.learn,self.turns is not None
+        learn,shares_batches = self.learn,self.turns is not None
         i = learn.iter
-        if in_turn: i = i*num_distrib() + rank_distrib()   # as one process numbers the batches
+        if shares_batches: i = i*num_distrib() + rank_distrib()   # the number that a single process would give it
         file = self._draft(folder)/str(i)
-        torch.save(learn.to_detach(b, gather=not in_turn), file, pickle_protocol=self.pickle_protocol)
+        torch.save(learn.to_detach(b, gather=not shares_batches), file, pickle_protocol=self.pickle_protocol)
 
     def after_validate(self):
         order = None if self.turns is None else self._order()
@@ -295,26 +294,27 @@ def loss_not_reduced(self:Learner) -> Iterator[Learner]:
 Learner._n_draws = 0   # how many inferences within runs had callbacks that draw
 
 def _without_cached_casts():
-    "Do not use the casts that `torch.autocast` has cached, until the Snapshot is restored"
+    "Turn off the cache of casts of `torch.autocast`, until the Snapshot that is returned is restored"
     cached = torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(False)
     return Snapshot(partial(torch.set_autocast_cache_enabled, cached))
 
 draws_anew = Word('draws', False, 'Does it draw random numbers that should differ from one inference to the next?')
 
-def _look(learn, dl, cbs) -> Snapshot:
+def _snapshot_inference(learn, dl, cbs) -> Snapshot:
     "Take a snapshot of all that inference on `dl` with the callbacks `cbs` changes"
     draws = any(draws_anew(cb) for cb in (*learn.cbs, *callback_list(cbs)))
-    if learn.mode is not None: return _look_in_run(learn, dl, draws)
+    if learn.mode is not None: return _snapshot_in_run(learn, dl, draws)
     contents = snapshot_contents(loaders=[dl])
     return contents if draws else Snapshot(contents, snapshot_random())
 
-def _look_in_run(learn, dl, draws):
-    res = Snapshot(snapshot_forward(learn.model, dl), _without_cached_casts())
+def _snapshot_in_run(learn, dl, draws):
+    "Take the snapshot within a run; if a callback draws random numbers, set a seed that no inference of it has had"
+    snapshot = Snapshot(snapshot_forward(learn.model, dl), _without_cached_casts())
     if draws:
         learn._n_draws += 1
         set_seed(derived_seed() + learn._n_draws)
-    return res
+    return snapshot
 
 # %% ../../nbs/learner/40b_inference.ipynb #f9c708d2
 def _infer(learn, before, after, nested, dl):
@@ -360,7 +360,7 @@ def validate(self:Learner,
     with turn(self):
         nested = self.mode is not None
         meter = MeterCallback(self.metrics, copy=nested)
-        with _look(self, dl, cbs), self._run('validate', [meter, *callback_list(cbs), *agree]):
+        with _snapshot_inference(self, dl, cbs), self._run('validate', [meter, *callback_list(cbs), *agree]):
             _infer(self, 'before_evaluate', 'after_evaluate', nested, dl)
             values = meter.values
         if not nested: self.final_record = values
@@ -369,15 +369,15 @@ def validate(self:Learner,
 def _data_as_written(ds_idx, dl): return f'ds_idx={ds_idx}' if dl is None else 'dl=…'
 
 # %% ../../nbs/learner/40b_inference.ipynb #c9018b41
-def _not_here(cb): raise RuntimeError(
-    '`with learn:` opens a run in mode `validate`, which callbacks for training do not hear: fire the events without '
-    '`with`, as `learn.dl = learn.dls.train; learn("before_train")`')
+def _raise_no_training(cb): raise RuntimeError(
+    '`with learn:` opens a run in mode `validate`, in which callbacks for training are not called: fire the events '
+    'without `with`, as `learn.dl = learn.dls.train; learn("before_train")`')
 
 @uninterrupted
 @contextmanager
 def _opened(learn, agree):
     "A run whose phases are those of a `with` block"
-    with snapshot_random(), learn._run('validate', [Callback(before_train=_not_here), *agree]), Guard(learn):
+    with snapshot_random(), learn._run('validate', [Callback(before_train=_raise_no_training), *agree]), Guard(learn):
         learn.n_epoch = 1
         learn(['before_fit', 'before_epoch'])
         yield learn
@@ -389,7 +389,7 @@ def _opened(learn, agree):
 def __enter__(self:Learner) -> Learner:
     "Open a run: `before_fit` and `before_epoch`; raises RuntimeError inside another run"
     if self.mode is not None: raise RuntimeError(
-        f'`with learn:` opens a run, but a `{self.mode}` is running already{self.position}')
+        f'`with learn:` opens a run, but a `{self.mode}` is running already{self._position}')
     block = _opened(self, self._team.begin_run(self, '`with learn:`'))
     block.__enter__()
     self._open = block
@@ -423,14 +423,14 @@ from .results import only_item
 
 # %% ../../nbs/learner/40c_predict.ipynb #64d289ce
 def _activation(loss_func):
-    "The loss function's `activation`, applied to outputs that are one tensor; None if it has none"
+    "Return the loss function's `activation`, which leaves outputs that are not one tensor; None if it has none"
     act = loss_activation(loss_func)
     if act is noop: return None
     def of_tensor(pred): return act(pred) if isinstance(pred, torch.Tensor) else pred
     return of_tensor
 
 def _decodes(learn, act):
-    "The function from predictions, after `act`, to answers"
+    "Return the function from predictions, after `act`, to decoded ones such as classes"
     if learn.loss_func is None: return output_decodes(learn.model)
     return loss_decodes(learn.loss_func, act or noop)
 
@@ -461,7 +461,8 @@ def get_preds(self:Learner,
     if act is None: act = _activation(self.loss_func)
     decodes = _decodes(self, act) if with_decoded else None
     by_batch = {} if at_once else dict(act=act, decodes=decodes)
-    with turn(self), _look(self, dl, cbs), self.loss_not_reduced() if with_loss else nullcontext():
+    loss_by_item = self.loss_not_reduced() if with_loss else nullcontext()
+    with turn(self), _snapshot_inference(self, dl, cbs), loss_by_item:
         dl,idxs = sequential_loader(dl) if reorder else (dl,None)
         gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap,
                                      idxs=None if shared else idxs, **by_batch, **kwargs)
@@ -489,7 +490,7 @@ def _gather(learn, gather, dl, cbs, undivided) -> Results:
 
 # %% ../../nbs/learner/40c_predict.ipynb #64d289d0
 def _choose(results, with_input, with_decoded, with_loss):
-    "Predictions and targets, and what else was asked for, in the order of `Results`"
+    "Return predictions and targets, and what else was asked for, in the order of `Results`"
     asked = dict(inputs=with_input, preds=True, targs=True, decoded=with_decoded, losses=with_loss)
     return tuple(getattr(results, name) for name,is_asked in asked.items() if is_asked)
 
@@ -531,8 +532,8 @@ def _batch_of(learn, items):
     own = _own_collate(learn.dls)
     try: batch = (own or default_collate)(items)
     except Exception as e:
-        if own: e.add_note("`predict` gives the loader's `collate_fn` a list of items without a target: let it take "
-            'that too, or make a batch by hand and call `get_preds(dl=[batch])`')
+        if own: e.add_note("`predict` calls the loader's `collate_fn` with a list of samples without targets: let it "
+            'take that too, or collate a batch yourself and call `get_preds(dl=[batch])`')
         raise
     if isinstance(batch, Mapping):
         xb,_ = split_batch(batch, getattr(learn.dls, 'n_inp', None))
@@ -566,7 +567,7 @@ def _item_loader(self:Learner, item):
 @patch
 def _answer(self:Learner, preds, decoded, decode, inp=None):
     "Input, label, decoded and raw prediction of a batch of one item"
-    if preds is None: raise RuntimeError('a callback has cancelled the batch of this item, so there is no prediction')
+    if preds is None: raise RuntimeError('a callback has cancelled the batch of this sample: there is no prediction')
     answer = only_item(decoded)
     if decode is None: label = _label(answer, self._class_names())
     else: inp,label = _decoded_item(decode, inp, decoded)
@@ -595,10 +596,15 @@ def predict(self:Learner,
     "Predict one item: return `(label, decoded, prediction)`, after the input if `with_input`; see also `Predictor`"
     check_item(item, self.dls.train)
     try: dl,decode = self._item_loader(item)
-    except Exception as e: add_item_note(e, item); raise
-    asked = dict(with_input=with_input or decode is not None, with_decoded=True, with_targs=False)
+    except Exception as e:
+        add_item_note(e, item)
+        raise
+    needs_input = with_input or decode is not None
     with turn(self), self.no_bar(), alone():
-        try: *inp,preds,_,decoded = self.get_preds(dl=dl, reorder=False, **asked)
-        except Exception as e: add_item_note(e, item); raise
+        try: *inp,preds,_,decoded = self.get_preds(
+            dl=dl, reorder=False, with_input=needs_input, with_decoded=True, with_targs=False)
+        except Exception as e:
+            add_item_note(e, item)
+            raise
     answer = self._answer(preds, decoded, decode, *inp)
     return answer if with_input else answer[1:]

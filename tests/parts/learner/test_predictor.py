@@ -200,7 +200,7 @@ def test_a_cancelled_item_has_no_answer():
         want = predict(x[0])
         on.append(1)
         for f in (predict, learn.predict):
-            with pytest.raises(RuntimeError, match='a callback has cancelled the batch of this item'): f(x[1])
+            with pytest.raises(RuntimeError, match='a callback has cancelled the batch of this sample'): f(x[1])
         on.clear()
         same(predict(x[0]), want)
 
