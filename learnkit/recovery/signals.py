@@ -168,7 +168,7 @@ def close(self:Learner) -> None:
     "Let the callbacks release what they hold, and prevent further runs; raises RuntimeError in a run"
     with turn(self):
         if self.mode is not None: raise RuntimeError(
-            f'a `{self.mode}` is running{self.position}: close the Learner when it has ended')
+            f'a `{self.mode}` is running{self._position}: close the Learner when it has ended')
         if self._closed: return
         self.add_cb(RefuseRuns)
         exc = self._isolated('before_close', reverse=True)
