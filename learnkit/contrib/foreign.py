@@ -173,7 +173,9 @@ def measured(
     own = {'epoch', 'time', *rec.train_names, *rec.valid_names}
     return Measured(train, valid, {k:v for k,v in known.items() if k not in own})
 
-def _of_phase(learn): return {} if learn.current_run.phase_meter is None else named_values(learn.current_run.phase_meter)
+def _of_phase(learn):
+    meter = learn.current_run.phase_meter
+    return {} if meter is None else named_values(meter)
 def _means_of(learn):
     means = means_in(learn)
     return dict(loss=learn.recorder.row['train_loss']) if means is None else means.values

@@ -449,8 +449,8 @@ def check_item(
     shape = _shape_of(item)
     if shape is None or len(shape)<2: return
     if shape[1:]==_sample_shape(dl): raise ValueError(
-        f'`predict` takes one sample, but {shapes(torch.as_tensor(item))} is a batch: write `learn.get_preds(dl=[batch])` for all of '
-        'it, or `learn.predict(batch[0])` for one sample.')
+        f'`predict` takes one sample, but {shapes(torch.as_tensor(item))} is a batch: write '
+        '`learn.get_preds(dl=[batch])` for all of it, or `learn.predict(batch[0])` for one sample.')
 
 # %% ../../nbs/data/45c_unfetched.ipynb #542dad52
 def ended_generator(

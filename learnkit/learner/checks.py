@@ -243,7 +243,8 @@ def _layer_tip(layer, x):
 
 def _linear_tip(layer, x):
     n = layer.in_features
-    if x.ndim>2 and prod(x.shape[1:])==n: return f', but takes all {n} numbers of a sample: put `nn.Flatten()` before it'
+    takes_all = x.ndim>2 and prod(x.shape[1:])==n
+    if takes_all: return f', but takes all {n} numbers of a sample: put `nn.Flatten()` before it'
     if x.ndim==4: return (
         f', which are images, but takes {n} numbers of each: put `nn.Flatten()` before it, and write '
         f'`nn.Linear({prod(x.shape[1:])}, {layer.out_features})`')

@@ -25,7 +25,8 @@ def _defaults(cls):
 _collecting = Parameter.VAR_POSITIONAL,Parameter.VAR_KEYWORD
 
 # %% ../../nbs/loop/10a_settings.ipynb #e89cbe93
-_secret_words = {*'password passwd pwd passphrase secret credential credentials bearer cookie auth authorization'.split()}
+_secret_words = {'password','passwd','pwd','passphrase','secret','credential','credentials',
+                 'bearer','cookie','auth','authorization'}
 _key_words = {*'key apikey token authtoken accesskey'.split()}   # secret, unless they count something: `max_token=512`
 
 private = Word('private', (), 'Which of its arguments are written nowhere?')

@@ -266,7 +266,8 @@ class Agreement(Callback):
         self.agree_at('after_fit', compare=not was_compared)
 
     def before_save_checkpoint(self):
-        if self.learn.exc is None: self.agree_at('before_save_checkpoint', compare=True)   # else one process saves alone
+        if self.learn.exc is not None: return   # one process saves alone
+        self.agree_at('before_save_checkpoint', compare=True)
 
     def after_batch(self):
         held,self.held_cancel,self.signal = self.held_cancel,None,None
@@ -300,7 +301,7 @@ class Agreement(Callback):
 
     def _announce(self, cancel):
         "Tell the others that this process cancelled something, unless all of them do it"
-        if self.shards and self.learn.current_run.in_part: return   # in a part of a batch it does not concern the others
+        if self.shards and self.learn.current_run.in_part: return   # a part of a batch does not concern the others
         scope = scope_of(cancel())
         if self.agreed==scope: self.agreed = 0
         elif self.group is not None: self.agree_at(f'after_cancel_{cancel.scope}', scope)

@@ -38,7 +38,7 @@ def outer_step(
 # %% ../../nbs/processes/25_diloco.ipynb #81d977dd
 @check_args
 class DiLoCo(Callback):
-    "Lets processes train by themselves for `every` steps, then moves all of them towards their mean, by an outer SGD step"
+    "Lets processes train by themselves for `every` steps, then moves all towards their mean, by an outer SGD step"
     single,acts = True,'alike'
     name = 'diloco'
     order,modes = 101,('fit','validate','predict')   # the processes agree on a Cancel before it is called
@@ -86,7 +86,7 @@ class DiLoCo(Callback):
         self.average.bind(self._tensors(), statistic_slots(self.learn))
 
     def _tensors(self):
-        "Return what the processes average, by name: trained parameters, and running statistics such as those of batch norms"
+        "Return what the processes average, by name: trained parameters, and running statistics as of batch norms"
         return averageable(self.learn)
 
     def after_cancel_step(self): self.cancelled = True

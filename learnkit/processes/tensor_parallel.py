@@ -70,8 +70,8 @@ class TensorParallel(DistributedTrainer):
         model = self.learn.model
         for p in model.parameters():
             if is_sharded(p) and p.device_mesh.size()!=num_distrib(): raise ValueError(
-                f'the mesh of the model has {p.device_mesh.size()} of {num_distrib()} processes. To train on several '
-                "shards of the data, add `cbs=FullyShard(mesh=mesh['dp'])`, with the other dimension of the mesh")
+                f'the mesh of the model has {p.device_mesh.size()} of {num_distrib()} processes. '
+                f'Divide its layers among all of them: make the mesh with {num_distrib()} processes')
         whole = [p.detach() for p in model.parameters() if not is_sharded(p)]
         send_first([*whole, *model.buffers()], dist.group.WORLD)
         self._exchange([])

@@ -407,7 +407,8 @@ class VirtualShards(Callback):
         return False
 
     def before_pred(self):
-        if self.learn.current_run.in_part and not self.shards.own: raise CancelBatch   # this process has no shard of this batch
+        is_empty = self.learn.current_run.in_part and not self.shards.own
+        if is_empty: raise CancelBatch   # this process has no shard of this batch
 
     def wrap(self, what:str, do:Callable) -> Callable:
         return partial(self._do_shards, do) if what=='fetched' else do
