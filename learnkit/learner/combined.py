@@ -356,17 +356,19 @@ class EachLoader(Callback):
         for m in self.columns[name]: m.metric.accumulate(self.learn)
 
     def _do_parts(self, do, parts):
-        learn,losses,within = self.learn,[],self.learn.current_run.in_part
-        learn.current_run.in_part = True
+        "Do each part of a zipped batch without a step, then take one for their sum; `in_part` is restored in any case"
+        learn,run,losses = self.learn,self.learn.current_run,[]
+        was_in_part = run.in_part   # then the zipped batch is itself a part, and its step comes later
+        run.in_part = True
         try:
             for name,b in parts.items():
                 self._do_named(do, name, b)
                 self._measure(name)
                 losses.append(learn.loss)
             learn.loss = torch.stack(losses).sum()
-            if not within: learn('after_joint_loss')
+            if not was_in_part: learn('after_joint_loss')
         except BaseException:
             learn.opt.zero_grad()   # gradients of a part of the batch
             raise
-        finally: learn.current_run.in_part = within
-        if not within: learn._do_step()
+        finally: run.in_part = was_in_part
+        if not was_in_part: learn._do_step()

@@ -197,7 +197,9 @@ def _follow_model(learn):
     opt = learn.opt if hasattr(learn.opt, 'set_hyper') else OptimWrapper(opt=by_hand(learn.opt))
     if opt is not learn._opt_origin.opt: _use_opt(learn, opt, None)
     lost = adopt_params(learn)
-    if lost and param_ids(learn.opt).isdisjoint(map(id, learn.model.parameters())): raise ValueError(
+    if not lost: return
+    trains_none = param_ids(learn.opt).isdisjoint(map(id, learn.model.parameters()))
+    if trains_none: raise ValueError(
         f'`learn.opt` has none of the model\'s parameters ({describe_params(lost)}): build it from '
         '`learn.model.parameters()`, or set `learn.opt = None`, and the next fit makes one from `opt_func`')
 
