@@ -62,10 +62,12 @@ def check_state(
         if missing: reasons.append(f'it lacks {_list_first(missing)}')
         if extra: reasons.append(f'the model lacks {_list_first(extra)}')
     if not reasons: return
-    if odd: hint = '. Make the model as it was, or let `learn.load(…, ignore_keys=…)` leave some as they are.'
-    elif nothing_fits: hint = ''
-    else: hint = '. `strict=False` loads what fits.'
+    hint = _load_hint(odd, nothing_fits)
     raise ValueError(f"these weights are of another model: {'; '.join(reasons)}{hint}")
+
+def _load_hint(odd, nothing_fits):
+    if odd: return '. Make the model as it was, or let `learn.load(…, ignore_keys=…)` leave some as they are.'
+    return '' if nothing_fits else '. `strict=False` loads what fits.'
 
 def _find_mismatches(state, own):
     "Return which tensors of `own` cannot be replaced by those of the same name in `state`, and why"
