@@ -428,6 +428,7 @@ def _shape_of(o):
     is_array = isinstance(o, Tensor) or hasattr(o, '__array__')
     return tuple(o.shape) if is_array and hasattr(o, 'shape') else None
 
+# %% ../../nbs/data/45c_unfetched.ipynb #776d0b20
 def _sample_shape(dl):
     "The shape of the first input of a sample of `dl`; None if that is no tensor, or not known without reading a stream"
     b = _batch_in_memory(dl)

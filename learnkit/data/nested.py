@@ -63,6 +63,7 @@ def _rebuild_mapping(x, items):
     for k,v in items.items(): res[k] = v
     return res
 
+# %% ../../nbs/data/00_nested.ipynb #ae2b841e
 def map_container(
     func:Callable, # called as `func(item)`
     x:Any          # a tuple, list or mapping

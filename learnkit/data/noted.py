@@ -198,7 +198,7 @@ class NotedLoader(GetAttr):
 
     @property
     def lost_in_workers(self) -> set[str]:
-        "What workers have changed in their data, and no checkpoint saves"
+        "Return what workers have changed in their data, and no checkpoint saves"
         it = self._workers_iterator()
         return it.lost if isinstance(it, (NotedBatches,StreamNotes)) else set()
 

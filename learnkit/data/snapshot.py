@@ -313,7 +313,7 @@ class Depth(IntEnum):
     everything = 2
 
 class Contents(NamedTuple):
-    "What `_walk` learns of an object"
+    "Is what a visit to an object finds"
     snapshot:Snapshot=Snapshot() # of the object itself
     within:Iterable=()           # the objects in it, to be visited next
     depth:Depth=Depth.everything # with which to visit these

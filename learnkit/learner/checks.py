@@ -39,6 +39,7 @@ def _no_model(o):
         'stages: call its `step` in a loop of your own, or shard the model by `FullyShard`')
     return TypeError(f'model must be an nn.Module, not {kind}')
 
+# %% ../../nbs/learner/00a_argument_types.ipynb #5345a39c
 def _is_container(o):
     if isinstance(o, str): return False
     return hasattr(o, '__iter__') and hasattr(o, '__len__')
@@ -177,6 +178,7 @@ def check_no_loss(
     is_first = not learn.iter
     if learn.loss_func is not None and is_first and learn.mode!='predict': warn_no_target(learn.batch, learn.training)
 
+# %% ../../nbs/learner/00b_steps.ipynb #a39b9a0e
 def _was_called(learn):
     "Return whether the loss function was called for this batch, which may have no target"
     if learn.loss_func is None: return False

@@ -63,6 +63,7 @@ def _groups(learn, model):
     new = missing.items() if has_names else missing.values()
     return [*others, {**last, 'params':[*last['params'], *new]}]
 
+# %% ../../nbs/learner/30_create_opt.ipynb #ae1e0042
 def _missing_params(learn, groups):
     "Return the parameters of the loss function, by name, that neither `groups` nor another optimizer have"
     called = modules_of_loss(learn, called_only=True)
@@ -77,6 +78,7 @@ def _all_optimizers(learn):
 
 def _has_name(p): return isinstance(p, tuple)   # a pair: name, parameter
 
+# %% ../../nbs/learner/30_create_opt.ipynb #7b41798a
 def _params_of(group):
     "Return the parameters of a group, without their names"
     return [p[1] if _has_name(p) else p for p in group['params']]
@@ -104,6 +106,7 @@ def _norms_and_biases(learn):
 
 def _trained_modules(learn, model): return [model, *modules_of_loss(learn).values()]
 
+# %% ../../nbs/learner/30_create_opt.ipynb #ede8bdfb
 @contextmanager
 def _unfrozen(learn):
     "A block in which no group is frozen, because a splitter may leave out frozen parameters"

@@ -53,6 +53,7 @@ def _squeeze(widest, narrowest, room):
     if sum(columns)-1<=room: return Arrangement(1, [[*enumerate(columns)]])
     return Arrangement(2, _in_lines(_limit_widths(widest, narrowest, 9, gap=2), room))
 
+# %% ../../nbs/learner/05a_text_table.ipynb #bee6cb1c
 def _limit_widths(widest, narrowest, limit, gap):
     "Return the widths of columns that have at most `limit` characters where they can, with the gap"
     return [min(wide, max(limit, narrow)) + gap for wide,narrow in zip(widest, narrowest)]

@@ -28,6 +28,7 @@ def complete_docs(
         if module not in sys.modules or only not in (None, module): continue
         for name,text in texts.items(): _complete(sys.modules[module], name, text)
 
+# %% ../../nbs/learner/65_docs.ipynb #1d7635ec
 def _complete(module, name, text):
     "Add `text` to the docstring of what is called `name` in a module, such as 'Learner.fit'"
     o = module
@@ -118,6 +119,7 @@ def _params(signature, meaning_of):
         params.append(Param(name, as_source(p.annotation), shown_default(p.default), meaning_of.get(p.name, '')))
     return params
 
+# %% ../../nbs/learner/65_docs.ipynb #193d4fb7
 def _signature(f):
     try: return inspect.signature(f)
     except (TypeError,ValueError): return inspect.Signature()   # a module, or a function written in C
@@ -194,12 +196,15 @@ def _escape(s):
     return escape(s)
 
 def _code(s): return f'<code>{_escape(s)}</code>' if s else ''
+
+# %% ../../nbs/learner/65_docs.ipynb #a3ec64c1
 def _html(s): return re.sub(r'`([^`]*)`', r'<code>\1</code>', _escape(s))
 def _paragraph(s): return f'<p>{_html(s)}</p>' if s else ''
 def _row(cells):
     columns = [f'<td style="text-align:left">{cell}</td>' for cell in cells]
     return f"<tr>{''.join(columns)}</tr>"
 
+# %% ../../nbs/learner/65_docs.ipynb #127e374a
 def _table(head, rows):
     if not rows: return ''
     return f"<table>{''.join(map(_row, [head, *rows]))}</table>"

@@ -41,6 +41,7 @@ def adapt(
         if modes is not None: cb.modes = modes
     return cb
 
+# %% ../../nbs/learner/35a_fastai.ipynb #aaf9afc5
 def _adapt_foreign(cb):
     "Return the callback `cb` of another library, adapted"
     if not isclass(cb):
@@ -549,6 +550,7 @@ def _as_dls(dls):
     if isinstance(dls, DataLoaders) or hasattr(dls, 'train'): return dls
     return DataLoaders(*dls) if isinstance(dls, (tuple,list)) else DataLoaders(dls)
 
+# %% ../../nbs/learner/35c_learner.ipynb #2f17eaaa
 def _is_available(device):
     "Return whether this machine has a device of this type; True if PyTorch cannot say"
     module = getattr(torch, device.type, None)   # such as `torch.cuda`

@@ -107,6 +107,7 @@ def open_records(
     "Return `b` with each dataclass instance wrapped in an `Opened`"
     return tree_map(_open_record, b, is_leaf=is_item_list)
 
+# %% ../../nbs/learner/20b_gather.ipynb #85270136
 def _open_record(o): return Opened(o) if is_record(o) else o
 
 def _flatten(o): return [*map(open_records, record_values(o.record))],type(o.record)

@@ -32,6 +32,7 @@ def mismatch(
 
 def _number_kind(t): return t.layout,t.is_quantized,t.is_complex(),t.is_floating_point()
 
+# %% ../../nbs/learner/55a_check_state.ipynb #c7a2ec5c
 def _is_expanded(t):
     "Return whether elements of `t` share memory, as after `expand`"
     if t.layout is not torch.strided: return False
@@ -101,6 +102,8 @@ def _check_opt_parts(own, state):
 def _is_mapping(o): return isinstance(o, Mapping)
 def _is_text(o): return isinstance(o, str)
 def _is_list_of(is_one, o): return isinstance(o, list) and all(map(is_one, o))
+
+# %% ../../nbs/learner/55a_check_state.ipynb #d7cc9977
 def _is_group(o): return isinstance(o, Mapping) and isinstance(o.get('params'), list) and _has_good_names(o)
 def _has_good_names(group):
     names = group.get('param_names')
@@ -249,6 +252,7 @@ _beside,_base = 'learnkit.beside.','learnkit.base.'
 def _as_tensor(text): return torch.frombuffer(bytearray.fromhex(text), dtype=torch.uint8)
 def _as_text(t): return bytes(t.tolist()).hex()
 
+# %% ../../nbs/learner/55b_save.ipynb #8cf90d84
 def _flatten(state):
     "Return the weights as one dict, for a file that has tensors only"
     if not _is_nested(state): return state
@@ -300,6 +304,7 @@ def _nest(parts):
     if parts.opt is not None: others['opt'] = parts.opt
     return dict(model=parts.weights, **others) if others else parts.weights
 
+# %% ../../nbs/learner/55b_save.ipynb #9404dea6
 def _gather_whole(t, copy): return whole(t)   # in all processes, as each may write to a file of its own
 
 def write_state(
@@ -350,6 +355,7 @@ def _with_prefix(state, prefix):
     "Return the entries whose names have a prefix, by the names without it"
     return {name.removeprefix(prefix):v for name,v in state.items() if str(name).startswith(prefix)}
 
+# %% ../../nbs/learner/55b_save.ipynb #6d8afd4d
 def check_beside(
     learn:Any,   # the Learner
     beside:dict, # the state of what trains beside the model, by name; empty in files of before

@@ -49,6 +49,7 @@ def _settings_of(group, i):
     numbers = {k:v for k,v in group.items() if _are_numbers(v)}
     return {f'`{k}` of group {i}':torch.tensor([*leaves([v])]) for k,v in numbers.items()}
 
+# %% ../../nbs/learner/33_short_cuts.ipynb #f74d3b63
 def _are_numbers(v):
     if isinstance(v, tuple): return all(map(_are_numbers, v))
     return type(v) in (int,float)
@@ -236,6 +237,7 @@ def _is_same(a, b):
     if not are_methods: return True
     return f.__func__ is g.__func__ and f.__self__ is g.__self__
 
+# %% ../../nbs/learner/33_short_cuts.ipynb #0cb71867
 def _describe_stale(name, bound, now):
     return (f'at `{name}` it calls the handlers of {_class_names(bound[name])}, and there are those of '
             f'{_class_names(now[name])}, or others of the same; call `learn.rebind()` after a change that is no '

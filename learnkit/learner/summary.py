@@ -58,6 +58,7 @@ def _is_layer(m):
     has_own = bool([*m.parameters(recurse=False)])
     return has_own or not [*m.children()]
 
+# %% ../../nbs/learner/60b_layer_info.ipynb #43fb083c
 def count_params(
     ps:Iterable[Tensor] # the parameters
 ) -> int:
@@ -166,6 +167,7 @@ def _table(rows):
         lines.append('  '.join(cells).rstrip())
     return lines
 
+# %% ../../nbs/learner/60c_summary.ipynb #b3626133
 @patch
 def summary(self:Learner) -> Text:
     "Summarize the model: layers with output shapes and parameters, optimizer, loss function and callbacks"

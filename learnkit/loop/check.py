@@ -222,6 +222,7 @@ class _Checked(NamedTuple):
     kinds:list    # a value must be of one of them
     default:Any   # or be this one
 
+# %% ../../nbs/loop/40b_check.ipynb #dce6cdb6
 def _kinds_of(annotation):
     "Return the kinds that an annotation allows; none if one of them cannot be checked"
     is_union = isinstance(annotation, UnionType) or get_origin(annotation) is Union
@@ -244,6 +245,7 @@ class _WrongArgument(NamedTuple):
     name:str
     message:str
 
+# %% ../../nbs/loop/40b_check.ipynb #5ea763f6
 def _find_wrong(f, args, kwargs):
     "Return the first `_WrongArgument`, None if there is none"
     positional,checked = _checked_params(f)

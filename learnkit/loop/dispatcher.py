@@ -256,6 +256,7 @@ def _meant_by(cb, cbs):
     if isclass(cb): return [o for o in cbs if isinstance(o, cb)]
     return [o for o in cbs if o is cb]
 
+# %% ../../nbs/loop/20a_dispatcher.ipynb #e51ee082
 def _another_key(learn, cb, keys):
     "A key for one more callback of a name; warns if a notebook's cell has redefined its class"
     def defined(o): return type(o).__module__,type(o).__qualname__

@@ -104,6 +104,7 @@ def _is_default(v, default):
     if v is default: return True
     return isinstance(default, _simple) and _text(v, str)==_text(default, str)
 
+# %% ../../nbs/loop/10a_settings.ipynb #1c910ddc
 def _short_value(v):
     has_text = type(v).__str__ is not object.__str__   # a path is written as a text
     return _text(v, _quoted if has_text else repr)

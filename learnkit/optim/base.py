@@ -44,6 +44,7 @@ def _sum_of_rows(numbers):
     else: sums = torch.cat([(part*factors).sum(1) for part in rows.split(_rows)])   # it has no integer matmul
     return (sums*_factors(sums.device, len(sums))).sum()
 
+# %% ../../nbs/optim/29_base.ipynb #975bd621
 def tensor_checksum(
     t:Tensor # a tensor of any type, also one that wraps others, as quantised weights do
 ) -> str:
@@ -119,6 +120,7 @@ def base_of(
     names -= trained
     return {name:tensor_checksum(t) for name,t in state.items() if name in names}
 
+# %% ../../nbs/optim/29_base.ipynb #958978c7
 def _unchanging(model, state, frozen_only):
     "The plain tensors of a state that may be part of a base"
     plain = {name for name,t in state.items() if _is_plain(t)}
@@ -166,6 +168,7 @@ def base_bytes(
         if name not in trained: frozen += size
     return frozen,total
 
+# %% ../../nbs/optim/29_base.ipynb #36c972b2
 def left_out(
     weights:Mapping, # from `without_base`
     base:Mapping     # from `base_of`
@@ -198,6 +201,7 @@ def load_weights(
     "Load weights, and leave the base of the model as it is"
     model.load_state_dict(weights, strict=strict and not left_out(weights, base))
 
+# %% ../../nbs/optim/29_base.ipynb #b2a7592f
 def check_base_format(
     base:Any, # what a file has for its base
     what:Any  # the file, for messages

@@ -529,6 +529,7 @@ def _select(pg, is_wanted):
 
 def _param_keys(pg): return [k for k in ('params','param_names') if k in pg]
 
+# %% ../../nbs/optim/00c_weight_decay.ipynb #b2f0df2f
 def split_groups(
     opt:Optimizer,    # A torch optimizer
     no_decay:Iterable # Parameters to exempt from weight decay

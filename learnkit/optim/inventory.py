@@ -102,6 +102,7 @@ def modules_of_loss(
         modules[_free_name(name, learn.model)] = module
     return modules
 
+# %% ../../nbs/optim/28_inventory.ipynb #de7324ea
 def modules_beside(
     learn:Any # the Learner
 ) -> dict[str,nn.Module]: # prefix of its names -> module

@@ -165,6 +165,7 @@ def order_opt_state(
         new.append(pg)
     return _without_names(sd, new)
 
+# %% ../../nbs/optim/04_opt_state.ipynb #62014529
 def _check_order(order, groups, names, sd):
     in_order = [*range(len(groups))]
     if sorted(order)!=in_order: raise ValueError(

@@ -95,6 +95,7 @@ def SchedExp(
 
 def _signs(v): return torch.as_tensor(group_values(v), dtype=torch.float64).sign()
 
+# %% ../../nbs/optim/20a_schedule.ipynb #2acf7154
 @check_args
 def SchedPoly(
     start:float|list, # the value at position 0; a list has one for each parameter group
@@ -287,6 +288,7 @@ def inv_sqrt(
     if warm==0: raise ValueError('`warm` must be more than 0: the learning rate falls by the length of the warm-up')
     return {'lr':Warmup(warm, lr, partial(_inv_sqrt_after, group_values(lr)))}
 
+# %% ../../nbs/optim/20b_warmup.ipynb #e044ae8b
 def _inv_sqrt_after(top, warm):
     "The decay from `top` after a warm-up that takes the fraction `warm` of the training"
     def decay(pos): return top*(warm/(warm+pos*(1-warm)))**.5

@@ -217,7 +217,7 @@ class Agreement(Callback):
         cbs = _callbacks_that_may_differ(learn)
         decides = {point:_could_decide(cbs, events) for point,events in _events_before().items()}
         begins = learn.epoch==learn.start_epoch   # the fit begins, or resumes
-        most,least = self.agree_at('before_train', compare=begins, outside=_could_decide(cbs, _events_outside()),
+        most,least = self._agree_at('before_train', compare=begins, outside=_could_decide(cbs, _events_outside()),
                                    n_batches=n_batches or 0, unknown_length=n_batches is None, **decides)
         self._ask_at(most)
         if not most.unknown_length: self._stop_at_shortest(least.n_batches, most.n_batches)
@@ -243,31 +243,31 @@ class Agreement(Callback):
         warn(f'the processes have from {least} to {most} batches, and each trains on {least}')
 
     def after_fetch(self):
-        most,_ = self.agree_at('after_fetch')
+        most,_ = self._agree_at('after_fetch')
         if most.data_ended: self.data_ended,self.learn.batch = True,exhausted   # it ended in another process
     def after_exhaust(self):
         asks = vars(self).get('after_fetch', True) is not None
         if asks and self.learn.training: self._announce_end_of_data()
-        if self.decides_outside: self.agree_at('after_exhaust')
+        if self.decides_outside: self._agree_at('after_exhaust')
     def _announce_end_of_data(self):
-        if not self.data_ended: self.agree_at('after_fetch', data_ended=True)
-    def before_validate(self): self.agree_at('before_validate')   # before they compare the data of the validation
+        if not self.data_ended: self._agree_at('after_fetch', data_ended=True)
+    def before_validate(self): self._agree_at('before_validate')   # before they compare the data of the validation
 
-    def before_fetch(self):     self.agree_at('before_fetch')
-    def before_pred(self):      self.agree_at('before_pred')
-    def before_backward(self):  self.agree_at('before_backward')
-    def before_step(self):      self.agree_at('before_step')
-    def before_zero_grad(self): self.agree_at('before_zero_grad')
-    def after_zero_grad(self):  self.agree_at('after_zero_grad')
-    def after_epoch(self):      self.agree_at('after_epoch', compare=True)
+    def before_fetch(self):     self._agree_at('before_fetch')
+    def before_pred(self):      self._agree_at('before_pred')
+    def before_backward(self):  self._agree_at('before_backward')
+    def before_step(self):      self._agree_at('before_step')
+    def before_zero_grad(self): self._agree_at('before_zero_grad')
+    def after_zero_grad(self):  self._agree_at('after_zero_grad')
+    def after_epoch(self):      self._agree_at('after_epoch', compare=True)
 
     def after_fit(self):
         was_compared = self.compared_at==self.learn.train_iter and not self.decides_outside
-        self.agree_at('after_fit', compare=not was_compared)
+        self._agree_at('after_fit', compare=not was_compared)
 
     def before_save_checkpoint(self):
         if self.learn.exc is not None: return   # one process saves alone
-        self.agree_at('before_save_checkpoint', compare=True)
+        self._agree_at('before_save_checkpoint', compare=True)
 
     def after_batch(self):
         held,self.held_cancel,self.signal = self.held_cancel,None,None
@@ -280,7 +280,7 @@ class Agreement(Callback):
         start = perf_counter()
         stopper = vars(self.learn).get('stop_on_signal')
         received = getattr(stopper, 'received', None)
-        most,least = self.agree_at('after_batch', signal=received or 0, interval=self.interval.propose())
+        most,least = self._agree_at('after_batch', signal=received or 0, interval=self.interval.propose())
         self.signal = most.signal or None
         self.interval.restart(least.interval, perf_counter()-start)
 
@@ -304,7 +304,7 @@ class Agreement(Callback):
         if self.shards and self.learn.current_run.in_part: return   # a part of a batch does not concern the others
         scope = scope_of(cancel())
         if self.agreed==scope: self.agreed = 0
-        elif self.group is not None: self.agree_at(f'after_cancel_{cancel.scope}', scope)
+        elif self.group is not None: self._agree_at(f'after_cancel_{cancel.scope}', scope)
 
     def after_exception(self):
         "Tell the others that this process failed, or find out which one did"
@@ -315,12 +315,12 @@ class Agreement(Callback):
             failed.__cause__,learn.exc = learn.exc,failed
             return
         self.watch.fail(learn.exc, learn._position)
-        try: self.agree_at('after_exception', _failed, timeout=min(5, self.limit))
+        try: self._agree_at('after_exception', _failed, timeout=min(5, self.limit))
         except ProcessFailed as e: learn.exc.add_note(f'The other processes could not be notified: {e}')
 
     # how they agree
 
-    def agree_at(self,
+    def _agree_at(self,
         at:str,                   # the point of the loop: an event, or 'ask'
         cancel:int=0,             # the number of the scope that this process cancels; `_failed`: it has failed
         compare:bool=False,       # compare weights and hyperparameters too?
@@ -342,7 +342,7 @@ class Agreement(Callback):
         most,least = read_numbers(message.tolist())
         if most.cancel>cancel:
             self._cancel_as_another(at, most)
-            return self.agree_at(at, compare=compare, **said)   # the other process unwinds to here: wait for it
+            return self._agree_at(at, compare=compare, **said)   # the other process unwinds to here: wait for it
         if not most.cancel: self._check(at, most, least, things)
         if compare: self.compared_at = self.learn.train_iter
         if most.stops: self._stop()
@@ -448,5 +448,5 @@ class PhaseEnds(Callback):
         if self.learn.agreement.decides_outside: self._agree_at(at)   # else nothing was decided since they last agreed
 
     def _agree_at(self, at):
-        self.learn.agreement.agree_at(at)
+        self.learn.agreement._agree_at(at)
         self.learn.agreement.relay.show()

@@ -50,7 +50,7 @@ from ..data.random import derived_seed, get_random_states, pack_state, set_rando
 from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback, runs_in
 from ..loop.check import check_args, unwrap_partial
-from ..loop.words import Word, observes
+from ..loop.words import Word, observes, own_attr
 from ..optim.steps import accumulates
 from ..recovery.resume import distributes
 from ..recovery.state import local_steps
@@ -118,7 +118,7 @@ class DistributedTrainer(Callback):
         "Return all processes; with a callback that lets them train apart, its group of this process, or None"
         for cb in self.learn.cbs:
             trains_apart = local_steps(cb) is not None and runs_in(cb, self.learn.mode)
-            if trains_apart: return islands(getattr(cb, 'island', 1)).near
+            if trains_apart: return islands(own_attr(cb, 'island', 1)).near
         return dist.group.WORLD
 
     def _limit_waits(self):
@@ -371,6 +371,7 @@ def send_first(
     "Broadcast the tensors of the first process of `group` to the others"
     if ts: dist._broadcast_coalesced(group, ts, 2**28, 0)
 
+# %% ../../nbs/processes/20b_distributed.ipynb #bf68e3f2
 def _detach_all(ts): return [t.detach() for t in ts]
 
 def take_means(
@@ -408,7 +409,7 @@ class GradientExchange(Callback):
     ): self.params,self.group = params,group
 
     def before_step(self):
-        self.learn.agreement.agree_at('before_step')   # none may have cancelled the step, or the others would wait
+        self.learn.agreement._agree_at('before_step')   # none may have cancelled the step, or the others would wait
         params = self._with_gradient()
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in params]
         take_means(grads, self.group)

@@ -84,6 +84,7 @@ def _port(env, job):
     "Return the port of MASTER_PORT; without it one that depends on the job, so that jobs on one machine differ"
     return env.get('MASTER_PORT') or str(20000 + int(job or 0)%20000)
 
+# %% ../../nbs/processes/05b_launch.ipynb #853c57f2
 def _integers(env, *names): return [int(env[name]) for name in names]
 
 def _slurm(env):
@@ -157,6 +158,7 @@ def _describe_places(places):
     n_machines = len({place.machine for place in places})
     return text if n_machines==1 else f'{text} on {n_machines} machines'
 
+# %% ../../nbs/processes/05b_launch.ipynb #6264bcda
 def _check_places(places):
     "Raise RuntimeError if several processes use one accelerator"
     accelerators = Counter(place for place in places if place.kind!='cpu')
@@ -378,6 +380,7 @@ class _Outcome(NamedTuple):
     result:Any
     error:str   # empty: it returned
 
+# %% ../../nbs/processes/05c_meeting.ipynb #72319906
 def _gather_outcomes(result, error):
     "Return the outcomes of all processes; all of them must call it, also after an error"
     mine = _Outcome(result, '' if error is None else f'{type(error).__name__}: {error}')

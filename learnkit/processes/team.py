@@ -79,7 +79,7 @@ class Several(Team):
         learn:Any # the Learner, in a fit
     ) -> None:
         "Wait for the others before an exchange within a fit; raises what cancelled one of them"
-        if num_shards()>1 and agree_already(learn): learn.agreement.agree_at('ask')
+        if num_shards()>1 and agree_already(learn): learn.agreement._agree_at('ask')
     def exchange(self,
         data:bytes # of this process
     ) -> list|None:

@@ -126,6 +126,7 @@ def _keep_modes(path):
     "Give the shards the permissions of the run's other checkpoints"
     for file in _shards(path).iterdir(): keep_mode(_newest(path.parent, file), file)
 
+# %% ../../nbs/recovery/15b_checkpoint_file.ipynb #741a6a66
 def _newest(folder, default): return next(iter(list_checkpoints(folder)), default)
 
 def _write_both(state, path, note):
@@ -188,6 +189,7 @@ def _open_checked(path, info):
     f.close()
     raise ValueError(f"{path} has {n} bytes, and {info['size']} were written")
 
+# %% ../../nbs/recovery/15b_checkpoint_file.ipynb #145ab0de
 def read_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
@@ -227,6 +229,7 @@ def write_base(
     like = next(iter(list_checkpoints(path.parent)), path)
     with atomic(path, like) as f: torch.save(to_serializable(dict(weights)), f)
 
+# %% ../../nbs/recovery/15b_checkpoint_file.ipynb #6e0a608a
 def read_base(
     path:Path, # the file of a base
     base:dict  # checksums by name

@@ -262,6 +262,7 @@ def batch_sizes_of(
     batches = dl.batch_sampler
     return getattr(batches, 'batch_size', None),getattr(batches, 'drop_last', None)
 
+# %% ../../nbs/recovery/10_identity.ipynb #41d0799c
 def _loader_identity(which, dl):
     ds,sampler = getattr(dl, 'dataset', dl),sampler_of(dl)
     size,drop_last = batch_sizes_of(dl)

@@ -409,6 +409,7 @@ def _plot_branch(ax, name, run, kwargs):
     first,*_ = _plot_loss(ax, name, run, {'skip_start':left_at, **kwargs})
     if run.parent: ax.plot(first.get_xdata()[:1], first.get_ydata()[:1], 'o', color=first.get_color())
 
+# %% ../../nbs/recovery/37a_runs.ipynb #f1a03c7c
 @check_args
 def runs(
     folder:str|Path='.' # any folder above the runs

@@ -262,9 +262,9 @@ def _counting(f, part=lambda: None):
     "What `f` sends in this thread: at which points the processes ask each other, objects, collectives of PyTorch's, and questions to the store, of each `part`"
     sent,me = {k:Counter() for k in ('asked','objects','collectives','store')},threading.get_ident()
     def count(kind, what): threading.get_ident()==me and sent[kind].update([(part(), what) if part() else what])
-    def counted(kind, o, k): f = getattr(o, k); m.setattr(o, k, lambda *args, **kw: (count(kind, args[1] if k=='agree_at' else k), f(*args, **kw))[1])
+    def counted(kind, o, k): f = getattr(o, k); m.setattr(o, k, lambda *args, **kw: (count(kind, args[1] if k=='_agree_at' else k), f(*args, **kw))[1])
     with pytest.MonkeyPatch.context() as m:
-        counted('asked', Agreement, 'agree_at')
+        counted('asked', Agreement, '_agree_at')
         counted('objects', process, '_exchange_bytes')
         for k in ('all_gather','broadcast','all_reduce','all_gather_object','broadcast_object_list','barrier','_broadcast_coalesced'): counted('collectives', dist, k)
         for k in ('set','get','add','compare_set','multi_get','delete_key','wait'): counted('store', dist.PrefixStore, k)   # `check` as often as one waits

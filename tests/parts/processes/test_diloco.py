@@ -206,9 +206,9 @@ def _sends(rank):
         n = 0
         def before_train(self):
             agreement,self.n = self.learn.agreement,0
-            asks = agreement.agree_at
-            def agree_at(*args, **kw): self.n += self.learn.training and args[0]!='ask' and args[0] not in ('before_train','after_batch','after_train'); return asks(*args, **kw)
-            agreement.agree_at = agree_at
+            asks = agreement._agree_at
+            def _agree_at(*args, **kw): self.n += self.learn.training and args[0]!='ask' and args[0] not in ('before_train','after_batch','after_train'); return asks(*args, **kw)
+            agreement._agree_at = _agree_at
         def after_train(self): assert self.n==0
     fit(learn, DiLoCo(5), Asked(), Hears(), n=1)
     assert 0<len(broadcasts)<4   # counts of the batch norm, where a phase and the fit end
