@@ -243,7 +243,8 @@ register_state('own_output', None, 'how to read the output of a model that has i
 register_state('output_loss', None, 'the loss that the model returned')
 register_state('checks_loss', True, 'is the loss of this batch checked, as in the first one of a phase?')
 
-_of_run = {*state_names,'x','y'} - {'loss_func','logger'}   # a callback's own attribute of this name hides the Learner's
+# a callback's own attribute of one of these names hides the Learner's
+_of_run = {*state_names,'x','y'} - {'loss_func','logger'}
 
 # %% ../../nbs/learner/35c_learner.ipynb #cae8f128
 _place = ('choose the device in the data, `DataLoaders(train, valid, device=…)` or `learn.dls.to(device)`: '
