@@ -74,9 +74,9 @@ def _place_in_run(frame):
     local = standing_still(partial(getattr, frame, 'f_locals'))
     if 'cb' in local:
         name,callback = local['name'],type(local['cb']).__name__
-        return f'in `{name}` of `{callback}`{local["self"].position}'
+        return f'in `{name}` of `{callback}`{local["self"]._position}'
     if dispatches or 'self' not in local: return ''
-    return f'in `{_steps[frame.f_code]}`{local["self"].position}'
+    return f'in `{_steps[frame.f_code]}`{local["self"]._position}'
 
 # %% ../../nbs/processes/02_watch.ipynb #93ef2025
 def _line_of_script(frames):
