@@ -22,7 +22,7 @@ from ..optim.groups import check_own_decays, creation_lr, is_built, is_number, i
 from ..optim.inventory import modules_of_loss
 from ..optim.optimizer import (OptimWrapper, can_take_params, create_optimizer, describe_params,
     needs_closure, optimizers_of, param_ids, unheld_params)
-from ..optim.several import NamedOptimizers, as_opt_func
+from ..optim.several import NamedOptimizers, SeveralOptimizers, as_opt_func
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647789b
 def _note_origin(learn, recipe, given_lr):
@@ -217,7 +217,8 @@ def set_wd(
     if was_changed: old = None
     if wd is None: return _restore_wd(learn, old)
     if old is None: old = SimpleNamespace(opt=opt, before=_decays(opt), split=is_split(opt.param_groups))
-    if is_number(wd): check_own_decays(old.before, '`wd`')
+    are_several = isinstance(opt.opt, SeveralOptimizers)   # then each has the default of its class
+    if is_number(wd) and not are_several: check_own_decays(old.before, '`wd`')
     if hasattr(opt, 'split_no_decay'): opt.split_no_decay()
     opt.set_hyper('wd', wd)
     old.used = _decays(opt)

@@ -277,7 +277,7 @@ class FileLogger(MetricsLogger):
 
     def before_fit(self):
         super().before_fit()
-        resume = own_attr(self.learn, 'resume')
+        resume = self.learn.current_run.resume
         is_same_run = getattr(resume, 'same_run', resume is None)
         if self.append and not is_same_run: raise ValueError(
             f'`{type(self).__name__}(append=True)` cannot be resumed, as other runs may have written to {self.path}. '

@@ -210,7 +210,7 @@ def test_when_better_is_checked_before_training():
     (dict(every='5 batches'), "did you mean '5ba'"), (dict(every=None), 'never due'), (dict(every=0), 'never due'),
     (dict(every='5ba', when_better='valid_loss'), 'not both'),
     (dict(dl=None), 'must be an iterable'), (dict(dl=(b for b in [])), 'only once'),
-    (dict(dl=TensorDataset(torch.ones(1))), 'data set'), (dict(when_better=3), 'monitor must be')])
+    (dict(dl=TensorDataset(torch.ones(1))), 'dataset'), (dict(when_better=3), 'monitor must be')])
 def test_bad_settings(kw, words):
     with pytest.raises((ValueError,TypeError), match=words): Evaluator(**{**dict(name='x', dl=batches(1)), **kw})
 

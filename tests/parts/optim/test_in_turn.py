@@ -63,7 +63,7 @@ def test_each_turn_is_clipped_by_itself(clip):
     assert same(learn.model, by_hand(['dg'], clip=clip))
 
 def test_a_clip_by_name_knows_the_names():
-    for clip,opt_func,word in (({'e':1.}, two, "no optimizer 'e'"), ({'d':1.}, SGD, 'it is one')):
+    for clip,opt_func,word in (({'e':1.}, two, "no optimizer 'e'"), ({'d':1.}, SGD, 'there is only one')):
         with pytest.raises(ValueError, match=word): learner(False, [GradientClip(clip)], opt_func).fit(1)
     with pytest.raises(ValueError, match='`d` must be a number above 0'): GradientClip({'d':0.})
 
