@@ -49,7 +49,7 @@ def _leave(learn, run, e=None):
     "End the open `run`, after the exception `e` if there was one"
     with turn(learn): return run.__exit__(*(None,)*3 if e is None else (type(e), e, e.__traceback__))
 
-def _forget(cb): cb.learn.pred = None   # else the prediction of the item before would be taken for it
+def _forget(cb): cb.learn.current_run.pred = None   # else the prediction of the item before would be taken for it
 
 # %% ../../nbs/learner/50_predictor.ipynb #ea32602f
 @check_args

@@ -236,7 +236,7 @@ def compare(kind, setup, epochs, cbs, end):
         with set_up(setup) as u: by_learner(u, epochs, save(), end)
         with set_up(setup) as u: odd = differ(hand, ended(u, by_learner(u, epochs, save(), resume='auto')[0]), leave=('calls',))
     if kind=='fused':
-        with set_up(setup) as u, mock.patch.object(train_step, 'Program', Uncompiled): odd = differ(hand, ended(u, by_learner(u, epochs, [FusedStep()])[0]), tol=1e-5*grown(hand['losses']), leave=('calls','random'))
+        with set_up(setup) as u, mock.patch.object(train_step, 'CompiledStep', Uncompiled): odd = differ(hand, ended(u, by_learner(u, epochs, [FusedStep()])[0]), tol=1e-5*grown(hand['losses']), leave=('calls','random'))
     if kind=='predicted':
         with set_up(setup) as u:
             _,learn = by_learner(u, epochs, made)

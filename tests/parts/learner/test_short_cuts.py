@@ -114,7 +114,7 @@ class Uncompiled:
     def __call__(self, shape, *args): return self.f(*args)
 
 @pytest.fixture
-def uncompiled(monkeypatch): monkeypatch.setattr(train_step, 'Program', Uncompiled)
+def uncompiled(monkeypatch): monkeypatch.setattr(train_step, 'CompiledStep', Uncompiled)
 
 fusable = pytest.mark.skipif(compile_config() is None, reason='this PyTorch compiles no backward pass')
 # a bias before a batch norm has a gradient of rounding alone, by which Adam makes whole steps

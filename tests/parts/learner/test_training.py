@@ -479,7 +479,7 @@ def test_frozen_batch_norms():
     m = nn.Sequential(nn.BatchNorm1d(4), nn.BatchNorm1d(4, affine=False), nn.SyncBatchNorm(4), nn.Sequential(nn.BatchNorm2d(4)), nn.LayerNorm(4)).train()
     m[0].requires_grad_(False); m[3].requires_grad_(False)
     set_bn_eval(m)
-    assert [o.training for o in (m[0], m[1], m[2], m[3][0], m[4])]==[False, True, True, False, True]
+    assert [o.training for o in (m[0], m[1], m[2], m[3][0], m[4])]==[False, False, True, False, True]   # one without weights follows the layer before
     set_bn_eval(m, use_eval=False)
     assert all(o.training for o in m.modules())
     single = nn.BatchNorm1d(4).requires_grad_(False)

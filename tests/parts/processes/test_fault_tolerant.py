@@ -31,7 +31,7 @@ def test_sums_of_parts_are_what_the_batch_leaves(n):
     model = nn.ModuleDict(dict(bn=nn.BatchNorm1d(3), out=nn.Linear(3, 1), unused=nn.Linear(2, 2)))
     x,y = torch.randn(5, 3),torch.randn(5, 1)
     def loss(items): return nn.functional.mse_loss(model.out(x[items]), y[items])
-    sums,messages = PartSums([*model.parameters()], SimpleNamespace(model=model, loss_func=None, opt=None)),[]
+    sums,messages = PartSums([*model.parameters()], SimpleNamespace(model=model, loss_func=None, opt=None, cbs=[])),[]
     model.out.bias.grad = torch.ones(1)
     for i in range(n):
         items,count = part_of(5, i, n)
