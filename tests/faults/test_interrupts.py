@@ -64,7 +64,7 @@ def test_the_sweep_finds_what_breaks(tmp_path, monkeypatch):
     "Without waiting signals, lines that put something back break a Learner"
     monkeypatch.setattr(interrupts, '_waits', lambda frame: False)
     s = Sweep('validate', tmp_path)
-    wrong,t = s.once({1:interrupt()}, check=True, only='_switch_to')
+    wrong,t = s.once({2:interrupt()}, check=True, only='_switch_to')   # the second time it goes back
     reset()
     assert t.where and wrong
 
