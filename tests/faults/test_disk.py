@@ -156,7 +156,7 @@ def test_metrics_of_several_numbers(name, background, tmp_path):
         return learn
     with warnings.catch_warnings():
         warnings.simplefilter('error')
-        warnings.filterwarnings('ignore', 'The metric `several` gives')
+        warnings.filterwarnings('ignore', 'The metric `several` returned')
         with pytest.raises(SystemError): fit(make(tmp_path), cbs=Crash(10))
         resumed = fit(make(tmp_path))
     for p in list_checkpoints(resumed.checkpoint.folder): assert checkpoint_info(p) and read_checkpoint(p)

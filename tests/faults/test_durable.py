@@ -187,7 +187,7 @@ def test_a_file_that_is_gone(three, tmp_path):
     text = note.read_bytes()
     note.unlink()
     assert newest_checkpoint(three)[0]==old
-    with pytest.raises(ValueError, match=f'no {note.name} beside it'): read_checkpoint(new)
+    with pytest.raises(ValueError, match=f'no {note.name} next to it'): read_checkpoint(new)
     note.write_bytes(text)
 
 def test_all_of_them_damaged(three, tmp_path):

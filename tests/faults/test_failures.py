@@ -234,7 +234,7 @@ def test_back_to_a_checkpoint(tmp_path):
     learn = learner(data(), Poison('gradient', bad=(5,)), CheckpointCallback('2ba', keep=10), RollBackOnNaN('12ba', source='checkpoint'), path=tmp_path)
     kept = []
     def look(self): kept.append({k:v.clone() for k,v in self.learn.model.state_dict().items()})
-    with pytest.warns(UserWarning, match='back'): learn.fit(1, cbs=Callback(after_train=look))
+    with pytest.warns(UserWarning, match='restored'): learn.fit(1, cbs=Callback(after_train=look))
     good = next(p for p in list_checkpoints(tmp_path/'checkpoints'/'fit-1') if p.stem=='step-00000004')
     assert same(kept[0], read_checkpoint(good)['model'])   # that of 6 batches is broken
 
@@ -555,7 +555,7 @@ def test_it_cannot_help_everywhere():
     assert 'not even a single sample fits' in ''.join(e.value.__notes__)
     def fail(self): raise torch.OutOfMemoryError('no memory')
     with pytest.raises(torch.OutOfMemoryError) as e: short('never', ReplayOnOOM(), Callback(after_step=fail), at=()).fit(1)
-    assert "optimizer's step" in ''.join(e.value.__notes__)
+    assert "optimizer step" in ''.join(e.value.__notes__)
 
 def test_validation_is_left_alone():
     learn = learner(data(), ReplayOnOOM(), valid=True)

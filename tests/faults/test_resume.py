@@ -280,7 +280,7 @@ def test_a_damaged_file_is_named_and_the_one_before_it_used(fault, tmp_path):
     if fault!='no note': assert any(new.stem in str(o.message) and 'The one before it is used' in str(o.message) for o in w)
 
 def test_every_byte_counts(tmp_path):
-    path = write_checkpoint(fit(learner(tmp_path)).run_state(EPOCHS), tmp_path/'x'/'step-00000001.pth')
+    path = write_checkpoint(fit(learner(tmp_path))._run_state(EPOCHS), tmp_path/'x'/'step-00000001.pth')
     data = path.read_bytes()
     for i in range(0, len(data), max(1, len(data)//100)):
         path.write_bytes(data[:i] + bytes([data[i]^1]) + data[i+1:])
@@ -364,7 +364,7 @@ def test_back_to_an_older_one(tmp_path):
 
 def test_epoch_10_comes_after_epoch_9(tmp_path):
     "Also if no batch was trained in between"
-    state = fit(learner(tmp_path), 1).run_state(1)
+    state = fit(learner(tmp_path), 1)._run_state(1)
     for n in ('00000008-epoch-9', '00000008-epoch-10', '00000008', '99999999', '100000000'): write_checkpoint(state, tmp_path/f'step-{n}.pth')
     assert [p.stem.removeprefix('step-') for p in list_checkpoints(tmp_path)]==['100000000', '99999999', '00000008-epoch-10', '00000008-epoch-9', '00000008']
 

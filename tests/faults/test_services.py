@@ -127,7 +127,7 @@ def interrupted(server, path, every='4ba'):
         if cb.train_iter==6: raise KeyboardInterrupt
     with pytest.warns(UserWarning, match='could not send'), pytest.raises(KeyboardInterrupt):
         learn.fit(2, resume='auto', cbs=at('after_batch', stop, lambda cb: cb.training, order=200))
-    assert steps(server) in ([], [1], [1,2]) and learn.listed.sender.unsent[-1][0]=='end'
+    assert steps(server) in ([], [1], [1,2]) and learn.listed.sender.unsent[-1]==('killed',)
     return learn
 
 def test_a_learner_that_resumes_its_own_run(tmp_path):

@@ -228,7 +228,7 @@ def test_copies(dup, fits):
 results = dict(suggestions=lambda o: o.lr_find(num_it=12, show_plot=False), history=lambda o: o.recorder.history, row=lambda o: o.recorder.history[-1], values=lambda o: o.validate(),
     sets=lambda o: o.validate_all(), predictions=lambda o: o.get_preds(), prediction=lambda o: o.predict(torch.ones(4)), summary=lambda o: o.summary(), curve=lambda o: lk.LRCurve([.1]*30, [1.]*30),
     interpretation=lk.Interpretation.from_learner, top_losses=lambda o: lk.Interpretation.from_learner(o).top_losses(2), profile=lambda o: o.profile(), hparams=lambda o: o.hparams(),
-    predictor=lk.Predictor, state=lambda o: o.state, hypers=lambda o: o.opt.hypers, run=lambda o: o.run_state(1), duration=lambda o: lk.Time('3ep'), cancel=lambda o: lk.CancelFit('enough'))
+    predictor=lk.Predictor, state=lambda o: o.state, hypers=lambda o: o.opt.hypers, run=lambda o: o._run_state(1), duration=lambda o: lk.Time('3ep'), cancel=lambda o: lk.CancelFit('enough'))
 
 @pytest.mark.parametrize('name', results)
 def test_what_calls_return_can_be_copied_and_pickled(name):

@@ -154,7 +154,7 @@ class A(Callback):
     def before_close(self): raise OSError('gone')
 class B(Callback):
     def after_close(self): print('B is closed')
-ls = [Learner(([],), nn.Linear(1,1), nn.MSELoss(), cbs=c).close_at_exit() for c in (A,B,A,B)]
+ls = [Learner(([],), nn.Linear(1,1), nn.MSELoss(), cbs=c)._close_at_exit() for c in (A,B,A,B)]
 ls[3].close()
 1/0
 '''
@@ -162,7 +162,7 @@ ls[3].close()
     assert res.stdout.split('\n')==['B is closed']*2+[''] and res.stderr.count('OSError: gone')==2 and 'ZeroDivisionError' in res.stderr and res.returncode==1
 
 def test_not_kept_alive():
-    learn = learner(cbs=Keeps([], 'a')).close_at_exit()
+    learn = learner(cbs=Keeps([], 'a'))._close_at_exit()
     learn.fit(1)
     ref = weakref.ref(learn)
     del learn; gc.collect()

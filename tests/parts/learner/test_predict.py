@@ -43,7 +43,7 @@ def test_a_collate_fn_that_wants_a_target_says_so():
     def wants(b): xs,ys = zip(*[(x,y) for x,y in b]); return torch.stack(xs),torch.stack(ys)
     learn = Learner(DataLoaders(DataLoader(items, 2, collate_fn=wants)), nn.Linear(2,1), nn.MSELoss())
     with pytest.raises(Exception) as e: learn.predict(torch.ones(3))
-    assert 'without a target' in e.value.__notes__[0]
+    assert 'without targets' in e.value.__notes__[0]
 
 def test_the_data_may_make_a_batch_of_an_item():
     "fastai's `dls.test_dl`, which opens files, was passed over in silence"

@@ -19,7 +19,7 @@ others = [k for k in every if not k.single and made(k) is not None and k.__name_
 
 def test_which_are_single():
     assert {k.__name__ for k in single}=={'Agreement','CastToTensor','Closure','DiLoCo','DistributedTrainer','FaultTolerant','FullyShard','GradientAccumulation','InTurn','MicroBatch','MixedPrecision','NonFiniteCheck',
-                                          'Pausable','ProgressCallback','Recorder','ReplayOnOOM','SAM','StepsPerEpoch','TrainEvalCallback','VirtualShards'}
+                                          'Pausable','ProgressCallback','Recorder','ReplayOnOOM','SAM','StepsPerEpoch','TrainEvalCallback','VirtualShards','TensorParallel'}
     assert not {*default}-{*single}
 
 ways = dict(learner=lambda l, cbs: learner(cbs=cbs), add_cbs=lambda l, cbs: l.add_cbs(cbs), fit=lambda l, cbs: l.fit(1, cbs=cbs), added_cbs=lambda l, cbs: l.added_cbs(cbs).__enter__())

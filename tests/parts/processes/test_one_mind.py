@@ -100,7 +100,7 @@ def test_a_batch_is_left_out_in_all_or_in_none(processes, wait): processes(2, _l
 
 def _each_its_part(rank, world):
     learn = learner()
-    with pytest.raises(ValueError, match=r'SkipNaN\(wait=False\).*sharded.*write `SkipNaN\(\)`'), learn.no_logging(): learn.fit(1, cbs=[FullyShard(8), SkipNaN(wait=False)])
+    with pytest.raises(ValueError, match=r'SkipNaN\(wait=False\).*sharded.*Use `SkipNaN\(\)`'), learn.no_logging(): learn.fit(1, cbs=[FullyShard(8), SkipNaN(wait=False)])
 
 def test_who_sees_a_part_of_the_gradients_cannot_decide(processes): processes(2, _each_its_part)
 
