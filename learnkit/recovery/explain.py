@@ -167,7 +167,7 @@ class LayerNorms(Callback):
     order,acts,run_valid = 9_000,'nothing',False
     modes = ('fit',)
     def __init__(self):
-        self.steps,self.batches = {},{}   # what was recorded, by the number of batches before
+        self.steps,self.at_batch = {},{}   # what was recorded, by the number of batches before
         self.before = {}                  # the parameters before the step
         self.hooks,self.unclipped = [],Unclipped()
 
@@ -193,7 +193,7 @@ class LayerNorms(Callback):
     def after_pred(self):
         learn = self.learn
         while self.hooks: self.hooks.pop().remove()
-        self.batches[learn.train_iter] = dict(lr=[h['lr'] for h in learn.opt.hypers], nan=self.first_nan)
+        self.at_batch[learn.train_iter] = dict(lr=[h['lr'] for h in learn.opt.hypers], nan=self.first_nan)
 
     def before_backward(self): self.scale = loss_scale(self.learn.cbs)   # before the scaler changes it
 
@@ -403,8 +403,8 @@ def explain_spike(self:Learner,
     _train_until_step(self, norms, step)
     steps = {s:record for s,record in norms.steps.items() if s>=first}
     at = max(steps, default=-1)
-    if at<step: return Explanation(step, loss, items, History(), norms.batches[step], show)
-    noted = {**norms.batches[step], 'at':at, **steps[at]}
+    if at<step: return Explanation(step, loss, items, History(), norms.at_batch[step], show)
+    noted = {**norms.at_batch[step], 'at':at, **steps[at]}
     return Explanation(step, loss, items, first_jumps(steps, at, times), noted, show)
 
 def _train_until_step(learn, norms, step):
