@@ -67,7 +67,8 @@ def words_of(outputs):
     "The text of outputs without what differs from run to run, and the numbers with a point in it"
     def form(o):
         data = o.get('data', {})
-        return join(o.get('text') or data.get('text/html') or data.get('text/plain') or '')
+        forms = [o.get('text'), *map(data.get, ('text/html','text/markdown','text/plain'))]
+        return join(next(filter(None, forms), ''))   # of a Markdown object the plain form has only the address
     text = _varies.sub('', '\n'.join(map(form, outputs)))
     return ' '.join(_number.sub('#', text).split()),[float(n) for n in _number.findall(text)]
 

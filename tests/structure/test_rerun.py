@@ -25,6 +25,11 @@ def test_what_varies_is_alike():
 @pytest.mark.parametrize('old,new', [('after_fit Recorder', 'after_fit TrainEval, Recorder'), ('loss 0.5', 'loss 0.501'), ('3 files', '4 files'), ('', 'x'), ('1.0', '1.0 2.0')])
 def test_what_says_something_else_is_not(old, new): assert not _build.alike([stream(old)], [stream(new)])
 
+def test_markdown_is_compared_too():
+    def markdown(s): return dict(output_type='display_data', data={'text/markdown':s, 'text/plain':'<Markdown object>'}, metadata={})
+    assert not _build.alike([markdown('self.do_fetched(b)')], [markdown('run.do_fetched(b)')])
+    assert _build.alike([markdown('in 0x7f12')], [markdown('in 0x8f13')])
+
 def test_pictures_are_compared():
     a = np.random.default_rng(0).random((40, 40, 3))
     assert _build.alike([picture(a)], [picture(np.clip(a+.001, 0, 1))]) and not _build.alike([picture(a)], [picture(a[::-1])])
