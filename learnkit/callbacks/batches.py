@@ -160,12 +160,12 @@ def _index_text(i):
 def indices_here(
     learn:Learner # the Learner, in a batch
 ) -> list|None:
-    "Return the indices of the current batch or micro-batch, without those that callbacks have `taken` out"
+    "Return the indices of the current batch or micro-batch, without those that callbacks have `excluded`"
     if learn.indices is None: return None
     indices = [int(i) for i in learn.indices]
     if isinstance(learn.current_run.in_part, slice): indices = indices[learn.current_run.in_part]
-    taken = frozenset().union(*[own_attr(cb, 'taken', ()) for cb in learn.cbs])
-    return [i for i in indices if i not in taken]
+    excluded = frozenset().union(*[own_attr(cb, 'excluded', ()) for cb in learn.cbs])
+    return [i for i in indices if i not in excluded]
 
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #1d6b90c7
 from warnings import warn

@@ -19,7 +19,7 @@ from fastcore.basics import patch
 
 from ..callbacks.accumulate import opt_params
 from ..callbacks.batches import indices_here
-from ..data.batch import find_bs
+from ..data.batch import find_bs, select_samples
 from ..data.modules import get_model
 from ..data.nested import detuplify, leaves, to_concat
 from ..data.process import whole
@@ -34,7 +34,7 @@ from ..measure.history import History
 from ..measure.losses import NoneReduce
 from ..optim.inventory import trained_modules
 from ..observe.interpret import Items, normalization_of, vocab_of
-from .replay import LeaveOut, items_of, moment_until
+from .replay import LeaveOut, moment_until
 from .runs import Run
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000010
@@ -77,7 +77,8 @@ def _losses_alone(learn, n):
     try:
         with Snapshot(snapshot_random(), *map(snapshot_buffers, trained_modules(learn).values())):
             for i in range(n):
-                learn.xb,learn.yb = items_of((xb, yb), [i], n)
+                sample = select_samples((*xb, *yb), [i], n)
+                learn.xb,learn.yb = sample[:len(xb)],sample[len(xb):]
                 learn.pred = learn._pred()
                 losses.append(learn._loss())
     except (TypeError, ValueError, RuntimeError): return None   # a batch norm needs more than one
@@ -370,7 +371,8 @@ def make_show(
     def show(rows, stats=None, decode=None, **kwargs):
         xb,yb = to_concat(parts)
         positions = [row['at'] for row in rows]
-        inputs,targets = items_of((detuplify(xb), yb), positions, find_bs(yb or xb))
+        selected = select_samples((*xb, *yb), positions, find_bs(yb or xb))
+        inputs,targets = detuplify(selected[:len(xb)]),selected[len(xb):]
         names = ['target'] if len(yb)==1 else [f'target {i}' for i in range(len(yb))]
         columns = dict(zip(names, targets))
         columns['item'] = [str(row['item']) for row in rows]

@@ -286,11 +286,8 @@ import os
 from collections.abc import Collection
 from copy import deepcopy
 
-from torch import Tensor
-
-from ..data.batch import find_bs
+from ..data.batch import find_bs, select_samples
 from ..data.files import StorePath, as_path, to_serializable
-from ..data.nested import apply
 from ..learner.fit import resumes
 from ..loop.callback import Callback
 from ..loop.check import check_args
@@ -332,22 +329,13 @@ class LeaveOut(Callback):
         n = find_bs(learn.batch)
         if n!=len(indices): raise ValueError(
             f'The batch has {n} samples, but the loader gave it {len(indices)} indices, so it is unknown which samples '
-            'to exclude.')
+            'to exclude. Exclude whole batches by `steps`.')
         if not positions: raise CancelBatch
-        learn.batch,self.excluded = items_of(learn.batch, positions, n),self.items
+        try: learn.batch = select_samples(learn.batch, positions, n)
+        except ValueError as e: raise ValueError(f'{e} Exclude whole batches by `steps`.') from None
+        self.excluded = self.items
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000010
-def items_of(
-    b:Any,          # a batch: nested tensors
-    positions:list, # of the samples to take
-    n:int           # how many samples the batch has
-) -> Any:
-    "Return a batch of some samples of `b`"
-    def of_tensor(t):
-        has_samples = isinstance(t, Tensor) and t.ndim>0
-        return t[positions] if has_samples and len(t)==n else t
-    return apply(of_tensor, b)
-
 def describe_skip(
     skip:Any # what a branch skips: '20ba', or samples of the dataset; None: nothing
 ) -> str:

@@ -185,6 +185,46 @@ def test_items_are_left_out(run, tmp_path):
         learn = Learner(([(torch.ones(4, 2), torch.ones(4, 1))]*3,), nn.Linear(2, 1), nn.MSELoss(), cbs=LeaveOut(items=[1]))
         with learn.no_bar(), learn.no_logging(): learn.fit(1)
 
+class Detector(nn.Module):
+    "Takes a list of images of different sizes, or a tensor, and gives a number for each"
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(1))
+    def forward(self, images): return self.scale*torch.stack([image.mean() for image in images])
+
+def n_boxes(pred, targets): return (pred-torch.tensor([float(len(t['boxes'])) for t in targets])).square().mean()
+
+@pytest.mark.parametrize('bs', (3, 4, 5))
+@pytest.mark.parametrize('n', (2, 3, 4))
+def test_items_of_lists_are_left_out(n, bs):
+    "Images of one size or of several, and dictionaries of boxes: three images of three channels are no tensors of a batch"
+    dataset = [(torch.full((3, 4+i%2*(n>2), 4), float(i)), dict(boxes=torch.zeros(n-i%2, 4), name=f'image {i}')) for i in range(bs)]
+    seen = []
+    class Seen(Callback):
+        acts = 'nothing'
+        def before_batch(self):
+            images,targets = self.xb[0],self.yb[0]
+            seen.append(([int(image.mean()) for image in images], [t['name'] for t in targets]))
+            assert all(len(image)==3 for image in images) and all(len(t['boxes'])>=n-1 for t in targets)
+    def collate(samples): return [[*parts] for parts in zip(*samples)]
+    dls = DataLoaders(torch.utils.data.DataLoader(dataset, bs, collate_fn=collate))
+    learn = Learner(dls, Detector(), n_boxes, lr=.01, cbs=[ItemIndices(), LeaveOut(items=[1]), Seen()])
+    with learn.no_bar(), learn.no_logging(): learn.fit(1)
+    left = [i for i in range(bs) if i!=1]
+    assert seen==[(left, [f'image {i}' for i in left])]
+
+def test_two_callbacks_leave_out_items_of_a_batch():
+    left = []
+    class Seen(Callback):
+        acts = 'nothing'
+        def before_batch(self): left.extend(self.xb[0][:,0].tolist())
+    x = torch.arange(6.)[:,None]
+    dls = DataLoaders(torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, x), 6))
+    cbs = [ItemIndices(), LeaveOut(items=[3]), LeaveOut(items=[1, 5]), Seen()]
+    learn = Learner(dls, nn.Linear(1, 1), nn.MSELoss(), lr=.01, cbs=cbs)
+    with learn.no_bar(), learn.no_logging(): learn.fit(1)
+    assert left==[0, 2, 4]
+
 def test_items_of_shards_are_left_out(tmp_path):
     "Those that one shard of a batch has; and of what one callback has left, a second one"
     sizes,gone = [],[]
