@@ -203,12 +203,12 @@ class Monitor(Stateful):
     ) -> bool|None:
         "Store the best value; return whether it is `value`, None without a value. ValueError for NaN if nan='raise'."
         if value is None: return None
-        if isnan(value): return self._compare_nan()
+        if isnan(value): return self._result_for_nan()
         if not self.better(value): return False
         self.best = float(value)
         return True
 
-    def _compare_nan(self):
+    def _result_for_nan(self):
         "What `update` returns for NaN"
         if self.nan=='raise': raise ValueError(
             f"`{self.name}` is nan. Write nan='worse' to count that as no improvement, or nan='skip' to ignore it.")

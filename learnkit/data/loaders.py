@@ -181,6 +181,7 @@ def _make_loader(ds, i, bs, shuffle, kwargs):
     return DataLoader(ds, batch_size=bs, shuffle=shuffle, **kwargs)
 
 def _check_dataset(ds, nm):
+    "Raise TypeError or ValueError unless `ds` has samples by index; the caller handles an IterableDataset before"
     if isinstance(ds, DataLoader): raise TypeError(
         f"The {nm} must be a dataset, but is a {type(ds).__name__}; pass loaders as `DataLoaders(train, valid)`.")
     has_samples = hasattr(ds, '__getitem__') and hasattr(ds, '__len__')
@@ -226,7 +227,7 @@ def _sampling_args(dl, changes):
 
 # %% ../../nbs/data/35b_loaders.ipynb #5ec4af3c
 def _other_args(dl, changes):
-    "The arguments of `dl` that do not choose samples; those for workers only if there are any"
+    "Return the other arguments of `dl` for a copy; one without workers gets none for workers, as it would reject them"
     args = {k:getattr(dl, k) for k in _other_names if hasattr(dl, k)}
     if changes.get('num_workers')==0:
         for k in _worker_names: args.pop(k, None)

@@ -507,30 +507,47 @@ class NotedLoader(GetAttr):
         if self.opened is not None and self.opened.mark is not None: notes['opened'] = self.opened.mark
         return notes
 
-    def unknown(self,
+    def why_inexact(self,
         place:dict # from `state`
     ) -> str|None:
-        "Return why a run that is resumed at `place` may have other data, if so"
-        if self._may_continue(place): return (
-            f'its last pass was cut, and {type(self.stateful).__name__} does not report whether the next pass '
-            'continues from there. A resumed run begins the pass again; with `StepsPerEpoch` each run continues')
-        if place.get('later') and place.get('workers', {}) is None: return (
-            'its workers persist, and had drawn random numbers before this fit, or for a batch that failed')
-        it = None if self.seeded else self._workers_iterator()
-        has_drawn = isinstance(it, StreamNotes) and it.drawn
-        if has_drawn and self.stateful is not None and is_stateful(self.dl.dataset): return (
-            f'its workers draw random numbers, which the state of {type(self.dl).__name__} leaves out')
-        if isinstance(self.it, ProbedBatches): self.is_lossy = self.it.is_other
-        if self.is_lossy: return (
-            f'the state of {type(self.stateful).__name__} leaves out what its next samples depend on, such as a '
-            'shuffle buffer. Without `state_dict` the data are read again, and the run is the same')
-        if has_drawn and self.dl.persistent_workers and (self.later or not place['done']): return (
-            'its workers persist, and have drawn random numbers in an earlier epoch, which new workers will not have: '
-            'write `persistent_workers=False`')
+        "Return why a run resumed at `place` may see other data; None: no reason. The first reason found is returned"
+        if self.stateful is not None:
+            reason = self._reason_in_state(place)
+            if reason is not None: return reason
+        reason = self._reason_in_workers(place)
+        if reason is not None: return reason
         if self.steps is not None and self.steps.missed: return (
             'it draws random numbers alternately with the model, and this is recorded for only '
             f'{len(self.steps.notes):,} batches of a pass: let it draw from a generator of its own (`torch.Generator`)')
         return None
+
+    def _reason_in_state(self, place):
+        "Return what the state of data that knows its position leaves out; None: nothing that is known"
+        if self._may_continue(place): return (
+            f'its last pass was cut, and {type(self.stateful).__name__} does not report whether the next pass '
+            'continues from there. A resumed run begins the pass again; with `StepsPerEpoch` each run continues')
+        if self._has_drawn_in_workers() and is_stateful(self.dl.dataset): return (
+            f'its workers draw random numbers, which the state of {type(self.dl).__name__} leaves out')
+        if isinstance(self.it, ProbedBatches): self.is_lossy = self.it.is_other   # probed once; outlives the iterator
+        if self.is_lossy: return (
+            f'the state of {type(self.stateful).__name__} leaves out what its next samples depend on, such as a '
+            'shuffle buffer. Without `state_dict` the data are read again, and the run is the same')
+        return None
+
+    def _reason_in_workers(self, place):
+        "Return why new workers may differ from those that persist; None: no reason"
+        is_unrecorded = place.get('workers', {}) is None   # present but None: the states were not recorded
+        if place.get('later') and is_unrecorded: return (
+            'its workers persist, and had drawn random numbers before this fit, or for a batch that failed')
+        have_drawn = self._has_drawn_in_workers() and self.dl.persistent_workers
+        if have_drawn and (self.later or not place['done']): return (   # before the pass to resume
+            'its workers persist, and have drawn random numbers in an earlier epoch, which new workers will not have: '
+            'write `persistent_workers=False`')
+        return None
+
+    def _has_drawn_in_workers(self):
+        it = None if self.seeded else self._workers_iterator()
+        return isinstance(it, StreamNotes) and it.drawn
 
     def _may_continue(self, place):
         "Is it unknown whether data that knows its position begins anew after a pass that was cut?"

@@ -22,14 +22,20 @@ class Stateful:
         state:dict # from `state_dict`
     ) -> None:
         "Set the attributes to what `state_dict` returned; raises ValueError if `state` has other names"
-        odd = set(state) ^ set(self.saves)
-        if odd: raise ValueError(
-            f"this is not the state of a {type(self).__name__}, which has {', '.join(self.saves) or 'none'}: "
-            f"{', '.join(sorted(odd))} differs")
+        _check_names(state, self)
         for k,v in state.items():
             own = getattr(self, k, None)
             if hasattr(own, 'load_state_dict'): own.load_state_dict(v)
             else: setattr(self, k, deepcopy(v))
+
+def _check_names(state, o):
+    "Raise ValueError unless `state` has the names that `o` saves"
+    missing    = [name for name in o.saves if name not in state]
+    unexpected = [name for name in state if name not in o.saves]
+    found = []
+    if missing: found.append(f"missing {', '.join(missing)}")
+    if unexpected: found.append(f"unexpected {', '.join(map(str, unexpected))}")
+    if found: raise ValueError(f"this is not the state of a {type(o).__name__}: {'; '.join(found)}")
 
 # %% ../../nbs/loop/15b_callback.ipynb #655f949f
 from collections.abc import Callable

@@ -130,8 +130,8 @@ def uninterrupted(
     def _uninterrupted(*args, **kwargs):
         try:
             with _Received(): return f(*args, **kwargs)
-        finally: handle_pending()
-    return critical(_uninterrupted)
+        finally: handle_pending()   # directly from here: it looks at the caller of this frame
+    return critical(_uninterrupted)   # in another one, a signal between `try` and `with` waits too
 
 def _uninterrupted_block(f):
     @wraps(f)

@@ -184,20 +184,23 @@ class Outbox:
         learn:Learner # the Learner
     ) -> bool:
         "Return whether rows may be announced now: not before a resumed run has loaded its position"
-        if learn.mode!='fit': return learn.mode is None
-        if learn.start_epoch>=learn.n_epoch: return False
-        return learn.iter is not None or learn.train_iter>0
+        if learn.mode is None: return True    # outside of a run
+        if learn.mode!='fit': return False    # rows wait for the fit
+        if learn.start_epoch>=learn.n_epoch: return False   # no epoch is left, as the resumed run was over: nothing is new
+        has_begun = learn.iter is not None or learn.train_iter>0
+        return has_begun   # then a resume has set `train_iter`
 
     def flush(self,
         learn:Learner # the Learner
     ) -> None:
-        "Read all rows from the device at once, and announce them by `log_metrics` and `log_media`"
-        if self.busy or not self.rows: return
+        "Announce all rows in order by `log_metrics` and `log_media`, with one transfer of metrics from the device"
+        if not self.rows: return
+        if self.busy: return   # a logger may log: that call returns, and this loop takes its row
         if not self.ready(learn): return
         self.busy = True
         try:
             while self.rows:
-                self._read()
+                self._read()   # again in each turn, as a logger may have added a row
                 self.rows.popleft().announce(learn)
         finally: self.busy = False
 

@@ -343,11 +343,11 @@ class FaultTolerant(Resumable):
         'CancelBatch, or CancelStep in `before_step`, where all of them have the same gradients')
 
     def _finish(self):
-        "Fire the events of the whole batch, and put its gradients into the model"
-        self.learn.loss_grad = self.learn.loss   # the part of this process may have had none
+        "Judge the joint loss, put the gradients into the model, count samples; in this order, as the first may cancel"
+        self.learn.loss_grad = self.learn.loss   # its own part may have set none
         self.learn('after_joint_loss')
         self.sums.put()
-        for f in self.counters: f()
+        for count in self.counters: count()   # taken out of `after_backward` by `_without_counters`
 
     def _regroup(self):
         "Find out which processes are left; return the sum of this batch if another process has it"

@@ -362,12 +362,13 @@ class ShareBatches(Callback):
             'predict in all processes, without `alone()`')
 
     def _shard(self, dl):
-        "Return a loader of this process's batches, the same one in each epoch if its workers persist"
+        "Return a loader of this process's batches and its `Turns`; the same pair in each epoch if the workers persist"
         before = self.persistent
         sharded = before if before and before.turns.whole is dl else _Sharded(*take_turns(dl))
         if getattr(dl, 'persistent_workers', False): self.persistent = sharded
         turns = sharded.turns
-        turns.limit = turns.alike = turns.ready = None   # those of the previous epoch
+        turns.limit = turns.alike = turns.ready = None   # unknown again: `Turns.begin` compares anew
+        # a sharded forward is a collective: all processes need as many batches
         turns.as_often = any(map(is_sharded, self.learn.model.parameters()))
         return sharded
 

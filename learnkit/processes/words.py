@@ -160,8 +160,9 @@ class Others:
         ranks:Iterable # numbers of processes
     ) -> list[int]:
         "Return them in the order in which a message names them: who says nothing, who does something, who waits"
-        return sorted(ranks, key=lambda rank: (self._suspicion(rank),rank))
-    def _suspicion(self, rank):
+        return sorted(ranks, key=lambda rank: (self._place(rank),rank))
+    def _place(self, rank):
+        "Return where to name a process: 0 if silent for `silence` seconds, 1 if busy or not yet there, 2 if it waits"
         if rank not in self.heard: return 1
         word,when = self.heard[rank]
         if monotonic()-when>self.silence: return 0

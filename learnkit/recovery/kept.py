@@ -95,12 +95,13 @@ def tensors_of(
 
 def states_in(
     o:Any,    # a holder: an object with attributes, a class, or a container
-    saved:set # the ids of tensors that are saved elsewhere
+    saved:set # ids of tensors saved elsewhere; the caller keeps them alive
 ) -> dict[str, Any]:
     "Return what `o` holds that checkpoints can keep, by name"
     entries = entries_of(o)
     if isinstance(o, nn.Module): entries |= tensors_of(o)
-    if isinstance(o, tuple): entries = {k:v for k,v in entries.items() if changes_in_place(v)}
+    if isinstance(o, tuple):   # its entries cannot be replaced, only changed in place
+        entries = {k:v for k,v in entries.items() if changes_in_place(v)}
     states = {k:v for k,v in entries.items() if is_state(v)}
     return {k:v for k,v in states.items() if id(v) not in saved}
 

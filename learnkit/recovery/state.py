@@ -442,7 +442,7 @@ class DataPosition(Callback):
         noted = self.noted
         place = None if noted is None else noted.state(self.done_in_pass(done))
         if place is None: return None
-        self._warn_if_unknown(noted, place)
+        self._warn_if_inexact(noted, place)
         place = {**place, 'others':[generator_state(g) for g in self.others]}
         try: return to_serializable(place, 'place', copy=True)
         except TypeError as e:
@@ -450,8 +450,8 @@ class DataPosition(Callback):
             noted.stateful = None
             return self.data_place(done)
 
-    def _warn_if_unknown(self, noted, place):
-        why = None if self.warned else noted.unknown(place)
+    def _warn_if_inexact(self, noted, place):
+        why = None if self.warned else noted.why_inexact(place)
         if not why: return
         self.warned = True
         warn(f'a resumed run may not have the same training data: {why}')

@@ -292,7 +292,7 @@ class FusedStep(Callback):
         return None
 
     def _fusable_shape(self, learn):
-        "The shape of this batch if it can be fused, else None"
+        "Prepare the inputs and return the shape to run fused; None: eager (a warning says why, or it is counted)"
         shapes = batch_shapes((*learn.xb, *learn.yb))
         if learn.iter==0:   # the first batch of an epoch is eager
             if self.dynamic: find_shapes(self.shapes, shapes, self.max_shapes, True)
@@ -303,8 +303,12 @@ class FusedStep(Callback):
         if inputs.optim: inputs.read_hypers()
         if inputs.missing_state!=self.missing_state and self._lost_state(inputs): return None
         if not inputs.is_plain() and self._is_eager(inputs): return None
-        if shapes is None: return self._warn('the batches are not plain tensors, or require gradients of their own')
-        if not learn.yb: return self._warn('the batches have no target')
+        if shapes is None:
+            self._warn('the batches are not plain tensors, or require gradients of their own')
+            return None
+        if not learn.yb:
+            self._warn('the batches have no target')
+            return None
         known = find_shapes(self.shapes, shapes, self.max_shapes, self.dynamic)
         if known is None: self.counts['other'] += 1
         return known
