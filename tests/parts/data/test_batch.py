@@ -7,6 +7,7 @@ from hypothesis import given, settings, strategies as st
 from torch import nn, tensor
 
 from learnkit.data.batch import *
+from learnkit.data.batch import select_samples
 from learnkit.data.device import to_device
 from learnkit.data.nested import item_find
 
@@ -93,3 +94,17 @@ _jagged = lambda **kw: torch.nested.nested_tensor([torch.ones(2,4), torch.ones(3
 def test_shapes(make, message, table):
     "Text for messages and tables, of whatever a batch or an output may hold"
     assert (shapes(make()), shapes(make(), dtype=False))==(message, table)
+
+def test_samples_are_selected_or_refused():
+    "Lists of lists, tuples, tensors of the batch in a list; what has two meanings raises an error, and all samples change nothing"
+    x,im = torch.arange(6.).view(3, 2),[torch.full((3, 4), float(i)) for i in range(3)]
+    same = lambda a, b: str(a)==str(b)
+    assert same(select_samples([x, x], [2], 3), [x[2:]]*2) and same(select_samples([x[:2], x[:2]], [1], 2), [x[1:2]]*2)
+    assert same(select_samples((x, [['a'], ['b', 'c'], ['d']]), [0, 2], 3), (x[[0, 2]], [['a'], ['d']]))
+    assert same(select_samples((x, torch.zeros(7), tensor(1)), [0], 3), (x[:1], torch.zeros(7), tensor(1)))
+    assert same(select_samples((x, (im[:2], [x])), [0], 3), (x[:1], ([t[:1] for t in im[:2]], [x[:1]])))
+    assert same(select_samples([dict(a=x), dict(a=x), dict(a=x)], [0], 3), [dict(a=x)])
+    for unclear in ((im, x), (tuple(im), [{}]*3), (x, (dict(a=x),)*3), (x, [['a', 'b', 'c']]*3)):
+        with pytest.raises(ValueError, match='may have one entry per sample'): select_samples(unclear, [0], 3)
+        assert select_samples(unclear, [0, 1, 2], 3) is unclear
+    with pytest.raises(ValueError, match='PackedSequence'): select_samples((torch.nn.utils.rnn.pack_sequence([*x]), x), [0], 3)

@@ -172,3 +172,9 @@ def test_an_attribute_named_like_a_callback_shadows_nothing():
         warnings.simplefilter('error')
         learn.fit(1)
     assert learn.cbs[-1].count and isinstance(learn.count, Count)
+
+@pytest.mark.parametrize('state,said', [
+    (dict(a=1), 'missing b'), (dict(a=1, b=2, c=3), 'unexpected c'), (dict(c=3, a=1), 'missing b; unexpected c')])
+def test_a_state_with_other_names_says_which(state, said):
+    class Two(Callback): a,b,saves = 0,0,('a','b')
+    with pytest.raises(ValueError, match=f'this is not the state of a Two: {said}$'): Two().load_state_dict(state)
