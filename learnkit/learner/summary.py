@@ -141,9 +141,10 @@ def _fastai_rows(learn, *xb):
 def _layer_info(learn):
     "Return the model (a copy, if it is lazy), its `layer_info`, and the shapes of its input"
     model  = _copy_if_lazy(get_model(learn.model))
-    before = snapshot_forward(model, learn.dls.train),snapshot_attributes(learn, 'model', 'xb', 'yb', 'transfer')
+    before = snapshot_forward(model, learn.dls.train),snapshot_attributes(learn, 'model', 'current_run')
     with Snapshot(*before), torch.no_grad(), torch.compiler.set_stance('force_eager'):
         learn.model = model.eval()
+        learn.current_run = learn.current_run.begin(learn.mode)   # the batch below is set there
         learn._use_device()
         learn._split(learn._set_device(interruptibly(learn.dls.one_batch)))
         return model,layer_info(model, learn._pred),shapes(learn.xb)

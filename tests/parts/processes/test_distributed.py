@@ -480,7 +480,7 @@ def test_goes_on_in_another_number(processes, tmp_path, first, then, much):
         (tmp_path/'store').unlink(missing_ok=True)
         return [torch.load(tmp_path/f'seen{world}-{r}', weights_only=False) for r in range(world)]
     before,after = run(first, 3*half),run(then, None)
-    warned = [w for w in after[0][1] if 'this run had' in w]
+    warned = [w for w in after[0][1] if 'This run had' in w]
     assert len(warned)==1 and f'This run had {first} process' in warned[0] and f'continues with {then}: an optimizer step has {4*then} samples instead of {4*first}' in warned[0], after[0][1]
     assert not any('distributed_trainer' in w for _,said,_ in after for w in said), after
     if type(much) is str: assert [o[2] for o in after]==[int(much[:-2])]*then
