@@ -101,11 +101,17 @@ class KerasModel(View):
         else: own(filepath, overwrite=overwrite, **kwargs)
     def _own(self, name): return getattr(self.learn.model, name) if hasattr(type(self.learn.model), name) else None
 
+# %% ../../nbs/contrib/40_keras.ipynb #267ba102
+_resumes = "write `CheckpointCallback('1ep')`, and `learn.fit(n, resume='auto')` to resume"
+_replaced_by = dict(BackupAndRestore=_resumes, OrbaxCheckpoint=_resumes, SwapEMAWeights='write `EMACallback()`',
+                    TensorBoard='write `TensorBoardLogger()`')
+
 # %% ../../nbs/contrib/40_keras.ipynb #f1a0cf08
 class KerasCallback(ForeignCallback):
     "Calls a callback of Keras"
     library:ClassVar[str] = 'Keras'
     means:ClassVar[str] = 'metrics'
+    replaced_by = _replaced_by
     last_logs:dict = {}   # of the epoch that ended last, for `on_train_end`
     def has(self, name):
         "Has it this method? Keras calls `on_batch_end` where `on_train_batch_end` does not take its place"

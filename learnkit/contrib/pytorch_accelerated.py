@@ -305,10 +305,17 @@ def _loader(i):
 
 PATrainer._train_dataloader,PATrainer._eval_dataloader = _loader(0),_loader(1)
 
+# %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #d754a9a5
+_saves = "write `CheckpointCallback('1ep')`, and `learn.fit(n, resume='auto')` to resume"
+_replaced_by = dict(
+    SaveTrainingStateCallback=_saves, WSDCheckpointCallback=_saves, ModelEmaCallback='write `EMACallback()`',
+    StepBasedEvaluationCallback="write `ValidateEvery('500ba')`")
+
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4c7cab85
 class PACallback(ForeignCallback):
     "Calls a callback of pytorch-accelerated"
     library:ClassVar[str] = 'pytorch-accelerated'
+    replaced_by = _replaced_by
     base:ClassVar[str] = 'TrainerCallback'
     stops:ClassVar[tuple] = 'StopTrainingError',
     means:ClassVar[str] = 'loss'
