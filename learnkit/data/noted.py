@@ -539,11 +539,21 @@ class NotedLoader(GetAttr):
         is_unrecorded = place.get('workers', {}) is None   # present but None: the states were not recorded
         if place.get('later') and is_unrecorded: return (
             'its workers persist, and had drawn random numbers before this fit, or for a batch that failed')
+        is_seeded_stream = self.seeded and self._seeded_stream_persists()
+        if is_seeded_stream and (self.later or not place['done']): return (   # whether they draw is not known
+            'its workers persist, and a `SeededLoader` does not seed those of a stream anew in each epoch: '
+            'write `persistent_workers=False`')
         have_drawn = self._has_drawn_in_workers() and self.dl.persistent_workers
         if have_drawn and (self.later or not place['done']): return (   # before the pass to resume
             'its workers persist, and have drawn random numbers in an earlier epoch, which new workers will not have: '
             'write `persistent_workers=False`')
         return None
+
+    def _seeded_stream_persists(self):
+        "Does a `SeededLoader` read a stream in workers that persist?"
+        dl = getattr(self.dl, 'dl', None)
+        is_stream = isinstance(dl, DataLoader) and isinstance(dl.dataset, IterableDataset)
+        return is_stream and dl.persistent_workers
 
     def _has_drawn_in_workers(self):
         it = None if self.seeded else self._workers_iterator()
