@@ -314,9 +314,7 @@ def _mechanics(rank, world):
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
     tensor = Net(0)
     for b in tensor.blocks: parallelize_module(b.mlp, init_device_mesh('cpu', (world,)), {'0':ColwiseParallel(), '3':RowwiseParallel()})
-    with pytest.raises(ValueError, match='write `learn.distributed = False`'): learner(tensor, (), world).fit(1)
-    learn = learner(tensor)
-    learn.distributed = False
+    learn = learner(tensor)   # `fit` adds `TensorParallel`
     learn.fit(1)
     close(tensor, by_hand(Net())[0])
     assert learn.validate()[0]==pytest.approx(loss(by_hand(Net())[0].eval()(data(11).tensors[0]), data(11).tensors[1]).item(), abs=1e-5)
