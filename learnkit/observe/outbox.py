@@ -186,7 +186,7 @@ class Outbox:
         "Return whether rows may be announced now: not before a resumed run has loaded its position"
         if learn.mode is None: return True    # outside of a run
         if learn.mode!='fit': return False    # rows wait for the fit
-        if learn.start_epoch>=learn.n_epoch: return False   # no epoch is left, as the resumed run was over: nothing is new
+        if learn.start_epoch>=learn.n_epoch: return False   # the resumed run was over: nothing is new
         has_begun = learn.iter is not None or learn.train_iter>0
         return has_begun   # then a resume has set `train_iter`
 
