@@ -10,8 +10,6 @@ from copy import copy
 from operator import attrgetter
 from typing import Any
 
-import torch
-
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17008
 class Progress:
     "How far a run is"
@@ -33,16 +31,16 @@ class BatchState:
     xb:tuple                     # the inputs
     yb:tuple                     # the targets
     pred:Any                     # the output of the model
-    loss:torch.Tensor|None       # for the record: without a graph
+    loss:Any                     # for the record: without a graph
     output:Any = None            # what the model returned, if `pred` is a part of it
-    loss_grad:torch.Tensor|None  # what is differentiated
+    loss_grad:Any                # what is differentiated
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17010
 class Run(Progress, BatchState):
     "The state of a fit, a validation or a prediction; one inside another has its own"
     mode:str|None = None             # 'fit', 'validate', 'predict', 'lr_find' or 'sanity'; None: nothing runs
     training:bool = False            # are the batches for training?
-    exc:BaseException|None = None    # the exception that ends the run, if one does
+    exc:Any = None                   # the exception that ends the run, if one does
     logger:Any = print               # called with each row of the table
     create_mbar:bool = True          # show a bar over the epochs?
     loss_func:Any = None             # the loss function
