@@ -93,7 +93,7 @@ def view_of(
 
 # %% ../../nbs/contrib/35_foreign.ipynb #92e5eeae
 def new_meter(
-    metrics:Any # `Metric`s; what a callback fills by `log` is left out
+    metrics:Any # `Metric`s; a column that a callback fills by `log` is skipped
 ) -> Meter:
     "Return a meter of the loss and of copies of the metrics"
     return Meter([AvgLoss(), *deepcopy([m for m in metrics if not _is_logged(m)])])

@@ -419,7 +419,7 @@ class NotedLoader(GetAttr):
         return has_state and is_first
 
     def _open_positioned(self):
-        "The batches of data that knows its position; workers report what their state leaves out"
+        "The batches of data that knows its position; workers report what their state omits"
         dl = self.dl
         if not self._has_stream_in_workers(): return iter(dl)
         is_new = getattr(dl, '_initial_iter_for_state_dict', False)   # the workers began for its first state
@@ -522,15 +522,15 @@ class NotedLoader(GetAttr):
         return None
 
     def _reason_in_state(self, place):
-        "Return what the state of data that knows its position leaves out; None: nothing that is known"
+        "Return what the state of data that knows its position omits; None: nothing that is known"
         if self._may_continue(place): return (
             f'its last pass was cut, and {type(self.stateful).__name__} does not report whether the next pass '
             'continues from there. A resumed run begins the pass again; with `StepsPerEpoch` each run continues')
         if self._has_drawn_in_workers() and is_stateful(self.dl.dataset): return (
-            f'its workers draw random numbers, which the state of {type(self.dl).__name__} leaves out')
+            f'its workers draw random numbers, which the state of {type(self.dl).__name__} omits')
         if isinstance(self.it, ProbedBatches): self.is_lossy = self.it.is_other   # probed once; outlives the iterator
         if self.is_lossy: return (
-            f'the state of {type(self.stateful).__name__} leaves out what its next samples depend on, such as a '
+            f'the state of {type(self.stateful).__name__} omits what its next samples depend on, such as a '
             'shuffle buffer. Without `state_dict` the data are read again, and the run is the same')
         return None
 

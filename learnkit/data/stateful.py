@@ -37,7 +37,7 @@ def is_plain(
 def forgets_buffer(
     ds:Any # a dataset
 ) -> bool:
-    "Return whether `ds` shuffles in a buffer that its state leaves out, as streams of Hugging Face's datasets do"
+    "Return whether `ds` shuffles in a buffer that its state omits, as streams of Hugging Face's datasets do"
     if not type(ds).__module__.startswith('datasets.'): return False
     parts = walk_parts(ds, (), {}, lambda o: False, lambda o: False, 12)
     return any(type(o).__name__=='BufferShuffledExamplesIterable' and o.buffer_size>1 for _,o in parts)

@@ -148,7 +148,7 @@ def split_state(
     learn:Any,             # the Learner
     base:Mapping|None=None # from `base_of`; None: only what no file can hold
 ) -> tuple[dict,dict]:
-    "Return the state of the model without its base, and the checksums of what was left out"
+    "Return the state of the model without its base, and the checksums of what it omits"
     model = get_model(learn.model)
     state = model.state_dict()
     if base is None and not quantized_entries(model, state): return state,{}

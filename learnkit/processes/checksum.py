@@ -70,7 +70,7 @@ def _is_number(value):
 
 # %% ../../nbs/processes/09_checksum.ipynb #c8ec5b0f
 def _parameters(learn):
-    "Return the parameters that can be compared, by name; those that DDP is told to ignore may differ"
+    "Return the parameters that can be compared, by name; those that DDP ignores may differ"
     ignored = getattr(get_model(learn.model), '_ddp_params_and_buffers_to_ignore', ())
     params = {}
     for name,p in named_params(learn).items():

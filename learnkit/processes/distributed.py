@@ -203,7 +203,7 @@ class DistributedTrainer(Callback):
     def _check_model(self, is_wrapped):
         if any(map(is_sharded, self.learn.model.parameters())): raise ValueError(
             'parameters of the model are sharded (DTensors). If `fully_shard` made them, add `cbs=FullyShard()`. If '
-            'they are tensor-parallel, leave out this DistributedTrainer: `fit` adds a TensorParallel')
+            'they are tensor-parallel, remove this DistributedTrainer: `fit` adds a TensorParallel')
         if is_wrapped and self._trains_apart(): raise ValueError(
             'the model is in `DistributedDataParallel`, which all-reduces gradients in each step: with DiLoCo give the '
             'Learner the plain model')

@@ -345,7 +345,7 @@ class CheckpointCallback(Resumable):
         self.base,self.base_name = state['base'],name
 
     def _write_base(self, state):
-        "Write what `state` leaves out, once; return the name of the file"
+        "Write what `state` omits, once; return the name of the file"
         path = self.folder/self.base_name
         if rank_distrib() or path.exists(): return path.name
         model = get_model(self.learn.model)

@@ -201,7 +201,7 @@ from .resume import find_in_all
 # %% ../../nbs/recovery/30b_roll_back.ipynb #cfb7d701
 @check_args
 class RollBackOnNaN(Callback):
-    "Restores the last good weights when a training loss is NaN or infinite, and lowers the learning rate"
+    "Restores the last good weights when the loss in training is NaN or infinite, and lowers the learning rate"
     acts = 'alike'   # all processes roll back when one has to
     conflicts = dict(parts='it would judge each shard, not the batch: write `SkipNaN`')
     name = 'roll_back_on_nan'

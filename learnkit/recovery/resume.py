@@ -416,7 +416,7 @@ class Resumable(DataPosition):
         place:Any,       # the result of `data_place(done)`, which all processes call
         own:dict,        # the result of `states_of_all`
         copy:Any=False,  # copy all tensors to the CPU? Or a function that copies them
-        base:dict|None=None # checksums of the weights to leave out, as for `run_state`
+        base:dict|None=None # checksums of the weights to omit, as for `run_state`
     ) -> dict:
         "Return everything that the run needs to resume there"
         learn = self.learn

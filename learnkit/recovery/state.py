@@ -41,7 +41,7 @@ def _run_state(self:Learner,
     epoch:int,        # the epoch to resume in
     done:int=0,       # how many of its batches are done
     copy:Any=False,   # copy all tensors to the CPU? Or a function that copies them
-    base:dict|None=None # what to leave out if it is as it was, by checksums from `base_of`; None: nothing but quantised
+    base:dict|None=None # what to omit if it is as it was, by checksums from `base_of`; None: nothing but quantised
 ) -> dict[str, Any]:
     "Return everything that this run needs to resume; raises TypeError if a checkpoint cannot hold a part of it"
     weights,base = split_state(self, base)

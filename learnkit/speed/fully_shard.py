@@ -202,7 +202,7 @@ class FullyShard(DistributedTrainer):
         turns = [type(cb).__name__ for cb in self.learn.cbs if steps_in_turn(cb)]
         if turns: raise ValueError(
             f'{turns[0]} steps some of the parameters at a time, and calls parts of the model outside of its forward '
-            'pass, where a sharded model has only a part of their weights: leave out `FullyShard`')
+            'pass, where a sharded model has only a part of their weights: remove `FullyShard`')
         self._shard_model()
         self.sends_buffers = True
         self._exchange([])
