@@ -6,9 +6,12 @@
 __all__ = ['Run']
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17005
+from collections.abc import Callable
 from copy import copy
 from operator import attrgetter
 from typing import Any
+
+import torch
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17008
 class Progress:
@@ -31,9 +34,9 @@ class BatchState:
     xb:tuple                     # the inputs
     yb:tuple                     # the targets
     pred:Any                     # the output of the model
-    loss:Any                     # for the record: without a graph
+    loss:torch.Tensor|None       # for the record: without a graph
     output:Any = None            # what the model returned, if `pred` is a part of it
-    loss_grad:Any                # what is differentiated
+    loss_grad:torch.Tensor|None  # what is differentiated
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17010
 class Run(Progress, BatchState):
@@ -43,7 +46,7 @@ class Run(Progress, BatchState):
     exc:Any = None                   # the exception that ends the run, if one does
     logger:Any = print               # called with each row of the table
     create_mbar:bool = True          # show a bar over the epochs?
-    loss_func:Any = None             # the loss function
+    loss_func:Callable|None = None   # the loss function
     batches:Any = None               # the `BatchStream` of the phase
     outer = None                     # the run that it is inside of
     keeps_batch = False              # does the Learner keep the batch after a fit?
