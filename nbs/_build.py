@@ -47,6 +47,7 @@ def run(paths):
         client.execute()
         for c in (c for c in nb.cells if c.cell_type=='code'):
             one_form(c.outputs)
+            small_pictures(c.outputs)
             if alike(before[c.id], c.outputs): c.outputs = before[c.id]
         nbformat.write(nb, p)
         nbdev_clean(fname=str(p))
@@ -59,6 +60,35 @@ def one_form(outputs):
         data = o.get('data', {})
         if 'text/html' not in data: continue
         for kind in ('text/plain','text/markdown'): data.pop(kind, None)
+
+def small_pictures(outputs):
+    "Store pictures with a palette, in a third of the bytes"
+    for o in outputs:
+        if 'image/png' in o.get('data', {}): o['data']['image/png'] = with_palette(join(o['data']['image/png']))
+
+def with_palette(png):
+    "A picture with 256 colours, if it looks the same with them, as plots do; a photograph stays as it is"
+    import io
+    from PIL import Image
+    if has_palette(png): return png
+    picture = Image.open(io.BytesIO(base64.b64decode(png))).convert('RGBA')
+    if picture.getextrema()[3]!=(255, 255): return png   # it is transparent somewhere
+    plain,file = picture.convert('RGB'),io.BytesIO()
+    plain.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(file, 'png', optimize=True)
+    small = base64.b64encode(file.getvalue()).decode()
+    return small if len(small)<len(png) and same_picture(png, small) else png
+
+def has_palette(png): return base64.b64decode(png[:48])[25]==3   # the type of colour in the head of a PNG file
+
+def shrink_pictures():
+    "Store the pictures of all notebooks with a palette, those that Jupyter ran too"
+    for p in notebooks():
+        text = p.read_text(encoding='utf-8')
+        if '"image/png"' not in text: continue
+        for c in json.loads(text)['cells']:
+            for png in pictures_of(c.get('outputs', [])):
+                text = text.replace(json.dumps(png)[1:-1], with_palette(png))
+        p.write_text(text, encoding='utf-8')
 
 # addresses, times, the looks of a table
 _varies = re.compile(r'0x[0-9a-f]+|(?<![\w:])\d+:\d\d(?::\d\d)?(?![\w:])|<style>.*?</style>', re.S)
@@ -78,7 +108,7 @@ def same_picture(a, b):
     "Do two pictures differ by no more than how a font is drawn?"
     import io, numpy as np
     from matplotlib.image import imread
-    a,b = (imread(io.BytesIO(base64.b64decode(p))) for p in (a, b))
+    a,b = (imread(io.BytesIO(base64.b64decode(p)))[...,:3] for p in (a, b))
     return a.shape==b.shape and np.abs(a-b).mean() < .002
 
 def alike(old, new):
@@ -227,7 +257,8 @@ it, and a notebook from lower numbers of its room. The first room is the whole i
 [Examples](examples) are whole jobs."""
 
 def write():
-    "Print the loop; write both READMEs and the pictures, and delete the pictures that are no longer shown"
+    "Store pictures with a palette; print the loop; write both READMEs and the pictures, and delete the pictures that are no longer shown"
+    shrink_pictures()
     index.write_text(with_loop(), encoding='utf-8')
     (nbs/'README.md').write_text(contents(), encoding='utf-8')
     text,pngs = build()

@@ -35,6 +35,29 @@ def test_pictures_are_compared():
     assert _build.alike([picture(a)], [picture(np.clip(a+.001, 0, 1))]) and not _build.alike([picture(a)], [picture(a[::-1])])
     assert not _build.alike([picture(a)], []) and not _build.alike([picture(a)], [picture(a[:20])])
 
+def test_pictures_are_stored_with_a_palette():
+    "A plot then has a third of the bytes; a photograph keeps its colours. `make lib` does this to what Jupyter stores"
+    from matplotlib.figure import Figure
+    def drawn(figure):
+        f = io.BytesIO(); figure.savefig(f, format='png')
+        return dict(output_type='display_data', data={'image/png':base64.b64encode(f.getvalue()).decode()})
+    figure = Figure(); figure.subplots().plot([1, 3, 2])
+    plot,photo = drawn(figure),picture(np.random.default_rng(0).random((99, 99, 3)))
+    outputs = [dict(o, data=dict(o['data'])) for o in (plot, photo)]
+    _build.small_pictures(outputs)
+    assert len(outputs[0]['data']['image/png'])<.5*len(plot['data']['image/png']) and outputs[1]==photo
+    assert _build.has_palette(outputs[0]['data']['image/png']) and not _build.has_palette(photo['data']['image/png'])
+    assert _build.alike([plot], outputs[:1])
+    again = [dict(outputs[0], data=dict(outputs[0]['data']))]
+    _build.small_pictures(again)
+    assert again==outputs[:1]
+
+def test_stored_pictures_have_a_palette():
+    "Unless they are photographs"
+    cells = [(p.name, c) for p in _build.notebooks() for c in json.loads(p.read_text(encoding='utf-8'))['cells']]
+    large = [(name, png) for name,c in cells for png in _build.pictures_of(c.get('outputs', [])) if not _build.has_palette(png)]
+    assert [name for name,png in large if _build.with_palette(png)!=png]==[], 'run `make lib`'
+
 def test_one_form_of_an_output_is_stored():
     outputs = [html('<table></table>', **{'text/plain':'t', 'text/markdown':'t'}), stream('x'), dict(output_type='execute_result', data={'text/plain':'3'})]
     _build.one_form(outputs)
