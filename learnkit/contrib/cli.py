@@ -28,7 +28,8 @@ from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.check import check_args, takes_argument, unwrap_partial
 from ..loop.events import nearest
-from ..loop.settings import masked, optional_import, without_password
+from ..loop.secrets import hide_in_items, hide_secrets
+from ..loop.settings import masked, optional_import
 from ..recovery.identity import differences
 import learnkit.observe.outbox   # noqa: F401  for `learn.hparams`
 
@@ -36,9 +37,9 @@ import learnkit.observe.outbox   # noqa: F401  for `learn.hparams`
 def _hidden(k, v):
     "The setting `k` without what nobody should read"
     if isinstance(v, Mapping): return {n:_hidden(n, o) for n,o in v.items()}
-    if isinstance(v, (list,tuple)): return [_hidden(k, o) for o in v]
+    if isinstance(v, (list,tuple)): return [_hidden(k, o) for o in hide_in_items(v)]
     if not v: return v
-    if isinstance(v, str): v = without_password(v)
+    if isinstance(v, str): v = hide_secrets(v)
     return masked(k, v)
 
 def _flat(
@@ -171,9 +172,9 @@ def _parsed(parser, args):
         if isinstance(args, Mapping): parsed = parser.parse_object(args)
         else: parsed = parser.parse_args(args)
         config = json.loads(parser.dump(parsed, format='json'))
-        hidden = [k for k,v in _flat(config).items() if v=='***']
+        hidden = [k for k,v in _flat(config).items() if '***' in str(v)]
         if hidden: parser.error(
-            f'`{hidden[0]}` is ***, because secrets are not written. Give it again, as in `--{hidden[0]} …`')
+            f'`{hidden[0]}` has ***, because secrets are not written. Give it again, as in `--{hidden[0]} …`')
     except ArgumentError as e: raise ValueError(e.message) from None
     return parsed,config
 

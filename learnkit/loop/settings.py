@@ -12,6 +12,7 @@ from inspect import Parameter, signature
 from math import isfinite
 from typing import Any
 
+from .secrets import hide_in_items, hide_secrets, is_secret_name
 from .words import Word
 
 # %% ../../nbs/loop/10a_settings.ipynb #76be1695
@@ -25,16 +26,7 @@ def _defaults(cls):
 _collecting = Parameter.VAR_POSITIONAL,Parameter.VAR_KEYWORD
 
 # %% ../../nbs/loop/10a_settings.ipynb #e89cbe93
-_secret_words = {'password','passwd','pwd','passphrase','secret','credential','credentials',
-                 'bearer','cookie','auth','authorization'}
-_key_words = {*'key apikey token authtoken accesskey'.split()}   # secret, unless they count something: `max_token=512`
-
 private = Word('private', (), 'Which of its arguments are written nowhere?')
-
-def _words_of(name):
-    "Return the words in a name such as `api_key` or `apiKey`"
-    spaced = re.sub('([a-z])([A-Z])', r'\1_\2', str(name))
-    return {*re.findall('[a-z]+', spaced.lower())}
 
 def masked(
     name:Any,   # of a setting
@@ -43,17 +35,7 @@ def masked(
 ) -> Any: # `v`, or `***`
     "Return `***` for a setting that is secret, else its value"
     if name in private(o): return '***'
-    if v is None or isinstance(v, bool) or callable(v): return v
-    words = _words_of(name)
-    if words & _secret_words: return '***'
-    is_key = words & _key_words and not isinstance(v, (int,float))
-    return '***' if is_key else v
-
-def without_password(
-    text:str # that may contain addresses
-) -> str:
-    "Return `text` with `***` for the passwords in addresses"
-    return re.sub(r'(://[^/\s:@]*:)[^@\s/]+@', r'\1***@', text)
+    return '***' if is_secret_name(name, v) else v
 
 # %% ../../nbs/loop/10a_settings.ipynb #5be6ee51
 def settings(
@@ -68,10 +50,10 @@ def plain(
     v:Any # a setting
 ) -> Any:
     "Return a setting as a number, a truth value, None or a short text"
-    if isinstance(v, str): return without_password(v)
+    if isinstance(v, str): return hide_secrets(v)
     if v is None or isinstance(v, (bool,int)): return v
     if isinstance(v, float): return v if isfinite(v) else str(v)
-    if isinstance(v, (list,tuple)): return ', '.join(str(plain(o)) for o in v[:20])
+    if isinstance(v, (list,tuple)): return ', '.join(str(plain(o)) for o in hide_in_items(v[:20]))
     return _text(v, str, 200)
 
 def _text(v, show=repr, n=60):
@@ -81,9 +63,9 @@ def _text(v, show=repr, n=60):
     name = type(v).__name__
     if hasattr(v, 'shape') and hasattr(v, 'dtype'): return f'{name} {tuple(v.shape)}'
     if isinstance(v, (list,tuple,set,dict)) and len(v)>20: return f'{name} of {len(v)}'
-    text = _dict_text(v) if isinstance(v, dict) else without_password(show(v))
+    text = _dict_text(v) if isinstance(v, dict) else show(v)
     if len(text)>n or '\n' in text: return name
-    return name if ' at 0x' in text else text
+    return name if ' at 0x' in text else hide_secrets(text)
 
 def _dict_text(d):
     entries = [f'{k!r}: {_text(masked(k, v))}' for k,v in d.items()]

@@ -30,7 +30,8 @@ from ..data.process import distributed_sampler, gather_objects, num_shards, own_
 from ..learner.learner import Learner
 from ..loop.callback import runs_in
 from ..loop.events import event
-from ..loop.settings import masked, without_password
+from ..loop.secrets import hide_in_items, hide_secrets
+from ..loop.settings import masked
 from ..loop.loop import loader_len
 from .kept import closure_of
 from ..loop.words import Word, observes
@@ -170,15 +171,17 @@ def partial_arguments(
         fixed[key] = value
     return fixed | f.keywords
 
+ambiguous_names = 'key','pat','sig'   # `pat` may be a pattern, by which a dataset finds its labels
+
 def describe_value(
     name:Any,  # the name of an argument
     v:Any,     # its value
     of:Any,    # what it was given to
     depth:int  # how many levels of nested objects to describe
 ) -> str:
-    "Describe a value; of a secret nothing, but of a `key`, which may choose a column, a hash"
+    "Describe a value; of a secret nothing, but of a `key` or the like, which may choose a column, a hash"
     if not is_secret(name, v, of): return describe(v, depth)
-    return '***' + short_hash(repr(v), 2) if name=='key' else '***'
+    return '***' + short_hash(repr(v), 2) if name in ambiguous_names else '***'
 
 # %% ../../nbs/recovery/10_identity.ipynb #8bd6a18b
 def describe_arguments(
@@ -211,7 +214,7 @@ def describe_container(
     if isinstance(o, Mapping): return 'dict' + describe_arguments(o, o, depth)
     if isinstance(o, (set,frozenset)): return describe_set(o, depth)
     if len(o)>=50: return f'{type(o).__name__} of {len(o)}'
-    return type(o).__name__ + describe_arguments(dict(enumerate(o)), o, depth)
+    return type(o).__name__ + describe_arguments(dict(enumerate(hide_in_items([*o]))), o, depth)
 
 # %% ../../nbs/recovery/10_identity.ipynb #0e27dc86
 def describe_function(
@@ -229,7 +232,7 @@ def describe(
     depth:int=3 # how many levels of nested objects to describe
 ) -> str:
     "Describe `o` in one line: a value; a function with its closure; a class with its arguments"
-    if o is None or isinstance(o, plain): return without_password(repr(o))
+    if o is None or isinstance(o, plain): return hide_secrets(repr(o))
     if is_array(o): return f'{type(o).__name__}{tuple(o.shape)} {hash_entries(o)}'
     if hasattr(o, 'item') and hasattr(o, 'dtype'): return repr(o.item())
     if isinstance(o, (Mapping,set,frozenset)) or is_listy(o): return describe_container(o, depth)
@@ -293,7 +296,7 @@ def _optimizer_identity(opt):
 def _model_identity(model):
     texts = {}
     for name,m in model.named_modules():
-        settings = re.sub(' at 0x[0-9a-f]+', '', m.extra_repr())
+        settings = hide_secrets(re.sub(' at 0x[0-9a-f]+', '', m.extra_repr()))
         is_whole_model = not name
         if settings or is_whole_model: texts[f'model.{name}'.rstrip('.')] = f'{name_of(own_class(m))}({settings})'
     return texts

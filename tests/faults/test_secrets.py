@@ -7,7 +7,8 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 from learnkit.all import Callback, CheckpointCallback, CSVLogger, DataLoaders, JsonLogger, Learner, MSELossFlat, TensorBoardLogger
-from learnkit.loop.settings import masked, settings, short_repr, without_password
+from learnkit.loop.secrets import hide_secrets
+from learnkit.loop.settings import masked, settings, short_repr
 from learnkit.recovery.identity import describe
 
 has_tensorboard = find_spec('tensorboard') is not None
@@ -85,7 +86,7 @@ def test_which_names():
 
 @pytest.mark.parametrize('text,want', [(url, 'https://me:***@example.com/hook'), ('postgres://u:p%40@h:5432/db', 'postgres://u:***@h:5432/db'), ('https://example.com:8080/a@b', 'https://example.com:8080/a@b'),
     ('no address: a@b', 'no address: a@b'), ('redis://:pw@h', 'redis://:***@h'), ('https://user@h', 'https://user@h'), ('see https://a:b@c and https://d:e@f', 'see https://a:***@c and https://d:***@f')])
-def test_passwords_in_addresses(text, want): assert without_password(text)==want
+def test_passwords_in_addresses(text, want): assert hide_secrets(text)==want
 
 def test_private():
     "What the user names is written nowhere, also of a function"

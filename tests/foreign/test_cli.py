@@ -111,8 +111,10 @@ def test_secrets_are_written_nowhere(folder):
     assert learn.hparams()['api_key']=='***'
     files = [p for p in folder.rglob('*') if p.is_file()]
     assert len(files)>2 and not [p for p in files if b'swordfish' in p.read_bytes() or b'me:pw' in p.read_bytes()]
-    with pytest.raises(ValueError, match='`api_key` is ..., because secrets are not written'): cli(main, 'run.yaml')
-    assert cli(main, ['--config','run.yaml','--api_key','swordfish','--resume','auto']).recorder.history
+    given = ['--config','run.yaml','--api_key','swordfish']
+    for name,words in dict(api_key=['--config','run.yaml','--note','mine'], note=given).items():
+        with pytest.raises(ValueError, match=f'`{name}` has ..., because secrets are not written'): cli(main, words)
+    assert cli(main, [*given,'--note','https://me:pw@host/','--resume','auto']).recorder.history
 
 def test_process_0_alone_says_and_writes(monkeypatch, capsys, folder):
     monkeypatch.setattr(module, 'rank_distrib', lambda: 1)
