@@ -46,25 +46,30 @@ def run(paths):
                         extra_arguments=['--log-level=ERROR'])  # it warns of its open port, each time
         client.execute()
         for c in (c for c in nb.cells if c.cell_type=='code'):
-            one_form(c.outputs)
-            small_pictures(c.outputs)
+            c.outputs = as_stored(c.outputs)
             if alike(before[c.id], c.outputs): c.outputs = before[c.id]
         nbformat.write(nb, p)
         nbdev_clean(fname=str(p))
 
 # What a run may change without a change of the code is not stored again: a diff then shows what somebody changed
 
-def one_form(outputs):
-    "Keep one form of each output: a table is stored as HTML, and not as text and Markdown beside that"
+def as_stored(outputs):
+    "Outputs as they are stored: each in one form, pictures with a palette, and nothing of a bar that is gone"
     for o in outputs:
         data = o.get('data', {})
-        if 'text/html' not in data: continue
-        for kind in ('text/plain','text/markdown'): data.pop(kind, None)
+        if 'text/html' in data: one_form(data)
+        if 'image/png' in data: data['image/png'] = with_palette(join(data['image/png']))
+    return [o for o in outputs if not was_bar(o)]
 
-def small_pictures(outputs):
-    "Store pictures with a palette, in a third of the bytes"
-    for o in outputs:
-        if 'image/png' in o.get('data', {}): o['data']['image/png'] = with_palette(join(o['data']['image/png']))
+def one_form(data):
+    "Keep one form of an output: a table is stored as HTML, and not as text and Markdown beside that"
+    for kind in ('text/plain','text/markdown'): data.pop(kind, None)
+
+_style = re.compile(r'<style>.*?</style>', re.S)
+def was_bar(o):
+    "Is an output what a progress bar leaves in a notebook: an empty one, and a style?"
+    data = o.get('data', {})
+    return [*data]==['text/html'] and not _style.sub('', join(data['text/html'])).strip()
 
 def with_palette(png):
     "A picture with 256 colours, if it looks the same with them, as plots do; a photograph stays as it is"
@@ -80,15 +85,15 @@ def with_palette(png):
 
 def has_palette(png): return base64.b64decode(png[:48])[25]==3   # the type of colour in the head of a PNG file
 
-def shrink_pictures():
-    "Store the pictures of all notebooks with a palette, those that Jupyter ran too"
+def tidy():
+    "Bring the outputs of all notebooks into the form that `run` stores, also where Jupyter ran them"
     for p in notebooks():
         text = p.read_text(encoding='utf-8')
-        if '"image/png"' not in text: continue
-        for c in json.loads(text)['cells']:
-            for png in pictures_of(c.get('outputs', [])):
-                text = text.replace(json.dumps(png)[1:-1], with_palette(png))
-        p.write_text(text, encoding='utf-8')
+        nb   = json.loads(text)
+        for c in nb['cells']:
+            if c['cell_type']=='code': c['outputs'] = as_stored(c['outputs'])
+        new = json.dumps(nb, indent=1, ensure_ascii=False) + '\n'
+        if new!=text: p.write_text(new, encoding='utf-8')
 
 # addresses, times, the looks of a table
 _varies = re.compile(r'0x[0-9a-f]+|(?<![\w:])\d+:\d\d(?::\d\d)?(?![\w:])|<style>.*?</style>', re.S)
@@ -257,8 +262,8 @@ it, and a notebook from lower numbers of its room. The first room is the whole i
 [Examples](examples) are whole jobs."""
 
 def write():
-    "Store pictures with a palette; print the loop; write both READMEs and the pictures, and delete the pictures that are no longer shown"
-    shrink_pictures()
+    "Tidy the notebooks; print the loop; write both READMEs and the pictures, and delete the pictures that are no longer shown"
+    tidy()
     index.write_text(with_loop(), encoding='utf-8')
     (nbs/'README.md').write_text(contents(), encoding='utf-8')
     text,pngs = build()
