@@ -5,11 +5,13 @@
     python nbs/_build.py readme             both of these, for index.ipynb
     python nbs/_build.py script             print the code of README.md, as one script
 
+A cell with `#| varies` prints measured times, or what depends on them: a run keeps its output while the words are the same.
 In index.ipynb, `#| hide` keeps a cell out of the README, `#| echo: false` its source, `#| output: false` its outputs;
 `#| alt: what the picture shows` says so to those who cannot see it.
 """
 import base64, json, os, posixpath, re, sys
 from html.parser import HTMLParser
+from importlib.util import find_spec
 from pathlib import Path
 
 nbs   = Path(__file__).resolve().parent
@@ -38,6 +40,9 @@ def run(paths):
     os.environ['PYTHONPATH'] = os.pathsep.join(filter(None, [str(nbs.parent), os.environ.get('PYTHONPATH')]))
     os.environ.setdefault('CUDA_VISIBLE_DEVICES', '')   # they show what the CPU computes, on every machine
     for p in paths:
+        if missing := [name for name in needs(p) if find_spec(name) is None]:
+            print('skipping', p.relative_to(nbs.parent), 'without', *missing, flush=True)
+            continue
         print('running', p.relative_to(nbs.parent), flush=True)
         nb = nbformat.read(p, as_version=4)
         before = {c.id:c.outputs for c in nb.cells if c.cell_type=='code'}
@@ -47,9 +52,13 @@ def run(paths):
         client.execute()
         for c in (c for c in nb.cells if c.cell_type=='code'):
             c.outputs = as_stored(c.outputs)
-            if alike(before[c.id], c.outputs): c.outputs = before[c.id]
+            if alike(before[c.id], c.outputs, 'varies' in directives(c.source)): c.outputs = before[c.id]
         nbformat.write(nb, p)
         nbdev_clean(fname=str(p))
+
+def needs(path):
+    "The packages that a notebook names in its line `#| needs: …`, without which it is not run"
+    return ' '.join(re.findall(r'#[|] needs: ([\w ]+)', path.read_text(encoding='utf-8'))).split()
 
 # What a run may change without a change of the code is not stored again: a diff then shows what somebody changed
 
@@ -95,16 +104,17 @@ def tidy():
         new = json.dumps(nb, indent=1, ensure_ascii=False) + '\n'
         if new!=text: p.write_text(new, encoding='utf-8')
 
-# addresses, times, the looks of a table
-_varies = re.compile(r'0x[0-9a-f]+|(?<![\w:])\d+:\d\d(?::\d\d)?(?![\w:])|<style>.*?</style>', re.S)
+# addresses, times, the looks of a table, a bar with its text
+_varies = re.compile(r'0x[0-9a-f]+|(?<![\w:])\d+:\d\d(?::\d\d)?(?![\w:])|<style>.*?</style>|<progress.*?</progress>[^<]*', re.S)
 _number = re.compile(r'[-+]?\d+\.\d+(?:e[-+]?\d+)?')
-def words_of(outputs):
-    "The text of outputs without what differs from run to run, and the numbers with a point in it"
+def words_of(outputs, varies=False):
+    "The text of outputs without what differs from run to run, and the numbers with a point in it; with `varies` none"
     def form(o):
         data = o.get('data', {})
         forms = [o.get('text'), *map(data.get, ('text/html','text/markdown','text/plain'))]
         return join(next(filter(None, forms), ''))   # of a Markdown object the plain form has only the address
     text = _varies.sub('', '\n'.join(map(form, outputs)))
+    if varies: return re.findall('[A-Za-z_]+', text),[]
     return ' '.join(_number.sub('#', text).split()),[float(n) for n in _number.findall(text)]
 
 def pictures_of(outputs): return [join(o['data']['image/png']) for o in outputs if 'image/png' in o.get('data', {})]
@@ -116,10 +126,11 @@ def same_picture(a, b):
     a,b = (imread(io.BytesIO(base64.b64decode(p)))[...,:3] for p in (a, b))
     return a.shape==b.shape and np.abs(a-b).mean() < .002
 
-def alike(old, new):
-    "Do outputs say the same, but for times, addresses, how a stream was split, and the fourth digit of a number?"
-    (was,before),(now,after) = words_of(old),words_of(new)
+def alike(old, new, varies=False):
+    "Do outputs say the same, but for times, addresses, and the fourth digit of a number; if they vary, in words alone?"
+    (was,before),(now,after) = words_of(old, varies),words_of(new, varies)
     if was!=now or len(pictures_of(old))!=len(pictures_of(new)): return False
+    if varies: return True
     if not all(abs(a-b) <= 1e-4*max(abs(a), abs(b), 1e-3) for a,b in zip(before, after, strict=True)): return False
     return all(map(same_picture, pictures_of(old), pictures_of(new)))
 

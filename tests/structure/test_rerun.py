@@ -22,6 +22,16 @@ def test_what_varies_is_alike():
     assert _build.alike([html('<style>\nold\n</style><td>0.5</td><td>00:00</td>')], [html('<style>new</style><td>0.5</td><td>00:01</td>')])
     assert _build.alike([], [])
 
+def test_a_cell_that_measures_keeps_its_numbers():
+    "With `#| varies` the words count alone"
+    old,new = [stream('loader 3 calls, 66% of 0.31 s')],[stream('loader 4 calls, 15% of 0.77 s')]
+    assert _build.alike(old, new, varies=True) and not _build.alike(old, new)
+    assert not _build.alike(old, [stream('loader 3 batches, 66% of 0.31 s')], varies=True)
+
+def test_a_bar_may_stand_anywhere():
+    def bar(at): return [html(f'<div><progress max="22" value="{at}"></progress> {at*100/22:.2f}% [{at}/22 00:00&lt;00:01... loss 0.5]<p>stopped</p></div>')]
+    assert _build.alike(bar(13), bar(22))
+
 @pytest.mark.parametrize('old,new', [('after_fit Recorder', 'after_fit TrainEval, Recorder'), ('loss 0.5', 'loss 0.501'), ('3 files', '4 files'), ('', 'x'), ('1.0', '1.0 2.0')])
 def test_what_says_something_else_is_not(old, new): assert not _build.alike([stream(old)], [stream(new)])
 
@@ -69,16 +79,16 @@ sources = [p for p in _build.notebooks() if p.parent.name in ('loop','learner','
 @pytest.mark.parametrize('path', sources, ids=lambda p: p.relative_to(root/'nbs').as_posix())
 def test_a_rerun_changes_nothing(path, tmp_path):
     "The words of each stored output are those that the code prints now"
-    from test_notebooks import needed
     from importlib.util import find_spec
-    if any(find_spec(m) is None for m in needed(path)): pytest.skip('it needs a package that is not here')
+    if any(find_spec(m) is None for m in _build.needs(path)): pytest.skip('it needs a package that is not here')
     shutil.copytree(root/'nbs', tmp_path/'nbs', ignore=shutil.ignore_patterns('out', 'models', '.ipynb_checkpoints'))
     shutil.copy(root/'settings.ini', tmp_path)
     copy = tmp_path/path.relative_to(root)
     env  = {k:v for k,v in os.environ.items() if k not in ('IN_TEST','LEARNKIT_FULL_TRACEBACKS')}
     env['PYTHONPATH'] = str(root)
     subprocess.run([sys.executable, tmp_path/'nbs/_build.py', 'run', copy], cwd=tmp_path, env=env, check=True, capture_output=True)
-    def said(p): return {c['id']:_build.words_of(c['outputs'])[0] for c in json.loads(p.read_text(encoding='utf-8'))['cells'] if c['cell_type']=='code'}
+    def words(c): return _build.words_of(c['outputs'], 'varies' in _build.directives(''.join(c['source'])))[0]
+    def said(p): return {c['id']:words(c) for c in json.loads(p.read_text(encoding='utf-8'))['cells'] if c['cell_type']=='code'}
     old,new = said(path),said(copy)
     differ = {k:(old[k], new[k]) for k in new if old.get(k)!=new[k]}
     assert not differ, f'run `.venv/bin/python nbs/_build.py run {path.relative_to(root)}`: {differ}'
