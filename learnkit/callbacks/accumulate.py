@@ -291,6 +291,8 @@ class MicroBatch(Callback):
 # %% ../../nbs/callbacks/20c_out_of_memory.ipynb #7c15cce2
 import re
 
+from ..loop.tracebacks import text_of
+
 # %% ../../nbs/callbacks/20c_out_of_memory.ipynb #1a4198b1
 _words = ("out of memory|can't allocate memory|not enough memory|_STATUS_ALLOC_FAILED|bad.?alloc|"
           'CUDNN_STATUS_NOT_SUPPORTED|valid cuDNN algorithm|Invalid buffer size|RESOURCE_EXHAUSTED')
@@ -301,4 +303,4 @@ def is_out_of_memory(
     "Return whether an exception reports that there was not enough memory"
     if isinstance(e, (torch.OutOfMemoryError, MemoryError)): return True
     if not isinstance(e, RuntimeError): return False
-    return re.search(_words, str(e), re.I) is not None
+    return re.search(_words, text_of(e), re.I) is not None

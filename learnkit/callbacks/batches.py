@@ -18,6 +18,7 @@ from ..data.noted import NotedLoader
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.check import check_whole
+from ..loop.tracebacks import add_note
 from ..loop.words import own_attr
 
 # %% ../../nbs/callbacks/05a_item_indices.ipynb #59782817
@@ -147,7 +148,7 @@ class ItemIndices(Callback):
         texts = [_index_text(indices)] if is_one else [*map(_index_text, indices)]
         shown = ', '.join(texts[:self.show])
         if len(texts)>self.show: shown += f', … ({len(texts)} in all)'
-        self.learn.exc.add_note(f'The last batch had these samples of the dataset: {shown}')
+        add_note(self.learn.exc, f'The last batch had these samples of the dataset: {shown}')
 
     def cleanup(self): self.loaders,self.streams = {},[]
 

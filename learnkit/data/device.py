@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..loop.tracebacks import add_note
 from .nested import is_listy, map_container
 
 # %% ../../nbs/data/10a_device.ipynb #230f4154
@@ -33,7 +34,7 @@ def as_device(
     "Return the `torch.device` of that name; raise RuntimeError for one that PyTorch does not know"
     try: return torch.device(device)
     except RuntimeError as e:
-        e.add_note(f"NVIDIA GPUs are called `cuda`, Apple's `mps`. The default here is {default_device().type!r}.")
+        add_note(e, f"NVIDIA GPUs are called `cuda`, Apple's `mps`. The default here is {default_device().type!r}.")
         raise
 
 # %% ../../nbs/data/10a_device.ipynb #b68411ca

@@ -21,6 +21,7 @@ from torch import Tensor
 from .batch import Inputs, shapes
 from .nested import is_listy
 from ..loop.check import func_name, unwrap_partial
+from ..loop.tracebacks import text_of
 
 # %% ../../nbs/data/45a_explain.ipynb #873ee85e
 _kinds = dict(
@@ -231,7 +232,7 @@ def subclass_hint(
     e:Exception # What the model or the loss raised
 )->str: # Empty if nothing is known
     "Return what to do if `e` says that tensors of different classes cannot be combined"
-    is_of_classes = isinstance(e, TypeError) and '__torch_function__' in str(e)
+    is_of_classes = isinstance(e, TypeError) and '__torch_function__' in text_of(e)
     if not is_of_classes: return ''
     return ("The batch holds tensors of classes that cannot be combined, such as fastai's `TensorImage`. "
             'Convert them to plain tensors with `cbs=CastToTensor()`.')
@@ -240,7 +241,7 @@ def device_hint(
     e:Exception # What the model or the loss raised
 )->str: # Empty if nothing is known
     "Return what to do if `e` says that tensors are on different devices"
-    is_of_devices = isinstance(e, RuntimeError) and re.search('same device|expected device', str(e))
+    is_of_devices = isinstance(e, RuntimeError) and re.search('same device|expected device', text_of(e))
     if not is_of_devices: return ''
     return ("Only the batch, and parameters and buffers of the model and the loss, are moved to the Learner's device. "
             "Make a tensor of your own a buffer, `self.register_buffer('w', w)`, or write `.to(x.device)` where it "
@@ -253,7 +254,7 @@ def model_hint(
     "Return what is probably wrong after the model has raised the exception `e`"
     hint = subclass_hint(e) or device_hint(e)
     if hint: return hint
-    text,given = str(e),shapes(xb)
+    text,given = text_of(e),shapes(xb)
     if isinstance(e, TypeError): return _call_hint(text, given, xb)
     if isinstance(e, RuntimeError): return _type_hint(text, given)
     if isinstance(e, ValueError) and 'more than 1 value per channel' in text: return (
@@ -293,10 +294,10 @@ def collate_hint(
     e:Exception # What the run raised
 )->str: # Empty if it was not about the samples of a batch
     "Return what to do if samples of different shapes could not become one tensor"
-    if _unequal_lists in str(e): return (
+    if _unequal_lists in text_of(e): return (
         'The samples of the batch hold lists of different lengths, which cannot become one tensor: give the loader a '
         '`collate_fn` that makes them equal, for instance by padding.')
-    found = re.search(_unequal_tensors, str(e))
+    found = re.search(_unequal_tensors, text_of(e))
     if not found or not _is_of_collate(e): return ''
     a,i,b,j = found.groups()
     return (f'Samples {i} and {j} of the batch have shapes {a} and {b}, but a batch is one tensor: give the loader a '
@@ -304,7 +305,7 @@ def collate_hint(
 
 def _is_of_collate(e):
     "Was it raised where PyTorch collates samples, here or in a worker, rather than in the model?"
-    if 'collate_tensor_fn' in str(e): return True   # in the text of a worker's error
+    if 'collate_tensor_fn' in text_of(e): return True   # in the text of a worker's error
     return any(frame.name=='collate_tensor_fn' for frame in extract_tb(e.__traceback__))
 
 # %% ../../nbs/data/45a_explain.ipynb #745aa6ea

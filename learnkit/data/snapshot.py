@@ -26,6 +26,7 @@ from .modules import is_writable
 from .random import Rng, bit_generator, device_rngs, is_legacy
 from ..loop.run import runs_elsewhere
 from ..loop.signals import critical, uninterrupted
+from ..loop.tracebacks import add_note, text_of
 
 # %% ../../nbs/data/30a_snapshot.ipynb #24309cb9
 class Snapshot:
@@ -43,7 +44,7 @@ class Snapshot:
             except BaseException as e: errors.append(e)
         if not errors: return
         first,*others = errors
-        for e in others: first.add_note(f'Another part could not be restored either: {e!r}')
+        for e in others: add_note(first, f'Another part could not be restored either: {type(e).__name__}: {text_of(e)}')
         raise first
 
     @uninterrupted

@@ -11,6 +11,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate, default_convert
 
+from ..loop.tracebacks import add_note
 from .loaders import copy_loader
 from .parts import is_stateful, walk_parts
 
@@ -104,7 +105,7 @@ def restore_position(
     "Restore the position; an error says that these may be other data"
     try: o.load_state_dict(state)
     except Exception as e:
-        e.add_note(f'{type(o).__name__}.load_state_dict was given the state that is in the checkpoint: '
+        add_note(e, f'{type(o).__name__}.load_state_dict was given the state that is in the checkpoint: '
                    'is this still the same data, with the same number of workers?')
         raise
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from .display import LineDisplay
 from ..loop.run import write_out
+from ..loop.tracebacks import text_of
 
 # %% ../../nbs/learner/10a_terminal_bar.ipynb #3357f07a
 class StreamProxy:
@@ -225,6 +226,7 @@ from .display import display_kind
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.run import null_logger
+from ..loop.tracebacks import text_of
 from ..loop.words import own_attr
 from ..measure.history import format_time, format_value
 
@@ -320,7 +322,7 @@ class ProgressCallback(Callback):
         where = self.learn._position.replace(',', ':', 1)
         exc = self.learn.exc
         if isinstance(exc, KeyboardInterrupt): return f'interrupted{where}'
-        first_line = str(exc).strip().splitlines()[:1]
+        first_line = text_of(exc).strip().splitlines()[:1]
         return ': '.join([f'{type(exc).__name__}{where}', *first_line])
 
     def cleanup(self):

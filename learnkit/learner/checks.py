@@ -106,50 +106,61 @@ import torch
 from ..data.batch import shapes
 from ..data.explain import device_hint, loss_hint, loss_value_hint, model_hint, subclass_hint, warn_no_target
 from ..loop.check import func_name, takes_one
+from ..loop.signals import explaining
+from ..loop.tracebacks import add_note, text_of
 from ..measure.metric import sum_of_losses
 
 # %% ../../nbs/learner/00b_steps.ipynb #f5dae795
+@explaining
 def note_model_error(
     learn:Any,  # the Learner
     e:Exception # what its model raised
 ) -> None:
     "Add notes: what the model was called with, and what is usually wrong"
-    e.add_note(f'The model was called with {shapes(learn.xb)}{learn._position}')
+    add_note(e, f'The model was called with {shapes(learn.xb)}{learn._position}')
     if isinstance(e, TypeError) and _predicts_list(learn): hint = 'A sample is one tensor; a list is several inputs'
     else: hint = model_hint(e, learn.xb) or layer_hint(e, learn.model)
-    if hint: e.add_note(hint)
+    if hint: add_note(e, hint)
 
 def _predicts_list(learn):
     "Return whether a list of numbers is to be predicted, which would be taken for several inputs"
     if learn.mode!='predict' or len(learn.xb)<2: return False
     return all(getattr(x, 'ndim', 2)<2 for x in learn.xb)
 
+@explaining
 def note_loss_error(
     learn:Any,  # the Learner
     e:Exception # what its loss function raised
 ) -> None:
     "Add notes: what the loss function was called with, and what is usually wrong"
-    e.add_note(f'The loss function was called with predictions {shapes(learn.pred)} '
-               f'and targets {shapes(learn.yb)}{learn._position}')
+    add_note(e, f'The loss function was called with predictions {shapes(learn.pred)} '
+                f'and targets {shapes(learn.yb)}{learn._position}')
     hint = subclass_hint(e) or device_hint(e) or loss_hint(learn.loss_func, learn.pred, *learn.yb)
-    if hint: e.add_note(hint)
+    if hint: add_note(e, hint)
 
 # %% ../../nbs/learner/00b_steps.ipynb #5eb19023
+def check_one_loss(
+    loss:torch.Tensor, # the loss that the backward pass started from
+    e:RuntimeError     # what it raised
+) -> None:
+    "Raise ValueError if the loss is not a single number"
+    if loss.numel()!=1: raise ValueError(
+        f'the loss is {shapes(loss)} where one number is needed: take its mean, '
+        "or leave the loss function's `reduction` at 'mean'") from e
+
+@explaining
 def note_backward_error(
     loss:torch.Tensor, # the loss that the backward pass started from
     e:RuntimeError     # what it raised
 ) -> None:
-    "Add a note that the loss has no gradient; raise ValueError if the loss is not a single number"
-    if loss.numel()!=1: raise ValueError(
-        f'the loss is {shapes(loss)} where one number is needed: take its mean, '
-        "or leave the loss function's `reduction` at 'mean'") from e
-    text = str(e)
-    if not loss.requires_grad: e.add_note(
+    "Add a note that the loss has no gradient, or what took it away"
+    text = text_of(e)
+    if not loss.requires_grad: add_note(e,
         'The loss has no gradient: it does not depend on weights that are trained. '
         'Is something detached (`detach()`, `item()`, `no_grad`), or is all of the model frozen?')
-    elif 'backward through the graph a second time' in text: e.add_note(
+    elif 'backward through the graph a second time' in text: add_note(e,
         'The loss depends on a tensor of an earlier batch, such as the hidden state of an RNN: keep it as `h.detach()`')
-    elif 'modified by an inplace operation' in text: e.add_note(
+    elif 'modified by an inplace operation' in text: add_note(e,
         'A value that the backward pass needs was changed in place, by `x += y`, `x.relu_()` or `inplace=True`: write '
         '`x = x + y`. `with torch.autograd.detect_anomaly(): learn.fit(1)` names the line')
 
@@ -202,6 +213,7 @@ from torch import Tensor
 from torch.nn.modules.conv import _ConvNd
 
 from ..data.explain import collate_hint
+from ..loop.tracebacks import text_of
 
 # %% ../../nbs/learner/00c_layers.ipynb #2f0a1954
 def _frames(e) -> Iterator[FrameType]:
@@ -269,7 +281,7 @@ def data_hint(
     where:str        # where the run is, for the message
 ) -> str: # empty if the data did not raise it, or nothing is known
     "Return which sample or function of the data raised `e`, and what to do"
-    text,hint = str(e),collate_hint(e)
+    text,hint = text_of(e),collate_hint(e)
     if hint: return hint
     if 'DataLoader worker' in text and 'exited unexpectedly' in text: return (
         'A worker of the loader has died, often for lack of memory: take fewer (`num_workers`) or smaller batches. '

@@ -20,6 +20,7 @@ from ..data.nested import apply
 from ..loop.callback import Callback, Stateful, made
 from ..loop.check import func_name, unwrap_partial
 from ..loop.names import adapter_of
+from ..loop.tracebacks import add_note
 
 # %% ../../nbs/learner/35a_fastai.ipynb #9a75ef9b
 _declared = [name for name in {**Stateful.__annotations__, **Callback.__annotations__} if name!='modes']
@@ -219,7 +220,7 @@ from ..data.workers import inform_workers
 from ..data.process import Team, alone, join_team, team, to_detach as _to_detach
 from .bars import ProgressCallback
 from .checks import (check_recipe, check_types, data_hint, loss_tensor, no_device, no_values,
-    note_backward_error, note_loss_error, note_model_error)
+    check_one_loss, note_backward_error, note_loss_error, note_model_error)
 from .create_opt import adopt_params, create_opt
 from ..loop.callback import MissingAttribute
 from ..loop.check import check_args, takes_one
@@ -229,6 +230,8 @@ from ..loop.loop import Loop
 from ..loop.current_run import HasRun, register_state, state_names
 from ..loop.run import null_logger, running, write_out
 from ..loop.settings import plain
+from ..loop.signals import explaining
+from ..loop.tracebacks import add_note
 from ..measure.adapters import mk_metrics
 from ..measure.batch_weight import warn_sum
 from ..measure.finite import NonFiniteCheck
@@ -495,6 +498,7 @@ class Learner(Loop):
     def _backward(self):
         try: self.loss_grad.backward()
         except RuntimeError as e:
+            check_one_loss(self.loss_grad, e)
             note_backward_error(self.loss_grad, e)
             raise
 
@@ -504,9 +508,10 @@ class Learner(Loop):
         super()._check_exhausted()
         if self.training: check_trained(self)
 
+    @explaining
     def _note_failed(self, e):
         hint = data_hint(e, self._position)
-        if hint: e.add_note(hint)
+        if hint: add_note(e, hint)
     def _check_fetched(self, b):
         if b is None: check_unfetched(self.batches, self.iter, self.training, sys.exception())
 

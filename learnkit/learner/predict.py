@@ -416,7 +416,7 @@ from ..data.loaders import sequential_loader
 from ..data.nested import tuplify
 from ..data.process import alone
 from ..loop.check import check_path, check_whole
-from ..loop.tracebacks import shortened
+from ..loop.tracebacks import add_note, shortened
 from ..measure.losses import loss_activation, loss_decodes
 from ..measure.model_output import output_decodes, output_vocab
 from .results import only_item
@@ -532,7 +532,7 @@ def _batch_of(learn, items):
     own = _own_collate(learn.dls)
     try: batch = (own or default_collate)(items)
     except Exception as e:
-        if own: e.add_note("`predict` calls the loader's `collate_fn` with a list of samples without targets: let it "
+        if own: add_note(e, "`predict` calls the loader's `collate_fn` with a list of samples without targets: let it "
             'take that too, or collate a batch yourself and call `get_preds(dl=[batch])`')
         raise
     if isinstance(batch, Mapping):
@@ -579,10 +579,10 @@ def add_item_note(
     item:Any     # what was to be predicted
 ) -> None:
     "Add a note to `e` if `item` is a path, or may be a batch"
-    if isinstance(item, str|PathLike): e.add_note(
+    if isinstance(item, str|PathLike): add_note(e,
         f'`predict` takes an input as the dataset returns it, such as a tensor, and not {str(item)!r:.60}: read the '
         'file first. For many files write `learn.get_preds(dl=learn.test_dl(paths))`, with a dataset that reads them')
-    elif isinstance(item, torch.Tensor) and item.ndim>1: e.add_note(
+    elif isinstance(item, torch.Tensor) and item.ndim>1: add_note(e,
         f'`predict` takes one item, and added an axis to {shapes(item)}. For several items write '
         '`learn.get_preds(dl=learn.test_dl(items))`, for a batch `learn.get_preds(dl=[batch])`')
 

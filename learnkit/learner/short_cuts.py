@@ -20,6 +20,7 @@ from ..data.nested import leaves
 from ..data.process import local_shard
 from ..data.snapshot import Snapshot, snapshot_contents, snapshot_random, snapshot_tensors
 from ..loop.callback import Callback
+from ..loop.tracebacks import add_note
 from ..optim.optimizer import OptimWrapper
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #fefad051
@@ -187,7 +188,7 @@ class CheckShortCuts(Callback):
             return tensors()
         try: self._compare('step', before, copies(tensors()), slow, partial(note_step, opt))
         except WrongShortCut as e:
-            e.add_note(f'The slow path is `{type(opt).__name__}.step`.')
+            add_note(e, f'The slow path is `{type(opt).__name__}.step`.')
             raise
 
     def after_cancel_step(self): self.before = None   # no step was taken

@@ -280,6 +280,8 @@ from functools import cache
 import inspect
 from inspect import isclass
 
+from .tracebacks import add_note
+
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1507
 def made(
     cls:type # the class of a callback
@@ -305,7 +307,7 @@ def _note_arguments(cls, e):
     "Add a note to `e` if the callback's class `cls` needs arguments"
     named = [p for p in inspect.signature(cls).parameters.values() if p.kind not in (p.VAR_POSITIONAL,p.VAR_KEYWORD)]
     needed = [p.name for p in named if p.default is p.empty]
-    if needed: e.add_note(f'A class stands for an instance without arguments, but `{cls.__name__}` needs some: pass '
+    if needed: add_note(e, f'A class stands for an instance without arguments, but `{cls.__name__}` needs some: pass '
                           f"`{cls.__name__}({', '.join(f'{k}=…' for k in needed)})`.")
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1510

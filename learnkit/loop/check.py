@@ -67,7 +67,7 @@ from types import UnionType
 from typing import NamedTuple, TypeVar, Union, get_args, get_origin
 
 from .events import nearest
-from .tracebacks import shorten
+from .tracebacks import add_note, shorten, text_of
 
 # %% ../../nbs/loop/40b_check.ipynb #4e5e0ac8
 def _is_integer(v): return isinstance(v, Integral) and not isinstance(v, bool)
@@ -199,7 +199,7 @@ def _explain_call(e, f):
     "Add a note to `e`: the arguments without which `f` cannot be called"
     required = [p.name for p in signature(f).parameters.values() if p.default is p.empty]
     shown = [name for name in required if name not in ('self','args','kwargs')]
-    e.add_note(f'It is called as `{func_name(f)}({", ".join(shown)})`')
+    add_note(e, f'It is called as `{func_name(f)}({", ".join(shown)})`')
 
 # %% ../../nbs/loop/40b_check.ipynb #36d68670
 _kinds = {int:'a whole number', float:'a number', bool:'True or False', str:'text', Path:'a path',
@@ -269,7 +269,7 @@ def _explain(e, f, args, kwargs):
         except TypeError as unknown: raise unknown from None
     wrong = _find_wrong(f, args, kwargs)
     if wrong is None: return
-    is_named = wrong.name in str(e)   # then the message of `f` itself says more
+    is_named = wrong.name in text_of(e)   # then the message of `f` itself says more
     if not is_named: raise TypeError(wrong.message) from None
 
 def check_args(

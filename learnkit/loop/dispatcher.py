@@ -24,6 +24,7 @@ from .current_run import HasRun
 from .events import cancel_types, event
 from .names import adapter_of
 from .signals import uninterrupted
+from .tracebacks import add_note, text_of
 from .words import Word
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #bf1e0ca3
@@ -111,7 +112,7 @@ class Dispatcher(HasRun):
         for cancel in cancels:
             if name in (f'after_{cancel.scope}', f'after_cancel_{cancel.scope}'): return True
         if cancels: e.raised_in = getattr(e, 'raised_in', None) or f'`{name}` of `{type(cb).__name__}`'
-        else: e.add_note(f'Exception occurred in `{type(cb).__name__}` when calling event `{name}`{self._position}')
+        else: add_note(e, f'Exception occurred in `{type(cb).__name__}` when calling event `{name}`{self._position}')
         return False
 
     @property
@@ -133,7 +134,7 @@ class Dispatcher(HasRun):
             except BaseException as e:
                 self._is_spent(e, cb, name)
                 if exc is None: exc = e
-                else: exc.add_note(f'`{type(cb).__name__}` then failed in `{name}`: {type(e).__name__}: {e}')
+                else: add_note(exc, f'`{type(cb).__name__}` then failed in `{name}`: {type(e).__name__}: {text_of(e)}')
         return exc
 
     def add_cb(self,

@@ -21,6 +21,7 @@ from torch import nn
 
 from .events import cancel_types
 from .loop import Loop
+from .tracebacks import add_note
 from .words import Word
 
 # %% ../../nbs/loop/35a_run.ipynb #dd4dd610
@@ -198,7 +199,7 @@ def no_orphan(
     error = RuntimeError(f'{type(e).__name__} was raised in {where}{learn._position}, but no `{scope}` was open: '
                          f'it can be raised from `before_{scope}` on, until `after_{scope}`')
     error.__cause__ = e
-    for note in getattr(e, '__notes__', ()): error.add_note(note)
+    for note in getattr(e, '__notes__', ()): add_note(error, note)
     return error
 
 # %% ../../nbs/loop/35b_messages.ipynb #12db2af6

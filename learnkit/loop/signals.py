@@ -15,7 +15,7 @@ from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
 
-from .tracebacks import shorten
+from .tracebacks import add_note, shorten, text_of
 
 # %% ../../nbs/loop/05_interrupts.ipynb #b47a612d
 _marks:dict = {}     # the code of a function -> do signals wait in it? One without a mark behaves like its caller
@@ -147,3 +147,18 @@ def interruptibly(
     if pending: _deliver()
     return f(*args, **kwargs)
 _marks[interruptibly.__code__] = False
+
+# %% ../../nbs/loop/05_interrupts.ipynb #0be867d3
+def explaining(
+    f:Callable # a function with an exception among its arguments, to which it adds notes
+) -> Callable: # a function like it
+    "Decorator: `f` raises nothing, as that would take the place of the error that it explains; signals wait"
+    @uninterrupted
+    @wraps(f)
+    def explained(*args):
+        try: f(*args)
+        except Exception as fault:
+            for e in args:
+                if isinstance(e, BaseException):
+                    add_note(e, f'No more can be said about it ({type(fault).__name__}: {text_of(fault)})')
+    return explained

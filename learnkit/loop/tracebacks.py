@@ -30,9 +30,13 @@ def _frames(tb):
         yield tb
         tb = tb.tb_next
 
+def _line(tb):
+    "Return the line of `tb`; a signal may come at an instruction that has none, and then it is the function's first"
+    return tb.tb_frame.f_code.co_firstlineno if tb.tb_lineno is None else tb.tb_lineno
+
 def _join_frames(frames, end=None):
     "Return a traceback of copies of `frames`, followed by `end`; not recursive, as it may be long"
-    for o in reversed(frames): end = TracebackType(end, o.tb_frame, o.tb_lasti, o.tb_lineno)
+    for o in reversed(frames): end = TracebackType(end, o.tb_frame, o.tb_lasti, _line(o))
     return end
 
 def _without_ours(tb): return _join_frames([o for o in _frames(tb) if not _is_ours(o)])
@@ -69,8 +73,25 @@ def shorten(
     if e.__traceback__ is None or os.environ.get('LEARNKIT_FULL_TRACEBACKS'): return
     for o in (e, *_origins(e)):
         _save_full(o)
-        o.with_traceback(_without_ours(o.__traceback__))
+        BaseException.with_traceback(o, _without_ours(o.__traceback__))   # a class may have another `with_traceback`
     if isinstance(e, KeyboardInterrupt): _in_one_line(e)
+
+# %% ../../nbs/loop/02_tracebacks.ipynb #7c2be9d0
+def add_note(
+    e:BaseException, # an exception of any class
+    text:str         # what is shown below its message
+) -> None:
+    "Add a note to `e`, whatever its class: one that is frozen, or has `__notes__` of its own, would raise"
+    notes = vars(e).get('__notes__')
+    earlier = notes if isinstance(notes, list) else []
+    vars(e)['__notes__'] = [*earlier, text]
+
+def text_of(
+    e:BaseException # an exception of any class
+) -> str:
+    "Return the message of `e`; if its class fails to make one, what Python shows in its place"
+    try: return str(e)
+    except Exception: return '<exception str() failed>'
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #7c2be9d4
 def shortened(
@@ -91,7 +112,8 @@ def _origins(e):
     found,todo = {id(e):e},[e]
     while todo:
         o = todo.pop()
-        for origin in (o.__cause__, o.__context__, *getattr(o, 'exceptions', ())):
+        members = o.exceptions if isinstance(o, BaseExceptionGroup) else ()
+        for origin in (o.__cause__, o.__context__, *members):
             if origin is None or id(origin) in found: continue
             found[id(origin)] = origin
             todo.append(origin)
@@ -101,7 +123,7 @@ def _origins(e):
 # %% ../../nbs/loop/02_tracebacks.ipynb #9b55e780
 def _in_one_line(e):
     "Show `e` as one line, in a notebook and in a script"
-    line = f'{type(e).__name__}: {e}'.rstrip(': ')
+    line = f'{type(e).__name__}: {text_of(e)}'.rstrip(': ')
     vars(e)['_render_traceback_'] = partial(list, [line])   # IPython calls it for a list of lines
     if sys.excepthook is sys.__excepthook__: sys.excepthook = _print_interrupt
 

@@ -13,6 +13,8 @@ from fastcore.basics import store_attr
 from torch import Tensor
 
 from ..loop.check import check_args, check_keywords
+from ..loop.signals import explaining
+from ..loop.tracebacks import add_note, text_of
 
 # %% ../../nbs/measure/25a_accum_metric.ipynb #10661c17
 from ..data.batch import flatten_check, shapes, to_np
@@ -113,12 +115,13 @@ class AccumMetric(Metric):
             self._explain(e, preds, targs)
             raise
 
+    @explaining
     def _explain(self, e, preds, targs):
         "Add notes to `e`, which the function raised: for which shapes, and what to write"
         add_metric_note(e, self, preds, targs)
         name = self.name
-        if "average='binary'" in str(e): e.add_note(
-            f"For more than two classes write `metrics=skm_to_learnkit({name}, average='macro')`")
+        if "average='binary'" in text_of(e): add_note(e,
+        f"For more than two classes write `metrics=skm_to_learnkit({name}, average='macro')`")
 
     @property
     def name(self) -> str: return self._name or snake_name(self.func)

@@ -19,6 +19,7 @@ from torch import Tensor
 from ..data.explain import check_targets, class_axis, loss_hint, loss_kind
 from ..loop.check import check_args, check_choice, func_name, unwrap_partial
 from ..loop.signals import uninterrupted
+from ..loop.tracebacks import add_note
 
 # %% ../../nbs/measure/05a_base_loss.ipynb #03655ff7
 def check_reduction(
@@ -67,7 +68,7 @@ class BaseLoss(nn.Module):
         try: return self.func(pred, targ, **kw)
         except (IndexError, RuntimeError) as e:
             hint = loss_hint(self.func, pred, targ)
-            if hint: e.add_note(hint)
+            if hint: add_note(e, hint)
             raise
 
     def activation(self,

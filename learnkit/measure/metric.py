@@ -57,6 +57,8 @@ from ..data.explain import metric_number, order_hint
 from ..data.modules import get_model
 from ..data.process import maybe_gather, num_shards
 from ..loop.check import check_args, takes_argument, unwrap_partial
+from ..loop.signals import explaining
+from ..loop.tracebacks import add_note
 from .batch_weight import BatchWeight, ignored_class, loss_setting, takes_probabilities, weight_rule
 from .scalars import ScalarBuffer
 
@@ -101,6 +103,7 @@ def snake_name(
     f = unwrap_partial(f)
     return getattr(f, '__name__', None) or camel2snake(type(f).__name__)
 
+@explaining
 def add_metric_note(
     e:BaseException, # the error that a metric raised
     metric:Metric,   # the metric
@@ -111,10 +114,10 @@ def add_metric_note(
     note = f'In the metric `{metric.name}`, for predictions {shapes(pred)} and targets {", ".join(map(shapes, targs))}.'
     if not isinstance(pred, Tensor): note += (
         ' `MapOutputs(lambda o: o.logits)` gives metrics one tensor of the output, such as its `logits`.')
-    e.add_note(note)
+    add_note(e, note)
     hint = order_hint(metric.func, 'metric') if isinstance(metric, AvgMetric) else None
-    if hint: e.add_note(hint)
-    if pred_of_classes(pred, *targs): e.add_note(
+    if hint: add_note(e, hint)
+    if pred_of_classes(pred, *targs): add_note(e,
         'The predictions are one number for each class: `pred.argmax(1)` is the class with the largest')
 
 def pred_of_classes(

@@ -19,6 +19,7 @@ from torch.optim import Optimizer
 from learnkit.data.nested import apply
 from learnkit.loop.check import func_name, unwrap_partial
 from learnkit.loop.settings import settings
+from learnkit.loop.tracebacks import add_note
 from learnkit.optim.groups import is_number
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a10008
@@ -69,7 +70,7 @@ class ByHand(Optimizer):
         try: f()
         except (TypeError,AttributeError) as e:
             without = [p for p in chain(*self.own_params) if p.grad is None]
-            if without: e.add_note(
+            if without: add_note(e,
                 f'{len(without)} of its parameters have no gradient: skip them, `if p.grad is not None`')
             raise
     def _check_groups(self):

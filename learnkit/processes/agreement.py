@@ -26,6 +26,7 @@ from ..loop.events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, 
     CancelValid, CancelZeroGrad, cancel_types, event)
 from ..loop.loop import exhausted
 from ..loop.run import null_logger
+from ..loop.tracebacks import add_note
 from ..loop.words import observes
 from .board import Mismatch, share_board
 from .checksum import compared, digest, find_difference
@@ -316,7 +317,7 @@ class Agreement(Callback):
             return
         self.watch.fail(learn.exc, learn._position)
         try: self._agree_at('after_exception', _failed, timeout=min(5, self.limit))
-        except ProcessFailed as e: learn.exc.add_note(f'The other processes could not be notified: {e}')
+        except ProcessFailed as e: add_note(learn.exc, f'The other processes could not be notified: {e}')
 
     # how they agree
 

@@ -50,6 +50,7 @@ from ..data.random import derived_seed, get_random_states, pack_state, set_rando
 from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback, runs_in
 from ..loop.check import check_args, unwrap_partial
+from ..loop.tracebacks import add_note, text_of
 from ..loop.words import Word, observes, own_attr
 from ..optim.steps import accumulates
 from ..recovery.resume import distributes
@@ -142,7 +143,7 @@ class DistributedTrainer(Callback):
     def after_exception(self):
         "Add how to pass the argument that PyTorch's message is about, as the wrapper is made here"
         exc,name = self.learn.exc,'find_unused_parameters'
-        if name in str(exc): exc.add_note(f'In learnkit that is `learn.fit(…, cbs=DistributedTrainer({name}=True))`.')
+        if name in text_of(exc): add_note(exc, f'In learnkit that is `learn.fit(…, cbs=DistributedTrainer({name}=True))`.')
 
     def after_load_checkpoint(self): self.apart = self.learn.train_iter>0   # each has its own random numbers again
     def before_epoch(self):

@@ -26,6 +26,7 @@ from torch import distributed as dist
 from ..data.process import in_group, num_distrib, rank_distrib, shared_store
 from ..loop.dispatcher import Dispatcher
 from ..loop.loop import Loop
+from ..loop.tracebacks import text_of
 from learnkit.processes.words import (Notice, Notices, Others, Word, count_reader, keeper, keeps_store, no_store,
     own_life)
 
@@ -247,7 +248,7 @@ class Watch(Thread):
     ) -> None:
         "Tell the others what happened here"
         self.has_failed = True
-        self.notices.add(Notice(self.rank, Watch.n, 'failed', f'{type(e).__name__}: {e}{where}'))
+        self.notices.add(Notice(self.rank, Watch.n, 'failed', f'{type(e).__name__}: {text_of(e)}{where}'))
 
     def end(self) -> None:
         "Stop, and announce that this process ends"
@@ -377,4 +378,4 @@ def by_others(
     if isinstance(e, dist.DistError): return True
     frames = [f for f,_ in walk_tb(e.__traceback__)]
     collective = bool(frames) and module_of(frames[-1]).startswith('torch.distributed')
-    return type(e) is RuntimeError and (collective or any(o in str(e) for o in ('/gloo/','pair closure')))
+    return type(e) is RuntimeError and (collective or any(o in text_of(e) for o in ('/gloo/','pair closure')))

@@ -139,6 +139,7 @@ from ..data.files import StorePath, as_path, to_serializable
 from ..data.modules import get_model
 from ..data.process import is_sharded
 from ..loop.check import check_args, check_choice
+from ..loop.tracebacks import add_note
 from ..loop.words import own_attr
 from ..measure.finite import weights_finite
 from ..optim.base import base_bytes, base_of, quantized_entries
@@ -371,4 +372,4 @@ class CheckpointCallback(Resumable):
         if not self.begun: return   # it was refused
         last = f"The last checkpoint is {old[0]}: `fit(..., resume='auto')` resumes from it." if old else \
                'There is no checkpoint yet.'
-        learn.exc.add_note(f'The fit ended{learn._position}. {last}')
+        add_note(learn.exc, f'The fit ended{learn._position}. {last}')

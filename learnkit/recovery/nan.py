@@ -357,6 +357,7 @@ from math import ceil
 
 import learnkit.callbacks.cycles   # noqa: F401  for the event `before_replay`
 from ..callbacks.accumulate import MicroBatch, is_out_of_memory
+from ..loop.tracebacks import add_note
 from ..measure.batch_weight import n_items
 from ..optim.steps import accumulates
 
@@ -421,7 +422,7 @@ class ReplayOnOOM(MicroBatch):
         if self.stepping or size==1:
             why = 'not even a single sample fits'
             if self.stepping: why = 'the optimizer step takes as much memory for smaller parts'
-            e.add_note(f'ReplayOnOOM could not help{learn._position}: {why}')
+            add_note(e, f'ReplayOnOOM could not help{learn._position}: {why}')
             raise e
         self.size,self.n_fitted = ceil(size/2),0
         was_warned_of = self.least is not None and self.size>=self.least   # the parts had grown since

@@ -18,6 +18,7 @@ from ..data.process import largest
 from ..learner.fit import resumes
 from ..loop.callback import Callback
 from ..loop.signals import handle_or_wait, uninterrupted
+from ..loop.tracebacks import text_of
 from ..loop.words import own_attr
 
 # %% ../../nbs/recovery/35a_signals.ipynb #a5b0c5e9
@@ -129,7 +130,7 @@ class StopOnSignal(Callback):
     def after_exception(self):
         "If the signal also ended the workers while the loop waited for a batch, save a checkpoint: no batch is lost"
         learn = self.learn
-        worker_died = isinstance(learn.exc, RuntimeError) and 'DataLoader worker' in str(learn.exc)
+        worker_died = isinstance(learn.exc, RuntimeError) and 'DataLoader worker' in text_of(learn.exc)
         if self.received is None or not worker_died: return
         e = exit_exception(self.received)
         e.__cause__,learn.exc = learn.exc,e
@@ -208,6 +209,7 @@ from ..loop.callback import taken
 from ..loop.check import check_args, check_whole
 from ..loop.events import Pause
 from ..loop.run import attended, shell, write_out
+from ..loop.tracebacks import add_note
 from ..loop.words import Word
 from .identity import session
 from .resume import Paused, Resumable
@@ -297,7 +299,7 @@ class _Breakpoints(StopOnSignal):
     def _pause_before_error(self):
         has_begun = self.received or self.learn.iter is not None
         if has_begun and self.moment is not None:
-            self.learn.exc.add_note(f'{self._pause_at_moment()}: `learn.go_on()` continues')
+            add_note(self.learn.exc, f'{self._pause_at_moment()}: `learn.go_on()` continues')
 
     def _explain_unannounced_pause(self):
         learn = self.learn

@@ -312,6 +312,7 @@ from torch import nn
 
 from ..data.random import get_random_states, set_random_states
 from ..loop.callback import Stateful
+from ..loop.tracebacks import text_of
 from .compiled import compile_options, format_shapes, own_code, with_varying_sizes
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #3ac23d98
@@ -363,7 +364,7 @@ def describe_compile_error(
     place = ''
     for frame in stack:
         if _is_users(frame.filename): place = f' in {frame.filename}, line {frame.lineno}'   # the innermost one
-    return f'{type(e).__name__}: {_shorten(str(e))}{place}'
+    return f'{type(e).__name__}: {_shorten(text_of(e))}{place}'
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #5b0e7a31
 class CompiledStep:

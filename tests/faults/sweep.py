@@ -18,7 +18,7 @@ class Terminal(StringIO):
     def isatty(self): return True
 
 class Tracer:
-    "Counts the lines of the library (of its function `only`), or the calls from it, and calls `act` at each number in `acts`"
+    "Counts the lines or instructions of the library (of its function `only`), or the calls from it, and calls `act` at each number in `acts`"
     def __init__(self, acts=None, kind='line', opcodes=(), only=None):
         self.acts,self.kind,self.opcodes,self.only,self.n,self.where,self.names = acts or {},kind,opcodes,only,0,[],[]
     def __enter__(self): sys.settrace(self.called); return self
@@ -31,7 +31,7 @@ class Tracer:
             return None
         if not (frame.f_code.co_filename in TORCH if self.kind=='torch' else ours): return None
         if self.only and frame.f_code.co_qualname!=self.only: return None
-        if frame.f_code.co_qualname in self.opcodes: frame.f_trace_opcodes = True
+        if self.kind=='opcode' or frame.f_code.co_qualname in self.opcodes: frame.f_trace_opcodes = True
         return self.line
 
     def line(self, frame, kind, arg):
@@ -40,7 +40,7 @@ class Tracer:
 
     def tick(self, frame):
         self.n += 1
-        if not self.acts: self.names.append((frame.f_code.co_qualname, frame.f_lineno))
+        if not self.acts: self.names.append((frame.f_code.co_qualname, frame.f_lineno, frame.f_lasti))
         act = self.acts.get(self.n)
         if act is None: return
         self.where.append(f'{frame.f_code.co_qualname}:{frame.f_lineno}')
@@ -289,15 +289,24 @@ CRITICAL = re.compile(r'_run|_pushed|_end|_switch_to|_modes_kept|_optimizer_eval
 
 def places(s, every, critical=True):
     "Every `every`-th line; and of the lines of the critical functions, each where it is run last"
-    last = {name:i for i,name in enumerate(s.names, 1) if CRITICAL.search(name[0])} if critical else {}
+    last = {name[:2]:i for i,name in enumerate(s.names, 1) if CRITICAL.search(name[0])} if critical else {}
     return sorted({*range(1 + s.n%every//2, s.n+1, every), *last.values()})
+
+def lineless(s, most=None):
+    "The instructions without a line number, each where it is run last, in the order of their functions; at most `most` of them, spread evenly"
+    last = {name:i for i,name in enumerate(s.names, 1) if name[1] is None}
+    found = sorted(last.values())
+    return found[::max(1, len(found)//most)] if most else found
 
 def sweep(name, folder, every=1, act=None, kind='line', first=(), error=(KeyboardInterrupt,), critical=True):
     "Throw at the `places`; or after each of the lines `first`, at each `every`-th line that follows"
     s,found,n = Sweep(name, folder, error, kind),{},0
     act = act or interrupt()
+    def spread():
+        if kind!='opcode': return places(s, every, critical)
+        return sorted({*lineless(s), *range(1 + s.n%every//2, s.n+1, every)})
     for i in first or [0]:
-        for j in range(i+1, i+400, every) if i else places(s, every, critical):
+        for j in range(i+1, i+400, every) if i else spread():
             wrong,t = s.once({**({i:act} if i else {}), j:act}, check=True)
             if i and len(t.where)<2: break
             n += 1
@@ -314,13 +323,13 @@ if __name__=='__main__':
     import argparse, tempfile, time, warnings
     p = argparse.ArgumentParser()
     p.add_argument('names', nargs='*'); p.add_argument('--every', type=int, default=1)
-    p.add_argument('--fail', action='store_true'); p.add_argument('--torch', action='store_true', help='lines of torch that set a mode'); p.add_argument('--second', type=int, nargs='*', default=())
+    p.add_argument('--fail', action='store_true'); p.add_argument('--torch', action='store_true', help='lines of torch that set a mode'); p.add_argument('--opcodes', action='store_true', help='instructions'); p.add_argument('--second', type=int, nargs='*', default=())
     a = p.parse_args()
     warnings.simplefilter('ignore'); torch.set_num_threads(1)
     if signal.getsignal(signal.SIGINT)==signal.SIG_IGN: signal.signal(signal.SIGINT, signal.default_int_handler)   # in the background of a shell
     for name in a.names or runs:
         start = time.perf_counter()
         with tempfile.TemporaryDirectory(dir='/dev/shm' if os.path.isdir('/dev/shm') else None) as f:
-            kw = dict(act=fail, error=(MemoryError,), kind='call') if a.fail else dict(kind='torch') if a.torch else {}
+            kw = dict(act=fail, error=(MemoryError,), kind='call') if a.fail else dict(kind='torch') if a.torch else dict(kind='opcode') if a.opcodes else {}
             report(name, *sweep(name, f, a.every, first=a.second, critical=not a.fail and a.every>1, **kw))
         print(f'   {time.perf_counter()-start:.1f} s', flush=True)

@@ -34,6 +34,14 @@ def test_lines_of_torch_that_set_a_mode(name, every, tmp_path):
     n,found = sweep(name, tmp_path, STEP or every, kind='torch', critical=False)
     assert n>4 and not found, told(found)
 
+@few(1, 2)
+@pytest.mark.parametrize('name', runs if STEP else ('validate','fit','checkpoint'))
+def test_instructions(name, tmp_path):
+    "A signal comes between two instructions: all of those without a line number, which no sweep over lines reaches, and a few of the others"
+    every = (STEP or 1)*Sweep(name, tmp_path, kind='opcode').n//(400 if STEP else 3)
+    n,found = sweep(name, tmp_path, max(1, every), kind='opcode', critical=False)
+    assert n>3 and not found, told(found)
+
 CORE = 'validate','hand'
 
 @pytest.mark.slow
