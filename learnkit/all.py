@@ -6,18 +6,33 @@
 __all__ = []
 
 # %% ../nbs/98_all.ipynb #e1f4b1d5
-from collections import defaultdict
-from functools import partial
+import bz2, collections, concurrent.futures, csv, functools, glob, hashlib, inspect, io, itertools, json, math, mimetypes, multiprocessing
+import numbers, operator, os, pickle, random, re, shutil, string, sys, tarfile, tempfile, threading, time, types, typing, urllib
+import warnings, zipfile
+from collections import Counter, OrderedDict, defaultdict, namedtuple
+from collections.abc import Generator, Iterable, Iterator, MutableMapping, MutableSequence, Sequence
+from contextlib import contextmanager, redirect_stdout
+from copy import deepcopy
+from enum import Enum, IntEnum
+from functools import partial, reduce
+from itertools import dropwhile, starmap, takewhile, zip_longest
+from numbers import Number, Real
+from operator import attrgetter, itemgetter, methodcaller
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple, TypeVar, Union
+from warnings import warn
 
 import torch
 from fastcore.basics import *
 from fastcore.foundation import *
+from fastcore.imports import *
 from fastcore.meta import *
-from fastcore.imports import noop
-from torch import nn
+from fastcore.xtras import *
+from torch import ByteTensor, DoubleTensor, FloatTensor, HalfTensor, LongTensor, Tensor, as_tensor, nn
 from torch.nn import functional as F
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, Sampler, SequentialSampler, get_worker_info
+from torch.utils.data import default_collate, default_convert
 
 from .callbacks.accumulate import *
 from .callbacks.averages import *

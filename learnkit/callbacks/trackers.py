@@ -202,6 +202,8 @@ class SaveModelCallback(TrackerCallback):
     wrote    = False            # was that file written in this fit?
     n_failed = 0                # how often a file could not be written in this fit
     home     = Path()           # the working directory when the fit began
+    every,saved = Every(),None  # these and the next line: for a subclass that does not call `super().__init__`
+    every_epoch = at_end = regular = only_trained = False
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says

@@ -129,6 +129,10 @@ class DataLoaders:
     def valid_ds(self) -> Any:
         "The dataset for validation, None if there is none"
         return getattr(self.valid, 'dataset', None)
+    @property
+    def bs(self) -> int|None:
+        "The number of samples in a training batch, None if its loader does not say"
+        return getattr(self.train, 'batch_size', None)
 
     def to(self,
         device:torch.device|str|None # the device; `None`: where the model is

@@ -1,5 +1,5 @@
 "What third-party callbacks for fastai rely on, beside the events: the expected values were measured with fastai 2.8.12"
-import copy, pickle, warnings
+import copy, pickle, subprocess, sys, warnings
 import pytest, torch
 from torch import nn
 from torch.nn import functional as F
@@ -188,10 +188,70 @@ def test_one_callback_of_theirs_needs_no_list():
     with learn.removed_cbs(None), learn.added_cbs(Notes()): fit(learn, 1)
     assert seen==[1,1,1,1]
 
-def test_fastcores_names_are_there():
+names_of_fastai = """array_equal as_tensor attrgetter bz2 class2attr collections concurrent contextmanager Counter csv deepcopy
+    defaultdict default_collate delegates dropwhile Enum F FloatTensor functools Generator glob hashlib ifnone in_notebook inspect IntEnum io is_listy is_iter
+    itemgetter Iterable itertools join_path_file json L List listify LongTensor math methodcaller mimetypes mk_class Module multiprocessing MutableMapping
+    namedtuple nn noop np Number numbers operator Optional OrderedDict os partial patch Path pd pickle plt pv random range_of re redirect_stdout reduce
+    Sequence shutil SimpleNamespace starmap store_attr string sys tarfile tempfile Tensor threading time torch types typing Union unsqueeze
+    urllib warn warnings zipfile Any Callable Dict Set Tuple TypeVar BatchSampler IterableDataset RandomSampler Sampler ismin_torch notmax_torch""".split()
+
+def test_names_of_its_star_are_there():
     "A file for fastai finds them after its import line is changed; learnkit's own names come first"
     names = {}
     exec('from learnkit.all import *', names)
-    missing = [k for k in 'store_attr delegates ifnone listify range_of class2attr is_listy patch L partial Path defaultdict noop'.split() if k not in names]
+    import collections, math
     import learnkit.data.nested
-    assert missing==[] and names['is_listy'] is learnkit.data.nested.is_listy
+    assert [k for k in names_of_fastai if k not in names]==[]
+    assert names['is_listy'] is learnkit.data.nested.is_listy and names['math'] is math and names['Counter'] is collections.Counter
+    assert 'copy' not in names and 'datetime' not in names
+
+def test_an_imported_module_is_not_replaced():
+    "fastai replaces `copy` and `datetime` by a function and a class"
+    names = {}
+    exec('import copy, datetime, time, random\nfrom learnkit.all import *', names)
+    assert names['copy'].deepcopy([1])==[1] and names['datetime'].timedelta and names['time'].sleep and names['random'].random
+
+def test_short_names_import_nothing_until_they_are_used():
+    code = "import sys; from learnkit.all import *; a = [m in sys.modules for m in ('pandas','matplotlib')]; hasattr(plt, '__wrapped__'); \
+import inspect; inspect.unwrap(plt); b = 'matplotlib.pyplot' in sys.modules; print(a, b, int(np.arange(4).sum()))"
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
+    assert done.stdout=='[False, False] False 6\n'
+
+def test_a_file_with_only_its_import_line_changed(tmp_path):
+    "One of each kind of name that such files use: modules, typing, fastcore, `np`, `Module`, a callback without `super().__init__`"
+    source = """
+from fastai.basics import *
+
+class Weighted(Module):
+    def __init__(self, n:int, p:Optional[float]=None):
+        store_attr()
+        self.linear = nn.Linear(n, 3)
+    def forward(self, x:Tensor)->Tensor: return self.linear(x)*ifnone(self.p, 1.)
+
+@delegates(Callback)
+class Counts(Callback):
+    order = math.inf
+    def __init__(self, names:Union[str,List[str]]='seen', **kwargs):
+        super().__init__(**kwargs)
+        store_attr()
+        self.counts = Counter()
+    def after_batch(self): self.counts.update(listify(self.names))
+    def after_fit(self): self.mean = np.mean([*self.counts.values()])
+
+class AtEnd(SaveModelCallback):
+    def __init__(self, fname='model', with_opt=False):
+        self.last_saved_path = None
+        store_attr()
+    def before_fit(self): pass
+    def after_epoch(self): pass
+    def after_fit(self): self.last_saved_path = self.learn.save(f'{self.fname}', with_opt=self.with_opt)
+"""
+    names = {}
+    exec(source.replace('fastai.basics', 'learnkit.all'), names)
+    cbs = names['Counts'](['seen','more']),names['AtEnd']()
+    learn = fit(Learner(learner(path=tmp_path).dls, names['Weighted'](8), CrossEntropyLossFlat(), SGD, lr=.1, cbs=cbs, path=tmp_path), 1)
+    assert cbs[0].mean==12 and cbs[0].counts==dict(seen=12, more=12)
+    assert cbs[1].last_saved_path.is_file() and learn.dls.bs==16
+
+def test_a_loader_that_has_no_batch_size_has_no_bs():
+    assert DataLoaders([torch.zeros(4, 2)]*3).bs is None

@@ -530,10 +530,13 @@ def test_all_gives_all():
     public = {n: getattr(m, n) for p in eager if p.stem not in ('all', '__init__', '_modidx', 'foreign', *adapters.values()) for m in [importlib.import_module(module_name(p))] for n in m.__all__}
     assert 'Learner' in public
     assert [n for n,v in public.items() if ns.get(n) is not v] == []
-    fastcore = {n for m in ('basics','foundation','meta') for n in importlib.import_module(f'fastcore.{m}').__all__}
-    others = fastcore | {*'torch nn F DataLoader Path noop partial defaultdict'.split()}
-    assert {'L','patch','delegates'} <= fastcore
-    assert ns.keys() - public.keys() - {'__builtins__'} == others - public.keys() - {'test_sig'}
+    fastcore = {}
+    for m in 'basics foundation imports meta xtras'.split(): exec(f'from fastcore.{m} import *', fastcore)
+    named = {a.asname or a.name.partition('.')[0] for n in ast.parse((root/lib/'all.py').read_text(encoding='utf-8')).body
+             if isinstance(n, (ast.Import,ast.ImportFrom)) for a in n.names} - {'*'}
+    assert {'L','patch','delegates','ifnone'} <= fastcore.keys() and {'nn','Tensor','math','Optional','partial'} <= named
+    assert ns.keys() - public.keys() - {'__builtins__'} == (fastcore.keys() | named) - public.keys() - {'test_sig','__builtins__'}
+    assert not {'copy','datetime'} & named, 'a notebook may have imported the modules of these names'
     assert [n for n,o in ns.items() if n.startswith('test') and getattr(o, '__test__', True)] == [], 'pytest would collect it'
 
 def test_package_introduces_itself():
