@@ -14,9 +14,10 @@ from fastcore.basics import patch
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.check import check_whole
+from ..loop.current_run import register_state
 from ..loop.duration import Time
 from ..loop.events import CancelBatch, cancelled
-from ..measure.batch_weight import BatchWeight, n_items
+from ..measure.batch_weight import BatchWeight, Divided, loss_divisor, n_items, warn_unlike_means
 
 # %% ../../nbs/callbacks/20a_accumulate.ipynb #ec9803b5
 def opt_params(
@@ -35,6 +36,9 @@ def other_params(
     return [p for p in learn.model.parameters() if id(p) not in own]
 
 # %% ../../nbs/callbacks/20a_accumulate.ipynb #102b84ca
+register_state('mean_of_processes', None, 'f(event, weight) -> the mean weight of the processes that train one model; '
+               'None: this process trains alone')
+
 class GradientAccumulation(Callback):
     "Step the optimizer every `n_acc` samples or batches with the gradient of their mean loss (fastai's name and order)"
     single,order,run_valid = True,6,False
@@ -57,6 +61,7 @@ class GradientAccumulation(Callback):
     bs      = 0            # their number of samples,
     share   = 0            # and their weight
     others:Any = None      # the model's parameters that are not in the optimizer
+    divided:list|None = None   # what the losses of the first step were divided by, and weigh; None: that is over
     def __init__(self,
         n_acc:int|str=32 # samples of a process for each step, at least its batch size; or batches: '4ba'
     ):
@@ -72,7 +77,7 @@ class GradientAccumulation(Callback):
         self.counts_items = amount.unit=='sp'
 
     def before_fit(self):
-        self.count,self.weight,self.skipped = 0,0,False
+        self.count,self.weight,self.skipped,self.divided = 0,0,False,[]
         self._check(getattr(self.learn.dls.train, 'batch_size', None))
 
     def before_train(self): self._forget_batch()
@@ -84,7 +89,8 @@ class GradientAccumulation(Callback):
         if self.learn.iter==0: self._check(self.bs)
         size = self.bs if self.counts_items else 1
         is_first = self.count==0   # of the batches of a step
-        unit   = _at_least_one(self.share)/size*self.n_acc if is_first else self.unit
+        unit   = self.unit
+        if is_first: unit = self._mean_of_processes('before_pred', _at_least_one(self.share)/size*self.n_acc)
         factor = 1. if self.weigh.sums else self.share/unit
         self._assign(unit=unit, factor=factor, steps=self.count+size>=self.n_acc, counted=False)
 
@@ -94,12 +100,19 @@ class GradientAccumulation(Callback):
         if learn.xb is xb and learn.yb is yb: return
         self._assign(seen=(learn.xb,learn.yb), bs=n_items(learn), share=self.weigh.read(learn, self._waits))
 
+    def _mean_of_processes(self, event, weight):
+        "Return the mean weight of the processes, which all of them have agreed to compute at this event"
+        mean = self.learn.current_run.mean_of_processes
+        return weight if mean is None else mean(event, weight)
+
     def _waits(self, t): return not t.is_cpu   # to read a number
 
     def after_loss(self):
         learn = self.learn
         if self.weigh is None: return   # it was added during a batch, and begins with the next one
         if self.weigh.sums or learn.loss_grad is None: return
+        is_compared = self.divided is not None and not learn.current_run.in_part
+        if is_compared: self.divided.append(Divided(loss_divisor(learn.loss_grad), float(self.share)))
         learn.current_run.loss_grad = learn.loss_grad*self.factor
 
     def after_cancel_backward(self): self.skipped = True
@@ -122,7 +135,9 @@ class GradientAccumulation(Callback):
 
     def _rescale(self):
         "Divide the gradients by the weight of their samples"
-        scale = self.unit/_or_one(self.weight)
+        if self.divided: warn_unlike_means(self.learn, self.divided, 'batch')
+        self.divided = None
+        scale = self.unit/_or_one(self._mean_of_processes('before_step', self.weight))
         is_one = not isinstance(scale, torch.Tensor) and scale==1   # a tensor is not read
         if is_one: return
         if self.others is None: self.others = other_params(self.learn)
@@ -173,6 +188,7 @@ from ..data.nested import apply, to_concat
 from ..data.process import to_detach
 from ..loop.check import check_args
 from ..loop.events import event
+from ..measure.batch_weight import Divided, loss_divisor, warn_unlike_means
 from ..optim.steps import accumulates
 
 # %% ../../nbs/callbacks/20b_micro_batch.ipynb #0da99633
@@ -206,6 +222,7 @@ class MicroBatch(Callback):
     whole:Any = None   # inputs and targets of the whole batch; None: it is not split
     weigh:Any = None   # a `BatchWeight`, from the first batch of a phase on
     within:Any = False # `in_part` of the batch itself
+    divided:list|None = None   # what the losses of the first batch were divided by, and weigh; None: that is over
     first_in = ('before_backward',)   # before the last backward pass, which a batch cancelled by its loss does not have
     def __init__(self,
         size:int|None=None,       # number of samples in a micro-batch; pass this or `n`
@@ -219,6 +236,7 @@ class MicroBatch(Callback):
         self.n = check_whole('n', n, none=size is not None)
         self.split = split
 
+    def before_fit(self): self.divided = []
     def before_train(self): self.weigh = None
 
     def wrap(self, what:str, do:Callable) -> Callable:
@@ -243,6 +261,8 @@ class MicroBatch(Callback):
             learn.current_run.in_part = within
             self._assign(whole=None)
         if not self.losses: return
+        if self.divided: warn_unlike_means(learn, self.divided, 'micro-batch')
+        self.divided = None
         learn.current_run.pred = to_concat(self.preds)
         if not self.judged: learn.current_run.loss = sum(self.losses)   # else callbacks may have changed it
         self._assign(preds=[], losses=[])
@@ -267,7 +287,7 @@ class MicroBatch(Callback):
     def after_loss(self):
         learn = self.learn
         if learn.loss_grad is None or self.whole is None: return
-        share = 1. if self.weigh.sums else self.weigh(learn)/self.weight   # of the micro-batch in the batch's loss
+        share = 1. if self.weigh.sums else self._share()   # of the micro-batch in the batch's loss
         loss = learn.loss*share
         if isinstance(share, torch.Tensor):
             loss  = torch.where(share>0, loss, share)   # if no target of the micro-batch counts: 0 times NaN
@@ -275,6 +295,11 @@ class MicroBatch(Callback):
         learn.current_run.loss_grad = learn.loss_grad*share
         self.losses.append(loss)
         self.preds.append(to_detach(learn.pred, cpu=False, gather=False))
+
+    def _share(self):
+        learn,weight = self.learn,self.weigh(self.learn)
+        if self.divided is not None: self.divided.append(Divided(loss_divisor(learn.loss_grad), float(weight)))
+        return weight/self.weight
 
     def before_backward(self):
         "Announce the loss of the batch after its last micro-batch: callbacks may cancel the batch by it"

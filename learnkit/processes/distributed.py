@@ -57,6 +57,7 @@ from ..recovery.resume import distributes
 from ..recovery.state import local_steps
 from .agreement import Agreement, PhaseEnds, agree_already
 from .launch import check_seconds, introduce, is_only_process, set_timeout, timeout_of
+from .shard_weights import ShardWeights
 from .shard import has_items, is_same_data, is_undivided, warn_unlike, shard_loader
 from ..optim.inventory import named_buffers, named_params, named_statistics
 from ..recovery.identity import _model_identity, _optimizer_identity, arguments, short_hash
@@ -93,10 +94,11 @@ class DistributedTrainer(Callback):
         shard:bool=True,     # shard the data? False: each process has its own part already
         timeout:float|None=None, # seconds that a process waits before it reports who hangs; None: those of the group
         compare:bool=True,   # end the fit if weights or hyperparameters differ between the processes?
+        weigh:bool=True,     # weigh the loss of each process by its targets? False: all processes alike
         **kwargs:Any         # passed on to `DistributedDataParallel`
     ):
         if timeout is not None: check_seconds(timeout)
-        store_attr('sync_bn,shard,timeout,compare,kwargs')
+        store_attr('sync_bn,shard,timeout,compare,weigh,kwargs')
 
     def before_fit(self):
         learn = self.learn
@@ -230,6 +232,8 @@ class DistributedTrainer(Callback):
         trained = [p for p in [*params, *outside] if p.requires_grad]
         self.added = []
         if trained and self.near is not None: self.added.append(GradientExchange(trained, self.near))
+        if self.weigh and self.near is not None:
+            self.added.append(ShardWeights(self.near, accumulates=any(map(accumulates, learn.cbs))))
         if not agree_already(learn): self.added += self._agreement_cbs()
         learn.add_cbs(self.added)   # which calls their `before_fit`: that of the other callbacks was called before
 

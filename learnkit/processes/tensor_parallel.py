@@ -52,7 +52,7 @@ class TensorParallel(DistributedTrainer):
     def __init__(self,
         timeout:float|None=None, # seconds that a process waits before it says who hangs; None: those of the group
         compare:bool=True        # end the fit if parameters that are not sharded differ between the processes?
-    ): super().__init__(shard=False, timeout=timeout, compare=compare)
+    ): super().__init__(shard=False, timeout=timeout, compare=compare, weigh=False)
 
     def before_fit(self):
         if num_distrib()==1: return

@@ -185,9 +185,10 @@ class FullyShard(DistributedTrainer):
         shard:bool=True,        # shard the data; False: each process has its own shard already
         timeout:float|None=None,# seconds that a process waits before it reports who hangs; None: those of the group
         compare:bool=True,      # end the fit if hyperparameters, or unsharded parameters, differ between processes
+        weigh:bool=True,        # weigh the loss of each process by its targets? False: all processes alike
         **kwargs:Any            # passed on to `fully_shard`, such as `offload_policy`
     ):
-        super().__init__(shard=shard, timeout=timeout, compare=compare)
+        super().__init__(shard=shard, timeout=timeout, compare=compare, weigh=weigh)
         self.by,self.mesh,self.mp,self.kwargs = by,mesh,mp,kwargs
 
     def after_create(self):

@@ -1,0 +1,222 @@
+"""The gradient of several processes is that of all their targets in one batch, also if each has another number of them."""
+import copy, warnings
+from datetime import timedelta
+from functools import partial
+
+import pytest, torch
+import torch._dynamo   # for PyTorch's optimizers: once here, not for seconds in each forked process
+from torch import distributed as dist, nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+from learnkit.all import (Callback, CancelBatch, CrossEntropyLossFlat, DistributedTrainer, FullyShard, GradientAccumulation,
+                          GradientClip, InTurn, Learner, MicroBatch, MixUp, MSELossFlat, rank_distrib)
+
+torch.set_num_threads(1)
+
+@pytest.fixture
+def processes(tmp_path):
+    def run(world, f, *args): torch.multiprocessing.start_processes(_starts, (world, tmp_path/'store', f, args), nprocs=world, start_method='fork')
+    return run
+def _starts(rank, world, path, f, args):
+    torch.set_num_threads(1)
+    dist.init_process_group('gloo', init_method=f'file://{path}', rank=rank, world_size=world, timeout=timedelta(seconds=60))
+    try: f(rank, world, *args)
+    finally: dist.destroy_process_group()
+
+# sentences of 5 words, of which every second has one that counts, and some none
+
+def sentences(n=24, none=()):
+    g = torch.Generator().manual_seed(0)
+    x,y = torch.randn(n, 5, 3, generator=g),torch.randint(0, 4, (n, 5), generator=g)
+    y[1::2,1:] = -100
+    for i in none: y[i] = -100
+    return x,y
+
+def model():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 4))
+
+def weights(m): return torch.cat([getattr(p, 'full_tensor', lambda p=p: p)().detach().flatten() for p in m.parameters()])
+
+def by_hand(x, y, per_step, loss=F.cross_entropy):
+    "Weights after a plain loop with steps of `per_step` sentences"
+    m = model()
+    opt = torch.optim.SGD(m.parameters(), lr=.5)
+    for bx,by in zip(x.split(per_step), y.split(per_step)):
+        opt.zero_grad()
+        loss(m(bx).flatten(0, 1), by.flatten()).backward()
+        opt.step()
+    return weights(m)
+
+def fitted(x, y, bs, *cbs, loss=None, m=None, **kw):
+    if loss is None: loss = CrossEntropyLossFlat(ignore_index=-100)
+    m = m or model()
+    learn = Learner([DataLoader(TensorDataset(x, y), bs)], m, loss, opt_func=partial(torch.optim.SGD, lr=.5), cbs=[*cbs], **kw)
+    with learn.no_logging(), learn.no_bar(): learn.fit(1)
+    return weights(learn.model)
+
+def close(a, b): torch.testing.assert_close(a, b, atol=2e-6, rtol=2e-5)
+
+# how a step is taken: callbacks, and sentences of a process in a batch and in a step
+
+ways = dict(plain=(lambda: [], 2, 2), micro=(lambda: [MicroBatch(1)], 2, 2), batches=(lambda: [GradientAccumulation('2ba')], 2, 4),
+            samples=(lambda: [GradientAccumulation(4)], 2, 4), both=(lambda: [GradientAccumulation('2ba'), MicroBatch(1)], 2, 4),
+            left_over=(lambda: [GradientAccumulation('3ba')], 1, 3), clipped=(lambda: [GradientClip(1e6)], 2, 2),
+            sharded=(lambda: [FullyShard(by=1)], 2, 2), sharded_batches=(lambda: [FullyShard(by=1), GradientAccumulation('2ba')], 2, 4),
+            sharded_parts=(lambda: [FullyShard(by=1), GradientAccumulation('2ba'), MicroBatch(1)], 2, 4))
+
+def _tokens(rank, world, names):
+    for name in names:
+        x,y = sentences(11*world if name=='left_over' else 24)
+        make,bs,per_step = ways[name]
+        try: close(fitted(x, y, bs, *make()), by_hand(x, y, per_step*world))
+        except Exception as e:
+            e.add_note(f'{name} in {world} processes')
+            raise
+
+@pytest.mark.parametrize('world', [2, 3])
+def test_mean_over_all_tokens(processes, world): processes(world, _tokens, [*ways])
+
+def _losses(rank, world):
+    x,y = sentences(24)
+    w = torch.tensor([1., 5., .2, 2.])
+    weighted = nn.CrossEntropyLoss(w, ignore_index=-100)
+    for cbs,bs in (((), 2), ((GradientAccumulation('2ba'),), 1)):
+        cbs = copy.deepcopy([*cbs])
+        close(fitted(x, y, bs, *cbs, loss=CrossEntropyLossFlat(weight=w, ignore_index=-100)), by_hand(x, y, 2*world, weighted))
+        cbs = copy.deepcopy(cbs)
+        masked.batch_weight = lambda y: (y!=-100).sum()
+        close(fitted(x, y, bs, *cbs, loss=masked), by_hand(x, y, 2*world))
+        del masked.batch_weight
+    # a sum is divided by the number of processes, as `DistributedDataParallel` does
+    summed = nn.CrossEntropyLoss(reduction='sum', ignore_index=-100)
+    close(fitted(x, y, 2, loss=CrossEntropyLossFlat(reduction='sum', ignore_index=-100)),
+          by_hand(x, y, 2*world, lambda p,y: summed(p, y)/world))
+
+def masked(pred, y):
+    "A mean over the words that count, which the function does not declare"
+    counts = y!=-100
+    each = F.cross_entropy(pred.flatten(0, 1), y.flatten().clamp_min(0), reduction='none').view(y.shape)
+    return (each*counts).sum()/counts.sum()
+
+def test_class_weights_and_losses_with_a_weight_of_their_own(processes): processes(2, _losses)
+
+def _none_counts(rank, world):
+    "In the second step no target of process 1 counts, in the last step none at all"
+    x,y = sentences(12, none=(5, 7))
+    for cbs in ((), (MicroBatch(1),)): close(fitted(x, y, 2, *copy.deepcopy(cbs)), by_hand(x, y, 4))
+    x,y = sentences(8, none=(0, 1, 2, 3))
+    close(fitted(x, y, 2, GradientAccumulation('2ba')), by_hand(x, y, 8))
+
+def test_a_process_without_a_target_that_counts(processes): processes(2, _none_counts)
+
+class Rows(torch.utils.data.IterableDataset):
+    "Batches of this process alone, of another length in each"
+    def __init__(self, batches): self.batches = batches
+    def __iter__(self): return iter(self.batches)
+
+def _lengths(rank, world):
+    "Each process has batches of its own, of 2 and 6 rows: numbers as targets"
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(3, 8, 3, generator=g)
+    y = x.sum(-1, keepdim=True).expand(-1, -1, 4).contiguous()
+    own = [(bx[:2],by[:2]) if rank==0 else (bx[2:],by[2:]) for bx,by in zip(x, y)]
+    m = model()
+    learn = Learner([DataLoader(Rows(own), None)], m, nn.MSELoss(), opt_func=partial(torch.optim.SGD, lr=.5))
+    with learn.no_logging(), learn.no_bar(), warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        learn.fit(1, cbs=DistributedTrainer(shard=False))
+    hand = model()
+    opt = torch.optim.SGD(hand.parameters(), lr=.5)
+    for bx,by in zip(x, y):
+        opt.zero_grad()
+        F.mse_loss(hand(bx), by).backward()
+        opt.step()
+    close(weights(m), weights(hand))
+
+def test_batches_of_other_lengths(processes): processes(2, _lengths)
+
+class Proxies(nn.Module):
+    "A loss with weights of its own, whose gradients are exchanged apart from those of the model"
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.linspace(-1, 1, 16).view(4, 4))
+        self.ignore_index = -100
+    def forward(self, pred, y): return F.cross_entropy((pred@self.w).flatten(0, 1), y.flatten(), ignore_index=-100)
+
+def _weights_of_loss(rank, world):
+    x,y = sentences(24)
+    for cbs,bs in (((), 2), ((GradientAccumulation('2ba'),), 1)):
+        loss,hand_loss,hand = Proxies(),Proxies(),model()
+        got = fitted(x, y, bs, *copy.deepcopy(cbs), loss=loss)
+        opt = torch.optim.SGD([*hand.parameters(), *hand_loss.parameters()], lr=.5)
+        for bx,by in zip(x.split(2*world), y.split(2*world)):
+            opt.zero_grad()
+            hand_loss(hand(bx), by).backward()
+            opt.step()
+        close(got, weights(hand))
+        close(loss.w, hand_loss.w)
+
+def test_weights_of_the_loss(processes): processes(2, _weights_of_loss)
+
+# said where it cannot be known
+
+def _said(rank, world):
+    x,y = sentences(8)
+    for cbs in ((), (GradientAccumulation('2ba'),)):
+        with warnings.catch_warnings(record=True) as w:
+            warnings.simplefilter('always')
+            fitted(x, y, 2, *copy.deepcopy(cbs), loss=masked)
+        said = [str(o.message) for o in w if 'masked' in str(o.message)]
+        assert (len(said)==1)==(rank==0), said
+        if rank==0: assert 'masked.batch_weight' in said[0] and 'process' in said[0], said
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        for loss in (MSELossFlat(), F.mse_loss, lambda p,y: ((p-y)**2).mean(), lambda p,y: F.l1_loss(p, y)+.1*p.pow(2).mean()):
+            fitted(x, x.sum(-1, keepdim=True).expand(-1, -1, 4).contiguous(), 2, loss=loss)
+
+def test_a_mean_over_something_else_is_named_at_the_first_step(processes): processes(2, _said)
+
+def _off(rank, world):
+    "weigh=False: the mean of the processes' gradients, as `DistributedDataParallel` takes it"
+    x,y = sentences(8)
+    hand = model()
+    opt = torch.optim.SGD(hand.parameters(), lr=.5)
+    for i in range(0, 8, 4):
+        opt.zero_grad()
+        for r in range(2):
+            rows = slice(i+r, i+4, 2)
+            (F.cross_entropy(hand(x[rows]).flatten(0, 1), y[rows].flatten())/2).backward()
+        opt.step()
+    close(fitted(x, y, 2, DistributedTrainer(weigh=False)), weights(hand))
+
+def test_switched_off(processes): processes(2, _off)
+
+class OneSkips(Callback):
+    "Process 1 cancels a batch, early or late, which then is cancelled in both"
+    def __init__(self, event): setattr(self, event, self.skip)
+    def skip(self):
+        if self.learn.iter==1 and rank_distrib()==1: raise CancelBatch
+
+def _cancels(rank, world, event):
+    x,y = sentences(16)
+    got = fitted(x, y, 2, OneSkips(event))
+    kept = [*range(0, 4), *range(8, 16)]
+    close(got, by_hand(x[kept], y[kept], 4))
+
+@pytest.mark.parametrize('event', ['before_batch', 'after_pred', 'after_loss', 'before_backward'])
+def test_a_batch_that_one_process_cancels(processes, event): processes(2, _cancels, event)
+
+# in one process: batches of one step
+
+def test_batches_of_a_step_whose_loss_does_not_say_what_it_is_a_mean_over():
+    x,y = sentences(8)
+    with pytest.warns(UserWarning, match='masked.batch_weight'): fitted(x, y, 1, GradientAccumulation('4ba'), loss=masked)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        fitted(x, y, 1, GradientAccumulation('4ba'))
+        masked.batch_weight = lambda y: (y!=-100).sum()
+        try: got = fitted(x, y, 1, GradientAccumulation('4ba'), loss=masked)
+        finally: del masked.batch_weight
+    close(got, by_hand(x, y, 4))
