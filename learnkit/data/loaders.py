@@ -88,7 +88,7 @@ class DataLoaders:
     def __init__(self,
         *loaders:Any,                      # iterables of batches: for training, for validation (optional), and others
         n_inp:int|None=None,               # how many elements of a batch go to the model; `None`: all but the last
-        device:torch.device|str|None=None, # the device of the model and the batches; `None`: where the model is
+        device:torch.device|str|None=None, # the device of model and batches; `None`: the accelerator, if any
         path:str|Path='.',                 # the folder for files
         vocab:Any=None                     # the names of the classes; `None`: those of the training dataset
     ):
@@ -135,7 +135,7 @@ class DataLoaders:
         return getattr(self.train, 'batch_size', None)
 
     def to(self,
-        device:torch.device|str|None # the device; `None`: where the model is
+        device:torch.device|str|None # the device; `None`: the accelerator, if any
     ) -> 'DataLoaders':
         "Set the device of the model and the batches"
         self.device = None if device is None else as_device(device)
@@ -154,7 +154,7 @@ class DataLoaders:
         val_bs:int|None=None,              # samples in a batch of the other loaders; `None`: as for training
         shuffle:bool=True,                 # shuffle the training data for every epoch?
         n_inp:int|None=None,               # this and the next three as in `DataLoaders`
-        device:torch.device|str|None=None, # the device of the model and the batches; `None`: where the model is
+        device:torch.device|str|None=None, # the device of model and batches; `None`: the accelerator, if any
         path:str|Path='.',                 # the folder for files
         vocab:Any=None,                    # the names of the classes; `None`: those of the training dataset
         **kwargs:Any                       # passed to `torch.utils.data.DataLoader`

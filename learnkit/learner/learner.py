@@ -122,6 +122,12 @@ def _beside_model(learn):
     movable = [f for f in objects if callable(getattr(f, 'to', None))]
     return [*modules_beside(learn).values(), *movable]
 
+def _device_of_run(learn):
+    "Return the device for the model; None if it stays where it is"
+    device = getattr(learn.dls, 'device', None)
+    is_first_run = device is None and learn.opt is None   # a fit has made the optimizer, and moved the model before
+    return learn.device if is_first_run else device
+
 class TrainEvalCallback(Callback):
     "Moves the model to its device, switches between training and evaluation, counts batches (fastai's name)"
     single,acts = True,'alike'
@@ -130,7 +136,7 @@ class TrainEvalCallback(Callback):
     modes_beside:tuple|list = ()   # pairs of a module of the loss function and its mode before it was set to evaluate
     def before_fit(self):
         learn = self.learn
-        run,device = learn.current_run,getattr(learn.dls, 'device', None)
+        run,device = learn.current_run,_device_of_run(learn)
         run.epoch = run.train_iter = 0
         run.pct_train,run.loss = 0.,torch.tensor(0.)
         if device is not None: learn.model.to(device)
@@ -349,7 +355,7 @@ class Learner(Loop):
 
     @property
     def device(self) -> torch.device:
-        "The device to train on: that of `dls`; else the model's, or the accelerator if that is the CPU"
+        "The device of every run: that of `dls`; else the model's, but before the first run the accelerator, if any"
         device = getattr(self.dls, 'device', None)
         if device is None: device = self._model_device()
         if device is None: device = default_device()
@@ -358,10 +364,10 @@ class Learner(Loop):
         return device
 
     def _model_device(self):
-        "Return the accelerator that the model is on, None if it is on the CPU"
+        "Return where the model is; None if nothing has put it there yet: it is on the CPU, and there is no optimizer"
         p = one_param(self.model)
-        if p is None or p.device.type=='cpu': return None
-        return p.device
+        is_unplaced = p is None or (p.device.type=='cpu' and self.opt is None)
+        return None if is_unplaced else p.device
 
     def __getattr__(self, k:str) -> Any:
         if hasattr(HasRun, k): raise MissingAttribute(f'the Learner has no attribute `{k}`', k, self)

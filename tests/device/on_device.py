@@ -311,3 +311,50 @@ def test_out_of_memory_is_replayed():
     learn = learner(model=lambda: Large(4, 3), cbs=[lk.ReplayOnOOM])
     with pytest.warns(UserWarning, match='parts of 4'): learn.fit(1)
     assert learn.train_iter==8
+
+# inference before the first fit: the model is where `learn.device` says
+
+def _with_norm():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+
+def _labelled(): return TensorDataset(torch.randn(32, 4, generator=torch.Generator().manual_seed(1)), torch.arange(32)%3)
+
+class Weighted(nn.Module):
+    "A loss with a buffer"
+    def __init__(self):
+        super().__init__()
+        self.register_buffer('w', torch.tensor([1., 2., 3.]))
+    def forward(self, pred, y): return nn.functional.cross_entropy(pred, y, self.w.to(pred.dtype))
+
+inferences = dict(
+    validate=lambda learn: learn.validate()[0], get_preds=lambda learn: learn.get_preds()[0], predict=lambda learn: learn.predict(learn.dls.valid.dataset[3][0])[2],
+    predictor=lambda learn: lk.Predictor(learn)(learn.dls.valid.dataset[3][0])[1])
+
+@pytest.mark.parametrize('how', inferences)
+@pytest.mark.parametrize('cbs', [(), (lk.EMACallback,)], ids=['plain', 'ema'])
+def test_inference_before_the_first_fit_is_on_the_accelerator(how, cbs):
+    def learner(device=None):
+        ds = _labelled()
+        dls = lk.DataLoaders(DataLoader(ds, 8), DataLoader(ds, 8), device=device)
+        learn = lk.Learner(dls, _with_norm(), Weighted(), cbs=[*cbs])
+        return learn.remove_cb(lk.ProgressCallback)
+    cpu,learn = learner('cpu'),learner()
+    expected,named = inferences[how](cpu),learn.device
+    got = inferences[how](learn)
+    assert named.type==DEV and {t.device.type for t in learn.model.state_dict().values()}=={DEV}
+    assert {t.device.type for t in cpu.model.state_dict().values()}=={'cpu'} and cpu.device.type=='cpu'
+    torch.testing.assert_close(torch.as_tensor(got).cpu(), torch.as_tensor(expected), rtol=1e-4, atol=1e-5)
+    before = learn.model[1].running_mean.cpu()
+    assert torch.equal(before, torch.zeros(8))   # nothing was trained
+    with learn.no_logging(): learn.fit(1)        # and a fit goes on from there
+    assert {t.device.type for t in learn.model.state_dict().values()}=={DEV}
+
+def test_a_model_that_was_put_on_the_cpu_after_a_fit_stays_there():
+    ds = _labelled()
+    learn = lk.Learner((DataLoader(ds, 8), DataLoader(ds, 8)), _with_norm(), nn.CrossEntropyLoss())
+    with learn.no_logging(), learn.no_bar(): learn.fit(1)
+    assert learn.device.type==DEV
+    learn.model.cpu()
+    learn.validate()
+    assert learn.device.type=='cpu' and {t.device.type for t in learn.model.state_dict().values()}=={'cpu'}

@@ -1,6 +1,9 @@
 "How far a fit is, and in which mode and where the model is, as `TrainEvalCallback` says"
 import pytest, torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+import learnkit.learner.learner as learner_module
+from learnkit.all import DataLoaders, Learner, Predictor
 from toys import at, batches, learner, model
 
 class Count:
@@ -59,3 +62,30 @@ def test_an_epoch_that_is_longer_than_the_last_one():
         def __iter__(self): return iter(batches(next(lengths)))
     learner(dls=(Longer(), batches(1))).fit(2, cbs=at('after_batch', lambda cb: seen.append(cb.pct_train), lambda cb: cb.training))
     assert seen==[0, 0, .75, 1, 1, 1, 1]
+
+# the device: one rule for all runs. Here another device is pretended; tests/device has a simulated one
+
+class Recording(nn.Sequential):
+    "Records where it is moved, and stays"
+    def to(self, *args, **kwargs):
+        self.moved = [*getattr(self, 'moved', []), str(args[0])]
+        return self
+
+def _inferring(device):
+    x,y = torch.rand(12, 4),torch.randint(0, 3, (12,))
+    dl = DataLoader(TensorDataset(x, y), 4)
+    return x,Learner(DataLoaders(dl, dl, device=device), Recording(nn.Linear(4, 3)), nn.CrossEntropyLoss())
+
+inferences = dict(validate=lambda l,x: l.validate(), get_preds=lambda l,x: l.get_preds(), predict=lambda l,x: l.predict(x[0]), predictor=lambda l,x: Predictor(l)(x[0]),
+                  fit=lambda l,x: l.fit(1))
+
+@pytest.mark.parametrize('how', inferences)
+@pytest.mark.parametrize('device', [None, 'cpu'])
+def test_each_run_moves_the_model_to_the_device_that_the_learner_names(monkeypatch, how, device):
+    "Inference before the first fit stayed on the CPU although `learn.device` named the accelerator"
+    monkeypatch.setattr(learner_module, 'default_device', lambda *args: torch.device('meta'))
+    x,learn = _inferring(device)
+    named = learn.device.type
+    assert named==('meta' if device is None else 'cpu')
+    with learn.no_bar(), learn.no_logging(): inferences[how](learn, x)
+    assert {*learn.model.moved}=={named}
