@@ -121,6 +121,14 @@ class StorePath:
         except FileNotFoundError: return []
         names = [PurePosixPath(o).name for o in found]
         return [self/name for name in names if fnmatchcase(name, pattern)]
+    def rglob(self,
+        pattern:str # of names in this folder and those within it
+    ) -> list:
+        "Return the paths of all files below this folder whose names are like `pattern`"
+        try: found = self._ask('find')
+        except FileNotFoundError: return []
+        inner = [str(o).lstrip('/').removeprefix(f'{self.inner}/') for o in found]   # a store may begin with '/'
+        return [self/path for path in inner if fnmatchcase(PurePosixPath(path).name, pattern)]
     def fingerprint(self) -> str:
         "Return a text that differs once the file has changed"
         return self._ask('ukey')

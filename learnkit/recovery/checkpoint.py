@@ -143,8 +143,8 @@ from ..loop.tracebacks import add_note
 from ..loop.words import own_attr
 from ..measure.finite import weights_finite
 from ..optim.base import base_bytes, base_of, quantized_entries
-from .file import FolderLock, base_file, checkpoint_info, list_checkpoints, write_base
-from .resume import (check_ended, check_identity, clear_folder, divide_anew, find_checkpoint,
+from .file import FolderLock, base_file, checkpoint_info, list_checkpoints, remove_bases, write_base
+from .resume import (check_ended, check_identity, divide_anew, earlier_checkpoints, find_checkpoint,
     fit_number, how_to_branch, is_longer, note_fit, Paused, Resumable)
 from .state import duration_in_words, duration_of, states_of_all
 from .identity import identity_of_all, origin_of, session
@@ -202,8 +202,12 @@ class CheckpointCallback(Resumable):
         # what cannot be saved or loaded is an error now, not after an hour
         learn._check_run_state(learn._run_state(0, base=self.base))
         if rank_distrib()==0: self.lock.acquire(self.folder)
-        if learn.current_run.resume is None: clear_folder(self.folder, self.overwrite)
-        else: self._resume(learn.current_run.resume)
+        resume = learn.current_run.resume
+        if resume is None: obsolete = earlier_checkpoints(self.folder, self.overwrite)
+        else: obsolete = self._resume(resume)
+        if rank_distrib()==0: self.lock.mark_folder(self.folder)   # nothing refuses this run any more
+        for p in obsolete: remove_checkpoint(p)
+        if resume is None: remove_bases(self.folder)
         now = session(learn)
         if isinstance(learn.current_run.resume, Paused): now |= learn.current_run.resume.describe_origin(self.folder)
         self.sessions = [*self.sessions, now]
@@ -213,6 +217,7 @@ class CheckpointCallback(Resumable):
     def take_over(self) -> None:
         "Lock the folder; this process writes to it from now on"
         self.lock.acquire(self.folder)
+        self.lock.mark_folder(self.folder)
 
     def after_row(self, row, epoch):
         if epoch or not self.monitor: return
@@ -265,12 +270,13 @@ class CheckpointCallback(Resumable):
         finally: self.lock.release()
 
     def _resume(self, resume):
-        "Restore the newest checkpoint, or the one at the path `resume`; start from the beginning if there is none"
+        "Restore the newest checkpoint, or that at the path `resume`, if there is one; return those to remove"
         learn = self.learn
         if isinstance(resume, Paused):
-            return self.take_up(resume.path, resume.state, resume.find_changes(learn, self.who), False)
+            self.take_up(resume.path, resume.state, resume.find_changes(learn, self.who), False)
+            return []
         path,state,later = find_checkpoint(self.folder, resume, self.overwrite)
-        if path is None or state is None: return
+        if path is None or state is None: return []
         was_finished = team().in_first(lambda: bool(checkpoint_info(path).get('finished')))
         longer = is_longer(learn, state)
         over = was_finished and not longer
@@ -280,11 +286,11 @@ class CheckpointCallback(Resumable):
         if self.finished and resume=='auto': check_ended(self.folder, self.seed)
         divide_anew(learn, state, self.who)
         self.take_up(path, state, new, longer)
-        for p in later: remove_checkpoint(p)
         if self.base is not None: self._take_base(state)
         if self.finished: self._silence_earlier()
         learn.say(f'{path.parent.name}/{path.name}: {self._where(state, new)}')
         if self.finished and new: warn(f'the run is finished, so nothing is trained: {how_to_branch(path, state)}')
+        return later
 
     def _silence_earlier(self):
         "Disable the callbacks before this one: what they did in `after_fit` is in the checkpoint"
@@ -316,7 +322,7 @@ class CheckpointCallback(Resumable):
                  'from it')
             return
         path = self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth'
-        if isinstance(path, StorePath): team().in_first(self.lock.check)
+        if isinstance(path, StorePath) and not self._owns_folder(): return
         learn('before_save_checkpoint', path=path)
         self.unsaved.warn(() if self.noted is None else self.noted.lost_in_workers)
         place = self.data_place(done)
@@ -329,6 +335,16 @@ class CheckpointCallback(Resumable):
             return state,about
         self.writer.write(collect, path, sharded)
         learn('after_save_checkpoint', path=path)
+
+    def _owns_folder(self):
+        "Raise RuntimeError if another run has taken over the folder; False if that is unknown: a failed write"
+        self.writer.wait()
+        error = team().in_first(self.lock.find_error)
+        if error is None: return True
+        if isinstance(error, RuntimeError): raise error
+        self.writer.failed = error
+        self.writer.wait()
+        return False
 
     def _find_base(self):
         "Return checksums of the weights that are written once, beside the checkpoints; None: each checkpoint has all"

@@ -20,29 +20,49 @@ class FolderLock(FileLock):
     "Locks a folder against other runs; in a store, the later run takes it over"
     mark:Any = None   # in a store: the file that names the owner of the folder
     owner = ''        # what this run writes into it
+    displaced = False # was there the mark of another run?
     def acquire(self,
         folder:Path # the folder, created if missing
     ) -> None:
-        "Lock `folder`; raises ValueError if another run has it"
-        if not isinstance(folder, StorePath): return super().acquire(folder/'.lock', folder, 'use another `folder`')
+        "Lock `folder`; raises ValueError if another run has it. Does nothing in a store"
+        if not isinstance(folder, StorePath): super().acquire(folder/'.lock', folder, 'use another `folder`')
+
+    def mark_folder(self,
+        folder:Path # the folder
+    ) -> None:
+        "In a store, mark the folder as this run's; call it once nothing can refuse the run any more"
+        if not isinstance(folder, StorePath): return
         self.mark,self.owner = folder/'owner.txt',f'process {os.getpid()} on {socket.gethostname()}, {uuid4().hex[:8]}'
-        self.mark.write_bytes(self.owner.encode())
+        self.displaced = self.mark.exists()
+        self._write_mark()
+
+    def _write_mark(self): self.mark.write_bytes(self.owner.encode())
 
     def check(self) -> None:
-        "Raise RuntimeError if another run has taken over the folder in a store"
+        "Raise RuntimeError if another run has taken over the folder in a store, OSError if that cannot be read"
         if self.mark is None: return
-        owner = self.mark.read_text()
+        try: owner = self.mark.read_text()
+        except FileNotFoundError: return self._write_mark()   # it was deleted by somebody who tidied up
         if owner!=self.owner: raise RuntimeError(
             f'Another run ({owner}) is writing to {self.mark.parent}. This run stops, so that their checkpoints do not '
             'mix. Give each run its own `folder`.')
 
+    def find_error(self) -> RuntimeError|OSError|None:
+        "Return the error of `check`, in a form that another process can read; None if there is none"
+        try: self.check()
+        except RuntimeError as e: return e
+        except OSError as e: return OSError(f'{type(e).__name__}: {e}')
+        return None
+
     def release(self) -> None:
         super().release()
         if self.mark is None: return
-        with suppress(OSError, RuntimeError):
-            self.check()
-            self.mark.unlink()
+        if not self.displaced: self._remove_mark()   # else the earlier run, if it still runs, must find this one's
         self.mark = None
+
+    def _remove_mark(self):
+        with suppress(OSError):   # a mark that stays is taken over by the next run
+            if self.mark.read_text()==self.owner: self.mark.unlink()
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #86bd0be7
 import hashlib, json, re

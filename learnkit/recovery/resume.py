@@ -83,7 +83,7 @@ from ..loop.callback import Callback
 from ..loop.loop import loader_len
 from ..loop.words import Word
 from ..optim.inventory import opt_state
-from .file import newest_checkpoint, read_checkpoint, remove_bases
+from .file import newest_checkpoint, read_checkpoint
 from .identity import differences, inner_optimizers
 from .state import duration_of, num_shards_of
 
@@ -91,17 +91,16 @@ package = Learner.__module__.partition('.')[0]
 batch_size = 'training batch size'   # a point of the identity: that of all processes together
 
 # %% ../../nbs/recovery/20b_resume.ipynb #4b86d4e7
-def clear_folder(
+def earlier_checkpoints(
     folder:Path,    # the folder for the checkpoints of a new run
-    overwrite:bool  # delete those of an earlier run?
-) -> None:
-    "Make sure that `folder` has no checkpoints: delete them if `overwrite` is True, else raise ValueError"
+    overwrite:bool  # may those of an earlier run be deleted?
+) -> list[Path]:
+    "Return the checkpoints of an earlier run; raises ValueError if there are any and `overwrite` is False"
     old = list_checkpoints(folder)
     if old and not overwrite: raise ValueError(
         f"{folder} has checkpoints of an earlier run (the newest is {old[0].name}): pass `resume='auto'` to `fit` to "
         "continue that run, or use another `folder`, or `overwrite=True` to delete them")
-    for p in old: remove_checkpoint(p)
-    remove_bases(folder)
+    return old
 
 def later_checkpoints(
     folder:Path,    # the folder of the checkpoints

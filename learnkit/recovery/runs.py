@@ -40,9 +40,6 @@ def fit_folders(
     folder:Path # the folder of a run, of one of its fits, or of many runs
 ) -> list[Path]:
     "Return the folders with checkpoints in `folder`, one for each fit, in order of their numbers"
-    if isinstance(folder, StorePath):   # where listing all files takes long
-        found = [folder, *folder.glob('fit-*'), *(folder/'checkpoints').glob('fit-*')]
-        return sorted(filter(list_checkpoints, found), key=by_number)
     return sorted({p.parent for p in folder.rglob('step-[0-9]*.json')}, key=by_number)
 
 # %% ../../nbs/recovery/37a_runs.ipynb #01a58846

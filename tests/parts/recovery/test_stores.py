@@ -6,7 +6,7 @@ import pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
 from learnkit.all import (CheckpointCallback, CSVLogger, History, JsonLogger, Learner, RollBackOnNaN, SaveModelCallback, checkpoint_info, list_checkpoints,
-                          load_learner)
+                          load_learner, runs)
 from learnkit.data.files import StorePath, as_path
 from learnkit.loop.run import null_logger
 from learnkit.recovery.file import FolderLock
@@ -103,11 +103,58 @@ def test_from_one_of_them(store):
         assert torch.equal(weights(go(f'{store}/{resume is str}', resume=resume(path))), weights(go(f'{store}/{resume is str}-whole')))
 
 def test_the_run_that_comes_later_has_the_folder(store):
-    def begin(cb): FolderLock().acquire(as_path(store)/'fit-1')   # as another one does
+    def begin(cb): FolderLock().mark_folder(as_path(store)/'fit-1')   # as another one does
     with pytest.raises(RuntimeError, match='Another run .*This run stops'): go(store, at('after_batch', begin, lambda cb: cb.learn.train_iter==4, order=99))
     assert checkpoint_info(list_checkpoints(as_path(store)/'fit-1')[0])['train_iter']==3
     assert torch.equal(weights(go(store, resume='auto')), weights(go(f'{store}/whole')))
+    assert (as_path(store)/'fit-1'/'owner.txt').exists()   # of the run that took over: the earlier one may still be running
+
+def test_a_mark_is_removed(store):
+    go(store)
     assert not (as_path(store)/'fit-1'/'owner.txt').exists()
+
+another = [dict(), dict(resume='auto'), dict(resume='no such file.pth')]
+@pytest.mark.parametrize('local', [True, False])
+@pytest.mark.parametrize('how', another)
+def test_a_run_that_is_refused_changes_nothing(store, local, how, tmp_path):
+    "By mistake the same folder: without `resume`, as another run, or from a file that is not there"
+    folder,errors = (tmp_path if local else store),[]
+    def second(cb):
+        other = mk(CheckpointCallback('1ba', folder=folder), model=nn.Linear(4, 1, bias=False))
+        try: other.fit(3, **how)
+        except Exception as e: errors.append(e)
+    learn = go(folder, at('after_batch', second, lambda cb: cb.learn.train_iter==4, order=200))
+    assert len(errors)==1 and learn.train_iter==9 and torch.equal(weights(learn), weights(go(f'{store}/whole')))
+
+@pytest.mark.parametrize('n', range(1, 8))
+@pytest.mark.parametrize('on_error', ['warn','raise'])
+def test_one_failed_read_of_the_mark_is_a_failed_write(store, monkeypatch, n, on_error):
+    fs,count = type(fsspec.filesystem('memory')),[0]
+    read = fs.cat_file
+    def flaky(self, path, *args, **kw):
+        count[0] += 'owner' in str(path)
+        if 'owner' in str(path) and count[0]==n: raise Gone('503 SlowDown')
+        return read(self, path, *args, **kw)
+    monkeypatch.setattr(fs, 'cat_file', flaky)
+    learn = mk(CheckpointCallback('1ba', folder=store, on_error=on_error))
+    if on_error=='raise':
+        with pytest.raises(OSError, match='503'): learn.fit(3)
+        return
+    with pytest.warns(UserWarning, match='could not be written: OSError.*503 SlowDown'): learn.fit(3)
+    assert learn.train_iter==9 and learn.checkpoint.writer.n_failed==1
+
+def test_a_mark_that_was_deleted_is_written_again(store):
+    def tidy(cb): (as_path(store)/'fit-1'/'owner.txt').unlink()
+    assert go(store, at('after_batch', tidy, lambda cb: cb.learn.train_iter==4, order=200)).train_iter==9
+
+def test_runs_are_listed_as_in_a_folder(store, tmp_path):
+    for folder in (store, tmp_path):
+        for run in ('exp/a', 'exp/b', 'exp/deep/er/c'):
+            go(f'{folder}/{run}')
+    for above in ('', '/exp', '/exp/deep', '/exp/a', '/exp/a/fit-1', '/none'):
+        there,here = runs(f'{store}{above}'),runs(f'{tmp_path}{above}')
+        names = lambda found, root: [row['run'].removeprefix(str(root)) for row in found]
+        assert names(there, store)==names(here, tmp_path) and len(there)=={'':3, '/exp':3, '/none':0}.get(above, 1)
 
 class Gone(Exception): "As botocore has them: no OSError"
 def failing(monkeypatch, when):
