@@ -6,7 +6,6 @@
 __all__ = ['Run']
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17005
-from collections.abc import Callable
 from copy import copy
 from operator import attrgetter
 from typing import Any
@@ -46,7 +45,7 @@ class Run(Progress, BatchState):
     exc:Any = None                   # the exception that ends the run, if one does
     logger:Any = print               # called with each row of the table
     create_mbar:bool = True          # show a bar over the epochs?
-    loss_func:Callable|None = None   # the loss function
+    loss_func:Any = None             # the loss function
     batches:Any = None               # the `BatchStream` of the phase
     outer = None                     # the run that it is inside of
     keeps_batch = False              # does the Learner keep the batch after a fit?
