@@ -84,13 +84,16 @@ lock: $(READY)  ## write the versions that .venv has back to tests/constraints.t
 
 # In an environment of its own: what COMPAT names in the versions that it says, all else as pinned. nbdev needs fastcore 1,
 # so the checks that export are skipped here; the notebooks and tests/ run all the same.
-COMPAT ?= fastcore==2.2.39 fastprogress==1.0.5
+# fastprogress 1.1 brings a web framework of 24 packages, so learnkit requires an older one. `pip` reports that conflict here.
+COMPAT ?= fastcore==2.2.39
+BEYOND ?= fastprogress==1.1.6
 OTHER  ?= .venv-compat
-compat:  ## run the fast tests on other versions: COMPAT='name==version …' (fastcore 2 and fastprogress 1.0), PYTHON=…
+compat:  ## run the fast tests on other versions: COMPAT='name==version …' (fastcore 2 and fastprogress 1.1), PYTHON=…
 	@echo "Setting up $(OTHER) with $(or $(COMPAT),the pinned versions) (a few minutes the first time) …"
 	@$(OTHER)/bin/python -c '' 2>/dev/null || { $(find_python); "$$py" -m venv --clear $(OTHER); }
-	@for p in $(COMPAT); do echo "^$${p%%[<>=]*}=="; done > $(OTHER)/free.txt; grep -viEf $(OTHER)/free.txt $(PINS) > $(OTHER)/pins.txt
+	@for p in $(COMPAT) $(BEYOND); do echo "^$${p%%[<>=]*}=="; done > $(OTHER)/free.txt; grep -viEf $(OTHER)/free.txt $(PINS) > $(OTHER)/pins.txt
 	@$(OTHER)/bin/python $(PIP) install -q -U --use-pep517 -e '.[test]' $(COMPAT) -c $(OTHER)/pins.txt
+	@$(if $(BEYOND),$(OTHER)/bin/python $(PIP) install -q $(BEYOND) -c $(OTHER)/pins.txt)
 	LEARNKIT_COMPAT=1 $(OTHER)/bin/python $(TESTS) -m 'not slow'
 
 LIBS   := torch fastcore fastprogress
@@ -100,7 +103,7 @@ matrix:  ## `make compat` on the oldest and the newest PyTorch and fastcore, and
 	  for d in $$(echo "$$PATH" | tr : ' ') "$$HOME"/.pyenv/versions/$$v.*/bin; do \
 	    [ ! -x $$d/python$$v ] || ! $$d/python$$v $(usable) || { echo $$d/python$$v; break; }; done; done); \
 	try() { echo "== $$1, of $$2"; \
-	  $(MAKE) --no-print-directory compat OTHER=.venv-$$1 PYTHON=$$2 COMPAT="$$3" || failed="$$failed $$1"; }; \
+	  $(MAKE) --no-print-directory compat OTHER=.venv-$$1 PYTHON=$$2 COMPAT="$$3" BEYOND= || failed="$$failed $$1"; }; \
 	try oldest $$(echo "$$all" | head -n 1) '$(OLDEST)'; try newest $$(echo "$$all" | tail -n 1) '$(LIBS)'; \
 	for p in $$all; do try $$(basename $$p) $$p ''; done; \
 	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
