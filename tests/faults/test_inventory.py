@@ -18,6 +18,9 @@ from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.export import load_learner
 from learnkit.recovery.nan import RollBackOnNaN, SkipNaN
 from learnkit.speed.virtual import VirtualShards
+from toys import few
+
+pytestmark = few(8, 8)   # of the cases of each test; all with LEARNKIT_SWEEP=1
 
 # models whose parts sit everywhere
 
