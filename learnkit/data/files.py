@@ -69,7 +69,9 @@ class StorePath:
             'Use a local folder or an object store (s3://, gs://).')
         self.inner = PurePosixPath(inner.strip('/'))
 
-    def __str__(self): return f'{self.protocol}://{self.inner}'
+    def __str__(self):
+        is_root = self.inner==PurePosixPath()   # whose text is '.'
+        return f'{self.protocol}://' if is_root else f'{self.protocol}://{self.inner}'
     def __repr__(self): return f'StorePath({str(self)!r})'
     def __eq__(self, o): return isinstance(o, StorePath) and str(self)==str(o)
     def __hash__(self): return hash(str(self))
@@ -127,8 +129,8 @@ class StorePath:
         "Return the paths of all files below this folder whose names are like `pattern`"
         try: found = self._ask('find')
         except FileNotFoundError: return []
-        inner = [str(o).lstrip('/').removeprefix(f'{self.inner}/') for o in found]   # a store may begin with '/'
-        return [self/path for path in inner if fnmatchcase(PurePosixPath(path).name, pattern)]
+        inner = [PurePosixPath(str(o).lstrip('/')).relative_to(self.inner) for o in found]   # a store may begin with '/'
+        return [self/path for path in inner if fnmatchcase(path.name, pattern)]
     def fingerprint(self) -> str:
         "Return a text that differs once the file has changed"
         return self._ask('ukey')
