@@ -71,10 +71,15 @@ def no_device(
     return RuntimeError(f"the data's device is '{device}', but {device.type} is not available here; "
                         '`DataLoaders(..., device=None)` takes what there is')
 
-def no_values() -> ValueError:
-    "Return the error for a model on the device 'meta'"
-    return ValueError("weights of the model are on the device 'meta', where they have no values: write "
-                      "`model.to_empty(device='cpu')` and load them, before the Learner uses the model")
+def check_values(
+    model:nn.Module # a model
+) -> None:
+    "Raise ValueError if a parameter or a buffer is on the device 'meta'"
+    named = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    on_meta = [name for name,t in named.items() if t.is_meta]
+    if on_meta: raise ValueError(
+        f"{len(on_meta)} of the model's parameters and buffers, such as `{on_meta[0]}`, are on the device 'meta', where "
+        "they have no values: write `model.to_empty(device='cpu')` and load them, before the Learner uses the model")
 
 # %% ../../nbs/learner/00a_argument_types.ipynb #603138cc
 def check_recipe(

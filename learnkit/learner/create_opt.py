@@ -11,11 +11,13 @@ from itertools import chain
 from types import NoneType, SimpleNamespace
 from typing import Any
 
+import torch
+from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ..data.modules import get_model, norms_and_biases
 from ..loop.words import observes
-from .checks import check_written_loss
+from .checks import check_values, check_written_loss
 from ..loop.signals import uninterrupted
 from ..optim.by_hand import by_hand
 from ..optim.groups import check_own_decays, creation_lr, is_built, is_number, is_split, param_dicts
@@ -116,12 +118,22 @@ def _unfrozen(learn):
     finally:
         if frozen: learn.opt.freeze_to(frozen)   # `learn.opt` may be another one by now
 
+def move_model(
+    model:nn.Module,    # the model
+    device:torch.device # where it is to be
+) -> None:
+    "Move the model; raise ValueError if a part of it has no values"
+    try: model.to(device)
+    except NotImplementedError:
+        check_values(model)
+        raise
+
 @uninterrupted   # an interrupt in the middle of `model.to` would leave autograd off
 def create_opt(
     learn:Any # the Learner
 ) -> None:
     "Make a new optimizer for `learn`"
-    learn.model.to(learn.device)
+    move_model(learn.model, learn.device)
     with _unfrozen(learn):
         opt = _make_opt(learn, _groups(learn, learn.model))
         _use_opt(learn, opt, _recipe(learn))
@@ -158,7 +170,7 @@ def _take_over(learn, lost, running):
     groups = _groups(learn, model)
     ids = {id(p) for p in chain.from_iterable(map(_params_of, groups))}
     if ids.isdisjoint(map(id, lost.values())): return
-    if not running: learn.model.to(learn.device)
+    if not running: move_model(learn.model, learn.device)
     new = _make_opt(learn, groups)
     if running: _check_can_take(learn, new, lost)
     if can_take_params(learn.opt, new):

@@ -111,7 +111,7 @@ from ..data.loaders import set_epoch
 from ..data.modules import get_model, one_param
 from ..optim.opt_state import move_opt_state
 from ..optim.optimizer import OptimWrapper
-from .create_opt import check_trained
+from .create_opt import check_trained, move_model
 from ..loop.run import switch_opt
 from ..optim.inventory import called_module, losses_of, modules_beside
 
@@ -139,7 +139,7 @@ class TrainEvalCallback(Callback):
         run,device = learn.current_run,_device_of_run(learn)
         run.epoch = run.train_iter = 0
         run.pct_train,run.loss = 0.,torch.tensor(0.)
-        if device is not None: learn.model.to(device)
+        if device is not None: move_model(learn.model, device)
         for o in _beside_model(learn): o.to(getattr(one_param(learn.model), 'device', device))
         model = get_model(learn.model)
         if hasattr(model, 'reset'): model.reset()
@@ -225,7 +225,7 @@ from ..data.nested import detuplify
 from ..data.workers import inform_workers
 from ..data.process import Team, alone, join_team, team, to_detach as _to_detach
 from .bars import ProgressCallback
-from .checks import (check_recipe, check_types, data_hint, loss_tensor, no_device, no_values,
+from .checks import (check_recipe, check_types, check_values, data_hint, loss_tensor, no_device,
     check_one_loss, note_backward_error, note_loss_error, note_model_error)
 from .create_opt import adopt_params, create_opt
 from ..loop.callback import MissingAttribute
@@ -417,7 +417,7 @@ class Learner(Loop):
 
     def _use_device(self):
         params = [*self.model.parameters()]
-        if any([p.is_meta for p in params]): raise no_values()
+        if any([p.is_meta for p in params]): check_values(self.model)
         device = params[0].device if params else getattr(self.dls, 'device', None)
         has_only_cpu = str(device)==str(default_device())=='cpu'   # then batches are there already
         self.current_run.transfer = None

@@ -159,6 +159,7 @@ from ..data.files import (StorePath, as_path, check_format, is_safetensors, read
     write_atomic, write_safetensors)
 from ..data.modules import get_model
 from ..data.process import gathered, is_sharded, lay_out_state, rank_distrib, team, whole
+from .checks import check_values
 from .create_opt import ready_opt
 from .learner import Learner
 from ..loop.events import nearest
@@ -399,6 +400,7 @@ def load(self:Learner,
         _check_exists(file, source)
     weights,beside,base,opt = _parse_state(file, read_state(source))
     check_base_format(base, file)
+    check_values(self.model)
     if ignore_keys:
         weights = _keep_own(weights, get_model(self.model), ignore_keys)
         opt,with_opt = None,False

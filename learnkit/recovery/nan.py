@@ -100,8 +100,9 @@ class SkipNaN(Callback):
             if before is None: continue
             cannot_have_changed = now is before.buffer and not is_writable(now)
             if cannot_have_changed: continue
-            if now.shape==before.value.shape: restored[name] = torch.where(finite, now, before.value)
-            elif not finite: restored[name] = before.value   # it has another shape: here `finite` has to be read
+            can_be_chosen = now.shape==before.value.shape and not now.is_quantized
+            if can_be_chosen: restored[name] = torch.where(finite, now, before.value)
+            elif not finite: restored[name] = before.value   # here `finite` has to be read
         put_buffers(self.learn, restored)
 
     def _leaves_to_another(self):

@@ -402,7 +402,9 @@ def test_answers_come_to_the_cpu(monkeypatch):
     fetched = []
     monkeypatch.setattr('learnkit.learner.learner.default_device', lambda: torch.device('meta'))
     monkeypatch.setattr('learnkit.learner.predictor.to_cpu', lambda o: fetched.append(o) or o)
-    with Predictor(classes()) as predict: got = predict(x[0])
+    learn = classes()
+    learn.dls.to('cpu')   # where the model is to stay
+    with Predictor(learn) as predict: got = predict(x[0])
     assert len(fetched)==1 and torch.equal(fetched[0][0][0], got[2])
 
 def test_an_error_leaves_autograd_as_it_was():
