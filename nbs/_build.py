@@ -113,7 +113,8 @@ def words_of(outputs, varies=False):
         data = o.get('data', {})
         forms = [o.get('text'), *map(data.get, ('text/html','text/markdown','text/plain'))]
         return join(next(filter(None, forms), ''))   # of a Markdown object the plain form has only the address
-    text = _varies.sub('', '\n'.join(map(form, outputs)))
+    in_order = sorted(outputs, key=lambda o: o['output_type']=='stream')   # what is printed may come sooner or later
+    text = _varies.sub('', '\n'.join(map(form, in_order)))
     if varies: return re.findall('[A-Za-z_]+', text),[]
     return ' '.join(_number.sub('#', text).split()),[float(n) for n in _number.findall(text)]
 

@@ -298,9 +298,12 @@ class Class:
     def has(self, name): return any(name in c.methods or name in c.attrs for c in self.mro())
 
     def add_method(self, f, mod, kind=''):
-        "Add a function; a setter stands beside its property"
+        "Add a function; a setter stands beside its property, and `@overload` beside the same name"
         if f.name in ('__getattr__','__setattr__','__delattr__','__dir__'): return   # they accept every name
-        self.methods[f.name] = [*(self.methods.get(f.name, ()) if is_again(f) else ()), Method(f, mod, kind)]
+        before = self.methods.get(f.name, [])
+        variants = [m for m in before if isinstance(m, Method) and 'overload' in decorators(m.f)]
+        if variants and 'overload' not in decorators(f): return   # a stub has the variants, and not what implements them
+        self.methods[f.name] = [*(before if is_again(f) else variants), Method(f, mod, kind)]
 
     def add_attr(self, name, t, mod, doc='', declared=False):
         "Add an attribute, or another type of one that is not declared"
@@ -529,6 +532,16 @@ def texts_given(call, f, skip):
              **{k.arg:k.value for k in call.keywords}}
     return {k:v.value for k,v in given.items() if isinstance(v, ast.Constant) and isinstance(v.value, (str,int,float))}
 
+def left_to_default(call, f, skip):
+    "The parameters of a function that a call does not give"
+    named = [p.arg for p,_ in with_defaults(f, skip)]
+    return {*named[len(call.args):]} - {k.arg for k in call.keywords}
+
+def is_about(message, params):
+    "Does what an error says begin with one of some parameters: `start_epoch must be …`, `resume=…`?"
+    m = re.match(r'`?(\w+)`?(=| must\b| is\b)', message)
+    return m is not None and m[1] in params
+
 def called(call, f, mod, cls):
     "The function of a call in `f`, if its errors are those of `f`: a private one, or `check_…`; else None"
     name = source(call.func).split('.')[-1]
@@ -549,7 +562,8 @@ def raises(f, mod, cls=None, given=None, depth=0):
             found.append((source(n.exc.func), said(n.exc.args[0], given or {}) if n.exc.args else ''))
         elif isinstance(n, ast.Call) and not depth and (to := called(n, f, mod, cls)):
             g,home,owner,skip = to
-            found += raises(g, home, owner, texts_given(n, g, skip), depth+1)
+            inner,absent = raises(g, home, owner, texts_given(n, g, skip), depth+1),left_to_default(n, g, skip)
+            found += [(e,s) for e,s in inner if not is_about(s, absent)]
     telling = {e for e,s in found if s.strip('… ')}
     return [*dict.fromkeys((e,s) for e,s in found if s.strip('… ') or e not in telling)]
 

@@ -114,11 +114,11 @@ class DataLoaders:
         return f"DataLoaders({', '.join(parts)})"
 
     @property
-    def train(self) -> Any:
-        "The loader for training"
+    def train(self) -> DataLoader|Any:
+        "The loader for training: a DataLoader, or another iterable of batches"
         return self.loaders[0]
     @property
-    def valid(self) -> Any:
+    def valid(self) -> DataLoader|Any:
         "The loader for validation, None if there is none"
         return self.loaders[1] if len(self)>1 else None
     @property

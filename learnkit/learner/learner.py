@@ -244,6 +244,7 @@ from ..measure.finite import NonFiniteCheck
 from ..measure.model_output import check_shift, just_split, own_output
 from ..measure.recorder import Recorder
 from ..optim.groups import default_lr
+from ..optim.optimizer import OptimWrapper
 from ..optim.several import as_opt_func
 
 # %% ../../nbs/learner/35c_learner.ipynb #ad6b1ef8
@@ -277,6 +278,8 @@ class Learner(Loop):
     on_create:list[Callable] = []   # called with each new Learner; each returns callbacks for it: see `Learner.on`
     distributed:bool = True         # train together with the other processes that a launcher started?
     _before_wd:Any = None           # the weight decay before a fit was given one
+    dls:DataLoaders                 # the data
+    opt:OptimWrapper                # the optimizer around that of PyTorch; None until the first fit makes it
     def __init__(self,
         dls:Any,                        # the data: a `DataLoaders`, or a pair of iterables of batches
         model:nn.Module,                # the model to train

@@ -9,7 +9,7 @@ __all__ = ['format_time', 'format_value', 'History', 'one_moment', 'RecorderPlot
 import json
 from itertools import chain, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from ..data.files import as_path, atomic
 
@@ -38,6 +38,10 @@ class _Columns(list):
 
 class History(list):
     "Rows as dictionaries; `history['valid_loss']` is a column, `history['epoch','valid_loss']` has two side by side"
+    @overload
+    def __getitem__(self, k:int) -> dict[str,Any]: ...
+    @overload
+    def __getitem__(self, k:str|slice|tuple) -> list: ...
     def __getitem__(self, k):
         if isinstance(k, tuple): return [*zip(*map(self.__getitem__, k))]
         if not isinstance(k, str): return super().__getitem__(k)

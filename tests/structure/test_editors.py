@@ -133,12 +133,21 @@ api_script = '''
             reveal_type(learn.validate())
             reveal_type(learn.loss)
             reveal_type(learn.recorder)
+            reveal_type(learn.recorder.history[-1])
+            reveal_type(learn.recorder.history['valid_loss'])
+            reveal_type(learn.recorder.history[:2])
+            reveal_type(learn.opt)
+            reveal_type(learn.dls.train)
+            reveal_type(learn.dls.valid)
+            reveal_type(learn.lr_find().valley)
             reveal_type(learn.progress)
             reveal_type(learn.add_cbs([]))
             reveal_type(learn.save)
             learn.fit([3])
             learn.fit_typo(1)
             learn.recorder.hystory
+            learn.lr_find().vally
+            learn.opt.hyperz
             event.before_fitt
             learn.fit_one_cycle(1, resett_opt=True)
         class C(Callback):
@@ -161,12 +170,16 @@ def resolves_the_api(types, errors):
     assert re.match(r'\(n_epoch: int \| str \| Time, lr_max: .*div: float = .*reset_opt: bool = False.*\) -> None$', one_cycle)
     assert re.match(r'\(file: .*with_opt: bool.*\) -> Path$', types.pop('learn.save'))
     assert types == {
-        'learn.get_preds()':'tuple[Any, ...]', 'learn.validate()':'L', 'learn.loss':'Tensor', 'learn.recorder':'Recorder', 'learn.progress':'ProgressCallback',
+        'learn.get_preds()':'tuple[Any, ...]', 'learn.validate()':'L', 'learn.loss':'Tensor', 'learn.recorder':'Recorder',
+        'learn.recorder.history[-1]':'dict[str, Any]', "learn.recorder.history['valid_loss']":'list[Any]', 'learn.recorder.history[:2]':'list[Any]',
+        'learn.opt':'OptimWrapper', 'learn.dls.train':'DataLoader[Any] | Any', 'learn.dls.valid':'DataLoader[Any] | Any', 'learn.lr_find().valley':'float',
+        'learn.progress':'ProgressCallback',
         'learn.add_cbs([])':'Learner', 'self.learn':'Learner', 'self.loss':'Tensor', 'self.learn.epoch':'int', 'event.before_fit':'str', 'event.after_cycle':'str',
         'DataLoaders.from_tensors(1)':'DataLoaders', 'ActivationStats':'type[ActivationStats]', 'torch.tensor(1)':'Tensor',
         'F.mse_loss(torch.ones(1), torch.ones(1))':'Tensor'}
     errors = [e for e in errors if 'reportUnusedExpression' not in e]
     assert errors == ["learn.fit([3]): reportArgumentType", 'learn.fit_typo(1): reportAttributeAccessIssue', 'learn.recorder.hystory: reportAttributeAccessIssue',
+                      'learn.lr_find().vally: reportAttributeAccessIssue', 'learn.opt.hyperz: reportAttributeAccessIssue',
                       'event.before_fitt: reportAttributeAccessIssue', 'learn.fit_one_cycle(1, resett_opt=True): reportCallIssue',
                       'self.lerner: reportAttributeAccessIssue', 'self.pred = self.pred + 1: reportAttributeAccessIssue']
 
@@ -221,6 +234,8 @@ asked = [  # what is typed, a name that completes it, and words of its documenta
     (dict(outside='learn.get_p'),          'get_preds',      ('ds_idx', 'with_decoded', 'tuple', 'preds')),
     (dict(outside='DataLoaders.from_t'),   'from_tensors',   ('valid_pct', 'float', 'validation')),
     (dict(outside='event.before_b'),       'before_batch',   ('xb',)),
+    (dict(outside='learn.opt.set_hy'),     'set_hyper',      ()),
+    (dict(outside='learn.dls.train_'),     'train_ds',       ()),
     (dict(inside='self.learn.'),           'train_iter',     ()),
     (dict(inside='self.learn.validat'),    'validate',       ('metrics',)),
     (dict(inside='self.train_i'),          'train_iter',     ()),

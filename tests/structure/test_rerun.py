@@ -28,6 +28,12 @@ def test_a_cell_that_measures_keeps_its_numbers():
     assert _build.alike(old, new, varies=True) and not _build.alike(old, new)
     assert not _build.alike(old, [stream('loader 3 batches, 66% of 0.31 s')], varies=True)
 
+def test_text_may_come_before_or_after_a_table():
+    "Two channels bring them to the notebook; a text that is printed in two pieces is one then"
+    table = html('<table>0.5</table>')
+    assert _build.alike([stream('a\n'), table, stream('b\n')], [stream('a\nb\n'), table])
+    assert not _build.alike([stream('a\n'), table, stream('b\n')], [stream('b\na\n'), table])
+
 def test_a_bar_may_stand_anywhere():
     def bar(at): return [html(f'<div><progress max="22" value="{at}"></progress> {at*100/22:.2f}% [{at}/22 00:00&lt;00:01... loss 0.5]<p>stopped</p></div>')]
     assert _build.alike(bar(13), bar(22))
