@@ -44,7 +44,7 @@ class _Parameters(BaseEstimator):
         lr:float|slice|list|None=None, # learning rate; None: the Learner's
         *,
         train:Callable=Learner.fit,    # (learn, epochs, lr) -> None: trains
-        bs:int=64,                     # items in a batch
+        bs:int=64,                     # samples in a batch; one or two more, if the last batch would have one sample
         valid_pct:float=0.,            # the fraction of the items to validate on, for early stopping; 0: none
         random_state:Any=None,         # a seed gives the same weights each time; None: a seed from NumPy's generator
         verbose:bool=False,            # show the rows of the history?
@@ -75,17 +75,42 @@ class _Parameters(BaseEstimator):
         return super().get_params(deep) | self._make_params()
 
 # %% ../../nbs/contrib/30_sklearn.ipynb #0cd6b24a
+class _WeightedSamples(BatchTensorDataset):
+    "Samples with a weight each, which batches have once `gives_weights` is set: `make` sees inputs and targets"
+    gives_weights = False
+    def __getitems__(self, idxs):
+        samples = super().__getitems__(idxs)
+        return samples if self.gives_weights else type(samples)(samples.tensors[:-1])
+
 class _SampleWeight(Callback):
-    "Weighs the loss of each item by the last element of the batch"
+    "Weighs the loss of each sample by the last element of the batch"
     order = -9   # all others see the target alone
-    def before_batch(self): self.weight,self.learn.yb = self.learn.yb[1:],self.learn.yb[:1]
+    part = slice(None)   # the samples of the current micro-batch
+    def before_fit(self):
+        for dl in self.learn.dls.loaders:
+            if isinstance(getattr(dl, 'dataset', None), _WeightedSamples): dl.dataset.gives_weights = True
+
+    def before_batch(self):
+        self.weight,self.learn.yb = self.learn.yb[1:],self.learn.yb[:1]
+        self.part = slice(None)
+    def before_micro_batch(self, items):
+        if items is None: raise ValueError(
+            '`sample_weight` cannot follow how `split` divides a batch: omit `split`, or the weights')
+        self.part = items
+
     def after_loss(self):
         learn = self.learn
         if learn.loss_grad is None or not self.weight: return
         with learn.loss_not_reduced(): losses = learn.loss_func(learn.pred, *learn.yb)
-        w = self.weight[0]
+        w = self.weight[0][self.part]
         learn.loss_grad = (losses.reshape(len(w), -1).mean(1)*w).mean()
         learn.loss = learn.loss_grad.detach().clone()
+
+# %% ../../nbs/contrib/30_sklearn.ipynb #4ebac83c
+def _batch_size(n, bs):
+    "Return `bs`, or the next larger number by which no batch of one sample is left: a batch norm cannot train on it"
+    while 1<bs<n and n%bs==1: bs += 1
+    return bs
 
 # %% ../../nbs/contrib/30_sklearn.ipynb #4ebac83d
 class _Estimator(_Parameters):
@@ -118,10 +143,14 @@ class _Estimator(_Parameters):
                 self.train(learn, self.epochs, self.lr)
         return self
 
-    def _dls(self, *ts):
-        kw:dict = dict(bs=self.bs, n_inp=1, vocab=getattr(self, 'classes_', None))
-        if self.valid_pct: return DataLoaders.from_tensors(*ts, valid_pct=self.valid_pct, **kw)
-        return DataLoaders.from_dsets(BatchTensorDataset(*ts), collate_fn=collate_tensors, **kw)
+    def _dls(self, *tensors):
+        data = (_WeightedSamples if len(tensors)>2 else BatchTensorDataset)(*tensors)
+        dsets = [data]
+        if self.valid_pct:
+            split = DataLoaders.from_tensors(*tensors, valid_pct=self.valid_pct)
+            dsets = [type(data)(*dl.dataset.tensors) for dl in split.loaders]
+        return DataLoaders.from_dsets(*dsets, collate_fn=collate_tensors, bs=_batch_size(len(dsets[0]), self.bs),
+                                      val_bs=self.bs, n_inp=1, vocab=getattr(self, 'classes_', None))
 
     def _preds(self, X, **kwargs):
         "What the network says of the items `X`"

@@ -32,10 +32,20 @@ def _open_lock(path, flags): return os.open(path, flags | getattr(os, 'O_NOFOLLO
 
 class _InUse(ValueError): pass   # another run writes there
 
+def check_not_forked(
+    pid:int, # the number of the process that began to write
+    what:Any # what it writes
+) -> None:
+    "Raise RuntimeError in a process that was forked from the one that writes `what`: both would write it"
+    if os.getpid()!=pid: raise RuntimeError(
+        f'{what} is written by process {pid}, from which this one was forked. Only one of them can continue the fit: '
+        'end the child where it was forked, by `os._exit(0)`.')
+
 # %% ../../nbs/data/47a_lock.ipynb #19d4cd82
 class FileLock:
     "Locks what a run writes, so that another run cannot write it at the same time"
     f,identity = None,None
+    pid:int|None = None   # the process that has the lock, which a forked one has not
     @uninterrupted
     def acquire(self,
         path:Path,  # the file that is locked; its folder is created
@@ -55,7 +65,7 @@ class FileLock:
             if not self._lock(f):
                 f.close()
                 return
-            self.f,self.identity = f,_identity(f.fileno())
+            self.f,self.identity,self.pid = f,_identity(f.fileno()),os.getpid()
             _locked_here.add(self.identity)
         if self.identity!=_identity(path):   # the last owner removed the file just before it was locked
             self.release()
@@ -84,8 +94,9 @@ class FileLock:
         "Remove the lock, if there is one"
         if self.f is None: return
         try:
+            is_own = self.pid==os.getpid() and self.identity==_identity(self.path)
             with suppress(OSError):   # a file that stays is not locked any more
-                if self.identity==_identity(self.path): self.path.unlink()
+                if is_own: self.path.unlink()
         finally:
             _locked_here.discard(self.identity)
             self.f.close()

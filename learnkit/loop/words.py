@@ -6,6 +6,8 @@
 __all__ = ['acts', 'Word', 'observes']
 
 # %% ../../nbs/loop/09_words.ipynb #a0d01005
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 # %% ../../nbs/loop/09_words.ipynb #a0d01007
@@ -19,6 +21,14 @@ def own_attr(
     return default
 
 # %% ../../nbs/loop/09_words.ipynb #a0d01008
+_computed = property,cached_property
+
+def _kind_of(default):
+    "Return the class of which all answers are instances, if the default says so; None: they may be anything"
+    if isinstance(default, tuple): return (tuple,list,set,frozenset)
+    if isinstance(default, dict): return Mapping
+    return Callable if callable(default) else None
+
 class Word:
     "Is what a feature asks of callbacks: the name of an attribute, the answer of those without it, and the question"
     known:'dict[str,Word]' = {}   # all that are declared, by name
@@ -29,13 +39,16 @@ class Word:
         choices:tuple=() # the answers that there are; (): any
     ):
         self.name,self.default,self.doc,self.choices = name,default,doc,choices
+        self.kind = _kind_of(default)   # a class of which each answer is an instance; None: any
         Word.known[name] = self
 
     def __call__(self,
         cb:Any # a callback of this library or of another one
     ) -> Any:
-        "Return the answer of `cb`"
-        return own_attr(cb, self.name, self.default)
+        "Return the answer of `cb`; an argument of its own may have the same name, such as `private=True`"
+        answer = own_attr(cb, self.name, self.default)
+        is_answer = answer is self.default or self.kind is None or isinstance(answer, self.kind)
+        return answer if is_answer else self.default
 
     def answered_by(self,
         cbs:Any # callbacks
@@ -48,7 +61,10 @@ class Word:
         who:str     # the class, for the message
     ) -> None:
         "Raise ValueError if there is no such answer"
-        if not self.choices or isinstance(answer, property) or answer in self.choices: return
+        if isinstance(answer, _computed): return
+        if self.kind is not None and not isinstance(answer, self.kind): raise ValueError(
+            f'{who}.{self.name} is {answer!r:.60}, and must be like {self.default!r:.60}. {self.doc}')
+        if not self.choices or answer in self.choices: return
         known = ', '.join(map(repr, self.choices))
         raise ValueError(f"{who}.{self.name} is {answer!r}, and must be one of {known}. {self.doc}")
 

@@ -329,7 +329,9 @@ class DiceMulti(Overlap):
     def value(self) -> float|None:
         areas = self.areas()
         if areas is None: return None
-        return self.score(*areas).nanmean().item()
+        inter,total = areas
+        occurs = total>0
+        return self.score(inter[occurs], total[occurs]).mean().item() if occurs.any() else None
 
 class JaccardCoeffMulti(DiceMulti):
     "Mean Jaccard coefficient (IoU) of the classes that occur: the overlap over the area of both together"

@@ -11,7 +11,7 @@ from pathlib import Path
 from warnings import warn
 
 from ..data.files import atomic
-from ..data.locks import FileLock, remove_left
+from ..data.locks import FileLock, check_not_forked, remove_left
 from ..loop.callback import Stateful
 
 # %% ../../nbs/observe/40a_log_file.ipynb #d6a11721
@@ -32,6 +32,7 @@ class LogFile(Stateful):
         self.clean = False   # has the file its head and the valid part, and nothing else?
         self.error = None    # why the last row could not be written; None: it was
         self.lock  = FileLock()
+        self.pid   = None    # the process that has opened the file
 
     def open(self) -> None:
         "Open the file, unchanged; raise OSError if that is impossible, ValueError if another run has it open"
@@ -40,6 +41,7 @@ class LogFile(Stateful):
         self.lock.acquire(path.with_name(f'.{path.name}.lock'), path, 'give this run a file of its own (`fname`)')
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_left(path.parent)
+        self.pid = os.getpid()
         mode = 'r+b' if path.exists() else 'x+b'
         self.file  = open(path, mode, buffering=0)
         self.clean = False
@@ -47,7 +49,8 @@ class LogFile(Stateful):
     def write(self,
         row:bytes # the row, with its line end, if it has one
     ) -> None:
-        "Append a row; one that can't be written is held until the next call"
+        "Append a row; one that can't be written is held until the next call. Raise RuntimeError in a forked process."
+        if self.pid is not None: check_not_forked(self.pid, self.path)
         self.held.append(row)
         try: self._write_held()
         except OSError as e:
@@ -65,7 +68,7 @@ class LogFile(Stateful):
         self.lock.release()
         self.held = [row for row in self.held if row]
         if self.held: warn(f'{len(self.held)} rows could not be written to {self.path} ({self.error})')
-        self.file,self.error = None,None
+        self.file = self.error = self.pid = None
 
     def sync(self) -> None:
         "Flush what is written to the disk"
@@ -101,7 +104,7 @@ class LogFile(Stateful):
         self.pos,self.clean = None,False
         self.append = self.begun = True
 
-    def __getstate__(self) -> dict: return {**vars(self), 'file':None, 'lock':FileLock()}
+    def __getstate__(self) -> dict: return {**vars(self), 'file':None, 'pid':None, 'lock':FileLock()}
 
     def head_of(self,
         data:bytes # the content of the file

@@ -164,8 +164,14 @@ class _StepStart(NamedTuple):
     grad_norms:list   # the norms of their gradients
 
 def _norms(tensors):
-    "The L2 norm of each tensor, over all processes that have a shard of it"
-    return [*map(whole, torch._foreach_norm(tensors, 2, dtype=torch.float32))]
+    "The L2 norm of each tensor, over all processes that have a shard of it; of 16 bits in 32, as the sum may be large"
+    norms:list = [None]*len(tensors)
+    for dtype in {t.dtype for t in tensors}:
+        places = [i for i,t in enumerate(tensors) if t.dtype==dtype]
+        precise = torch.promote_types(dtype, torch.float32)
+        found = torch._foreach_norm([tensors[i] for i in places], 2, dtype=precise)
+        for i,norm in zip(places, found): norms[i] = whole(norm)
+    return norms
 
 # %% ../../nbs/observe/25c_system.ipynb #b8e883bf
 from time import perf_counter

@@ -6,6 +6,7 @@
 __all__ = ['CheckpointCallback']
 
 # %% ../../nbs/recovery/25a_checkpoint_writer.ipynb #f1f3a029
+import os
 from pathlib import Path
 from threading import Thread
 from typing import Callable
@@ -13,6 +14,7 @@ from warnings import warn
 
 import torch
 
+from ..data.locks import check_not_forked
 from ..data.process import rank_distrib, team
 from .file import read_checkpoint, remove_checkpoint, write_checkpoint
 from .resume import Retention
@@ -66,14 +68,15 @@ class CheckpointWriter:
 
     def restart(self) -> None:
         "Start counting again, for another fit"
-        self.n_failed,self.read_back = 0,False
+        self.n_failed,self.read_back,self.pid = 0,False,os.getpid()
 
     def write(self,
         collect:Callable,   # returns the state, copied by `stage` for the background, and a dict for the manifest
         path:Path,          # the file, ending in .pth
         sharded:bool=False  # does each process write its part? False: only the first one writes
     ) -> None:
-        "Write a checkpoint, once the previous one is written; all processes call it"
+        "Write a checkpoint, once the previous one is written; all processes call it, but none that is forked"
+        check_not_forked(self.pid, path.parent)
         self.wait()
         self.stage.begin()
         state = info = None
