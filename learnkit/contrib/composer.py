@@ -20,10 +20,9 @@ import torch
 from fastcore.foundation import L
 
 from ..callbacks.cycles import CheckpointEvents
-from learnkit.contrib.foreign import (ForeignCallback, View, batch_of, measured, named_values, new_meter, optimizers_of,
-    output_of, view_of)
+from .foreign import (ForeignCallback, View, are_several, batch_of, measured, named_values, new_meter,
+    of_learner, of_process, optimizers_of, output_of, path_of, view_of)
 from ..data.batch import find_bs
-from ..data.process import num_distrib
 from ..loop.callback import Callback as OurCallback
 from ..loop.callback import MissingAttribute
 from ..loop.duration import Time
@@ -32,7 +31,8 @@ from ..loop.names import names_in
 
 # %% ../../nbs/contrib/60_composer.ipynb #3b2b83d1
 _no_events = 'run_event','close','post_close'
-Event = Enum('Event', {k.upper():k for k in names_in('Composer') if k not in _no_events}, type=str, module=__name__)
+_event_names = [k for k in names_in('Composer') if k not in _no_events]
+Event:Any = Enum('Event', {k.upper():k for k in _event_names}, type=str, module=__name__)
 
 def event_of(
     name:str # of a method, such as 'epoch_start'
@@ -132,7 +132,9 @@ class ComposerRun(OurCallback):
         self.meter.reset()
         self.meter.accumulate(self.learn)
     def after_exhaust(self):
-        if self.learn.training and loader_len(self.learn.dls.train) is None: self.is_whole = True
+        if not self.learn.training: return
+        has_no_length = loader_len(self.learn.dls.train) is None
+        if has_no_length: self.is_whole = True   # else `after_batch` knows it
     def after_train(self): self.is_over = self.is_whole   # an epoch that was cut off is not counted
     def after_validate(self): self.results = measured(self.learn).valid
     def after_cycle(self):
@@ -156,8 +158,9 @@ class ComposerRun(OurCallback):
         state:dict # what `state_dict` returned
     ) -> None:
         "Continue from `state`"
-        vars(self).update({k:v for k,v in state.items() if k!='train'})
-        vars(self.train).update(state['train'])
+        own = dict(state)
+        vars(self.train).update(own.pop('train'))
+        vars(self).update(own)
 
 def _tried(f, failed):
     "Call `f`; note in `failed` how it fails, and return whether it did not"
@@ -200,12 +203,10 @@ class ComposerMetric:
         return torch.tensor(float(self.values()[self.name]))
 
 # %% ../../nbs/contrib/60_composer.ipynb #12b28f62
-def _once_fetched(read):
-    "`read` of the Learner as a property; None before the first batch"
-    def get(self):
-        try: return read(self.learn)
-        except MissingAttribute: return None
-    return get
+def _once_fetched(read, learn):
+    "Return what `read` finds in a batch of the Learner; None before the first batch"
+    try: return read(learn)
+    except MissingAttribute: return None
 
 # %% ../../nbs/contrib/60_composer.ipynb #0c6e909e
 class ComposerState(View):
@@ -213,44 +214,65 @@ class ComposerState(View):
     library,what = 'Composer','the state'
     event = ''   # the name of that which is called now
     stopped_at:int|None = None   # after how many batches a callback has stopped the fit
-    model      = property(lambda self: self.learn.model)
-    outputs    = property(_once_fetched(output_of), lambda self, value: setattr(self.learn, 'pred', value))
-    evaluators = property(lambda self: [] if self.learn.dls.valid is None else [SimpleNamespace(label='eval')])
-    is_model_ddp = property(lambda self: num_distrib()>1)
+    model      = of_learner('model')
+    is_model_ddp = of_process(are_several)
     fsdp_enabled = fsdp_sharded_state_dict_enabled = False
-    optimizers = property(lambda self: optimizers_of(self.learn))
-    train_dataloader = property(lambda self: self.learn.dls.train)
-    schedulers = property(lambda self: [])
-    device     = property(lambda self: self.learn.device)
-    seed       = property(lambda self: torch.initial_seed())
-    run_name   = property(lambda self: str(self.learn.path))
-    batch_num_samples = property(lambda self: find_bs(self.learn.xb))
-    eval_timestamp    = property(lambda self: _timestamp(run_of(self.learn).valid))
-    predict_timestamp = property(lambda self: _timestamp(run_of(self.learn).predicted))
+    optimizers = of_learner(optimizers_of)
+    train_dataloader = of_learner('dls.train')
+    schedulers = of_process(list)   # none; and a new list each time, as it may be changed
+    device     = of_learner('device')
+    seed       = of_process(torch.initial_seed)
+    run_name   = of_learner(path_of)
+
+    @property
+    def outputs(self) -> Any:
+        "What the model returned for the batch; None before the first batch"
+        return _once_fetched(output_of, self.learn)
+    @outputs.setter
+    def outputs(self, value:Any): self.learn.pred = value
+    @property
+    def evaluators(self) -> list:
+        "What there is to evaluate: one set of data, or none"
+        if self.learn.dls.valid is None: return []
+        return [SimpleNamespace(label='eval')]
+    @property
+    def batch_num_samples(self) -> int:
+        "How many samples the batch has"
+        return find_bs(self.learn.xb)
+    @property
+    def eval_timestamp(self) -> Any:
+        "Batches and samples of the evaluation so far"
+        return _timestamp(run_of(self.learn).valid)
+    @property
+    def predict_timestamp(self) -> Any:
+        "Batches and samples of the prediction so far"
+        return _timestamp(run_of(self.learn).predicted)
 
     @property
     def loss(self) -> Any:
         "The loss of the batch; until the backward pass the one that it begins from"
-        return self.learn.loss_grad if self.event in ('after_loss','before_backward') else self.learn.loss
+        if self.event in ('after_loss','before_backward'): return self.learn.loss_grad
+        return self.learn.loss
     @loss.setter
     def loss(self, value:torch.Tensor): self.learn.loss_grad,self.learn.loss = value,value.detach().clone()
 
     @property
     def batch(self) -> Any:
         "The batch as the loader gives it, on the device after `after_dataloader`; None before the first one"
-        return self.learn.batch if self.event=='after_dataloader' else self._batch
+        if self.event=='after_dataloader': return self.learn.batch
+        return _once_fetched(batch_of, self.learn)
     @batch.setter
     def batch(self, value:Any):
         if self.event=='after_dataloader': self.learn.batch = value
         else: self.learn._split(value)
-    _batch = property(_once_fetched(batch_of))
 
     def batch_get_item(self,
         key:Any # of a part of the batch: an index, a name, or a function of the batch, also first in a pair
     ) -> Any:
         "Return a part of the batch"
         get = key[0] if isinstance(key, (tuple,list)) else key
-        return get(self.batch) if callable(get) else self.batch[get]
+        if callable(get): return get(self.batch)
+        return self.batch[get]
 
     @property
     def dataloader(self) -> Any:
@@ -258,11 +280,13 @@ class ComposerState(View):
         label,learn = self.dataloader_label,self.learn
         if label is None: return None
         if label=='train': return learn.dls.train
-        return None if learn.batches is None else learn.batches.loader   # a prediction says it with its first batch
+        if learn.batches is None: return None   # a prediction says it with its first batch
+        return learn.batches.loader
     @property
     def dataloader_len(self) -> Count|None:
         "How many batches that loader has, None if it does not know"
-        n = None if self.dataloader is None else loader_len(self.dataloader)
+        if self.dataloader is None: return None
+        n = loader_len(self.dataloader)
         return None if n is None else _count(n, 'ba')
     @property
     def dataloader_label(self) -> str|None:
@@ -291,20 +315,25 @@ class ComposerState(View):
     @property
     def eval_metric_values(self) -> dict:
         "Results of the last validation, by the names of the columns"
-        return {'valid_loss' if k=='loss' else k:v for k,v in run_of(self.learn).results.items()}
+        values = dict(run_of(self.learn).results)
+        if 'loss' in values: values['valid_loss'] = values.pop('loss')
+        return values
     @property
     def train_metric_values(self) -> dict:
         "Values of the metrics for the batch that was trained last, as in Composer"
         values = named_values(run_of(self.learn).meter)
-        return {k:v for k,v in values.items() if k!='loss'}
+        values.pop('loss', None)
+        return values
     @property
     def eval_metrics(self) -> dict:
         "The metrics of the validation, by the label of its loader and their names"
-        return dict(eval=_metrics_of(self.learn.metrics, lambda: self.eval_metric_values))
+        def values(): return self.eval_metric_values
+        return dict(eval=_metrics_of(self.learn.metrics, values))
     @property
     def train_metrics(self) -> dict:
         "The metrics of the training, by their names"
-        return _metrics_of(run_of(self.learn).meter.metrics[1:], lambda: self.train_metric_values)
+        def values(): return self.train_metric_values
+        return _metrics_of(run_of(self.learn).meter.metrics[1:], values)
 
     @property
     def max_duration(self) -> Time:
@@ -388,8 +417,9 @@ class ComposerCallback(ForeignCallback):
         "Call the method, or for an algorithm `match` and `apply`"
         state,logger = view_of(ComposerState, self.learn),view_of(ComposerLogger, self.learn)
         state.event = name
+        handles_all = name in _event_names and super().has('run_event')
         if self._is_algorithm(): self._apply(event_of(name), state, logger)
-        elif name in _event_names and super().has('run_event'): self.theirs.run_event(event_of(name), state, logger)
+        elif handles_all: self.theirs.run_event(event_of(name), state, logger)
         else: getattr(self.theirs, name)(state, logger)
     def _apply(self, event, state, logger):
         if self.theirs.match(event, state): self.theirs.apply(event, state, logger)
@@ -401,7 +431,7 @@ class ComposerCallback(ForeignCallback):
         "Call `post_close` of theirs, if it has one"
         if super().has('post_close'): self.theirs.post_close()
 
-_event_names = frozenset(e.value for e in Event)
+
 
 # %% ../../nbs/contrib/60_composer.ipynb #4f460c13
 def adapted(
@@ -455,9 +485,11 @@ class Trainer:
         algorithms:Any=None,         # of Composer
         loss_func:Any=None           # learnkit's way to say what the loss is
     ):
-        own = loss_func is None and hasattr(model, 'loss')
-        if own: loss_func = self._loss
-        cbs = [*L(algorithms), *L(callbacks), *([WholeBatch()] if own else ())]
+        cbs:list = [*L(algorithms), *L(callbacks)]
+        model_has_loss = loss_func is None and hasattr(model, 'loss')
+        if model_has_loss:
+            loss_func = self._loss
+            cbs.append(WholeBatch())
         kwargs = {} if optimizers is None else dict(opt_func=optimizers)
         self.model,self.max_duration = model,max_duration
         self.learn = Learner((train_dataloader, eval_dataloader), model, loss_func, cbs=cbs, **kwargs)
@@ -471,7 +503,8 @@ class Trainer:
         duration:str|int|None=None # how long; None: `max_duration`
     ) -> None:
         "Train"
-        self.learn.fit(self.max_duration if duration is None else duration)
+        if duration is None: duration = self.max_duration
+        self.learn.fit(duration)
 
 # %% ../../nbs/contrib/60_composer.ipynb #7e02cabc
 _mode = 'a Learner sets the modes of the model when a phase begins, not when one ends'

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from difflib import SequenceMatcher
 from functools import partial, wraps
+from operator import attrgetter
 from pathlib import Path
 from types import FunctionType
 from typing import Any, ClassVar
@@ -26,8 +27,8 @@ from ..callbacks.accumulate import GradientAccumulation
 from ..callbacks.cycles import ValidateEvery
 from ..callbacks.gradients import GradientClip
 from ..callbacks.handlers import Filter
-from .foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step, load_here, measured,
-    optimizers_of, output_of, save_here, view_of)
+from .foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step, load_here, measured, of_learner, of_process,
+    of_view, optimizers_of, output_of, save_here, view_of)
 from ..data.files import read_state, write_atomic
 from ..data.loaders import DataLoaders
 from ..data.modules import get_model
@@ -49,12 +50,15 @@ from ..observe.profile import TimerCallback as OurTimer
 class NLPDriver(View):
     "The Learner, as callbacks of fastNLP see the driver of their trainer"
     library,what = 'fastNLP','the driver'
-    model      = property(lambda self: self.learn.model)
-    optimizers = property(lambda self: optimizers_of(self.learn))
-    data_device = model_device = property(lambda self: self.learn.device)
-    global_rank = property(lambda self: rank_distrib())
-    grad_scaler = property(lambda self: NLPScaler())
-    world_size  = property(lambda self: num_distrib())
+    model      = of_learner('model')
+    optimizers = of_learner(optimizers_of)
+    data_device = model_device = of_learner('device')
+    global_rank = of_process(rank_distrib)
+    @property
+    def grad_scaler(self) -> 'NLPScaler':
+        "What stands for a gradient scaler"
+        return NLPScaler()
+    world_size  = of_process(num_distrib)
     def is_global_rank_0(self) -> bool:
         "Return whether this is the first process"
         return rank_distrib()==0
@@ -64,9 +68,6 @@ class NLPDriver(View):
     def barrier(self) -> None:
         "Wait for the other processes"
         team().meet('a barrier')
-    def unwrap_model(self) -> Any:
-        "Return the model without its wrappers"
-        return self.learn.model
     def unwrap_model(self) -> Any:
         "Return the model without its wrappers"
         return get_model(self.learn.model)
@@ -80,7 +81,8 @@ class NLPDriver(View):
         "Return the tensor as a number, or as a list of numbers"
         if not isinstance(tensor, torch.Tensor): return tensor
         if reduce is not None: tensor = getattr(tensor, reduce)()
-        return tensor.item() if tensor.numel()==1 else tensor.tolist()
+        if tensor.numel()==1: return tensor.item()
+        return tensor.tolist()
     def broadcast_object(self,
         obj:Any,       # any object
         src:int=0,     # not used: it is that of process 0
@@ -109,26 +111,42 @@ class NLPTrainer(View):
     fp16 = False
     epochs_done = batches_done = 0   # set by the adapter
     stopped:Any = None               # the exception of theirs that ended the fit
-    driver     = property(lambda self: view_of(NLPDriver, self.learn))
-    model      = property(lambda self: self.learn.model)
-    optimizers = property(lambda self: self.given_optimizers or self.driver.optimizers)
-    kwargs     = property(lambda self: {})
-    accumulation_steps = property(lambda self: batches_a_step(self.learn))
-    state      = property(lambda self: self.learn.state)
-    device     = property(lambda self: self.learn.device)
-    n_epochs   = property(lambda self: self.asked_epochs or self.learn.n_epoch)
-    n_batches  = property(lambda self: (self.num_batches_per_epoch or 0)*self.n_epochs)
-    cur_epoch_idx          = property(lambda self: self.epochs_done)
-    batch_idx_in_epoch     = property(lambda self: self.batches_done)
-    global_forward_batches = property(lambda self: self.batches_before+self.learn.train_iter)
-    num_batches_per_epoch  = property(lambda self: loader_len(self.learn.dls.train))
-    train_dataloader       = property(lambda self: self.learn.dls.train)
-    evaluate_dataloaders   = property(lambda self: self.learn.dls.valid)
+    driver     = of_view(NLPDriver)
+    model      = of_learner('model')
+    kwargs     = of_process(dict)   # none; and a new dict each time, as it may be changed
+    accumulation_steps = of_learner(batches_a_step)
+    state      = of_learner('state')
+    device     = of_learner('device')
+    cur_epoch_idx        = property(attrgetter('epochs_done'))
+    batch_idx_in_epoch   = property(attrgetter('batches_done'))
+    train_dataloader     = of_learner('dls.train')
+    evaluate_dataloaders = of_learner('dls.valid')
 
+    @property
+    def optimizers(self) -> list:
+        "The optimizers that a Trainer was given, or that of the Learner"
+        return self.given_optimizers or self.driver.optimizers
+    @property
+    def n_epochs(self) -> int:
+        "How many epochs a Trainer was asked for, or the fit has"
+        return self.asked_epochs or self.learn.n_epoch
+    @property
+    def num_batches_per_epoch(self) -> int|None:
+        "How many batches an epoch has; None if the data does not know its length"
+        return loader_len(self.learn.dls.train)
+    @property
+    def n_batches(self) -> int:
+        "How many batches all epochs have; 0 if the data does not know its length"
+        return (self.num_batches_per_epoch or 0)*self.n_epochs
+    @property
+    def global_forward_batches(self) -> int:
+        "How many batches were trained, those before a checkpoint included"
+        return self.batches_before+self.learn.train_iter
     @property
     def evaluator(self) -> Any:
         "Return what evaluates, None if there is no data for it"
-        return None if self.learn.dls.valid is None else view_of(NLPEvaluator, self.learn)
+        if self.learn.dls.valid is None: return None
+        return view_of(NLPEvaluator, self.learn)
     def extract_loss_from_outputs(self,
         outputs:dict # as for `on_before_backward`
     ) -> torch.Tensor:
@@ -191,8 +209,11 @@ def _of_fastnlp(learn): return [cb for cb in learn.cbs if isinstance(cb, NLPCall
 class NLPEvaluator(View):
     "The Learner, as callbacks of fastNLP see what evaluates"
     library,what = 'fastNLP','the evaluator'
-    dataloaders = property(lambda self: self.learn.dls.valid)
-    metrics     = property(lambda self: {m.name:m for m in self.learn.metrics})
+    dataloaders = of_learner('dls.valid')
+    @property
+    def metrics(self) -> dict:
+        "The metrics by name"
+        return {m.name:m for m in self.learn.metrics}
     def run(self,
         num_eval_batch_per_dl:int=-1 # how many batches; -1: all
     ) -> dict:
@@ -207,8 +228,12 @@ def results_of(
     found:Measured # what was measured in an epoch
 ) -> dict:
     "Return what was measured in validation, under fastNLP's names"
-    numbers = {'valid_loss' if k=='loss' else k:v for k,v in {**found.valid, **found.other}.items()}
-    return {k if '#' in k else f'{k}#{k}':v for k,v in numbers.items()}
+    results = {}
+    for k,v in {**found.valid, **found.other}.items():
+        name = 'valid_loss' if k=='loss' else k
+        if '#' not in name: name = f'{name}#{name}'
+        results[name] = v
+    return results
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #4c0b2733
 _replaced_by = dict(TorchGradClipCallback='write `GradientClip(1.)`', FitlogCallback='write `TensorBoardLogger()`',
@@ -243,25 +268,30 @@ class NLPCallback(ForeignCallback):
         if self.learn.mode=='fit': self._view().epochs_done = self.learn.start_epoch
     def before_epoch(self):
         vars(self._view()).update(epochs_done=self.learn.epoch, batches_done=0)
-        begins_now,self.begins_later = self.begins_later and self.learn.mode=='fit',False
+        begins_now = self.begins_later and self.learn.mode=='fit'
+        self.begins_later = False
         if begins_now and self.has('on_train_begin'): self.call('on_train_begin')
     def after_batch(self):
         if self.learn.training: self._view().batches_done = self.learn.iter+1
     def after_train(self): vars(self._view()).update(epochs_done=self.learn.epoch+1, batches_done=0)
     def after_exhaust(self):
-        if self.learn.training and self.has('on_fetch_data_end'): self.call('on_fetch_data_end')   # of none
+        if not self.learn.training: return
+        if self.has('on_fetch_data_end'): self.call('on_fetch_data_end')   # of none
 
     def call(self, name):
-        "Call a method of theirs; all hear `on_exception` of an exception by which it ends the fit"
+        "Call a method of theirs; `on_exception` is called in all for an exception by which one ends the fit"
         try: super().call(name)
-        except CancelFit as e: self._view().stopped = e.__cause__; raise
+        except CancelFit as e:
+            self._view().stopped = e.__cause__
+            raise
     def after_cancel_fit(self):
         if self.has('on_exception') and self._view().stopped: self.call('on_exception')
 
     def due(self, name):
         "Was there an evaluation, or was it cancelled? Training begins after the sanity check"
-        if name=='on_train_begin' and self.begins_later: return False
-        return name!='on_evaluate_end' or 'valid' not in getattr(self.learn.recorder, 'cancelled', ())
+        if name=='on_train_begin': return not self.begins_later
+        if name=='on_evaluate_end': return 'valid' not in getattr(self.learn.recorder, 'cancelled', ())
+        return True
 
     def arguments(self, name):
         "Return the trainer, and what else fastNLP passes to this method"
@@ -273,29 +303,31 @@ class NLPCallback(ForeignCallback):
             case 'on_evaluate_end':              return trainer,results_of(measured(learn))
             case 'on_sanity_check_end':          return trainer,self._sanity_results()
             case 'on_exception':                 return trainer,trainer.stopped or learn.exc
-        return (trainer,trainer.optimizers) if name.endswith(('_optimizers_step','_zero_grad')) else (trainer,)
+        if name.endswith(('_optimizers_step','_zero_grad')): return trainer,trainer.optimizers
+        return trainer,
 
     def _batch(self):
         "The batch; what theirs changes in a dict changes what the model gets"
         batch = batch_of(self.learn)
-        self.given = batch,dict(batch) if isinstance(batch, Mapping) else None
+        self.given = batch,_copied(batch)
         return batch
     def obey(self, name, res):
         "Give the model what theirs has made of the batch"
         if name!='on_train_batch_begin': return
         batch,before = self.given
         self.given = None
-        is_changed = before is not None and ([*batch]!=[*before] or any(batch[k] is not before[k] for k in before))
-        if is_changed: self.learn._split(batch)
+        if before is not None and _has_changed(batch, before): self.learn._split(batch)
 
     def _sanity_results(self):
-        found = {k.removeprefix('valid_') if k=='valid_loss' else k:v for k,v in _sanity(self.learn).items()}
+        found = dict(_sanity(self.learn))
+        if 'valid_loss' in found: found['loss'] = found.pop('valid_loss')
         return results_of(Measured({}, found, {}))
     def _outputs(self):
         learn = self.learn
         out = output_of(learn)
+        if not isinstance(out, Mapping): out = dict(pred=out)
         loss = learn.loss_grad*batches_a_step(learn)   # not yet divided, as in fastNLP
-        return dict(out if isinstance(out, Mapping) else dict(pred=out), loss=loss)
+        return dict(out, loss=loss)
 
     def state_dict(self):
         "Return what `on_save_checkpoint` gives, or the plain attributes of theirs; these, too, for a sanity check"
@@ -307,11 +339,22 @@ class NLPCallback(ForeignCallback):
         elif self.has('on_load_checkpoint'): self.theirs.on_load_checkpoint(self._view(), state['saved'])
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #c142cd73
+def _copied(batch):
+    "A copy of a batch that is a dict, whose entries may be replaced; None of any other"
+    return dict(batch) if isinstance(batch, Mapping) else None
+
+def _has_changed(batch, before):
+    "Has the batch other names than before, or other objects by them?"
+    if [*batch]!=[*before]: return True
+    return any(batch[k] is not before[k] for k in before)
+
 def _sanity(learn):
     "The results of the sanity check that was just made"
     check = _sanity_check(learn)
+    if check is None: return {}
     return check.results or {}
 
+# %% ../../nbs/contrib/65_fastnlp.ipynb #84a53aa7
 def _sanity_check(learn): return next((cb for cb in learn.cbs if cb.name=='sanity_check'), None)
 
 def adapted(
@@ -345,7 +388,8 @@ def longest_match(
 ) -> str|None:
     "Return the name that has the longest part of `name` in it, the shortest of these; None if no two letters agree"
     def common(k): return SequenceMatcher(None, name, k, autojunk=False).find_longest_match().size
-    best = max(known, key=lambda k: (common(k), -len(k)), default='')
+    def most_in_common(k): return common(k),-len(k)
+    best = max(known, key=most_in_common, default='')
     return best if common(best)>1 else None
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #4af89217
@@ -376,8 +420,8 @@ class HasMonitorCallback(Callback):
         results:dict # as for `on_evaluate_end`
     ) -> float:
         "Return the value that is watched; raises KeyError if no result is like it"
-        if callable(self.monitor): return float(self.monitor(results))
-        return float(results[self._name(results)])
+        value:Any = self.monitor(results) if callable(self.monitor) else results[self._name(results)]
+        return float(value)
     def _name(self, results):
         if self.monitor is None: raise KeyError(
             f'{type(self).__name__} has no `monitor`: give it one of {", ".join(results)}, or the Trainer')
@@ -393,11 +437,15 @@ class HasMonitorCallback(Callback):
         results:dict # as for `on_evaluate_end`
     ) -> bool:
         "Return whether the value is better than the best so far, which it then is itself"
-        v,best = self.get_monitor_value(results),self.monitor_value
-        if best is None: better = True
-        else: better = v>best if self.larger_better else v<best
-        if better: self.monitor_value = v
-        return better
+        v = self.get_monitor_value(results)
+        is_better = self._is_better(v)
+        if is_better: self.monitor_value = v
+        return is_better
+
+    def _is_better(self, v):
+        best = self.monitor_value
+        if best is None: return True
+        return v>best if self.larger_better else v<best
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #1c8e73ff
 class EventOf:
@@ -413,8 +461,9 @@ class EventOf:
         "Return a new filter; of several conditions the first counts: `every`, then `once`, then `filter_fn`"
         for k,v in self.conditions.items():
             if v is not None: return Filter(**{k:v})
-        return Filter(when=None if self.filter_fn is None else self._when)
-    def _when(self, f, learn): return self.filter_fn(f, view_of(NLPTrainer, learn))
+        if self.filter_fn is None: return Filter()
+        return Filter(when=partial(self._when, self.filter_fn))
+    def _when(self, passes, f, learn): return passes(f, view_of(NLPTrainer, learn))
 
 class AllEvents:
     "Events by their names: `Event.on_before_backward(every=2)` is an `EventOf`"
@@ -449,12 +498,18 @@ class OnFunction(Callback):
 def _of_pred(m):
     "The function `m` of the prediction, which a model of fastNLP returns in a dict with its loss"
     @wraps(m)
-    def of_pred(out, *targs, **kw): return m(out['pred'] if isinstance(out, Mapping) else out, *targs, **kw)
+    def of_pred(out, *targs, **kw):
+        pred = out['pred'] if isinstance(out, Mapping) else out
+        return m(pred, *targs, **kw)
     return of_pred
 
 def _named(metrics):
     "Functions under the names that fastNLP gives their results"
-    return [AvgMetric(_of_pred(m), f'{k}#{k}') if isinstance(m, FunctionType) else m for k,m in (metrics or {}).items()]
+    named = []
+    for k,m in (metrics or {}).items():
+        if isinstance(m, FunctionType): m = AvgMetric(_of_pred(m), f'{k}#{k}')
+        named.append(m)
+    return named
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #fe5a9df5
 class _SomeEpochs(OurCallback):
@@ -462,7 +517,7 @@ class _SomeEpochs(OurCallback):
     run_train,modes = False,('fit',)
     def __init__(self, n): self.n = n
     def before_validate(self):
-        is_due = self.n and (self.learn.epoch+1)%self.n==0
+        is_due = self.n>0 and (self.learn.epoch+1)%self.n==0
         if not is_due: raise CancelValid
 
 class _WithinEpochs(ValidateEvery):
@@ -475,11 +530,14 @@ def _evaluate_every(n):
     if n==0: raise ValueError(
         'evaluate_every counts batches if it is positive, epochs if it is negative; 0 is neither')
     if n>0: return [_WithinEpochs(f'{n}ba'), _SomeEpochs(0)]
-    return [_SomeEpochs(-n)] if n<-1 else []
+    if n==-1: return []   # a Learner does that itself
+    return [_SomeEpochs(-n)]
 
 def _limit(n_train, n_valid):
-    "What makes a fit train and evaluate at most so many batches of a loader"
-    limits = {k:n for k,n in dict(train=n_train, valid=n_valid).items() if n>=0}
+    "What makes a fit train and evaluate at most so many batches of a loader; negative numbers limit nothing"
+    limits = {}
+    if n_train>=0: limits['train'] = n_train
+    if n_valid>=0: limits['valid'] = n_valid
     return [LimitBatches(**limits)] if limits else []
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #fa7fd096
@@ -490,7 +548,8 @@ def Accuracy() -> Callable:
 # %% ../../nbs/contrib/65_fastnlp.ipynb #092cab50
 def _mapped(mapping, o):
     "`mapping` of `o`: a function of it, or new names for entries of a dict"
-    return mapping(o) if callable(mapping) else {mapping.get(k, k):v for k,v in o.items()}
+    if callable(mapping): return mapping(o)
+    return {mapping.get(k, k):v for k,v in o.items()}
 
 class _MapsInput(OurCallback):
     order = -20   # before all others see the batch
@@ -502,7 +561,8 @@ def _mapping_outputs(model, mapping):
     if mapping is None:
         yield
         return
-    handle = model.register_forward_hook(lambda m,args,out: _mapped(mapping, out))
+    def replace_output(m, args, out): return _mapped(mapping, out)
+    handle = model.register_forward_hook(replace_output)
     try: yield
     finally: handle.remove()
 
@@ -614,7 +674,9 @@ class EarlyStopCallback(HasMonitorCallback):
     ):
         super().__init__(monitor, larger_better, must_have_monitor=True)
         self.patience,self.wait = patience,0
-    def _evaluate_end(self, trainer, results): self.wait = 0 if self.is_better_results(results) else self.wait+1
+    def _evaluate_end(self, trainer, results):
+        if self.is_better_results(results): self.wait = 0
+        else: self.wait += 1
     def _fetch_data_begin(self, trainer): self._stop()
     def _train_epoch_begin(self, trainer): self._stop()
     def _stop(self):
@@ -723,7 +785,8 @@ class TorchWarmupCallback(Callback):
     def _factor(self, done, n):
         first = self.warmup if self.warmup>=1 else max(1, int(self.warmup*n))
         if done<first: return done/first
-        return 1. if self.schedule=='constant' else max(0., (n-done)/max(1, n-first))
+        if self.schedule=='constant': return 1.
+        return max(0., (n-done)/max(1, n-first))
     on_train_begin = _train_begin
     on_before_optimizers_step = _before_optimizers_step
 
@@ -735,7 +798,8 @@ def TorchGradClipCallback(
 ) -> GradientClip:
     "Return a callback that clips the gradients before each step"
     if clip_type not in ('norm','value'): raise ValueError(f"clip_type is 'norm' or 'value', not {clip_type!r}")
-    return GradientClip(clip_value) if clip_type=='norm' else GradientClip(None, value=clip_value)
+    if clip_type=='norm': return GradientClip(clip_value)
+    return GradientClip(None, value=clip_value)
 
 def MoreEvaluateCallback(
     dataloaders:Any,            # what is evaluated too
@@ -744,15 +808,20 @@ def MoreEvaluateCallback(
     name:str='more'             # before the names of the columns
 ) -> Evaluator:
     "Return a callback that evaluates further data"
-    every = f'{evaluate_every}ba' if evaluate_every>0 else f'{-evaluate_every}ep'
-    return Evaluator(name, dataloaders, None if metrics is None else _named(metrics), every=every)
+    named = None if metrics is None else _named(metrics)
+    return Evaluator(name, dataloaders, named, every=_every(evaluate_every))
+
+# %% ../../nbs/contrib/65_fastnlp.ipynb #7fd37a01
+def _every(n):
+    "How often, as learnkit's callbacks take it, if it is after `n` batches, or after `-n` epochs"
+    return f'{n}ba' if n>0 else f'{-n}ep'
 
 def TimerCallback(
     print_every:int=-1, # print after so many batches; negative: after so many epochs
     time_ndigit:int=3   # not used
 ) -> OurTimer:
     "Return a callback that prints how time was spent"
-    return OurTimer(f'{print_every}ba' if print_every>0 else f'{-print_every}ep')
+    return OurTimer(_every(print_every))
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #136a3a43
 RichCallback = TqdmCallback = ProgressCallback

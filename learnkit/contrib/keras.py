@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import torch
 
 from ..callbacks.monitor import lower_better, says_lower
-from learnkit.contrib.foreign import (ForeignCallback, Measured, View, load_here, measured, named_values, output_of,
-    save_here, view_of)
+from .foreign import (ForeignCallback, Measured, View, load_here, measured, named_values, of_learner,
+    of_view, output_of, save_here, view_of)
 from ..loop.loop import loader_len
 
 # %% ../../nbs/contrib/40_keras.ipynb #ff1c4986
@@ -21,7 +21,8 @@ def logs_of(
     found:Measured # what was measured in an epoch
 ) -> dict:
     "Return the numbers of an epoch under Keras's names"
-    return {**found.train, **{f'val_{k}':v for k,v in found.valid.items()}, **found.other}
+    valid = {f'val_{k}':v for k,v in found.valid.items()}
+    return {**found.train, **valid, **found.other}
 
 # %% ../../nbs/contrib/40_keras.ipynb #4a31390b
 class KerasRate(float):
@@ -39,12 +40,13 @@ class KerasRate(float):
 class KerasOptimizer(View):
     "The optimizer, as Keras names its parts"
     library,what = 'Keras','the optimizer'
-    iterations = property(lambda self: self.learn.train_steps)
+    iterations = of_learner('train_steps')
     @property
     def learning_rate(self) -> KerasRate:
         "The rate of the last parameter group; setting it sets that of all"
         learn = self.learn
-        rate = KerasRate(learn.lr if learn.opt is None else learn.opt.hypers[-1]['lr'])
+        lr = learn.lr if learn.opt is None else learn.opt.hypers[-1]['lr']
+        rate = KerasRate(lr)
         rate.optimizer = self
         return rate
     @learning_rate.setter
@@ -60,8 +62,11 @@ class KerasModel(View):
     "The Learner, as Keras's callbacks see a model"
     library,what,instead = 'Keras','the model',_as_learner
     stop_training = False
-    optimizer = property(lambda self: view_of(KerasOptimizer, self.learn))
-    metrics_names = property(lambda self: ['loss', *(m.name for m in self.learn.metrics)])
+    optimizer = of_view(KerasOptimizer)
+    @property
+    def metrics_names(self) -> list:
+        "The names of the loss and of the metrics"
+        return ['loss', *[m.name for m in self.learn.metrics]]
 
     def get_weights(self) -> list:
         "Return copies of the weights as arrays, in the order of the state"
@@ -99,7 +104,11 @@ class KerasModel(View):
         own = self._own('save')
         if own is None: save_here(self.learn, filepath, with_opt=True)
         else: own(filepath, overwrite=overwrite, **kwargs)
-    def _own(self, name): return getattr(self.learn.model, name) if hasattr(type(self.learn.model), name) else None
+    def _own(self, name):
+        "The method that a model of Keras has; None for any other model"
+        model = self.learn.model
+        if not hasattr(type(model), name): return None
+        return getattr(model, name)
 
 # %% ../../nbs/contrib/40_keras.ipynb #267ba102
 _resumes = "write `CheckpointCallback('1ep')`, and `learn.fit(n, resume='auto')` to resume"
@@ -115,31 +124,43 @@ class KerasCallback(ForeignCallback):
     last_logs:dict = {}   # of the epoch that ended last, for `on_train_end`
     def has(self, name):
         "Has it this method? Keras calls `on_batch_end` where `on_train_batch_end` does not take its place"
-        if name in ('on_batch_begin','on_batch_end') and super().has(name.replace('on_', 'on_train_')): return False
+        if name in ('on_batch_begin','on_batch_end'):
+            is_replaced = super().has(name.replace('on_', 'on_train_'))
+            if is_replaced: return False
         return super().has(name)
 
     def prepare(self):
         "Give theirs the model and what Keras calls params, when a run begins to call it"
-        learn = self.learn
+        learn,theirs = self.learn,self.theirs
         model = view_of(KerasModel, learn)
-        params = dict(verbose=0, epochs=learn.n_epoch if learn.mode=='fit' else 1, steps=self._steps())
-        if getattr(self.theirs, 'model', None) is model and self.theirs.params==params: return
-        if getattr(self.theirs, 'model', None) is not model: model.stop_training = False
-        self.theirs.set_params(params)
-        self.theirs.set_model(model)
+        epochs = learn.n_epoch if learn.mode=='fit' else 1
+        params = dict(verbose=0, epochs=epochs, steps=self._steps())
+        has_model = getattr(theirs, 'model', None) is model
+        if has_model and theirs.params==params: return
+        if not has_model: model.stop_training = False
+        theirs.set_params(params)
+        theirs.set_model(model)
         if self._is_undecided(): self._decide()
 
     def _steps(self):
         learn = self.learn
         if learn.mode=='fit' or learn.batches is None: return loader_len(learn.dls.train)
         return loader_len(learn.batches.loader)
-    def _is_undecided(self): return vars(self.theirs).get('mode')=='auto' and 'monitor' in vars(self.theirs)
+    def _is_undecided(self):
+        attributes = vars(self.theirs)
+        return attributes.get('mode')=='auto' and 'monitor' in attributes
     def _decide(self):
         "Say whether more or less is better, as Keras asks its own metrics"
-        name = self.theirs.monitor.removeprefix('val_')
-        said = [says_lower(m) for m in self.learn.metrics if m.name==name]
-        lower = said[0] if said and said[0] is not None else lower_better(name)
+        lower = self._is_lower_better(self.theirs.monitor.removeprefix('val_'))
         if lower is not None: self.theirs.mode = 'min' if lower else 'max'
+
+    def _is_lower_better(self, name):
+        "What the metric of this name says, or its name; None if neither does"
+        for m in self.learn.metrics:
+            if m.name!=name: continue
+            said = says_lower(m)
+            return lower_better(name) if said is None else said
+        return lower_better(name)
 
     def before_fit(self):
         super().before_fit()
@@ -160,11 +181,13 @@ class KerasCallback(ForeignCallback):
     def _batch_logs(self, name):
         if name.endswith('begin'): return {}
         if '_predict_' in name: return dict(outputs=output_of(self.learn))
-        return self._valid_logs() if '_test_' in name else dict(self.learn.training_means.values)
+        if '_test_' in name: return self._valid_logs()
+        return dict(self.learn.training_means.values)
     def _valid_logs(self):
         meter = self.learn.current_run.phase_meter
         if meter is None and self.learn.mode=='fit': meter = self.learn.recorder.valid   # the phase is over
-        return {} if meter is None else named_values(meter)
+        if meter is None: return {}
+        return named_values(meter)
 
     def obey(self, name, res):
         "Stop if theirs has asked for it"

@@ -8,14 +8,15 @@ __all__ = ['differences', 'callback_metrics', 'LightningStrategy', 'LightningTra
 
 # %% ../../nbs/contrib/45_lightning.ipynb #4be2737a
 import copy
+from functools import partial
 from math import ceil, inf
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import torch
 
-from .foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step, measured,
-    optimizers_of, output_of, save_here, view_of)
+from .foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step, is_first, measured, of_learner, of_process,
+    of_view, optimizers_of, output_of, path_of, save_here, view_of)
 from ..data.process import num_distrib, rank_distrib, team
 from ..loop.loop import loader_len
 
@@ -24,10 +25,11 @@ def callback_metrics(
     found:Measured # what was measured in an epoch
 ) -> dict:
     "Return the numbers as tensors, with `train_` and `val_` before their names, and by the names of the table"
-    train = {f'train_{k}':v for k,v in found.train.items()}
-    valid = {f'val_{k}':v for k,v in found.valid.items()}
-    table = {'valid_loss' if k=='loss' else k:v for k,v in found.valid.items()}
-    return {k:torch.tensor(float(v)) for k,v in {**valid, **table, **found.other, **train}.items() if _is_number(v)}
+    numbers = {f'val_{k}':v for k,v in found.valid.items()}
+    for k,v in found.valid.items(): numbers['valid_loss' if k=='loss' else k] = v
+    numbers |= found.other
+    for k,v in found.train.items(): numbers[f'train_{k}'] = v
+    return {k:torch.tensor(float(v)) for k,v in numbers.items() if _is_number(v)}
 
 def _is_number(v): return isinstance(v, (int,float))
 
@@ -40,7 +42,7 @@ class LightningStrategy(View):
         all:bool=True   # must all agree, or is one enough?
     ) -> bool:
         "Return the decision of all processes"
-        decisions = team().in_all(lambda: bool(decision))
+        decisions = team().in_all(partial(bool, decision))
         return min(decisions) if all else max(decisions)
     def barrier(self,
         name:str|None=None # what they wait for
@@ -65,28 +67,50 @@ class LightningTrainer(View):
     max_steps = -1
     check_val_every_n_epoch,val_check_interval = 1,1.
     epochs_done = 0   # more than `learn.epoch` only when the last one is over
-    accumulate_grad_batches = property(lambda self: batches_a_step(self.learn))
-    current_epoch  = property(lambda self: max(self.learn.epoch, self.epochs_done))
-    global_step    = property(lambda self: self.learn.train_steps)
-    max_epochs     = property(lambda self: self.learn.n_epoch)
-    callbacks      = property(lambda self: [cb.theirs for cb in self.learn.cbs if isinstance(cb, LightningCallback)])
-    loggers        = property(lambda self: [])
-    lr_scheduler_configs = property(lambda self: [])
-    optimizers     = property(lambda self: optimizers_of(self.learn))
-    train_dataloader = property(lambda self: self.learn.dls.train)
-    val_dataloaders  = property(lambda self: self.learn.dls.valid)
-    default_root_dir = property(lambda self: str(self.learn.path))
-    global_rank    = property(lambda self: rank_distrib())
-    is_global_zero = property(lambda self: rank_distrib()==0)
-    world_size     = property(lambda self: num_distrib())
+    accumulate_grad_batches = of_learner(batches_a_step)
+    global_step    = of_learner('train_steps')
+    max_epochs     = of_learner('n_epoch')
+    loggers        = of_process(list)   # none; and a new list each time, as it may be changed
+    lr_scheduler_configs = of_process(list)
+    optimizers     = of_learner(optimizers_of)
+    train_dataloader = of_learner('dls.train')
+    val_dataloaders  = of_learner('dls.valid')
+    default_root_dir = of_learner(path_of)
+    global_rank    = of_process(rank_distrib)
+    is_global_zero = of_process(is_first)
+    world_size     = of_process(num_distrib)
     validates = is_last_batch = False   # is this a validation within a fit; was this the last training batch?
-    training       = property(lambda self: self.stage=='fit' and not self.validates)
-    validating     = property(lambda self: self.validates or self.stage=='validate')
-    predicting     = property(lambda self: self.stage=='predict')
-    sanity_checking = property(lambda self: self.learn.mode=='sanity')
-    lightning_module = model = property(lambda self: view_of(LightningModule, self.learn))
-    strategy       = property(lambda self: view_of(LightningStrategy, self.learn))
+    strategy       = of_view(LightningStrategy)
 
+    @property
+    def current_epoch(self) -> int:
+        "The number of the epoch; after the last one, how many there were"
+        return max(self.learn.epoch, self.epochs_done)
+    @property
+    def callbacks(self) -> list:
+        "The callbacks of Lightning that the Learner has"
+        return [cb.theirs for cb in self.learn.cbs if isinstance(cb, LightningCallback)]
+    @property
+    def lightning_module(self) -> 'LightningModule':
+        "The model"
+        return view_of(LightningModule, self.learn)
+    model = lightning_module
+    @property
+    def training(self) -> bool:
+        "Whether the run trains now, and does not validate"
+        return self.stage=='fit' and not self.validates
+    @property
+    def validating(self) -> bool:
+        "Whether this is a validation, within a fit or by itself"
+        return self.validates or self.stage=='validate'
+    @property
+    def predicting(self) -> bool:
+        "Whether this is a prediction"
+        return self.stage=='predict'
+    @property
+    def sanity_checking(self) -> bool:
+        "Whether this is a validation before a fit"
+        return self.learn.mode=='sanity'
     @property
     def stage(self) -> str:
         "The kind of run: 'fit', 'validate' or 'predict'"
@@ -109,7 +133,8 @@ class LightningTrainer(View):
     def estimated_stepping_batches(self) -> float:
         "How many steps the optimizer makes in the fit"
         n = self.num_training_batches
-        return inf if n==inf else ceil(n/self.accumulate_grad_batches)*self.learn.n_epoch
+        if n==inf: return inf
+        return ceil(n/self.accumulate_grad_batches)*self.learn.n_epoch
     @property
     def should_stop(self) -> bool:
         "Has somebody asked for the end of the fit? Setting it asks for it."
@@ -146,15 +171,20 @@ class LightningTrainer(View):
 class LightningModule(View):
     "The model, with what a LightningModule has beside it; a copy of it is a copy of the model"
     library,what = 'Lightning','the module'
-    trainer       = property(lambda self: view_of(LightningTrainer, self.learn))
-    current_epoch = property(lambda self: self.trainer.current_epoch)
-    global_step   = property(lambda self: self.trainer.global_step)
-    device        = property(lambda self: self.learn.device)
+    trainer     = of_view(LightningTrainer)
+    global_step = of_learner('train_steps')
+    device        = of_learner('device')
+
+    @property
+    def current_epoch(self) -> int:
+        "The number of the epoch, as the trainer has it"
+        return self.trainer.current_epoch
 
     def __getattr__(self, k):
         if k.startswith('__'): raise AttributeError(k)
         model = self.learn.model
-        return getattr(model, k) if hasattr(model, k) else super().__getattr__(k)
+        if hasattr(model, k): return getattr(model, k)
+        return super().__getattr__(k)
     def __call__(self,
         *args:Any,   # passed to the model
         **kwargs:Any # the same
@@ -165,7 +195,8 @@ class LightningModule(View):
     def __copy__(self): return copy.copy(self.learn.model)
     def __deepcopy__(self, memo:dict):
         is_copied_too = id(self._learner()) in memo
-        return super().__deepcopy__(memo) if is_copied_too else copy.deepcopy(self.learn.model, memo)
+        if is_copied_too: return super().__deepcopy__(memo)
+        return copy.deepcopy(self.learn.model, memo)
     def __reduce__(self) -> tuple: return _itself,(self.learn.model,)
 
     def optimizers(self) -> Any:
@@ -216,7 +247,9 @@ class LightningCallback(ForeignCallback):
     def before_epoch(self): self._say(validates=False)
     def before_batch(self):
         learn = self.learn
-        if learn.training: self._say(is_last_batch=learn.n_iter is not None and learn.iter==learn.n_iter-1)
+        if not learn.training: return
+        is_last = learn.n_iter is not None and learn.iter==learn.n_iter-1
+        self._say(is_last_batch=is_last)
     def before_validate(self): self._say(validates=self.learn.mode=='fit')
     def _say(self, **values): vars(self._trainer()).update(values)
     def after_validate(self):
@@ -247,13 +280,15 @@ class LightningCallback(ForeignCallback):
 
     def keywords(self, name):
         "Return the stage, for what sets up and tears down"
-        return dict(stage=self._trainer().stage) if name in ('setup','teardown') else {}
+        if name not in ('setup','teardown'): return {}
+        return dict(stage=self._trainer().stage)
     def _outputs(self, name):
         "What a step has returned, where it is over"
         learn = self.learn
         if not name.endswith('end'): return ()
         if '_predict_' in name: return output_of(learn),
-        return dict(loss=learn.loss_grad.detach() if learn.training else learn.loss),
+        loss = learn.loss_grad.detach() if learn.training else learn.loss
+        return dict(loss=loss),
 
     def state_dict(self):
         "Return the state of theirs, and what its `on_save_checkpoint` puts into a checkpoint"

@@ -18,6 +18,11 @@ from ..observe.services import ServiceLogger, as_columns, pictures
 # %% ../../nbs/contrib/10_mlflow_logger.ipynb #c2a7cfa9
 def _name(k): return re.sub(r'[^\w\-. :/]', '_', k)
 
+def _mlflow() -> Any:
+    "The package `mlflow`, which type checkers take for this module"
+    with optional_import('MLflowLogger', 'mlflow', 'mlflow'): import mlflow
+    return mlflow
+
 @check_args
 class MLflowLogger(ServiceLogger):
     "Logs to MLflow (needs the package `mlflow`, or `mlflow-skinny` for a server); `client` is MLflow's"
@@ -34,28 +39,32 @@ class MLflowLogger(ServiceLogger):
     def client(self) -> Any:
         "The `MlflowClient`"
         if self._client is None:
-            with optional_import('MLflowLogger', 'mlflow', 'mlflow'): from mlflow import MlflowClient
+            mlflow = _mlflow()
             environ.setdefault('MLFLOW_HTTP_REQUEST_MAX_RETRIES', '1')   # the rows are sent again here
-            self._client = MlflowClient(self.uri)
+            self._client = mlflow.MlflowClient(self.uri)
         return self._client
 
     def open(self, id):
         c = self.client
-        if id is None:
-            known = c.get_experiment_by_name(self.experiment)
-            where = c.create_experiment(self.experiment) if known is None else known.experiment_id
-            return c.create_run(where, run_name=self.run_name, tags=self.tags).info.run_id
-        c.update_run(id, 'RUNNING')
-        return id
+        if id is not None:
+            c.update_run(id, 'RUNNING')
+            return id
+        known = c.get_experiment_by_name(self.experiment)
+        where = c.create_experiment(self.experiment) if known is None else known.experiment_id
+        return c.create_run(where, run_name=self.run_name, tags=self.tags).info.run_id
 
     def last_step(self, name):
-        return max((m.step for m in self.client.get_metric_history(self.id, _name(name))), default=-1)
+        steps = [m.step for m in self.client.get_metric_history(self.id, _name(name))]
+        return max(steps, default=-1)
     def write(self, metrics, step): self.write_steps([(step, dict(metrics=metrics))])
     def write_steps(self, rows):
         from mlflow.entities import Metric
-        now = int(time()*1000)
-        for step,row in rows: self.write_step({k:v for k,v in row.items() if k!='metrics'}, step)
-        new = [Metric(_name(k), float(v), now, step) for step,row in rows for k,v in row.get('metrics', {}).items()]
+        now,new = int(time()*1000),[]
+        for step,row in rows:
+            media = dict(row)
+            metrics = media.pop('metrics', {})
+            self.write_step(media, step)
+            for k,v in metrics.items(): new.append(Metric(_name(k), float(v), now, step))
         for i in range(0, len(new), 1000): self.client.log_batch(self.id, metrics=new[i:i+1000])   # MLflow takes 1000
     def write_hparams(self, hparams):
         from mlflow.entities import Param
@@ -65,10 +74,11 @@ class MLflowLogger(ServiceLogger):
     def write_media(self, kind, media, step):
         for k,v in media.items():
             where = f'{_name(k)}/{step:08}'   # written again, it is the same file
-            if kind=='texts': self.client.log_text(self.id, v, f'{where}.txt')
-            if kind=='tables': self.client.log_dict(self.id, as_columns(v), f'{where}.json')
-            for i,image in enumerate(pictures(v) if kind=='images' else ()):
-                self.client.log_image(self.id, image, f'{where}-{i}.png')
+            match kind:
+                case 'texts':  self.client.log_text(self.id, v, f'{where}.txt')
+                case 'tables': self.client.log_dict(self.id, as_columns(v), f'{where}.json')
+                case 'images':
+                    for i,image in enumerate(pictures(v)): self.client.log_image(self.id, image, f'{where}-{i}.png')
     def write_file(self, path): self.client.log_artifact(self.id, str(path), 'checkpoints')
     def close(self, status): self.client.set_terminated(self.id, status.upper())
     def __getstate__(self) -> dict: return {k:v for k,v in super().__getstate__().items() if k!='_client'}

@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from .foreign import (ForeignCallback, TrainingMeans, View, batch_of, batches_a_step, means_in,
-    output_of, overrides, view_of)
+from .foreign import (ForeignCallback, TrainingMeans, View, are_several, batch_of, batches_a_step, is_first, means_in,
+    of_learner, of_process, of_view, output_of, overrides, view_of)
 from ..data.batch import find_bs
 from ..data.files import write_atomic
 from ..data.modules import get_model
@@ -41,18 +41,20 @@ class PARunHistory(View):
     def current_epoch(self) -> int:
         "The number of the epoch, counted from 1; after the last one, one more"
         if self.learn.mode=='validate' or self.at.startswith('on_evaluation'): return 1
-        is_over = self.at=='on_training_run_end'
-        return len(self.learn.recorder.history.epochs)+1 if is_over else self.learn.epoch+1
+        if self.at=='on_training_run_end': return len(self.learn.recorder.history.epochs)+1
+        return self.learn.epoch+1
 
     def _values(self):
-        "All values by name"
-        own = {k:v for k,v in self.own.items() if v}
-        return {k:v for k,v in self._losses().items() if v} | own
+        "All values by name, without numbers that have none yet"
+        values = {**self._losses(), **{k:v for k,v in self.own.items() if v}}
+        return {k:v for k,v in values.items() if v}
     def _losses(self):
         learn = self.learn
-        if learn.mode=='validate': return dict(evaluation_loss=_evaluated(learn) if self.at in _over else [])
+        if learn.mode=='validate':
+            is_over = self.at in ('on_eval_epoch_end','on_evaluation_run_end')
+            return dict(evaluation_loss=_evaluated(learn) if is_over else [])
         means = means_in(learn)
-        train = [] if means is None else [o['loss'] for o in means.epochs]
+        train = [] if means is None else [of_epoch['loss'] for of_epoch in means.epochs]
         return dict(train_loss_epoch=train, eval_loss_epoch=_validated(learn.recorder))
 
     def update_metric(self,
@@ -86,7 +88,7 @@ class PARunHistory(View):
         "Return the values so far; a column of the table has one for each epoch"
         values = self._values()
         if metric_name in values: return [*values[metric_name]]
-        return [r[metric_name] for r in self.learn.recorder.history if r.get(metric_name) is not None]
+        return _column(metric_name, self.learn.recorder.history)
     def get_latest_metric(self,
         metric_name:str # the name of a number
     ) -> Any:
@@ -96,14 +98,24 @@ class PARunHistory(View):
             f'no value of {metric_name!r} was recorded yet; there are: {", ".join(sorted(self.get_metric_names()))}')
         return values[-1]
 
-_over = 'on_eval_epoch_end','on_evaluation_run_end'
+def _column(name, rows):
+    "The values of a column, without rows that have none"
+    return [row[name] for row in rows if row.get(name) is not None]
+
+# %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #727efc0e
 def _validated(rec):
+    "The losses of the validations, that of the epoch that has not ended included"
     rows = [*rec.history.epochs]
-    if rec.row and not any(r is rec.row for r in rows): rows.append(rec.row)
-    return [r['valid_loss'] for r in rows if r.get('valid_loss') is not None]
+    is_kept = any(row is rec.row for row in rows)
+    if rec.row and not is_kept: rows.append(rec.row)
+    return _column('valid_loss', rows)
+
 def _evaluated(learn):
-    value = None if learn.current_run.phase_meter is None else to_number(learn.current_run.phase_meter.metrics[0].value)
-    return [] if value is None else [value]
+    "The loss of the evaluation, if it has one yet"
+    meter = learn.current_run.phase_meter
+    if meter is None: return []
+    loss = to_number(meter.metrics[0].value)
+    return [] if loss is None else [loss]
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #0d624a99
 class PARunConfig(View):
@@ -111,24 +123,52 @@ class PARunConfig(View):
     library,what = 'pytorch-accelerated','run_config'
     gradient_clip_value = None
     mixed_precision = 'no'
-    num_epochs     = property(lambda self: self.learn.n_epoch if self.learn.mode in ('fit',None) else 1)
-    num_processes  = property(lambda self: num_distrib())
-    is_distributed = property(lambda self: num_distrib()>1)
-    is_world_process_zero = is_local_process_zero = property(lambda self: rank_distrib()==0)
-    gradient_accumulation_steps = property(lambda self: batches_a_step(self.learn))
-    train_dl_kwargs = property(lambda self: _dl_kwargs(self.learn.dls.train))
-    eval_dl_kwargs  = property(lambda self: _dl_kwargs(self.learn.dls.valid))
-    eval_per_device_batch_size = property(lambda self: self._batch_size(self.learn.dls.valid))
-    train_per_device_batch_size = property(lambda self: self._batch_size(self._train()))
-    train_total_batch_size = property(lambda self: _times(self.train_per_device_batch_size,
-                                                          self.num_processes*self.gradient_accumulation_steps))
-    eval_total_batch_size  = property(lambda self: _times(self.eval_per_device_batch_size, self.num_processes))
-    max_num_train_steps = property(lambda self: _times(self.num_update_steps_per_epoch, self.num_epochs, plus=1))
+
+    num_processes  = of_process(num_distrib)
+    is_distributed = of_process(are_several)
+    is_world_process_zero = is_local_process_zero = of_process(is_first)
+    gradient_accumulation_steps = of_learner(batches_a_step)
+
+    @property
+    def num_epochs(self) -> int:
+        "How many epochs the fit has; an evaluation has one"
+        if self.learn.mode in ('fit',None): return self.learn.n_epoch
+        return 1
+    @property
+    def train_dl_kwargs(self) -> dict:
+        "The settings of the loader for training"
+        return _dl_kwargs(self.learn.dls.train)
+    @property
+    def eval_dl_kwargs(self) -> dict:
+        "The settings of the loader for evaluation"
+        return _dl_kwargs(self.learn.dls.valid)
+    @property
+    def train_per_device_batch_size(self) -> int|None:
+        "How many samples a batch for training has in this process; None if no loader says it"
+        return self._batch_size(self._train())
+    @property
+    def eval_per_device_batch_size(self) -> int|None:
+        "How many samples a batch for evaluation has in this process; None if no loader says it"
+        return self._batch_size(self.learn.dls.valid)
+    @property
+    def train_total_batch_size(self) -> int|None:
+        "How many samples there are for one step of the optimizer, in all processes"
+        return _times(self.train_per_device_batch_size, self.num_processes*self.gradient_accumulation_steps)
+    @property
+    def eval_total_batch_size(self) -> int|None:
+        "How many samples the batches for evaluation have in all processes together"
+        return _times(self.eval_per_device_batch_size, self.num_processes)
+    @property
+    def max_num_train_steps(self) -> int|None:
+        "How many steps the optimizer may make"
+        n = _times(self.num_update_steps_per_epoch, self.num_epochs)
+        return None if n is None else n+1
     @property
     def num_local_update_steps_per_epoch(self) -> int|None:
         "How many steps the optimizer makes in an epoch, None if the data does not know its length"
         n = loader_len(self._train())
-        return None if n is None else ceil(n/self.gradient_accumulation_steps)
+        if n is None: return None
+        return ceil(n/self.gradient_accumulation_steps)
     num_update_steps_per_epoch = num_local_update_steps_per_epoch
 
     def _train(self):
@@ -136,8 +176,9 @@ class PARunConfig(View):
         return [] if is_evaluation else self.learn.dls.train
     def _batch_size(self, dl):
         "That of the loader; of one that does not say it, the other's"
-        loaders = dl,self.learn.dls.train,self.learn.dls.valid
-        return next((o.batch_size for o in loaders if hasattr(o, 'batch_size')), None)
+        for loader in (dl, self.learn.dls.train, self.learn.dls.valid):
+            if hasattr(loader, 'batch_size'): return loader.batch_size
+        return None
 
     def __getitem__(self, k): return getattr(self, k)
     def to_dict(self) -> dict:
@@ -152,14 +193,14 @@ _settings = """num_epochs train_per_device_batch_size train_dl_kwargs eval_per_d
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #afa42470
 _dl_settings = 'batch_size','num_workers','pin_memory'
 def _dl_kwargs(dl): return {k:getattr(dl, k) for k in _dl_settings if hasattr(dl, k)}
-def _times(n, k, plus=0): return None if n is None else n*k+plus
+def _times(n, k): return None if n is None else n*k
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #532e5171
 class PAAccelerator(View):
     "Parts of `trainer._accelerator` that callbacks use"
     library,what = 'pytorch-accelerated','the accelerator'
-    is_main_process = is_local_main_process = property(lambda self: rank_distrib()==0)
-    device = property(lambda self: self.learn.device)
+    is_main_process = is_local_main_process = of_process(is_first)
+    device = of_learner('device')
     def wait_for_everyone(self) -> None:
         "Wait for the other processes"
         team().meet('`wait_for_everyone`')
@@ -186,8 +227,20 @@ class CallbackHandler:
     def __init__(self,
         callbacks:Any # of pytorch-accelerated: instances or classes
     ):
-        self.callbacks:list = []
+        self._own:list = []
         self.add_callbacks(callbacks)
+
+    def _take(self, cb): self._own.append(cb)
+
+    @property
+    def callbacks(self) -> list:
+        "The callbacks, in their order"
+        return self._own
+    @property
+    def callback_list(self) -> list:
+        "The names of the classes"
+        return [type(cb).__name__ for cb in self.callbacks]
+    def __iter__(self): return iter(self.callbacks)
 
     def add_callbacks(self,
         callbacks:Any # several callbacks
@@ -199,19 +252,12 @@ class CallbackHandler:
     ) -> None:
         "Add a callback; raises ValueError if there is one of its class"
         cb = callback() if isinstance(callback, type) else callback
-        if any(type(o) is type(cb) for o in self.callbacks): raise ValueError(
+        if type(cb) in map(type, self.callbacks): raise ValueError(
             f'there is a {type(cb).__name__} already: a trainer has one callback of a class')
         self._take(cb)
-    def _take(self, cb): self.callbacks.append(cb)
     def clear_callbacks(self) -> None:
         "Remove all callbacks"
-        self.callbacks.clear()
-
-    @property
-    def callback_list(self) -> list:
-        "The names of the classes"
-        return [type(cb).__name__ for cb in self.callbacks]
-    def __iter__(self): return iter(self.callbacks)
+        self._own.clear()
 
     def call_event(self,
         event:str,   # the name of a method
@@ -226,11 +272,15 @@ class CallbackHandler:
 class PAHandler(View, CallbackHandler):
     "The handler of the callbacks of pytorch-accelerated that a Learner has"
     library,what = 'pytorch-accelerated','the callback handler'
-    callbacks = property(lambda self: [cb.theirs for cb in self.learn.cbs if isinstance(cb, PACallback)])
+    @property
+    def callbacks(self) -> list:
+        "The callbacks of pytorch-accelerated that the Learner has"
+        return [cb.theirs for cb in self._adapters()]
+    def _adapters(self): return [cb for cb in self.learn.cbs if isinstance(cb, PACallback)]
     def _take(self, cb): self.learn.add_cb(PACallback(cb))
     def clear_callbacks(self) -> None:
         "Remove all callbacks of pytorch-accelerated"
-        self.learn.remove_cbs([cb for cb in self.learn.cbs if isinstance(cb, PACallback)])
+        self.learn.remove_cbs(self._adapters())
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4eba8f39
 class PATrainer(View):
@@ -239,18 +289,37 @@ class PATrainer(View):
     instead = dict(save_training_state="`CheckpointCallback('1ep')` saves all of a run",
                    load_training_state="`learn.fit(n, resume='auto')` with a `CheckpointCallback` resumes a run")
     scheduler = create_scheduler_fn = None
-    model       = property(lambda self: self.learn.model, lambda self, m: setattr(self.learn, 'model', m))
-    loss_func   = property(lambda self: self.learn.loss_func)
-    optimizer   = property(lambda self: getattr(self.learn.opt, 'opt', self.learn.opt))
-    device      = property(lambda self: self.learn.device)
-    train_dataset = property(lambda self: getattr(self.learn.dls.train, 'dataset', self.learn.dls.train))
-    eval_dataset  = property(lambda self: getattr(self.learn.dls.valid, 'dataset', self.learn.dls.valid))
-    collate_fn    = property(lambda self: getattr(self.learn.dls.train, 'collate_fn', None))
-    run_history = property(lambda self: view_of(PARunHistory, self.learn))
-    run_config  = property(lambda self: view_of(PARunConfig, self.learn))
-    callback_handler = property(lambda self: view_of(PAHandler, self.learn))
-    _accelerator     = property(lambda self: view_of(PAAccelerator, self.learn))
 
+    loss_func   = of_learner('loss_func')
+
+    device      = of_learner('device')
+    run_history = of_view(PARunHistory)
+    run_config  = of_view(PARunConfig)
+    callback_handler = of_view(PAHandler)
+    _accelerator     = of_view(PAAccelerator)
+
+    @property
+    def model(self) -> Any:
+        "The model; setting it sets that of the Learner"
+        return self.learn.model
+    @model.setter
+    def model(self, m:Any): self.learn.model = m
+    @property
+    def optimizer(self) -> Any:
+        "PyTorch's optimizer; None until the first fit makes it"
+        return getattr(self.learn.opt, 'opt', self.learn.opt)
+    @property
+    def train_dataset(self) -> Any:
+        "The data for training, or what stands for its loader"
+        return getattr(self.learn.dls.train, 'dataset', self.learn.dls.train)
+    @property
+    def eval_dataset(self) -> Any:
+        "The data for evaluation, or what stands for its loader"
+        return getattr(self.learn.dls.valid, 'dataset', self.learn.dls.valid)
+    @property
+    def collate_fn(self) -> Any:
+        "What makes a batch of samples; None if the loader does not say it"
+        return getattr(self.learn.dls.train, 'collate_fn', None)
     def print(self,
         *args:Any # what to print, in process 0 alone
     ) -> None:
@@ -289,10 +358,12 @@ class PATrainer(View):
         self._accelerator.wait_for_everyone()
         state = torch.load(checkpoint_path, map_location='cpu', weights_only=True)
         self.get_model().load_state_dict(state['model_state_dict'])
-        parts = dict(optimizer=load_optimizer, scheduler=load_scheduler)
-        for k in [k for k,is_asked in parts.items() if is_asked]:
-            if f'{k}_state_dict' in state: getattr(self, k).load_state_dict(state[f'{k}_state_dict'])
+        if load_optimizer: self._load('optimizer', state)
+        if load_scheduler: self._load('scheduler', state)
         return state
+    def _load(self, name, state):
+        saved = state.get(f'{name}_state_dict')
+        if saved is not None: getattr(self, name).load_state_dict(saved)
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #69527c6e
 def _loader(i):
@@ -329,8 +400,9 @@ class PACallback(ForeignCallback):
         if name in ('on_eval_epoch_start','on_eval_epoch_end'): return dict(is_intermediate=False)
         if not name.endswith('_step_end'): return {}
         learn = self.learn
-        given = dict(batch=batch_of(learn), batch_output=self._output())
-        return dict(given, step=learn.iter) if learn.training else given
+        given:dict[str,Any] = dict(batch=batch_of(learn), batch_output=self._output())
+        if learn.training: given['step'] = learn.iter
+        return given
 
     def _output(self):
         learn = self.learn
@@ -615,10 +687,10 @@ class Trainer(PATrainer):
         self.learn.create_opt()
         if create_scheduler_fn is not None: self.scheduler = create_scheduler_fn(self.optimizer)
         n_acc,n_steps = gradient_accumulation_steps,max_num_train_steps
-        duration = num_epochs if n_steps is None else f'{n_steps*n_acc}ba'
-        cbs = [GradientAccumulation(f'{n_acc}ba')] if n_acc>1 else []
+        cbs:list[OurCallback] = []
+        if n_acc>1: cbs.append(GradientAccumulation(f'{n_acc}ba'))
         if gradient_clip_value is not None: cbs.append(GradientClip(None, value=gradient_clip_value))
-        self.learn.fit(duration, cbs=cbs)
+        self.learn.fit(num_epochs if n_steps is None else f'{n_steps*n_acc}ba', cbs=cbs)
     def evaluate(self,
         dataset:Any,                     # pairs of input and target
         per_device_batch_size:int=8,     # items in a batch

@@ -7,6 +7,7 @@ __all__ = ['event_record', 'TensorBoardLogger']
 
 # %% ../../nbs/contrib/00_tensorboard.ipynb #23fa9a0e
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from time import time
 from typing import Any
@@ -44,29 +45,41 @@ class TensorBoardLogger(FileLogger):
         step:int      # training batches so far, in all fits
     ) -> None:
         "Add a point to the curve of each number"
-        self._write('scalar', {k:v for k,v in metrics.items() if k!='epoch'}, step)
+        curves = {k:v for k,v in metrics.items() if k!='epoch'}
+        self._write('scalar', curves, step)
 
     def write_row(self, row, step):
-        rates = [h['lr'] for h in self.learn.opt.hypers]
-        names = ['lr'] if len(rates)==1 else [f'lr/{i}' for i in range(len(rates))]
-        super().write_row({**dict(zip(names, map(float, rates))), **row}, step)
+        rates = [float(h['lr']) for h in self.learn.opt.hypers]
+        if len(rates)==1: named = dict(lr=rates[0])
+        else: named = {f'lr/{i}':rate for i,rate in enumerate(rates)}
+        super().write_row({**named, **row}, step)
 
     def write_hparams(self, hparams, step):
         from torch.utils.tensorboard.summary import hparams as summaries
         plain = {k:v for k,v in hparams.items() if v is not None}
         for s in summaries(plain, {'valid_loss':0.})[:2]: self._put(s, step)
 
-    def write_media(self, kind, media, step):
-        if kind=='tables': kind,media = 'texts',{k:_markdown(v) for k,v in media.items()}
-        if kind=='histograms': media = {k:v.double().numpy() for k,v in media.items() if len(v)}
-        self._write(kind[:-1], media, step, **dict(bins=64) if kind=='histograms' else {})
+    def write_media(self, kind, media:dict[str,Any], step):
+        if kind=='tables':
+            texts = {k:_markdown(v) for k,v in media.items()}
+            self._write('text', texts, step)
+        elif kind=='histograms':
+            arrays = {k:v.double().numpy() for k,v in media.items() if len(v)}
+            self._write('histogram', arrays, step, bins=64)
+        else: self._write(kind.removesuffix('s'), media, step)
 
     def _write(self, kind, values, step, **kwargs):
         from torch.utils.tensorboard import summary
         for k,v in values.items(): self._put(getattr(summary, kind)(k, v, **kwargs), step)
     def _put(self, summary, step): self.log_file.write(event_record(wall_time=time(), step=step, summary=summary))
 
+# %% ../../nbs/contrib/00_tensorboard.ipynb #0f199fdc
 def _markdown(rows):
-    names = [*dict.fromkeys(k for r in rows for k in r)]
-    lines = [names, ['---']*len(names), *([r.get(n, '') for n in names] for r in rows)]
-    return '\n'.join(f"| {' | '.join(str(c).replace('|', '&#124;') for c in l)} |" for l in lines)
+    names = [*dict.fromkeys(chain.from_iterable(rows))]   # of all rows, each once
+    lines = [names, ['---']*len(names)]
+    for row in rows: lines.append([row.get(name, '') for name in names])
+    return '\n'.join(map(_markdown_line, lines))
+
+def _markdown_line(cells):
+    texts = [str(cell).replace('|', '&#124;') for cell in cells]
+    return f"| {' | '.join(texts)} |"

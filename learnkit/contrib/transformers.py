@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from .foreign import ForeignCallback, Measured, View, batches_a_step, measured, view_of
+from learnkit.contrib.foreign import (ForeignCallback, Measured, View, batches_a_step, is_first, measured, of_learner, of_process, path_of,
+    view_of)
 from ..data.batch import find_bs
 from ..data.process import num_distrib, rank_distrib
 from ..loop.events import CancelTrain
@@ -42,6 +43,15 @@ def speed_of(
     return {**res, f'{phase}_steps_per_second':n_steps/seconds}
 
 # %% ../../nbs/contrib/50_transformers.ipynb #d85ad7d7
+def _batch_size(dl): return getattr(dl, 'batch_size', None)
+def _train_batch_size(learn): return _batch_size(learn.dls.train)
+def _eval_batch_size(learn): return _batch_size(learn.dls.valid)
+
+# %% ../../nbs/contrib/50_transformers.ipynb #d9a5a84c
+def _rate(learn):
+    if learn.opt is None: return learn.lr
+    return learn.opt.hypers[-1]['lr']
+
 class HFArguments(View):
     "The settings of the Learner, as callbacks see `TrainingArguments`; what is set here is kept"
     library,what = 'Hugging Face','args'
@@ -52,20 +62,22 @@ class HFArguments(View):
     save_strategy = 'no'
     report_to = ()
     logging_steps = eval_steps = save_steps = 500
-    gradient_accumulation_steps = property(lambda self: batches_a_step(self.learn))
-    num_train_epochs = property(lambda self: self.learn.n_epoch)
-    learning_rate    = property(lambda self: _rate(self.learn))
-    weight_decay     = property(lambda self: self.learn.wd or 0.)
-    output_dir       = property(lambda self: str(self.learn.path))
-    device           = property(lambda self: self.learn.device)
-    process_index = local_process_index = property(lambda self: rank_distrib())
-    world_size    = property(lambda self: num_distrib())
-    per_device_train_batch_size = train_batch_size = property(lambda self: _batch_size(self.learn.dls.train))
-    per_device_eval_batch_size  = eval_batch_size  = property(lambda self: _batch_size(self.learn.dls.valid))
-    seed = property(lambda self: torch.initial_seed())
+    gradient_accumulation_steps = of_learner(batches_a_step)
+    num_train_epochs = of_learner('n_epoch')
+    learning_rate    = of_learner(_rate)
 
-def _batch_size(dl): return getattr(dl, 'batch_size', None)
-def _rate(learn): return learn.lr if learn.opt is None else learn.opt.hypers[-1]['lr']
+    output_dir       = of_learner(path_of)
+    device           = of_learner('device')
+    process_index = local_process_index = of_process(rank_distrib)
+    world_size    = of_process(num_distrib)
+    per_device_train_batch_size = train_batch_size = of_learner(_train_batch_size)
+    per_device_eval_batch_size  = eval_batch_size  = of_learner(_eval_batch_size)
+    seed = of_process(torch.initial_seed)
+
+    @property
+    def weight_decay(self) -> Any:
+        "The weight decay; 0 if none was given"
+        return self.learn.wd or 0.
 
 # %% ../../nbs/contrib/50_transformers.ipynb #ee1efdca
 class HFState(View):
@@ -76,9 +88,9 @@ class HFState(View):
     is_hyper_param_search = False
     logging_steps = eval_steps = save_steps = 500
     num_input_tokens_seen = total_flos = 0
-    num_train_epochs = property(lambda self: self.learn.n_epoch)
-    train_batch_size = property(lambda self: _batch_size(self.learn.dls.train))
-    is_world_process_zero = is_local_process_zero = property(lambda self: rank_distrib()==0)
+    num_train_epochs = of_learner('n_epoch')
+    train_batch_size = of_learner(_train_batch_size)
+    is_world_process_zero = is_local_process_zero = of_process(is_first)
     def __init__(self,
         learn:Any # the Learner
     ):
@@ -97,9 +109,12 @@ class HFState(View):
     ) -> None:
         "Add an entry to `log_history`, once, however many callbacks there are"
         entry = dict(logs, step=self.global_step)
-        last = self.log_history[-1] if self.log_history else {}
-        is_noted = last.keys()==entry.keys() and last['step']==entry['step']
-        if not is_noted: self.log_history.append(entry)
+        if not self._is_noted(entry): self.log_history.append(entry)
+
+    def _is_noted(self, entry):
+        if not self.log_history: return False
+        last = self.log_history[-1]
+        return last.keys()==entry.keys() and last['step']==entry['step']
 
     def note_best(self,
         metrics:dict # as for `on_evaluate`
@@ -109,7 +124,8 @@ class HFState(View):
         v = metrics.get(args.metric_for_best_model)
         if v is None: return
         better = max if args.greater_is_better else min
-        self.best_metric = v if self.best_metric is None else better(v, self.best_metric)
+        if self.best_metric is not None: v = better(v, self.best_metric)
+        self.best_metric = v
 
 # %% ../../nbs/contrib/50_transformers.ipynb #cb5fb062
 _instead = dict(should_evaluate="`ValidateEvery('500ba')` validates within epochs",
@@ -123,12 +139,18 @@ class HFControl:
         learn:Any # the Learner
     ) -> None:
         "Do what was asked for; raises CancelTrain to end an epoch, NotImplementedError for what cannot be done"
-        asked = [k for k in (*_instead, 'should_epoch_stop', 'should_training_stop') if getattr(self, k)]
-        for k in asked: setattr(self, k, False)
+        asked = _take_asked(self)
         for k in asked:
             if k in _instead: raise NotImplementedError(f'`control.{k}` has no counterpart here: {_instead[k]}')
         if 'should_training_stop' in asked: learn.stop('a callback set control.should_training_stop')
         if 'should_epoch_stop' in asked: raise CancelTrain
+
+def _take_asked(control):
+    "Return the flags that are set, and clear them"
+    flags = *_instead,'should_epoch_stop','should_training_stop'
+    asked = [k for k in flags if getattr(control, k)]
+    for k in asked: setattr(control, k, False)
+    return asked
 
 # %% ../../nbs/contrib/50_transformers.ipynb #010eeca3
 _replaced_by = dict(
@@ -215,8 +237,9 @@ class HFCallback(ForeignCallback):
         speed = speed_of('train', perf_counter()-self.started, self.n_steps, self._n_samples())
         self._log(**speed, total_flos=0., train_loss=self.all_steps/max(self.n_steps, 1))
     def _n_samples(self):
-        n,bs = loader_len(self.learn.dls.train),_batch_size(self.learn.dls.train)
-        return None if n is None or bs is None else n*bs*ceil(self.learn.n_epoch)
+        n,bs = loader_len(self.learn.dls.train),_train_batch_size(self.learn)
+        if n is None or bs is None: return None
+        return n*bs*ceil(self.learn.n_epoch)
 
     def _log(self, **logs):
         self.prepare()
@@ -243,9 +266,10 @@ class HFCallback(ForeignCallback):
         learn = self.learn
         loaders = dict(train_dataloader=learn.dls.train, eval_dataloader=learn.dls.valid)
         optimizer = getattr(learn.opt, 'opt', learn.opt)
-        res = dict(model=learn.model, optimizer=optimizer, lr_scheduler=None, processing_class=None, **loaders)
-        if name=='on_log': return dict(res, logs=dict(self.logs))
-        return dict(res, metrics=self.measured) if name in ('on_evaluate','on_predict') else res
+        res:dict[str,Any] = dict(model=learn.model, optimizer=optimizer, lr_scheduler=None, processing_class=None, **loaders)
+        if name=='on_log': res['logs'] = dict(self.logs)
+        if name in ('on_evaluate','on_predict'): res['metrics'] = self.measured
+        return res
     def obey(self, name, res):
         "Do what `control` asks for, the one that the method returned or its own"
         if res is not None: self.control = res

@@ -20,7 +20,7 @@ from ..observe.services import ServiceLogger, as_columns, pictures
 # %% ../../nbs/contrib/05_wandb_logger.ipynb #8480480e
 class WandbFile:
     "The `.wandb` file of a run, which may still grow: `rows` reads what is new"
-    block,head = 2**15,7
+    block,head = 2**15,7   # records lie in blocks of so many bytes; each has a header of so many
     def __init__(self,
         path:Path # of the file
     ):
@@ -32,16 +32,20 @@ class WandbFile:
         with open(self.path, 'rb') as f:
             f.seek(self.pos)
             data,start = f.read(),self.pos
-        i,part = 0,b''
+        i,record = 0,b''
         while True:
             left = self.block-(start+i)%self.block
-            if left<self.head: i += left
+            if left<self.head: i += left   # no header fits in here
             if i+self.head>len(data): return
             n,kind = unpack_from('<HB', data, i+4)
-            if not kind or i+self.head+n>len(data): return   # the rest is not written yet
-            part += data[i+self.head:i+self.head+n]
-            i += self.head+n
-            if kind in (1,4): self.pos = start+i; yield part; part = b''   # whole, or the last part
+            end = i+self.head+n
+            if kind==0 or end>len(data): return   # the rest is not written yet
+            record += data[i+self.head:end]
+            i = end
+            if kind not in _ends_record: continue
+            self.pos = start+i   # from here `rows` reads the next time
+            yield record
+            record = b''
 
     def rows(self) -> list: # of dictionaries
         "Return the rows of the history that are new"
@@ -50,13 +54,24 @@ class WandbFile:
         if size==self.size: return []
         self.size,rows = size,[]
         for record in map(Record.FromString, self.records()):
-            if record.WhichOneof('record_type')!='history': continue
-            items = {i.key or '.'.join(i.nested_key):json.loads(i.value_json) for i in record.history.item}
-            rows.append({'step':items['_step'], **{k:v for k,v in items.items() if k[:1]!='_'}})
+            if record.WhichOneof('record_type')=='history': rows.append(_row(record.history))
         if rows: self.last = rows[-1]['step']
         return rows
 
+_ends_record = 1,4   # kinds of what is written: a whole record, and the last part of one
+
+def _row(history):
+    "A record of the history as a dictionary, without what W&B adds to it"
+    values = {item.key or '.'.join(item.nested_key):json.loads(item.value_json) for item in history.item}
+    own = {k:v for k,v in values.items() if not k.startswith('_')}
+    return {'step':values['_step'], **own}
+
 # %% ../../nbs/contrib/05_wandb_logger.ipynb #3bc1f595
+def _wandb() -> Any:
+    "The package `wandb`, which type checkers take for this module"
+    with optional_import('WandbLogger', 'wandb', 'wandb'): import wandb
+    return wandb
+
 @check_args
 class WandbLogger(ServiceLogger):
     "Logs to Weights & Biases (needs the package `wandb`); `experiment` is the run of W&B"
@@ -68,28 +83,45 @@ class WandbLogger(ServiceLogger):
     ): self.project,self.files,self.init = project,files,init
 
     def open(self, id):
-        with optional_import('WandbLogger', 'wandb', 'wandb'): import wandb
         if self.experiment is not None and self.experiment.id!=id: self.close('killed')   # a new run begins
-        if self.experiment is None:
-            last = self._last(id)
-            args = dict(project=self.project, dir=str(self.learn.path), reinit='create_new', resume='allow')
-            self.experiment = run = wandb.init(**{**args, **self.init, 'id':id or self.init.get('id')})
-            self.newest = max(last, run.starting_step-1)   # what the server has
-            self.file = WandbFile(Path(run.dir).parent/f'run-{run.id}.wandb')
-            weakref.finalize(self.learn, run.finish).atexit = False   # at exit W&B does it itself
+        if self.experiment is None: self._begin(id)
         return self.experiment.id
+
+    def _begin(self, id):
+        last = self._last(id)
+        args = dict(project=self.project, dir=str(self.learn.path), reinit='create_new', resume='allow')
+        args |= self.init
+        args['id'] = id or self.init.get('id')
+        self.experiment = run = _wandb().init(**args)
+        self.newest = max(last, run.starting_step-1)   # what the server has
+        self.file = WandbFile(Path(run.dir).parent/f'run-{run.id}.wandb')
+        weakref.finalize(self.learn, run.finish).atexit = False   # at exit W&B does it itself
 
     def _files(self, id):
         folder = Path(self.learn.path)/'wandb'   # with `-1` at the end for a second process in the same second
         return [*map(WandbFile, sorted(folder.glob(f'*run-*-{id}*/run-{id}.wandb')))]
-    def _last(self, id): return max([r['step'] for f in self._files(id) for r in f.rows()], default=-1)
+    def _rows(self, id):
+        rows = []
+        for file in self._files(id): rows += file.rows()
+        return rows
+    def _last(self, id): return max([row['step'] for row in self._rows(id)], default=-1)
+
     def read_log(self) -> list: # of dictionaries
         "Return the rows of the run that are on this disk; of a finished run that this process logged, all of them"
-        end,over = monotonic()+self.wait,getattr(self.experiment, '_is_finished', self.experiment is None)
-        while over and self._files(self.id) and self._last(self.id)<self.newest and monotonic()<end: sleep(.05)
-        return [r for f in self._files(self.id) for r in f.rows()]
+        is_over = getattr(self.experiment, '_is_finished', self.experiment is None)
+        if is_over: self._wait_for_rows()
+        return self._rows(self.id)
 
-    def last_step(self, name): return self._last(self.id) if self.experiment is None else self.newest
+    def _wait_for_rows(self):
+        "Wait until the files have the newest step: W&B writes them in a process of its own"
+        end = monotonic()+self.wait
+        while monotonic()<end:
+            if not self._files(self.id) or self._last(self.id)>=self.newest: return
+            sleep(.05)
+
+    def last_step(self, name):
+        if self.experiment is None: return self._last(self.id)
+        return self.newest
     def is_safe(self, step):
         if self.file is None: return True
         self.file.rows()
@@ -97,15 +129,17 @@ class WandbLogger(ServiceLogger):
 
     def write_hparams(self, hparams): self.experiment.config.update(hparams, allow_val_change=True)
     def write_step(self, row, step):
-        run,values = self.experiment,{k:v for kind,o in row.items() for k,v in self._wrapped(kind, o).items()}
-        if step<=self.newest: run.summary.update(values)
-        else: run.log(values, step=step, commit=True); self.newest = step
+        values = {}
+        for kind,of_kind in row.items(): values |= self._wrapped(kind, of_kind)
+        if step<=self.newest: return self.experiment.summary.update(values)
+        self.experiment.log(values, step=step, commit=True)
+        self.newest = step
     def _wrapped(self, kind, values):
-        import wandb
+        wandb = _wandb()
         if kind=='images': return {k:[*map(wandb.Image, pictures(v))] for k,v in values.items()}
         if kind=='histograms': return {k:wandb.Histogram(v.numpy()) for k,v in values.items() if len(v)}
-        if kind!='tables': return values
-        return {k:wandb.Table(**as_columns(v)) for k,v in values.items()}
+        if kind=='tables': return {k:wandb.Table(**as_columns(v)) for k,v in values.items()}
+        return values
 
     def write_file(self, path): self.experiment.log_artifact(str(path), name=f'{path.stem}-{self.id}', type='model')
     def close(self, status):

@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000004
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, zip_longest
 from math import ceil, inf, isfinite
@@ -102,7 +102,7 @@ class ItemLosses(Callback):
         step:int # the batch: how many there are before it
     ):
         self.step = step
-        self.micro = slice(0, None)   # the samples of this micro-batch
+        self.micro:slice|None = slice(0, None)   # the samples of this micro-batch; None: unknown, after a `split`
         self.n = 0                    # how many samples are measured
         self.rows,self.parts = [],[]
         self.are_known = True         # does each sample have a loss of its own?
@@ -110,24 +110,32 @@ class ItemLosses(Callback):
     def before_micro_batch(self, items): self.micro = items
     def before_loss(self):
         learn = self.learn
-        if learn.train_iter!=self.step: return
-        offsets = [o.start for o in (learn.current_run.in_part, self.micro) if isinstance(o, slice)]
-        is_second_pass = self.micro is not None and sum(offsets)<self.n
-        if is_second_pass: return
+        if learn.train_iter!=self.step or self._is_second_pass(): return
         n,indices = n_items(learn),self._indices()
-        if indices is None: names = [*range(self.n, self.n+n)]
-        else: names = indices[self.micro]
+        names = self._names(n, indices)
         self.n += n
         rows = by_items(learn, names)
         if not rows: self.are_known = False
         self.rows += [self._with_partner(row, i, indices) for i,row in enumerate(rows)]
         self.parts.append((learn.xb, learn.yb))
 
+    def _names(self, n, indices):
+        "Return what to call the next `n` samples: their dataset indices, or their positions in the batch"
+        if indices is None or self.micro is None: return [*range(self.n, self.n+n)]
+        return indices[self.micro]
+
+    def _is_second_pass(self):
+        "Are these samples measured already? A callback may send them through the model more than once"
+        if self.micro is None: return False
+        parts = [o for o in (self.learn.current_run.in_part, self.micro) if isinstance(o, slice)]
+        return sum(o.start for o in parts)<self.n
+
     def _indices(self):
         "Return the dataset indices of the batch; None if those of this part of it are unknown"
         indices = indices_here(self.learn)
         if indices is None or self.micro is None: return None
-        return indices if len(indices[self.micro])==n_items(self.learn) else None
+        if len(indices[self.micro])!=n_items(self.learn): return None
+        return indices
 
     def _with_partner(self, row, i, indices):
         "Add to a row with which sample `MixUp` mixed it, and how large its own share is"
@@ -135,7 +143,7 @@ class ItemLosses(Callback):
         if getattr(mixer, 'other', None) is None: return row
         other = int(mixer.other[mixer.part][i])
         if indices is not None: other = indices[other]
-        share = mixer.lam[mixer.part][i] if len(mixer.lam)>1 else mixer.lam
+        share = mixer.lam[mixer.part][i] if len(mixer.lam)>1 else mixer.lam   # one for each sample, or one for all
         return {'item':row['item'], 'mixed_with':other, 'own_share':share.item(), **row}
 
     def shares(self,
@@ -154,7 +162,8 @@ class ItemLosses(Callback):
         if any('alone' in row for row in self.rows): return mean   # in the batch its loss may differ
         total = sum(row['loss'] for row in self.rows)
         are_finite = isfinite(total) and isfinite(loss)
-        return loss/total if are_finite and total else mean
+        if not are_finite or total==0: return mean
+        return loss/total
 
 def finite_loss(
     row:dict # with the loss of an item
@@ -188,8 +197,8 @@ class LayerNorms(Callback):
 
     def _check_output(self, name, m, inputs, output):
         if self.first_nan is not None: return
-        tensors = [t for t in leaves(output) if isinstance(t, torch.Tensor)]
-        if not all(t.isfinite().all() for t in tensors): self.first_nan = name
+        for t in leaves(output):
+            if isinstance(t, torch.Tensor) and not t.isfinite().all(): self.first_nan = name
 
     def after_pred(self):
         learn = self.learn
@@ -211,8 +220,9 @@ class LayerNorms(Callback):
     def after_step(self):
         step = self.steps.get(self.learn.train_iter)
         if step is None or 'skipped' in step: return
-        layers = self._layers()
-        step['update'] = {name:_norm(map(torch.sub, params, self.before[name])) for name,params in layers.items()}
+        updates = {}
+        for name,params in self._layers().items(): updates[name] = _norm(map(torch.sub, params, self.before[name]))
+        step['update'] = updates
 
     def cleanup(self): self.after_pred()
 
@@ -234,7 +244,7 @@ def grad_norm(
     return _norm(p.grad for p in opt_params(learn.opt))
 
 def loss_scale(
-    cbs:list # callbacks
+    cbs:Iterable # callbacks
 ) -> float|None:
     "Return the scale of the loss; None if it is not scaled"
     for cb in cbs:
@@ -262,9 +272,13 @@ def first_jumps(
             jump = first_jump({s:norms[layer] for s,norms in norms_of.items()}, times)
             if jump is None: continue
             rows.append(dict(layer=layer, norm=kind, steps_before=step-jump.step, value=jump.value, usual=jump.usual))
-    def earliest_and_largest(row): return -row['steps_before'],row['norm'],-row['value']/max(row['usual'], 1e-30)
-    return History(sorted(rows, key=earliest_and_largest))
+    return History(sorted(rows, key=_earliest_and_largest))
 
+def _earliest_and_largest(row):
+    "For sorting: the earliest first, then by the kind of norm, then the largest jump"
+    return -row['steps_before'],row['norm'],-row['value']/max(row['usual'], 1e-30)
+
+# %% ../../nbs/recovery/39_explain_spike.ipynb #446d7b12
 class Jump(NamedTuple):
     "Describes a norm that is far above those before it"
     step:int
@@ -330,12 +344,14 @@ class Explanation:
         lines = [f"step {self.step}: loss {self.loss:.6g}, lr {self.noted['lr']}", self._describe_step()]
         if self.noted['nan'] is not None: lines.append(f"NaN or infinite first after module {self.noted['nan']!r}")
         if self.items: lines += ['', self._items_title(), repr(self._largest_items())]
-        lines += ['', 'layers:' if self.layers else 'no layer jumped in the steps before']
-        return '\n'.join([*lines, repr(History(self.layers[:8]))]).rstrip()
+        if self.layers: lines += ['', 'layers:', repr(History(self.layers[:8]))]
+        else: lines += ['', 'no layer jumped in the steps before']
+        return '\n'.join(lines)
 
     def _items_title(self):
         are_alone = any('alone' in row for row in self.items)
-        return 'items of the batch, each alone in the model:' if are_alone else 'items of the batch:'
+        if are_alone: return 'items of the batch, each alone in the model:'
+        return 'items of the batch:'
 
     def _largest_items(self):
         "Return the rows with the largest losses, without what a table need not show"
@@ -359,8 +375,10 @@ def batches_a_step(
 ) -> int:
     "Return how many batches an optimizer step had before `step`: several with `GradientAccumulation`"
     moment = moment_until(run, step)
-    n_steps = moment.state.get('train_steps') if moment else None
-    return max(1, round(moment.state['train_iter']/n_steps)) if n_steps else 1
+    if moment is None: return 1
+    n_steps = moment.state.get('train_steps')
+    if not n_steps: return 1
+    return max(1, round(moment.state['train_iter']/n_steps))
 
 def make_show(
     learn:Learner, # the Learner
@@ -422,7 +440,7 @@ def fewest(
 ) -> list:
     "Return a subset of `items` that has the effect and from which no sample can be dropped (ddmin)"
     n = 2   # the number of parts to try
-    while len(items)>1:
+    while len(items)>1:   # always, `items` has the effect
         size = ceil(len(items)/n)
         parts = [items[i:i+size] for i in range(0, len(items), size)]
         part = next(filter(does, parts), None)
@@ -459,7 +477,7 @@ def items_until(
         learn.go_on(1)
         learn.go_on(until='before_batch')
         batches.append(learn.paused.items)
-    if any(b is None for b in batches): raise ValueError(
+    if None in batches: raise ValueError(
         'the dataset indices of these batches are unknown, so single samples cannot be excluded')
     learn.paused = before_first
     # alternate between the batches: without a whole batch, there would be an optimizer step less
@@ -495,11 +513,12 @@ def bisect_spike(self:Learner,
     window:int=50           # as for `Run.spikes`
 ) -> list[int]:
     "Return the fewest samples, of the batch or of the step before, without which its loss is no longer a spike"
-    spikes = [spike for spike in Run(folder).spikes(k, window) if spike['step']==step]
-    if not spikes: raise ValueError(
+    spikes = {spike['step']:spike for spike in Run(folder).spikes(k, window)}
+    if step not in spikes: raise ValueError(
         f'the loss of `step` {step} is not a spike: `Run(…).spikes()` lists those that are')
-    search = _SpikeSearch(self, folder, step, fit, _largest_usual_loss(spikes[0], k))
-    found = search.find_from(step) or search.find_from(first_of_step(self, folder, step, fit))
+    search = _SpikeSearch(self, folder, step, fit, _largest_usual_loss(spikes[step], k))
+    found = search.find_from(step)
+    if not found: found = search.find_from(first_of_step(self, folder, step, fit))
     if found is None: raise ValueError(f'the loss of `step` {step} jumps without the samples of its batch, and without '
         'those of the step before: look at `explain_spike(…, before=50)` for what grew earlier')
     return found
@@ -519,16 +538,20 @@ class _SpikeSearch:
 
     def find_from(self, first):
         "Return the fewest samples from batch `first` on without which the spike is gone; None if it stays without all"
-        items,before_first = items_until(self.learn, self.folder, first, max(self.step-1, first), self.fit)
-        def is_gone(without):
-            self.learn.paused = before_first
-            loss = self.learn.go_on(self.step+1-first, cbs=LeaveOut(items=without))['loss']
-            return isfinite(loss) and loss<=self.largest
+        items,moment = items_until(self.learn, self.folder, first, max(self.step-1, first), self.fit)
+        def is_gone(without): return self._is_gone(without, first, moment)
         try:
             with catch_warnings():
                 simplefilter('ignore')   # warnings that the losses differ from the record
                 found = fewest(items, is_gone)
                 is_smaller = len(found)<len(items) or len(items)==1
                 if is_smaller: return found
-                return found if first<self.step and is_gone(items) else None   # `fewest` has not tried all of them
-        finally: self.learn.paused = before_first
+                if first>=self.step: return None   # without all of them there would be no batch
+                return found if is_gone(items) else None   # `fewest` has not tried all of them
+        finally: self.learn.paused = moment
+
+    def _is_gone(self, without, first, moment):
+        "Is the loss no spike if the run trains again from `moment`, before batch `first`, without some samples?"
+        self.learn.paused = moment
+        loss = self.learn.go_on(self.step+1-first, cbs=LeaveOut(items=without))['loss']
+        return isfinite(loss) and loss<=self.largest

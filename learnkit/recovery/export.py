@@ -35,9 +35,11 @@ def settings_of(
     m:nn.Module # a loss function
 ) -> dict:
     "Return its settings by name"
-    settings = {k:v for k,v in vars(m).items() if is_setting(v)}
-    settings.pop('training', None)
-    return {k:v for k,v in settings.items() if not k.startswith('_')}
+    settings = {}
+    for k,v in vars(m).items():
+        if k=='training' or k.startswith('_'): continue
+        if is_setting(v): settings[k] = v
+    return settings
 
 # %% ../../nbs/recovery/40a_loss_config.ipynb #ee1d2de9
 def loss_config(
@@ -46,27 +48,32 @@ def loss_config(
     "Return name and settings of a loss function, for JSON; for an unknown one, name and whether predictions need it"
     if f is None: return None
     name = getattr(f, '__name__', type(f).__name__)
-    attributes = vars(f) if isinstance(f, nn.Module) else {}
-    patched = [k for k,v in attributes.items() if callable(v) and not k.startswith('_')]   # such as an `activation`
-    if patched or known_losses.get(name) not in (f, type(f)): return dict(name=name, own=decides(f))
+    if not _is_known(name, f): return dict(name=name, own=decides(f))
     if not isinstance(f, nn.Module): return dict(name=name)
     inner = settings_of(f.func) if isinstance(f, BaseLoss) else {}
     return dict(name=name, settings=settings_of(f), inner=inner)
+
+def _is_known(name, f):
+    "Is it one of `known_losses`, with no function of the user's in it, such as an `activation`?"
+    if known_losses.get(name) not in (f, type(f)): return False
+    if not isinstance(f, nn.Module): return True
+    return not any(callable(v) for k,v in vars(f).items() if not k.startswith('_'))
 
 def decides(
     f:Callable # a loss function
 ) -> bool:
     "Return whether it decides what predictions mean, by an `activation` or a `decodes`"
     inner = unwrap_partial(f)
-    return hasattr(inner, 'activation') or hasattr(inner, 'decodes') or loss_decodes(f) is not noop
+    if hasattr(inner, 'activation') or hasattr(inner, 'decodes'): return True
+    return loss_decodes(f) is not noop
 
 # %% ../../nbs/recovery/40a_loss_config.ipynb #7577f9e1
 def _set(m, settings, what):
     if not isinstance(settings, dict): raise ValueError(f'the settings of {what} are a {type(settings).__name__}')
     defaults = settings_of(m)
     for k,v in settings.items():
-        if k not in defaults or not fits_setting(v, defaults[k]): raise ValueError(
-            f'{what} has no setting {k}={v!r:.40}')
+        fits = k in defaults and fits_setting(v, defaults[k])
+        if not fits: raise ValueError(f'{what} has no setting {k}={v!r:.40}')
         setattr(m, k, v)
 
 def fits_setting(
@@ -78,6 +85,7 @@ def fits_setting(
     if v is None or default is None: return True
     return isinstance(v, str)==isinstance(default, str)
 
+# %% ../../nbs/recovery/40a_loss_config.ipynb #3eef1549
 def loss_from_config(
     config:dict,             # what `loss_config` returned
     tensors:dict[str,Tensor] # the class weights, from the loss function's `state_dict`
@@ -91,13 +99,16 @@ def loss_from_config(
     f = f()
     _set(f, config.get('settings', {}), name)
     if isinstance(f, BaseLoss): _set(f.func, config.get('inner', {}), name)
-    for k,t in tensors.items():
-        last = k.removeprefix('func.')
-        if last not in ('weight','pos_weight') or not isinstance(t, Tensor): raise ValueError(
-            f'{name} has no tensor {k!r:.60}')
-        of = f if last==k else getattr(f, 'func', f)
-        setattr(of, last, t)
+    for k,t in tensors.items(): _set_tensor(f, k, t, name)
     return f
+
+def _set_tensor(f, k, t, name):
+    "Set the class weights of a loss function, or of the one inside a `BaseLoss`, whose name begins with 'func.'"
+    last = k.removeprefix('func.')
+    is_weight = last in ('weight','pos_weight') and isinstance(t, Tensor)
+    if not is_weight: raise ValueError(f'{name} has no tensor {k!r:.60}')
+    owner = f if last==k else getattr(f, 'func', f)
+    setattr(owner, last, t)
 
 # %% ../../nbs/recovery/40b_pretrained.ipynb #bd0dbee3
 from pathlib import Path
@@ -178,21 +189,30 @@ def export(self:Learner,
     "Export the model for inference: weights and a description, no code; `load_learner` reads it; raise TypeError"
     path = self._file_path(file)
     check_replaced(path, 'export')
-    loss,note = self.loss_func,_describe(self, inputs, about)
-    try: text = json.dumps(note)
-    except (TypeError, ValueError) as e: raise TypeError(
-        f'the description of an exported Learner is text, and cannot hold this: {e}') from e
+    note = _describe(self, inputs, about)
+    text = _to_json(note)
     with saving(self):
         weights = get_model(self.model).state_dict()
         sharded = any(map(is_sharded, weights.values()))
         if sharded: team().meet('`learn.export` of a sharded model')
-        model = to_serializable(weights, 'model', sharded=gathered)
+        model = to_serializable(weights, 'model', sharded=gathered)   # all processes give their shards
         beside = to_serializable(state_beside(self), 'beside', sharded=gathered)
-        state = dict(format=export_format, note=text, model=model, loss={}, beside=beside)
-        if isinstance(loss, nn.Module) and 'own' not in note['loss']: state['loss'] = dict(loss.state_dict())
+        loss = _loss_tensors(self.loss_func, note['loss'])
+        state = dict(format=export_format, note=text, model=model, loss=loss, beside=beside)
         if sharded: team().in_first(lambda: _write(state, path))
         elif rank_distrib()==0: _write(state, path)
     return path
+
+def _to_json(note):
+    try: return json.dumps(note)
+    except (TypeError, ValueError) as e: raise TypeError(
+        f'the description of an exported Learner is text, and cannot hold this: {e}') from e
+
+# %% ../../nbs/recovery/40c_export.ipynb #a038bc01
+def _loss_tensors(loss, config):
+    "Return the class weights of a loss function that the file describes; of the user's own nothing"
+    is_described = isinstance(loss, nn.Module) and 'own' not in (config or {})
+    return dict(loss.state_dict()) if is_described else {}
 
 def _write(state, path):
     if is_safetensors(path): _write_safetensors(state, path)
@@ -200,16 +220,24 @@ def _write(state, path):
 
 # %% ../../nbs/recovery/40c_export.ipynb #2c4506af
 def _write_safetensors(state, path):
-    tensors = {prefix+k:v for key,prefix in _prefixes.items() for k,v in state[key].items()}
-    write_safetensors({**state['model'], **tensors}, path, learnkit=state['note'])
+    tensors = dict(state['model'])
+    for part,prefix in _prefixes.items():
+        for k,t in state[part].items(): tensors[prefix+k] = t
+    write_safetensors(tensors, path, learnkit=state['note'])
 
 def _read_safetensors(path):
     tensors,about = read_safetensors(path)
-    parts = {'model':{}, **{key:{} for key in _prefixes}}
+    parts = dict(model={}, loss={}, beside={})
     for k,t in tensors.items():
-        key = next((key for key,prefix in _prefixes.items() if k.startswith(prefix)), 'model')
-        parts[key][k.removeprefix(_prefixes.get(key, ''))] = t
+        part,name = _part_of(k)
+        parts[part][name] = t
     return dict(format=export_format if 'learnkit' in about else '', note=about.get('learnkit'), **parts)
+
+def _part_of(k):
+    "Return to which part a name in a .safetensors file belongs, and the name in that part"
+    for part,prefix in _prefixes.items():
+        if k.startswith(prefix): return part,k.removeprefix(prefix)
+    return 'model',k
 
 # %% ../../nbs/recovery/40c_export.ipynb #6c1d9b21
 def find_export(
@@ -220,15 +248,18 @@ def find_export(
     "Return the path of an exported file: `file` itself, or where `Learner.export` writes one of that name"
     own = as_path(file)
     if own.is_file(): return own
-    home = folder or '.'
-    there = model_path(home, model_dir or 'models', file)
+    there = model_path(folder or '.', model_dir or 'models', file)
     if there.is_file(): return there
-    if own.is_dir(): return own   # the error of who reads it
-    names = [o.name for o in there.parent.glob(f'*{there.suffix}')] if there.parent.is_dir() else []
+    if own.is_dir(): return own   # who reads it raises the error
     where = f'{own}' if own==there else f'{own}, and no {there}'
-    close = get_close_matches(there.name, names, 1)
-    hint = f', or did you mean `{close[0]}`?' if close else ''
-    raise FileNotFoundError(f'there is no file {where}: pass the path that `learn.export` returned{hint}')
+    raise FileNotFoundError(f'there is no file {where}: pass the path that `learn.export` returned{_hint(there)}')
+
+def _hint(path):
+    "Return a hint at the file beside `path` with the most similar name, if there is one"
+    if not path.parent.is_dir(): return ''
+    names = [o.name for o in path.parent.glob(f'*{path.suffix}')]
+    close = get_close_matches(path.name, names, 1)
+    return f', or did you mean `{close[0]}`?' if close else ''
 
 
 # %% ../../nbs/recovery/40c_export.ipynb #799947ba
@@ -239,11 +270,9 @@ def read_export(
     source:Any = file
     if not hasattr(source, 'read'): source = find_export(source)
     is_tensors = is_safetensors(source) and source.is_file()
-    state = _read_safetensors(source) if is_tensors else read_state(source)
-    if state.get('format')!=export_format:
-        of_save = state.keys()=={'model','opt'} or 'model' not in state
-        hint = ': `learn.load` reads what `learn.save` wrote' if of_save else ''
-        raise ValueError(f'{source} was not written by `learn.export`{hint}')
+    state:dict[str,Any] = _read_safetensors(source) if is_tensors else read_state(source)
+    if state.get('format')!=export_format: raise ValueError(
+        f'{source} was not written by `learn.export`{_hint_at_load(state)}')
     for k,kind in dict(note=str, model=dict, loss=dict).items():
         if not isinstance(state.get(k), kind): raise ValueError(f'{source} is incomplete')
     try: note = json.loads(state['note'])
@@ -251,15 +280,21 @@ def read_export(
     _check_note(file, note)
     return note,state
 
+def _hint_at_load(state):
+    "Say what reads a file that `learn.save` wrote: of weights alone, or with the optimizer's state"
+    is_of_save = 'model' not in state or state.keys()=={'model','opt'}
+    return ': `learn.load` reads what `learn.save` wrote' if is_of_save else ''
+
 def _check_note(file, note):
     damaged = ValueError(f'the description in {file} is damaged')
     if not isinstance(note, dict) or not isinstance(note.get('version'), int): raise damaged
     if note['version']>_version: raise ValueError(f"{file} has format {note['version']}, and this learnkit reads up to "
                                                   f'{_version}: it was written by a newer one')
     n_inp,vocab = note.get('n_inp'),note.get('vocab')
-    is_number = type(n_inp) is int and n_inp>0
-    if n_inp is not None and not is_number: raise damaged
-    if vocab is not None and not isinstance(vocab, list): raise damaged
+    if n_inp is not None:
+        is_count = type(n_inp) is int and n_inp>0
+        if not is_count: raise damaged
+    if not isinstance(vocab, list|None): raise damaged
 
 # %% ../../nbs/recovery/40c_export.ipynb #023d04aa
 def load_learner(
@@ -292,7 +327,8 @@ def _load_loss(config, tensors):
     if not isinstance(config, dict): return None
     if config.get('own') is True: raise ValueError(f"the predictions depend on {config.get('name')!s:.100}, "
                                                    'which was not made by learnkit: pass it as `loss_func=`')
-    return None if 'own' in config else loss_from_config(config, tensors)
+    if 'own' in config: return None
+    return loss_from_config(config, tensors)
 
 # %% ../../nbs/recovery/40c_export.ipynb #e92a1fd2
 from contextlib import closing
@@ -324,8 +360,14 @@ def torch_export(
 
 # %% ../../nbs/recovery/40c_export.ipynb #aa596331
 def _has_items(o): return isinstance(o, torch.Tensor) and o.ndim>0
-def _twice(o): return torch.cat([o, o]) if _has_items(o) else o
-def _dims(o): return {0:torch.export.Dim.AUTO} if _has_items(o) else None
+
+def _twice(o):
+    if not _has_items(o): return o
+    return torch.cat([o, o])
+
+def _dims(o):
+    if not _has_items(o): return None
+    return {0:torch.export.Dim.AUTO}
 
 # %% ../../nbs/recovery/40c_export.ipynb #f1ec4108
 @check_args
@@ -343,7 +385,8 @@ class ExportAtEnd(Callback):
     def after_fit(self):
         learn = self.learn
         xb = getattr(learn.current_run, 'xb', None)
-        if rank_distrib() or not xb or xb[0] is None: return
+        has_batch = bool(xb) and xb[0] is not None
+        if rank_distrib() or not has_batch: return
         model,path = get_model(learn.model),self.home/learn.path/self.fname
         path.parent.mkdir(parents=True, exist_ok=True)
         modes = [(m,m.training) for m in model.modules()]

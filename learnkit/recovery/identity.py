@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/recovery/10_identity.ipynb #bb6132a4
 import re, sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from enum import Enum
 from functools import partial
 from hashlib import blake2b
@@ -50,7 +50,8 @@ def numbers_of(
     v:Any # a tensor, or anything else
 ) -> Any:
     "Return the first 64 numbers of a tensor; anything else as it is"
-    return v.flatten()[:64].tolist() if isinstance(v, torch.Tensor) else v
+    if not isinstance(v, torch.Tensor): return v
+    return v.flatten()[:64].tolist()
 
 def entry_values(
     v:Any # an entry of a sequence: a tensor, an array, nested values
@@ -67,14 +68,20 @@ def hash_entries(
     n:int=32 # how many entries to look at, evenly spread
 ) -> str|None:
     "Return a hash of some entries of `o`; None if they are neither numbers nor texts"
-    size = len(o)
-    positions = {size*k//n for k in range(n)} | {size-1}
-    entries = [entry_values(o[i]) for i in sorted(positions)] if size else []
-    if not isinstance(o, torch.Tensor):
-        values = chain.from_iterable(entries)
-        if not all(isinstance(v, (list,*plain)) for v in values): return None   # a list has the numbers of a tensor
-    return short_hash(repr((size, entries)))
+    entries = [entry_values(o[i]) for i in _spread_positions(len(o), n)]
+    is_comparable = isinstance(o, torch.Tensor) or _are_plain(chain.from_iterable(entries))
+    if not is_comparable: return None
+    return short_hash(repr((len(o), entries)))
 
+def _spread_positions(size, n):
+    "Return about `n` positions in a sequence of this size, its first and last among them"
+    if not size: return []
+    return sorted({size-1, *(size*k//n for k in range(n))})
+
+def _are_plain(values):
+    return all(isinstance(v, (list,*plain)) for v in values)   # a list has the numbers of a tensor
+
+# %% ../../nbs/recovery/10_identity.ipynb #127e58f5
 def is_array(
     v:Any # anything
 ) -> bool:
@@ -108,9 +115,7 @@ def data_contents(
     "Return hashes of the sequences in `ds` with one entry per sample: tensors, indices, file names"
     hugging_face = getattr(ds, '_fingerprint', None)
     if isinstance(hugging_face, str): return hugging_face,
-    if isinstance(ds, (list,tuple)) or is_array(ds):
-        found = hash_entries(ds) if len(ds) else None
-        return () if found is None else (found,)
+    if isinstance(ds, (list,tuple)) or is_array(ds): return _hash_of_whole(ds)
     size,hashes = loader_len(ds),[]
     for name,part in parts_of_data(ds, size):
         if isinstance(part, Dataset):
@@ -119,6 +124,12 @@ def data_contents(
             found = hash_entries(part)
             if found is not None: hashes.append((name, found))
     return tuple(hashes)
+
+# %% ../../nbs/recovery/10_identity.ipynb #4b204694
+def _hash_of_whole(ds):
+    if not len(ds): return ()
+    found = hash_entries(ds)
+    return () if found is None else (found,)
 
 def _has_entry_per_sample(part, size):
     if is_sequence(part) or is_array(part): return len(part)==size
@@ -148,7 +159,8 @@ def name_of(
     f:Any # a function or a class
 ) -> str:
     "Return its name with that of its module"
-    module,name = getattr(f, '__module__', None),getattr(f, '__qualname__', type(f).__name__)
+    module = getattr(f, '__module__', None)
+    name   = getattr(f, '__qualname__', type(f).__name__)
     return f'{module}.{name}'
 
 # %% ../../nbs/recovery/10_identity.ipynb #31d6bf74
@@ -181,21 +193,22 @@ def describe_value(
 ) -> str:
     "Describe a value; of a secret nothing, but of a `key` or the like, which may choose a column, a hash"
     if not is_secret(name, v, of): return describe(v, depth)
-    return '***' + short_hash(repr(v), 2) if name in ambiguous_names else '***'
+    if name in ambiguous_names: return '***' + short_hash(repr(v), 2)
+    return '***'
 
 # %% ../../nbs/recovery/10_identity.ipynb #8bd6a18b
 def describe_arguments(
-    arguments:dict, # arguments by name or number
-    of:Any,         # what they were given to
-    depth:int       # how many levels of nested objects to describe
+    arguments:Mapping, # arguments by name or number
+    of:Any,            # what they were given to
+    depth:int          # how many levels of nested objects to describe
 ) -> str:
     "Describe arguments, in parentheses; nothing if there are none"
-    if not arguments or not depth: return ''
+    if not arguments or depth==0: return ''
     texts = [f'{name}={describe_value(name, v, of, depth-1)}' for name,v in arguments.items()]
     return f"({', '.join(texts)})"
 
 def describe_set(
-    o:set,    # a set
+    o:Set,    # a set, or a frozen one
     depth:int # how many levels of nested objects to describe
 ) -> str:
     "Describe the members of a set in one order, since its own differs between processes; of 50 or more give a hash"
@@ -227,6 +240,8 @@ def describe_function(
     if isinstance(f, MethodType) and depth: return f'{name_of(f)} of {describe(f.__self__, depth-1)}'
     return name_of(f)
 
+functions = partial,MethodType,FunctionType,BuiltinFunctionType,type
+
 def describe(
     o:Any,      # anything that defines a run
     depth:int=3 # how many levels of nested objects to describe
@@ -234,9 +249,9 @@ def describe(
     "Describe `o` in one line: a value; a function with its closure; a class with its arguments"
     if o is None or isinstance(o, plain): return hide_secrets(repr(o))
     if is_array(o): return f'{type(o).__name__}{tuple(o.shape)} {hash_entries(o)}'
-    if hasattr(o, 'item') and hasattr(o, 'dtype'): return repr(o.item())
+    if hasattr(o, 'item') and hasattr(o, 'dtype'): return repr(o.item())   # a single number of an array
     if isinstance(o, (Mapping,set,frozenset)) or is_listy(o): return describe_container(o, depth)
-    if isinstance(o, (partial,MethodType,FunctionType,BuiltinFunctionType,type)): return describe_function(o, depth)
+    if isinstance(o, functions): return describe_function(o, depth)
     return name_of(type(o)) + describe_arguments(arguments(o), o, depth)
 
 # %% ../../nbs/recovery/10_identity.ipynb #7402fe3d
@@ -255,7 +270,8 @@ def sampler_of(
     "Return what chooses the order of the samples; None if that is unknown"
     batches = getattr(dl, 'batch_sampler', None)
     draws_itself = batches is not None and not hasattr(batches, 'sampler')
-    return batches if draws_itself else getattr(dl, 'sampler', None)
+    if draws_itself: return batches
+    return getattr(dl, 'sampler', None)
 
 def batch_sizes_of(
     dl:Any # a loader
@@ -267,17 +283,25 @@ def batch_sizes_of(
 
 # %% ../../nbs/recovery/10_identity.ipynb #41d0799c
 def _loader_identity(which, dl):
-    ds,sampler = getattr(dl, 'dataset', dl),sampler_of(dl)
+    ds = getattr(dl, 'dataset', dl)
     size,drop_last = batch_sizes_of(dl)
-    shard = distributed_sampler(dl)
-    if shard is not None:   # describe what all processes do together, so that their number does not matter
-        if size and which=='training': size *= shard.num_replicas
-        if type(shard) is DistributedSampler: sampler = _undistributed(shard)
-    order = None if sampler is None else describe(sampler)
-    data = ' '.join(map(str, data_contents(ds)))
-    parts = {'batch size':size, 'drop_last':drop_last, 'items':loader_len(ds), 'sampler':order,
-             'data set':name_of(type(ds)), 'data':data}
+    n_shards = _num_shards_of(dl)
+    if size and which=='training': size *= n_shards   # what all processes do together: their number does not matter
+    parts = {'batch size':size, 'drop_last':drop_last, 'items':loader_len(ds), 'sampler':_order_of(dl),
+             'data set':name_of(type(ds)), 'data':' '.join(map(str, data_contents(ds)))}
     return {f'{which} {name}':v if v is None else str(v) for name,v in parts.items()}
+
+def _num_shards_of(dl):
+    shard = distributed_sampler(dl)
+    return 1 if shard is None else shard.num_replicas
+
+# %% ../../nbs/recovery/10_identity.ipynb #3a8e4060
+def _order_of(dl):
+    "Describe what chooses the order of the samples, as one process would have it; None if that is unknown"
+    shard = distributed_sampler(dl)
+    sampler = _undistributed(shard) if type(shard) is DistributedSampler else sampler_of(dl)
+    if sampler is None: return None
+    return describe(sampler)
 
 def _undistributed(shard):
     "Return the sampler that one process would have instead of a `DistributedSampler`"
@@ -290,7 +314,8 @@ def _optimizer_identity(opt):
     for name,inner in inner_optimizers(opt).items():
         texts[name] = name_of(type(inner))
         for key,value in getattr(inner, 'defaults', {}).items():
-            if key not in ('lr','weight_decay'): texts[f'{name}.{key}'] = describe(value)   # those are above
+            if key in ('lr','weight_decay'): continue   # those are above
+            texts[f'{name}.{key}'] = describe(value)
     return texts
 
 def _model_identity(model):
@@ -309,7 +334,8 @@ def _callback_identity(cb):
     handlers = [attributes[name] for name in sorted(attributes) if name in event]   # of `Callback(before_fit=f)`
     texts = [describe(f) for f in handlers if isinstance(f, MethodType)]
     schedules = {name:_describe_schedule(f) for name,f in attributes.get('scheds', {}).items()}
-    return ' '.join([describe(cb), *texts, str(schedules or '')]).rstrip()
+    if schedules: texts.append(str(schedules))
+    return ' '.join([describe(cb), *texts])
 
 def _describe_schedule(f): return [describe(f(i/8)) for i in range(9)]
 
@@ -347,14 +373,18 @@ def then_and_now(
     most:int=80 # how many characters of each are shown
 ) -> tuple[str,str]:
     "Return both as they are, or, of long texts, the part in which they differ"
-    a,b = ('nothing' if v is None else v for v in (a, b))
-    n_same = len(commonprefix([a, b]))
-    first = max(0, n_same-20) if max(len(a), len(b))>most else 0   # with a few characters before
-    def cut(v):
-        if len(v)<=most: return v
-        start,end = ('…' if first else ''),('…' if len(v)>first+most else '')
-        return f'{start}{v[first:first+most]}{end}'
-    return cut(a),cut(b)
+    if a is None: a = 'nothing'
+    if b is None: b = 'nothing'
+    first = 0
+    if max(len(a), len(b))>most: first = max(0, len(commonprefix([a, b]))-20)   # with a few characters before
+    return _excerpt(a, first, most),_excerpt(b, first, most)
+
+def _excerpt(text, first, most):
+    "Return at most `most` characters from `first` on, with dots for what is cut off; of a short text all"
+    if len(text)<=most: return text
+    start = '…' if first else ''
+    end   = '…' if len(text)>first+most else ''
+    return f'{start}{text[first:first+most]}{end}'
 
 # %% ../../nbs/recovery/10_identity.ipynb #6a3c324b
 def differences(
@@ -364,9 +394,11 @@ def differences(
     "Return the points in which two runs differ, each with its value now and then"
     different = {}
     for point in {**then, **now}:
-        if then.get(point)==now.get(point): continue
-        if point=='seed' and not (then.get(point) and now.get(point)): continue   # one run has none: it was drawn
-        is_now,was = then_and_now(now.get(point), then.get(point))
+        a,b = then.get(point),now.get(point)
+        if a==b: continue
+        was_drawn = point=='seed' and not (a and b)   # one run has none
+        if was_drawn: continue
+        was,is_now = then_and_now(a, b)
         different[point] = f'{point} is {is_now} and was {was}'
     return different
 

@@ -28,6 +28,7 @@ from ..data.parts import is_library
 
 
 
+
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
 mappings = dict,OrderedDict,defaultdict,Counter
 containers = list,tuple,deque,*mappings
@@ -41,11 +42,17 @@ def is_plain(
     "Return whether `v` is a number, a text, a tensor, None, or a short container of such"
     if isinstance(v, torch.Tensor): return not isinstance(v, nn.Parameter)
     if v is None or type(v) in (bool,int,float,str): return True
-    named_tuple = isinstance(v, tuple) and hasattr(v, '_fields')
-    if type(v) not in containers and not named_tuple: return False
+    if not is_container(v): return False
     if depth==0 or len(v)>max_entries: return False
     if isinstance(v, mappings): return is_plain([*v, *v.values()], depth)
     return all(is_plain(o, depth-1) for o in v)
+
+def is_container(
+    v:Any # anything
+) -> bool:
+    "Return whether `v` is one of `containers`, not of a subclass, which may hold more; or a named tuple"
+    if isinstance(v, tuple) and hasattr(v, '_fields'): return True
+    return type(v) in containers
 
 def is_state(
     v:Any # anything
@@ -69,15 +76,19 @@ def is_pytorchs(
     if isinstance(o, torch.optim.Optimizer): return name in attributes_of_optimizers()
     return name in attributes_of_modules
 
+# %% ../../nbs/recovery/01a_holders.ipynb #9de31b11
 def entries_of(
     o:Any # an object with attributes, a class, or a container
 ) -> dict[str, Any]:
     "Return what `o` holds, by the name of the attribute, the key or the index; nothing of a long container"
+    if isinstance(o, containers): return _entries_of_container(o)
     if isinstance(o, type): return {k:v for k,v in vars(o).items() if not k.startswith('__')}
-    if not isinstance(o, containers): return {k:v for k,v in vars(o).items() if not is_pytorchs(o, k)}
+    return {k:v for k,v in vars(o).items() if not is_pytorchs(o, k)}
+
+def _entries_of_container(o):
     if len(o)>max_entries: return {}
-    pairs = o.items() if isinstance(o, mappings) else enumerate(o)
-    return {str(k):v for k,v in pairs}
+    if isinstance(o, mappings): return {str(k):v for k,v in o.items()}
+    return {str(i):v for i,v in enumerate(o)}
 
 # %% ../../nbs/recovery/01a_holders.ipynb #98c10118
 def changes_in_place(
@@ -90,8 +101,16 @@ def tensors_of(
     module:nn.Module # a module
 ) -> dict[str, torch.Tensor]:
     "Return the parameters and buffers of the module itself that have values"
-    def has_values(t): return t is not None and not t.is_meta and not is_lazy(t)
-    return {k:t for k,t in [*module._parameters.items(), *module._buffers.items()] if has_values(t)}
+    tensors = {**module._parameters, **module._buffers}
+    return {k:t for k,t in tensors.items() if has_values(t)}
+
+# %% ../../nbs/recovery/01a_holders.ipynb #421e6cc4
+def has_values(
+    t:torch.Tensor|None # a parameter or a buffer; None: a place without one
+) -> bool:
+    "Return whether it has memory: not on the meta device, not waiting for the first batch"
+    if t is None or t.is_meta: return False
+    return not is_lazy(t)
 
 def states_in(
     o:Any,    # a holder: an object with attributes, a class, or a container
@@ -100,10 +119,12 @@ def states_in(
     "Return what `o` holds that checkpoints can keep, by name"
     entries = entries_of(o)
     if isinstance(o, nn.Module): entries |= tensors_of(o)
-    if isinstance(o, tuple):   # its entries cannot be replaced, only changed in place
-        entries = {k:v for k,v in entries.items() if changes_in_place(v)}
-    states = {k:v for k,v in entries.items() if is_state(v)}
-    return {k:v for k,v in states.items() if id(v) not in saved}
+    states = {}
+    for k,v in entries.items():
+        if id(v) in saved or not is_state(v): continue
+        is_fixed = isinstance(o, tuple) and not changes_in_place(v)   # no entry of a tuple can be replaced
+        if not is_fixed: states[k] = v
+    return states
 
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a3
 class Holder(NamedTuple):
@@ -168,9 +189,11 @@ class HolderSearch:
         for k,v in entries_of(o).items(): self.add(v, f'{name}.{k}', kept, depth-1)
 
     def _add_modules(self, model, name, kept, depth):
-        modules = {n:m for n,m in model.named_modules() if m is model or id(m) not in self.seen}
-        self.seen |= {id(m):m for m in modules.values()}   # else one would find another as its attribute
-        for n,m in modules.items(): self._add_holder(m, f'{name}.{n}'.rstrip('.'), kept, depth)
+        new = {}
+        for n,m in model.named_modules():
+            if m is model or id(m) not in self.seen: new[n] = m
+        for m in new.values(): self.seen[id(m)] = m   # all of them first: else one would find another as its attribute
+        for n,m in new.items(): self._add_holder(m, f'{name}.{n}'.rstrip('.'), kept, depth)
 
     def _add_partial(self, f, name, kept, depth):
         self.add(f.func, f'{name}.func', kept, depth)
@@ -194,11 +217,14 @@ def saved_tensors(
 ) -> set[int]:
     "Return the ids of the tensors that a checkpoint has already: parameters, and what the `state_dict`s have"
     tensors = [*named_params(learn).values()]
-    for m in [m for part in trained_modules(learn).values() for m in part.modules()]:
-        if has_settings(m): continue   # a checkpoint has no class weights
-        persistent = m._buffers.keys() - m._non_persistent_buffers_set
-        tensors += [m._buffers[k] for k in persistent]
-    return {id(t) for t in tensors if t is not None}
+    for part in trained_modules(learn).values():
+        for m in part.modules():
+            if not has_settings(m): tensors += _persistent_buffers(m)   # else class weights: a checkpoint has none
+    return {id(t) for t in tensors}
+
+def _persistent_buffers(m):
+    named = m._buffers.items()
+    return [t for k,t in named if t is not None and k not in m._non_persistent_buffers_set]
 
 class Watched(NamedTuple):
     "Stands for a value that no checkpoint keeps"
@@ -212,20 +238,27 @@ def watched(
     "Return what stands for a value of a kind that no checkpoint can keep; None for any other"
     if isinstance(v, containers) and len(v)>max_entries: return Watched(f'more than {max_entries:,} entries', len(v))
     mark = mark_of(v)
-    return None if mark is None else Watched(type(v).__name__, mark)
+    if mark is None: return None
+    return Watched(type(v).__name__, mark)
 
 def mark_of(
     v:Any # anything
 ) -> Any:
     "Return what shows that a number, set, array or optimizer has changed; None for anything else"
     if isinstance(v, complex): return v
-    if isinstance(v, (set,frozenset,bytes,bytearray)): return len(v),hash(repr(v)) if len(v)<=max_entries else 0
+    if isinstance(v, (set,frozenset,bytes,bytearray)):
+        if len(v)>max_entries: return len(v),0
+        return len(v),hash(repr(v))
     if isinstance(v, torch.optim.Optimizer):
-        tensors = [t for t in leaves([*v.state.values()]) if isinstance(t, torch.Tensor)]
-        return [t._version for t in tensors]
-    is_array = hasattr(v, 'tobytes') and hasattr(v, 'dtype')   # of NumPy, also one of its numbers
-    if not is_array: return None
-    return hash(v.tobytes()) if v.nbytes<2**20 else v.shape
+        return [t._version for t in leaves([*v.state.values()]) if isinstance(t, torch.Tensor)]
+    if is_numpy(v): return hash(v.tobytes()) if v.nbytes<2**20 else v.shape
+    return None
+
+def is_numpy(
+    v:Any # anything
+) -> bool:
+    "Return whether `v` is an array of NumPy, or one of its numbers"
+    return hasattr(v, 'tobytes') and hasattr(v, 'dtype')
 
 # %% ../../nbs/recovery/01b_kept.ipynb #02c48470
 from collections.abc import Callable
@@ -252,8 +285,11 @@ def copied(
 ) -> Any:
     "Return a copy of a state, with tensors on the CPU; of a generator its state"
     if is_generator(v): return generator_state(v)
-    def copy_tensor(o): return o.detach().to('cpu', copy=True) if isinstance(o, torch.Tensor) else o
-    return map_values(v, copy_tensor)
+    return map_values(v, _copied_to_cpu)
+
+def _copied_to_cpu(v):
+    if not isinstance(v, torch.Tensor): return v
+    return v.detach().to('cpu', copy=True)
 
 # %% ../../nbs/recovery/01b_kept.ipynb #d1c2a004
 def is_equal(
@@ -269,8 +305,8 @@ def is_equal(
         if not isinstance(b, (list,tuple)) or len(a)!=len(b): return False
         return all(map(is_equal, a, b))
     if type(a) is not type(b): return False
-    both_nan = a!=a and b!=b
-    return a==b or both_nan
+    if a==b: return True
+    return a!=a and b!=b   # both are NaN
 
 def is_same_tensor(
     a:torch.Tensor, # a tensor
@@ -287,7 +323,10 @@ class Restored(NamedTuple):
     value:Any
 
 class Restorer:
-    "Puts values from a checkpoint into attributes and entries; in place where possible, as others may hold them too"
+    """Puts values from a checkpoint into attributes and entries; in place where possible, as others may hold them too
+
+    What it has changed in place is noted in `done`. Whoever else holds such an object gets it, too, if the checkpoint has
+    the same value there, and an object of its own if not: it must not be changed a second time"""
     def __init__(self,
         device:Any # for new tensors
     ):
@@ -313,10 +352,12 @@ class Restorer:
     ) -> Any:
         "Return `own` with the value `v`, or a new object where `own` cannot be changed or is shared by another value"
         before = self.done.get(id(own))
-        if before is not None: return own if is_equal(before.value, v) else self.made(v, own)
+        if before is not None:
+            if is_equal(before.value, v): return own
+            return self.made(v, own)
         if isinstance(own, tuple) and isinstance(v, (list,tuple)): return self._new_tuple(own, v)
         if not self._change(own, v): return self.made(v, own)
-        self.done[id(own)] = Restored(own, v)
+        self.done[id(own)] = Restored(own, v)   # this keeps `own` alive, so that no other object gets its id
         return own
 
     def _change(self, own, v):
@@ -341,7 +382,8 @@ class Restorer:
 
     def _new_tuple(self, own, v):
         new = self._each_restored(own, v)
-        return own._make(new) if hasattr(own, '_make') else tuple(new)
+        if hasattr(own, '_make'): return own._make(new)   # a named tuple
+        return tuple(new)
 
     def _each_restored(self, own, v):
         present = [*own, *[None]*len(v)]   # there may be more entries in the checkpoint
@@ -353,7 +395,9 @@ class Restorer:
     ) -> Any:
         "Return a new object with the value `v`, its tensors on the device of what it replaces"
         device = own.device if isinstance(own, torch.Tensor) else self.device
-        def copy_tensor(o): return o.to(device, copy=True) if isinstance(o, torch.Tensor) else o
+        def copy_tensor(o):
+            if not isinstance(o, torch.Tensor): return o
+            return o.to(device, copy=True)
         return map_values(v, copy_tensor)
 
 def takes_values(
@@ -362,7 +406,8 @@ def takes_values(
 ) -> bool:
     "Return whether `v` can be copied into the memory of `own`"
     if not isinstance(v, torch.Tensor): return False
-    if own.shape!=v.shape or own.dtype!=v.dtype or own.layout is not torch.strided: return False
+    if own.shape!=v.shape or own.dtype!=v.dtype: return False
+    if own.layout is not torch.strided: return False
     return 0 not in own.stride()   # an expanded tensor has fewer elements than it shows
 
 # %% ../../nbs/recovery/01b_kept.ipynb #d1c2a007
@@ -426,37 +471,42 @@ class HiddenState:
 
     def _states(self, holders):
         "Return copies of all states that checkpoints keep, by name"
+        kept = {name:holder.o for name,holder in holders.items() if holder.kept}
         saved = saved_tensors(self.learn)
-        res = {}
-        for name,holder in holders.items():
-            if not holder.kept: continue
-            res |= {f'{name}.{k}':copied(v) for k,v in states_in(holder.o, saved).items()}
-        return res
+        copies = {}
+        for name,o in kept.items():
+            for k,v in states_in(o, saved).items(): copies[f'{name}.{k}'] = copied(v)
+        return copies
 
     def _watched(self, holders):
         "Return what stands for each value that no checkpoint keeps, by name"
         saved = saved_tensors(self.learn)
-        res = {}
+        found = {}
         for name,holder in holders.items():
             for k,v in entries_of(holder.o).items():
-                if not self._in_state_of_optimizer(holder.o, v): res[f'{name}.{k}'] = watched(v)
+                if self._in_state_of_optimizer(holder.o, v): continue
+                found[f'{name}.{k}'] = watched(v)
             if holder.kept: continue
-            res |= {f'{name}.{k}':Watched(type(v).__name__, copied(v)) for k,v in states_in(holder.o, saved).items()}
-        return {k:w for k,w in res.items() if w is not None}
+            for k,v in states_in(holder.o, saved).items(): found[f'{name}.{k}'] = Watched(type(v).__name__, copied(v))
+        return {k:w for k,w in found.items() if w is not None}
 
     def _in_state_of_optimizer(self, o, v):
         "Is `v` the optimizer itself, or in an optimizer that decides by itself what is in its `state_dict`?"
         opt = self._optimizer()
         if opt is None: return False
+        if v is opt: return True
         has_own_state = type(opt).state_dict is not torch.optim.Optimizer.state_dict
-        return v is opt or (o is opt and has_own_state)
+        return o is opt and has_own_state
 
     def state_dict(self) -> dict:
         "Return what has changed since the fit began, by name; warns once of what cannot be kept"
         holders = self.holders()
         self._warn_of_lost(holders)
-        states,first = self._states(holders),self.first_states
-        return {k:v for k,v in states.items() if k not in first or not is_equal(v, first[k])}
+        changed,first = {},self.first_states
+        for k,v in self._states(holders).items():
+            is_as_before = k in first and is_equal(v, first[k])
+            if not is_as_before: changed[k] = v
+        return changed
 
     def _warn_of_lost(self, holders):
         if self.warned: return
@@ -477,12 +527,17 @@ class HiddenState:
         holders,places = self.holders(),{}
         for name,v in state.items():
             at,_,k = str(name).rpartition('.')
-            holder = holders.get(at)
-            known = holder is not None and holder.kept
-            own = entry_of(holder.o, k) if known else None
+            o = self._kept_holder(holders, at)
+            own = None if o is None else entry_of(o, k)
             self._check_value(name, own, v)
-            if known and has_place(holder.o, k, v): places[name] = Place(holder.o, k, v)
+            if o is not None and has_place(o, k, v): places[name] = Place(o, k, v)
         return places
+
+    def _kept_holder(self, holders, name):
+        "Return the object of this name whose states checkpoints keep; None if there is none now"
+        holder = holders.get(name)
+        if holder is None or not holder.kept: return None
+        return holder.o
 
     def _check_value(self, name, own, v):
         if is_generator(own): check_generator(own, v)

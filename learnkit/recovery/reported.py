@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/recovery/00_reported.ipynb #cb2f6490
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from itertools import chain
 from typing import Any, NamedTuple
 from warnings import warn
 
@@ -30,9 +31,12 @@ class DataState:
     def __init__(self,
         data:NotedLoader # a wrapper around the loader
     ):
-        self.data,self.begun = data,{}
-        objects = {} if data.stateful is not None else data_objects(data.dl)
-        self.objects = {n:o for n,o in objects.items() if is_stateful(o)}
+        self.data = data
+        self.objects = {}   # those that report a state, by name
+        self.begun = {}     # their states at the beginning of the epoch
+        if data.stateful is not None: return   # the loader itself reports what its parts have
+        for name,o in data_objects(data.dl).items():
+            if is_stateful(o): self.objects[name] = o
 
     def begin(self) -> None:
         "Note the states at the beginning of an epoch"
@@ -43,25 +47,32 @@ class DataState:
     ) -> dict:
         "Return the states from which a run resumes here"
         states = {}
-        for n,o in self.objects.items():
-            from_beginning = done and n in self.begun and self._is_used_again(n)
-            state = self.begun[n] if from_beginning else o.state_dict()
-            if state: states[n] = state
+        for name,o in self.objects.items():
+            state = self._state_to_resume(name, o, done)
+            if state: states[name] = state
         return to_serializable(states, 'parts', copy=True)
+
+    def _state_to_resume(self, name, o, done):
+        "Within an epoch, what is used again from its beginning has the state of that moment"
+        within_epoch = done and name in self.begun
+        if within_epoch and self._is_used_again(name): return self.begun[name]
+        return o.state_dict()
 
     def _is_used_again(self, name):
         "Is it a sampler, which draws its order again, or of data that are read again?"
         return name.startswith(sampler_names) or not self.data.counted
 
     def load_state_dict(self,
-        state:dict # from `state_dict`
+        state:Any # what was given as a result of `state_dict`
     ) -> None:
         "Continue from `state`; raises ValueError if it is not such a state"
-        if not isinstance(state, Mapping) or not all(isinstance(k, str) for k in state): raise ValueError(
+        has_names = isinstance(state, Mapping) and all(isinstance(k, str) for k in state)
+        if not has_names: raise ValueError(
             f'this is not the checkpoint of a run: the states of its data are {state!r:.40}')
-        for n,s in state.items():
-            if n in self.objects: self._load(n, self.objects[n], s)
-            else: warn(f'the checkpoint has a state for {n} of the training data, for which there is no place now')
+        for name,s in state.items():
+            o = self.objects.get(name)
+            if o is not None: self._load(name, o, s)
+            else: warn(f'the checkpoint has a state for {name} of the training data, for which there is no place now')
 
     def _load(self, name, o, state):
         try: o.load_state_dict(deepcopy(state))
@@ -85,9 +96,13 @@ def tensors_in(
     if isinstance(v, OptimWrapper): return tensors_in(v.opt)
     if isinstance(v, torch.optim.Optimizer): return [*leaves([*v.state.values()])]
     if isinstance(v, dict): return tensors_in([*v.values()])
-    if not isinstance(v, (list,tuple)): return None
-    found = [ts for ts in map(tensors_in, v) if ts is not None]
-    return [t for ts in found for t in ts] if found else None
+    if isinstance(v, (list,tuple)): return _tensors_of_entries(v)
+    return None
+
+def _tensors_of_entries(values):
+    "Return the tensors of all entries that have some; None if there is no module or optimizer among them"
+    lists = [found for found in map(tensors_in, values) if found is not None]
+    return [*chain.from_iterable(lists)] if lists else None
 
 def count_writes(
     tensors:list # tensors, and what else an optimizer keeps
@@ -101,31 +116,49 @@ def unsaved_writes(
     cb:Any # a callback in a fit
 ) -> dict[str, int]:
     "Return how often each network and optimizer of `cb` was written to that nothing saves, by name"
-    learn,attributes,res = cb.learn,vars(cb),{}
-    of_learner = learn,learn.opt,getattr(learn.opt, 'opt', None)
-    saved = tensors_in([learn.model, learn.loss_func, *map(attributes.get, cb.saves)])
-    saved_ids = {*map(id, saved or ())}
-    for k,v in attributes.items():
-        if k in cb.saves or any(v is o for o in of_learner): continue
+    saved_ids = _ids_of_saved(cb)
+    writes = {}
+    for name,v in vars(cb).items():
+        if name in cb.saves or _is_of_learner(v, cb.learn): continue
         tensors = tensors_in(v)
         if tensors is None: continue
-        all_saved = saved_ids.issuperset(map(id, tensors))
-        if not tensors or not all_saved: res[k] = count_writes(tensors)
-    return res
+        are_saved = bool(tensors) and saved_ids.issuperset(map(id, tensors))
+        if not are_saved: writes[name] = count_writes(tensors)
+    return writes
+
+def _ids_of_saved(cb):
+    "Return the ids of the tensors that a checkpoint has: of model and loss, and of what the callback names in `saves`"
+    named = [vars(cb).get(name) for name in cb.saves]
+    saved = tensors_in([cb.learn.model, cb.learn.loss_func, *named])
+    return {id(t) for t in saved or ()}
+
+# %% ../../nbs/recovery/00_reported.ipynb #67fd8abf
+def _is_of_learner(v, learn):
+    "Is it the Learner, or its optimizer, which a checkpoint saves?"
+    return v is learn or v is learn.opt or v is getattr(learn.opt, 'opt', None)
 
 def unsaved_state(
     o:Any # a callback, or a part of the data
 ) -> dict[str, Any]:
     "Return what may change in `o` and is not saved, by name"
     if not isinstance(o, Stateful): return numbers_in(o)
-    numbers = {} if o.saves else numbers_in(o)
-    return numbers | unsaved_writes(o)
+    if o.saves: return unsaved_writes(o)   # who names what to save has thought of the numbers
+    return numbers_in(o) | unsaved_writes(o)
 
 # %% ../../nbs/recovery/00_reported.ipynb #1c49ec2f
 class Unsaved(NamedTuple):
-    "Holds the unsaved state of an object when the fit began, or the names of what has changed since"
+    "Holds an object, and its unsaved state when the fit began"
     o:Any
-    state:Any
+    state:dict
+
+class Changed(NamedTuple):
+    "Holds an object, and the names of what has changed in it since the fit began, and is not saved"
+    o:Any
+    names:list
+
+    def __str__(self):
+        names = ', '.join(f'`{name}`' for name in self.names)
+        return f'{names} of {type(self.o).__name__}'
 
 class UnsavedNumbers:
     "Notes the numbers in data and callbacks, and warns once of those that change but are in no checkpoint"
@@ -140,27 +173,34 @@ class UnsavedNumbers:
         for dl in self.learn.dls.loaders: data += data_objects(dl).values()
         return [*filter(may_lose_numbers, data), *filter(may_forget, self.learn.cbs)]
 
-    def changed(self) -> list[Unsaved]:
+    def changed(self) -> list[Changed]:
         "Return the objects of which something has changed, each with the names"
-        now = [Unsaved(o, changed_names(o, unsaved_state(o), first)) for o,first in self.first.values()]
-        return [u for u in now if u.state]
+        found = []
+        for o,first in self.first.values():
+            names = changed_names(o, unsaved_state(o), first)
+            if names: found.append(Changed(o, names))
+        return found
 
     def warn(self,
         in_workers:Iterable[str]=() # what has changed in processes that load the data, in words
     ) -> None:
         "Warn of what has changed, the first time that anything has"
         self._warn_of_workers(in_workers)
-        found = [] if self.warned else self.changed()
+        if self.warned: return
+        found = self.changed()
         if not found: return
         self.warned = True
-        named = [', '.join(f'`{k}`' for k in names) for _,names in found]
-        what = ', '.join(f'{names} of {type(u.o).__name__}' for names,u in zip(named, found))
-        cbs = [u for u in found if isinstance(u.o, Stateful)]
-        how = []
-        if cbs: how.append(
-            f'a callback names it in `saves = {tuple(cbs[0].state)}`, or has `acts = "nothing"` if it only looks on')
-        if len(cbs)<len(found): how.append('data get a `state_dict` and a `load_state_dict`')
-        warn(f'no checkpoint keeps {what}, so a resumed run begins with the old value; {"; ".join(how)}')
+        what = ', '.join(map(str, found))
+        warn(f'no checkpoint keeps {what}, so a resumed run begins with the old value; {self._how_to_keep(found)}')
+
+    def _how_to_keep(self, found):
+        "Say what to write, so that checkpoints keep what has changed"
+        cbs = [c for c in found if isinstance(c.o, Stateful)]
+        texts = []
+        if cbs: texts.append(f'a callback names it in `saves = {tuple(cbs[0].names)}`, '
+                             'or has `acts = "nothing"` if it only looks on')
+        if len(cbs)<len(found): texts.append('data get a `state_dict` and a `load_state_dict`')
+        return '; '.join(texts)
 
     def _warn_of_workers(self, in_workers):
         if self.warned_of_workers or not in_workers: return
@@ -175,11 +215,10 @@ def why_inexact(
     dl:Any # the training loader
 ) -> list[str]:
     "Return why a run with this loader will not resume bit for bit, as far as that is known before the first batch"
-    if not getattr(dl, 'num_workers', 0): return []
-    if is_stateful(dl) or not isinstance(dl, DataLoader): return []
-    reasons = []
-    if not getattr(dl, 'in_order', True): reasons.append('a loader with `in_order=False` gives batches as they come')
-    return reasons
+    has_workers = isinstance(dl, DataLoader) and dl.num_workers>0
+    if not has_workers or is_stateful(dl): return []
+    if getattr(dl, 'in_order', True): return []   # PyTorch before 2.6 has no such argument
+    return ['a loader with `in_order=False` gives batches as they come']
 
 def warn_if_inexact(
     learn:Any # the Learner, in a fit that begins

@@ -33,7 +33,9 @@ def to_signal(
     s:Any # `signal.SIGTERM`, its number, or its name 'SIGTERM'
 ) -> signal.Signals:
     "Return the signal `s`; raises ValueError if there is no such signal"
-    try: return signal.Signals[s] if isinstance(s, str) else signal.Signals(s)
+    try:
+        if isinstance(s, str): return signal.Signals[s]
+        return signal.Signals(s)
     except (KeyError, ValueError) as e: raise ValueError(
         f"{s!r} is not a signal: write signal.SIGTERM or 'SIGTERM'") from e
 
@@ -70,7 +72,7 @@ class StopOnSignal(Callback):
     def after_fetch(self):  self.fetching = None
 
     def after_batch(self):
-        number = self._agreed_signal() if self._has_agreement else self.received
+        number = self._signal_of_all()
         if number: self._end(number, save=self.learn.training)
 
     def after_fit(self):
@@ -83,7 +85,11 @@ class StopOnSignal(Callback):
         "Do several processes agree on what they do? Then a signal that one of them received counts for all"
         return 'agreement' in vars(self.learn)
 
-    def _agreed_signal(self): return self.learn.agreement.signal if self.learn.training else None
+    def _signal_of_all(self):
+        "Return the signal that ends the fit after this batch, in all processes alike; None: there is none"
+        if not self._has_agreement: return self.received
+        if not self.learn.training: return None   # processes agree in batches of training
+        return self.learn.agreement.signal
 
     def _end(self, number, save=False):
         "End the process as the signal would, after a checkpoint if `save` is True"
@@ -114,25 +120,26 @@ class StopOnSignal(Callback):
     def _restore_handlers(self):
         while self.old_handlers:   # not a `for`: a signal that arrives now adds one
             s,old = self.old_handlers.popitem()
-            signal.signal(s, signal.SIG_DFL if old is None else old)   # None: not set by Python
+            if old is None: old = signal.SIG_DFL   # not set by Python
+            signal.signal(s, old)
 
     def _save(self, done):
         "Save a checkpoint after `done` batches of this epoch"
         learn = self.learn
         for cb in learn.cbs:
-            if resumes(cb) and own_attr(cb, 'writer') is not None:   # it writes checkpoints
-                cb.save(learn.epoch, done)
-                cb.writer.wait()
-                return
+            writes_checkpoints = resumes(cb) and own_attr(cb, 'writer') is not None
+            if not writes_checkpoints: continue
+            cb.save(learn.epoch, done)
+            cb.writer.wait()
+            return
         warn(f'{signal.Signals(self.received).name} ends the fit{learn._position}, and nothing is saved: '
              'add a CheckpointCallback to resume from here')
 
     def after_exception(self):
         "If the signal also ended the workers while the loop waited for a batch, save a checkpoint: no batch is lost"
-        learn = self.learn
-        worker_died = isinstance(learn.exc, RuntimeError) and 'DataLoader worker' in text_of(learn.exc)
-        if self.received is None or not worker_died: return
-        e = exit_exception(self.received)
+        learn,number = self.learn,self.received
+        if number is None or not _is_of_dead_worker(learn.exc): return
+        e = exit_exception(number)
         e.__cause__,learn.exc = learn.exc,e
         was_fetching = learn.iter==self.fetching and learn.training
         has_done_batches = bool(learn.iter)
@@ -140,6 +147,10 @@ class StopOnSignal(Callback):
 
 # %% ../../nbs/recovery/35a_signals.ipynb #0fb6c479
 def _ignore(number, frame): pass
+
+def _is_of_dead_worker(e):
+    "Is it the error that PyTorch raises when a worker of a loader has ended?"
+    return isinstance(e, RuntimeError) and 'DataLoader worker' in text_of(e)
 
 # %% ../../nbs/recovery/35b_close.ipynb #b67f4046
 import atexit, traceback
@@ -223,7 +234,8 @@ def without_graph(
     t:Any # a tensor, or anything else
 ) -> Any:
     "Return a tensor without its graph; anything else as it is"
-    return t.detach() if isinstance(t, Tensor) else t
+    if not isinstance(t, Tensor): return t
+    return t.detach()
 
 # %% ../../nbs/recovery/35c_pause.ipynb #3c9a1e71
 pauses = Word('pauses', (), 'In which events may it raise `Pause`? What the fit needs to continue is kept before them.')
@@ -251,11 +263,11 @@ class _Breakpoints(StopOnSignal):
     def wrap_handlers(self, name, handlers):
         "Handle the pauses of callbacks"
         if self.learn.mode!='fit': return handlers
-        wrapped = []
-        for cb,f in handlers:
-            may_pause = name in tuplify(pauses(cb))
-            wrapped.append((cb, partial(self._call, name, f) if may_pause else f))
-        return tuple(wrapped)
+        return tuple((cb, self._wrapped(name, cb, f)) for cb,f in handlers)
+
+    def _wrapped(self, name, cb, f):
+        may_pause = name in tuplify(pauses(cb))
+        return partial(self._call, name, f) if may_pause else f
 
     def _call(self, name, f, **kwargs):
         "Call the handler `f` of an event, and handle a `Pause` that it raises"
@@ -268,8 +280,9 @@ class _Breakpoints(StopOnSignal):
     def _pause_at(self, name):
         batch_is_over = name=='after_batch' and self.learn.training
         is_between = batch_is_over or name=='after_epoch'
-        self.pauses_after_batch = is_between or self.moment is None   # without a copy from before this batch: after it
-        if self.pauses_after_batch: return
+        if is_between or self.moment is None:   # without a copy from before this batch, pause after it
+            self.pauses_after_batch = True
+            return
         self.moment.n_passed += 1
         self._end_fit(Pause, f', in the next one at `{name}`')
 
@@ -298,8 +311,8 @@ class _Breakpoints(StopOnSignal):
 
     def _pause_before_error(self):
         has_begun = self.received or self.learn.iter is not None
-        if has_begun and self.moment is not None:
-            add_note(self.learn.exc, f'{self._pause_at_moment()}: `learn.go_on()` continues')
+        if not has_begun or self.moment is None: return
+        add_note(self.learn.exc, f'{self._pause_at_moment()}: `learn.go_on()` continues')
 
     def _explain_unannounced_pause(self):
         learn = self.learn
@@ -327,13 +340,10 @@ class Pausable(_Breakpoints, Resumable):
         self.in_valid = in_valid
 
     def before_fit(self):
-        learn = self.learn
         if num_distrib()>1 and self.alone: raise ValueError(
             'Pausable cannot pause a fit of several processes: use a `CheckpointCallback`, and `resume`')
-        paused = learn.current_run.resume if isinstance(learn.current_run.resume, Paused) else None
         self.keeper = self._find_keeper()
-        if self.keeper is self: self._begin(paused)
-        if paused: self.moment,self.until,self.n_passed = paused.origin,paused.until,paused.n_passed
+        self._resume_or_begin()
         self._begin_breakpoints()
         resumes_in_epoch = self.moment is not None or self.keeper.resume_state
         needs_copy = self.ends_next_fit or self._copies_next()
@@ -341,18 +351,25 @@ class Pausable(_Breakpoints, Resumable):
         if current_thread() is main_thread() and num_distrib()==1: super().before_fit()
         if self.ends_next_fit and self.moment is not None: self._end_fit(self.ends_next_fit)
 
+    def _resume_or_begin(self):
+        resume = self.learn.current_run.resume
+        paused = resume if isinstance(resume, Paused) else None
+        if self.keeper is self: self._begin(paused)
+        if paused is not None: self.moment,self.until,self.n_passed = paused.origin,paused.until,paused.n_passed
+
     def _copies_next(self):
         "Return whether to copy the state before the next batch"
         if self.copies_all: return True
         if not self.in_valid: return False
-        answers = [may_validate(cb)() for cb in self.learn.cbs if cb.run]   # ask all: they may count the calls
+        cbs = [cb for cb in self.learn.cbs if cb.run]
+        answers = [may_validate(cb)() for cb in cbs]   # ask all: they may count the calls
         return any(answers)
 
     def _receive(self, number, frame):
         had_none = self.received is None
         super()._receive(number, frame)
-        is_first = had_none and self.received is not None   # None: in a worker of a loader
-        if not is_first or self.learn.mode=='fit': return
+        if not had_none or self.received is None: return   # a second one; or in a worker of a loader
+        if self.learn.mode=='fit': return
         if self.moment is not None: return handle_or_wait(self._end_now, number, frame)
         write_out(print, f'The fit pauses when this `{self.learn.mode}` and its batch are over; '
                          'another Ctrl-C ends it at once.', flush=True)
@@ -418,7 +435,8 @@ class Pausable(_Breakpoints, Resumable):
         if self.received:
             self.received = None
             return KeyboardInterrupt
-        return None if self.until is None else PlannedPause
+        if self.until is None: return None
+        return PlannedPause
 
     def _pause_if_due(self, epoch, done):
         "Pause between two batches if that is due; copy the state if a later pause may return to it"
@@ -435,13 +453,14 @@ class Pausable(_Breakpoints, Resumable):
         "Return the class of the exception that ends the fit now; None: it continues"
         if self.received: return KeyboardInterrupt
         if self.pauses_after_batch: return Pause
-        is_reached = self.until is not None and self.learn.train_iter>=self.until
-        return PlannedPause if is_reached else None
+        if self.until is None or self.learn.train_iter<self.until: return None
+        return PlannedPause
 
     def _copy(self, epoch, done):
         "Copy the state of the run at this moment, from which the fit can continue"
         learn,keeper = self.learn,self.keeper
-        place = keeper.data_place(done) if keeper.place is None else keeper.place
+        place = keeper.place
+        if place is None: place = keeper.data_place(done)
         state = keeper.contents(epoch, done, place, states_of_all(learn, place), copy=True)
         self.moment = Paused(state, learn.duration, [*learn.current_run.fit_cbs])
         self.moment.then = learn.current_run.to_come
@@ -464,9 +483,8 @@ def resume_paused(
     "Resume the paused fit; when it pauses again, its last batch is kept for inspection"
     present = {*map(id, learn.cbs)}
     cbs_of_fit = [cb for cb in paused.cbs if id(cb) not in present]
-    run:Any = paused.copy(None if lr is None else dict(lr=lr), until)
-    next_fit = paused.then
-    if next_fit is not None: next_fit = partial(next_fit, cbs=[*L(next_fit.keywords.get('cbs')), *L(cbs)])
+    run:Any = paused.copy({} if lr is None else dict(lr=lr), until)
+    next_fit = _with_cbs(paused.then, cbs)
     learn.paused,learn.current_run.to_come = None,next_fit
     try:
         learn._train('fit', str(paused.duration), lr, cbs=[*cbs_of_fit, *L(cbs)], resume=run)
@@ -477,6 +495,11 @@ def resume_paused(
         if learn.paused is None and not run.over: learn.paused = paused   # the user can resume there again
         raise
     finally: learn.current_run.resume = learn.current_run.to_come = None
+
+def _with_cbs(fit, cbs):
+    "Return the call of a fit with more callbacks; None if there is no such fit"
+    if fit is None: return None
+    return partial(fit, cbs=[*L(fit.keywords.get('cbs')), *L(cbs)])
 
 def _paused_fit(learn):
     "Return the paused fit; raises RuntimeError if there is none"
@@ -509,8 +532,8 @@ def go_on(self:Learner,
     return dict(epoch=self.epoch, iter=self.iter, train_iter=self.train_iter, loss=loss)
 
 def _last_loss(learn):
-    has_loss = learn.iter is not None and learn.loss is not None
-    return learn.loss.item() if has_loss else None
+    if learn.iter is None or learn.loss is None: return None
+    return learn.loss.item()
 
 def _check_event(name):
     if name in event.in_batch and name!='after_batch': return name

@@ -45,17 +45,23 @@ def _run_state(self:Learner,
 ) -> dict[str, Any]:
     "Return everything that this run needs to resume; raises TypeError if a checkpoint cannot hold a part of it"
     weights,base = split_state(self, base)
-    grads = {name:p.grad for name,p in named_params(self).items() if p.grad is not None}
-    states = {cb.key:cb.state_dict() for cb in self.cbs}
     duration = self.duration or Time(self.n_epoch, 'ep')
     state = dict(
         version=format_version, epoch=epoch, done=done, n_epoch=self.n_epoch, train_iter=self.train_iter,
         train_steps=self.train_steps, pct_train=self.pct_train, model=without_lazy(weights),
         beside=without_lazy(state_beside(self)), opt=opt_state(self),
-        grads=grads, cbs={key:s for key,s in states.items() if s}, state=self.state,
+        grads=_grads_of(self), cbs=_states_of_cbs(self), state=self.state,
         rng=pack_state(get_random_states()), stop_reason=self.stop_reason, duration=str(duration))
     if base: state['base'] = base
     return to_serializable(state, copy=copy, sharded=own_shard)
+
+def _grads_of(learn):
+    "Return the gradients that wait for a step, by the names of their parameters"
+    return {name:p.grad for name,p in named_params(learn).items() if p.grad is not None}
+
+def _states_of_cbs(learn):
+    states = {cb.key:cb.state_dict() for cb in learn.cbs}
+    return {key:state for key,state in states.items() if state}
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #4059cae3
 def duration_of(
@@ -81,7 +87,8 @@ def has_type(
 ) -> bool:
     "Return whether `v` is such a value; numbers are not negative"
     if not isinstance(v, kind): return False
-    return kind in (dict,str) or v>=0
+    if isinstance(v, (int,float)): return v>=0
+    return True
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #ab0776da
 def check_fields(
@@ -95,11 +102,11 @@ def check_fields(
     types = dict(first_types)
     if later_types.keys() & state.keys(): types |= later_types
     missing = sorted(types.keys() - state.keys())
-    hint = ': `learn.load` reads what `learn.save` wrote' if 'model' in state else ''
-    if missing: raise ValueError(f"this is not the checkpoint of a run: it lacks {', '.join(missing)}{hint}")
-    wrong = [name for name,kind in types.items() if not has_type(state[name], kind)]
-    texts = [f'`{name}` is {state[name]!r:.40}' for name in wrong]
-    if wrong: raise ValueError(f"this is not the checkpoint of a run: {', '.join(texts)}")
+    if missing:
+        hint = ': `learn.load` reads what `learn.save` wrote' if 'model' in state else ''
+        raise ValueError(f"this is not the checkpoint of a run: it lacks {', '.join(missing)}{hint}")
+    wrong = [f'`{name}` is {state[name]!r:.40}' for name,kind in types.items() if not has_type(state[name], kind)]
+    if wrong: raise ValueError(f"this is not the checkpoint of a run: {', '.join(wrong)}")
     missing = sorted({'random_state','torch_state'} - state['rng'].keys())
     if missing: raise ValueError(f"this checkpoint lacks random number states: {', '.join(missing)}")
 
@@ -116,7 +123,8 @@ def _check_run_state(self:Learner, state):
     if self.opt is None: self.create_opt()
     if 'beside' in state: check_beside(self, state['beside'], 'this checkpoint')   # older ones have none
     for n,p in named_params(self).items():
-        why = mismatch(grads[n], p) if n in grads else ''
+        if n not in grads: continue
+        why = mismatch(grads[n], p)
         if why: raise ValueError(f"this checkpoint is of another model: the gradient of {n} {why}")
     check_opt_state(self.opt, state['opt'])
 
@@ -144,8 +152,8 @@ def states_of_all(
     sums = [*map(running_sums, train_metrics(learn))]
     own = dict(rngs=pack_state(get_random_states()), meters=sums, grads_of=waiting_grads(learn),
                cbs_of=own_states_of_cbs(learn), places=place)
-    states = gather_objects(own)
-    of_all = {}   # each part, as a list by rank
+    states = gather_objects(own)   # of each process, by rank
+    of_all = {}
     for name in own:
         part = [state[name] for state in states]
         if any(part): of_all[name] = part
@@ -168,8 +176,7 @@ def own_states_of_cbs(
     "Return the states of callbacks that differ from those of process 0; every process must call it"
     states,marks = {},{}
     for cb in learn.cbs:
-        is_alike = local_steps(cb) is None and acts(cb) in ('nothing','alike')
-        if is_alike: continue
+        if _is_alike_in_all(cb): continue
         state = cb.state_dict()
         if any(map(is_sharded, leaves(state))): continue   # each process saves its shard anyway
         states[cb.key] = to_serializable(state, copy=True)
@@ -177,12 +184,19 @@ def own_states_of_cbs(
     first = gather_objects(marks)[0]
     return {key:state for key,state in states.items() if marks[key]!=first.get(key)}
 
+def _is_alike_in_all(cb):
+    "Has the callback the same state in all processes?"
+    if local_steps(cb) is not None: return False
+    return acts(cb) in ('nothing','alike')
+
+# %% ../../nbs/recovery/02a_run_state.ipynb #a53aaebc
 def train_metrics(
     learn:Any # the Learner
 ) -> list:
     "Return the metrics of the training phase; none without a `Recorder`"
     recorder = vars(learn).get('recorder')
-    return [] if recorder is None else recorder.train.metrics
+    if recorder is None: return []
+    return recorder.train.metrics
 
 def running_sums(
     metric:Any # a metric
@@ -217,7 +231,8 @@ def _restore_sums(learn, own):
 def _restore_waiting_grads(learn, grads):
     if not grads: return
     for name,p in named_params(learn).items():
-        p.grad = grads[name].to(p.device, copy=True) if name in grads else None
+        p.grad = None
+        if name in grads: p.grad = grads[name].to(p.device, copy=True)
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #e1fb21d5
 @patch
@@ -234,7 +249,8 @@ def _restore(self:Learner,
     load_weights(model, lay_out_state(state['model'], model), state.get('base', {}), strict=is_whole)
     load_beside(self, state.get('beside', {}))
     for n,p in named_params(self).items():
-        p.grad = lay_out(grads[n], p).to(p.device, copy=True) if n in grads else None
+        p.grad = None
+        if n in grads: p.grad = lay_out(grads[n], p).to(p.device, copy=True)
     _warn_of_callbacks(self, state['cbs'])
     _load_states(self, state['cbs'])
     self.train_iter,self.pct_train = state['train_iter'],state['pct_train']
@@ -249,26 +265,35 @@ def _restore(self:Learner,
 def _warn_of_stretched(learn, before, now):
     "Warn of schedules over the whole fit, whose values jump where the fit became longer"
     for cb in learn.cbs:
-        jumps = []
-        for name,f in (own_attr(cb, 'scheds', None) or {}).items():
-            old,new = f(before),f(now)
-            if old!=new: jumps.append(f'`{name}` goes from {old} to {new}')
+        jumps = _jumps(own_attr(cb, 'scheds', None) or {}, before, now)
         if jumps: warn(
             f'the fit has become {learn.duration} long, and the schedule of {type(cb).__name__} is stretched over it: '
             f'{", ".join(jumps)}. To keep the schedule, resume with the length of before, and train on by another fit')
+
+# %% ../../nbs/recovery/02a_run_state.ipynb #5c5cf800
+def _jumps(schedules, before, now):
+    "Return, in words, which schedules have different values at two points of a fit"
+    texts = []
+    for name,f in schedules.items():
+        old,new = f(before),f(now)
+        if old!=new: texts.append(f'`{name}` goes from {old} to {new}')
+    return texts
+
 
 def _warn_of_callbacks(learn, states):
     "Warn of states without a callback, and of callbacks without a state"
     is_same_run = getattr(learn.current_run.resume, 'same_run', False)
     if is_same_run: return   # the user has changed the callbacks of a paused fit on purpose
-    cbs = {cb.key:cb for cb in learn.cbs}
-    lost = [key for key in states if key not in cbs]
-    without_state = [cb for key,cb in cbs.items() if key not in states]
+    lost = states.keys() - {cb.key for cb in learn.cbs}
+    if lost:
+        names = [key for key in states if key in lost]
+        is_or_are = 'is' if len(names)==1 else 'are'
+        warn(f"the checkpoint has a state for {', '.join(names)}, which {is_or_are} not among the callbacks now")
+    without_state = [cb for cb in learn.cbs if cb.key not in states]
     new = [cb.key for cb in without_state if cb.state_dict()]
-    if lost: warn(f"the checkpoint has a state for {', '.join(lost)}, "
-                  f"which {'is' if len(lost)==1 else 'are'} not among the callbacks now")
-    if new:  warn(f"the checkpoint has no state for {', '.join(new)}, "
-                  f"which start{'s' if len(new)==1 else ''} from the beginning")
+    if new:
+        start = 'starts' if len(new)==1 else 'start'
+        warn(f"the checkpoint has no state for {', '.join(new)}, which {start} from the beginning")
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #b7a24596
 def _load_states(learn, states):
@@ -300,14 +325,16 @@ def own_place(
 ) -> dict|None:
     "Return this process's position in the data; if the number of processes has changed, process 0's without workers"
     place,n = state.get('place'),num_shards()
-    same_number = num_shards_of(state)==n
-    if same_number and n>1 and 'places' in state: return state['places'][rank_distrib()]
-    if same_number or not isinstance(place, dict): return place
-    done = state['done']
-    of_workers = 'n_workers','workers','base_seed'
-    place = {name:value for name,value in place.items() if name not in of_workers}
-    place['done'] = done-state.get('skipped', 0) if done else 0
+    if num_shards_of(state)!=n: return _place_without_workers(place, state)
+    if n>1 and 'places' in state: return state['places'][rank_distrib()]
     return place
+
+def _place_without_workers(place, state):
+    if not isinstance(place, dict): return place
+    of_workers = 'n_workers','workers','base_seed'
+    done = state['done']
+    fetched = done-state.get('skipped', 0) if done else 0
+    return {**{name:value for name,value in place.items() if name not in of_workers}, 'done':fetched}
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2d
 class DataPosition(Callback):
@@ -367,16 +394,20 @@ class DataPosition(Callback):
 
     def _check_place(self, place):
         "Raise an error if `place` is not a position in the data; begin there if it is the beginning of an epoch"
-        is_seeded_alike = self.noted.seeded==('seeded' in place)
+        noted = self.noted
+        is_seeded_alike = noted.seeded==('seeded' in place)
         is_whole = is_seeded_alike and num_shards()==1   # else a shard of the loader is read
-        if is_whole: self.noted.check(place)
-        if is_whole and not place['done']: self.noted.begin_at(place)
+        if is_whole: noted.check(place)
+        if is_whole and not place['done']: noted.begin_at(place)
         self._set_others(place.get('others'))
-        n,before = getattr(self.noted.dl, 'num_workers', 0),place.get('n_workers')
-        has_changed = before not in (None, n)
-        if has_changed and not draws_nothing(self.noted.dl): warn(
-            f'num_workers was {before} and is now {n}, so random augmentation will differ from the original run. '
-            '`SeededLoader` does not depend on num_workers.')
+        self._warn_of_workers(noted.dl, place.get('n_workers'))
+
+    def _warn_of_workers(self, dl, before):
+        n = getattr(dl, 'num_workers', 0)
+        if before is None or before==n: return
+        if draws_nothing(dl): return
+        warn(f'num_workers was {before} and is now {n}, so random augmentation will differ from the original run. '
+             '`SeededLoader` does not depend on num_workers.')
 
     def _set_others(self, states):
         "Set the generators of the other loaders; raises ValueError, and changes nothing, if the states are not theirs"
@@ -386,21 +417,30 @@ class DataPosition(Callback):
         for generator,state in zip(self.others, states): set_generator(generator, state)
 
     def before_train(self):
-        learn,state = self.learn,self.resume_state
-        goes_on_here = state is not None and state['epoch']==learn.epoch   # in the middle of this epoch
-        noted = self._noted_loader(learn.dl)
-        if goes_on_here or state is None: self._go_to_place(noted)
+        learn,noted = self.learn,self._noted_loader(self.learn.dl)
+        state = self._state_within_epoch()
+        if state is not None or self.resume_state is None: self._go_to_place(noted)
         self.place = None
         if self.ongoing is None: learn.batches.replace(noted)
         noted.limit = learn.batches.limit
-        if goes_on_here: learn.batches.skipped = state.get('skipped', 0)
+        if state is not None: learn.batches.skipped = state.get('skipped', 0)
         self._begin_data_state(noted)
         if noted.rereads: learn.say(
             f'this data cannot be indexed: its first {noted.rereads} batches are read again, without training '
             '(a loader with a `state_dict` could resume)')
-        if not goes_on_here: return
-        learn.batches.start,learn.iter,self.resume_state = state['done'],state['done']-1,None
-        learn._restore(state)   # once more, because the callbacks have begun a new epoch since
+        if state is not None: self._resume_within_epoch(state)
+
+    def _state_within_epoch(self):
+        "Return the state of the run that resumes in the middle of this epoch; None if none does"
+        state = self.resume_state
+        if state is None or state['epoch']!=self.learn.epoch: return None
+        return state
+
+    def _resume_within_epoch(self, state):
+        "Skip the batches that are done; restore `state` once more, because the callbacks have begun a new epoch since"
+        learn,self.resume_state = self.learn,None
+        learn.batches.start,learn.iter = state['done'],state['done']-1
+        learn._restore(state)
         self.hidden.load_state_dict(state.get('kept', {}))
 
     def _go_to_place(self, noted):
@@ -440,7 +480,8 @@ class DataPosition(Callback):
     ) -> dict|None:
         "Return the position to resume the training data from; None before the first epoch"
         noted = self.noted
-        place = None if noted is None else noted.state(self.done_in_pass(done))
+        if noted is None: return None
+        place = noted.state(self.done_in_pass(done))
         if place is None: return None
         self._warn_if_inexact(noted, place)
         place = {**place, 'others':[generator_state(g) for g in self.others]}
@@ -451,7 +492,8 @@ class DataPosition(Callback):
             return self.data_place(done)
 
     def _warn_if_inexact(self, noted, place):
-        why = None if self.warned else noted.why_inexact(place)
+        if self.warned: return
+        why = noted.why_inexact(place)
         if not why: return
         self.warned = True
         warn(f'a resumed run may not have the same training data: {why}')
