@@ -254,16 +254,23 @@ def informed_class(
     return type(cls.__name__, (InformedWorkers,cls), {})
 
 # %% ../../nbs/data/53_workers.ipynb #e50e218a
-def persistent_loaders(
+def loaders_in(
     o:Any,      # a loader, or what wraps loaders
     depth:int=4 # how many wrappers within one another are searched
 ) -> Iterator[DataLoader]:
-    "Yield the loaders in `o` whose workers persist"
+    "Yield the DataLoaders in `o`"
     if isinstance(o, DataLoader):
-        if o.num_workers and o.persistent_workers: yield o
+        yield o
         return
     if depth==0 or isinstance(o, (*above_data,nn.Module)): return
-    for _,v in contents_of(o): yield from persistent_loaders(v, depth-1)
+    for _,v in contents_of(o): yield from loaders_in(v, depth-1)
+
+def persistent_loaders(
+    o:Any # a loader, or what wraps loaders
+) -> Iterator[DataLoader]:
+    "Yield the loaders in `o` whose workers persist"
+    for dl in loaders_in(o):
+        if dl.num_workers and dl.persistent_workers: yield dl
 
 # %% ../../nbs/data/53_workers.ipynb #1364d3d5
 @contextmanager

@@ -186,7 +186,7 @@ def check_no_loss(
     "Raise TypeError if the loss function did not return a loss, ValueError if training has none to learn from"
     if loss is not None or _was_called(learn):
         kind = None if loss is None else type(loss).__name__
-        raise TypeError(f'the loss function must return a tensor, but it returned {kind}{learn._position}: '
+        raise TypeError(f'the loss function must return a tensor, but it returned {kind}: '
                         f'{loss_value_hint(loss)}')
     if learn.loss_func is None and learn.training: raise ValueError(
         'there is no loss to learn from: pass `loss_func=` to the Learner, or let the model return an output with a '
@@ -210,14 +210,19 @@ def check_written_loss(
          '`self.learn.loss_grad = …` in `after_loss`. `learn.loss` is what is shown and recorded, without gradients')
 
 # %% ../../nbs/learner/00c_layers.ipynb #6fed90cd
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import prod
 from types import FrameType
 
 from torch import Tensor
 from torch.nn.modules.conv import _ConvNd
+from torch.utils.data import Subset
+from torch.utils.data._utils import fetch as torch_fetch
 
 from ..data.explain import collate_hint
+from ..data.workers import loaders_in
 from ..loop.tracebacks import text_of
 
 # %% ../../nbs/learner/00c_layers.ipynb #2f0a1954
@@ -294,6 +299,8 @@ def data_hint(
     if 'default_collate: batch must contain' in text: return (
         f'The samples hold {text.rpartition("found ")[2]}, of which no tensor can be made: convert it in '
         '`__getitem__`, an image by `torchvision.transforms.ToTensor()`, or give the loader a `collate_fn`')
+    in_worker = re.search(r'^Raised by sample .*', text, re.M)
+    if in_worker: return in_worker[0] + where
     frames  = [*_frames(e)]
     modules = [frame.f_globals.get('__name__') for frame in frames]
     if _fetch in modules: return _sample_hint(e, frames[modules.index(_fetch):], where)
@@ -317,7 +324,56 @@ def _sample_hint(e, frames, where):
 
 def _read_hint(e, ds, i, where):
     "Return which sample raised `e`, and for a wrong index how many there should be"
-    raised_by = f'It was raised by sample {i!r:.60} of the dataset, {type(ds).__name__}{where}'
-    if not isinstance(e, (IndexError,KeyError)) or not hasattr(ds, '__len__'): return raised_by
+    while type(ds) is Subset: ds = ds.dataset   # `i` is an index of the innermost dataset
+    raised_by = _raised_by(ds, i) + where
+    if not isinstance(e, IndexError) or not hasattr(ds, '__len__'): return raised_by
     if not len(ds): return raised_by
-    return f'{raised_by}, which has {len(ds)} samples as its `__len__` says: is that right?'
+    return f'{raised_by}. Its `__len__` returns {len(ds)}: is that right?'
+
+def _raised_by(ds, i): return f'Raised by sample {i!r:.60} of the dataset {type(ds).__name__}'
+
+# %% ../../nbs/learner/00c_layers.ipynb #c5a10e02
+class _NamedSamples:
+    "Stands for a map dataset in a worker; adds to an error which sample raised it"
+    def __init__(self, dataset): self.dataset = dataset
+    def __getitem__(self, i):
+        try: return self.dataset[i]
+        except Exception as e:
+            ds = self.dataset
+            while type(ds) is Subset: ds,i = ds.dataset,ds.indices[i]
+            e.add_note(_raised_by(ds, i))
+            raise
+
+class _Fetcher(torch_fetch._MapDatasetFetcher):
+    "Reads the samples of a batch in a worker"
+    def __init__(self, dataset, *args): super().__init__(_with_names(dataset), *args)
+
+def _with_names(dataset):
+    innermost = dataset
+    while type(innermost) is Subset: innermost = innermost.dataset
+    reads_all_at_once = hasattr(innermost, '__getitems__')
+    return dataset if reads_all_at_once else _NamedSamples(dataset)
+
+# %% ../../nbs/learner/00c_layers.ipynb #c5a10e03
+class NameFailedSamples:
+    "A `worker_init_fn` with which an error of the dataset names its sample"
+    def __init__(self,
+        init:Callable|None # the `worker_init_fn` of the loader, which is called afterwards
+    ): self.init = init
+
+    def __call__(self,
+        worker_id:int # from 0
+    ) -> None:
+        torch_fetch._MapDatasetFetcher = _Fetcher   # in the process of this worker only
+        if self.init is not None: self.init(worker_id)
+
+@contextmanager
+def name_failed_samples(
+    loader:Any # any iterable of batches
+) -> Iterator[None]:
+    "Let the workers that start in this block name the sample that raised an error"
+    before = [(dl, dl.worker_init_fn) for dl in loaders_in(loader) if dl.num_workers]
+    for dl,init in before: dl.worker_init_fn = NameFailedSamples(init)
+    try: yield
+    finally:
+        for dl,init in before: dl.worker_init_fn = init

@@ -225,8 +225,8 @@ from ..data.nested import detuplify
 from ..data.workers import inform_workers
 from ..data.process import Team, alone, join_team, team, to_detach as _to_detach
 from .bars import ProgressCallback
-from .checks import (check_recipe, check_types, check_values, data_hint, loss_tensor, no_device,
-    check_one_loss, note_backward_error, note_loss_error, note_model_error)
+from .checks import (check_recipe, check_types, check_values, data_hint, loss_tensor,
+    check_one_loss, name_failed_samples, note_backward_error, note_loss_error, note_model_error)
 from .create_opt import adopt_params, create_opt
 from ..loop.callback import MissingAttribute
 from ..loop.check import check_args, takes_one
@@ -430,8 +430,10 @@ class Learner(Loop):
         if self.training:
             if self.mode=='fit' and hasattr(self.dls, 'valid'): check_ahead(self.dls, self.loss_func)
             for p in adopt_params(self, running=True).values(): p.grad = None
-        if not getattr(self.batches.loader, 'persistent_workers', False): return super()._open_batches()
-        with inform_workers(self.batches.loader, self.epoch if self.training else None): return super()._open_batches()
+        loader = self.batches.loader
+        if not getattr(loader, 'num_workers', 0): return super()._open_batches()
+        epoch = self.epoch if self.training else None
+        with name_failed_samples(loader), inform_workers(loader, epoch): return super()._open_batches()
 
     def _set_device(self, b):
         return b if self.current_run.transfer is None else self.current_run.transfer(b)

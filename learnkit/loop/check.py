@@ -152,7 +152,7 @@ _names_here = {theirs:ours for ours,names in _names_elsewhere.items() for theirs
 _two_loaders = 'write `Learner((train_dl, valid_dl), model, …)`'
 _loaders = 'train_loader train_dataloader train_dataset train_dl valid_dl val_loader eval_dataset'.split()
 _learner_hints = dict.fromkeys(_loaders, _two_loaders)
-_learner_hints['device'] = ('the Learner trains on the GPU if there is one: choose another device in the data, '
+_learner_hints['device'] = ('the Learner trains on the GPU if there is one. To choose a device, write '
                             '`DataLoaders(train, valid, device=…)`')
 
 def _keyword_hint(name, callee, known):

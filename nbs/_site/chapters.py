@@ -5,8 +5,8 @@ from _build import join, module_of
 from notebooks import markdown
 
 # What is read from front to back: folder, title, and what it is about
-book = ('book', 'The book', 'Read it from front to back, in an evening or two: from a loop by hand to a small Learner '
-        'that you build, and from there to this one. You need PyTorch, and nothing of this library.')
+book = ('book', 'The book', 'Read it from front to back, in an evening or two: from a hand-written loop to a small '
+        'Learner that you build, and from there to this one. You need to know PyTorch, and nothing of this library.')
 
 # Page, title, and what it is about. A notebook belongs to the group of its folder, which is a room of the library
 groups = [
@@ -19,14 +19,13 @@ groups = [
     ('measure', 'Measure', 'Losses, metrics, the history and the Recorder; what is not finite.'),
     ('learner', 'Learner', 'The Learner, `fit`, predictions and how they are gathered, bars, saving, the summary '
      'of a model.'),
-    ('callbacks', 'Callbacks', 'What one adds to a training: intervals, stopping, keeping the best model, schedules, '
+    ('callbacks', 'Callbacks', 'What you add to the loop: intervals, stopping, keeping the best model, schedules, '
      'the learning rate finder, accumulation, mixed precision, averaged weights, MixUp, prefetching.'),
-    ('observe', 'Observe', 'What can be seen of a training: logs, profiles, hooks and statistics, evaluation, '
+    ('observe', 'Observe', 'What you can see of a run: logs, profiles, hooks and statistics, evaluation, '
      'interpretation.'),
     ('recovery', 'Recovery', 'A run that is not lost: checkpoints, its state and identity, NaN, running out of memory, '
      'signals; and export.'),
-    ('processes', 'Processes', 'Several that train together: launchers, agreement, data and files that are shared '
-     'out.'),
+    ('processes', 'Processes', 'Several processes that train together: launchers, agreement, sharded data and files.'),
     ('speed', 'Speed', 'Compiled and fused steps, virtual shards, sharded models, memory.'),
     ('contrib', 'Contrib', 'What ties learnkit to one other product: loggers, searches, bars, estimators, the names of '
      'fastai.'),
@@ -34,14 +33,14 @@ groups = [
 
 # The same of the how-tos, with their names in the order of the page; what stands in no group comes last
 howtos = [
-    ('data', 'Install, device, data', 'What is needed, where does it run, and what goes into the model?',
-     'install choose_the_device several_inputs imbalanced_data train_on_a_stream several_training_sets '
-     'several_validation_sets change_batch_size'),
+    ('data', 'Install, device, data', 'What do I need, where does it run, and what does the model get?',
+     'install choose_the_device classify_images augment_images several_inputs imbalanced_data train_on_a_stream '
+     'several_training_sets several_validation_sets train_without_validation change_batch_size'),
     ('training', 'Training', 'How long, how fast, from where, and when is it enough?',
      'train_by_steps find_a_learning_rate schedule_the_learning_rate learning_rates_by_layer freeze_a_backbone '
      'use_transformers clip_gradients mixup average_the_weights stop_early two_optimizers make_it_reproducible '
      'cross_validate settings_from_the_command_line search_hyper_parameters'),
-    ('saving', 'Saving, resuming, predicting', 'What is left of a run, and how it goes on.',
+    ('saving', 'Saving, resuming, predicting', 'What a run leaves, and how to continue it.',
      'save_and_load export_a_model resume_after_a_crash stop_on_a_signal predict_new_items predict_a_folder features'),
     ('looking', 'Looking and logging', 'What the data, the run and the mistakes look like.',
      'look_at_the_mistakes stop_look_go_on why_the_loss_jumped another_rate_from_a_step output_and_steps log_to_a_file '
@@ -83,11 +82,14 @@ def chapter_table(paths, nbs, above=''):
     first = [f'`{n}`' if n!=before else '' for before,n in zip(['', *names], names)]
     return '\n'.join([f'| module {head}', f'|---{rule}', *(f'| {n} {row}' for n,row in zip(first, rows))])
 
-def group_page(paths, nbs, name, about, rows):
-    "The page of a group: its notebooks and what they are about, in a table that the function `rows` makes"
-    entries = toctree(['/'+p.relative_to(nbs).with_suffix('').as_posix() for p in paths])
+def group_page(paths, nbs, name, about, rows, reference=None):
+    "The page of a group: its notebooks in a table, which the function `rows` makes, and its page of the `reference`"
+    entries = ['/'+p.relative_to(nbs).with_suffix('').as_posix() for p in paths]
+    if reference is not None:
+        about += f'\n\nThe [reference](/{reference}) lists the functions and classes of these modules.'
+        entries.insert(0, f'Reference </{reference}>')
     mark = '{.chapters}\n' if rows is chapter_table else ''
-    return '\n\n'.join([f'# {name}', about, mark + rows(paths, nbs, above='../'), entries])
+    return '\n\n'.join([f'# {name}', about, mark + rows(paths, nbs, above='../'), toctree(entries)])
 
 def chapters_of(nbs, page):
     "The chapters of a group"
@@ -102,7 +104,10 @@ def howtos_of(nbs, page):
 
 def pages(nbs):
     "The pages that are made of the chapters and the how-tos: texts by path"
-    res = {f'chapters/{k}.md':group_page(chapters_of(nbs, k), nbs, *of, chapter_table) for k,*of in groups}
+    def chapters(k, *of):
+        reference = None if k=='package' else f'reference/{k}'
+        return group_page(chapters_of(nbs, k), nbs, *of, chapter_table, reference)
+    res = {f'chapters/{k}.md':chapters(k, *of) for k,*of in groups}
     return res | {f'chapters/howto-{k}.md':group_page(howtos_of(nbs, k), nbs, *of, table) for k,*of,_ in howtos}
 
 def add_navigation(page, text):
@@ -114,8 +119,7 @@ def add_navigation(page, text):
     sections = {
         'index': {book[1]: notebooks(book[0]), 'Start': above[:3],
                   'How to': [f'/chapters/howto-{h[0]}' for h in howtos],
-                  'The source, annotated': [f'/chapters/{g[0]}' for g in groups],
-                  'Reference': [above[3], *(f'/reference/{g[0]}' for g in groups if g[0]!='package')],
+                  'Source and reference': [above[3], *(f'/chapters/{g[0]}' for g in groups)],
                   'More': [*above[4:], '/changelog']},
         'examples/jobs': {'': [p for p in notebooks('examples') if p not in above]}}
     if page not in sections: return text

@@ -36,7 +36,7 @@ def markdown(page, text):
 
 def script(text):
     "The code that a notebook's page shows, as a script of cells, which editors run one by one"
-    cells = [c for c in json.loads(text)['cells'] if c['source']]
+    cells = [c for c in json.loads(text)['cells'] if c['source'] and not c['source'].startswith('<!-- Also')]
     parts = [f"# %%\n{runs(c['source'])}" if c['cell_type']=='code' else commented(c['source']) for c in cells]
     return '\n\n'.join(parts) + '\n'
 
@@ -45,8 +45,9 @@ def runs(code):
     return re.sub(r'^' if code.startswith('%%') else r'^(?=[%!])', '# ', code, flags=re.M)
 
 def commented(md):
-    "Prose as comments, without links, which lead nowhere in a script"
-    lines = re.sub(r'\[([^\]]*)\]\([^)]*\)', r'\1', md).splitlines()
+    "Prose as comments, without links, which lead nowhere in a script, and without what no reader sees"
+    seen = re.sub(r'<!--.*?-->', '', md, flags=re.S).strip()
+    lines = re.sub(r'\[([^\]]*)\]\([^)]*\)', r'\1', seen).splitlines()
     return '\n'.join(['# %% [markdown]', *(f'# {l}'.rstrip() for l in lines)])
 
 about = '''learnkit is a PyTorch training loop: a Learner that owns the loop and nothing else, events that callbacks

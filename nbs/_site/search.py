@@ -10,7 +10,8 @@ from functools import cache
 import snowballstemmer
 from _build import directives, join, notebooks
 
-also = re.compile(r'^Also searched for as: (.*)', re.M)   # the line of a how-to that has the words of others for it
+# The line of a page that has the words of others for it: a comment of Markdown, which no reader sees
+also = re.compile(r'^<!-- Also searched for as: (.*) -->$', re.M)
 fields = dict(title=8, also=7, about=3, heading=2, text=1)   # how much a word counts by where it stands
 kinds = dict(howto=('How to', 1.5), book=('The book', .9), examples=('Example', 1.), reference=('Reference', .6),
              chapter=('Source', .8))   # what a page is called in the results, and how much it counts
@@ -39,7 +40,7 @@ def terms(text): return [t for chain in re.findall(r'\w+(?:[-.]\w+)*', text, re.
 def exactly(text): return '=' + re.sub(r'[\W_]', '', text, flags=re.A).lower()
 
 def wanted(query):
-    "The words of a query; two beside each other may be one: mix up, fine tune; and the query as a title"
+    "Return the words of a query; each pair of neighbours as one word (mix up, fine tune); the query as a title"
     typed = [w for w in re.findall(r'\w+', query.lower(), re.A) if w not in stop]
     return [*dict.fromkeys([*terms(query), *(stem(a+b) for a,b in zip(typed, typed[1:])), exactly(query)])]
 

@@ -61,7 +61,8 @@ const Search = {
       const [link, where, says] = ["a", "span", "p"].map(tag => document.createElement(tag))
       link.href = url
       link.textContent = title
-      where.textContent = index.kinds[kind]
+      const module = url.split("#")[1]?.slice(0, -title.length - 1)   // names of the reference may be equal
+      where.textContent = kind === "reference" && module ? `${index.kinds[kind]} · ${module}` : index.kinds[kind]
       says.textContent = about.replaceAll("`", "")
       item.append(link, where, says)
       list.append(item)

@@ -42,7 +42,7 @@ jobs,opts,sets = (f'nbs/examples/{n}.ipynb' for n in ('jobs','several_optimizers
 claims = [('Makefile', f'and {number} other libraries', peers),
           ('CONTRIBUTING.md', f'every notebook but {number} examples', left_out),
           (jobs, f'What {number} whole jobs', lambda: len([*(root/'tests/bench/jobs').glob('*.py')])),
-          *((f, rf'(?<!training sets: ){number} jobs beside their', lambda: parts(opts)) for f in (opts,'nbs/howto/two_optimizers.ipynb')),
+          *((f, rf'(?<!training sets: ){number} jobs compared with', lambda: parts(opts)) for f in (opts,'nbs/howto/two_optimizers.ipynb')),
           (sets, f'training sets: {number} jobs', lambda: parts(sets)),
           ('nbs/examples/transformers_classifier.ipynb', f'kept: {number} lines', lambda: lines('nbs/examples/transformers_classifier.ipynb', 'keep_best = ')),
           ('nbs/howto/clip_gradients.ipynb', f'{number} lines log it', logged)]

@@ -1,5 +1,5 @@
 """The search of the site finds what people type: fifty queries as users of other libraries put them, with the pages that answer each"""
-import shutil, sys
+import json, re, shutil, sys
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -63,6 +63,28 @@ callback on batch end | howto/write_a_callback
 plot confusion matrix | howto/look_at_the_mistakes
 '''.strip().splitlines()]
 
+# What people type first, and the page that must be among the first three
+first_words = [l.split(' | ') for l in '''
+use GPU | howto/choose_the_device
+cuda | howto/choose_the_device
+device | howto/choose_the_device
+install | howto/install
+quickstart | examples/digits
+getting started | examples/digits
+image classification | howto/classify_images
+data augmentation | howto/augment_images
+train without validation set | howto/train_without_validation
+ema | howto/average_the_weights
+tutorial for beginners | examples/digits book/01_loop_by_hand
+fine tune pretrained resnet | examples/timm_finetune howto/freeze_a_backbone
+train on apple silicon mps | howto/choose_the_device
+self supervised learning | examples/byol
+reinforcement learning | examples/actor_critic
+tabular data csv | examples/tabular_cv
+deploy model rest api | examples/serving
+migrate from pytorch lightning | examples/coming_from
+'''.strip().splitlines()]
+
 @cache
 def index(): return search.index(root/'nbs', {})
 
@@ -76,6 +98,17 @@ def test_the_right_page_is_among_the_first_three():
     assert {p for _,right in queries for p in right.split()} <= pages
     places = {query:place(query, right) for query,right in queries}
     assert len(places)==50 and sum(n<=3 for n in places.values())>=47 and sum(n==1 for n in places.values())>=42, places
+
+@pytest.mark.parametrize('query,page', first_words)
+def test_what_people_type_first_is_among_the_first_three(query, page): assert place(query, page)<=3
+
+def test_the_words_of_others_are_out_of_sight():
+    "They are a comment of Markdown; a script, which is plain text, does not have them"
+    import plain
+    said = [p.stem for p in (root/'nbs').rglob('*.ipynb') if re.search(r'(?<!<!-- )Also searched for as', p.read_text(encoding='utf-8'))]
+    assert [name for name in said if name!='search']==[]
+    page = json.dumps(dict(cells=[dict(cell_type='markdown', source=t) for t in ('Text\n\n<!-- Also searched for as: a, b -->', '<!-- Also searched for as: c -->')]))
+    assert 'searched' not in plain.script(page) and 'Text' in plain.script(page)
 
 @pytest.mark.parametrize('query', ['', '?', 'zzzzqqq'])
 def test_nothing_is_found(query): assert search.rank(index(), query)==[]
