@@ -106,15 +106,17 @@ def tidy():
 
 # addresses, times, the looks of a table, a bar with its text
 _varies = re.compile(r'0x[0-9a-f]+|(?<![\w:])\d+:\d\d(?::\d\d)?(?![\w:])|<style>.*?</style>|<progress.*?</progress>[^<]*', re.S)
+_tag    = re.compile('<[^>]*>')   # how a table looks depends on the version of fastprogress
 _number = re.compile(r'[-+]?\d+\.\d+(?:e[-+]?\d+)?')
 def words_of(outputs, varies=False):
     "The text of outputs without what differs from run to run, and the numbers with a point in it; with `varies` none"
     def form(o):
-        data = o.get('data', {})
+        data  = o.get('data', {})
         forms = [o.get('text'), *map(data.get, ('text/html','text/markdown','text/plain'))]
-        return join(next(filter(None, forms), ''))   # of a Markdown object the plain form has only the address
+        text  = join(next(filter(None, forms), ''))   # of a Markdown object the plain form has only the address
+        return _tag.sub(' ', _varies.sub('', text)) if 'text/html' in data else _varies.sub('', text)
     in_order = sorted(outputs, key=lambda o: o['output_type']=='stream')   # what is printed may come sooner or later
-    text = _varies.sub('', '\n'.join(map(form, in_order)))
+    text = '\n'.join(map(form, in_order))
     if varies: return re.findall('[A-Za-z_]+', text),[]
     return ' '.join(_number.sub('#', text).split()),[float(n) for n in _number.findall(text)]
 
