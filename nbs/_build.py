@@ -5,7 +5,8 @@
     python nbs/_build.py readme             both of these, for index.ipynb
     python nbs/_build.py script             print the code of README.md, as one script
 
-A cell with `#| varies` prints measured times, or what depends on them: a run keeps its output while the words are the same.
+A cell with `#| varies` prints measured times: a run keeps its output while the words are the same. With `#| varies: words`
+these depend on the times too, and the output is kept in any case.
 In index.ipynb, `#| hide` keeps a cell out of the README, `#| echo: false` its source, `#| output: false` its outputs;
 `#| alt: what the picture shows` says so to those who cannot see it.
 """
@@ -52,7 +53,7 @@ def run(paths):
         client.execute()
         for c in (c for c in nb.cells if c.cell_type=='code'):
             c.outputs = as_stored(c.outputs)
-            if alike(before[c.id], c.outputs, 'varies' in directives(c.source)): c.outputs = before[c.id]
+            if alike(before[c.id], c.outputs, directives(c.source).get('varies')): c.outputs = before[c.id]
         nbformat.write(nb, p)
         nbdev_clean(fname=str(p))
 
@@ -108,8 +109,9 @@ def tidy():
 _varies = re.compile(r'0x[0-9a-f]+|(?<![\w:])\d+:\d\d(?::\d\d)?(?![\w:])|<style>.*?</style>|<progress.*?</progress>[^<]*', re.S)
 _tag    = re.compile('<[^>]*>')   # how a table looks depends on the version of fastprogress
 _number = re.compile(r'[-+]?\d+\.\d+(?:e[-+]?\d+)?')
-def words_of(outputs, varies=False):
-    "The text of outputs without what differs from run to run, and the numbers with a point in it; with `varies` none"
+def words_of(outputs, varies=None):
+    "The text of outputs without what differs from run to run, and the numbers with a point in it; `varies`: see above"
+    if varies=='words': return '',[]
     def form(o):
         data  = o.get('data', {})
         forms = [o.get('text'), *map(data.get, ('text/html','text/markdown','text/plain'))]
@@ -117,7 +119,7 @@ def words_of(outputs, varies=False):
         return _tag.sub(' ', _varies.sub('', text)) if 'text/html' in data else _varies.sub('', text)
     in_order = sorted(outputs, key=lambda o: o['output_type']=='stream')   # what is printed may come sooner or later
     text = '\n'.join(map(form, in_order))
-    if varies: return re.findall('[A-Za-z_]+', text),[]
+    if varies is not None: return re.findall('[A-Za-z_]+', text),[]
     return ' '.join(_number.sub('#', text).split()),[float(n) for n in _number.findall(text)]
 
 def pictures_of(outputs): return [join(o['data']['image/png']) for o in outputs if 'image/png' in o.get('data', {})]
@@ -129,11 +131,11 @@ def same_picture(a, b):
     a,b = (imread(io.BytesIO(base64.b64decode(p)))[...,:3] for p in (a, b))
     return a.shape==b.shape and np.abs(a-b).mean() < .002
 
-def alike(old, new, varies=False):
+def alike(old, new, varies=None):
     "Do outputs say the same, but for times, addresses, and the fourth digit of a number; if they vary, in words alone?"
     (was,before),(now,after) = words_of(old, varies),words_of(new, varies)
     if was!=now or len(pictures_of(old))!=len(pictures_of(new)): return False
-    if varies: return True
+    if varies is not None: return True
     if not all(abs(a-b) <= 1e-4*max(abs(a), abs(b), 1e-3) for a,b in zip(before, after, strict=True)): return False
     return all(map(same_picture, pictures_of(old), pictures_of(new)))
 
