@@ -5,8 +5,8 @@
     python nbs/_build.py readme             both of these, for index.ipynb
     python nbs/_build.py script             print the code of README.md, as one script
 
-A cell with `#| varies` prints measured times: a run keeps its output while the words are the same. With `#| varies: words`
-these depend on the times too, and the output is kept in any case.
+A cell with `#| varies` prints measured times: a run keeps its output while the words are the same. With
+`#| varies: words` these depend on the times too, and the output is kept in any case.
 In index.ipynb, `#| hide` keeps a cell out of the README, `#| echo: false` its source, `#| output: false` its outputs;
 `#| alt: what the picture shows` says so to those who cannot see it.
 """
@@ -106,7 +106,8 @@ def tidy():
         if new!=text: p.write_text(new, encoding='utf-8')
 
 # addresses, times, the looks of a table, a bar with its text
-_varies = re.compile(r'0x[0-9a-f]+|(?<![\w:])\d+:\d\d(?::\d\d)?(?![\w:])|<style>.*?</style>|<progress.*?</progress>[^<]*', re.S)
+_varies = re.compile(r'0x[0-9a-f]+|(?<![\w:])\d+:\d\d(?::\d\d)?(?![\w:])|'
+                     r'<style>.*?</style>|<progress.*?</progress>[^<]*', re.S)
 _tag    = re.compile('<[^>]*>')   # how a table looks depends on the version of fastprogress
 _number = re.compile(r'[-+]?\d+\.\d+(?:e[-+]?\d+)?')
 def words_of(outputs, varies=None):
@@ -278,7 +279,7 @@ it, and a notebook from lower numbers of its room. The first room is the whole i
 [Examples](examples) are whole jobs."""
 
 def write():
-    "Tidy the notebooks; print the loop; write both READMEs and the pictures, and delete the pictures that are no longer shown"
+    "Tidy the notebooks, print the loop, write both READMEs and their pictures, and delete pictures no longer shown"
     tidy()
     index.write_text(with_loop(), encoding='utf-8')
     (nbs/'README.md').write_text(contents(), encoding='utf-8')

@@ -302,7 +302,7 @@ class Class:
         if f.name in ('__getattr__','__setattr__','__delattr__','__dir__'): return   # they accept every name
         before = self.methods.get(f.name, [])
         variants = [m for m in before if isinstance(m, Method) and 'overload' in decorators(m.f)]
-        if variants and 'overload' not in decorators(f): return   # a stub has the variants, and not what implements them
+        if variants and 'overload' not in decorators(f): return   # a stub has them, and not what implements them
         self.methods[f.name] = [*(before if is_again(f) else variants), Method(f, mod, kind)]
 
     def add_attr(self, name, t, mod, doc='', declared=False):

@@ -216,6 +216,7 @@ def _as_named_tuple(values):
     kind = type('SuggestedLRs', (fields,SuggestedLRs), dict(__slots__=(), __reduce__=reduce))
     return kind(**values)
 
+# %% ../../nbs/callbacks/15b_lr_find.ipynb #a8b5651d
 class LRCurve:
     "The result of `lr_find`: learning rates, smoothed losses, and the suggestions of the functions `funcs`"
     def __init__(self,

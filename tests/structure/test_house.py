@@ -134,6 +134,7 @@ def methods(at):
 def inherited(cls, name, known):
     "Has a base class of `cls` a documented method of that name, which says all that there is to say?"
     for b in known.get(cls, ((), {}))[0]:
+        if b==cls: continue   # such as `class Module(nn.Module)`
         f = known.get(b, ((), {}))[1].get(name)
         if f is not None and ast.get_docstring(f) or inherited(b, name, known): return True
     return False
