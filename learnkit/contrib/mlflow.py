@@ -10,6 +10,7 @@ import re
 from os import environ
 from time import time
 from typing import Any
+from warnings import warn
 
 from ..loop.check import check_args
 from ..loop.settings import optional_import
@@ -25,12 +26,13 @@ def _mlflow() -> Any:
 
 @check_args
 class MLflowLogger(ServiceLogger):
-    "Logs to MLflow (needs the package `mlflow`, or `mlflow-skinny` for a server); `client` is MLflow's"
+    "Logs to the active run of MLflow, or to a new one (needs `mlflow`, or `mlflow-skinny`); `client` is MLflow's"
     name,at_once,_client = 'mlflow_logger',100,None
+    is_own_run = True   # is the run this logger's, which ends it?
     def __init__(self,
-        experiment:str='Default', # the experiment; it is made if there is none of this name
-        uri:str|None=None,        # of the server or store, such as 'http://localhost:5000'; None: MLflow's default
-        run_name:str|None=None,   # the name of the run; None: MLflow makes one up
+        experiment:str|None=None, # the experiment of a new run, made if there is none of this name; None: MLflow's
+        uri:str|None=None,        # of the server or store of a new run, such as 'http://localhost:5000'; None: MLflow's
+        run_name:str|None=None,   # the name of a new run; None: MLflow makes one up
         tags:dict|None=None,      # tags of the run, texts by name
         files:bool=False          # keep saved models and checkpoints as artifacts?
     ): self.experiment,self.uri,self.run_name,self.tags,self.files = experiment,uri,run_name,tags,files
@@ -45,13 +47,40 @@ class MLflowLogger(ServiceLogger):
         return self._client
 
     def open(self, id):
-        c = self.client
-        if id is not None:
-            c.update_run(id, 'RUNNING')
-            return id
-        known = c.get_experiment_by_name(self.experiment)
-        where = c.create_experiment(self.experiment) if known is None else known.experiment_id
-        return c.create_run(where, run_name=self.run_name, tags=self.tags).info.run_id
+        active = self._active_run()
+        self.is_own_run = active is None or id not in (None, active)
+        if not self.is_own_run: return self._join_run(active)
+        if id is None: id = self._create_run()
+        self.client.update_run(id, 'RUNNING')
+        return id
+
+    def _active_run(self):
+        "Return the id of the run that the user has started in this thread; None if there is none, or `uri` is given"
+        if self.uri is not None: return None
+        active = _mlflow().active_run()
+        return None if active is None else active.info.run_id
+
+    def _join_run(self, id):
+        "Prepare the run that the user has started; return its id"
+        unused = [k for k in ('experiment','run_name') if getattr(self, k) is not None]
+        if unused: warn(
+            f"MLflowLogger logs to the active run {id}, so it does not use {' and '.join(unused)}. For a run of its own, "
+            'pass `uri=mlflow.get_tracking_uri()`.')
+        tags = self.tags or {}
+        for key,value in tags.items(): self.client.set_tag(id, key, value)
+        return id
+
+    def _create_run(self):
+        "Create a run in `experiment`, or in the one that `mlflow.set_experiment` or a variable of MLflow's names"
+        if self.experiment is None and self.uri is None:
+            mlflow = _mlflow()
+            nested = mlflow.active_run() is not None
+            with mlflow.start_run(run_name=self.run_name, tags=self.tags, nested=nested) as run: pass
+            return run.info.run_id
+        name,client = self.experiment or 'Default',self.client
+        known = client.get_experiment_by_name(name)
+        where = client.create_experiment(name) if known is None else known.experiment_id
+        return client.create_run(where, run_name=self.run_name, tags=self.tags).info.run_id
 
     def last_step(self, name):
         steps = [m.step for m in self.client.get_metric_history(self.id, _name(name))]
@@ -80,5 +109,6 @@ class MLflowLogger(ServiceLogger):
                 case 'images':
                     for i,image in enumerate(pictures(v)): self.client.log_image(self.id, image, f'{where}-{i}.png')
     def write_file(self, path): self.client.log_artifact(self.id, str(path), 'checkpoints')
-    def close(self, status): self.client.set_terminated(self.id, status.upper())
+    def close(self, status):
+        if self.is_own_run: self.client.set_terminated(self.id, status.upper())
     def __getstate__(self) -> dict: return {k:v for k,v in super().__getstate__().items() if k!='_client'}

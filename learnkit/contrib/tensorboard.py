@@ -48,12 +48,6 @@ class TensorBoardLogger(FileLogger):
         curves = {k:v for k,v in metrics.items() if k!='epoch'}
         self._write('scalar', curves, step)
 
-    def write_row(self, row, step):
-        rates = [float(h['lr']) for h in self.learn.opt.hypers]
-        if len(rates)==1: named = dict(lr=rates[0])
-        else: named = {f'lr/{i}':rate for i,rate in enumerate(rates)}
-        super().write_row({**named, **row}, step)
-
     def write_hparams(self, hparams, step):
         from torch.utils.tensorboard.summary import hparams as summaries
         plain = {k:v for k,v in hparams.items() if v is not None}

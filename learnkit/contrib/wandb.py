@@ -12,6 +12,7 @@ from pathlib import Path
 from struct import unpack_from
 from time import monotonic, sleep
 from typing import Any, Iterator
+from warnings import warn
 
 from ..loop.check import check_args
 from ..loop.settings import optional_import
@@ -67,6 +68,8 @@ def _row(history):
     return {'step':values['_step'], **own}
 
 # %% ../../nbs/contrib/05_wandb_logger.ipynb #3bc1f595
+_step_name = 'learnkit/step'
+
 def _wandb() -> Any:
     "The package `wandb`, which type checkers take for this module"
     with optional_import('WandbLogger', 'wandb', 'wandb'): import wandb
@@ -74,20 +77,26 @@ def _wandb() -> Any:
 
 @check_args
 class WandbLogger(ServiceLogger):
-    "Logs to Weights & Biases (needs the package `wandb`); `experiment` is the run of W&B"
+    "Logs to the active run of Weights & Biases, or to a new one (needs the package `wandb`); `experiment` is that run"
     experiment,file,newest = None,None,-1   # its run, the file of that, the newest step that its server has
+    is_own_run = True   # is the run this logger's, which ends it?
     def __init__(self,
-        project:str|None=None, # the project; None: W&B's default
+        project:str|None=None, # the project of a new run; None: W&B's default
         files:bool=False,      # keep saved models and checkpoints as artifacts?
-        **init:Any             # other arguments of `wandb.init`, such as `name`, `mode='offline'`, `tags`
+        **init:Any             # other arguments of `wandb.init` for a new run, such as `name`, `mode='offline'`, `tags`
     ): self.project,self.files,self.init = project,files,init
 
     def open(self, id):
         if self.experiment is not None and self.experiment.id!=id: self.close('killed')   # a new run begins
-        if self.experiment is None: self._begin(id)
+        if self.experiment is None:
+            active = None if 'reinit' in self.init else _wandb().run
+            self.is_own_run = active is None or id not in (None, active.id)
+            if self.is_own_run: self._begin_run(id)
+            else: self._join_run(active, is_new=id is None)
         return self.experiment.id
 
-    def _begin(self, id):
+    def _begin_run(self, id):
+        "Begin a run, or continue the one of this id"
         last = self._last(id)
         args = dict(project=self.project, dir=str(self.learn.path), reinit='create_new', resume='allow')
         args |= self.init
@@ -97,12 +106,22 @@ class WandbLogger(ServiceLogger):
         self.file = WandbFile(Path(run.dir).parent/f'run-{run.id}.wandb')
         weakref.finalize(self.learn, run.finish).atexit = False   # at exit W&B does it itself
 
-    def _files(self, id):
+    def _join_run(self, run, is_new):
+        "Log to the run that the user has begun, whose own step others may count: there `learnkit/step` is the step"
+        unused = [*self.init] if self.project is None else ['project', *self.init]
+        if unused: warn(
+            f"WandbLogger logs to the active run {run.id}, so it does not use {', '.join(unused)}. For a run of its own, "
+            "pass `reinit='create_new'`.")
+        self.experiment = run
+        self.newest = -1 if is_new else int(run.summary.get(_step_name, -1))
+        self.defined = set()   # the names for which W&B knows this
+
+    def _run_files(self, id):
         folder = Path(self.learn.path)/'wandb'   # with `-1` at the end for a second process in the same second
         return [*map(WandbFile, sorted(folder.glob(f'*run-*-{id}*/run-{id}.wandb')))]
     def _rows(self, id):
         rows = []
-        for file in self._files(id): rows += file.rows()
+        for file in self._run_files(id): rows += file.rows()
         return rows
     def _last(self, id): return max([row['step'] for row in self._rows(id)], default=-1)
 
@@ -116,7 +135,7 @@ class WandbLogger(ServiceLogger):
         "Wait until the files have the newest step: W&B writes them in a process of its own"
         end = monotonic()+self.wait
         while monotonic()<end:
-            if not self._files(self.id) or self._last(self.id)>=self.newest: return
+            if not self._run_files(self.id) or self._last(self.id)>=self.newest: return
             sleep(.05)
 
     def last_step(self, name):
@@ -132,8 +151,17 @@ class WandbLogger(ServiceLogger):
         values = {}
         for kind,of_kind in row.items(): values |= self._wrapped(kind, of_kind)
         if step<=self.newest: return self.experiment.summary.update(values)
-        self.experiment.log(values, step=step, commit=True)
+        if self.is_own_run: self.experiment.log(values, step=step, commit=True)
+        else: self._log_beside(values, step)
         self.newest = step
+
+    def _log_beside(self, values, step):
+        "Log to a run in which others log, too"
+        for name in values:
+            if name not in self.defined: self.experiment.define_metric(name, step_metric=_step_name)
+        self.defined.update(values)
+        self.experiment.log({**values, _step_name:step})
+
     def _wrapped(self, kind, values):
         wandb = _wandb()
         if kind=='images': return {k:[*map(wandb.Image, pictures(v))] for k,v in values.items()}
@@ -144,5 +172,5 @@ class WandbLogger(ServiceLogger):
     def write_file(self, path): self.experiment.log_artifact(str(path), name=f'{path.stem}-{self.id}', type='model')
     def close(self, status):
         if status=='finished' or self.experiment is None: return
-        self.experiment.finish(exit_code=dict(failed=1, killed=130)[status])
+        if self.is_own_run: self.experiment.finish(exit_code=dict(failed=1, killed=130)[status])
         self.experiment = self.file = None

@@ -7,7 +7,7 @@ import pytest, torch
 from hypothesis import given, settings, strategies as st
 from learnkit.all import (CheckpointCallback, Evaluator, GradientAccumulation, ImageLogger, JsonLogger, LossMonitor, LRMonitor, Pausable, SaveModelCallback, ServiceLogger, ValidateEvery, mae)
 from learnkit.contrib.mlflow import MLflowLogger
-from learnkit.contrib.wandb import WandbLogger
+from learnkit.contrib.wandb import WandbFile, WandbLogger
 from learnkit.loop.run import null_logger
 from toys import at, batches, learner, throw
 
@@ -254,7 +254,7 @@ def test_a_file_waits_for_the_steps_before_it(tmp_path):
 def make_wandb(path, **kw):
     pytest.importorskip('wandb')
     return WandbLogger(mode='offline', settings=dict(silent=True, console='off'), **kw)
-def written(log, id=None): return [r['step'] for f in log._files(id or log.id) for r in f.rows()]
+def written(log, id=None): return [r['step'] for f in log._run_files(id or log.id) for r in f.rows()]
 def soon(f, want):
     "W&B's process writes a little later"
     end = time.monotonic()+10
@@ -289,7 +289,7 @@ def test_wandb_writes_the_last_rows_later(tmp_path):
         def rows(self): self.asked += 1; return [dict(step=i) for i in range(min(self.asked, 4))]
     def read(asked=0, **kw):
         log,file = WandbLogger(),File()
-        log._files,log.wait,file.asked = lambda id: [file],.3,asked
+        log._run_files,log.wait,file.asked = lambda id: [file],.3,asked
         vars(log).update(id='a', **kw)
         return len(log.read_log())
     over,on = SimpleNamespace(_is_finished=True),SimpleNamespace(_is_finished=False)
@@ -314,16 +314,55 @@ def test_wandb_in_a_notebook(tmp_path):
     soon(lambda: [written(log, id) for id in (old, log.id)], [[*range(1, 9)], [2,3,4]])
 
 @pytest.mark.slow
+def test_wandb_active_run(tmp_path, monkeypatch):
+    "As in the function of a sweep: the run that is open gets the rows, at steps of its own, and stays open, also after an error"
+    wandb = pytest.importorskip('wandb')
+    monkeypatch.chdir(tmp_path)
+    run = wandb.init(project='p', dir=str(tmp_path), mode='offline', settings=dict(silent=True, console='off'))
+    run.log(dict(mine=1.))
+    first = quiet(path=tmp_path, cbs=[WandbLogger(), LossMonitor('1ba')])
+    first.fit(1)
+    assert first.wandb_logger.experiment is run and wandb.run is run and run.config['lr']==.05
+    with pytest.warns(UserWarning, match='does not use project'): quiet(path=tmp_path, cbs=[WandbLogger('q')]).fit(1)   # a second Learner, from step 1
+    with pytest.raises(ZeroDivisionError): quiet(path=tmp_path, cbs=[WandbLogger(), at('after_batch', throw(ZeroDivisionError()))]).fit(1)
+    run.log(dict(mine=2.))
+    run.finish()
+    file, = tmp_path.glob('wandb/offline-run-*/run-*.wandb')
+    def read(): return [(r.get('learnkit/step'), 'batch_loss' in r, r.get('mine'), r.get('lr')) for r in WandbFile(file).rows()]
+    soon(read, [(None, False, 1, None), (1, True, None, None), (2, True, None, None), (3, True, None, .05), (3, False, None, .05), (None, False, 2, None)])
+
+@pytest.mark.slow
+def test_mlflow_active_run(tmp_path, monkeypatch):
+    "The run that is open gets the numbers and stays open; without one, the experiment that the script has set gets a run"
+    mlflow = pytest.importorskip('mlflow'); pytest.importorskip('alembic')
+    monkeypatch.chdir(tmp_path)
+    was = mlflow.get_tracking_uri()
+    try:
+        mlflow.set_tracking_uri(f'sqlite:///{tmp_path}/mlflow.db')
+        mlflow.set_experiment('mine')
+        client = mlflow.MlflowClient()
+        with mlflow.start_run() as run:
+            with pytest.warns(UserWarning, match='does not use experiment'): quiet(path=tmp_path, cbs=MLflowLogger('other', tags=dict(kind='try'))).fit(1)
+            assert mlflow.active_run().info.status=='RUNNING'
+        own = quiet(path=tmp_path, cbs=MLflowLogger(run_name='ours'))
+        own.fit(1)
+        active,other = (client.get_run(id) for id in (run.info.run_id, own.mlflow_logger.id))
+        for r in (active, other): assert {'train_loss','valid_loss','lr'}<={*r.data.metrics} and r.info.status=='FINISHED'
+        assert active.data.tags['kind']=='try' and other.info.run_name=='ours' and other.info.experiment_id==active.info.experiment_id!='0'
+        assert len(client.search_runs([active.info.experiment_id]))==2 and client.search_runs(['0'])==[]
+    finally: mlflow.set_tracking_uri(was)
+
+@pytest.mark.slow
 def test_wandb_failed(tmp_path):
     log = make_wandb(tmp_path)
     learn = quiet(path=tmp_path, cbs=[log, LossMonitor('1ba')])
     with pytest.raises(ZeroDivisionError): learn.fit(1, cbs=at('after_batch', throw(ZeroDivisionError()), lambda cb: cb.training and cb.train_iter==2, order=99))
     from wandb.proto.wandb_internal_pb2 import Record
-    soon(lambda: [r.exit.exit_code for f in log._files(log.id) for r in map(Record.FromString, f.records()) if r.WhichOneof('record_type')=='exit'], [1])
+    soon(lambda: [r.exit.exit_code for f in log._run_files(log.id) for r in map(Record.FromString, f.records()) if r.WhichOneof('record_type')=='exit'], [1])
     learn.fit(1)
     log.experiment.finish()
     soon(lambda: written(log), [1,2,3,4,5])
-    assert len({f.path.stem for f in log._files(log.id)})==1
+    assert len({f.path.stem for f in log._run_files(log.id)})==1
 
 @pytest.mark.slow
 def test_mlflow(tmp_path, monkeypatch):
