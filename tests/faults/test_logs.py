@@ -47,7 +47,7 @@ def test_steps_only_grow_over_all_fits(who, fits, n, pending):
         name = dict(loss='batch_loss', lr='lr', opt='grad_norm', mid='valid_loss', test='test_loss', own='own')[k]
         expected[name] += sum(sum(len(range(0, n, i)) for _ in range(f)) if k=='own' else -(-n*f//i) if k=='opt' else n*f//i for f in fits)
     expected['valid_loss'] += sum(fits)
-    expected['lr'] += expected['valid_loss']   # a row of the table begins with it
+    expected['lr'] += expected['valid_loss'] + expected['test_loss']   # each row of the table has it
     got = Counter(name for _,*names in wrote.got for name in names)
     assert all(got[k]==v for k,v in expected.items()), (got, expected)
 
