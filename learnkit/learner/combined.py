@@ -7,7 +7,10 @@ __all__ = ['CombinedLoader', 'EachLoader']
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #d21cde86
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
+from math import gcd, lcm
 from typing import Any
 
 from ..data.loaders import as_loader, set_epoch
@@ -215,11 +218,58 @@ class CombinedLoader:
         self.resumed = False
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #fb2f40a7
+def _turns(shares):
+    "Yield the number of the loader whose turn it is: that whose credit is the largest"
+    credit,whole = [0]*len(shares),sum(shares)
+    while True:
+        i = max(range(len(shares)), key=lambda k: (credit[k], shares[k]))
+        yield i
+        for k,share in enumerate(shares): credit[k] += share
+        credit[i] -= whole
+
 @lru_cache
 def _length(ns, weights, until):
     "How many batches loaders of `ns` batches give by these weights"
     def by_name(values): return dict(enumerate(values))
-    return sum(1 for _ in CombinedLoader(by_name(map(range, ns)), weights=by_name(weights), until=until))
+    has_empty = min(ns)==0   # which gives an error at the right moment
+    if has_empty: return sum(1 for _ in CombinedLoader(by_name(map(range, ns)), weights=by_name(weights), until=until))
+    used = [k for k,weight in enumerate(weights) if weight>0]
+    ns,shares = [ns[k] for k in used],[weights[k] for k in used]
+    whole = _as_integers(shares)
+    if whole is None: return _count_turns(ns, shares, until)
+    return _count_by_period(ns, whole, until)
+
+# %% ../../nbs/learner/25a_combined_loader.ipynb #c0a1f2e4
+def _as_integers(shares):
+    "Return shares as whole numbers in the same ratio, if their sums are exact and a period is short; else None"
+    fractions = [Fraction(share) for share in shares]
+    denominator = lcm(*[f.denominator for f in fractions])
+    if denominator>2**20: return None   # as of .7 or 1/3, whose sums are rounded
+    whole = [int(f*denominator) for f in fractions]
+    divisor = gcd(*whole)
+    whole = [n//divisor for n in whole]
+    return whole if sum(whole)<=10_000 else None
+
+def _count_by_period(ns, shares, until):
+    "How many batches loaders of `ns` batches give by shares in whole numbers"
+    period = sum(shares)
+    places:list = [[] for _ in shares]   # of each loader's batches in a period
+    for place,i in enumerate(islice(_turns(shares), period)): places[i].append(place)
+    def before(i, m):
+        "How many batches come before number `m` of loader `i`"
+        periods,rest = divmod(m, shares[i])
+        return periods*period + places[i][rest]
+    if until=='shortest': return min(before(i, n) for i,n in enumerate(ns))
+    return max(before(i, n-1)+1 for i,n in enumerate(ns))
+
+def _count_turns(ns, shares, until):
+    "How many batches loaders of `ns` batches give by any shares, counted turn by turn"
+    given,open_ones = [0]*len(ns),{*range(len(ns))}
+    for count,i in enumerate(_turns(shares)):
+        if until=='shortest' and given[i]==ns[i]: return count
+        given[i] += 1
+        if given[i]==ns[i]: open_ones.discard(i)
+        if until=='longest' and not open_ones: return count+1
 
 # %% ../../nbs/learner/25b_each_loader.ipynb #417f8cfe
 from copy import deepcopy

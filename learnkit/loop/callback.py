@@ -272,7 +272,7 @@ def _check_flag(who, k, v):
         f'`{k}` says whether a {who} is called, so it must be True or False, not {v!r:.60}: '
         f'give your attribute another name, as in `self.my_{k} = ...`')
 
-@lru_cache   # needed whenever callbacks are added or removed, a dozen times for each prediction
+@lru_cache(None)   # needed whenever callbacks are added or removed, a dozen times for each prediction
 def _name(cls): return camel2snake(cls.removesuffix('Callback')) or 'callback'
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1504
@@ -318,8 +318,9 @@ def check_name(
     "Raises ValueError if the name of `cb` is that of an attribute that is not a callback"
     cls,name = type(learn),cb.name
     if name in _annotated(cls) or hasattr(cls, name): raise _name_taken(type(cb).__name__, name)
+    if name not in vars(learn): return
     is_of_callback = any(o.name==name for o in learn.cbs)
-    if name in vars(learn) and not is_of_callback: raise _name_taken(type(cb).__name__, name)
+    if not is_of_callback: raise _name_taken(type(cb).__name__, name)
 
 def _name_taken(cls, name):
     return ValueError(f'{cls} would be reached as `learn.{name}`, which is an attribute of the Learner: '
@@ -339,6 +340,8 @@ def check_single(
 ) -> None:
     "Raises ValueError if `learn` has this callback already, or another one of a `single` class"
     kind = _kind(type(cb))
+    may_be_there = vars(cb).get('learn') is learn
+    if not (kind or may_be_there): return
     for there in learn.cbs.items:
         if there is cb: raise ValueError(f'this {cb!r} was added already: add a new instance')
         if kind and isinstance(there, kind): raise _one_at_a_time(kind.__name__, there)

@@ -166,7 +166,8 @@ class Dispatcher(HasRun):
         check_single(self, cb)
         check_name(self, cb)
         if getattr(cb, 'learn', None) is not None: _leave_learner(cb)
-        name,keys = cb.name,[o.key for o in self.cbs.items if o.name==cb.name]
+        name,keys = cb.name,set()
+        if name in vars(self): keys = {o.key for o in self.cbs.items if o.name==name}
         cb.key = name if name not in keys else _another_key(self, cb, keys)
         cb.learn = self
         self.cbs.append(cb)

@@ -9,9 +9,11 @@ __all__ = ['Place', 'Hypers', 'even_mults']
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from difflib import get_close_matches
 from functools import lru_cache
+from itertools import accumulate
 from math import inf
 from numbers import Number
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -140,6 +142,20 @@ def logical_groups(
         else: groups.append([pg])
     return groups
 
+class _Grouped:
+    "What `logical_groups` returns for an optimizer, until it gets other groups"
+    def __init__(self, pgs):
+        self.n,self.groups = len(pgs),logical_groups(pgs)
+        self.starts = [*accumulate(map(len, self.groups), initial=0)]   # where each begins among PyTorch's groups
+    def find(self, pgs, i):
+        "Return the groups of number `i`; None if `pgs` are others now"
+        if len(pgs)!=self.n: return None
+        groups,start = self.groups[i],self.starts[i]
+        is_there = pgs[start] is groups[0] and pgs[start+len(groups)-1] is groups[-1]
+        return groups if is_there else None
+
+_grouped = WeakKeyDictionary()   # by optimizer, so that a look at one group does not go through all
+
 # %% ../../nbs/optim/00a_hypers.ipynb #861a7f8a
 class Hypers(MutableMapping):
     "The hyper-parameters of one parameter group, as a dict that reads and writes the torch optimizer"
@@ -151,7 +167,11 @@ class Hypers(MutableMapping):
     @property
     def groups(self)->list:
         "The parameter groups of the torch optimizer that make up this one"
-        return logical_groups(self.opt.param_groups)[self.i]
+        pgs,grouped = self.opt.param_groups,_grouped.get(self.opt)
+        found = None if grouped is None else grouped.find(pgs, self.i)
+        if found is not None: return found
+        grouped = _grouped[self.opt] = _Grouped(pgs)
+        return grouped.groups[self.i]
     @property
     def optimizer(self)->str|None:
         "The name of the optimizer that the group belongs to, if there are several"
