@@ -11,7 +11,8 @@ __all__ = ['overrides', 'View', 'view_of', 'of_learner', 'of_view', 'of_process'
 import os
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from functools import partial
+from functools import cache, partial
+from inspect import signature
 from math import ceil
 from operator import attrgetter
 from pathlib import Path
@@ -24,7 +25,7 @@ from ..data.batch import Inputs
 from ..data.process import num_distrib, rank_distrib, team
 from ..learner.bars import ProgressCallback
 from ..learner.learner import Learner
-from ..loop.callback import Callback
+from ..loop.callback import Callback, annotated
 from ..loop.events import CancelFit
 from ..loop.names import OtherName, adapters, names_in
 from ..loop.settings import settings
@@ -336,6 +337,11 @@ def _asks_for(advice, theirs):
 
 _default_names = 'recorder','progress','train_eval','non_finite_check','training_means'   # of callbacks that are there
 
+@cache
+def _names_of_learner():
+    "The names of a Learner's attributes: of its class, and those that it keeps its arguments in"
+    return {*dir(Learner), *annotated(Learner), *signature(Learner).parameters}
+
 class ForeignCallback(Callback):
     "Calls a callback of another library at the events that it knows, under its names and with its arguments"
     library:ClassVar[str] = ''               # as in `names_in`
@@ -373,7 +379,7 @@ class ForeignCallback(Callback):
     def name(self) -> str:
         "By their class: `learn.early_stopping` for an `EarlyStopping`; `foreign_…` where the Learner has that"
         name = camel2snake(type(self.theirs).__name__.removesuffix('Callback')) or 'callback'
-        is_taken = hasattr(Learner, name) or name in _default_names
+        is_taken = name in _names_of_learner() or name in _default_names
         return f'foreign_{name}' if is_taken else name
 
     def after_create(self): self._add_means()

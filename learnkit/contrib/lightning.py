@@ -267,6 +267,13 @@ class LightningCallback(ForeignCallback):
     def before_predict(self):
         if self.has('setup'): self.call('setup')
 
+    def call(self, name):
+        "Call it. Gradients that it leaves before training begins are cleared: Lightning clears them before a backward pass."
+        is_early = name in ('setup','on_fit_start','on_train_start') and not self._has_gradients()
+        super().call(name)
+        if is_early and self._has_gradients(): self.learn.model.zero_grad()
+    def _has_gradients(self): return any(p.grad is not None for p in self.learn.model.parameters())
+
     def arguments(self, name):
         "Return the trainer, the module, and what else Lightning passes to this method"
         learn = self.learn

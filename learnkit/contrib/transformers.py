@@ -211,7 +211,7 @@ class HFCallback(ForeignCallback):
 
     def after_train(self):
         if self.parts: self._end_partial_step()
-        self._call_own('on_epoch_end')
+        self._end_epoch()
         if not self.since: return
         loss = float(self.total)/self.since
         self.all_steps += float(self.total)
@@ -221,6 +221,14 @@ class HFCallback(ForeignCallback):
         "Count the step that is made with the batches left over at the end of an epoch"
         self.total = self.total + sum(self.parts)/len(self.parts)
         self.n_steps,self.since,self.parts = self.n_steps+1,self.since+1,[]
+        self._state().epoch = self.learn.pct_train*self.learn.n_epoch
+        self._call_own('on_step_end')
+    def _end_epoch(self):
+        "Call `on_epoch_end` with the flags as their trainer sets them first: an epoch is logged, and validated"
+        self.control.should_log,self.control.should_evaluate = True,self.learn.dls.valid is not None
+        self._call_own('on_epoch_end')
+        self._forget_flags()
+    def _forget_flags(self): self.control.should_log = self.control.should_evaluate = False
 
     def before_validate(self):
         self._state().note_best(self.measured)
@@ -252,8 +260,9 @@ class HFCallback(ForeignCallback):
         match name:
             case 'on_step_begin':  return self.begins
             case 'on_step_end':    return self.stepped
-            case 'on_substep_end': return not self.stepped
+            case 'on_substep_end': return not self.stepped and not self._is_last_batch()
         return True
+    def _is_last_batch(self): return self.learn.n_iter is not None and self.learn.iter==self.learn.n_iter-1
 
     def prepare(self):
         "Say at which step the run is"
@@ -273,6 +282,7 @@ class HFCallback(ForeignCallback):
     def obey(self, name, res):
         "Do what `control` asks for, the one that the method returned or its own"
         if res is not None: self.control = res
+        if name=='on_epoch_end': self._forget_flags()   # it is logged and validated in any case
         HFControl.obey(self.control, self.learn)
 
     def state_dict(self):
@@ -299,8 +309,9 @@ def adapted(
 _norm = 'the norm of the gradients is not computed in each step: `GradientClip` keeps it, as `norm`'
 _flag = 'a flag is what a callback asks for; the Trainer sets this one itself at the last step'
 _time = 'a model needs no preparation'
+_said = 'that an epoch is validated is said in `on_epoch_end` alone'
 _last = 'on_step_end', 'on_epoch_end', 'on_log', 'on_prediction_step', 'on_evaluate', 'on_train_end'
 differences:dict[str,str] = {   # place -> reason
     '* logs.grad_norm':_norm, **{f'* history[{i}].grad_norm':_norm for i in (1, 2, 3)},
-    **{f'{k} stop':_flag for k in _last},
+    **{f'{k} stop':_flag for k in _last}, 'on_log flags[2]':_said, 'on_prediction_step flags[2]':_said,
     **{f'* {k}.eval_model_preparation_time':_time for k in ('logs', 'metrics', 'history[1]')}}

@@ -92,7 +92,7 @@ class MissingAttribute(AttributeError):
         if len(self.args)<2: return super().__str__()   # unpickled from its text
         message,name,*where = self.args
         known = set()
-        for o in where: known.update(dir(o), _annotated(type(o)))
+        for o in where: known.update(dir(o), annotated(type(o)))
         if name in known: return f'{message} yet: a run sets it'
         public = [k for k in known if not k.startswith('_')]
         nearest = get_close_matches(name, public, 1)
@@ -100,8 +100,10 @@ class MissingAttribute(AttributeError):
     def __reduce__(self): return AttributeError, (str(self),)
 
 @cache
-def _annotated(cls):
-    "The names of the attributes that a class and its bases declare by an annotation"
+def annotated(
+    cls:type # a class
+) -> set[str]:
+    "Return the names of the attributes that a class and its bases declare by an annotation"
     names = set()
     for c in cls.__mro__: names.update(vars(c).get('__annotations__', ()))
     return names
@@ -317,7 +319,7 @@ def check_name(
 ) -> None:
     "Raises ValueError if the name of `cb` is that of an attribute that is not a callback"
     cls,name = type(learn),cb.name
-    if name in _annotated(cls) or hasattr(cls, name): raise _name_taken(type(cb).__name__, name)
+    if name in annotated(cls) or hasattr(cls, name): raise _name_taken(type(cb).__name__, name)
     if name not in vars(learn): return
     is_of_callback = any(o.name==name for o in learn.cbs)
     if not is_of_callback: raise _name_taken(type(cb).__name__, name)

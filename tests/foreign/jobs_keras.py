@@ -17,7 +17,7 @@ class Recorder:
         m = self.model
         params = {k:v for k,v in self.params.items() if k!='verbose'}
         opt = dict(rate=float(m.optimizer.learning_rate), steps=int(m.optimizer.iterations)) if self.job!='predict' else {}
-        self.notes.add(hook, number=number, logs=logs, params=params, stop_training=bool(m.stop_training), **opt)
+        self.notes.add(hook, number=number, logs=logs, names=[*(logs or ())], params=params, stop_training=bool(m.stop_training), **opt)
         self.act(hook, number)
     def act(self, hook, number):
         match self.job,hook,number:

@@ -18,7 +18,7 @@ class Recorder:
         if hook!='on_init_end':
             self.notes.add(hook, logs=timeless(logs), metrics=timeless(metrics), epoch=state.epoch, step=state.global_step, max_steps=state.max_steps if self.job!='evaluate' else 0,
                        epochs=state.num_train_epochs if self.job!='evaluate' else 0, history=[*map(timeless, state.log_history)], rate=args.learning_rate, batch=args.per_device_train_batch_size,
-                       accumulated=args.gradient_accumulation_steps, stop=control.should_training_stop, end_epoch=control.should_epoch_stop,
+                       accumulated=args.gradient_accumulation_steps, stop=control.should_training_stop, end_epoch=control.should_epoch_stop, flags=[control.should_log, control.should_evaluate, control.should_save],
                        weights=sum(p.detach().sum() for p in kwargs['model'].parameters()), given=sorted(k for k in kwargs if k in ('model','optimizer','train_dataloader','eval_dataloader')))
         else: self.notes.add(hook)
         match self.job,hook,state.global_step:
@@ -40,7 +40,7 @@ def theirs(job):
     cb = type('Theirs', (Recorder, TrainerCallback), {})(job)
     class InOrder(Trainer):
         def _get_train_sampler(self, *args, **kwargs): return SequentialSampler(self.train_dataset)
-    n = 10 if job=='accumulate' else bs
+    n = bs
     args = TrainingArguments(tempfile.mkdtemp(), num_train_epochs=2, per_device_train_batch_size=n, per_device_eval_batch_size=n, learning_rate=lr, lr_scheduler_type='constant',
                              logging_strategy='epoch', eval_strategy='no' if job=='no_valid' else 'epoch', save_strategy='no', report_to=[], max_grad_norm=0., use_cpu=True,
                              remove_unused_columns=False, disable_tqdm=True, gradient_accumulation_steps=2 if job=='accumulate' else 1)
@@ -60,7 +60,7 @@ def ours(job):
     from learnkit.all import DataLoaders, GradientAccumulation, Learner
     from learnkit.contrib.transformers import adapted
     cb = Recorder(job)
-    n = 10 if job=='accumulate' else bs
+    n = bs
     dls = DataLoaders(*[DataLoader(named_items(o), n) for o in ([train_rows] if job=='no_valid' else [train_rows, valid_rows])])
     more = [GradientAccumulation('2ba')] if job=='accumulate' else []
     learn = Learner(dls, Named(), None, torch.optim.SGD, lr=lr, metrics=accuracy, cbs=[adapted(cb), *more])
