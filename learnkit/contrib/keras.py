@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import torch
 
 from ..callbacks.monitor import lower_better, says_lower
-from .foreign import (ForeignCallback, Measured, View, load_here, measured, named_values, of_learner,
+from .foreign import (ForeignCallback, Measured, View, load_here, measured, named_values,
     of_view, output_of, save_here, view_of)
 from ..loop.loop import loader_len
 
