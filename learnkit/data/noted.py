@@ -203,7 +203,7 @@ class NotedLoader(GetAttr):
         return it.lost if isinstance(it, (NotedBatches,StreamNotes)) else set()
 
     def _workers_iterator(self):
-        if self.seeded: return self.it
+        if self.seeded: return self.it.it if isinstance(self.it, PositionedBatches) else self.it
         if not isinstance(self.dl, DataLoader): return None
         keeps_iterator = self.dl.persistent_workers or self.stateful is self.dl
         if keeps_iterator: return self.dl._iterator
@@ -448,11 +448,18 @@ class NotedLoader(GetAttr):
         with snapshot_random():
             if self.stateful is dl: loader = stateful = self._new_loader(ds, collate)
             else: loader,stateful = copy_loader(dl, dataset=ds, collate_fn=collate, generator=torch.Generator()),ds
-            stateful.load_state_dict(deepcopy(self.stateful.state_dict()))
+            return self._mark_of_next(loader, stateful)
+
+    def _mark_of_next(self, loader, stateful):
+        "The mark of the first batch of `loader` after `stateful` has the present state; -1 if it cannot be loaded"
+        state,it = deepcopy(self.stateful.state_dict()),None
+        try:
+            stateful.load_state_dict(state)
             it = iter(loader)
-            try: return batch_mark(next(it))
-            except StopIteration: return None
-            finally: getattr(it, '_shutdown_workers', noop)()
+            return batch_mark(next(it))
+        except StopIteration: return None
+        except Exception: return -1   # no batch has it
+        finally: getattr(it, '_shutdown_workers', noop)()
 
     def _new_loader(self, ds, collate):
         "A loader like this one of torchdata, of another dataset"
@@ -531,7 +538,7 @@ class NotedLoader(GetAttr):
         if isinstance(self.it, ProbedBatches): self.is_lossy = self.it.is_other   # probed once; outlives the iterator
         if self.is_lossy: return (
             f'the state of {type(self.stateful).__name__} omits what its next samples depend on, such as a '
-            'shuffle buffer. Without `state_dict` the data are read again, and the run is the same')
+            'shuffle buffer, or cannot be loaded. Without `state_dict` the data are read again, and the run is the same')
         return None
 
     def _reason_in_workers(self, place):
@@ -540,7 +547,7 @@ class NotedLoader(GetAttr):
         if place.get('later') and is_unrecorded: return (
             'its workers persist, and had drawn random numbers before this fit, or for a batch that failed')
         is_seeded_stream = self.seeded and self._seeded_stream_persists()
-        if is_seeded_stream and (self.later or not place['done']): return (   # whether they draw is not known
+        if is_seeded_stream and not place['done']: return (   # whether they draw is not known
             'its workers persist, and a `SeededLoader` does not seed those of a stream anew in each epoch: '
             'write `persistent_workers=False`')
         have_drawn = self._has_drawn_in_workers() and self.dl.persistent_workers
@@ -550,13 +557,15 @@ class NotedLoader(GetAttr):
         return None
 
     def _seeded_stream_persists(self):
-        "Does a `SeededLoader` read a stream in workers that persist?"
+        "Does a `SeededLoader` read a stream in workers that persist, and do not report what they draw?"
         dl = getattr(self.dl, 'dl', None)
         is_stream = isinstance(dl, DataLoader) and isinstance(dl.dataset, IterableDataset)
-        return is_stream and dl.persistent_workers
+        if not is_stream or not dl.persistent_workers: return False
+        return not isinstance(self._workers_iterator(), StreamNotes)
 
     def _has_drawn_in_workers(self):
-        it = None if self.seeded else self._workers_iterator()
+        if self.seeded and self.dl.indexed: return False   # each sample has a seed of its own
+        it = self._workers_iterator()
         return isinstance(it, StreamNotes) and it.drawn
 
     def _may_continue(self, place):

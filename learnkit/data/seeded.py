@@ -72,6 +72,21 @@ def _generators(dl):
     if isinstance(dl, DataLoader): return generators_in(dl.dataset, dl.collate_fn)
     return generators_in(dl)
 
+# %% ../../nbs/data/60b_seeded_loader.ipynb #5d0a7e32
+class NotedStream(GetAttr):
+    "A loader of a stream whose workers persist, and report whether they have drawn random numbers"
+    _default = 'loader'
+    def __init__(self,
+        dl:DataLoader # the loader
+    ):
+        notes = StreamWorkerNotes(dl)
+        self.loader = copy_loader(dl, collate_fn=notes, worker_init_fn=notes.begin)
+
+    def __iter__(self) -> Iterator:
+        it = iter(self.loader)
+        if not isinstance(it, StreamNotes): note_stream(it)
+        return it
+
 # %% ../../nbs/data/60b_seeded_loader.ipynb #cd29f8b0
 class SeededLoader(GetAttr):
     "The batches of `dl` in an order that depends on `seed` and the epoch alone, from any batch on"
@@ -90,7 +105,13 @@ class SeededLoader(GetAttr):
         self.dl,self.seed = dl,seed
         self.epoch = self.start = 0
         if is_indexed(dl): self.loader = self._replaying(dl)
-        else: self.stateful,self.loader = find_stateful(dl)
+        else: self.stateful,self.loader = self._stream(dl)
+
+    def _stream(self, dl):
+        "What knows the position in `dl`, if anything, and the loader to iterate over: workers that persist take notes"
+        stateful,loader = find_stateful(dl)
+        persists = stateful is None and isinstance(dl, DataLoader) and dl.persistent_workers
+        return stateful,NotedStream(loader) if persists else loader
 
     def _replaying(self, dl):
         "A copy of `dl` whose items, which have indices, come in the order of `replay`"

@@ -36,19 +36,21 @@ def is_plain(
     return isinstance(dl, DataLoader) and type(dl).__iter__ is DataLoader.__iter__
 
 def forgets_buffer(
-    ds:Any # a dataset
+    ds:Any,               # a dataset
+    in_workers:bool=False # is it read in workers? The state of a shuffled stream cannot be loaded there
 ) -> bool:
     "Return whether `ds` shuffles in a buffer that its state omits, as streams of Hugging Face's datasets do"
     if not type(ds).__module__.startswith('datasets.'): return False
     parts = walk_parts(ds, (), {}, lambda o: False, lambda o: False, 12)
-    return any(type(o).__name__=='BufferShuffledExamplesIterable' and o.buffer_size>1 for _,o in parts)
+    buffers = [o for _,o in parts if type(o).__name__=='BufferShuffledExamplesIterable']
+    return any(in_workers or o.buffer_size>1 for o in buffers)
 
 def knows_position(
     dl:Any # a loader
 ) -> Any:
     "Return what knows the position in `dl`: the loader, its dataset, or None"
     ds = getattr(dl, 'dataset', None)
-    if forgets_buffer(ds): return None
+    if forgets_buffer(ds, in_workers=getattr(dl, 'num_workers', 0)>0): return None
     if is_stateful(dl): return dl
     if not isinstance(ds, IterableDataset) or not is_stateful(ds): return None
     return ds if is_plain(dl) and not dl.num_workers else None   # workers have copies of it
@@ -401,6 +403,7 @@ class StreamWorkerNotes(WorkerNotes):
     ):
         super().__init__(dl)
         self.saves_own = is_stateful(dl) and is_stateful(dl.dataset)   # are generators of the data in a state?
+        self.begins_anew = begins_anew(dl) is True   # is a position of no account where a pass begins?
 
     def begin(self,
         worker_id:int # from 0
@@ -408,7 +411,7 @@ class StreamWorkerNotes(WorkerNotes):
         "Begin a worker"
         super().begin(worker_id)
         self.last = self.first
-        self.at_start = [] if self.saves_own else self.unsaved.states
+        self.at_start = [] if self.saves_own or self.begins_anew else self.unsaved.states
         self.unsaved.states = []   # a pass is read again, so they count where it begins
         self.lost = ''
         reseeds = hasattr(get_worker_info().dataset, 'set_epoch')   # its generators may follow from the epoch

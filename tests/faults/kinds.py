@@ -213,6 +213,7 @@ KINDS = {
     '… that draws random numbers':                of(PlacedRandomStream),
     '… whose state leaves out a buffer':          of(PlacedBuffer),
     'a `SeededLoader` of a stream':               seeded(of(RandomStream)),
+    '… that draws nothing':                       seeded(of(EpochStream)),
     'torchdata: samples that draw':               torchdata(RandomRows, shuffle=True),
     'torchdata: samples that count':              torchdata(CountingRows),
     'torchdata: a stream with a state':           torchdata(PlacedStream),
