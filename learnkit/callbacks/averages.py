@@ -227,8 +227,7 @@ class EMACallback(Callback):
     def averaged(self) -> Iterator:
         "Context manager with the averaged weights in the model; raise RuntimeError if there are none"
         if not self.n_avg: raise RuntimeError(
-            'there are no averaged weights: none before the first step of a fit, and none of a model that was '
-            'loaded since')
+            'there are no averaged weights: the fit has taken no step yet, or a model was loaded since')
         others = [cb for cb in self._others() if cb.run]
         kept = self.avgs.swap_in()
         for cb in others: cb.run = False   # so that they don't use their averages for a validation or a file

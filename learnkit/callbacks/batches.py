@@ -416,8 +416,9 @@ class Prefetch(Callback):
         is_useless = n==0 and not isinstance(learn.dl, OngoingLoader)
         is_first_phase = learn.training and learn.epoch==learn.start_epoch
         if is_useless and is_first_phase: warn(
-            'Prefetch() has no effect: the batches are made in this process. Let workers make them '
-            '(`DataLoader(num_workers=...)`), or write `Prefetch(thread=True)` if making them draws no random numbers.')
+            'Prefetch() has no effect: the batches are loaded in this process. Let workers load them '
+            '(`DataLoader(num_workers=...)`), or write `Prefetch(thread=True)` if loading them needs no random '
+            'numbers.')
         transfer = learn.current_run.transfer
         pins = transfer is not None and transfer.stream is not None
         return PrefetchIterator(it, n, pin=pins and n>0)
@@ -425,12 +426,12 @@ class Prefetch(Callback):
     def _n_ahead(self, dl, it):
         if isinstance(dl, OngoingLoader):
             if self.thread: raise ValueError(
-                'Prefetch(thread=True) cannot be used with `StepsPerEpoch`, whose stream goes on where training is: '
-                'let workers make the batches (`DataLoader(num_workers=...)`), and write `Prefetch()`')
+                'Prefetch(thread=True) cannot be used with `StepsPerEpoch`, whose stream continues where training '
+                'is: let workers make the batches (`DataLoader(num_workers=...)`), and write `Prefetch()`')
             return 0
         if hasattr(it, 'indices'): return 0   # `ItemIndices` has those of the last batch only
         if self.thread and isinstance(dl, NotedLoader) and dl.draws_here: raise ValueError(
-            'Prefetch(thread=True) cannot be used with `CheckpointCallback` and data that is made in this process: it '
-            'would draw random numbers for batches that a resumed run has still to train. '
-            'Let a worker make it (`DataLoader(num_workers=1)`), and write `Prefetch()`')
+            'Prefetch(thread=True) cannot be used with `CheckpointCallback` and data that is loaded in this process: '
+            'it would use up random numbers of batches that are not trained yet. Let a worker load it '
+            '(`DataLoader(num_workers=1)`), and write `Prefetch()`')
         return self.n if self.thread or made_by_workers(dl) else 0

@@ -67,7 +67,7 @@ class ValidateEvery(EveryCallback):
         rec = own_attr(learn, 'recorder')
         values = learn.validate(self.ds_idx, self.dl)
         row = dict(epoch=learn.epoch, train_iter=learn.train_iter)
-        if rec is not None: row['train_loss'] = rec.train_loss   # the mean of all processes, so that they act alike
+        if rec is not None: row['train_loss'] = rec.train_loss   # the same mean in all processes
         columns = getattr(rec, 'metric_names', [])
         shown,own = self._columns(columns)
         seconds = format_time(perf_counter()-start)

@@ -185,8 +185,8 @@ class GradualUnfreezing(Callback):
         if n==1: raise ValueError('there is one parameter group, so there is nothing to unfreeze. Pass a `splitter` to '
                                   'the Learner, such as `body_and_head`, `by_depth` or `by_names(...)`.')
         if num_distrib()>1: raise ValueError(
-            'with several processes nothing can be unfrozen during a fit, as which gradients are all-reduced is set at '
-            'its beginning. Call `fit` once for each part.')
+            'with several processes nothing can be unfrozen during a fit, because the set of all-reduced gradients '
+            'is fixed at its beginning. Call `fit` once for each part.')
         for i in self.at.values():
             if not -n<=i<n: raise ValueError(f'there are {n} parameter groups, and none is number {i}')
 
@@ -253,8 +253,7 @@ class RNNRegularizer(Callback):
     def before_fit(self):
         has_activations = any(isinstance(cb, RNNCallback) for cb in self.learn.cbs)
         if not has_activations: raise ValueError(
-            'RNNRegularizer needs the activations that an `RNNCallback` keeps: add both, '
-            'as `rnn_cbs(alpha, beta)` does')
+            'RNNRegularizer needs the activations that an `RNNCallback` keeps: add both, with `rnn_cbs(alpha, beta)`')
 
     def after_loss(self):
         learn = self.learn

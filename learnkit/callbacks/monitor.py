@@ -93,7 +93,7 @@ def _read_margin(
     return margin,relative
 
 def _percent(text):
-    "The number that text such as '1%' stands for; NaN for other text"
+    "The value of a text such as '1%'; NaN for other text"
     if not text.endswith('%'): return nan
     try: return float(text[:-1])/100
     except ValueError: return nan

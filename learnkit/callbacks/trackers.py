@@ -225,7 +225,7 @@ class SaveModelCallback(TrackerCallback):
         choices = [*filter(None, (self.every, every_epoch, at_end))]
         if len(choices)>1: raise ValueError('of `every_epoch`, `every` and `at_end` choose one')
         if fname is None and choices: raise ValueError(
-            'without a file (fname=None) only the best model is kept: omit `every_epoch`, `every` and `at_end`')
+            'without a file (fname=None) only the best model is stored: omit `every_epoch`, `every` and `at_end`')
         self.regular = bool(self.every or every_epoch)   # saves the model whatever its value
         if every_epoch is True: every_epoch = 1
         if every_epoch: every_epoch = check_whole('every_epoch', every_epoch, what='a number of epochs')
@@ -302,7 +302,7 @@ class SaveModelCallback(TrackerCallback):
         "Raise RuntimeError if the file is not the one that this run wrote"
         if self.hash is None: return
         if self.hash!=_hash(path): raise RuntimeError(
-            f'{path} is no longer what this run saved there{self.learn._position}, so its best model is lost. '
+            f'{path} was changed since this run saved it{self.learn._position}, so its best model is lost. '
             'If another run saves there, too, give each SaveModelCallback its own `fname`, or each Learner a `path`.')
 
     def _save(self, name, best=False):

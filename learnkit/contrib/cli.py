@@ -35,7 +35,7 @@ import learnkit.observe.outbox   # noqa: F401  for `learn.hparams`
 
 # %% ../../nbs/contrib/17_cli.ipynb #55166549
 def _hidden(k, v):
-    "The setting `k` without what nobody should read"
+    "The setting `k`, with secrets masked"
     if isinstance(v, Mapping): return {n:_hidden(n, o) for n,o in v.items()}
     if isinstance(v, (list,tuple)): return [_hidden(k, o) for o in hide_in_items(v)]
     if not v: return v
@@ -122,7 +122,7 @@ def _parser_class():
         def add_function_arguments(self, function, nested_key=None, *args, **kw):
             return self.explain(function, nested_key, super().add_function_arguments(function, nested_key, *args, **kw))
         def explain(self, f, at, added=None):
-            "The comments beside the arguments of `f` become their help; also those of a dataclass in it"
+            "Use the comments next to the arguments of `f` as their help; also those of a dataclass in it"
             for k,doc in docments(f, full=True).items():
                 name = f'{at}.{k}' if at else k
                 if doc.docment: self.set_help(name, doc.docment)
@@ -141,7 +141,7 @@ def _parser_class():
 
 # %% ../../nbs/contrib/17_cli.ipynb #eec3949f
 _current:ContextVar[Any] = ContextVar('config', default=None)   # of each thread its own
-_reads_source = RLock()   # for the comments beside arguments: `ast.parse` of Python 3.11 fails in two threads at once
+_reads_source = RLock()   # for the comments next to arguments: `ast.parse` of Python 3.11 fails in two threads at once
 
 @contextmanager
 def _kept(config) -> Iterator[None]:
@@ -166,7 +166,7 @@ def _parser(f, exits):
     return parser
 
 def _parsed(parser, args):
-    "What `args` says, for the parser and as plain values; raises ValueError if something is wrong with it"
+    "What `args` says, for the parser and as plain values; raise ValueError if something is wrong with it"
     if isinstance(args, (str,Path)): args = ['--config', str(args)]
     try:
         if isinstance(args, Mapping): parsed = parser.parse_object(args)

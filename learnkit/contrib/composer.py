@@ -387,7 +387,7 @@ class ComposerCallback(ForeignCallback):
     library:ClassVar[str] = 'Composer'
     replaced_by = _replaced_by
     def has(self, name):
-        "Has it this method? One that overrides `run_event` handles all events, and so may an algorithm"
+        "Return whether it has this method; with `run_event` a callback, and any algorithm, may handle all events"
         if name in ('close','post_close'): return False   # `ComposerRun` calls these
         if name in _event_names and self._handles_all(): return True
         return super().has(name)
@@ -408,7 +408,7 @@ class ComposerCallback(ForeignCallback):
         if handles_checkpoints and CheckpointEvents not in others: self.learn.add_cb(CheckpointEvents())
 
     def due(self, name):
-        "Is it to be called? As in Composer, not for all evaluations, nor at the end of an epoch that was cut off"
+        "Return whether to call it: as in Composer, not for all evaluations, nor after an epoch that was cut short"
         if name in ('eval_before_all','eval_after_all'): return self.learn.mode=='fit'
         if name in ('epoch_end','epoch_checkpoint'): return run_of(self.learn).is_whole
         return True

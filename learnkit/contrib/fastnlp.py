@@ -92,7 +92,7 @@ class NLPDriver(View):
         return from_first(obj)
 
 class NLPScaler:
-    "Stands for the gradient scaler: where callbacks see the gradients, they are not scaled"
+    "Represents the gradient scaler: callbacks see unscaled gradients"
     def unscale_(self,
         optimizer:Any # not used
     ) -> None:
@@ -288,7 +288,7 @@ class NLPCallback(ForeignCallback):
         if self.has('on_exception') and self._view().stopped: self.call('on_exception')
 
     def due(self, name):
-        "Was there an evaluation, or was it cancelled? Training begins after the sanity check"
+        "Return whether an evaluation took place: it may have been cancelled, or be the sanity check"
         if name=='on_train_begin': return not self.begins_later
         if name=='on_evaluate_end': return 'valid' not in getattr(self.learn.recorder, 'cancelled', ())
         return True
@@ -407,10 +407,10 @@ class HasMonitorCallback(Callback):
         monitor:Any,       # that of the trainer
         larger_better:Any  # is more of it better?
     ) -> None:
-        "Watch what the trainer watches, if nothing was said; raises ValueError if something must be watched"
+        "Watch what the trainer watches, if nothing was said; raise ValueError if something must be watched"
         if self.monitor is None and monitor is not None: self.monitor,self.larger_better = monitor,larger_better
         if self.monitor is None and self.must_have_monitor: raise ValueError(
-            f"{type(self).__name__} needs a `monitor`: give it one, or the Trainer, as in `monitor='acc#acc'`")
+            f"{type(self).__name__} needs a `monitor`: pass one to it or to the Trainer, as in `monitor='acc#acc'`")
 
     @property
     def monitor_name(self) -> str:
@@ -419,7 +419,7 @@ class HasMonitorCallback(Callback):
     def get_monitor_value(self,
         results:dict # as for `on_evaluate_end`
     ) -> float:
-        "Return the value that is watched; raises KeyError if no result is like it"
+        "Return the watched value; raise KeyError if no result is like it"
         value:Any = self.monitor(results) if callable(self.monitor) else results[self._name(results)]
         return float(value)
     def _name(self, results):
@@ -613,7 +613,7 @@ class Trainer:
         input_mapping:Any=None,        # batch -> batch; or new names by old ones, for a dict
         output_mapping:Any=None,       # the same for what the model returns
         progress_bar:str|None='auto',  # None: no bar; 'raw': a line for each epoch; else what learnkit shows
-        marker:str|None=None,          # which functions of `Trainer.on` are for this one, beside those without a marker
+        marker:str|None=None,          # which functions of `Trainer.on` it takes, besides those without a marker
         loss_func:Callable|None=None   # learnkit's way to say what the loss is
     ):
         mine = [o for o in self.waiting if o[2] in (None,marker,'all')]
@@ -690,7 +690,7 @@ class LoadBestModelCallback(HasMonitorCallback):
     def __init__(self,
         monitor:Any=None,         # as for `HasMonitorCallback`
         larger_better:bool=True,  # is more better?
-        save_folder:Any=None,     # where the best model is kept; None: in memory
+        save_folder:Any=None,     # where the best model is stored; None: in memory
         **kwargs:Any              # not used
     ):
         super().__init__(monitor, larger_better, must_have_monitor=True)

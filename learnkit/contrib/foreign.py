@@ -275,7 +275,7 @@ def batch_of(
 def batches_a_step(
     learn:Any # the Learner
 ) -> int:
-    "Return for how many batches the optimizer makes a step: as `GradientAccumulation` says, else 1"
+    "Return the number of batches per optimizer step: that of `GradientAccumulation`, else 1"
     found = [cb for cb in learn.cbs if accumulates(cb)]
     if not found: return 1
     cb = found[0]
@@ -350,13 +350,13 @@ class ForeignCallback(Callback):
     replaced_by:ClassVar[Mapping] = {}       # classes of the library that need its own trainer, and what to write
     in_all_runs:ClassVar[tuple] = ()         # names that are called in fits, validations and predictions
     means:ClassVar[str] = ''                 # of training, for what it is given: '', 'loss', or 'metrics' for both
-    order = ProgressCallback.order+1         # what it is told is recorded and shown by then
+    order = ProgressCallback.order+1         # by then the values it gets are recorded and shown
     def __init__(self,
         theirs:Any # the callback of that library
     ):
         name = _asks_for(self.replaced_by, theirs)
         if name is not None: raise TypeError(
-            f"`{name}` of {self.library} works in {self.library}'s own trainer alone: {self.replaced_by[name]}")
+            f"`{name}` of {self.library} works only in {self.library}'s own trainer: {self.replaced_by[name]}")
         self.theirs = theirs
         for ours,calls in self._calls_by_event().items():   # an adapter's own handler comes first
             setattr(self, ours, partial(self._call, calls, getattr(type(self), ours, None)))
@@ -371,7 +371,7 @@ class ForeignCallback(Callback):
     def has(self,
         name:str # of a method
     ) -> bool:
-        "Return whether theirs has a method of this name of its own"
+        "Return whether the foreign callback defines a method of this name itself"
         bases = (self.base,) if isinstance(self.base, str) else self.base
         return overrides(self.theirs, name, bases)
 
@@ -409,7 +409,7 @@ class ForeignCallback(Callback):
     def call(self,
         name:str # of a method of theirs
     ) -> None:
-        "Call a method of theirs; raises CancelFit for an exception by which their library ends a fit"
+        "Call a method of theirs; raise CancelFit for an exception by which their library ends a fit"
         self.prepare()
         try: res = getattr(self.theirs, name)(*self.arguments(name), **self.keywords(name))
         except BaseException as e:   # as that of fastNLP is
@@ -433,7 +433,7 @@ class ForeignCallback(Callback):
         name:str, # of a method of theirs
         res:Any   # what it returned
     ) -> None:
-        "Do what theirs has asked for by what it returned or set"
+        "Carry out the request that the foreign callback returned or set"
 
     def state_dict(self) -> dict:
         "Return the state of theirs, or its plain attributes"

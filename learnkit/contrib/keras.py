@@ -162,7 +162,7 @@ class KerasCallback(ForeignCallback):
     replaced_by = _replaced_by
     last_logs:dict = {}   # of the epoch that ended last, for `on_train_end`
     def has(self, name):
-        "Has it this method? Keras calls `on_batch_end` where `on_train_batch_end` does not take its place"
+        "Return whether it has this method: Keras calls `on_batch_end` unless `on_train_batch_end` replaces it"
         if name in ('on_batch_begin','on_batch_end'):
             is_replaced = super().has(name.replace('on_', 'on_train_'))
             if is_replaced: return False

@@ -121,7 +121,7 @@ class LightningTrainer(View):
         return SimpleNamespace(fn=self.stage)
     @property
     def num_training_batches(self) -> float:
-        "How many batches an epoch has; infinite if nobody knows"
+        "The number of batches in an epoch; infinite if unknown"
         n = loader_len(self.learn.dls.train)
         return inf if n is None else n
     @property
@@ -137,7 +137,7 @@ class LightningTrainer(View):
         return ceil(n/self.accumulate_grad_batches)*self.learn.n_epoch
     @property
     def should_stop(self) -> bool:
-        "Has somebody asked for the end of the fit? Setting it asks for it."
+        "Has a callback requested the end of the fit? Setting it requests it."
         return self.learn.stop_reason is not None
     @should_stop.setter
     def should_stop(self, v:bool):
@@ -169,7 +169,7 @@ class LightningTrainer(View):
 
 # %% ../../nbs/contrib/45_lightning.ipynb #44a3b180
 class LightningModule(View):
-    "The model, with what a LightningModule has beside it; a copy of it is a copy of the model"
+    "The model, with the other attributes of a LightningModule; a copy of it is a copy of the model"
     library,what = 'Lightning','the module'
     trainer     = of_view(LightningTrainer)
     global_step = of_learner('train_steps')
@@ -261,7 +261,7 @@ class LightningCallback(ForeignCallback):
     def after_fit(self):
         if self.learn.mode=='fit': self._say(epochs_done=len(self.learn.recorder.history.epochs), validates=False)
     def due(self, name):
-        "Is it to be called? Lightning tears down what ended without an exception"
+        "Return whether to call it: Lightning calls `teardown` only without an exception"
         if name=='setup': return self.learn.mode!='predict'   # there it comes first
         return name!='teardown' or self.learn.exc is None
     def before_predict(self):

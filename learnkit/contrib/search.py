@@ -32,7 +32,8 @@ class OptunaPruning(TrackerCallback):
         super().before_fit()
         directions = [o.name.lower() for o in getattr(getattr(self.trial, 'study', None), 'directions', ())]
         ours,better = ('minimize','lower') if self.watch.lower else ('maximize','higher')
-        if len(directions)>1: raise ValueError('Optuna prunes no trial of a study with several objectives: give it one')
+        if len(directions)>1: raise ValueError('Optuna does not prune trials of a study with several objectives: use '
+                                               'one objective')
         if directions not in ([], [ours], ['not_set']): raise ValueError(
             f'the study would {directions[0]} `{self.watch.name}`, of which a {better} value is better: '
             f"write `optuna.create_study(direction='{ours}')`")

@@ -45,7 +45,7 @@ class _Parameters(BaseEstimator):
         *,
         train:Callable=Learner.fit,    # (learn, epochs, lr) -> None: trains
         bs:int=64,                     # samples in a batch; one or two more, if the last batch would have one sample
-        valid_pct:float=0.,            # the fraction of the items to validate on, for early stopping; 0: none
+        valid_pct:float=0.,            # the fraction of the samples to validate on, for early stopping; 0: none
         random_state:Any=None,         # a seed gives the same weights each time; None: a seed from NumPy's generator
         verbose:bool=False,            # show the rows of the history?
         **params                       # of `make`; the others have its defaults
@@ -115,16 +115,16 @@ def _batch_size(n, bs):
 # %% ../../nbs/contrib/30_sklearn.ipynb #4ebac83d
 class _Estimator(_Parameters):
     "What the classifier and the regressor share"
-    _checks:dict = {}   # of the arrays, beside those that all have
+    _checks:dict = {}   # of the arrays, in addition to the common ones
     def _targets(self, y): return y.astype(np.float32)
     def __sklearn_is_fitted__(self): return hasattr(self, 'learn_')
 
     def fit(self,
-        X:Any,                 # the items: an array, a list, a data frame
+        X:Any,                 # the samples: an array, a list, a data frame
         y:Any,                 # their targets
-        sample_weight:Any=None # how much the loss of each item counts; None: all the same
+        sample_weight:Any=None # how much the loss of each sample counts; None: all the same
     ) -> Self:
-        "Make a new Learner, `learn_`, and train it; returns the estimator itself"
+        "Make a new Learner, `learn_`, and train it; return the estimator itself"
         vars(self).pop('learn_', None)   # if this fails, the old one would not suit what is set below
         for k,f in dict(make=self.make, train=self.train).items():
             if not callable(f): raise TypeError(f'`{k}` must be a function, not {f!r:.60}')
@@ -153,7 +153,7 @@ class _Estimator(_Parameters):
                                       val_bs=self.bs, n_inp=1, vocab=getattr(self, 'classes_', None))
 
     def _preds(self, X, **kwargs):
-        "What the network says of the items `X`"
+        "The network's outputs for the samples `X`"
         X = validate_data(self, X, reset=False, dtype=np.float32, allow_nd=True)
         dl = DataLoader(BatchTensorDataset(torch.tensor(X)), self.bs, collate_fn=collate_tensors)
         with self.learn_.no_bar(): return to_np(self.learn_.get_preds(dl=dl, **kwargs)[0])
@@ -175,23 +175,23 @@ class LearnerClassifier(ClassifierMixin, _Estimator):
         p,n = self._preds(X, act=act),len(self.classes_)
         if n==2 and p.size==len(p): p = p.reshape(-1, 1); p = np.hstack([1-p, p])
         if p.shape!=(len(p), n): raise ValueError(
-            f'the network returned {p.shape} for {len(p)} items of {n} classes: let it have `len(dls.vocab)` outputs')
+            f'the network returned {p.shape} for {len(p)} samples of {n} classes: let it have `len(dls.vocab)` outputs')
         return p
 
     def predict_proba(self,
-        X:Any # the items
+        X:Any # the samples
     ) -> np.ndarray:
-        "Return the probability of each class: an array with a row for each item, in the order of `classes_`"
+        "Return the probability of each class: an array with a row for each sample, in the order of `classes_`"
         p = self._scores(X)
         if (p<0).any() or not np.allclose(p.sum(1), 1, atol=1e-3): raise ValueError(
-            'what the network says is not probabilities, and its loss function has no `activation` that makes them so: '
-            'train with `CrossEntropyLossFlat`, or give the loss an `activation`')
+            'the outputs of the network are not probabilities, and its loss function has no `activation`: train with '
+            '`CrossEntropyLossFlat`, or define an `activation` in the loss')
         return p
 
     def predict(self,
-        X:Any # the items
+        X:Any # the samples
     ) -> np.ndarray:
-        "Return the most likely class of each item"
+        "Return the most likely class of each sample"
         best = self._scores(X).argmax(1)
         return self.classes_[best]
 
@@ -209,9 +209,9 @@ class LearnerRegressor(RegressorMixin, _Estimator):
         return super()._targets(y)
 
     def predict(self,
-        X:Any # the items
+        X:Any # the samples
     ) -> np.ndarray:
-        "Return what is predicted for each item"
+        "Return what is predicted for each sample"
         check_is_fitted(self)
         p = self._preds(X)
         return p.reshape(len(p), *self._shape)

@@ -53,7 +53,7 @@ def _rate(learn):
     return learn.opt.hypers[-1]['lr']
 
 class HFArguments(View):
-    "The settings of the Learner, as callbacks see `TrainingArguments`; what is set here is kept"
+    "The settings of the Learner, under the names of `TrainingArguments`; assigned values are stored"
     library,what = 'Hugging Face','args'
     # what a stopper asks for: which number decides, and that there is an evaluation
     metric_for_best_model,greater_is_better = 'eval_loss',False
@@ -138,7 +138,7 @@ class HFControl:
     def obey(self,
         learn:Any # the Learner
     ) -> None:
-        "Do what was asked for; raises CancelTrain to end an epoch, NotImplementedError for what cannot be done"
+        "Carry out the requests; raise CancelTrain to end an epoch, NotImplementedError for an unsupported request"
         asked = _take_asked(self)
         for k in asked:
             if k in _instead: raise NotImplementedError(f'`control.{k}` has no counterpart here: {_instead[k]}')
@@ -256,7 +256,7 @@ class HFCallback(ForeignCallback):
         self._call_own('on_log')
 
     def due(self, name):
-        "Is a step of the optimizer beginning, or over?"
+        "Return whether an optimizer step begins or has ended"
         match name:
             case 'on_step_begin':  return self.begins
             case 'on_step_end':    return self.stepped
@@ -265,7 +265,7 @@ class HFCallback(ForeignCallback):
     def _is_last_batch(self): return self.learn.n_iter is not None and self.learn.iter==self.learn.n_iter-1
 
     def prepare(self):
-        "Say at which step the run is"
+        "Set the current step in `state`"
         self._state().global_step = self.n_steps
     def arguments(self, name):
         "Return args, state and control"
@@ -280,7 +280,7 @@ class HFCallback(ForeignCallback):
         if name in ('on_evaluate','on_predict'): res['metrics'] = self.measured
         return res
     def obey(self, name, res):
-        "Do what `control` asks for, the one that the method returned or its own"
+        "Carry out the requests of `control`: the returned one, or its own"
         if res is not None: self.control = res
         if name=='on_epoch_end': self._forget_flags()   # it is logged and validated in any case
         HFControl.obey(self.control, self.learn)

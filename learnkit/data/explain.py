@@ -91,7 +91,7 @@ def _check_numbers(name, pred, targ, flatten):
     "Does each value of `pred` have one in `targ` to be compared with?"
     if pred.shape==targ.shape: return
     if flatten and _is_merged(pred.shape, targ.shape): return
-    raise ValueError(f'`{name}` compares number by number, but the predictions are {shapes(pred)} and the targets '
+    raise ValueError(f'`{name}` compares element by element, but the predictions are {shapes(pred)} and the targets '
                      f'{shapes(targ)}: {_pair_tip(pred, targ)}')
 
 def _pair_tip(pred, targ):
@@ -318,8 +318,6 @@ def output_loss(
 
 
 
-
-
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
 def loss_value_hint(
     loss:Any # what a loss function returned instead of a tensor
@@ -369,9 +367,8 @@ def no_batch(
     what:str # 'training' or 'validation'
 ) -> ValueError:
     "Return the error for a loader without batches"
-    return ValueError(f'The {what} loader gave no batch: its dataset is empty, '
-        '`drop_last=True` dropped the only batch, or it is a generator that was used up. '
-        'Pass a list or a DataLoader, which can be read again.')
+    return ValueError(f'The {what} loader yielded no batch: its dataset is empty, `drop_last=True` dropped the only '
+                      'batch, or it is an exhausted generator. Pass a list or a DataLoader, which can be read again.')
 
 # %% ../../nbs/data/45c_unfetched.ipynb #52c8e1ae
 def warn_no_target(
@@ -384,7 +381,7 @@ def warn_no_target(
     batch,loss = 'validation batch','it has no loss'
     if training: batch,loss = 'batch','nothing is learned from it'
     warn(f'the {batch} has no target, so {loss}: it is {shapes(b)}; {how}; '
-         'a loss function that needs none takes the predictions alone')
+         'a loss function without targets takes only the predictions')
 
 def _batch_in_memory(dl):
     "A part of the first batch of `dl` if it is in memory, otherwise `None`"
@@ -523,9 +520,9 @@ def _check_data(batches, n, i, e):
 
 def _warn_of_more(batches, i, training):
     if loader_len(batches.loader) is None: return
-    warn(f"the {'training' if training else 'validation'} loader gave {i} batches, and its `len` promises {batches.n}: "
-         'schedules are planned by its `len`, so they stood still for the rest. Correct `__len__` of the loader, or '
-         'of its data set')
+    warn(f"the {'training' if training else 'validation'} loader yielded {i} batches, but its `len` is {batches.n}: "
+         'schedules depend on `len`, so they did not advance any more. Correct `__len__` of the loader, or '
+         'of its dataset')
 
 def check_complete(
     batches:BatchStream, # the batches of this phase, which has ended

@@ -174,8 +174,8 @@ def as_path(
     text = os.fspath(file)
     has_one_slash = re.match(r'\w\w+:/[^/]', text)
     if has_one_slash: raise ValueError(
-        f"{text!r} is not an address: a `Path` drops a slash of it, and the `path` of a Learner is local. Give "
-        f"{text.replace(':/', '://', 1)!r}, as text, as the file or the folder in the store.")
+        f"{text!r} is not an address, because a `Path` drops a slash of it, and the `path` of a Learner is local. Pass "
+        f"{text.replace(':/', '://', 1)!r}, as a string, as the file or the folder in the store.")
     if '://' not in text: return Path(text)
     protocol,_,inner = text.partition('://')
     if protocol in ('file','local'): return Path(inner)
@@ -188,7 +188,7 @@ def local_path(
     "Return a `Path`; raise ValueError for an address in a store"
     path = as_path(file)
     if isinstance(path, StorePath): raise ValueError(
-        f'{path} is in a store, where {what} cannot be written: give a local path, and copy the file at the end.')
+        f'{path} is in a store, where {what} cannot be written: pass a local path, and copy the file at the end.')
     return path
 
 # %% ../../nbs/data/50a_files.ipynb #5c1a4b2f
@@ -266,7 +266,7 @@ def _safetensors() -> ModuleType:
 def write_safetensors(
     state:dict,    # tensors by name
     path:Path,     # the file to write; its folder is created
-    **metadata:str # texts to store beside the tensors
+    **metadata:str # strings to store with the tensors
 ) -> Path:
     "Write tensors atomically to a `.safetensors` file; raise TypeError for anything but dense tensors"
     for name,v in state.items():
@@ -309,7 +309,7 @@ def _check_member(
         f'its member {o.filename!r} is marked as a folder, so PyTorch would not read its content')
     folders = o.filename.replace('\\', '/').split('/')
     is_outside = folders[0]=='' or '..' in folders
-    if is_outside: raise ValueError(f'its member {o.filename!r} points out of its folder')
+    if is_outside: raise ValueError(f'its member {o.filename!r} points outside its folder')
 
 def _check_end(f, size):
     "Raise ValueError unless the archive ends with one directory, and the records that give its position"
@@ -326,7 +326,7 @@ def _check_end(f, size):
         ends_well &= zip64[:12]==b'PK\6\6' + struct.pack('<Q', 44)
         ends_well &= struct.unpack('<8xQ4x', locator)==(directory_end,)
     if not ends_well or start+length!=directory_end: raise ValueError(
-        'it does not end as `torch.save` ends a file, and may have a second directory')
+        'it does not end like a file of `torch.save`, and may have a second directory')
 
 def check_zip(
     file:Path|BinaryIO, # the archive: a path, or an open binary file

@@ -49,7 +49,7 @@ class FileLock:
     @uninterrupted
     def acquire(self,
         path:Path,  # the file that is locked; its folder is created
-        what:Any,   # what it stands for, as the error calls it
+        what:Any,   # what is locked, as named in the error
         instead:str # what to do about it, for the error
     ) -> None:
         "Lock `path`; raise ValueError if another run has locked it"

@@ -56,7 +56,7 @@ def has_params(
 def is_writable(
     t:Tensor # a parameter or a buffer
 ) -> bool:
-    "Can values be written into a tensor? Not if it is lazy or sparse, or its elements share memory after an `expand`"
+    "Return whether values can be written in place: not if it is lazy, sparse, or shares memory after `expand`"
     has_no_memory = is_lazy(t) or t.is_meta or t.layout is not strided
     if has_no_memory: return False
     if t.numel()<2: return True

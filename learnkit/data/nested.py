@@ -110,7 +110,7 @@ def item_find(
 def is_record(
     o:Any # anything
 ) -> bool:
-    "Is `o` an instance of a dataclass, but not a mapping, as the outputs of transformers are?"
+    "Return whether `o` is an instance of a dataclass that is not a mapping, unlike outputs of transformers"
     return is_dataclass(o) and not isinstance(o, (type,Mapping))
 
 def make_record(

@@ -47,11 +47,11 @@ def _draws_later(sampler):
 class Skip(NamedTuple):
     "The steps of a sampler that the next pass skips"
     done:int             # how many
-    taken:int            # how many were taken, as workers are ahead
+    taken:int            # how many were taken, because workers are ahead
     notes:dict|None=None # the random states of these, of `StepNotes`
 
 class LateSteps:
-    "The steps of the iterator `it` of a sampler after those to skip, which are taken when the first is asked for"
+    "The steps of a sampler's iterator `it` after skipped ones, which are skipped when the first is requested"
     rest:Any = None   # the steps that are left, once it has begun
     def __init__(self,
         noted:Any,     # the `NotedSampler`
@@ -232,7 +232,7 @@ class NotedLoader(GetAttr):
 
     @property
     def batch_indices(self) -> Any:
-        "The indices of the batches to come, if they are kept; None if they are not known"
+        "The indices of the remaining batches, if they are stored; None if unknown"
         if self.seeded: return self.dl.batch_indices
         return self.noted_sampler.yielded if self.indexed else None
     def keep_indices(self) -> None:
@@ -576,7 +576,7 @@ class NotedLoader(GetAttr):
         return state is None and begins_anew(dl) is None
 
     def _order(self, done):
-        "What an indexed loader needs besides the states"
+        "Additional state of an indexed loader"
         persists = self.dl.persistent_workers
         order = dict(n_workers=self.dl.num_workers, later=self.later if done else persists)
         if done or persists:   # otherwise the next workers have another seed

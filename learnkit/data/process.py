@@ -120,7 +120,7 @@ def _pickle(x):
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887c
 def _exchange_bytes(data):
-    "The bytes of all processes; `None` if the team has no quicker way than the process group"
+    "The bytes of all processes; `None` if only the process group can gather them"
     return Team.several.exchange(data) if Team.several else None
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f8878
@@ -400,7 +400,7 @@ from torch.utils.data.distributed import DistributedSampler
 # %% ../../nbs/data/15c_team.ipynb #0d402ea7
 class Team:
     "Who trains: this process alone. The subpackage `processes` has the one of several processes"
-    several:ClassVar[Any] = None   # the team of several processes, set by `processes`
+    several:ClassVar[Any] = None   # the class for several processes, set by `processes`
     group:Any = None               # the process group that agrees about files
 
     def default_cbs(self) -> tuple:

@@ -84,7 +84,7 @@ def python_class(
     "Return the class of Python's own that `cls` is, or inherits from"
     for c in cls.__mro__:
         if c.__module__ in ('builtins','collections') and issubclass(c, containers): return c
-    raise TypeError(f'{cls.__name__} is not a class of containers')
+    raise TypeError(f'{cls.__name__} is not a container class')
 
 def entries(
     o:Any # a container
@@ -123,7 +123,7 @@ def watch_entries(
     def restore():
         if cls.__len__(o)==length and all(map(is_, first_entries(), before)): return
         warn(f'Reading the data has changed a {type(o).__name__} of {length:,} entries, which is too long to be '
-             'restored. Let a worker read the data (`num_workers=1`): a worker has a copy of its own.')
+             'restored. Let a worker read the data (`num_workers=1`): a worker has its own copy.')
     return Snapshot(restore)
 
 # %% ../../nbs/data/30a_snapshot.ipynb #f2b6acdb
@@ -178,7 +178,7 @@ def snapshot_random() -> Snapshot:
     def restore():
         if not are_shared and n_runs==runs_elsewhere()[0]: return saved.restore()
         warn('The random states are not restored: another thread ran a Learner with the same generators, and would '
-             'draw the same numbers again.')
+             'get the same random numbers again.')
     return Snapshot(restore)
 
 def snapshot_generator(
@@ -419,7 +419,7 @@ def snapshot_contents(
     loaders:Iterable=(), # loaders, whose contents are data
     leave:Iterable=()    # parameters that are skipped
 ) -> Snapshot:
-    "Take a snapshot of all that is kept in `objects` and `loaders`; until it is restored, loaders have other workers"
+    "Take a snapshot of all state in `objects` and `loaders`; until it is restored, loaders have other workers"
     loaders = [*loaders]
     found = [(dl, _snapshot_dataloader(dl)) for dl in loaders if type(dl) is DataLoader]
     todo = [(o, Depth.everything, True) for o in objects]
@@ -450,7 +450,7 @@ def _walk(todo, known=(), params=()):
 def generators_in(
     *objects:Any # datasets, functions that make batches
 ) -> list:
-    "Return the random number generators that are kept in `objects`"
+    "Return the random number generators in `objects`"
     todo = [(o, Depth.data, True) for o in objects]
     found = {id(o):o for o,_ in _walk(todo) if is_generator(o)}
     return [*found.values()]
@@ -464,7 +464,7 @@ def snapshot_loader(
 
 def snapshot_forward(
     model:nn.Module, # the model
-    dl:Any=None      # a loader that batches are taken from; None: none
+    dl:Any=None      # a loader whose batches are used; None: no loader
 ) -> Snapshot:
     "Take a snapshot of all that forward passes change in the model and in the loader, and of random numbers"
     return Snapshot(snapshot_random(), snapshot_contents(model, loaders=[dl], leave=model.parameters()))

@@ -25,7 +25,7 @@ from .random import is_generator
 
 # %% ../../nbs/data/53_workers.ipynb #ab9f296f
 class Same:
-    "Stands for an object that is compared by identity, and keeps it alive meanwhile"
+    "Represents an object that is compared by identity, and keeps it alive"
     def __init__(self,
         o:Any # the object
     ): self.o = o
@@ -91,7 +91,7 @@ def object_at(
     parts:dict, # the dataset and the collate function, by name
     path:tuple  # the names that lead to the object
 ) -> Any:
-    "Return the object to which a path leads; raises KeyError if there is none"
+    "Return the object to which a path leads; raise KeyError if there is none"
     o = parts
     for k in path: o = dict(contents_of(o))[k]
     return o
@@ -193,7 +193,7 @@ def receive(
 
 @dataclass(frozen=True)
 class Failed(_ResumeIteration):
-    "The answer of a worker to which the news did not apply"
+    "The reply of a worker that could not apply the news"
     why:str = ''
     def __reduce__(self) -> tuple: return note_failure,(self.seed,self.why)
 
@@ -242,8 +242,8 @@ class InformedWorkers:
         self.warned = True
         what = ', '.join(unsent) or 'their data'
         because = f" ({'; '.join(why)})" if why else ', which cannot be sent to them'
-        warn(f'{what} changed, and the persistent workers did not get it{because}: they keep the old value. '
-             'With `persistent_workers=False`, each epoch has new workers')
+        warn(f'{what} changed, but the persistent workers did not receive it{because}, and keep the old value. With '
+             '`persistent_workers=False`, each epoch has new workers')
 
 # %% ../../nbs/data/53_workers.ipynb #e8271d6e
 @lru_cache

@@ -22,7 +22,7 @@ def create_memmap(
     shape:tuple,      # the shape of the tensor
     dtype:torch.dtype # the type of its elements
 ) -> Tensor:
-    "Create a memory-mapped tensor with its values in the file `path`; raises OSError if the disk is too small"
+    "Create a memory-mapped tensor with its values in the file `path`; raise OSError if the disk is too small"
     path,size = Path(path),prod(shape)*dtype.itemsize
     path.unlink(missing_ok=True)   # a tensor that still maps the old file keeps it
     free = shutil.disk_usage(path.parent).free
@@ -52,14 +52,14 @@ def shared_memmap(
     dtype:torch.dtype, # the type of its elements
     key:str            # a name not used before, the same in all processes
 ) -> Tensor:
-    "Create or open a memory-mapped tensor that several processes write to; raises OSError if none of them can"
+    "Create or open a memory-mapped tensor that several processes write to; raise OSError if none of them can"
     store = shared_store()
     if store.add(f'{key}/asked', 1)>1:
         error = store.get(f'{key}/made').decode()
         if error: raise OSError(error)
         t = open_memmap(path, write=True)
         if (tuple(t.shape),t.dtype)==(tuple(shape),dtype): return t
-        raise ValueError(f'the processes have results that do not fit together: {list(t.shape)} of {t.dtype}, and '
+        raise ValueError(f'the results of the processes differ: {list(t.shape)} of {t.dtype}, and '
                          f'{list(shape)} of {dtype}')
     try: t = create_memmap(path, shape, dtype)
     except OSError as e:
@@ -79,27 +79,27 @@ from ..data.nested import apply, is_listy, nested_reorder, to_concat
 class TensorBuffer:
     "A tensor that is filled batch by batch; a list of chunks if its size cannot be known"
     def __init__(self,
-        n:int|None=None,              # how many items are expected; more, or fewer, may come; `None`: unknown
-        dim:int=0,                    # the dimension of the items, along which batches are concatenated
+        n:int|None=None,              # the expected number of samples; there may be more or fewer; `None`: unknown
+        dim:int=0,                    # the dimension of the samples, along which batches are concatenated
         dtype:torch.dtype|None=None,  # the type for floating-point numbers; `None`: as they come
-        positions:Tensor|None=None,   # the position in the result of each item, as they arrive; `None`: in sequence
+        positions:Tensor|None=None,   # the position in the result of each sample, as they arrive; `None`: in sequence
         file:str|Path|None=None,      # write the result to this file, mapped into memory; `None`: keep it in memory
         key:str|None=None             # the file's name in all processes that share the batches; `None`: not shared
     ):
         self.n = n if dim==0 else None
         self.dim,self.dtype,self.positions,self.file,self.key = dim,dtype,positions,file,key
         self.out:Any = None                          # the tensor, once its shape is known
-        self.filled = 0                              # how many items are written to it
+        self.filled = 0                              # how many samples are written to it
         self.chunks = []                             # what does not fit in
-        self.sizes = None if key is None else []     # how many items each batch had
+        self.sizes = None if key is None else []     # how many samples each batch had
         self.alike:Any = None                        # the shape of batches that are copied as they come
         self.pending = []                            # batches held back
         self.max_pending = 1                         # how many are to be written at once
-        self.coming:tuple[int,Arrival]|None = None   # items on their way from an accelerator, from which number on
+        self.coming:tuple[int,Arrival]|None = None   # samples on their way from an accelerator, from which number on
         self.dirty = 0                               # bytes written to the file since it was mapped
 
     def append(self,
-        t:Any # the results of a batch: a tensor, or a list with one entry per item
+        t:Any # the results of a batch: a tensor, or a list with one entry per sample
     ) -> None:
         "Add the results of a batch"
         if self.sizes is not None: self.sizes.append(_count_items(t, self.dim))
@@ -138,7 +138,7 @@ class TensorBuffer:
         return self.out if self.file is None else open_memmap(self.file)
 
     def _join(self):
-        "Return what came, though not as many items as expected, as one result"
+        "Return the results so far as one, even if there are fewer samples than expected"
         chunks = self.chunks if self.out is None else [self._written()]
         self._drop_file()
         if all(o is None for o in chunks): return None
@@ -149,7 +149,7 @@ class TensorBuffer:
 
     @property
     def _is_shared(self) -> bool:
-        "Do other processes write their items into the same file?"
+        "Do other processes write their samples into the same file?"
         return self.key is not None and self.out is not None and self.file is not None
 
     def _fits(self, ts):
@@ -163,7 +163,7 @@ class TensorBuffer:
         return self.filled + _count_rows(ts)<=self.n
 
     def _allocate(self, t):
-        "Allocate the tensor for items like those of `t`; False if their number is unknown"
+        "Allocate the tensor for samples like those of `t`; False if their number is unknown"
         if not self.n or self.chunks: return False
         self.item_shape,self.batch_dtype = t.shape[1:],t.dtype
         shape,dtype = (self.n,*self.item_shape),self._dtype_of(t)
@@ -174,7 +174,7 @@ class TensorBuffer:
         return True
 
     def _dtype_of(self, t):
-        "The type in which numbers like those of `t` are kept"
+        "The dtype in which values like those of `t` are stored"
         if self.dtype is not None and t.is_floating_point(): return self.dtype
         return t.dtype
 
@@ -202,7 +202,7 @@ class TensorBuffer:
         self._put(i, [arrival.get()])
 
     def _put(self, i, ts):
-        "Write the batches `ts`, which are on the CPU, from item number `i` on"
+        "Write the batches `ts`, which are on the CPU, from sample number `i` on"
         j = i+_count_rows(ts)
         if self.positions is not None: self.out[self.positions[i:j]] = torch.cat(ts).to(self.out.dtype)
         elif len(ts)>1:                torch.cat(ts, out=self.out[i:j])
@@ -210,9 +210,9 @@ class TensorBuffer:
         if self.file is not None: self._remap(j-i)
 
     def _remap(self, n):
-        "Map the file anew if, with the `n` items just written, many of its pages are in memory"
+        "Map the file anew if, with the `n` samples just written, many of its pages are in memory"
         size = self.out[:1].nbytes
-        if self.positions is not None: size = max(size, mmap.PAGESIZE)   # each item may be in a page of its own
+        if self.positions is not None: size = max(size, mmap.PAGESIZE)   # each sample may be in a page of its own
         self.dirty += n*size
         if self.dirty>2**25: self.out,self.dirty = open_memmap(self.file, write=True),0
 
@@ -230,10 +230,10 @@ class TensorBuffer:
     def _give_up_tensor(self):
         "Continue with chunks, of which the first is what the tensor has: a batch does not fit into it"
         if self._is_shared: raise ValueError(
-            f'a batch does not fit into {Path(self.file).name}, which all processes write to: it was made for '
-            f'{list(self.out.shape)} of {self.out.dtype}; leave out `mmap`')
+            f'a batch does not fit into {Path(self.file).name}, which all processes write to: it was created for '
+            f'{list(self.out.shape)} of {self.out.dtype}; omit `mmap`')
         if self.file is not None: warn(f'a batch does not fit into {Path(self.file).name}, which was made for '
-            f'{list(self.out.shape)} of {self.out.dtype}: the result is kept in memory')
+            f'{list(self.out.shape)} of {self.out.dtype}: the result is in memory')
         self.chunks,self.out = [self._written()],None
         self.alike,self.max_pending = None,1
         self._drop_file()
@@ -243,19 +243,20 @@ class TensorBuffer:
         if self.file is not None: Path(self.file).unlink(missing_ok=True)
 
     def _written(self):
-        "The items that are written, in the order in which they came"
+        "The written samples, in their order of arrival"
         if self.positions is not None: return self.out[self.positions[:self.filled]]
         written = self.out[:self.filled]
         # a view would keep the whole tensor in memory, and in files
         return written if 2*self.filled>self.n else written.clone()
 
     def _reorder(self, results):
-        "Return `results`, whose items are in the order in which they came, in the order of their positions"
+        "Return `results`, which are in the order of arrival, in the order of their positions"
         n,order = len(self.positions),self.positions.argsort()
         if not isinstance(results, Tensor):
             if len(results)==n: return nested_reorder(results, order)
         elif results.dim()>self.dim and results.shape[self.dim]==n: return results.index_select(self.dim, order)
-        warn(f'the results are in the order of the loader: {n} items were to be reordered, but another number came')
+        warn(f'the results are in the order of the loader: {n} samples should be reordered, but the loader yielded a '
+             'different number')
         return results
 
 def _count_items(t, dim):

@@ -35,8 +35,8 @@ def _no_model(o):
         f'the second argument is the model, an nn.Module, not {kind}: '
         'write `Learner((train_dl, valid_dl), model, …)` for two loaders')
     if type(o).__module__.startswith('torch.distributed.pipelining'): return TypeError(
-        f'model must be an nn.Module, not {kind}. A pipeline schedule is a training loop of its own, which calls the '
-        'stages: call its `step` in a loop of your own, or shard the model by `FullyShard`')
+        f'model must be an nn.Module, not {kind}. A pipeline schedule has its own training loop: call its `step` in '
+        'your own loop, or shard the model with `FullyShard`')
     return TypeError(f'model must be an nn.Module, not {kind}')
 
 # %% ../../nbs/learner/00a_argument_types.ipynb #5345a39c
@@ -69,7 +69,7 @@ def no_device(
 ) -> RuntimeError:
     "Return the error for a device that this machine does not have"
     return RuntimeError(f"the data's device is '{device}', but {device.type} is not available here; "
-                        '`DataLoaders(..., device=None)` takes what there is')
+                        '`DataLoaders(..., device=None)` selects an available device')
 
 def check_values(
     model:nn.Module # a model
@@ -101,7 +101,7 @@ def _check_one_decay(wd, keywords):
     for name in ('wd','weight_decay'):
         if keywords.get(name, wd)!=wd: raise ValueError(
             f'there are two weight decays, wd={wd} and the {name}={keywords[name]} of `opt_func`: give one of them. '
-            "`wd` spares norms and biases, `weight_decay` is PyTorch's, which shrinks them too")
+            "`wd` excludes norms and biases, PyTorch's `weight_decay` shrinks them too")
 
 # %% ../../nbs/learner/00b_steps.ipynb #13451158
 from warnings import warn
@@ -128,7 +128,7 @@ def note_model_error(
     if hint: add_note(e, hint)
 
 def _predicts_list(learn):
-    "Return whether a list of numbers is to be predicted, which would be taken for several inputs"
+    "Return whether the sample is a list of numbers, which would be mistaken for several inputs"
     if learn.mode!='predict' or len(learn.xb)<2: return False
     return all(getattr(x, 'ndim', 2)<2 for x in learn.xb)
 
@@ -150,7 +150,7 @@ def check_one_loss(
 ) -> None:
     "Raise ValueError if the loss is not a single number"
     if loss.numel()!=1: raise ValueError(
-        f'the loss is {shapes(loss)} where one number is needed: take its mean, '
+        f'the loss is {shapes(loss)} but must be one number: take its mean, '
         "or leave the loss function's `reduction` at 'mean'") from e
 
 @explaining
@@ -207,7 +207,7 @@ def check_written_loss(
     used = getattr(learn, 'loss_grad', None)
     if used is None or torch.equal(learn.loss.detach(), used.detach()): return
     warn('A callback wrote a loss to `learn.loss`, but the backward pass began with `learn.loss_grad`: write '
-         '`self.learn.loss_grad = …` in `after_loss`. `learn.loss` is what is shown and recorded, without gradients')
+         '`self.learn.loss_grad = …` in `after_loss`. `learn.loss` is only displayed and recorded, without gradients')
 
 # %% ../../nbs/learner/00c_layers.ipynb #6fed90cd
 import re

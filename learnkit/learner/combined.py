@@ -38,7 +38,7 @@ class CombinedSource:
 
     @property
     def ended(self) -> bool:
-        "Has the loader given each batch once? Without a length, only asking for another batch can tell"
+        "Return whether the loader has yielded each batch once; without a length, this requests another batch"
         return self.laps>0 or self.done==self.n
 
     def open(self) -> Iterator:
@@ -48,7 +48,7 @@ class CombinedSource:
         return self.live
 
     def next(self) -> Any:
-        "Return the next batch; raises StopIteration after the last one"
+        "Return the next batch; raise StopIteration after the last one"
         if self.live is None: self.open()
         try: b = next(self.live)
         except StopIteration:
@@ -58,12 +58,12 @@ class CombinedSource:
         return b
 
     def again(self) -> Any:
-        "Return the first batch of another pass; raises ValueError if there is none"
+        "Return the first batch of another pass; raise ValueError if there is none"
         self.n_pass,self.live,self.done = self.n_pass+1,None,0
         try: return self.next()
         except StopIteration: raise ValueError(
-            f'the loader {self.name!r} is to begin again, but gives no batch: can it be gone through only once? '
-            "A list, a `DataLoader` or a function begins again; `until='shortest'` needs none that does") from None
+            f'the loader {self.name!r} should restart, but yields no batch: can it be read only once? '
+            "A list, a `DataLoader` or a function can restart; with `until='shortest'` none has to") from None
 
     def state_dict(self) -> dict:
         "Return the position"
@@ -106,7 +106,7 @@ class CombinedLoader:
         self.until = check_choice('until', until, ('longest','shortest'))
         if not loaders: raise ValueError('there is no loader to combine: write `CombinedLoader(dict(a=…, b=…))`')
         if order!='in_turn' and (weights,size)!=(None,None): raise ValueError(
-            f"`weights` and `size` are for order='in_turn': with {order!r} each gives what it has")
+            f"`weights` and `size` are for order='in_turn': with {order!r} each loader yields all its batches")
         self.loaders,self.said = dict(loaders),dict(order=order, weights=weights, size=size, until=until)
         self.sources = {k:CombinedSource(k, dl) for k,dl in loaders.items()}
         self.weights:Any = dict.fromkeys(self.sources, 1) if weights is None else weights
@@ -126,7 +126,7 @@ class CombinedLoader:
         if weights.keys()!=self.sources.keys(): raise ValueError(
             f'the weights are for {", ".join(weights) or "no loader"}, but the loaders are {", ".join(self.sources)}')
         if min(weights.values())<0 or not 0<sum(weights.values())<float('inf'): raise ValueError(
-            f'weights are numbers from 0, and one must be larger, but after {self.n} batches they are {weights}')
+            f'weights must be 0 or more, and one above 0, but after {self.n} batches they are {weights}')
         return weights
 
     def _begin(self):
@@ -203,10 +203,10 @@ class CombinedLoader:
     def load_state_dict(self,
         state:dict # what `state_dict` returned
     ) -> None:
-        "Let the next pass continue from `state`; raises ValueError if it belongs to other loaders"
+        "Let the next pass continue from `state`; raise ValueError if it belongs to other loaders"
         if 'sources' not in state: raise ValueError(
-            f'this is no position in a `CombinedLoader`, but has {", ".join(map(str, state)) or "nothing"}: does the '
-            'checkpoint come from an earlier version of learnkit? Go on with that one, or begin a new run')
+            f'this is no position in a `CombinedLoader`, but has {", ".join(map(str, state)) or "nothing"}: is the '
+            'checkpoint from an earlier version of learnkit? Resume with that version, or start a new run')
         if state['sources'].keys()!=self.sources.keys(): raise ValueError(
             f'the state is of the loaders {", ".join(state["sources"])}, but these are {", ".join(self.sources)}')
         self.n,self.credit,self.dl_name = state['n'],dict(state['credit']),state['dl_name']
@@ -366,8 +366,8 @@ class EachLoader(Callback):
 
     def _check_zipped(self, rec):
         if any(accumulates(cb) for cb in self.learn.cbs): raise ValueError(
-            'each part of a zipped batch would count as a batch of its own: instead of accumulating gradients make the '
-            'batches larger, with `MicroBatch` if the memory is too small for them')
+            'each part of a zipped batch would count as a batch: use larger batches instead of gradient '
+            'accumulation, with `MicroBatch` if memory is short')
         if rec is not None and rec.train_metrics: raise ValueError(
             '`train_metrics` would measure the last part of each zipped batch: write `EachLoader(metrics=…)`')
 
@@ -385,8 +385,9 @@ class EachLoader(Callback):
         if self.loader is None or not self.learn.training: return do(b)
         if self.loader.order=='zip': return self._do_parts(do, b)
         if b is not self.loader.batch: raise ValueError(
-            'EachLoader cannot say of which loader a batch is: it is not the one that the `CombinedLoader` gave last. '
-            'Leave out what reads ahead, as `Prefetch(thread=True)`, and what replaces batches, as `OverfitBatches`')
+            'EachLoader cannot determine the loader of a batch: it is not the last one of the `CombinedLoader`. '
+            'Remove callbacks that read ahead, such as `Prefetch(thread=True)`, or replace batches, such as '
+            '`OverfitBatches`')
         return self._do_named(do, self.loader.dl_name, b)
 
     def _do_named(self, do, name, b):
@@ -395,7 +396,7 @@ class EachLoader(Callback):
         if not self.loss_funcs: return do(b)
         if learn.loss_func is not self.own: raise ValueError(
             f'the loss function was replaced by {learn.loss_func!r:.60}, so it cannot be that of the loader {name!r}: '
-            'leave out `loss_funcs`, or the callback that replaces it')
+            'omit `loss_funcs`, or remove the callback that replaces it')
         learn.loss_func = self.loss_funcs.get(name, self.own)
         try: return do(b)
         finally: learn.loss_func = self.own

@@ -111,7 +111,7 @@ def _trained_modules(learn, model): return [model, *modules_of_loss(learn).value
 # %% ../../nbs/learner/30_create_opt.ipynb #ede8bdfb
 @contextmanager
 def _unfrozen(learn):
-    "A block in which no group is frozen, because a splitter may leave out frozen parameters"
+    "A block in which no group is frozen, because a splitter may omit frozen parameters"
     frozen = getattr(learn.opt, 'frozen_idx', 0)
     if frozen: learn.opt.unfreeze()
     try: yield
@@ -187,7 +187,7 @@ def _check_can_take(learn, new, lost):
     elif not can_take_params(learn.opt, new): why = 'the optimizer cannot be replaced'
     else: return
     raise RuntimeError(
-        f'{describe_params(lost)} came to be trained in the middle of a fit{learn._position}, where {why}: '
+        f'{describe_params(lost)} became trainable in the middle of a fit{learn._position}, where {why}: '
         'create or unfreeze them before the fit')
 
 # %% ../../nbs/learner/30_create_opt.ipynb #bfc841e1
@@ -216,7 +216,7 @@ def _follow_model(learn):
     trains_none = param_ids(learn.opt).isdisjoint(map(id, learn.model.parameters()))
     if trains_none: raise ValueError(
         f'`learn.opt` has none of the model\'s parameters ({describe_params(lost)}): build it from '
-        '`learn.model.parameters()`, or set `learn.opt = None`, and the next fit makes one from `opt_func`')
+        '`learn.model.parameters()`, or set `learn.opt = None`, and the next fit creates one from `opt_func`')
 
 # %% ../../nbs/learner/30_create_opt.ipynb #deaa308b
 def set_wd(
@@ -259,9 +259,9 @@ def check_trained(
 
 def _untrained(lost):
     return RuntimeError(
-        f'{describe_params(lost)} got gradients, but the optimizer does not have them, so they would never be '
-        'trained: let `splitter` return them (or build the optimizer with them), freeze them with '
-        '`requires_grad_(False)`, or keep the optimizer that trains them in an attribute of a callback')
+        f'{describe_params(lost)} got gradients, but are not in the optimizer, so they would never be trained: let '
+        '`splitter` return them (or build the optimizer with them), freeze them with `requires_grad_(False)`, or '
+        'keep the optimizer that trains them in an attribute of a callback')
 
 # %% ../../nbs/learner/30_create_opt.ipynb #d63686c2
 def check_closure(
@@ -275,6 +275,6 @@ def check_closure(
 
 def _no_closure(opt):
     return TypeError(
-        f'{type(opt).__name__} takes a step by evaluating the model several times, which the loop does not: write '
+        f'{type(opt).__name__} evaluates the model several times in a step, which the loop does not: write '
         '`cbs=Closure()`, or a callback that calls `self.learn.opt.step(closure)` in `before_step` and then raises '
         '`CancelStep`')

@@ -16,7 +16,7 @@ from ..loop.events import nearest
 from ..loop.run import shown
 
 # %% ../../nbs/learner/65_docs.ipynb #432ae5e5
-class _missing: pass   # stands for what was renamed since `make lib` wrote the file
+class _missing: pass   # for names that changed since `make lib` wrote the file
 
 def complete_docs(
     only:str|None=None # the name of a module; None: all imported modules
@@ -35,7 +35,7 @@ def _complete(module, name, text):
     for part in name.split('.'): o = getattr(o, part, _missing)
     o = getattr(o, '__func__', o)   # a class method is bound
     _add_text(o, text)
-    if hasattr(o, '__wrapped__'): _add_text(o.__wrapped__, text)   # `rmse` stands for a function
+    if hasattr(o, '__wrapped__'): _add_text(o.__wrapped__, text)   # `rmse` wraps a function
 
 def _add_text(f, text):
     doc = f.__doc__

@@ -23,11 +23,11 @@ def n_batches(
     amount:int|float, # 5 batches, or the fraction 0.1 of them
     n:int|None        # how many there are; None: unknown
 ) -> int:
-    "Return how many of `n` batches `amount` stands for; raise ValueError for a fraction of an unknown number"
+    "Convert `amount` to a number of batches, of `n`; raise ValueError for a fraction of an unknown number"
     is_fraction = isinstance(amount, float)
     if n is None and is_fraction: raise ValueError(
-        f'{amount} is a fraction of the batches, but the loader has no `len`: give a number of batches, '
-        'or end the fit after so many by `StopAfter(500)`')
+        f'{amount} is a fraction of the batches, but the loader has no `len`: pass a number of batches, or end the '
+        'fit with `StopAfter(500)`')
     if n is None: return amount
     if is_fraction: return ceil(amount*n - 1e-9)   # .1*30 is a little more than 3
     return min(amount, n)
@@ -40,8 +40,8 @@ def check_length(
     "Raise ValueError if the number of batches in an epoch is unknown"
     if getattr(own_attr(learn, 'duration'), 'unit', 'ep')!='ep': return   # `TrainFor` knows the fraction
     if learn.n_iter is None and getattr(own_attr(learn, 'train_eval'), 'n', None) is None: raise ValueError(
-        f'{what} goes by the fraction of the run that is done, but the training loader has no `len`: '
-        "say how many batches the fit has, as in `fit('5000ba')`, or an epoch, by `cbs=StepsPerEpoch(500)` "
+        f'{what} depends on the completed fraction of the run, but the training loader has no `len`. '
+        "Specify the length of the fit, as in `fit('5000ba')`, or of an epoch, as in `cbs=StepsPerEpoch(500)` "
         'or `LimitBatches(500)`')
 
 # %% ../../nbs/learner/45a_limit.ipynb #40ae6dc5
@@ -162,12 +162,13 @@ class TrainFor(Callback):
     def before_fit(self):
         learn,length = self.learn,Time(self.total, self.unit)
         if learn.duration!=length: raise ValueError(
-            f"how long a fit is, is its first argument: write `learn.fit('{length}')`")
+            f"the length of a fit is its first argument: write `learn.fit('{length}')`")
         if self.unit not in ('ba','st') and num_distrib()>1: raise ValueError(
-            "several processes must end at the same batch: say how long in batches, `fit('2000ba')`, steps or epochs")
+            "several processes must end at the same batch: specify the length in batches, `fit('2000ba')`, steps or "
+            "epochs")
         if self.unit!='ba' and learn.start_epoch: raise ValueError(
-            f'start_epoch={learn.start_epoch} skips epochs, and a fit of {learn.duration} does not know how much '
-            "they are: say how long by batches, or resume from a checkpoint")
+            f'start_epoch={learn.start_epoch} skips epochs, whose length is unknown in a fit of '
+            f'{learn.duration}: specify batches, or resume from a checkpoint')
         self.done = self.before = self.idle = 0
         self.at,self.left_out,self.fresh = -1,learn.start_epoch,True
         self.since = monotonic() if self.unit=='s' else None
@@ -217,8 +218,8 @@ class TrainFor(Callback):
         "Count the epochs before `start_epoch` as done"
         n,self.left_out = self.learn.n_iter,0
         if n is None: raise ValueError(
-            f'start_epoch={self.learn.start_epoch} skips epochs of a loader without a `len`, so it is unknown how many '
-            'batches they are: resume from a checkpoint, or give the number by `cbs=LimitBatches(500)`')
+            f'start_epoch={self.learn.start_epoch} skips epochs of a loader without a `len`, so their number of '
+            'batches is unknown: resume from a checkpoint, or set it with `cbs=LimitBatches(500)`')
         self.done = self.learn.epoch*n
 
     def _limit_batches(self):
@@ -305,7 +306,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     if switch in os.environ: added.append(CheckShortCuts)
     with self._run(mode, [*fit_cbs, *added]):
         if resume is not None and not any(resumes(cb) for cb in self.cbs): raise ValueError(
-            f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')
+            f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: which knows the folder')
         run = self.current_run
         run.resume,run.fit_cbs = resume,fit_cbs
         run.iter,run.train_steps = None,0

@@ -65,7 +65,7 @@ def _no_callback(cb):
     is_scheduler = hasattr(unwrap_partial(cb), 'get_last_lr')
     if is_scheduler: hint = f"a scheduler of PyTorch's is given as `TorchScheduler(partial({func_name(cb)}, ...))`"
     else: hint = 'pass an instance of a subclass of `Callback`, the class itself, or `Callback(before_fit=f)`'
-    return TypeError(f'{cb!r:.80} is no callback: {hint}')
+    return TypeError(f'{cb!r:.80} is not a callback: {hint}')
 
 # %% ../../nbs/learner/35a_fastai.ipynb #fd0059aa
 def cast_tensor(
@@ -161,7 +161,7 @@ class TrainEvalCallback(Callback):
         learn = self.learn
         in_epochs = learn.mode=='fit' and learn.duration is not None and learn.duration.unit=='ep'
         if self.n is None and in_epochs: learn.say(
-            'The training data has no `len`, so this epoch ends when the data does. For data without end say how much: '
+            'The training data has no `len`, so this epoch ends with the data. For endless data specify an amount: '
             "`fit('2000ba')`, `cbs=StepsPerEpoch(500)` for epochs, `profile(n_batches=50)`.")
         return self.n
 
@@ -283,7 +283,7 @@ class Learner(Loop):
     def __init__(self,
         dls:Any,                        # the data: a `DataLoaders`, or a pair of iterables of batches
         model:nn.Module,                # the model to train
-        loss_func:Callable|None=None,   # (pred, *yb) -> tensor; None: that of the data set or in the model's output
+        loss_func:Callable|None=None,   # (pred, *yb) -> tensor; None: that of the dataset or in the model's output
         opt_func:Any=Adam,              # a torch optimizer: class, `partial`, instance, function; or a dict of several
         lr:float|slice|list|dict|None=None, # learning rate; a slice spreads it over groups; None: `opt_func`'s, or 1e-3
         splitter:Callable=trainable_params, # model -> parameters, or a list of lists of them: the parameter groups
@@ -399,8 +399,8 @@ class Learner(Loop):
         own = {k:v for k,v in vars(self).items() if k not in ('_lock','_heard','_heard_else')}
         return own | {'current_run':self.current_run.at_rest()}
     def __copy__(self): raise TypeError(
-        'a Learner and its shallow copy would have the same callbacks, each of which belongs to one Learner: '
-        'write `copy.deepcopy(learn)`, or make another Learner with `learn.dls` and `learn.model`')
+        'a Learner and its shallow copy would share their callbacks, but each callback belongs to one Learner: write '
+        '`copy.deepcopy(learn)`, or make another Learner with `learn.dls` and `learn.model`')
     def __setstate__(self, d:dict) -> None:
         vars(self).update(d, _lock=RLock())
         self.rebind()
@@ -575,5 +575,5 @@ def _is_available(device):
     return is_available is None or is_available()
 
 def _warn_own(cb, k):
-    warn(f'{type(cb).__name__} has an attribute `{k}` of its own, so `self.{k}` stays as it is: '
-         f'write `self.learn.{k}` for that of the Learner, or give it another name', stacklevel=outside())
+    warn(f'{type(cb).__name__} has its own attribute `{k}`, so `self.{k}` does not change: write `self.learn.{k}` for '
+         'that of the Learner, or give it another name', stacklevel=outside())

@@ -17,10 +17,10 @@ from ..data.process import gather_objects, num_distrib, rank_distrib
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #eb77f4f4
 def places(
-    sizes:list,             # for each process, pairs of a turn and the number of items in it
-    order:Tensor|None=None  # the position in the result of each item, in the order of one process; None: that order
+    sizes:list,             # for each process, pairs of a round and the number of samples in it
+    order:Tensor|None=None  # the position in the result of each sample, in the order of one process; None: that order
 ) -> list[Tensor]:
-    "Return, for each process, the positions of its items in the result"
+    "Return, for each process, the positions of its samples in the result"
     batches = []
     for rank,own in enumerate(sizes): batches += [(turn,rank,n) for turn,n in own]
     parts:list = [[torch.empty(0, dtype=torch.long)] for _ in sizes]
@@ -34,9 +34,9 @@ def places(
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #a84b1f0c
 def gather_items(
-    x:Any,         # this process's results: a tensor, a list with an entry for each item, or None
-    at:list,       # for each process, the positions of its items
-    dim:int=0,     # the dimension of the items
+    x:Any,         # this process's results: a tensor, a list with an entry for each sample, or None
+    at:list,       # for each process, the positions of its samples
+    dim:int=0,     # the dimension of the samples
     room:int=2**24 # the number of bytes sent at once
 ) -> Any:
     "Return the results of all processes, in each of them"
@@ -50,13 +50,13 @@ def gather_items(
     return results.movedim(0, dim) if dim else results
 
 def _kind(x):
-    "Return what results must have in common to be in one tensor: shape and type of an item; 'list' for a list"
+    "Return what results must have in common to be in one tensor: shape and type of a sample; 'list' for a list"
     if isinstance(x, Tensor): return tuple(x.shape[1:]),x.dtype
     return None if x is None else 'list'
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #a84b1f0d
 def _fill(results, x, at, room):
-    "Put this process's items `x` and those of all others into `results`, at most `room` bytes at a time"
+    "Put this process's samples `x` and those of all others into `results`, at most `room` bytes at a time"
     n_rows = max(1, room//results[:1].nbytes)
     for rank,positions in enumerate(at):
         for start in range(0, len(positions), n_rows):
@@ -73,7 +73,7 @@ def _broadcast(x, rank, shape, dtype):
     return x.cpu()
 
 def _gather_lists(x, at):
-    "Return the items of all processes, each at its position"
+    "Return the samples of all processes, each at its position"
     results:list = [None]*sum(map(len, at))
     own = [] if x is None else [*x]
     for positions,items in zip(at, gather_objects(own)):
@@ -117,7 +117,7 @@ register_pytree_node(Opened, _flatten, make_record)
 def only_item(
     o:Any # a batch of one
 ) -> Any:
-    "Return the only item of `o`, in the structure of the batch"
+    "Return the only sample of `o`, in the structure of the batch"
     if o is None: return None
     if is_record(o): return make_record([*map(only_item, record_values(o))], type(o))
     is_container = isinstance(o, Mapping) or (is_listy(o) and not is_item_list(o))
@@ -142,8 +142,8 @@ def _check_leaf(o, reorders):
         '`torch.nested.to_padded_tensor(out, 0.)`, or a list with a tensor for each sample.')
     has_samples = isinstance(o, Tensor) or is_record(o) or is_listy(o) or getattr(o, 'ndim', 0)
     if reorders and not has_samples and o is not None: raise TypeError(
-        f'the loader samples in another order than that of the dataset, and a {type(o).__name__} for each batch cannot '
-        'be put into that order: write `reorder=False`, or let the model return tensors.')
+        f'the loader does not follow the order of the dataset, and a {type(o).__name__} for each batch cannot be '
+        'reordered: write `reorder=False`, or let the model return tensors.')
 
 # %% ../../nbs/learner/20b_gather.ipynb #2802a580
 _tensor_spec = tree_flatten(0)[1]   # the structure of a batch that is one tensor
@@ -151,8 +151,8 @@ _tensor_spec = tree_flatten(0)[1]   # the structure of a batch that is one tenso
 class NestedBuffer:
     "A `TensorBuffer` for each tensor of a nested batch"
     def __init__(self,
-        n:int|None=None,         # how many items are expected; `None`: unknown
-        dim:int=0,               # the dimension of the items
+        n:int|None=None,         # the expected number of samples; `None`: unknown
+        dim:int=0,               # the dimension of the samples
         file:str|Path|None=None, # write the result to `{file}.pt`, of a nested batch to `{file}_0.pt` and so on
         key:str|None=None,       # the files' name in all processes that share the batches; `None`: not shared
         **kwargs:Any             # passed to `TensorBuffer`: `dtype`, `positions`
@@ -165,7 +165,7 @@ class NestedBuffer:
     def append(self,
         b:Any # tensors in nested containers, in the same structure as the batches before
     ) -> None:
-        "Add the results of a batch; raises ValueError if its structure differs from that of the first batch"
+        "Add the results of a batch; raise ValueError if its structure differs from that of the first batch"
         if isinstance(b, Tensor):
             if self.spec is _tensor_spec: return self.buffers[0].append(b)
             leaves,spec = [b],_tensor_spec
@@ -202,7 +202,7 @@ class NestedBuffer:
 
     def gather(self,
         turns:list,              # the number of the turn of each batch
-        order:Tensor|None=None   # each item's position in the result, in the order of one process; None: that order
+        order:Tensor|None=None   # each sample's position in the result, in the order of one process; None: that order
     ) -> Any:
         "Return the results of all processes, in each; raise ValueError if they differ in structure or are incomplete"
         own = None if self.spec is None else self._describe(turns)
@@ -234,14 +234,14 @@ class NestedBuffer:
         "Open a file that all processes have written to; raise ValueError if samples are missing"
         n_came = sum(n for _,n in chain.from_iterable(sizes))
         if n_came==self.n: return open_memmap(file)
-        raise ValueError(f'{n_came} of {self.n} samples came, so {Path(file).name} has gaps in it: remove `mmap` '
-                         'where batches are cancelled')
+        raise ValueError(f'only {n_came} of {self.n} samples arrived, so {Path(file).name} has gaps: omit `mmap` if '
+                         'batches are cancelled')
 
 # %% ../../nbs/learner/20b_gather.ipynb #2802a583
 class _Part(NamedTuple):
     "What one process has of the results of all"
     turns:list   # the number of the turn of each of its batches
-    sizes:list   # for each leaf, the number of items in each batch
+    sizes:list   # for each leaf, the number of samples in each batch
     files:list   # for each leaf, the file that all processes write to; None: it is in memory
     like:Any     # empty tensors, in the structure of a batch
 

@@ -64,7 +64,7 @@ def check_state(
         if extra: reasons.append(f'the model lacks {_list_first(extra)}')
     if not reasons: return
     hint = _load_hint(odd, nothing_fits)
-    raise ValueError(f"these weights are of another model: {'; '.join(reasons)}{hint}")
+    raise ValueError(f"these weights belong to another model: {'; '.join(reasons)}{hint}")
 
 def _load_hint(odd, nothing_fits):
     if odd: return '. Make the model as it was, or let `learn.load(…, ignore_keys=…)` leave some as they are.'
@@ -175,7 +175,7 @@ export_format = 'learnkit.recovery.export'   # what a file of `Learner.export` h
 _checkpoint_keys = {'model','opt','cbs','rng'}
 
 def _as_pickled(text):
-    "Return the bytes that stand for a text in a pickle"
+    "Return the bytes of a text in a pickle"
     return b'X' + len(text).to_bytes(4, 'little') + text.encode()
 
 def _read_description(path):
@@ -359,19 +359,19 @@ def _with_prefix(state, prefix):
 # %% ../../nbs/learner/55b_save.ipynb #6d8afd4d
 def check_beside(
     learn:Any,   # the Learner
-    beside:dict, # the state of what trains beside the model, by name; empty in files of before
+    beside:dict, # the state of what trains outside the model, by name; empty in older files
     file:Any     # where it comes from, for messages
 ) -> None:
     "Raise ValueError if a shape in `beside` does not fit; warn of weights that only the file or only the Learner has"
     own,trained = loadable_beside(learn),state_beside(learn)
     odd = _find_mismatches(beside, own)
-    if odd: raise ValueError(f'{file} is of another loss function: {odd[0]}')
+    if odd: raise ValueError(f'{file} belongs to another loss function: {odd[0]}')
     missing = [name for name in named_params(learn) if name in trained and name not in beside]
     if missing: warn(
-        f'{file} has no {_list_first(missing)}, which this Learner trains beside the model: it stays as it is')
+        f'{file} has no {_list_first(missing)}, which this Learner trains outside the model, so it is not changed')
     extra = [name for name in beside if name not in own]
     if extra: warn(
-        f'{file} has {_list_first(extra)} beside the model, which this Learner does not have: it is skipped')
+        f'{file} has {_list_first(extra)} outside the model, which this Learner does not have, so it is skipped')
 
 def _check_exists(file, path):
     "Raise FileNotFoundError if `path`, of the name `file`, cannot be there; say so if the current folder has the file"
@@ -412,7 +412,7 @@ def load(self:Learner,
         ready_opt(self)
         check_opt_state(self.opt, opt)
     if opt is None and with_opt and self.opt is not None: warn(
-        f'{file} has no optimizer state: the optimizer is left as it is')
+        f'{file} has no optimizer state: the optimizer is not changed')
     _take_weights(self, _Parts(weights, beside, base, opt if with_opt else None), strict, device)
     return self
 
@@ -446,7 +446,7 @@ def snapshot_training(
     "Take a snapshot of all that training changes; raise ValueError for lazy layers"
     tensors = [*named_params(learn).values(), *named_buffers(learn).values()]
     if any(map(is_lazy, tensors)): raise ValueError(
-        'the model has lazy layers, whose shape the first batch sets for good: call the model once before the trial')
+        'the model has lazy layers, whose shape the first batch sets permanently: call the model once before the trial')
     return Snapshot(snapshot_random(), learn.rebind, snapshot_contents(learn, *learn.cbs, loaders=_loaders(learn)))
 
 # %% ../../nbs/learner/55c_trial.ipynb #67a6b28a

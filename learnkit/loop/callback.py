@@ -21,7 +21,7 @@ class Stateful:
     def load_state_dict(self,
         state:dict # from `state_dict`
     ) -> None:
-        "Set the attributes to what `state_dict` returned; raises ValueError if `state` has other names"
+        "Set the attributes to what `state_dict` returned; raise ValueError if `state` has other names"
         _check_names(state, self)
         for k,v in state.items():
             own = getattr(self, k, None)
@@ -87,7 +87,7 @@ def _missing(cb, k, learn):
     return MissingAttribute(f'neither `{name}` nor its Learner has an attribute `{k}`', k, cb, learn)
 
 class MissingAttribute(AttributeError):
-    "Says which attribute is missing, and the nearest name in these objects, looked up when somebody reads it"
+    "Names the missing attribute and the nearest name in these objects, which is looked up only when it is read"
     def __str__(self) -> str:
         if len(self.args)<2: return super().__str__()   # unpickled from its text
         message,name,*where = self.args
@@ -128,7 +128,7 @@ class Callback(Stateful):
         for k,f in events.items():
             k = event.also.get(k, k)
             if k not in event: raise TypeError(
-                f'{type(self).__name__}() was given `{k}`, which is no event: {name_hint(k) or nearest(k, event)}')
+                f'{type(self).__name__}() got `{k}`, which is not an event: {name_hint(k) or nearest(k, event)}')
             _check_handler(f, k, f'the handler of `{k}`')
             setattr(self, k, MethodType(f, self))
 
@@ -140,15 +140,15 @@ class Callback(Stateful):
             if k in event or k in event.also: _check_handler(f, k, f'{cls.__name__}.{k}')
             elif hint := name_hint(k, f): raise TypeError(
                 f"{cls.__name__}.{k} is never called here, as {hint}. "
-                f"If it's meant to be an event of yours, call `event.register('{k}')` first.")
+                f"If it is your own event, call `event.register('{k}')` first.")
             elif k.startswith(('before_','after_')): raise TypeError(
-                f"{cls.__name__}.{k} is named like an event, but there is none of that name: {nearest(k, event)} "
-                f"If it's meant to be one, call `event.register('{k}')` first.")
+                f"{cls.__name__}.{k} is named like an event, but no such event exists: {nearest(k, event)} "
+                f"If it is a new event, call `event.register('{k}')` first.")
             if k in event.also: setattr(cls, event.also[k], f)
             if k in Word.known: Word.known[k].check(f, cls.__name__)
         _check_wrap(cls)
         both = {*cls.first_in} & {*cls.last_in}
-        if both: raise TypeError(f'{cls.__name__} would be both first and last in `{min(both)}`: leave out one of them')
+        if both: raise TypeError(f'{cls.__name__} would be both first and last in `{min(both)}`: remove one of them')
 
     @property
     def name(self) -> str:
@@ -233,14 +233,14 @@ def _check_wrap(cls):
     f = vars(cls).get('wrap')
     if not isfunction(f) or hasattr(f, '__wrapped__'): return
     if f.__code__.co_argcount!=3: raise TypeError(
-        f'{cls.__name__}.wrap is called when a phase begins, as `wrap(what, do)`, to wrap what does a batch: '
-        'write `def wrap(self, what, do)`, or give your method another name')
+        f'{cls.__name__}.wrap is called at the beginning of a phase, as `wrap(what, do)`, to wrap the function that '
+        'processes a batch: write `def wrap(self, what, do)`, or give your method another name')
 
 def _check_modes(who, modes):
     if not isinstance(modes, (str,tuple,list,set)): return   # None, or a property
     for m in [modes] if isinstance(modes, str) else modes:
         if m not in _modes: raise ValueError(
-            f"{who} is to be called in runs of mode {m!r}, and there is none: modes are {', '.join(map(repr, _modes))}")
+            f"{who} is for runs of mode {m!r}, which does not exist: modes are {', '.join(map(repr, _modes))}")
 
 # %% ../../nbs/loop/15b_callback.ipynb #5db5cd6d
 def _takes_one_argument(f):
@@ -256,12 +256,12 @@ def _check_handler(f, name, what):
     keyword = 'yield' if isgeneratorfunction(f) else 'await'
     runs_later = isgeneratorfunction(f) or iscoroutinefunction(f) or isasyncgenfunction(f)
     if runs_later: raise TypeError(
-        f'{what} has a `{keyword}` in it, so a call runs none of it: write a plain function')
+        f'{what} contains `{keyword}`, so calling it would run nothing: write a plain function')
     of_a_run = event.declared[:event.declared.index('cleanup')+1]
     if not isfunction(f) or event.also.get(name, name) not in of_a_run: return
     try: signature(f).bind(None)   # the events of a run have no arguments
     except TypeError as e: raise TypeError(
-        f'{what} is called with the callback and nothing else, but {e}: write `def {name}(self)` '
+        f'{what} is called with the callback only, but {e}: write `def {name}(self)` '
         '(or `lambda self: …`); the Learner is `self.learn`, and its attributes are those of `self`') from None
 
 # %% ../../nbs/loop/15b_callback.ipynb #4e93d3e4
@@ -295,11 +295,11 @@ def made(
 def check_callback(
     cb:Any # what should be a callback, or a class of them
 ) -> Callback:
-    "Return `cb`, or an instance if it is a class; raises TypeError if it is not a callback"
+    "Return `cb`, or an instance if it is a class; raise TypeError if it is not a callback"
     if isclass(cb) and issubclass(cb, Callback): cb = made(cb)
     is_callback = not isclass(cb) and all(hasattr(cb, k) for k in ('order','name'))
     if not is_callback: raise TypeError(
-        f'{cb!r} is no callback: pass an instance of a subclass of `Callback`, the class itself, '
+        f'{cb!r} is not a callback: pass an instance of a subclass of `Callback`, the class itself, '
         'or `Callback(before_fit=f)`')
     if not isinstance(cb.order, (int,float)): raise TypeError(
         f'`order` is a number, by which callbacks are sorted, but that of {cb!r} is {cb.order!r}')
@@ -309,7 +309,7 @@ def _note_arguments(cls, e):
     "Add a note to `e` if the callback's class `cls` needs arguments"
     named = [p for p in inspect.signature(cls).parameters.values() if p.kind not in (p.VAR_POSITIONAL,p.VAR_KEYWORD)]
     needed = [p.name for p in named if p.default is p.empty]
-    if needed: add_note(e, f'A class stands for an instance without arguments, but `{cls.__name__}` needs some: pass '
+    if needed: add_note(e, f'A class is called without arguments, but `{cls.__name__}` needs some: pass '
                           f"`{cls.__name__}({', '.join(f'{k}=…' for k in needed)})`.")
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1510
@@ -317,7 +317,7 @@ def check_name(
     learn:Any, # the Learner
     cb:Any     # a callback
 ) -> None:
-    "Raises ValueError if the name of `cb` is that of an attribute that is not a callback"
+    "Raise ValueError if the name of `cb` is that of an attribute that is not a callback"
     cls,name = type(learn),cb.name
     if name in annotated(cls) or hasattr(cls, name): raise _name_taken(type(cb).__name__, name)
     if name not in vars(learn): return
@@ -330,8 +330,8 @@ def _name_taken(cls, name):
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1513
 def _one_at_a_time(kind, there):
-    return ValueError(f'a Learner has one {kind} at a time, and this one has {there!r}: change the attributes of '
-                      f'`learn.{there.name}`, or call `learn.remove_cb({kind})` first')
+    return ValueError(f'a Learner can have only one {kind}, and this one already has {there!r}: change the attributes '
+                      f'of `learn.{there.name}`, or call `learn.remove_cb({kind})` first')
 
 @cache
 def _kind(cls) -> Any: return next((k for k in cls.__mro__ if vars(k).get('single')), None)
@@ -340,7 +340,7 @@ def check_single(
     learn:Any, # the Learner
     cb:Any     # a callback
 ) -> None:
-    "Raises ValueError if `learn` has this callback already, or another one of a `single` class"
+    "Raise ValueError if `learn` has this callback already, or another one of a `single` class"
     kind = _kind(type(cb))
     may_be_there = vars(cb).get('learn') is learn
     if not (kind or may_be_there): return

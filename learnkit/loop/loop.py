@@ -48,7 +48,7 @@ class BatchStream:
 
     @property
     def indices(self) -> Any:
-        "The indices in the data set of the last batch's items, if the iterator knows them, else None"
+        "The dataset indices of the last batch's samples, if the iterator knows them, else None"
         return getattr(self.it, 'indices', None)
 
     def stop_at(self,
@@ -109,7 +109,7 @@ class BatchStream:
 
 # %% ../../nbs/loop/30a_stream.ipynb #457fc123
 class Limited(GetAttr):
-    "An iterator that ends after `left` items, and does not ask for more"
+    "An iterator that ends after `left` batches, and requests no more"
     _default = 'it'
     def __init__(self,
         it:Iterator, # of batches
@@ -145,7 +145,7 @@ register_state('do_batch', None, 'does the batch that is in `xb` and `yb`')
 register_state('in_part', False, 'is this a part of the batch, and of which samples (a slice)? Then no step follows')
 register_state('skip_loss', False, 'compute no loss?')
 
-event.register('after_joint_loss', 'of a batch that is done in parts: `loss` is that of the whole batch, judge it here',
+event.register('after_joint_loss', 'of a batch in micro-batches: `loss` is that of the whole batch, so judge it here',
                depth=3, after='after_loss', by='MicroBatch')
 
 # %% ../../nbs/loop/30b_loop.ipynb #83990b5d
@@ -214,7 +214,7 @@ class Loop(Dispatcher):
         return self.batches.start
 
     def stop(self,
-        reason:str='stopped' # why; kept in `learn.stop_reason` until the next fit
+        reason:str='stopped' # the reason; stored in `learn.stop_reason` until the next fit
     ) -> None:
         "End training gracefully: finish the batch, validate and record the epoch, then end the fit as by `CancelFit`"
         self.stop_reason = reason
@@ -256,14 +256,14 @@ class Loop(Dispatcher):
         self('after_validate')
 
     def all_batches(self) -> None:
-        "Do every batch of `self.batches`"
+        "Run every batch of `self.batches`"
         for i in count(self._open_batches()):
             if self.stop_reason and self.training: return
             if not self.one_batch(i): self._check_exhausted(); return self('after_exhaust')
 
     def one_batch(self, i:int,   # the number of the batch
                   b:Any=None) -> bool:   # the batch, as a loader gives it; None: the next one of the loader
-        "Do a batch; returns False if there is none left"
+        "Run a batch; return False if there is none left"
         self.current_run.iter = i
         try:
             if b is None: self('before_fetch'); b = next(self.batches.it, exhausted)

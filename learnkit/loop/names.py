@@ -212,7 +212,7 @@ class OtherName(NamedTuple):
     advice:str = ''  # what to do, where there is no event
 
 def _parse_line(line):
-    "Return another library's name of an event, and its `OtherName`; '-' stands for no event"
+    "Return another library's name of an event, and its `OtherName`; '-' means no event"
     theirs,ours,*rest = line.split(maxsplit=2)
     more = ' '.join(rest)
     return theirs,OtherName('', advice=more) if ours=='-' else OtherName(ours, more)

@@ -82,7 +82,7 @@ _value = _pattern(r'[(\[{][\s\S]*[)\]}]', r"'(?:[^'\\]|\\.)*'", r'"(?:[^"\\]|\\.
 
 def _hide_named(text):
     "Return `text` with `***` for the values that follow the name of a secret"
-    parts,end = [],0   # the text up to `end`, in parts
+    parts,end = [],0   # pieces of the text up to `end`
     for found in _after_name.finditer(text):
         value = _value.match(text, found.end())
         if value is None or found.start()<end: continue
@@ -95,7 +95,7 @@ def _hide_named(text):
 _constants = {'None':None, 'True':True, 'False':False, 'null':None, 'true':True, 'false':False}
 
 def _as_number(text):
-    "Return the number or the constant that a text stands for, else the text"
+    "Convert a text to a number or a constant if it is one, else return the text"
     if text in _constants: return _constants[text]
     try: return float(text)
     except ValueError: return text
@@ -127,7 +127,7 @@ def hide_in_items(
     return tuple(shown) if isinstance(items, tuple) else shown
 
 def _name_before(item, is_pair):
-    "Return the name that an item gives to the next one: an option of a command line, or the first of a pair"
+    "Return the name that an item has for the next one: a command line option, or the first of a pair"
     if not isinstance(item, str): return None
     is_option = item.startswith('-') and '=' not in item
     return item if is_option or is_pair else None

@@ -30,13 +30,13 @@ def _kind_of(default):
     return Callable if callable(default) else None
 
 class Word:
-    "Is what a feature asks of callbacks: the name of an attribute, the answer of those without it, and the question"
+    "A question to callbacks: the name of an attribute, the default answer, and the question in words"
     known:'dict[str,Word]' = {}   # all that are declared, by name
     def __init__(self,
         name:str,    # of the attribute
-        default:Any, # the answer of a callback that does not have it
+        default:Any, # the answer of a callback without the attribute
         doc:str,     # the question, as a sentence
-        choices:tuple=() # the answers that there are; (): any
+        choices:tuple=() # the possible answers; (): any
     ):
         self.name,self.default,self.doc,self.choices = name,default,doc,choices
         self.kind = _kind_of(default)   # a class of which each answer is an instance; None: any
@@ -53,20 +53,20 @@ class Word:
     def answered_by(self,
         cbs:Any # callbacks
     ) -> list:
-        "Return the callbacks that have an answer of their own"
+        "Return the callbacks that have their own answer"
         return [cb for cb in cbs if self.name in getattr(cb, '__dict__', ()) or hasattr(type(cb), self.name)]
 
     def check(self,
         answer:Any, # the value of the attribute in a class
         who:str     # the class, for the message
     ) -> None:
-        "Raise ValueError if there is no such answer"
+        "Raise ValueError if `answer` is not a possible answer"
         if isinstance(answer, _computed): return
         if self.kind is not None and not isinstance(answer, self.kind): raise ValueError(
             f'{who}.{self.name} is {answer!r:.60}, and must be like {self.default!r:.60}. {self.doc}')
         if not self.choices or answer in self.choices: return
         known = ', '.join(map(repr, self.choices))
-        raise ValueError(f"{who}.{self.name} is {answer!r}, and must be one of {known}. {self.doc}")
+        raise ValueError(f"{who}.{self.name} is {answer!r}, but must be one of {known}. {self.doc}")
 
     def __repr__(self) -> str: return f'{self.name} = {self.default!r}   # {self.doc}'
 

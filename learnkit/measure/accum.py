@@ -62,7 +62,8 @@ class AccumMetric(Metric):
         loss_func = getattr(learn, 'loss_func', None)
         try:
             if len(learn.yb)!=1 or not isinstance(learn.pred, Tensor): raise TypeError(
-                f'A tensor of predictions and one target are needed, not {shapes(learn.pred)} and {len(learn.yb)}.')
+                f'The metric needs a tensor of predictions and one target, not {shapes(learn.pred)} and '
+                f'{len(learn.yb)}.')
             is_first = not self.held and not self.preds
             if is_first: self._check_activation(loss_func)
             self.accum_values(self.prepare(learn.pred.detach()), learn.yb[0], learn)
@@ -89,8 +90,8 @@ class AccumMetric(Metric):
     def _check_activation(self, loss_func):
         has_two = self.activation=='sigmoid' and takes_probabilities(loss_func)
         if has_two: raise ValueError(
-            f'`{self.name}` takes the sigmoid of the predictions, which are probabilities already, as the loss '
-            "function takes these: write `sigmoid=False` or `activation='no'`")
+            f'`{self.name}` applies a sigmoid, but the predictions are already probabilities, as the loss '
+            "function requires: write `sigmoid=False` or `activation='no'`")
     def _ignored(self, loss_func):
         "The class that does not count: that of the loss function, or -100 where classes are compared; else None"
         ignored = ignored_class(loss_func)

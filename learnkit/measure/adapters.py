@@ -91,7 +91,7 @@ class TorchMetric(Metric):
         "Return the value for the batches of all processes, of a metric that merges others into itself"
         if not hasattr(self.metric, 'merge_state'): raise TypeError(
             f'the metric `{self.name}` cannot be joined over {num_shards()} processes: define a method '
-            f'`merge_state(others)` of {type(self.metric).__name__}, as metrics of torcheval have it')
+            f'`merge_state(others)` of {type(self.metric).__name__}, like metrics of torcheval')
         gathered = [metric for n,metric in gather_objects((self.n, self.metric)) if n>0]
         if not gathered: return None
         first,*others = gathered

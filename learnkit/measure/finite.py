@@ -141,8 +141,8 @@ class NonFiniteCheck(Callback):
 
     def _warn_of_growth(self, losses, start):
         i,loss = next((i, loss) for i,loss in enumerate(losses) if abs(loss)>=self.most)
-        warn(f'the training loss is {loss:.3g} in {self._position(start+i)}, a million times what it began with: '
-             'a lower learning rate or clipped gradients may help')
+        warn(f'the training loss is {loss:.3g} in {self._position(start+i)}, a million times the first one: a lower '
+             'learning rate or clipped gradients may help')
         self.most = inf   # warn only once
 
     def _message(self, losses, start):

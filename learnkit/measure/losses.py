@@ -80,7 +80,7 @@ class BaseLoss(nn.Module):
     def decodes(self,
         x:Tensor # predictions
     )->Tensor:
-        "Turn predictions into answers"
+        "Convert predictions to decoded predictions"
         return x
 
     def check(self,
@@ -91,7 +91,7 @@ class BaseLoss(nn.Module):
         name = func_name(self.func) if type(self)==BaseLoss else type(self).__name__
         for o,what in ((pred,'predictions'),(targ,'targets')):
             if not isinstance(o, Tensor): raise TypeError(
-                f'`{name}` wants a tensor of {what}, but got a `{type(o).__name__}`. '
+                f'`{name}` needs a tensor of {what}, but got a `{type(o).__name__}`. '
                 "Pick or join its parts, for instance in a callback's `after_pred`: `self.learn.pred = self.pred[0]`.")
         check_targets(self._kind, name, pred, targ, self.axis, self.flatten)
 
@@ -124,7 +124,7 @@ def loss_decodes(
     loss_func:Any,    # Any loss function
     act:Callable=noop # Activation that was applied to the predictions, if it is not the loss's own
 )->Callable: # Function of the predictions
-    "Return the function from predictions to answers: the loss's own `decodes`, or what suits PyTorch's loss"
+    "Return the function that decodes predictions: the loss's own `decodes`, or one that suits PyTorch's loss"
     f = unwrap_partial(loss_func)
     if hasattr(f, 'decodes'): return f.decodes
     kind = loss_kind(f)
@@ -211,7 +211,8 @@ class FocalLoss(_Classes, nn.CrossEntropyLoss):
         ignore_index:int=-100    # Targets with this class number do not count
     ):
         super().__init__(weight=weight, reduction=check_reduction(reduction), ignore_index=ignore_index)
-        if gamma<0: raise ValueError(f'`gamma` must be 0 or more, not {gamma}: below 0 easy samples would weigh more')
+        if gamma<0: raise ValueError(f'`gamma` must be 0 or more, not {gamma}: below 0 easy samples would have more '
+                                     'weight')
         self.gamma = gamma
 
     def forward(self,

@@ -369,7 +369,7 @@ def _log(learn, name, value, n):
     if get_worker_info() is not None: raise RuntimeError(
         f'`{name}` was logged in a worker of a loader, a process that has no Learner: put the value into the batch')
     if meter is None: raise RuntimeError(
-        f'`{name}` was logged outside of a phase, so there is no mean for it. Log it in a batch, or in '
+        f'`{name}` was logged outside of a phase, so there is no mean of it. Log it in a batch, or in '
         '`after_train` or `after_validate` of a callback with an `order` below 50.')
     is_bad = isinstance(n, (int,float)) and not 0<=n<inf
     if is_bad: raise ValueError(f'the weight of `{name}` must be 0 or more, not {n}')

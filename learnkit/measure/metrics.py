@@ -66,7 +66,7 @@ def accuracy_multi(
     thresh:float=.5,   # an output above it means yes
     sigmoid:bool=True  # apply a sigmoid to `inp` first? As a metric, not if the loss function wants probabilities
 ) -> Tensor:
-    "Accuracy of several labels for each sample: the share of right answers"
+    "Accuracy of several labels for each sample: the fraction of correct labels"
     inp,targ = flatten_check(inp, targ)
     if sigmoid: inp = inp.sigmoid()
     return ((inp>thresh)==targ.bool()).float().mean()
@@ -266,7 +266,7 @@ def LossMetrics(
     "Return a `LossMetric` for each attribute that the loss function sets in a batch"
     attrs = _as_list(attrs)
     nms = attrs if nms is None else _as_list(nms)
-    if len(attrs)!=len(nms): raise ValueError(f'{len(nms)} names for {len(attrs)} attributes: give one for each')
+    if len(attrs)!=len(nms): raise ValueError(f'{len(nms)} names for {len(attrs)} attributes: pass one for each')
     return [*map(LossMetric, attrs, nms)]
 
 def _as_list(names): return [s.strip() for s in names.split(',')] if isinstance(names, str) else names

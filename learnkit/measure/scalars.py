@@ -67,12 +67,12 @@ def _device(x): return x.device if isinstance(x, Tensor) else _cpu
 # %% ../../nbs/measure/10_scalars.ipynb #de07fc17
 class Series(Sequence):
     "Numbers appended one by one; when there are more than `most`, every second one is dropped: see `every`"
-    most = 2**18   # how many are kept
+    most = 2**18   # the largest number of stored values
     def __init__(self):
         self.new    = []           # tensors and numbers that are not read yet
         self.kept   = array('d')
         self.n_read = 0            # how many were read, including those that were dropped
-        self._every = 1            # each kept number is one of so many
+        self._every = 1            # the spacing of the stored values
 
     def append(self,
         x:Tensor|int|float # a number
@@ -106,7 +106,7 @@ class Series(Sequence):
         return self.n_read + len(self.new)
     @property
     def every(self) -> int:
-        "How many batches each kept number stands for"
+        "The spacing of the stored values in batches"
         self.flush()
         return self._every
 
@@ -125,7 +125,7 @@ class Series(Sequence):
     def __repr__(self) -> str: return repr(self[:])
 
     def state_dict(self) -> dict:
-        "Return the kept numbers, in 8 bytes each"
+        "Return the stored values, in 8 bytes each"
         return dict(kept=torch.tensor(self[:], dtype=torch.float64), every=self.every, n_read=self.n_read)
     def load_state_dict(self,
         state:dict|list # what `state_dict` returned, or all numbers in a list
@@ -155,7 +155,7 @@ class GroupSeries(Sequence):
 
     @property
     def every(self) -> int:
-        "How many batches a list stands for, as in a `Series`"
+        "The spacing of the lists in batches, as in a `Series`"
         return self.columns[0].every if self.columns else 1
     def __len__(self) -> int: return len(self.columns[0]) if self.columns else 0
     def __getitem__(self, i:int|slice) -> list:

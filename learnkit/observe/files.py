@@ -55,7 +55,7 @@ class LogFile(Stateful):
         try: self._write_held()
         except OSError as e:
             if self.error is None: warn(f'{self.path} cannot be written ({e}). Training continues, '
-                                        'and the rows stay in memory until they can be written.')
+                                        'and the rows remain in memory until they can be written.')
             self.error = e
 
     def close(self) -> None:

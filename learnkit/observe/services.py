@@ -61,7 +61,7 @@ class Sender:
 
     def take(self,
         key:Any,      # where the items are sent
-        last:Any,     # the last item that another sender of this process sends there
+        last:Any,     # the last item of any other sender of this process to `key`
         seconds:float # how long to wait for that, at most
     ) -> None:
         "Become this process's only sender to `key`: any other sends `last` instead of its items, and then stops"
@@ -291,8 +291,8 @@ class ServiceLogger(Service):
         self.row = {}
         has_failed = sender.error is not None
         if has_failed and not self.warned: warn(
-            f'{type(self).__name__} cannot send ({sender.error}). Training continues, and what is logged stays in '
-            'memory until it can be sent.')
+            f'{type(self).__name__} cannot send ({sender.error}). Training continues, and logged values remain in '
+            'memory until they can be sent.')
         self.warned = has_failed
 
     def _finish(self, status):

@@ -189,8 +189,8 @@ def check_base(
     if not names: return
     more = f' and {len(names)-3} more' if len(names)>3 else ''
     raise ValueError(
-        f'{what} has only what was trained, and the other weights of this model are not those that it was trained '
-        f'with: {", ".join(names[:3])}{more}. Make the model with the same pretrained weights.')
+        f'{what} has only the trained weights, and the other weights of this model differ from those in training: '
+        f'{", ".join(names[:3])}{more}. Create the model with the same pretrained weights.')
 
 def load_weights(
     model:nn.Module,  # a model without wrappers

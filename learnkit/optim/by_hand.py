@@ -76,9 +76,9 @@ class ByHand(Optimizer):
     def _check_groups(self):
         if len(self.made)==len(self.param_groups): return
         raise TypeError(
-            f'{func_name(self.made[0])} is a hand-written optimizer for one list of parameters, and cannot exempt '
-            'norms and biases from weight decay or take more groups: write `wd_bn_bias=True`, or give the groups by '
-            '`splitter`.')
+            f'{func_name(self.made[0])} is a hand-written optimizer for one list of parameters, so it cannot exempt '
+            'norms and biases from weight decay or take more groups: write `wd_bn_bias=True`, or define the groups '
+            'with `splitter`.')
 
     def state_dict(self) -> dict:
         "Return PyTorch's state dict, with the state of each optimizer"
@@ -118,7 +118,7 @@ _torch_names = dict(wd='weight_decay')   # by this name it is found where norms 
 def _hyper_names(opt):
     "The learning rate and the other numbers that `opt` was made with: attribute -> name in a parameter group"
     if not is_number(getattr(opt, 'lr', None)): raise TypeError(
-        f'{func_name(opt)} has no number in an attribute `lr`, where the learning rate of a fit and schedules set it.')
+        f'{func_name(opt)} has no numeric attribute `lr`, which a fit and schedules set.')
     numbers = [name for name,v in settings(opt).items() if is_number(v)]
     return {name:_torch_names.get(name, name) for name in ('lr',*numbers)}
 
@@ -134,7 +134,7 @@ def _are_params(v):
 def _check_plain(opt, name, v):
     "Raise TypeError if a file cannot hold the value `v` of an attribute"
     if not _is_plain(v): raise TypeError(
-        f'{func_name(opt)} keeps `{name}`, a {type(v).__name__} that no checkpoint can hold: keep a list in the order '
+        f'{func_name(opt)} has `{name}`, a {type(v).__name__} that no checkpoint can hold: use a list in the order '
         'of the parameters, or write `state_dict` and `load_state_dict`.')
 
 def _is_plain(v):
@@ -174,6 +174,6 @@ def by_hand(
     if isinstance(unwrap_partial(opt), type): return Maker(opt)
     lists = [v for v in vars(opt).values() if _are_params(v)]
     if not lists: raise TypeError(
-        f'{func_name(opt)} keeps no list of parameters: give the class, `opt_func={func_name(opt)}`, and the Learner '
-        'makes one of the parameters that it trains.')
+        f'{func_name(opt)} has no list of parameters: pass the class, `opt_func={func_name(opt)}`, and the Learner '
+        'creates it with the trained parameters.')
     return ByHand([opt], [dict(params=lists[0])])

@@ -106,7 +106,7 @@ def modules_of_loss(
 def modules_beside(
     learn:Any # the Learner
 ) -> dict[str,nn.Module]: # prefix of its names -> module
-    "Return the modules that train beside the model: those of the loss functions"
+    "Return the trained modules outside the model: those of the loss functions"
     found = modules_of_loss(learn)
     if not found: return found
     called = modules_of_loss(learn, called_only=True)
@@ -225,7 +225,7 @@ def _is_statistic(name, buffer):
 def state_beside(
     learn:Any # the Learner
 ) -> dict[str,Any]: # name -> tensor
-    "Return the state of what trains beside the model; empty for a loss function without a state"
+    "Return the state of everything trained outside the model; empty for a loss function without a state"
     return {**_state_of(modules_beside(learn), learn.model), **_outside(learn)}
 
 def loadable_beside(
@@ -240,7 +240,7 @@ def _outside(learn):
 
 # %% ../../nbs/optim/28_inventory.ipynb #3a06463c
 def _state_of(modules, model):
-    "The `state_dict` of modules beside the model, without what is saved elsewhere"
+    "The `state_dict` of modules outside the model, without entries that are saved elsewhere"
     state = {}
     for name,module in modules.items():
         skipped = _skipped_prefixes(module, model)
@@ -265,7 +265,7 @@ def load_beside(
     learn:Any,             # the Learner
     state:Mapping[str,Any] # from `state_beside`
 ) -> None:
-    "Load the state of what trains beside the model; skip names that the Learner does not have"
+    "Load the state of everything trained outside the model; skip names that the Learner does not have"
     for prefix,module in modules_of_loss(learn).items():
         values = {**module.state_dict()}
         for key,own in values.items(): values[key] = state.get(f'{prefix}.{key}', own)
@@ -322,7 +322,7 @@ def shape_lazy(
 
 # %% ../../nbs/optim/28_inventory.ipynb #e733fe1c
 class BatchBuffers:
-    "The buffers of all that trains, while a batch is trained in parts"
+    "The buffers of all trained modules, while a batch is split into micro-batches"
     def __init__(self,
         learn:Any # the Learner
     ): self.learn,self.start = learn,{}
@@ -352,8 +352,8 @@ class BatchBuffers:
 
     def _value(self, name, was, now):
         if now.shape!=was.shape: raise ValueError(
-            f'The buffer `{name}` had the shape {tuple(was.shape)} before the batch and has {tuple(now.shape)} after a '
-            'part of it, so the parts cannot be joined. Train whole batches.')
+            f'The buffer `{name}` changed its shape within a batch, from {tuple(was.shape)} to {tuple(now.shape)}, so '
+            'its micro-batches cannot be joined. Train whole batches.')
         if not was.is_floating_point(): return now
         return now.masked_fill(~was.isfinite(), 0)
 

@@ -38,8 +38,8 @@ def _check_sizes(groups, saved):
     sizes       = [len(pg['params']) for pg in groups]
     saved_sizes = [len(pg['params']) for pg in saved]
     if sizes!=saved_sizes: raise ValueError(
-        f"The saved optimizer has groups of {saved_sizes} parameters, this one of {sizes}: "
-        f"they need the same model, splitter and weight decay.")
+        f"The saved optimizer has groups of {saved_sizes} parameters, but this one has {sizes}: both need the same "
+        "model, splitter and weight decay.")
 
 # %% ../../nbs/optim/04_opt_state.ipynb #7de1e24b
 def _keeps_entries(opt, saved):
@@ -53,8 +53,8 @@ def _check_all_there(opt, sd):
     n_saved = sd.get('n_states')   # only an `OptimWrapper` counts the entries
     if n_saved is None: return _warn_of_lost(opt, sd)
     if n_saved!=len(state): raise ValueError(
-        f"The saved optimizer has entries for {len(state)} parameters, and had {n_saved} when it was saved: "
-        f"it is incomplete.")
+        f"The saved optimizer has entries for {len(state)} parameters, but had {n_saved} when it was saved, so it is "
+        "incomplete.")
 
 def _warn_of_lost(opt, sd):
     if not _keeps_entries(opt, sd['param_groups']): return
@@ -72,8 +72,8 @@ def _check_shapes(opt, sd):
         for name,value in sd['state'].get(number, {}).items():
             if not isinstance(value, Tensor): continue
             if value.shape not in (p.shape, ()): raise ValueError(
-                f"The saved optimizer has '{name}' {shapes(value)} for parameter {number}, which is {shapes(p)}: "
-                f"it is of another model.")
+                f"The saved optimizer has '{name}' {shapes(value)} for parameter {number}, which is {shapes(p)}: it "
+                "belongs to another model.")
 
 # %% ../../nbs/optim/04_opt_state.ipynb #dbca2ee9
 def has_torch_state(
@@ -169,10 +169,10 @@ def order_opt_state(
 def _check_order(order, groups, names, sd):
     in_order = [*range(len(groups))]
     if sorted(order)!=in_order: raise ValueError(
-        f'The saved optimizer has {len(groups)} groups, and this one has {len(names)}. They need the same splitter.')
+        f'The saved optimizer has {len(groups)} groups, but this one has {len(names)}. Both need the same splitter.')
     if order!=in_order and sd.get('frozen_idx'): raise ValueError(
-        'The groups of the saved optimizer are in another order, and the first of them are frozen. They need the same '
-        'splitter.')
+        'The groups of the saved optimizer are in another order, and the first of them are frozen. Both need the '
+        'same splitter.')
 
 def _without_names(sd, groups):
     new = [{**pg} for pg in groups]
@@ -196,7 +196,7 @@ def _numbers_by_name(groups, names):
     if not lost and not extra: return saved
     has_no_names = _are_nameless(lost) or _are_nameless(extra)
     if not has_no_names or len(lost)!=len(extra): raise ValueError(
-        f'The saved optimizer is of other parameters: {_describe(lost, extra)}.')
+        f'The saved optimizer has different parameters: {_describe(lost, extra)}.')
     for name,other in zip(lost, extra): saved[name] = saved.pop(other)   # they are known by their order alone
     return saved
 
@@ -223,7 +223,7 @@ def _find_group(saved, own, i):
     if len(found)==1 and n_others==0: return found.pop()
     where = f'in groups {sorted(found)}' if len(found)>1 else f'in a group with {n_others} others'
     raise ValueError(f'The saved optimizer has other groups: the parameters of group {i} ({_first_of(own)}) are '
-                     f'{where} there. They need the same splitter and weight decay.')
+                     f'{where} there. Both need the same splitter and weight decay.')
 
 # %% ../../nbs/optim/04_opt_state.ipynb #bcb785fc
 _always_hypers = {'lr','betas','momentum','weight_decay','eps','alpha','initial_lr'}
@@ -247,7 +247,7 @@ def put_hypers(
         for k in ('amsgrad','centered'):
             lacks_average = own.get(k) and not pg.get(k)
             if lacks_average: raise ValueError(
-                f'This optimizer has {k}=True, and the saved one had not, so it lacks an average. Make the optimizer '
+                f'This optimizer has {k}=True, but the saved one had not, so it lacks an average. Create the optimizer '
                 f'with {k}=False, or load the weights only.')
     new = [{**pg, **own} for pg,own in zip(groups, hypers)]
     return {**sd, 'param_groups':new}

@@ -59,7 +59,7 @@ def group_values(
 ) -> Any:            # the number itself, or the list as a tensor
     "Return values per parameter group in a form that arithmetic works on; raise TypeError for a slice"
     if isinstance(v, slice): raise TypeError(
-        f'A schedule goes from number to number, not {v}: give a list with a number for each parameter group, '
+        f'The ends of a schedule must be numbers, not {v}: pass a list with a number for each parameter group, '
         'or pass the slice as `lr_max` to `fit_one_cycle`.')
     if is_listy(v): return torch.tensor([*v], dtype=torch.float64)
     return v
@@ -115,7 +115,7 @@ def combine_scheds(
     "Run schedules one after the other; raise ValueError if the fractions `pcts` do not add up to 1"
     pcts,scheds = list(pcts),list(scheds)
     if len(pcts)!=len(scheds): raise ValueError(
-        f'{len(pcts)} fractions for {len(scheds)} schedules: give one fraction for each schedule')
+        f'{len(pcts)} fractions for {len(scheds)} schedules: pass one fraction for each schedule')
     _check_fractions(pcts)
     ends = [min(end, 1.) for end in accumulate(pcts)]
     ends[-1] = 1.   # the sum may differ a little
@@ -225,7 +225,7 @@ class Warmup:
         total = duration.value*n if can_convert else duration.value
         too_long = f'a warm-up of {amount} must be shorter than the fit, which is {duration} long'
         if not can_convert and duration.unit!=amount.unit: raise ValueError(
-            f'{too_long}: give both in one unit, or the warm-up as a fraction such as 0.05')
+            f'{too_long}: pass both in one unit, or the warm-up as a fraction such as 0.05')
         if amount.value>=total: raise ValueError(too_long)
         self._set(amount.value/total)
 
@@ -234,7 +234,7 @@ class Warmup:
     ) -> float|torch.Tensor:
         "Return the value at `pos`"
         if self.warm is None: raise ValueError(
-            f"A warm-up of {self.amount} is known in a fit only: to plot it, give a fraction such as 0.05.")
+            f"A warm-up of {self.amount} is known only in a fit: to plot it, pass a fraction such as 0.05.")
         if pos<self.warm-1e-9: return self.top*(pos/self.warm)
         return self.next(min(1., max(0., pos-self.warm)/(1-self.warm)))
 
@@ -285,7 +285,7 @@ def inv_sqrt(
     warm:float|str=.05 # length of the warm-up: a fraction above 0, or an amount such as '500ba'
 ) -> dict:             # name of a hyper-parameter -> schedule
     "Return a linear warm-up, and then a decay by the inverse square root of the batches (Vaswani et al. 2017)"
-    if warm==0: raise ValueError('`warm` must be more than 0: the learning rate falls by the length of the warm-up')
+    if warm==0: raise ValueError('`warm` must be more than 0, because the decay depends on the length of the warm-up')
     return {'lr':Warmup(warm, lr, partial(_inv_sqrt_after, group_values(lr)))}
 
 # %% ../../nbs/optim/20b_warmup.ipynb #e044ae8b
@@ -305,7 +305,7 @@ def wsd(
     "Return warm-up, stable and decay: a linear rise, a long constant rate, and a fall at the end (MiniCPM 2024)"
     decay = check_fraction('decay', decay, what='the length of the decay')
     def then(w):
-        if w+decay>1: raise ValueError(f'A warm-up of {w:g} and a decay of {decay:g} are longer than the training.')
+        if w+decay>1: raise ValueError(f'A warm-up of {w:g} and a decay of {decay:g} are longer than the run.')
         share = min(1., decay/(1-w))   # of the decay in what follows the warm-up
         return combine_scheds([1-share, share], [SchedNo(lr, lr), shape(lr, lr_min)])
     return {'lr':Warmup(warm, lr, then)}

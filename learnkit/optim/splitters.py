@@ -24,7 +24,7 @@ def no_head(
     why:str          # why none was found
 ) -> NoReturn:
     "Raise ValueError because no head was found, and say what to write"
-    raise ValueError(f'{type(model).__name__}: {why}. Write a splitter of your own, the head last, as in '
+    raise ValueError(f'{type(model).__name__}: {why}. Write your own splitter, the head last, as in '
                      '`splitter=lambda m: [params(m.body), params(m.head)]`, or split by layers with `by_depth`.')
 
 def _timm_head(model):
@@ -200,7 +200,7 @@ def by_names(
             group.append(p)
         for pattern,group in zip(patterns, groups):
             if not group: raise ValueError(
-                f'no parameter that is trained has a name like {pattern!r} alone: {nearest(pattern, named)}')
+                f'no trained parameter is matched only by {pattern!r}: {nearest(pattern, named)}')
         if others: groups.append(others)
         return groups
     return split

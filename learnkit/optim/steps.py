@@ -28,16 +28,16 @@ conflicts = Word('conflicts', {}, "What does it not go with, and what to write i
 
 @check_args
 class InTurn(Callback):
-    "Lets optimizers with names step in turn, each with a loss of its own: `InTurn(critic=judge, drawer=fool)`"
+    "Alternates named optimizers, each with its own loss: `InTurn(critic=judge, drawer=fool)`"
     single,order = True,99.5   # around `MicroBatch`; and its columns are there before a checkpoint is restored
     modes,run_valid = ('fit','lr_find'),False
-    conflicts = dict(parts='the parts of a batch are joined for one step: leave it out')
+    conflicts = dict(parts='micro-batches are joined for one step: remove it')
     steps_in_turn = True
     turns:Any              # whose turn it is in each batch
     turn:str|None = None   # the name of the optimizer whose turn it is
     own:Any = None         # the Learner's loss function, while that of a turn has its place
     def __init__(self,
-        turns:Callable|Sequence|None=None, # a name or several per batch, repeated in turn; or f(learn). None: all
+        turns:Callable|Sequence|None=None, # a name or several per batch, repeated; or f(learn). None: all
         **losses:Callable # by the optimizer's name: (pred, *yb) -> tensor; others use the Learner's
     ):
         if not (losses or turns): raise ValueError(
@@ -82,8 +82,8 @@ class InTurn(Callback):
         learn = self.learn
         if learn is None or not learn.training or not self.run: return do()
         if learn.current_run.in_part: raise ValueError(
-            'InTurn takes a step in each turn, but the parts of a batch have one step together: remove `InTurn`, or '
-            'what splits the batch.')
+            'InTurn takes a step in each turn, but micro-batches share one step: remove `InTurn`, or the callback '
+            'that splits the batch.')
         own = learn.loss_func
         try:
             for turn in self._due():
@@ -133,8 +133,8 @@ def check_passes(
     "Raise ValueError if another callback does not allow several evaluations of a batch"
     for o in cb.learn.cbs:
         why = conflicts(o).get('passes')
-        if why: raise ValueError(f'{type(cb).__name__} evaluates a batch again before the step, '
-                                 f'which {type(o).__name__} is not made for: {why}')
+        if why: raise ValueError(f'{type(cb).__name__} evaluates a batch again before the step, which '
+                                 f'{type(o).__name__} does not support: {why}')
 
 # %% ../../nbs/optim/14_steps.ipynb #f057000f
 class Closure(Callback):
@@ -145,13 +145,13 @@ class Closure(Callback):
 
     def before_fit(self):
         check_passes(self)
-        if num_distrib()>1: raise ValueError('each process would search along the loss of its own data: an optimizer '
-                                             'with a closure trains in one process')
+        if num_distrib()>1: raise ValueError('an optimizer with a closure trains only in one process: several would '
+                                             'each follow the loss of their own data')
     def before_train(self):
         for o in self.learn.ordered_cbs('before_step'):
             if not (o is self or observes(o) or 'before_step' in o.first_in): raise ValueError(
-                f'{type(o).__name__} does something before each step, and would see only the first gradients of '
-                'several: leave it out, or `Closure`')
+                f'{type(o).__name__} acts before each step, but would see only the first of several gradients: remove '
+                'it, or `Closure`')
 
     def before_step(self):
         opt = self.learn.opt

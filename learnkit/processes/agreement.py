@@ -51,7 +51,7 @@ def scope_of(
 
 # %% ../../nbs/processes/10_agreement.ipynb #adaf2f76
 # the points of a batch at which the processes agree; one that stops there leaves none of the others waiting
-_in_batch = ('before_fetch',       # before the batch is taken out of the loader
+_in_batch = ('before_fetch',       # before the batch is fetched from the loader
              'before_pred',        # before the forward pass of a sharded model
              'before_backward','before_step','before_zero_grad',
              'after_zero_grad',    # before the batch is counted
@@ -126,7 +126,7 @@ _largest.reduceOp = dist.ReduceOp.MAX
 _groups = {}   # for each store, what sends the messages of its processes
 
 def _messages(timeout):
-    "Return what sends messages: a board if the processes share memory, else a process group on the CPU"
+    "Return the channel for messages: a board if the processes share memory, else a process group on the CPU"
     store = shared_store()
     if store not in _groups:
         _groups.clear()   # those of a group that was destroyed
@@ -241,7 +241,7 @@ class Agreement(Callback):
         if least==most: return
         self.learn.batches.stop_at(least)
         if self.learn.epoch: return
-        warn(f'the processes have from {least} to {most} batches, and each trains on {least}')
+        warn(f'the processes have between {least} and {most} batches, so each trains on {least}')
 
     def after_fetch(self):
         most,_ = self._agree_at('after_fetch')
@@ -328,7 +328,7 @@ class Agreement(Callback):
         timeout:float|None=None,  # seconds to wait; None: those of `Agreement`
         **said:int                # further fields of `Said`
     ) -> tuple[Said,Any]:
-        "Exchange messages with all processes, and do what any of them wants; return the largest and smallest numbers"
+        "Exchange messages, and apply the decision of any process; return the largest and smallest numbers"
         self.agreed = 0
         things = compared(self.learn) if compare and self.compare else {}
         if cancel==_failed: said['failed'] = rank_distrib()+1
@@ -336,7 +336,7 @@ class Agreement(Callback):
         message = self.group.begin(numbers_of(mine))
         try: self.watch.wait(message, timeout or self.limit)
         except RuntimeError as e:
-            others_know = cancel==_failed and isinstance(e, Mismatch)   # they exchange objects, and learn of it there
+            others_know = cancel==_failed and isinstance(e, Mismatch)   # the exchange of objects notifies them
             if others_know: return mine,mine
             here = f'process {rank_distrib()} waited at `{at}`{self.learn._position}'
             raise ProcessFailed(f'{here}, and {self.watch.blame()}') from e
@@ -367,12 +367,12 @@ class Agreement(Callback):
         "Raise ProcessFailed if the processes are not at the same point, or have become different"
         position = self.learn._position
         if most.point!=least.point: raise ProcessFailed(
-            f'the processes do different things: {self.watch.everywhere(f"`{at}`{position}")}. '
+            f'the processes call different functions: {self.watch.everywhere(f"`{at}`{position}")}. '
             'All processes must call `validate`, `get_preds` and the like')
         if at=='after_epoch': position = f', at the end of epoch {self.learn.epoch}'
         if most.digest!=least.digest: raise ProcessFailed(
             f'the processes have diverged{position}: {find_difference(things)}. '
-            'Change weights and hyperparameters identically in all processes. If they are to differ for a while, write '
+            'Change weights and hyperparameters identically in all processes. If they should differ for a while, write '
             '`DistributedTrainer(compare=False)`')
 
     def _stop(self):

@@ -47,7 +47,7 @@ class Board:
 
     def begin(self,
         numbers:Sequence,    # at most 24 whole numbers, of 64 bits
-        data:bytes|None=None # at most `room` bytes; None: no process sends any in this message
+        data:bytes|None=None # at most `room` bytes; None: this message has no data in any process
     ) -> 'Message':
         "Write the next message of this process"
         self.n += 1
@@ -56,7 +56,7 @@ class Board:
         said = _numbers.pack(0, self.n, size, *numbers, *padding)[8:]   # without a place for its checksum
         if data is not None: said += data
         at = self._place(self.rank, self.n)
-        self.memory[at:at+8+len(said)] = crc32(said).to_bytes(8, 'little') + said   # whoever reads half of it sees that
+        self.memory[at:at+8+len(said)] = crc32(said).to_bytes(8, 'little') + said   # for partial reads
         return Message(self, self.n, numbers, data)
 
     def read(self,
@@ -72,7 +72,7 @@ class Board:
         data = self.memory[end:end+max(0, size)]
         is_whole = crc32(data, crc32(head[8:]))==check
         if not is_whole: return None
-        if i>n: raise dist.DistError(f'process {rank} has gone on without this one')
+        if i>n: raise dist.DistError(f'process {rank} continued without this one')
         return numbers,data if size>=0 else None
 
     def lost(self) -> list[int]:
@@ -102,7 +102,7 @@ class Message:
         self.largest,self.data = [*own],{board.rank:data}
 
     def is_completed(self) -> bool:
-        "Have all processes written it, or is it known that one will not?"
+        "Return whether all processes have written it, or one certainly will not"
         if self.failed: return True
         for rank in [*self.missing]:
             said = self.board.read(rank, self.n)
@@ -115,7 +115,7 @@ class Message:
     def wait(self,
         timeout:timedelta=timedelta(seconds=0) # how long to wait
     ) -> None:
-        "Wait until all processes have written it; raises RuntimeError if that takes too long or one has ended"
+        "Wait until all processes have written it; raise RuntimeError if that takes too long or one has ended"
         begun,pause,looks = monotonic(),2e-5,1.
         while not self.is_completed():
             sleep(pause)
@@ -125,8 +125,8 @@ class Message:
                 self.failed = self._is_lost()
             if waited>timeout.total_seconds(): raise dist.DistError('the others have not written their messages')
         kinds = {data is None for data in self.data.values()}
-        if len(kinds)>1: raise Mismatch('a process has sent another kind of message')
-        if self.failed: raise dist.DistError('a process has ended that has not written its message')
+        if len(kinds)>1: raise Mismatch('a process has sent a different kind of message')
+        if self.failed: raise dist.DistError('a process has ended without writing its message')
 
     def _is_lost(self):
         gone = self.missing.intersection(self.board.lost())
@@ -145,7 +145,7 @@ def _open(pid, fd, name):
     except OSError: return None
 
 def share_board() -> Board|None:
-    "Return a board for all processes, None if they do not share memory; all of them call it"
+    "Return a board for all processes, None if they do not share memory; all of them must call it"
     rank,world,name = rank_distrib(),num_distrib(),uuid4().hex
     file = _memory(name) if rank==0 else None
     board = None if file is None else Board(file, 0, world)   # its size is set before the others open it

@@ -67,7 +67,7 @@ class Crew:
         except RuntimeError as e: raise self._no_lighthouse(e) from e
 
     def _no_lighthouse(self, e): return ProcessFailed(
-        f'The lighthouse at {self.address} does not answer ({e}). Start it: `torchft_lighthouse --min_replicas 1`.')
+        f'The lighthouse at {self.address} does not respond ({e}). Start it: `torchft_lighthouse --min_replicas 1`.')
 
     def _receive(self, state): self.received = state
 
@@ -92,20 +92,21 @@ class Crew:
         return self.manager.errored() is not None
 
     def gather(self) -> Any: # the state from another process, if this one lags behind
-        "Find out which processes are present; raises ProcessFailed if the lighthouse does not answer that"
+        "Find out which processes are present; raise ProcessFailed if the lighthouse does not reply"
         end = time.monotonic()+self.patience
         while not self._ask(end): pass
         self.members = [*range(self.manager.num_participants())]
         return self.received
 
     def _ask(self, end):
-        "Ask the lighthouse; return whether it answered: torchft waits for an answer even if that was lost"
+        "Ask the lighthouse; return whether it replied: torchft waits for a reply even if that was lost"
         self.received,manager = None,self.manager
         try: manager.start_quorum()
         except (RuntimeError, TimeoutError) as e:
             if not _listens(self.address): raise self._no_lighthouse(e) from e
-            if time.monotonic()>end: raise ProcessFailed('the lighthouse did not say which processes are there for '
-                f'{self.patience:g} seconds: one of them hangs, or validates for longer ({e})') from e
+            if time.monotonic()>end: raise ProcessFailed('the lighthouse has not reported the processes for '
+                                                         f'{self.patience:g} seconds: one of them hangs, or validates '
+                                                         f'for longer ({e})') from e
             manager._quorum_future = None   # else it raises the same error again
             return False
         return True
@@ -113,7 +114,7 @@ class Crew:
     def count(self,
         works:bool # does this process run a part of this batch? A new one does not
     ) -> bool:
-        "Find out which processes run a part of a batch; returns False if one was lost"
+        "Find out which processes run a part of a batch; return False if one was lost"
         flags = torch.zeros(len(self.members))
         flags[self.rank] = works
         self._send(flags)
@@ -126,7 +127,7 @@ class Crew:
     def add_up(self,
         message:Tensor # this process's message; it becomes the sum of all
     ) -> bool:
-        "Add up the messages of all processes; returns False, with a meaningless sum, if one was lost"
+        "Sum the messages of all processes; return False, with a meaningless sum, if one was lost"
         self._send(message)
         return self.manager.should_commit()
 
@@ -166,27 +167,28 @@ def _why_not(cb):
 
 def check_divisible(
     learn:Any, # the Learner, in a fit that begins
-    me:Any     # the callback that divides its batches
+    me:Any     # the callback that splits its batches
 ) -> None:
-    "Raise ValueError if the batches of this fit cannot be divided among processes that come and go"
+    "Raise ValueError if the batches of this fit cannot be split among processes that join and leave"
     if num_distrib()>1: raise ValueError(
-        'FaultTolerant needs processes that can be lost one by one, and these are in a process group: start each by '
-        'itself, without `torchrun --nproc-per-node`')
+        'FaultTolerant needs independent processes, but these are in a process group: start each one separately, '
+        'without `torchrun --nproc-per-node`')
     if learn.duration is not None and learn.duration.unit=='s': raise ValueError(
-        f'the clocks of several processes differ: say how long the fit is in batches or epochs, not {learn.duration}')
+        'the clocks of several processes differ: specify the length of the fit in batches or epochs, not '
+        f'{learn.duration}')
     for cb in learn.cbs:
         if cb is me: continue
         why = _why_not(cb)
-        if why: raise ValueError(f'FaultTolerant and {type(cb).__name__} do not go together: {why}')
+        if why: raise ValueError(f'FaultTolerant and {type(cb).__name__} cannot be combined: {why}')
     _check_model(learn.model)
 
 # %% ../../nbs/processes/40_crew.ipynb #f926bc1c
 def _check_model(model):
     if isinstance(model, (DistributedDataParallel, DataParallel)): raise ValueError(
-        'FaultTolerant adds up the gradients itself: give the Learner the plain model')
+        'FaultTolerant sums the gradients itself: pass the Learner the plain model')
     params = [*model.parameters(), *model.buffers()]
     if any(map(is_sharded, params)): raise ValueError(
-        'FaultTolerant needs the whole model in each process, and parameters of this one are sharded (DTensors): a '
+        'FaultTolerant needs the whole model in each process, but parameters of this one are sharded (DTensors): a '
         'new process would lack the shards of the others')
     if any(isinstance(m, nn.SyncBatchNorm) for m in model.modules()): raise ValueError(
         'FaultTolerant does not support SyncBatchNorm, which blocks when a process is lost. Use BatchNorm: its running '

@@ -71,7 +71,7 @@ class DiLoCo(Callback):
         if learn.mode!='fit': return
         for cb in learn.cbs:
             why = conflicts(cb).get('local_steps')
-            if why: raise ValueError(f'DiLoCo and {type(cb).__name__} do not go together: {why}')
+            if why: raise ValueError(f'DiLoCo and {type(cb).__name__} cannot be combined: {why}')
         modules = [m for part in learn._trained_modules() for m in part.modules()]
         if any(isinstance(m, nn.SyncBatchNorm) for m in modules): raise ValueError(
             'DiLoCo does not support SyncBatchNorm, which communicates in each batch. Use BatchNorm: its running '

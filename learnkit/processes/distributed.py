@@ -16,7 +16,7 @@ def _is_unsynced(m):
 def sync_norms(
     model:nn.Module # its batch norms are replaced in place
 ) -> dict[str,nn.Module]:
-    "Replace batch norms with `nn.SyncBatchNorm`, which averages over all processes; returns the old layers by name"
+    "Replace batch norms with `nn.SyncBatchNorm`, which averages over all processes; return the old layers by name"
     old = {n:m for n,m in model.named_modules() if n and _is_unsynced(m)}
     nn.SyncBatchNorm.convert_sync_batchnorm(model)
     return old
@@ -78,7 +78,7 @@ class DistributedTrainer(Callback):
     acts = 'nothing'
     conflicts = dict(parts='VirtualShards shards the data itself: remove `DistributedTrainer` and `distrib_ctx`')
     order,modes,saves = TrainEvalCallback.order-2,('fit','lr_find'),('seed',)
-    replaced:Any = None             # the Learner's own model and data, while others stand in for them
+    replaced:Any = None             # the Learner's own model and data, while they are replaced
     norms:Any = {}                  # the batch norms that were replaced, by name
     seed = 0
     samplers = ()                   # those that shard the data
@@ -94,7 +94,7 @@ class DistributedTrainer(Callback):
         shard:bool=True,     # shard the data? False: each process has its own part already
         timeout:float|None=None, # seconds that a process waits before it reports who hangs; None: those of the group
         compare:bool=True,   # end the fit if weights or hyperparameters differ between the processes?
-        weigh:bool=True,     # weigh the loss of each process by its targets? False: all processes alike
+        weigh:bool=True,     # weight the loss of each process by its targets? False: equal weights
         **kwargs:Any         # passed on to `DistributedDataParallel`
     ):
         if timeout is not None: check_seconds(timeout)
@@ -135,7 +135,7 @@ class DistributedTrainer(Callback):
 
     def _check_possible(self, has_group, device):
         if not has_group: raise RuntimeError(
-            'there is no group of processes to train with: start the script by `torchrun`, '
+            'there is no process group: start the script with `torchrun`, '
             'and write `with learn.distrib_ctx(): learn.fit(...)`')
         if not self.learn.distributed: raise ValueError(
             f'`learn.distributed` is False, so the Learner trains alone: set it to True, or remove {self.name}')
@@ -208,8 +208,8 @@ class DistributedTrainer(Callback):
             'parameters of the model are sharded (DTensors). If `fully_shard` made them, add `cbs=FullyShard()`. If '
             'they are tensor-parallel, remove this DistributedTrainer: `fit` adds a TensorParallel')
         if is_wrapped and self._trains_apart(): raise ValueError(
-            'the model is in `DistributedDataParallel`, which all-reduces gradients in each step: with DiLoCo give the '
-            'Learner the plain model')
+            'the model is in `DistributedDataParallel`, which all-reduces gradients in each step: with DiLoCo pass '
+            'the Learner the plain model')
 
     def _wrapped(self, model, device):
         "Return the model in `DistributedDataParallel`, without broadcasts of buffers: they follow the backward pass"
@@ -265,13 +265,13 @@ class DistributedTrainer(Callback):
         raise ValueError(text)
 
     def _shard(self, dls):
-        "Return a copy of `dls` with a shard of the training data; raises ValueError if it cannot be sharded"
+        "Return a copy of `dls` with a shard of the training data; raise ValueError if it cannot be sharded"
         train,*others = dls.loaders
         if self._has_own_data(train): return dls
         new = shard_loader(train, self.seed)
         if new is None: raise ValueError(
             'this training data cannot be sharded: use a `DataLoader` of a dataset that has a length, or '
-            '`DistributedTrainer(shard=False)` if each process has its own part already')
+            '`DistributedTrainer(shard=False)` if each process already has its own shard')
         pairs = zip(_loaders_in(new), _loaders_in(train))
         self.samplers = [distributed_sampler(part) for part,whole in pairs if part is not whole]
         dls = copy(dls)
@@ -409,8 +409,8 @@ class GradientExchange(Callback):
     acts,order,modes = 'nothing',6.5,('fit','lr_find')   # after GradientAccumulation, before MixedPrecision
     first_in = ('before_step',)
     def __init__(self,
-        params:list,   # the parameters whose gradients are exchanged
-        group:Any=None # the processes that exchange them; None: all
+        params:list,   # the parameters whose gradients are all-reduced
+        group:Any=None # the processes that take part; None: all
     ): self.params,self.group = params,group
 
     def before_step(self):

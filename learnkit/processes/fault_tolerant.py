@@ -64,8 +64,8 @@ class FaultTolerant(Resumable):
     single = distributes = True
     order,saves = 102,('seed',)
     conflicts = dict(
-        parts='both divide the batch: leave out one of them',
-        passes='a second evaluation would be of a part of the batch: leave it out')
+        parts='both split the batch: remove one of them',
+        passes='a second evaluation would use only a part of the batch: remove it')
     crew:Any = None       # a `Crew`, in a fit
     seed,n_fit = 0,0      # of what is drawn in a part; the number of this fit
     alone = False         # is this the first batch of a run, before another process can join?
@@ -77,7 +77,7 @@ class FaultTolerant(Resumable):
     regroups = False      # are the processes in the middle of a batch, or between two epochs?
     met = False           # were the processes gathered already after this batch?
     sums:Any = None       # a `PartSums`, from the first batch of a phase on
-    first:int|None = None # the first item of the part; None: it is not begun yet
+    first:int|None = None # the first sample of the part; None: it has not begun
     share:Any = 1.        # of the part in the loss of the batch
     cancel:Any = None     # the Cancel that ended the part
     locked = ''           # why nothing is written
@@ -189,7 +189,7 @@ class FaultTolerant(Resumable):
         "Skip this fit, as the others are in a later fit of the script"
         self._leave()
         if n<self.n_fit: raise ProcessFailed(
-            f'This process is in fit {self.n_fit} of its script, and the others are in fit {n}. Restart all of them.')
+            f'This process is in fit {self.n_fit} of its script, but the others are in fit {n}. Restart all of them.')
         self.leads = False
         set_beside(1)
 
@@ -213,7 +213,8 @@ class FaultTolerant(Resumable):
         different.pop('seed', None)
         texts = [*different.values()]
         if run['duration']!=str(learn.duration): texts.append(f"it is {learn.duration} long and was {run['duration']}")
-        if texts: raise ValueError(f"this process has another run than those that train already: {'; '.join(texts)}")
+        if texts: raise ValueError("the run of this process differs from that of the training processes: "
+                                   f"{'; '.join(texts)}")
         if others: self.resume_data(where, run)   # they restore the run
         else: self.take_up(where, run, {}, False)
 
@@ -244,8 +245,8 @@ class FaultTolerant(Resumable):
         "Try again after the next batch: the process that wrote is frozen, and still locks its files"
         self.leads = False
         set_beside(1)
-        if self.locked!=str(e): warn(f'nothing is written for now{self.learn._position}: the process that wrote does '
-                                     f'not respond, but still locks its files ({e})')
+        if self.locked!=str(e): warn(f'nothing is written for now{self.learn._position}: the writing process does not '
+                                     f'respond, but still locks its files ({e})')
         self.locked = str(e)
 
     def _show(self):
@@ -272,7 +273,7 @@ class FaultTolerant(Resumable):
         learn = self.learn
         if learn is None or not learn.training: return do()
         if learn.current_run.in_part: raise ValueError(
-            'FaultTolerant divides whole batches, and this is a part of one already')
+            'FaultTolerant splits whole batches, but this is already a part of one')
         whole,last = (learn.xb,learn.yb),learn.loss
         if self.sums is None: self._begin_phase()
         sums:Any = self.sums
@@ -302,7 +303,7 @@ class FaultTolerant(Resumable):
             if given is not None: return given
 
     def _do_part(self, do, xb, yb):
-        "Do the part of this process; returns its message"
+        "Do the part of this process; return its message"
         learn = self.learn
         rank,n = (0,1) if self.alone else self.crew.part
         learn.xb,learn.yb = xb,yb
@@ -321,7 +322,7 @@ class FaultTolerant(Resumable):
             self.sums.restore()
 
     def _message(self, do, n):
-        "Run the part, of which `n` items count; returns what is added up"
+        "Run the part, of which `n` samples count; return the values to sum"
         learn:Any = self.learn
         weight = self._weight_of_part() if n else 0
         self.share = 1. if self.weigh.sums else weight/_or_one(self.weight)
@@ -339,7 +340,7 @@ class FaultTolerant(Resumable):
     def after_loss(self):
         if self.learn.loss_grad is not None: self.learn.loss_grad = self.learn.loss_grad*self.share
     def after_cancel_backward(self): raise RuntimeError(
-        'CancelBackward was raised for a part of a batch, and the other processes are not notified of it: raise '
+        'CancelBackward was raised for a part of a batch, which does not notify the other processes: raise '
         'CancelBatch, or CancelStep in `before_step`, where all of them have the same gradients')
 
     def _finish(self):
@@ -347,7 +348,7 @@ class FaultTolerant(Resumable):
         self.learn.loss_grad = self.learn.loss   # its own part may have set none
         self.learn('after_joint_loss')
         self.sums.put()
-        for count in self.counters: count()   # taken out of `after_backward` by `_without_counters`
+        for count in self.counters: count()   # removed from `after_backward` by `_without_counters`
 
     def _regroup(self):
         "Find out which processes are left; return the sum of this batch if another process has it"
@@ -384,7 +385,7 @@ class FaultTolerant(Resumable):
         learn = self.learn
         if self.crew is None: return
         stopper = vars(learn).get('stop_on_signal')
-        if getattr(stopper, 'received', None): return self._leave()   # the others go on
+        if getattr(stopper, 'received', None): return self._leave()   # the others continue
         has_met,self.met = self.met,False
         if has_met: return self._find_rank()
         before = self._n_present()
@@ -421,9 +422,9 @@ class FaultTolerant(Resumable):
         learn,own = self.learn,self.own
         same_batch = total.epoch==total.n*own.epoch and total.iter==total.n*own.iter
         if not same_batch: raise ProcessFailed(
-            f'the processes are at different batches, and this one is at{learn._position[1:]}')
+            f'the processes are at different batches; this one is at{learn._position[1:]}')
         if not own.compares: return
-        if total.weights!=total.compares*own.weights: raise self._different('weights or hyper-parameters')
+        if total.weights!=total.compares*own.weights: raise self._different('weights or hyperparameters')
         if total.data!=total.compares*own.data: raise self._different('batches')
 
     def _different(self, what): return ProcessFailed(
@@ -447,6 +448,6 @@ def _cut(t, items, bs):
     return t[items] if has_samples else t
 
 def _or_one(weight):
-    "Return a weight to divide by: 1 if it is 0, because no target counts"
+    "Return the weight as a divisor: 1 if it is 0, because no target counts"
     if isinstance(weight, Tensor): return weight.where(weight>0, 1)
     return weight or 1

@@ -224,7 +224,7 @@ def _name_of_attempt(store, launch, timeout):
     return name
 
 def _name_all(store, launch, timeout, name):
-    "In process 0: answer each process that says hello, until all have joined by this name"
+    "In process 0: reply to each process that announces itself, until all have joined under this name"
     missing = {*range(1, launch.world)}
     def find_late():
         for rank in missing:
@@ -259,7 +259,7 @@ def _backend(device):
 def check_seconds(
     timeout:float # what was given as seconds
 ) -> float:
-    "Return `timeout`; raises ValueError if it is not a time that a process can wait"
+    "Return `timeout`; raise ValueError if it is not a time that a process can wait"
     is_number = isinstance(timeout, (int,float))
     if is_number and 0<timeout<float('inf'): return timeout
     raise ValueError(
@@ -289,15 +289,15 @@ def set_timeout(
         limit = seconds if kind=='cpu' else seconds+_longer
         try: backend._set_default_timeout(timedelta(seconds=limit))
         except (AttributeError, RuntimeError): warn(
-            f'{dist.get_backend(group)} cannot change after how many seconds a collective fails: it stays at '
-            f'{timeout_of(group):g}. Give `timeout` where the group is created')
+            f'{dist.get_backend(group)} cannot change the timeout of its collectives: it remains '
+            f'{timeout_of(group):g} s. Pass `timeout` where the group is created')
 
 # %% ../../nbs/processes/05b_launch.ipynb #b0261e8d
 @check_args
 def join_group(
     timeout:float=600. # seconds after which a process stops waiting for another one
 ) -> None:
-    "Create the group of the processes that a launcher started, if there is none; raises RuntimeError if that fails"
+    "Create the group of the processes that a launcher started, if there is none; raise RuntimeError if that fails"
     launch,timeout = launched(),check_seconds(timeout)
     can_join = dist.is_available() and not dist.is_initialized()
     if launch is None or not can_join: return
@@ -397,14 +397,14 @@ def in_first(
     return in_all(call_in_first)[0]
 
 # %% ../../nbs/processes/05c_meeting.ipynb #0a094dba
-_numbers = count()   # of the meetings, which all processes attend in the same order
+_numbers = count()   # counts the synchronizations, which all processes take part in in the same order
 _all_came = 'all came'
 
 def meet(
-    what:str,                             # what they meet for, for the message
+    what:str,                             # the operation that they synchronize for, for the message
     advice:str='not in process 0 alone'   # what to write instead of calling it in only one of them
 ) -> None:
-    "Wait for all processes; raises RuntimeError in all if one does not come, or comes for something else"
+    "Wait for all processes; raise RuntimeError in all if one does not arrive, or is at another operation"
     watch = watching()
     if watch is None or num_distrib()==1: return
     watch.thread = get_ident()
@@ -418,13 +418,13 @@ def meet(
 
 # %% ../../nbs/processes/05c_meeting.ipynb #0a094dbb
 class _Meeting:
-    "Lets all processes wait for each other in a store; whoever knows the outcome first writes it, for all"
+    "Lets all processes wait for each other in a store; the first to know the outcome writes it for all"
     warned = False
     def __init__(self, n, watch, what, advice):
         store = shared_store()
         self.n,self.watch,self.what,self.advice = n,watch,what,advice
         self.limit = store.timeout.total_seconds()
-        self.arrivals = dist.PrefixStore('learnkit/meeting', store)   # the last meeting of each process, and what for
+        self.arrivals = dist.PrefixStore('learnkit/meeting', store)   # the last operation of each process
         self.store = dist.PrefixStore(f'learnkit/meeting/{n}', store)
         self.previous = dist.PrefixStore(f'learnkit/meeting/{n-1}', store)
 
@@ -461,7 +461,7 @@ class _Meeting:
 
     def _end_as_last(self):
         self.decide(_describe_difference(self._purposes()) or _all_came)
-        for key in ('count','outcome'): self.previous.delete_key(key)   # all have left the previous meeting
+        for key in ('count','outcome'): self.previous.delete_key(key)   # all have left the previous synchronization
 
     def _purposes(self):
         "Return what the processes that have arrived came for, by rank"
@@ -472,7 +472,7 @@ class _Meeting:
         return purposes
 
     def _look(self, waited):
-        "Warn once where the others are; end the meeting if one of them cannot come"
+        "Warn once where the others are; end the synchronization if one of them cannot arrive"
         purposes = self._purposes()
         difference = _describe_difference(purposes)
         if difference: return self.decide(difference)

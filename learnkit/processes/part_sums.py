@@ -140,4 +140,4 @@ def _split_like(tensors, flat):
 def _check_dense(grads):
     for grad in grads:
         if grad is None or grad.layout is torch.strided: continue
-        raise ValueError('FaultTolerant cannot add up sparse gradients: write `sparse=False` in the embedding')
+        raise ValueError('FaultTolerant cannot sum sparse gradients: write `sparse=False` in the embedding')

@@ -42,7 +42,7 @@ class Several(Team):
         what:str,  # what begins, for messages
         cbs:Any    # the callbacks of this fit
     ) -> list:
-        "Wait until all processes begin the fit; returns callbacks for it"
+        "Wait until all processes begin the fit; return callbacks for it"
         self._meet_for(learn, what)
         return [*self._trainers(learn, cbs), *self._sharing(learn, cbs)]
     def _trainers(self, learn, cbs):
@@ -62,12 +62,12 @@ class Several(Team):
         learn:Any, # the Learner
         what:str   # what begins, for messages
     ) -> list:
-        "Wait until all processes begin to validate or predict; returns callbacks for that"
+        "Wait until all processes begin to validate or predict; return callbacks for that"
         agree = [Agreement(), PhaseEnds()] if self._meet_for(learn, what) else []
         return [*agree, *self._sharing(learn)]
 
     def _meet_for(self, learn, what):
-        "Wait for the others, unless the processes agree already; returns whether they have met"
+        "Wait for the others, unless the processes already agree; return whether they have synchronized"
         if num_shards()==1 or agree_already(learn): return False
         interruptibly(meet, what, 'or in one of them inside of `with alone():`')
         return True
@@ -78,7 +78,7 @@ class Several(Team):
     def agree(self,
         learn:Any # the Learner, in a fit
     ) -> None:
-        "Wait for the others before an exchange within a fit; raises what cancelled one of them"
+        "Wait for the others before an exchange within a fit; raise what cancelled one of them"
         if num_shards()>1 and agree_already(learn): learn.agreement._agree_at('ask')
     def exchange(self,
         data:bytes # of this process
@@ -92,19 +92,19 @@ class Several(Team):
         watch.wait(message, watch.limit)
         return [message.data[r] for r in range(board.world)] if message.tolist()[0]<=board.room else None
     def meet(self,
-        what:str # what they meet for, for messages
+        what:str # the operation that they synchronize for, for messages
     ) -> None:
         "Wait for the others"
         meet(what)
     def in_all(self,
         f:Callable # a function without arguments
     ) -> list:
-        "Call `f` in each process; returns the results of all, raises the first error of any in all"
+        "Call `f` in each process; return the results of all; raise the first error of any in all"
         return in_all(f)
     def in_first(self,
         f:Callable # a function without arguments
     ) -> Any:
-        "Call `f` once; returns its result in all processes, raises its error in all"
+        "Call `f` once; return its result in all processes, or raise its error in all"
         return in_first(f)
     def in_background(self,
         f:Callable, # what to call, in a thread
@@ -116,13 +116,13 @@ class Several(Team):
     def has_shard(self,
         dl:Any # a loader
     ) -> bool:
-        "Does this process have only its part of `dl` already, and the others the rest?"
+        "Return whether this process already has only its shard of `dl`, and the others have the rest"
         return num_shards()>1 and distributed_sampler(dl) is not None
     def gather_shards(self,
-        idxs:list, # the indices of this process's items
-        res:list   # nested results for these items
+        idxs:list, # the indices of this process's samples
+        res:list   # nested results for these samples
     ) -> list:
-        "Return the results for the items of all processes, in order"
+        "Return the results for the samples of all processes, in order"
         return gather_shards(idxs, res)[1]
 
 Team.several = Several()

@@ -16,7 +16,7 @@ from ..data.process import num_distrib
 
 # %% ../../nbs/processes/00_words.ipynb #11a17511
 class Life(NamedTuple):
-    "Tells a process of this machine from all others, also from later ones"
+    "Identifies a process of this machine, even among later ones"
     machine:str # which has booted once, and the namespace of its process ids
     pid:int     # the process id
     begun:int   # when the process began, as the system counts it: a later one may get the same process id
@@ -32,7 +32,7 @@ class Word(NamedTuple):
     n_read:int=0           # how many notices it has read
 
 class Notice(NamedTuple):
-    "Tells the others that a process will not come, or why the fit cannot go on"
+    "Notifies the others that a process will not arrive, or why the fit cannot continue"
     rank:int     # the process that says it
     fit:int|None # the number of the fit; None: it holds for all of them
     kind:str     # 'failed', 'ended' or 'verdict'
@@ -171,7 +171,7 @@ class Others:
     def describe(self,
         ranks:Iterable # numbers of processes
     ) -> str:
-        "Return where these processes are, in words: eight of them, those first that wait for nobody"
+        "Describe where these processes are: eight of them, first those that wait for no other"
         ranks = self.order(ranks)
         said = [self.describe_one(rank) for rank in ranks[:self.shown]]
         if len(ranks)>self.shown: said.append(f'and {len(ranks)-self.shown:,} more')
@@ -186,9 +186,9 @@ class Others:
         quiet = monotonic()-when
         if word.beat is None: return f'process {rank} {word.here}'
         if self._was_killed(word):
-            return f'process {rank} has ended without a word, perhaps it was killed: last heard of {word.here}'
+            return f'process {rank} has ended without a report, perhaps it was killed: last seen {word.here}'
         if quiet>self.silence:
-            return (f'process {rank} has said nothing for {quiet:.0f} s, so it was killed, is frozen or cannot be '
+            return (f'process {rank} has not reported for {quiet:.0f} s, so it was killed, is frozen or cannot be '
                     f'reached: last heard of {word.here}')
         return f'process {rank} is {word.here}, for {word.seconds:.0f} s'
 
@@ -208,7 +208,7 @@ def keeper() -> str:
 
 # %% ../../nbs/processes/00_words.ipynb #00a1750b
 def no_store() -> str:
-    "Return what to say if the store does not answer, as its process has ended"
+    "Return the message if the store does not reply, because its process has ended"
     return f'{keeper()} has ended without a word: perhaps it was killed'
 
 # %% ../../nbs/processes/00_words.ipynb #00a1750a

@@ -208,7 +208,7 @@ class CheckpointCallback(Resumable):
         resume = learn.current_run.resume
         if resume is None: obsolete = earlier_checkpoints(self.folder, self.overwrite)
         else: obsolete = self._resume(resume)
-        if rank_distrib()==0: self.lock.mark_folder(self.folder)   # nothing refuses this run any more
+        if rank_distrib()==0: self.lock.mark_folder(self.folder)   # the run has passed all checks
         for p in obsolete: remove_checkpoint(p)
         if resume is None: remove_bases(self.folder)
         now = session(learn)
@@ -292,7 +292,7 @@ class CheckpointCallback(Resumable):
         if self.base is not None: self._take_base(state)
         if self.finished: self._silence_earlier()
         learn.say(f'{path.parent.name}/{path.name}: {self._where(state, new)}')
-        if self.finished and new: warn(f'the run is finished, so nothing is trained: {how_to_branch(path, state)}')
+        if self.finished and new: warn(f'the run is finished, so `fit` trains nothing: {how_to_branch(path, state)}')
         return later
 
     def _silence_earlier(self):
@@ -350,7 +350,7 @@ class CheckpointCallback(Resumable):
         return False
 
     def _find_base(self):
-        "Return checksums of the weights that are written once, beside the checkpoints; None: each checkpoint has all"
+        "Return checksums of the weights that are written once, in a separate file; None: each checkpoint has all"
         learn = self.learn
         if self.base_in=='each' or _has_shards(learn): return None
         frozen,total = base_bytes(learn)
@@ -359,7 +359,7 @@ class CheckpointCallback(Resumable):
         return base_of(learn)
 
     def _take_base(self, state):
-        "Go on with the base of the run that is resumed, if its file is in this folder"
+        "Use the base of the resumed run, if its file is in this folder"
         name = state.get('base_file')
         if name is None or not (self.folder/name).exists(): return
         self.base,self.base_name = state['base'],name
@@ -388,7 +388,7 @@ class CheckpointCallback(Resumable):
         "Add to an exception where the run was, and from which checkpoint it can resume"
         self.writer.wait()
         learn,old = self.learn,list_checkpoints(self.folder)
-        if not self.begun: return   # it was refused
+        if not self.begun: return   # an error ended the fit before it began
         last = f"The last checkpoint is {old[0]}: `fit(..., resume='auto')` resumes from it." if old else \
                'There is no checkpoint yet.'
         add_note(learn.exc, f'The fit ended{learn._position}. {last}')

@@ -90,10 +90,10 @@ def loss_from_config(
     config:dict,             # what `loss_config` returned
     tensors:dict[str,Tensor] # the class weights, from the loss function's `state_dict`
 ) -> Callable|None:
-    "Return the loss function that `config` describes; raises ValueError if it is not among `known_losses`"
+    "Return the loss function that `config` describes; raise ValueError if it is not among `known_losses`"
     name = config.get('name')
     if not isinstance(name, str) or name not in known_losses: raise ValueError(
-        f'the loss function {name!r:.60} is not one that is known here')
+        f'the loss function {name!r:.60} is unknown')
     f = known_losses[name]
     if not isinstance(f, type): return f
     f = f()
@@ -129,7 +129,7 @@ def save_pretrained(self:Learner,
     *others:Any,     # what to save with the model: a tokenizer, an image processor
     **kwargs         # arguments of the model's `save_pretrained`
 ) -> Path:
-    "Save the model with its own `save_pretrained`; returns the folder; raises TypeError for a model without it"
+    "Save the model with its own `save_pretrained`; return the folder; raise TypeError for a model without it"
     model:Any = get_model(self.model)
     path = self.path/self.model_dir/check_path('folder', folder)
     for o in (model, *others):
@@ -159,7 +159,7 @@ from ..loop.signals import interruptibly, uninterrupted
 from ..loop.loop import loader_len
 
 # %% ../../nbs/recovery/40c_export.ipynb #d28e95fa
-_version = 1   # a newer version is refused
+_version = 1   # files of a newer version raise an error
 # how names begin in a .safetensors file: of the loss function that the file describes, and of what was trained in one
 _prefixes = {'loss':'learnkit.loss.', 'beside':'learnkit.beside.'}
 
@@ -326,7 +326,7 @@ def _load_loss(config, tensors):
     "Return the loss function in a file; None if predictions do not depend on it"
     if not isinstance(config, dict): return None
     if config.get('own') is True: raise ValueError(f"the predictions depend on {config.get('name')!s:.100}, "
-                                                   'which was not made by learnkit: pass it as `loss_func=`')
+                                                   'which is not part of learnkit: pass it as `loss_func=`')
     if 'own' in config: return None
     return loss_from_config(config, tensors)
 

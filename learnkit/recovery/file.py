@@ -24,13 +24,13 @@ class FolderLock(FileLock):
     def acquire(self,
         folder:Path # the folder, created if missing
     ) -> None:
-        "Lock `folder`; raises ValueError if another run has it. Does nothing in a store"
+        "Lock `folder`; raise ValueError if another run has it. Does nothing in a store"
         if not isinstance(folder, StorePath): super().acquire(folder/'.lock', folder, 'use another `folder`')
 
     def mark_folder(self,
         folder:Path # the folder
     ) -> None:
-        "In a store, mark the folder as this run's; call it once nothing can refuse the run any more"
+        "In a store, mark the folder as this run's; call it when the run has passed all checks"
         if not isinstance(folder, StorePath): return
         self.mark,self.owner = folder/'owner.txt',f'process {os.getpid()} on {socket.gethostname()}, {uuid4().hex[:8]}'
         self.displaced = self.mark.exists()
@@ -39,10 +39,10 @@ class FolderLock(FileLock):
     def _write_mark(self): self.mark.write_bytes(self.owner.encode())
 
     def check(self) -> None:
-        "Raise RuntimeError if another run has taken over the folder in a store, OSError if that cannot be read"
+        "Raise RuntimeError if another run has taken over the folder in a store, OSError if its mark cannot be read"
         if self.mark is None: return
         try: owner = self.mark.read_text()
-        except FileNotFoundError: return self._write_mark()   # it was deleted by somebody who tidied up
+        except FileNotFoundError: return self._write_mark()   # a user deleted it
         if owner!=self.owner: raise RuntimeError(
             f'Another run ({owner}) is writing to {self.mark.parent}. This run stops, so that their checkpoints do not '
             'mix. Give each run its own `folder`.')
@@ -61,7 +61,7 @@ class FolderLock(FileLock):
         self.mark = None
 
     def _remove_mark(self):
-        with suppress(OSError):   # a mark that stays is taken over by the next run
+        with suppress(OSError):   # the next run takes over a remaining mark
             if self.mark.read_text()==self.owner: self.mark.unlink()
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #86bd0be7
@@ -102,7 +102,7 @@ def write_checkpoint(
     path:Path,   # the file, ending in .pth
     **info       # further entries of the manifest: numbers, strings, tensors, and lists and dicts of them
 ) -> Path:
-    "Write a checkpoint and, once that is on the disk, its manifest; returns its path, a new one if `path` is taken"
+    "Write a checkpoint and, once it is on the disk, its manifest; return its path, a new one if `path` exists"
     rest,parts = split_shards(state)
     if parts: return _write_sharded(rest, parts, path, info)
     path,old = _place(path)
@@ -181,7 +181,7 @@ _max_size = 2**26   # bytes of a manifest: a file of that name may be something 
 def checkpoint_info(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
-    "Read the manifest of a checkpoint; raises ValueError if it is missing or cannot be read"
+    "Read the manifest of a checkpoint; raise ValueError if it is missing or cannot be read"
     file = _manifest(path)
     _check_manifest_exists(path, file)
     with file.open('rb') as f: text = f.read(_max_size+1)
@@ -200,7 +200,7 @@ def _check_manifest_exists(path, file):
                      'written by something else')
 
 def _open_checked(path, info):
-    "Open the file; raises ValueError if its size is not that in the manifest"
+    "Open the file; raise ValueError if its size is not that in the manifest"
     if not path.is_file(): raise ValueError(f'{path} is missing, though {path.stem}.json says that it was written')
     f = path.open('rb')
     n = f.seek(0, 2)
@@ -213,11 +213,11 @@ def _open_checked(path, info):
 def read_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
-    "Read the state in a checkpoint; raises ValueError if any byte differs from what was written"
+    "Read the state in a checkpoint; raise ValueError if any byte differs from what was written"
     info = checkpoint_info(path)
     with _open_checked(path, info) as f: sha = hashlib.file_digest(f, 'sha256').hexdigest()
     if sha!=info['sha256']: raise ValueError(f'{path} is damaged: its SHA-256 is {sha[:12]}…, '
-                                             f'and that of what was written is {str(info["sha256"])[:12]}…')
+                                             f'but that of the written file is {str(info["sha256"])[:12]}…')
     state = read_state(path)
     if 'base_file' in state: state['model'] = _with_base(state, path)
     if 'shards' not in info: return state
@@ -254,11 +254,11 @@ def read_base(
     path:Path, # the file of a base
     base:dict  # checksums by name
 ) -> dict:     # name -> tensor
-    "Read the tensors of a base; raises FileNotFoundError, or ValueError if they are others"
+    "Read the tensors of a base; raise FileNotFoundError, or ValueError if they are others"
     known = read_state(path)
     tensors = {name:known[name] for name in base if name in known}   # the rest has changed since it was written
     wrong = [name for name,t in tensors.items() if not isinstance(t, torch.Tensor) or tensor_checksum(t)!=base[name]]
-    if wrong: raise ValueError(f'{path} is damaged: {wrong[0]} is not what was written')
+    if wrong: raise ValueError(f'{path} is damaged: {wrong[0]} differs from the written one')
     return tensors
 
 def remove_bases(
@@ -293,7 +293,7 @@ def newest_checkpoint(
     folder:Path,         # where to look
     set_aside:bool=False # rename those that cannot be read to `damaged-…`?
 ) -> tuple[Path, dict]|tuple[None, None]:
-    "Return path and state of the newest checkpoint that can be read, None for both without one; warns of damaged ones"
+    "Return path and state of the newest checkpoint that can be read, None for both without one; warn of damaged ones"
     for path in list_checkpoints(folder):
         try: return path,read_checkpoint(path)
         except (ValueError, OSError) as e: text = f'{e}. The one before it is used.'

@@ -227,7 +227,7 @@ def _persistent_buffers(m):
     return [t for k,t in named if t is not None and k not in m._non_persistent_buffers_set]
 
 class Watched(NamedTuple):
-    "Stands for a value that no checkpoint keeps"
+    "Represents a value that checkpoints cannot store"
     kind:str   # what it is, for the warning
     mark:Any   # another one means that the value has changed
 
@@ -235,7 +235,7 @@ class Watched(NamedTuple):
 def watched(
     v:Any # anything
 ) -> Watched|None:
-    "Return what stands for a value of a kind that no checkpoint can keep; None for any other"
+    "Return a fingerprint of a value that no checkpoint can store; None for any other value"
     if isinstance(v, containers) and len(v)>max_entries: return Watched(f'more than {max_entries:,} entries', len(v))
     mark = mark_of(v)
     if mark is None: return None
@@ -479,7 +479,7 @@ class HiddenState:
         return copies
 
     def _watched(self, holders):
-        "Return what stands for each value that no checkpoint keeps, by name"
+        "Return a fingerprint of each value that no checkpoint stores, by name"
         saved = saved_tensors(self.learn)
         found = {}
         for name,holder in holders.items():
@@ -499,7 +499,7 @@ class HiddenState:
         return o is opt and has_own_state
 
     def state_dict(self) -> dict:
-        "Return what has changed since the fit began, by name; warns once of what cannot be kept"
+        "Return the values that changed since the fit began, by name; warn once of those that cannot be stored"
         holders = self.holders()
         self._warn_of_lost(holders)
         changed,first = {},self.first_states
@@ -514,14 +514,14 @@ class HiddenState:
         lost = [f'`{k}` ({w.kind})' for k,w in now.items() if not is_equal(w, first.get(k))]
         if not lost: return
         self.warned = True
-        warn(f"no checkpoint keeps {', '.join(lost)}, so a resumed run begins with the value of the script. Numbers, "
-             'tensors and short lists of them are kept in attributes of the model, the loss and objects in them, '
-             'and what a callback names in `saves`')
+        warn(f"no checkpoint stores {', '.join(lost)}, so a resumed run begins with the value of the script. "
+             'Checkpoints store numbers, tensors and short lists in attributes of the model, the loss and objects '
+             'in them, and attributes that a callback names in `saves`.')
 
     def places(self,
         state:Any # what was given as a result of `state_dict`
     ) -> dict[str, Place]:
-        "Return where each part of `state` belongs that has a place; raises ValueError for an invalid state"
+        "Return where each part of `state` belongs that has a place; raise ValueError for an invalid state"
         if not isinstance(state, dict): raise ValueError(
             f'this is not the checkpoint of a run: `kept` is {state!r:.40}')
         holders,places = self.holders(),{}
@@ -547,10 +547,10 @@ class HiddenState:
     def load_state_dict(self,
         state:dict # from `state_dict`
     ) -> None:
-        "Restore what had changed; raises ValueError, and changes nothing, if `state` is not such a state"
+        "Restore what had changed; raise ValueError, and changes nothing, if `state` is not such a state"
         places = self.places(state)
         lost = [k for k in state if k not in places]
-        if lost: warn(f"the checkpoint has a state for {', '.join(lost)}, for which there is no place now")
+        if lost: warn(f"the checkpoint has a state for {', '.join(lost)}, which this Learner does not have")
         p = one_param(self.learn.model)
         restorer = Restorer('cpu' if p is None else p.device)
         for place in places.values(): restorer.put(*place)

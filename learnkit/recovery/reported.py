@@ -65,14 +65,14 @@ class DataState:
     def load_state_dict(self,
         state:Any # what was given as a result of `state_dict`
     ) -> None:
-        "Continue from `state`; raises ValueError if it is not such a state"
+        "Continue from `state`; raise ValueError if it is not such a state"
         has_names = isinstance(state, Mapping) and all(isinstance(k, str) for k in state)
         if not has_names: raise ValueError(
             f'this is not the checkpoint of a run: the states of its data are {state!r:.40}')
         for name,s in state.items():
             o = self.objects.get(name)
             if o is not None: self._load(name, o, s)
-            else: warn(f'the checkpoint has a state for {name} of the training data, for which there is no place now')
+            else: warn(f'the checkpoint has a state for {name} of the training data, which this training data lacks')
 
     def _load(self, name, o, state):
         try: o.load_state_dict(deepcopy(state))
@@ -191,14 +191,14 @@ class UnsavedNumbers:
         if not found: return
         self.warned = True
         what = ', '.join(map(str, found))
-        warn(f'no checkpoint keeps {what}, so a resumed run begins with the old value; {self._how_to_keep(found)}')
+        warn(f'no checkpoint stores {what}, so a resumed run begins with the old value; {self._how_to_keep(found)}')
 
     def _how_to_keep(self, found):
-        "Say what to write, so that checkpoints keep what has changed"
+        "Describe what to write, so that checkpoints store the changes"
         cbs = [c for c in found if isinstance(c.o, Stateful)]
         texts = []
         if cbs: texts.append(f'a callback names it in `saves = {tuple(cbs[0].names)}`, '
-                             'or has `acts = "nothing"` if it only looks on')
+                             'or has `acts = "nothing"` if it only observes')
         if len(cbs)<len(found): texts.append('data get a `state_dict` and a `load_state_dict`')
         return '; '.join(texts)
 
@@ -206,9 +206,8 @@ class UnsavedNumbers:
         if self.warned_of_workers or not in_workers: return
         self.warned_of_workers = True
         what = '; '.join(sorted(in_workers))
-        warn(f'no checkpoint keeps what workers change in their data, {what}, so a resumed run begins with the old '
-             'value. Let a sample depend on its index and on the epoch (`set_epoch`), or write '
-             '`num_workers=0`')
+        warn(f'no checkpoint stores changes that workers make to their data, {what}, so a resumed run begins with the '
+             'old value. Let a sample depend on its index and on the epoch (`set_epoch`), or write `num_workers=0`')
 
 # %% ../../nbs/recovery/00_reported.ipynb #bcf3e73d
 def why_inexact(

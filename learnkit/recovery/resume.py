@@ -95,7 +95,7 @@ def earlier_checkpoints(
     folder:Path,    # the folder for the checkpoints of a new run
     overwrite:bool  # may those of an earlier run be deleted?
 ) -> list[Path]:
-    "Return the checkpoints of an earlier run; raises ValueError if there are any and `overwrite` is False"
+    "Return the checkpoints of an earlier run; raise ValueError if there are any and `overwrite` is False"
     old = list_checkpoints(folder)
     if old and not overwrite: raise ValueError(
         f"{folder} has checkpoints of an earlier run (the newest is {old[0].name}): pass `resume='auto'` to `fit` to "
@@ -108,7 +108,7 @@ def later_checkpoints(
     state:dict,     # the state in the checkpoint
     overwrite:bool  # may they be deleted?
 ) -> list[Path]:
-    "Return the checkpoints of later batches than this one; raises ValueError if there are any and `overwrite` is False"
+    "Return the checkpoints of later batches than this one; raise ValueError if there are any and `overwrite` is False"
     n = state.get('train_iter')
     if not isinstance(n, int): return []
     later = [p for p in list_checkpoints(folder) if train_iter_of(p)>n]
@@ -153,7 +153,7 @@ def find_checkpoint(
     resume:Any,       # 'auto' for the newest, or the path of a checkpoint
     overwrite:bool    # may later ones be deleted?
 ) -> tuple[Path|None, dict|None, list[Path]]:
-    "Return path and state of the checkpoint to resume from, and the later ones; raises TypeError or ValueError"
+    "Return path and state of the checkpoint to resume from, and the later ones; raise TypeError or ValueError"
     if not isinstance(resume, str|Path|StorePath): raise TypeError(
         f"`resume` must be 'auto', or the path of a checkpoint, not {resume!r}")
     where = folder if resume=='auto' else as_path(resume)
@@ -191,7 +191,7 @@ def check_identity(
     asked:bool,  # was this checkpoint asked for explicitly?
     over:bool=False # is the run that it is from finished, and this one not longer?
 ) -> dict[str, str]:
-    "Return what has changed in this run, in words; raises ValueError if it is another run and `asked` is False"
+    "Return what has changed in this run, in words; raise ValueError if it is another run and `asked` is False"
     then = state.get('identity', now)   # older checkpoints have none
     if not is_identity(then): raise ValueError(
         f'{path} is not the checkpoint of a run: its `identity` is {then!r:.40}')
@@ -203,7 +203,7 @@ def check_identity(
     if same_in_each: changed.pop(batch_size, None)
     is_same = all(is_new_or_gone(k, then, now) for k in changed)
     if not is_same and not asked: raise ValueError(
-        f"{path.parent} has checkpoints of another run, so this one does not resume: {'; '.join(changed.values())}. "
+        f"{path.parent} has checkpoints of another run, so this run does not resume: {'; '.join(changed.values())}. "
         "Give this run another `folder` in CheckpointCallback, or `overwrite=True` and no `resume`. "
         f"{_advice(path, state, over)}")
     return changed
@@ -265,19 +265,19 @@ def divide_anew(
     what = 'the data is sharded differently'
     if size_then!=size_now: what = f'an optimizer step has {size_now} samples instead of {size_then}'
     before = '1 process' if n_then==1 else f'{n_then} processes'
-    warn(f'This run had {before} and continues with {n_now}: {what}, and the learning rate is the same. So its weights '
-         'will differ from those of the original run; with `VirtualShards` they would not.')
+    warn(f'This run had {before} and continues with {n_now}: {what}, and the learning rate is the same. So its '
+         'weights will differ from those of the original run. `VirtualShards` avoids that.')
 
 # %% ../../nbs/recovery/20b_resume.ipynb #b3643fe7
 def is_longer(
     learn:Learner, # the Learner, in a fit
     state:dict     # the state of the run that it resumes
 ) -> bool:
-    "Return whether the fit is planned to be longer than that run; raises ValueError if their units differ"
+    "Return whether the fit is planned to be longer than that run; raise ValueError if their units differ"
     then,now = duration_of(state),learn.duration
     if then.unit!=now.unit: raise ValueError(
-        f"the run of this checkpoint was to be {then} long, which cannot be compared with {now}: "
-        f"use the same unit, as in `fit('{then}', resume=...)`")
+        f"the planned length of this checkpoint's run is {then}, which cannot be compared with {now}: use the same "
+        f"unit, as in `fit('{then}', resume=...)`")
     return now>then
 
 def restore_changed(
@@ -332,9 +332,9 @@ def check_ended(
 ) -> None:
     "Raise ValueError if the run in `folder` has ended in this process and was a different one"
     if _ended.get(folder.resolve(), seed)!=seed: raise ValueError(
-        f"the run in {folder} has ended in this process, and this one begins with other random numbers, so it is "
-        "another one, such as the next model of an ensemble: give each one a `folder` in CheckpointCallback. If it is "
-        "the same one, set the same seed before it, or write `resume=` and the path of its last checkpoint")
+        f"the run in {folder} has ended in this process, and this one begins with other random numbers, so it is a "
+        "different run, such as the next model of an ensemble. Give each run its own `folder` in CheckpointCallback. "
+        "To continue the same run, set the same seed before it, or pass the path of its last checkpoint as `resume`")
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #152edd43
 from copy import copy, deepcopy
@@ -345,7 +345,7 @@ from .state import DataPosition
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #a7169b9c
 class Paused:
-    "A run paused between two batches, kept in memory: `learn.go_on()` resumes it"
+    "A run paused between two batches, in memory: `learn.go_on()` resumes it"
     items:Any = None          # the dataset indices of its batch, with `ItemIndices`
     path = Path('the pause')  # the checkpoint that it was read from, for messages
     n_passed = 0              # how many pauses within the next batch to ignore

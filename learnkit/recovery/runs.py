@@ -47,7 +47,7 @@ def find_fit(
     folder:Path,  # the folder of a run
     fit:int|None  # the number of one of its fits; None: the last one
 ) -> Path:
-    "Return the folder of one fit; raises ValueError or FileNotFoundError if there is none, or more than one run"
+    "Return the folder of one fit; raise ValueError or FileNotFoundError if there is none, or more than one run"
     if not folder.exists(): raise FileNotFoundError(f'there is no folder {folder}: pass the folder of a run')
     found,which = fit_folders(folder),''
     if fit is not None:
@@ -254,7 +254,7 @@ def check_type(
     o:Any,    # what a checkpoint holds
     kind:type # what it should be
 ) -> Any:
-    "Return `o`; raises TypeError if it is of another type"
+    "Return `o`; raise TypeError if it is of another type"
     if not isinstance(o, kind): raise TypeError(f'its record has {o!r:.40} where a {kind.__name__} is expected')
     return o
 
@@ -262,7 +262,7 @@ def check_list(
     o:Any,    # what a checkpoint holds
     kind:type # of its entries
 ) -> list:
-    "Return a copy of the list `o`; raises TypeError if it is not a list, or has entries of another type"
+    "Return a copy of the list `o`; raise TypeError if it is not a list, or has entries of another type"
     return [check_type(v, kind) for v in check_type(o, list)]
 
 def checkpoint_row(
@@ -282,7 +282,7 @@ def checkpoint_row(
 def names_of(
     folders:list # the folders of runs
 ) -> list[str]:
-    "Return the middle parts of the paths, in which they differ; whole paths if those do not tell them apart"
+    "Return the middle parts of the paths, in which they differ; whole paths if those are not unique"
     paths = [*map(path_parts, folders)]
     head = common_length(paths)
     rests = [parts[head:] for parts in paths]

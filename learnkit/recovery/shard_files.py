@@ -79,7 +79,7 @@ def write_shards(
     parts:dict,  # sharded tensors by name, the same in all processes
     folder:Path  # the folder to write to; its contents are deleted
 ) -> dict[str, list]: # name of a file -> size, SHA-256
-    "Write this process's shards, and return the files of all; all processes must call it; raises OSError in all"
+    "Write this process's shards, and return the files of all; all processes must call it; raise OSError in all"
     from torch.distributed import checkpoint as dcp
     team().in_first(lambda: remove_shards(folder))
     group,rank = team().group,rank_distrib()
@@ -153,7 +153,7 @@ def _fills(boxes, shape):
     return end==shape[0]
 
 def _layouts(meta, sizes):
-    "Return the `Layout` of each tensor; raises ValueError unless files of `sizes` hold them all"
+    "Return the `Layout` of each tensor; raise ValueError unless files of `sizes` hold them all"
     from torch.distributed.checkpoint.metadata import MetadataIndex, TensorStorageMetadata
     res,used = {},Counter()
     for k,t in meta.state_dict_metadata.items():
@@ -163,21 +163,21 @@ def _layouts(meta, sizes):
             o = meta.storage_data[MetadataIndex(k, box.at)]
             place = layout.pieces[box] = FilePlace(o.relative_path, o.offset, o.length)
             if place.name not in sizes: raise ValueError(
-                f'a piece of {k} is in {place.name}, which does not belong to it')
+                f'a piece of {k} is in {place.name}, which is not a file of this checkpoint')
             is_within = 0<=place.start<=sizes[place.name]-place.n
             is_long_enough = prod(box.size)*layout.dtype.itemsize<=place.n
             fits = is_within and is_long_enough
-            if not fits: raise ValueError(f'a piece of {k} does not fit into its place in {place.name}')
+            if not fits: raise ValueError(f'a piece of {k} exceeds its place in {place.name}')
             used[place.name] += place.n
         if not _fills(layout.pieces, layout.shape): raise ValueError(f'the pieces of {k} do not fill it')
         res[k] = layout
     for name,n in used.items():
-        if n>sizes[name]: raise ValueError('two pieces are in one place')
+        if n>sizes[name]: raise ValueError('two pieces overlap')
     return res
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #4a10ac97
 def _read_metadata(folder, files):
-    "Return the layouts of the tensors in a folder; raises ValueError if its `.metadata` is damaged"
+    "Return the layouts of the tensors in a folder; raise ValueError if its `.metadata` is damaged"
     try:
         with open(folder/'.metadata', 'rb') as f: meta = _MetadataUnpickler(f).load()
         return _layouts(meta, {k:size for k,(size,_) in files.items()})
@@ -216,7 +216,7 @@ def _read_piece(folder, place, dtype, size):
         t = load_checked(BytesIO(f.read(place.n)), file)
     is_tensor = isinstance(t, torch.Tensor) and t.layout is torch.strided
     if is_tensor and (t.dtype,t.shape)==(dtype,size): return t
-    raise ValueError(f'{file} is damaged: it has something else in the place of a piece of a tensor')
+    raise ValueError(f'{file} is damaged: it has other data in place of a piece of a tensor')
 
 def _fill(t, folder, pieces):
     "Read into `t`, this process's part of a tensor, what the pieces have of it"
@@ -239,7 +239,7 @@ def read_shards(
     folder:Path, # the folder that `write_shards` wrote
     files:dict   # what `write_shards` returned
 ) -> Any:
-    "Return `state` with sharded tensors, or plain ones in a single process; raises ValueError in all processes"
+    "Return `state` with sharded tensors, or plain ones in a single process; raise ValueError in all processes"
     _check_files(folder, files)
     layouts = team().in_first(lambda: _read_metadata(folder, files))
     _,wanted = split_shards(state, is_on_meta)

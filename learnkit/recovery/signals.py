@@ -32,7 +32,7 @@ def exit_exception(
 def to_signal(
     s:Any # `signal.SIGTERM`, its number, or its name 'SIGTERM'
 ) -> signal.Signals:
-    "Return the signal `s`; raises ValueError if there is no such signal"
+    "Return the signal `s`; raise ValueError if there is no such signal"
     try:
         if isinstance(s, str): return signal.Signals[s]
         return signal.Signals(s)
@@ -132,8 +132,8 @@ class StopOnSignal(Callback):
             cb.save(learn.epoch, done)
             cb.writer.wait()
             return
-        warn(f'{signal.Signals(self.received).name} ends the fit{learn._position}, and nothing is saved: '
-             'add a CheckpointCallback to resume from here')
+        warn(f'{signal.Signals(self.received).name} ends the fit{learn._position} without saving it: add a '
+             'CheckpointCallback to resume from here')
 
     def after_exception(self):
         "If the signal also ended the workers while the loop waited for a batch, save a checkpoint: no batch is lost"
@@ -168,7 +168,7 @@ class RefuseRuns(Callback):
     "Raises RuntimeError in every run of a Learner that was closed"
     order = -1000
     def before_fit(self): raise RuntimeError(
-        'this Learner is closed: make a new one; the model is still there as `learn.model`')
+        'this Learner is closed: create a new one; the model is still available as `learn.model`')
 
 @patch(as_prop=True)
 def _closed(self:Learner) -> bool:
@@ -177,7 +177,7 @@ def _closed(self:Learner) -> bool:
 
 @patch
 def close(self:Learner) -> None:
-    "Let the callbacks release what they hold, and prevent further runs; raises RuntimeError in a run"
+    "Let the callbacks release what they hold, and prevent further runs; raise RuntimeError in a run"
     with turn(self):
         if self.mode is not None: raise RuntimeError(
             f'a `{self.mode}` is running{self._position}: close the Learner when it has ended')
@@ -238,8 +238,9 @@ def without_graph(
     return t.detach()
 
 # %% ../../nbs/recovery/35c_pause.ipynb #3c9a1e71
-pauses = Word('pauses', (), 'In which events may it raise `Pause`? What the fit needs to continue is kept before them.')
-may_validate = Word('may_validate', bool, 'A method: may it validate within the next batch? A copy is kept before.')
+pauses = Word('pauses', (), 'In which events may it raise `Pause`? The state of the fit is copied before them.')
+may_validate = Word('may_validate', bool, 'A method: may it validate within the next batch? Then the state of the '
+                                          'fit is copied before.')
 
 class _Breakpoints(StopOnSignal):
     "Handles each `Pause` of the callbacks that name its event in `pauses`; `Pausable` copies the state that this needs"
@@ -249,7 +250,7 @@ class _Breakpoints(StopOnSignal):
     pauses_after_batch = False    # does the fit pause at the end of this batch?
     n_passed = 0                  # how many of the next pauses to ignore, since the fit paused there before
     def _begin_breakpoints(self):
-        "Find out whether to copy the state before each batch; raises ValueError if a user could not continue"
+        "Find out whether to copy the state before each batch; raise ValueError if a user could not continue"
         callback_of = {}   # the events at which the fit may pause, and a callback that may pause it there
         for cb in self.learn.cbs:
             for name in tuplify(pauses(cb)): callback_of[event.check(name)] = cb
@@ -316,7 +317,7 @@ class _Breakpoints(StopOnSignal):
 
     def _explain_unannounced_pause(self):
         learn = self.learn
-        e = RuntimeError(f'`Pause` was raised{learn._position} by a callback that did not announce it. So the fit '
+        e = RuntimeError(f'`Pause` was raised{learn._position} by a callback that did not declare it. So the fit '
                          "cannot continue. Name the event in its class, as in `pauses = ('after_loss',)`.")
         e.__cause__,learn.exc = learn.exc,e
 
@@ -480,7 +481,7 @@ def resume_paused(
     cbs:Any=None,        # more callbacks
     lr:Any=None          # another learning rate
 ) -> None:
-    "Resume the paused fit; when it pauses again, its last batch is kept for inspection"
+    "Resume the paused fit; when it pauses again, its last batch remains for inspection"
     present = {*map(id, learn.cbs)}
     cbs_of_fit = [cb for cb in paused.cbs if id(cb) not in present]
     run:Any = paused.copy({} if lr is None else dict(lr=lr), until)
@@ -502,7 +503,7 @@ def _with_cbs(fit, cbs):
     return partial(fit, cbs=[*L(fit.keywords.get('cbs')), *L(cbs)])
 
 def _paused_fit(learn):
-    "Return the paused fit; raises RuntimeError if there is none"
+    "Return the paused fit; raise RuntimeError if there is none"
     if learn.mode is not None: raise RuntimeError(
         f'a `{learn.mode}` is running{learn._position}: it continues when this callback returns or this shell ends')
     if learn.paused is None: raise RuntimeError(
@@ -519,7 +520,7 @@ def go_on(self:Learner,
     lr:float|slice|list|dict|None=None, # another learning rate from here on; None: the current one
     cbs:Any=None                        # more callbacks from here on
 ) -> dict|None:                         # where the run is paused now, and the loss; None at its end
-    "Resume the fit that `Pausable` paused; raises RuntimeError if none is paused"
+    "Resume the fit that `Pausable` paused; raise RuntimeError if none is paused"
     paused = _paused_fit(self)
     if batches is None and until is None: return resume_paused(self, paused, cbs=cbs, lr=lr)
     if batches is not None and until is not None: raise ValueError(

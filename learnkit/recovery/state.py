@@ -34,7 +34,7 @@ from ..optim.base import check_base, check_base_format, left_out, load_weights, 
 from .kept import is_equal
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #6cead52a
-format_version = 2   # of checkpoints; a newer one is refused. 2: random states are bytes
+format_version = 2   # of checkpoints; a newer one raises an error. 2: random states are bytes
 
 @patch
 def _run_state(self:Learner,
@@ -43,7 +43,7 @@ def _run_state(self:Learner,
     copy:Any=False,   # copy all tensors to the CPU? Or a function that copies them
     base:dict|None=None # what to omit if it is as it was, by checksums from `base_of`; None: nothing but quantised
 ) -> dict[str, Any]:
-    "Return everything that this run needs to resume; raises TypeError if a checkpoint cannot hold a part of it"
+    "Return everything that this run needs to resume; raise TypeError if a checkpoint cannot hold a part of it"
     weights,base = split_state(self, base)
     duration = self.duration or Time(self.n_epoch, 'ep')
     state = dict(
@@ -94,7 +94,7 @@ def has_type(
 def check_fields(
     state:dict # what was given as a result of `run_state`
 ) -> None:
-    "Check that `state` has all parts, each of the right type; raises ValueError otherwise"
+    "Check that `state` has all parts, each of the right type; raise ValueError otherwise"
     version = state.get('version', 0)
     if isinstance(version, int) and version>format_version: raise ValueError(
         f"this checkpoint has format {version}, and this version of learnkit reads formats up to {format_version}: "
@@ -112,7 +112,7 @@ def check_fields(
 
 @patch
 def _check_run_state(self:Learner, state):
-    "Check that `state` is from a run with this model and this kind of optimizer; raises ValueError if not"
+    "Check that `state` is from a run with this model and this kind of optimizer; raise ValueError if not"
     check_fields(state)
     model,grads = get_model(self.model),state['grads']
     base = state.get('base', {})
@@ -125,13 +125,13 @@ def _check_run_state(self:Learner, state):
     for n,p in named_params(self).items():
         if n not in grads: continue
         why = mismatch(grads[n], p)
-        if why: raise ValueError(f"this checkpoint is of another model: the gradient of {n} {why}")
+        if why: raise ValueError(f"this checkpoint belongs to another model: the gradient of {n} {why}")
     check_opt_state(self.opt, state['opt'])
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #c2563b35
 @uninterrupted
 def _try_callbacks(learn, state):
-    "Load the states of callbacks and random numbers on trial, then restore the old ones; raises ValueError if it fails"
+    "Load the states of callbacks and random numbers on trial, then restore the old ones; raise ValueError if it fails"
     old = {cb:deepcopy(cb.state_dict()) for cb in learn.cbs if cb.key in state['cbs']}
     params = [*named_params(learn).values()]
     with snapshot_random(), snapshot_grads(params), snapshot_contents(*old, leave=params):
@@ -240,7 +240,7 @@ def _restore_waiting_grads(learn, grads):
 def _restore(self:Learner,
     state:dict # what `run_state` returned
 ) -> None:
-    "Restore the state of a run; raises ValueError, and changes nothing, if it does not fit this Learner"
+    "Restore the state of a run; raise ValueError, and changes nothing, if it does not fit this Learner"
     self._check_run_state(state)
     _try_callbacks(self, state)
     model,grads = get_model(self.model),state['grads']
@@ -267,8 +267,8 @@ def _warn_of_stretched(learn, before, now):
     for cb in learn.cbs:
         jumps = _jumps(own_attr(cb, 'scheds', None) or {}, before, now)
         if jumps: warn(
-            f'the fit has become {learn.duration} long, and the schedule of {type(cb).__name__} is stretched over it: '
-            f'{", ".join(jumps)}. To keep the schedule, resume with the length of before, and train on by another fit')
+            f'the fit is now {learn.duration} long, so the schedule of {type(cb).__name__} is stretched: '
+            f'{", ".join(jumps)}. To keep it, resume with the previous length, and continue with another fit')
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #5c5cf800
 def _jumps(schedules, before, now):
@@ -341,7 +341,7 @@ class DataPosition(Callback):
     "Keeps the position in the training data of a fit, and begins there when the fit is resumed"
     noted:Any = None                # the `NotedLoader` of the training loader, once it was needed
     ongoing:OngoingLoader|None = None   # a loader that makes several passes over it in an epoch, or less than one
-    seed = None                     # tells runs apart that begin with other random numbers
+    seed = None                     # distinguishes runs with different initial random numbers
     resume_state:Any = None         # the state of the run to resume, until its epoch begins
     place:Any = None                # its position in the data, until the loader is there
     data_state:Any = None           # the states that samplers, datasets and transforms report: a `DataState`
@@ -366,7 +366,7 @@ class DataPosition(Callback):
         path:Path, # the checkpoint's path
         state:dict # the state of the run, restored again when its epoch begins
     ) -> None:
-        "Continue at the position in `state`; raises ValueError if it is invalid"
+        "Continue at the position in `state`; raise ValueError if it is invalid"
         self._check_skipped(path, state)
         noted = self._noted_loader(self.learn.dls.train)   # here, since a finished fit has no further epoch
         place = own_place(state)
@@ -375,7 +375,7 @@ class DataPosition(Callback):
         try:
             if not is_before_first_epoch: self._check_place(place)
         except (ValueError, TypeError, LookupError, AttributeError) as e: raise ValueError(
-            f'{path} does not fit: its position in the data is of other data, or of an older learnkit: {e}') from e
+            f'{path} does not fit: its position belongs to other data, or to an older learnkit: {e}') from e
         self.hidden.load_state_dict(state.get('kept', {}))
         self.saved_data_state = state.get('parts')
         self._begin_data_state(noted)
@@ -410,9 +410,9 @@ class DataPosition(Callback):
              '`SeededLoader` does not depend on num_workers.')
 
     def _set_others(self, states):
-        "Set the generators of the other loaders; raises ValueError, and changes nothing, if the states are not theirs"
+        "Set the generators of the other loaders; raise ValueError, and changes nothing, if the states are not theirs"
         if not isinstance(states, list) or len(states)!=len(self.others): raise ValueError(
-            'the validation data has other generators')
+            'the validation data has different random number generators')
         for generator,state in zip(self.others, states): check_generator(generator, state)
         for generator,state in zip(self.others, states): set_generator(generator, state)
 
@@ -449,7 +449,7 @@ class DataPosition(Callback):
         noted.begin_at(self.place)
 
     def _noted_loader(self, dl):
-        "What stands for the training loader `dl`: the same as in the last epoch, if it is the same loader"
+        "The recorded loader for the training loader `dl`: the same as in the last epoch, if `dl` is the same"
         self.ongoing = dl if isinstance(dl, OngoingLoader) else None
         if self.ongoing is not None: self.noted = dl.passes
         elif isinstance(dl, NotedLoader): self.noted = dl   # that of another CheckpointCallback
@@ -457,7 +457,7 @@ class DataPosition(Callback):
         return self.noted
 
     def note_beginning(self) -> NotedLoader:
-        "Note the state that the data report before the first batch; returns their loader"
+        "Note the state that the data report before the first batch; return their loader"
         noted = self._noted_loader(self.learn.dls.train)
         self._begin_data_state(noted)
         return noted

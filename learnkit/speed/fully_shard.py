@@ -47,7 +47,7 @@ def find_units(
     for m in model.modules():
         for p in m.parameters(recurse=False): owners.setdefault(id(p), set()).add(m)
     def is_unit(m):
-        "Is `m` called itself, and are its parameters used by no module outside of it?"
+        "Return whether `m` is called itself, and no module outside of it uses its parameters"
         if m is model or isinstance(m, _never_called): return False
         inside = {*m.modules()}
         return all(owners[id(p)] <= inside for p in m.parameters())
@@ -85,7 +85,7 @@ def _check_shardable(model, mesh):
         'the data. Pass a mesh of one dimension, or of two, (replicate, shard). Tensor and pipeline parallelism are '
         'not supported.')
     if any(map(is_sharded, model.parameters())): raise ValueError(
-        'parameters of the model are DTensors already, as `parallelize_module` makes them. Tensor parallelism is not '
+        'parameters of the model are already DTensors, like those of `parallelize_module`. Tensor parallelism is not '
         'supported, only data parallelism.')
 
 def _check_sharded(model):
@@ -185,7 +185,7 @@ class FullyShard(DistributedTrainer):
         shard:bool=True,        # shard the data; False: each process has its own shard already
         timeout:float|None=None,# seconds that a process waits before it reports who hangs; None: those of the group
         compare:bool=True,      # end the fit if hyperparameters, or unsharded parameters, differ between processes
-        weigh:bool=True,        # weigh the loss of each process by its targets? False: all processes alike
+        weigh:bool=True,        # weight the loss of each process by its targets? False: equal weights
         **kwargs:Any            # passed on to `fully_shard`, such as `offload_policy`
     ):
         super().__init__(shard=shard, timeout=timeout, compare=compare, weigh=weigh)
@@ -197,7 +197,7 @@ class FullyShard(DistributedTrainer):
     def before_fit(self):
         if dist.is_available() and dist.is_initialized(): super().before_fit()
         elif self.mp is not None: warn(
-            f'FullyShard does nothing in one process, so this trains without {self.mp}. Use `MixedPrecision` there.')
+            f'FullyShard has no effect in one process, so this trains without {self.mp}. Use `MixedPrecision` there.')
 
     def _wrap(self, device):
         turns = [type(cb).__name__ for cb in self.learn.cbs if steps_in_turn(cb)]
@@ -232,7 +232,7 @@ class FullyShard(DistributedTrainer):
         if self.called is True: model.reset_iter_state()   # a batch was not finished
 
     def _policy(self, root):
-        "The arguments of `fully_shard` for a unit, besides its mesh"
+        "The arguments of `fully_shard` for a unit, except its mesh"
         from torch.distributed.fsdp import MixedPrecisionPolicy
         kwargs = {'reshard_after_forward':True, **self.kwargs}   # so that the weights are always the sharded ones
         mp = self.mp

@@ -32,7 +32,7 @@ class SlowStep:
     "The slow path of a fused step: train on the batch eagerly"
     def __init__(self,
         learn:Learner,    # the Learner
-        inputs:StepInputs,# what the step works on besides the batch
+        inputs:StepInputs,# the inputs of the step other than the batch
         xb:tuple,         # the inputs of the batch
         yb:tuple          # its targets
     ):
@@ -304,7 +304,7 @@ class FusedStep(Callback):
         if inputs.missing_state!=self.missing_state and self._lost_state(inputs): return None
         if not inputs.is_plain() and self._is_eager(inputs): return None
         if shapes is None:
-            self._warn('the batches are not plain tensors, or require gradients of their own')
+            self._warn('the batches are not plain tensors, or require gradients')
             return None
         if not learn.yb:
             self._warn('the batches have no target')
@@ -357,7 +357,7 @@ _known = 'clip','autocast','accumulate','after_step','nothing'   # done in the c
 _no_fit = dict(config=None, handlers_seen=None, inputs=None, accumulation=None, afterwards=(), run_step=None)
 
 compiled = Word('compiled', None, 'What does a compiled step do in place of its handlers? No subclass inherits it.')
-compare_paths = Word('compare_paths', None, 'Does it take the slow path of a short cut, too? The function that does.')
+compare_paths = Word('compare_paths', None, 'A function that compares a fast path with its slow path; None: no check.')
 
 def compiled_as(
     cb:Callback, # a callback

@@ -85,7 +85,7 @@ def pick_modules(
     else: picked = [*filter(by, modules)]
     if picked: return picked[::-1]
     names = sorted({type(m).__name__ for m in model.modules()})
-    raise ValueError(f"`by={getattr(by, '__name__', by)}` picks no module of {type(model).__name__}, "
+    raise ValueError(f"`by={getattr(by, '__name__', by)}` selects no module of {type(model).__name__}, "
                      f"which consists of {', '.join(names)}")
 
 # %% ../../nbs/speed/20b_recompute.ipynb #1830e2c9

@@ -131,7 +131,7 @@ class Amp(NamedTuple):
 
 # %% ../../nbs/speed/10b_step_inputs.ipynb #a35ce229
 class StepInputs:
-    "The inputs of a compiled train step besides the batch: parameters, optimizer state, hyperparameters"
+    "The inputs of a compiled train step other than the batch: parameters, optimizer state, hyperparameters"
     def __init__(self,
         learn:Learner,              # the Learner
         optim:FunctionalOptim|None, # how the optimizer updates a parameter; None: the step returns the gradients
@@ -430,7 +430,7 @@ class StepCompiler(Stateful):   # with no state to save: what is compiled in a t
         self.no_grad = torch.no_grad()   # one object for all calls, as making it takes longer than its work
 
     def __call__(self,
-        inputs:StepInputs, # what the step works on besides the batch
+        inputs:StepInputs, # the inputs of the step other than the batch
         xb:tuple,          # the inputs of the batch
         yb:tuple,          # its targets
         shape:tuple        # the shapes of all these tensors, with None for each size that varies
@@ -479,7 +479,7 @@ class StepCompiler(Stateful):   # with no state to save: what is compiled in a t
         return CompiledStep(train_step, fullgraph=True, recompile_limit=self.limit, options=options)
 
     def forget_others(self,
-        model:nn.Module # the model whose steps are kept
+        model:nn.Module # the model whose steps are cached
     ) -> None:
         "Drop the steps of all other models, as they would keep those models in memory"
         self.steps = {key:step for key,step in self.steps.items() if key.model==id(model)}

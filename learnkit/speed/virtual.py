@@ -116,7 +116,7 @@ class ShardMeans:
         self.tree = MergeTree()
         self.live = False       # has a shard counted?
         self.full = False       # has a shard had gradients of all parameters?
-        self.extra:Any = None   # the sums of what `add` got as `beside`, once they are merged
+        self.extra:Any = None   # the sums of the `beside` of `add`, once they are merged
         self.before = [p.grad for p in self.params]
         self.buffers.begin()
         self.most = [*self.buffers.first(False).values()]   # of buffers of whole numbers: the largest values
@@ -235,7 +235,7 @@ def check_obstacles(
     "Raise ValueError if something in this fit would differ with the number of processes"
     for cb in learn.cbs:
         why = _obstacle(cb)
-        if why is not None: raise ValueError(f'VirtualShards and {type(cb).__name__} do not go together: {why}')
+        if why is not None: raise ValueError(f'VirtualShards and {type(cb).__name__} cannot be combined: {why}')
     model = learn.model
     is_wrapped = isinstance(model, (DistributedDataParallel, DataParallel))
     is_sharded = any(hasattr(p, '_local_tensor') for p in model.parameters())
@@ -243,10 +243,11 @@ def check_obstacles(
         'VirtualShards needs the plain model: it averages the gradients of all processes itself')
     for part in learn._trained_modules():
         if any(isinstance(m, nn.SyncBatchNorm) for m in part.modules()): raise ValueError(
-            'SyncBatchNorm computes with the samples of all processes, which VirtualShards keeps apart: use BatchNorm')
+            'SyncBatchNorm computes with the samples of all processes, but VirtualShards computes shards separately: '
+            'use BatchNorm')
     tensors = *named_params(learn).values(),*named_buffers(learn).values()
     if any(t.is_complex() for t in tensors): raise ValueError(
-        'VirtualShards cannot average complex numbers: keep their real and imaginary parts in two tensors')
+        'VirtualShards cannot average complex numbers: use two tensors for their real and imaginary parts')
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #47896045
 class ShardLog(Logged):

@@ -309,7 +309,7 @@ def test_out_of_memory_is_replayed():
             if len(x)==8 and next(full, False): raise torch.OutOfMemoryError('no memory')
             return super().forward(x)
     learn = learner(model=lambda: Large(4, 3), cbs=[lk.ReplayOnOOM])
-    with pytest.warns(UserWarning, match='parts of 4'): learn.fit(1)
+    with pytest.warns(UserWarning, match='micro-batches of 4'): learn.fit(1)
     assert learn.train_iter==8
 
 # inference before the first fit: the model is where `learn.device` says

@@ -100,7 +100,7 @@ def test_another_base_is_refused(whole, tmp_path):
     killed(tmp_path, CheckpointCallback('1ba', base='digest'))
     other = learner(tmp_path, CheckpointCallback('1ba', base='digest'), seed=1)
     before = state(other)
-    with pytest.raises(ValueError, match='body.0.base.weight.*Make the model with the same pretrained weights'): fit(other, resume='auto')
+    with pytest.raises(ValueError, match='body.0.base.weight.*Create the model with the same pretrained weights'): fit(other, resume='auto')
     assert not differences(before, state(other))
     assert not differences(whole, state(fit(learner(tmp_path, CheckpointCallback('1ba', base='digest')), resume='auto')))
 
@@ -115,7 +115,7 @@ def test_without_the_file_of_the_base_the_model_must_have_it(how, whole, tmp_pat
         tensors['body.0.base.weight'][3,3] += 1e-6
         torch.save(tensors, file)
     with pytest.warns(UserWarning, match='base-.*The model must have the same pretrained weights'), \
-         pytest.raises(ValueError, match='Make the model with the same'): fit(learner(tmp_path, CheckpointCallback('1ba'), seed=1), resume='auto')
+         pytest.raises(ValueError, match='Create the model with the same'): fit(learner(tmp_path, CheckpointCallback('1ba'), seed=1), resume='auto')
     with pytest.warns(UserWarning): again = fit(learner(tmp_path, CheckpointCallback('1ba')), resume='auto')
     assert not differences(whole, state(again))
 
@@ -167,7 +167,7 @@ def test_saved_and_loaded(file, tmp_path):
     if with_opt: assert not differences(state(fit(learn, 1)), state(fit(again, 1)))
     other = learner(tmp_path, seed=1)
     before = state(other)
-    with pytest.raises(ValueError, match='m.* has only what was trained, and the other weights'): other.load(file)
+    with pytest.raises(ValueError, match='m.* has only the trained weights, and the other weights'): other.load(file)
     assert not differences(before, state(other))
 
 def test_a_small_or_mostly_trained_model_is_in_each_checkpoint(tmp_path):
@@ -224,7 +224,7 @@ def test_a_run_on_eight_bits_resumes(layer, base, tmp_path):
     assert not differences(floats(whole), floats(fit(made('cut'), resume='auto')))
     killed = made('other')
     with pytest.raises(KeyboardInterrupt): fit(killed, cbs=PowerCut())
-    with pytest.raises(ValueError, match='0.0.weight.*Make the model with the same'): fit(made('other', seed=1), resume='auto')
+    with pytest.raises(ValueError, match='0.0.weight.*Create the model with the same'): fit(made('other', seed=1), resume='auto')
 
 def floats(learn): return {k:v for k,v in state(learn).items() if not k.startswith('0.0.')}
 

@@ -169,8 +169,8 @@ def test_a_loss_that_is_annealed(kw, tmp_path):
 
 def test_a_closure_is_the_user_s(tmp_path):
     "… of which a checkpoint warns, once"
-    with pytest.warns(UserWarning, match=r'no checkpoint keeps `loss.<closure>.n` \(int\), so a resumed run begins with the value of the script') as w: ended(tmp_path, loss=in_a_closure)
-    assert len([o for o in w if 'no checkpoint keeps' in str(o.message)])==1
+    with pytest.warns(UserWarning, match=r'no checkpoint stores `loss.<closure>.n` \(int\), so a resumed run begins with the value of the script') as w: ended(tmp_path, loss=in_a_closure)
+    assert len([o for o in w if 'no checkpoint stores' in str(o.message)])==1
 
 @pytest.mark.parametrize('kind', ['tuple', 'list', 'dict', 'deque', 'graph'])
 def test_containers_of_the_model(kind, tmp_path):
@@ -188,7 +188,7 @@ class Within(torch.optim.Optimizer):
     def step(self, closure=None): return self.inner.step(closure)
 
 def test_an_optimizer_within_the_optimizer_is_named(tmp_path):
-    with pytest.warns(UserWarning, match=r'no checkpoint keeps `opt.inner` \(Adam\), so a resumed run'): ended(tmp_path, opt=Within)
+    with pytest.warns(UserWarning, match=r'no checkpoint stores `opt.inner` \(Adam\), so a resumed run'): ended(tmp_path, opt=Within)
 
 def test_a_state_of_another_kind_of_optimizer():
     learn = Learner((DataLoader(tensors(), BS),), nn.Linear(4, 1), nn.MSELoss(), Own, lr=.01)

@@ -69,8 +69,8 @@ def test_what_has_a_state_is_kept(kind, tmp_path):
 @pytest.mark.parametrize('kind', ['sampler', *slow(*(k for k in kinds if k!='sampler'))])
 def test_what_has_none_is_named(kind, tmp_path):
     "… without a word"
-    with pytest.warns(UserWarning, match=rf'no checkpoint keeps `n` of \w*{names[kind]}') as w: ended(tmp_path, data=lambda: kinds[kind](Counter))
-    assert len([o for o in w if 'no checkpoint keeps' in str(o.message)])==1
+    with pytest.warns(UserWarning, match=rf'no checkpoint stores `n` of \w*{names[kind]}') as w: ended(tmp_path, data=lambda: kinds[kind](Counter))
+    assert len([o for o in w if 'no checkpoint stores' in str(o.message)])==1
 
 def test_a_finished_fit_has_a_state_too(tmp_path):
     "A script with two fits, killed in the second one before its first checkpoint: the sampler began it as if there had been no first one"
@@ -86,7 +86,7 @@ def told(tmp_path, *cbs, data=None, n=2):
     with warnings.catch_warnings(record=True) as w:
         warnings.simplefilter('always')
         learner(tmp_path, [lambda cb=cb: cb for cb in cbs], data=data, every='1ba').fit(n)
-    return [str(o.message) for o in w if re.search('no checkpoint keeps|not resume bit for bit|may not have the same training data', str(o.message))]
+    return [str(o.message) for o in w if re.search('no checkpoint stores|not resume bit for bit|may not have the same training data', str(o.message))]
 
 class Schedule(Callback):
     "Changes the rate by what it has counted"

@@ -52,7 +52,7 @@ def test_a_loss_of_probabilities_says_so():
     def probs(): return nn.Sequential(nn.Linear(4,2), nn.Sigmoid())
     assert acc(lambda: nn.Linear(4,2), nn.BCEWithLogitsLoss(), accuracy_multi)==pytest.approx(right)
     assert acc(probs, nn.BCELoss(), accuracy_multi)==pytest.approx(right)
-    with pytest.raises(ValueError, match='probabilities already.*sigmoid=False'):
+    with pytest.raises(ValueError, match='already probabilities.*sigmoid=False'):
         Learner(DataLoaders(parts, parts), probs(), nn.BCELoss(), metrics=F1ScoreMulti()).fit(1)
 
 @pytest.mark.parametrize('workers', (0,1))

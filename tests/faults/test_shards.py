@@ -42,7 +42,7 @@ harms = dict(out=(put('relative_path', '../../secret'), 'does not belong'), abso
              number=(put('relative_path', 3), 'does not belong'), unhashable=(put('relative_path', []), 'damaged'),
              before=(put('offset', -8), 'does not fit into'), behind=(put('length', 10**9), 'does not fit into'), short=(put('length', 7), 'does not fit into'), text=(put('offset', 'x'), 'damaged'),
              inside=(put('offset', 1), 'damaged|not a weight file'), none=(lambda m: pieces(m).clear(), 'do not fill'), part=(other, 'do not fill'), huge=(huge, 'does not fit into'), another=(another, 'do not fill'),
-             twice=(twice, 'in one place|something else'), gone=(lambda m: m.storage_data.clear(), 'damaged'), missing=(lambda m: m.state_dict_metadata.pop('model.w'), 'another checkpoint'),
+             twice=(twice, 'overlap|other data'), gone=(lambda m: m.storage_data.clear(), 'damaged'), missing=(lambda m: m.state_dict_metadata.pop('model.w'), 'another checkpoint'),
              no_dict=(lambda m: setattr(m, 'state_dict_metadata', [1]), 'damaged'), no_tensor=(lambda m: m.state_dict_metadata.update({'model.w':m.storage_meta}), 'is not a tensor'))
 
 @pytest.mark.parametrize('name', harms)

@@ -199,7 +199,7 @@ def test_at_every_event(event, number, at_a_keyboard, tmp_path):
 def test_a_received_signal_is_forgotten(at_a_keyboard):
     "The next fit does not know of it, even one that is cancelled before it begins"
     learn = learner(n=4, cbs=[StopOnSignal('SIGINT')])
-    with pytest.warns(UserWarning, match='nothing is saved'), pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=send('after_pred', signal.SIGINT))
+    with pytest.warns(UserWarning, match='without saving it'), pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=send('after_pred', signal.SIGINT))
     def cancel(self): raise CancelFit
     first = Callback(before_fit=cancel)
     first.order = -100
@@ -207,7 +207,7 @@ def test_a_received_signal_is_forgotten(at_a_keyboard):
 
 def test_a_notebook_continues(at_a_keyboard):
     learn = learner(n=4, cbs=[StopOnSignal('SIGINT')])
-    with pytest.warns(UserWarning, match='nothing is saved'), pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=send('after_pred', signal.SIGINT))
+    with pytest.warns(UserWarning, match='without saving it'), pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=send('after_pred', signal.SIGINT))
     assert learn.train_iter==2 and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     learn.fit(1)
 

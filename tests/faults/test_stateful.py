@@ -225,7 +225,7 @@ def test_a_checkpoint_without_a_place(kind, tmp_path):
     folder = tmp_path/'checkpoints'/'fit-1'
     state = read_checkpoint(list_checkpoints(folder)[0]); del state['place']
     write_checkpoint(state, list_checkpoints(folder)[0])
-    with pytest.raises(ValueError, match='of an older learnkit'): fit(learner(tmp_path, DATA[kind]))
+    with pytest.raises(ValueError, match='to an older learnkit'): fit(learner(tmp_path, DATA[kind]))
 
 def test_only_data_is_in_the_file(tmp_path):
     for kind in ('dataset','own','torchdata'):

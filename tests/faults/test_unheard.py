@@ -101,7 +101,7 @@ def test_an_empty_validation_set_is_found_before_training(valid):
     "It was found after the first epoch"
     learn = on(batches(3), valid)
     before,rng = learn.model.weight.clone(),torch.get_rng_state()
-    with pytest.raises(ValueError, match='The validation loader gave no batch'): learn.fit(1)
+    with pytest.raises(ValueError, match='The validation loader yielded no batch'): learn.fit(1)
     assert torch.equal(before, learn.model.weight) and torch.equal(rng, torch.get_rng_state())
 
 def test_validation_data_without_a_length_is_not_touched():
@@ -157,7 +157,7 @@ def test_an_attribute_that_hides_the_learners_is_warned_of():
     "`self.epoch = 0` in a constructor was read for ever"
     class Counts(Callback):
         def __init__(self): self.epoch = 0
-    with pytest.warns(UserWarning, match='`self.epoch` stays as it is'): learner(cbs=Counts())
+    with pytest.warns(UserWarning, match='`self.epoch` does not change'): learner(cbs=Counts())
 
 def test_one_callback_on_two_learners_is_warned_of():
     "The first lost it"

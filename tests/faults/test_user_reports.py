@@ -115,12 +115,12 @@ def test_a_loader_that_gives_more_than_its_len(n, more):
     batches = [(torch.randn(2, 3), torch.randn(2, 1)) for _ in range(5)]
     said = [s for s in said_in(lambda: fit(Learner([Len(batches, n)], nn.Linear(3, 1), nn.MSELoss()))) if '`len`' in s]
     assert bool(said)==more
-    if more: assert f'gave 5 batches, and its `len` promises {n}' in said[0]
+    if more: assert f'yielded 5 batches, but its `len` is {n}' in said[0]
 
 def test_a_loader_of_length_zero_has_a_len(capsys):
     dl = DataLoader(items, 16, drop_last=True)
     learn = Learner([dl], nn.Linear(3, 1), nn.MSELoss())
-    with pytest.raises(ValueError, match='gave no batch'), learn.no_bar(): learn.fit(1)
+    with pytest.raises(ValueError, match='yielded no batch'), learn.no_bar(): learn.fit(1)
     assert 'has no `len`' not in capsys.readouterr().out
 
 def test_a_plateau_with_a_rate_in_a_tensor(capsys):
@@ -162,7 +162,7 @@ def test_a_longer_fit_with_a_schedule_is_said(tmp_path):
         def after_batch(self):
             if self.train_iter==12: raise SystemError
     with pytest.raises(SystemError): fit(learner(), 3, 'fit_one_cycle', cbs=Cut())
-    said, = [s for s in said_in(lambda: fit(learner(), 6, 'fit_one_cycle', resume='auto')) if 'is stretched over it' in s]
+    said, = [s for s in said_in(lambda: fit(learner(), 6, 'fit_one_cycle', resume='auto')) if 'is stretched' in s]
     assert '`lr` goes from' in said
 
 class Box(Callback):

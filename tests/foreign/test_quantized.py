@@ -110,7 +110,7 @@ def test_a_killed_run_resumes(kind, base, tmp_path):
 def test_a_run_on_another_base_is_refused(kind, tmp_path):
     killed = learner(kind, tmp_path, CheckpointCallback('1ba'))
     with pytest.raises(KeyboardInterrupt): fit(killed, cbs=PowerCut())
-    with pytest.raises(ValueError, match='base_layer.weight.*Make the model with the same pretrained weights'):
+    with pytest.raises(ValueError, match='base_layer.weight.*Create the model with the same pretrained weights'):
         fit(learner(kind, tmp_path, CheckpointCallback('1ba'), seed=1), resume='auto')
 
 @every_kind
@@ -128,7 +128,7 @@ def test_it_is_saved_and_loaded(kind, file, tmp_path):
     again = learner(kind, tmp_path)
     again.load(file, with_opt=file=='m')
     assert same(learn, again) and learn.validate()==again.validate()
-    with pytest.raises(ValueError, match='has only what was trained'): learner(kind, tmp_path, seed=1).load(file)
+    with pytest.raises(ValueError, match='has only the trained weights'): learner(kind, tmp_path, seed=1).load(file)
     if file=='m': assert same(fit(learn, 1), fit(again, 1))
 
 @every_kind

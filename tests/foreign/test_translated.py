@@ -207,7 +207,7 @@ def composer_auto_microbatch():
         if cb.learn.training and cb.learn.train_iter==1 and len(cb.x)>2: raise torch.OutOfMemoryError
     auto,plain = mk(at('before_pred', full), ReplayOnOOM(grow=1), n=4),mk(n=4)
     plain.fit(1)
-    with pytest.warns(UserWarning, match='in parts of 2'): auto.fit(1)
+    with pytest.warns(UserWarning, match='into micro-batches of 2'): auto.fit(1)
     assert torch.allclose(weights(auto), weights(plain), atol=1e-6) and auto.replay_on_oom.size==4
 
 # pytorch-accelerated

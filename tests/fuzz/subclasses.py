@@ -271,7 +271,7 @@ def attempt(kind, script):
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter('always')
         try: exec(script, {'__name__':'user'})
-        except AssertionError as e: return ('said',None) if any('no checkpoint keeps' in str(w.message) for w in said) else ('otherwise',str(e))
+        except AssertionError as e: return ('said',None) if any('no checkpoint stores' in str(w.message) for w in said) else ('otherwise',str(e))
         except ValueError as e: return 'refused',None if ' ' in str(e).strip() else f'{type(e).__name__}: {e}'
         except RuntimeError as e: return ('refused',None) if 'would never be trained' in str(e) else ('error',f'{type(e).__name__}: {e}')
         except BaseException as e: return 'error',f'{type(e).__name__}: {e}'

@@ -1315,7 +1315,7 @@ def sync_batch_norms():
     assert type(net[1]) is nn.SyncBatchNorm
     unsync_norms(net, old)
     assert net[1] is own
-    with pytest.raises(RuntimeError, match='no group of processes'): learner(cbs=DistributedTrainer(sync_bn=True)).fit(1)
+    with pytest.raises(RuntimeError, match='no process group'): learner(cbs=DistributedTrainer(sync_bn=True)).fit(1)
 
 @works('1C.68 memory: numbers, snapshots, and a dump when there is none left')
 def memory(monkeypatch, tmp_path):

@@ -154,12 +154,16 @@ def public(at):
                 cls = ast.unparse(n.args.args[0].annotation) if is_patched(n) else ''
                 if not cls or not inherited(cls, n.name, known): yield me,f'{cls}.{n.name}'.lstrip('.'),n
 
+# A function's docstring says what to do, *Return*: not *Returns*, and no question
+not_imperative = re.compile(r'(Is|Are|Was|Were|Has|Does|Did|Can|May|Should|Will|Must)\b|(?!Pass|Process|Address|Guess|Press|Compress|Cross)[A-Z][a-z]*s\b(?!:)')
+
 def undocumented(at):
     "Public names without a docstring that begins with what they do"
     for me,name,n in public(at):
         doc = ast.get_docstring(n) or ''
         if name.endswith('.__init__'): continue
         if not re.match(r'[A-Z`\d]', doc) or re.match(r'(The one|Those|Whoever|What)\b', doc): yield me,f'{name}: {doc[:40]!r}'
+        elif isinstance(n, ast.FunctionDef) and not decorated(n, 'property', 'cached_property') and not_imperative.match(doc): yield me,f'{name}: {doc[:40]!r}'
 
 def undescribed(at):
     "Parameters of public functions without a type or without a comment beside them, and functions without the type of their result"

@@ -195,7 +195,7 @@ for name,f in scenes.items():
 ROWS = dict(plain='01', fit='0', epoch='012', train='012', batch='012', valid='012', v_epoch='012', error='0',
             stop='01', nested='01', alone='', no_len='01', prints='01', parts='01', warns='01', no_bar='', no_log='',
             no_mbar='01', nothing='')
-NO_LEN = ("The training data has no `len`, so this epoch ends when the data does. For data without end say how much: `fit('2000ba')`, `cbs=StepsPerEpoch(500)` for "
+NO_LEN = ("The training data has no `len`, so this epoch ends with the data. For endless data specify an amount: `fit('2000ba')`, `cbs=StepsPerEpoch(500)` for "
     'epochs, `profile(n_batches=50)`.')
 SAID = dict(error=['ZeroDivisionError: epoch 1, batch 3', 'caught ZeroDivisionError'], alone=['2'], prints=['a callback prints'], parts=['first second'], no_len=[NO_LEN])
 

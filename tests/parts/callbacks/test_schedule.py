@@ -386,7 +386,7 @@ def test_plateau_without_a_value():
     (lambda: TorchScheduler(.1), TypeError, 'step_size=10'),
     (lambda: TorchScheduler(lambda opt: 3), TypeError, 'not a int'),
     (lambda: TorchScheduler(tls.ReduceLROnPlateau, 'step'), ValueError, "interval='epoch'"),
-    (lambda: TorchScheduler(tls.StepLR(SGD([torch.zeros(1)], .1), 1)), ValueError, 'different optimizer'),
+    (lambda: TorchScheduler(tls.StepLR(SGD([torch.zeros(1)], .1), 1)), ValueError, 'not belong to the optimizer'),
     (lambda: TorchScheduler(tls.ReduceLROnPlateau, monitor='valid_los'), ValueError, 'did you mean `valid_loss`')])
 def test_bad_torch_schedulers(make, err, words):
     learn = learner(opt_func=mom_sgd)

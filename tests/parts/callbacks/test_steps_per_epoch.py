@@ -214,7 +214,7 @@ def test_used_up(n):
     assert len(seen)==(6 if n==3 else 7) and len(learn.recorder.history)==(2 if n==3 else 4)
 
 def test_no_batch_at_all():
-    with pytest.raises(ValueError, match='gave no batch'): run([], 3)
+    with pytest.raises(ValueError, match='yielded no batch'): run([], 3)
 
 def test_lost_in_a_generator():
     "A generator that a `CancelBatch` ends would begin its next pass, and lose the rest without a word"

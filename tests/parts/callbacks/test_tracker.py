@@ -458,7 +458,7 @@ def cross_validated(tmp_path, values, when, **kw):
 def test_another_run_saves_to_the_same_file(values, with_opt, tmp_path):
     "Two Learners with the default name, as in cross-validation: the first one ended with the weights of the other, or wrote over them, without a word"
     learn = cross_validated(tmp_path, values, 1, with_opt=with_opt)
-    with pytest.raises(RuntimeError, match=r"model\.pth is no longer what this run saved there.*`fname`"): learn.fit(3)
+    with pytest.raises(RuntimeError, match=r"model\.pth is was changed since this run saved it there.*`fname`"): learn.fit(3)
     assert torch.equal(weights(learn), learn.kept.all[2])
 
 @pytest.mark.parametrize('values,when,best', [([nan,2.,3.], 0, 1), ([2.,3.,4.], 3, 0)])
@@ -475,7 +475,7 @@ def test_another_run_saves_to_the_same_file_while_this_one_is_dead(tmp_path):
         learn = learner(n=1, cbs=[Prescribe([2.,1.,3.]), SaveModelCallback('x', 'min'), CheckpointCallback('1ep')], path=tmp_path)
         learn.fit(3, resume='auto', cbs=at('before_fit', lambda cb: None) if between else at('before_epoch', throw(ZeroDivisionError), lambda cb: cb.learn.epoch==2))
     with pytest.raises(ZeroDivisionError): run()
-    with pytest.raises(RuntimeError, match='no longer what this run saved'): run(between=True)
+    with pytest.raises(RuntimeError, match='was changed since this run saved it'): run(between=True)
 
 def test_same_file_twice():
     with pytest.raises(ValueError, match='give each its own `fname`'): learner(cbs=[SaveModelCallback(), SaveModelCallback('train_loss')]).fit(1)

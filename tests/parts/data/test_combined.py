@@ -184,8 +184,8 @@ def test_refused_without_a_combined_loader():
     with pytest.raises(ValueError, match='needs a `CombinedLoader`'): Learner(DataLoaders(data(4, 0)), nn.Linear(3,1), F.mse_loss, cbs=EachLoader()).fit(1)
 
 @pytest.mark.parametrize('order,cb,says', (
-    ('in_turn', lambda: Prefetch(thread=True), 'of which loader a batch is'), ('in_turn', lambda: OverfitBatches(2), 'of which loader a batch is'),
-    ('zip', lambda: GradientAccumulation('2ba'), 'would count as a batch of its own'), ('zip', SAM, 'the parts of a zipped batch are gone'),
+    ('in_turn', lambda: Prefetch(thread=True), 'determine the loader of a batch'), ('in_turn', lambda: OverfitBatches(2), 'determine the loader of a batch'),
+    ('zip', lambda: GradientAccumulation('2ba'), 'would count as a batch'), ('zip', SAM, 'the parts of a zipped batch are gone'),
     ('zip', lambda: Recorder(train_metrics=True), 'the last part of each'), ('zip', lambda: InTurn(['d','g']), 'a step in each turn')))
 def test_refused_with(order, cb, says):
     "What would be done to another batch, to the last part of it, or to each part as if it were a batch"

@@ -156,7 +156,7 @@ def test_dataclasses():
     label,dec,pred = learn.predict(torch.arange(3.))
     assert type(pred) is Output and pred.o.shape==(4,) and pred.rest.x.tolist()==[0.,1.,2.]
 
-# the number of items, and their positions
+# the number of samples, and their positions
 
 @pytest.mark.parametrize('kw,want', [(dict(batch_size=4), 22), (dict(batch_size=4, drop_last=True), 20), (dict(batch_size=None), None),
                                      (dict(batch_size=4, sampler=[1,2,3]), 3), (dict(batch_sampler=[[1,2],[3]]), None)])
@@ -217,7 +217,7 @@ def test_get_preds(tmp_path_factory, n, bs, how, kind, disk, data):
     learn = Learner(DataLoaders([(x,y)], [(x,y)]), m, loss, default_cbs=False, cbs=TrainEvalCallback)
     where = tmp_path_factory.mktemp('preds') if disk else None
     if disk and how=='generator':
-        with pytest.raises(ValueError, match='the number of items'): learn.get_preds(dl=dl, mmap=where)
+        with pytest.raises(ValueError, match='the number of samples'): learn.get_preds(dl=dl, mmap=where)
         return
     inp,preds,targs,dec = learn.get_preds(dl=dl, with_input=True, with_decoded=True, mmap=where)
     i = slice(None, None, 2) if how=='subset' else slice(None)

@@ -200,7 +200,7 @@ def test_a_cancelled_item_has_no_answer():
         want = predict(x[0])
         on.append(1)
         for f in (predict, learn.predict):
-            with pytest.raises(RuntimeError, match='a callback has cancelled the batch of this sample'): f(x[1])
+            with pytest.raises(RuntimeError, match='a callback cancelled the batch of this sample'): f(x[1])
         on.clear()
         same(predict(x[0]), want)
 
@@ -283,7 +283,7 @@ def test_one_at_a_time():
     Predictor(learn)(x[0])
 
 def test_what_it_takes():
-    with pytest.raises(TypeError, match='made from a Learner'): Predictor(net())
+    with pytest.raises(TypeError, match='created from a Learner'): Predictor(net())
     with pytest.raises(TypeError): Predictor(classes(), cbs=3)(x[0])
 
 @pytest.mark.parametrize('name', ['export.pth', 'export.safetensors'])

@@ -119,7 +119,7 @@ def test_the_optimizer_is_left_as_it_is(tmp_path):
     learn.fit(1)
     learn.save('m.safetensors')
     state = learn.opt.state_dict()
-    with pytest.warns(UserWarning, match='no optimizer state: the optimizer is left'): learn.load('m.safetensors')
+    with pytest.warns(UserWarning, match='no optimizer state: the optimizer is not changed'): learn.load('m.safetensors')
     assert learn.opt.state_dict()==state
 
 class Extra(nn.Linear):

@@ -73,7 +73,7 @@ def test_said_at_once_that_it_may_never_end(capsys):
     def said(f):
         try: f()
         except Ended: pass
-        return capsys.readouterr().out.count('has no `len`, so this epoch ends when the data does')
+        return capsys.readouterr().out.count('has no `len`, so this epoch ends with the data')
     learn = mk(endless)
     assert said(lambda: learn.fit(1, cbs=at('after_batch', end)))==1
     assert said(lambda: learn.profile(cbs=at('after_batch', end)))==1

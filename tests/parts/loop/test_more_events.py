@@ -53,7 +53,7 @@ def test_a_cancel_where_there_is_no_batch():
 def test_an_empty_loader_is_an_error():
     learn = learner(1, 0, cbs=BatchEvents)
     learn.dls.loaders[0] = []
-    with pytest.raises(ValueError, match='gave no batch'): learn.fit(1)
+    with pytest.raises(ValueError, match='yielded no batch'): learn.fit(1)
 
 @pytest.mark.parametrize('make,steps', [(tuple, 3), (lambda: (MicroBatch(2),), 3), (lambda: (GradientAccumulation(8),), 2), (lambda: (MicroBatch(1), GradientAccumulation(12)), 1),
                                         (lambda: (ReplayOnOOM(),), 3)])

@@ -74,5 +74,5 @@ def test_nobody_is_first_and_last():
 
 def test_an_answer_that_does_not_exist_is_refused_where_the_class_is_defined():
     "It would count as if the callback had said nothing"
-    with pytest.raises(ValueError, match="Looks.acts is 'noting', and must be one of 'nothing', 'sometimes'"):
+    with pytest.raises(ValueError, match="Looks.acts is 'noting', but must be one of 'nothing', 'sometimes'"):
         class Looks(Callback): acts = 'noting'

@@ -287,7 +287,7 @@ def test_a_loss_without_targets_is_called():
     close(first, sum(spread(Net()(x)).item()*len(x) for x in batches)/10)
     learn.fit(2, lr=.1)
     assert learn.validate()[0]<first
-    with pytest.warns(UserWarning, match='takes the predictions alone'): learner(batches, F.cross_entropy, Net()).fit(1)
+    with pytest.warns(UserWarning, match='takes only the predictions'): learner(batches, F.cross_entropy, Net()).fit(1)
 
 def test_a_loss_that_is_missing_in_a_later_batch_is_an_error():
     "Without a `return` in one of its branches it trained on 4 of 6 batches, and said nothing"

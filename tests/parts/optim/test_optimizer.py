@@ -536,7 +536,7 @@ def test_scheduler_over_split_groups():
     assert opt.hypers.itemgot('lr')==[.05,.05] and {pg['lr'] for pg in opt.param_groups}=={.05}
     opt = make(model())
     sched = ExponentialLR(opt.opt, .5)
-    with pytest.warns(UserWarning, match='lr_scheduler was made before'): opt.split_no_decay()
+    with pytest.warns(UserWarning, match='lr_scheduler was created before'): opt.split_no_decay()
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         opt.split_no_decay()
@@ -676,7 +676,7 @@ def test_what_does_not_fit_changes_nothing(what, split):
     opt = (with_decay if split else make)(m)
     steps(opt, m, 2)
     sd,msg = {'sizes': (OptimWrapper(params(nn.Linear(2,2)), Adam).state_dict(), r'groups of \[2\] parameters'),
-              'groups': (make(model(), n=3).state_dict(), r'\[4, 2, 2\] parameters, this one of \[4, 4\]'),
+              'groups': (make(model(), n=3).state_dict(), r'\[4, 2, 2\] parameters, but this one has \[4, 4\]'),
               'kind': (make(model(), SGD).state_dict(), 'no betas, eps, which Adam needs'),
               'shapes': (other().state_dict(), r"'exp_avg' float32\[3, 4\] for parameter 6, which is float32\[2, 4\]"),
               'split shapes': (lambda o: (o.split_no_decay(), o.state_dict())[1], 'which is float32'),
@@ -814,7 +814,7 @@ def test_errors_of_the_builder():
     for none in ([], [[],[]], iter(())):
         with pytest.raises(ValueError, match='no parameters to train'): create_optimizer(SGD, none)
     with pytest.raises(ValueError, match="none of the model's parameters"): create_optimizer(SGD(model().parameters()), params(m))
-    with pytest.raises(TypeError, match='built already'): OptimWrapper(None, SGD(m.parameters()), momentum=.9)
+    with pytest.raises(TypeError, match='exists already'): OptimWrapper(None, SGD(m.parameters()), momentum=.9)
     with pytest.raises(ValueError, match='2 values for 3'): create_optimizer(SGD, cuts[3](m), [.1,.2])
     sgd = SGD(m.parameters())
     assert create_optimizer(sgd, m.named_parameters()).opt is sgd and create_optimizer(sgd, None).opt is sgd
@@ -1017,7 +1017,7 @@ def test_a_state_that_lacks_parameters(cls, lost):
     "A saved state without the entries of some or of all parameters was loaded in silence, and their averages began anew"
     sd = _saved(cls).state_dict()
     for i in lost: del sd['state'][i]
-    with pytest.raises(ValueError, match=rf'has entries for {3-len(lost)} parameters, and had 3 when it was saved'): _saved(cls).load_state_dict(sd)
+    with pytest.raises(ValueError, match=rf'has entries for {3-len(lost)} parameters, but had 3 when it was saved'): _saved(cls).load_state_dict(sd)
     del sd['n_states']   # a plain state of PyTorch's does not say how many there were
     with pytest.warns(UserWarning, match=f'no entries for {len(lost)} of 3 parameters'): _saved(cls).load_state_dict(sd)
     with pytest.warns(UserWarning, match=f'no entries for {len(lost)} of 3 parameters'): OptimWrapper(opt=cls(_saved(cls).param_lists[0], lr=.1)).load_state_dict(sd)
@@ -1049,7 +1049,7 @@ def test_entries_of_other_shapes_or_strides(cls):
     before = copy.deepcopy(opt.state_dict())
     key = next(k for k,v in sd['state'][1].items() if v.ndim)
     sd['state'][1][key] = torch.zeros(2,3)
-    with pytest.raises(ValueError, match=f"'{key}' .*2, 3.* for parameter 1, which is .*2, 2.*: it is of another model"): opt.load_state_dict(sd)
+    with pytest.raises(ValueError, match=f"'{key}' .*2, 3.* for parameter 1, which is .*2, 2.*: it belongs to another model"): opt.load_state_dict(sd)
     assert all(torch.equal(v, opt.state_dict()['state'][i][k]) for i,s in before['state'].items() for k,v in s.items())
     for ok in (torch.zeros(2,4)[:,::2], torch.zeros(2,2).t()):
         sd['state'][1][key] = ok

@@ -172,7 +172,7 @@ def test_a_layer_that_is_forgotten_is_named(how):
     model = net()
     kw = forgets[how] or dict(opt_func=SGD(model[0].parameters(), lr=.1), lr=None)
     learn = learner(model=model, **kw)
-    with pytest.raises(RuntimeError, match=r"^2 parameters of `[02]` got gradients, but the optimizer does not have them, so they would never be trained: .*`splitter`.*requires_grad_\(False\)"): learn.fit(1)
+    with pytest.raises(RuntimeError, match=r"^2 parameters of `[02]` got gradients, but are not in the optimizer, so they would never be trained: .*`splitter`.*requires_grad_\(False\)"): learn.fit(1)
     assert learn.train_iter<=1 and all(p.grad is None for p in model.parameters())
     for p in model.parameters(): p.requires_grad_(id(p) in held(learn))
     learn.fit(1)   # now it is meant so
@@ -289,7 +289,7 @@ def test_two_learning_rates_are_refused():
     "`opt_func=partial(SGD, lr=.1), lr=.01` trained with .1; a function without `lr` was told that it lacks one by Python"
     with pytest.raises(ValueError, match=r'^there are two learning rates, lr=0.01 and the lr=0.1 of `opt_func`: give one of them$'): learner(opt_func=partial(SGD, lr=.1), lr=.01)
     learn = learner(opt_func=lambda ps: SGD(ps, lr=.1), lr=.01)
-    with pytest.raises(TypeError, match=r'^`opt_func` takes no `lr`, so the learning rate 0.01 does not reach it: write'): learn.fit(1)
+    with pytest.raises(TypeError, match=r'^`opt_func` takes no `lr`, so the learning rate 0.01 would be ignored: write'): learn.fit(1)
 
 def test_an_optimizer_of_the_user_keeps_its_learning_rate():
     learn = learner(model=net(), lr=.05)

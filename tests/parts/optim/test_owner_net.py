@@ -113,7 +113,7 @@ class Owner:
                 warnings.simplefilter('error')
                 self.learn.fit(n, cbs=at('before_epoch', change, when=lambda cb: cb.epoch>0))
         except RuntimeError as e:   # only where the groups have become others in the middle of a fit
-            assert 'came to be trained in the middle of a fit' in str(e) and self.splitter=='groups' and len(groups(model))!=len(self.learn.opt.param_lists)
+            assert 'became trainable in the middle of a fit' in str(e) and self.splitter=='groups' and len(groups(model))!=len(self.learn.opt.param_lists)
             self.hand,self.opts,self.learn.opt = copy.deepcopy(model),{},None
         else:
             if self.learn.opt is not opt: self.forget_frozen()

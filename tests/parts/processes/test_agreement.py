@@ -173,7 +173,7 @@ def test_an_error_under_virtual_shards_is_told_by_all(tmp_path):
 @pytest.mark.parametrize('at', ['before_batch','after_backward','after_batch','before_validate'])
 def test_a_killed_process_ends_all(tmp_path, at):
     (kind,said,took),own = _said(tmp_path, 'killed', at)
-    assert own is None and kind=='ProcessFailed' and 'process 1 has ended without a word, perhaps it was killed' in said and float(took)<20, said
+    assert own is None and kind=='ProcessFailed' and 'process 1 has ended without a report, perhaps it was killed' in said and float(took)<20, said
 
 @few(0, 1)
 @pytest.mark.parametrize('at', ['before_batch','after_step','after_batch','before_validate'])

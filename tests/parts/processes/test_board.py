@@ -80,7 +80,7 @@ def test_half_a_message_is_none(tmp_path):
             assert board.read(0, 1) is None, i
         board.memory[:] = whole
         for _ in range(4): board.begin([9])
-        with pytest.raises(RuntimeError, match='has gone on'): board.read(0, 1)
+        with pytest.raises(RuntimeError, match='continued without'): board.read(0, 1)
 
 def test_other_files_are_no_boards(tmp_path):
     with open(tmp_path/'x', 'w+b') as f: assert module._open(os.getpid(), f.fileno(), 'x') is None

@@ -120,7 +120,7 @@ def _measures(rank, world, cases):
         (x,y),(dl,rows,read,order),where = data(n),kinds(n, bs)[kind],(world, n, bs, kind)
         learn = learner(DataLoader(TensorDataset(*data(8)), 4), dl, metrics=metrics(n))
         if rows==[]:   # refused as in one process, in all of them
-            with pytest.raises(ValueError, match='gave no batch'): learn.validate()
+            with pytest.raises(ValueError, match='yielded no batch'): learn.validate()
         else: _equal_to(oracle(x, y, rows or read), [*learn.validate()], rows is None, where)
         _predicts(learn, dl, read, order, x, y, where)
 
@@ -136,7 +136,7 @@ def _predicts(learn, dl, read, order, x, y, where):
     learn.loss_func = lambda p,t,reduction='mean': F.cross_entropy(p['out'], t, reduction=reduction)
     def predict(): return learn.get_preds(with_input=True, with_loss=True, act=lambda o: {**o, 'out':o['out']*2})
     if not read:
-        with pytest.raises(ValueError, match='gave no batch'): predict()
+        with pytest.raises(ValueError, match='yielded no batch'): predict()
         return
     got = predict()
     with torch.no_grad(): outs = [learn.model(x[i]) for i in read]
@@ -210,7 +210,7 @@ def _files(rank, world, path):
             assert sorted(f.name for f in folder.iterdir())==['losses.pt','preds_0.pt','preds_1.pt','targs.pt']
             assert torch.equal(torch.load(folder/'preds_1.pt'), p['more'][0])
             dist.barrier()
-    with pytest.raises(ValueError, match='the number of items'): learn.get_preds(dl=(b for b in dl), mmap=path/'no')
+    with pytest.raises(ValueError, match='the number of samples'): learn.get_preds(dl=(b for b in dl), mmap=path/'no')
     with pytest.raises(ValueError, match='the processes have different data'): learn.get_preds(dl=DataLoader(TensorDataset(*data(4+rank)), 2), mmap=path/'no')
     learn.get_preds(dl=kinds(7, 2)['plain'][0], with_preds=False, save_targs=path/'each')
     dist.barrier()

@@ -93,7 +93,7 @@ def test_one_of_an_elastic_launch(monkeypatch):
         learn = Learner(DataLoaders.from_tensors(x, x.sum(1, keepdim=True), bs=4), torch.nn.Linear(4, 1), torch.nn.MSELoss(), lr=.01, cbs=cbs)
         with learn.no_bar(), learn.no_logging(): learn.fit(2)
         return learn.model.weight
-    with pytest.raises(RuntimeError, match='no group of processes'): fit(DistributedTrainer())
+    with pytest.raises(RuntimeError, match='no process group'): fit(DistributedTrainer())
     for k,v in dict(RANK=0, LOCAL_RANK=0, WORLD_SIZE=1, MASTER_ADDR='127.0.0.1', MASTER_PORT=29500, TORCHELASTIC_RUN_ID='x').items(): monkeypatch.setenv(k, str(v))
     assert torch.equal(fit(DistributedTrainer(sync_bn=True)), fit())
 

@@ -97,7 +97,7 @@ def test_one_that_was_killed_is_known_at_once(tmp_path):
     for p in ps: p.join(50)
     texts = [(tmp_path/f'{r}').read_text() for r in range(2)]
     for p in ps: p.kill()
-    assert all('process 2 has ended without a word, perhaps it was killed' in t and 'process 1 has' not in t for t in texts), texts
+    assert all('process 2 has ended without a report, perhaps it was killed' in t and 'process 1 has' not in t for t in texts), texts
 
 @pytest.mark.slow
 def test_a_call_after_the_others_have_ended(said):

@@ -132,7 +132,7 @@ def test_every_known_loss_comes_back(name):
     back = loss_from_config(json.loads(json.dumps(loss_config(f))), {})
     assert back is f or (type(back) is type(f) and {k:v for k,v in vars(back).items() if isinstance(v, (int,float,str))}=={k:v for k,v in vars(f).items() if isinstance(v, (int,float,str))})
 
-@pytest.mark.parametrize('about,tensors,words', [({'name':'eval'}, {}, 'not one that is known'), ({'name':['eval']}, {}, 'not one that is known'), ({}, {}, 'not one that is known'),
+@pytest.mark.parametrize('about,tensors,words', [({'name':'eval'}, {}, 'is unknown'), ({'name':['eval']}, {}, 'is unknown'), ({}, {}, 'is unknown'),
     ({'name':'MSELoss', 'settings':{'__class__':'x'}}, {}, 'no setting'), ({'name':'MSELoss', 'settings':{'reduction':3}}, {}, 'no setting'), ({'name':'MSELoss', 'settings':[]}, {}, 'settings'),
     ({'name':'CrossEntropyLossFlat', 'inner':{'forward':1}}, {}, 'no setting'), ({'name':'CrossEntropyLossFlat', 'settings':{'axis':'x'}}, {}, 'no setting'),
     ({'name':'CrossEntropyLossFlat'}, {'func.__dict__':torch.ones(1)}, 'no tensor'), ({'name':'MSELoss'}, {'a.b.weight':torch.ones(1)}, 'no tensor'), ({'name':'MSELoss'}, {'weight':'x'}, 'no tensor')])

@@ -66,7 +66,7 @@ calm = [1., 1.2, .9, 1.1, 1.05, .95]
 def test_warned_of():
     data = [(torch.tensor([float(v)]), torch.zeros(1)) for v in [*calm, 50.]]
     learn = Learner((data,), Told(), loss, SGD, lr=1., cbs=SpikeDetection(window=4))
-    with pytest.warns(UserWarning, match='The loss is 50, epoch 0, batch 6, far above the last ones \(about 0.95\).*`SkipNaN'): learn.fit(1)
+    with pytest.warns(UserWarning, match='The loss is 50, epoch 0, batch 6, far above the previous ones \(about 0.95\).*`SkipNaN'): learn.fit(1)
 
 def test_the_others(tmp_path):
     learn = fitted([*calm, 50., *calm], SpikeDetection(window=4), TerminateOnNaNCallback())

@@ -212,7 +212,7 @@ def test_the_best_model_is_held_while_there_is_no_connection(store, monkeypatch)
 
 def test_a_file_that_another_run_replaced_is_noticed(store):
     def other(cb): mk(model=nn.Linear(4, 1)).save(f'{store}/best', with_opt=False)
-    with pytest.raises(RuntimeError, match='no longer what this run saved there'):
+    with pytest.raises(RuntimeError, match='was changed since this run saved it'):
         mk(SaveModelCallback(fname=f'{store}/best'), at('after_epoch', other, lambda cb: cb.learn.epoch==2, order=99)).fit(3)
 
 def test_a_history(store):
@@ -224,7 +224,7 @@ def test_a_history(store):
 # what cannot be done there
 @pytest.mark.parametrize('make', [lambda s: CSVLogger(f'{s}/log.csv'), lambda s: JsonLogger(f'{s}/log.jsonl')])
 def test_a_log_is_refused(store, make):
-    with pytest.raises(ValueError, match='grows row by row.*give a local path'): make(store)
+    with pytest.raises(ValueError, match='grows row by row.*pass a local path'): make(store)
 
 def test_a_learner_is_somewhere_local(store, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -335,7 +335,7 @@ def test_refused(processes): processes(1, _refused)   # in a process of its own:
 def test_without_a_group():
     "The same script in one process"
     learn = learner(Net(), FullyShard(Block, mp=torch.bfloat16))
-    with pytest.warns(UserWarning, match='does nothing in one process'): learn.fit(1)
+    with pytest.warns(UserWarning, match='has no effect in one process'): learn.fit(1)
     assert same(full(learn.model), full(by_hand(Net())[0]))
 
 def _saves_alone(rank, world, path):

@@ -388,7 +388,7 @@ def raises(e):
 @pytest.mark.parametrize('match,kw', [
     ('raise `n`', dict(cbs=[GradientAccumulation(8)])),
     *slow(('LimitBatches', dict(cbs=[StepsPerEpoch(2)])), ('LimitBatches', dict(cbs=[OverfitBatches(1)])), ('SkipNaN', dict(cbs=[RollBackOnNaN()])), ('MicroBatch', dict(cbs=[ReplayOnOOM()])), ('remove it', dict(cbs=[FusedStep()])),
-          ('leave out `DistributedTrainer`', dict(cbs=[DistributedTrainer()])), ('count batches', dict(cbs=[CheckpointCallback('100sp')])), ('count batches', dict(fit='100sp')), ('some shards of each batch', dict(cbs=[Recorder(train_metrics=True)])),
+          ('remove `DistributedTrainer`', dict(cbs=[DistributedTrainer()])), ('count batches', dict(cbs=[CheckpointCallback('100sp')])), ('count batches', dict(fit='100sp')), ('some shards of each batch', dict(cbs=[Recorder(train_metrics=True)])),
           ('SyncBatchNorm', dict(model=nn.SyncBatchNorm.convert_sync_batchnorm(CNN()))), ('complex', dict(model=nn.Sequential(CNN(), nn.Linear(3, 3, dtype=torch.complex64)))), ('sparse=False', dict(model=Sparse(), opt_func=torch.optim.SGD)),
           ('CancelTrain was raised for one of 4 shards', dict(cbs=[raises(CancelTrain)], error=RuntimeError)), ('CancelFit was raised', dict(cbs=[raises(CancelFit)], error=RuntimeError)))])
 def test_what_cannot_be_the_same_is_refused(match, kw):
