@@ -5,6 +5,7 @@ stored in them, and pages that are made of them and of the library:
 - `chapters.py` writes a page for each group of notebooks, and the navigation;
 - `reference.py` writes the entry of each public name: `functions.py` has what it says of a function, `examples.py`
   finds a cell that shows how it is used;
+- `names.py` lists all names by task, from the how-tos that use them;
 - `words.py` makes links of the names that stand in prose as code;
 - `search.py` ranks the pages for what a reader types, `searchtools.js` shows what is found;
 - `plain.py` writes pages as Markdown, their code as scripts, and `llms.txt`; `builder.py` has Sphinx do so.
@@ -16,7 +17,7 @@ from pathlib import Path
 here = Path(__file__).resolve().parent
 nbs  = here.parent
 sys.path[:0] = [str(here), str(nbs)]
-import builder, chapters, notebooks, words
+import builder, chapters, names, notebooks, words
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 from reference import Reference
@@ -49,8 +50,9 @@ pygments_style,pygments_dark_style = 'friendly','github-dark'
 
 def write_pages(app):
     "Write the pages that are made into nbs/, where they have changed, and delete those of what is gone"
-    app.source,app.reference = source,Reference(nbs, source).pages()
-    pages = {**chapters.pages(nbs), **app.reference,
+    reference = Reference(nbs, source)
+    app.source,app.reference = source,reference.pages()
+    pages = {**chapters.pages(nbs), **app.reference, 'reference/names.md':names.page(reference),
              'changelog.md':(nbs.parent/'CHANGELOG.md').read_text(encoding='utf-8')}
     for p in (p for d in ('chapters', 'reference') for p in (nbs/d).glob('*.md')):
         if p.relative_to(nbs).as_posix() not in pages: p.unlink()

@@ -93,6 +93,18 @@ def test_errors_are_about_what_a_function_has():
     # these two get an argument of a fit, and name it as the user does
     assert strange=={(f'{lib}.optim.schedule.combined_cos', 'pct_start'), (f'{lib}.learner.fit.as_duration', 'n_epoch')}
 
+def test_all_names_are_on_a_page_by_task():
+    "Each once: those that how-tos use with their task, the others by rooms; the modules and the how-tos are its only source"
+    import learnkit.all, names as page
+    from reference import Reference
+    text = page.page(Reference(root/'nbs', ''))
+    section = {name:part.split('\n')[0] for part in re.split(r'^##+ ', text, flags=re.M)[1:] for name in re.findall(r'^\| `([\w.]+)` \|', part, re.M)}
+    listed = re.findall(r'^\| `([\w.]+)` \|', text, re.M)
+    assert len(listed)==len(set(listed)) and {'Learner','learn.fit','accuracy'} <= {k for k,s in section.items() if s=='Everywhere'}
+    assert (section['GradientClip'],section['learn.lr_find'],section['CheckpointCallback'],section['CohenKappa'])==('Training','Training','Saving, resuming, predicting','Measure')
+    own = {k for k in learnkit.all.__all__ if str(getattr(getattr(learnkit.all, k), '__module__', '')).startswith(lib)}
+    assert own - section.keys() == set()
+
 def test_what_is_lacking_is_found(monkeypatch):
     from learnkit.learner.learner import Learner
     for said in ('', 'Trains', 'Trains\n\nArgs:\n    n_epoch: epochs'):

@@ -81,6 +81,7 @@ train on apple silicon mps | howto/choose_the_device
 self supervised learning | examples/byol
 reinforcement learning | examples/actor_critic
 tabular data csv | examples/tabular_cv
+images with labels in a csv | howto/train_on_csv_and_images
 deploy model rest api | examples/serving
 migrate from pytorch lightning | examples/coming_from
 '''.strip().splitlines()]
