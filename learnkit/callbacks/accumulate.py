@@ -184,7 +184,8 @@ from collections.abc import Callable
 from functools import partial
 from math import ceil
 
-from ..data.nested import apply, to_concat
+from ..data.batch import is_batch_object
+from ..data.nested import apply, is_record, make_record, record_values, to_concat
 from ..data.process import to_detach
 from ..loop.check import check_args
 from ..loop.events import event
@@ -205,6 +206,10 @@ def split_items(
 ) -> list:    # the micro-batches, nested as the batch; the last one may be smaller
     "Split a batch into micro-batches of `size` samples; raise ValueError for a tensor whose length is not `bs`"
     def cut(t, i):
+        if is_record(t): return make_record([apply(cut, v, i) for v in record_values(t)], type(t))
+        if is_batch_object(t): raise ValueError(
+            f'a {type(t).__name__} cannot be split: write MicroBatch(..., split=f), where f(batch, size) returns a list '
+            'of batches')
         if not isinstance(t, torch.Tensor) or not t.ndim: return t
         if len(t)!=bs: raise ValueError(
             f'a tensor of shape {tuple(t.shape)} cannot be split with a batch of {bs} samples: '

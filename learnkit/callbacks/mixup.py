@@ -13,8 +13,8 @@ import torch
 from torch.distributions import Beta
 
 import learnkit.callbacks.accumulate   # noqa: F401  for its event `before_micro_batch`
-from ..data.batch import find_bs, shapes
-from ..data.nested import apply, leaves
+from ..data.batch import find_bs, is_batch_object, shapes
+from ..data.nested import apply, is_record, leaves
 from ..loop.callback import Callback, is_called
 from ..loop.check import check_args
 from ..measure.batch_weight import loss_setting, weight_rule
@@ -200,6 +200,8 @@ from ..data.batch import find_device
 # %% ../../nbs/callbacks/40b_mixup.ipynb #5b617042
 def _check_floats(xb, name):
     for t in leaves(xb):
+        if is_record(t) or is_batch_object(t): raise TypeError(
+            f'{name} blends inputs that are tensors, and cannot look into a {type(t).__name__}')
         is_whole = isinstance(t, torch.Tensor) and not t.is_floating_point()
         if is_whole: raise TypeError(
             f'{name} blends inputs, and whole numbers cannot be blended: it got {shapes(xb)}. '

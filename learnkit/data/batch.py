@@ -19,6 +19,15 @@ from torch.nn.utils.rnn import PackedSequence
 
 from .nested import apply, is_listy, is_record, leaves, make_record, map_container, record_values
 
+# %% ../../nbs/data/05_batch.ipynb #e7dd34e5
+def is_batch_object(
+    o:Any # anything
+) -> bool:
+    "Is `o` an object that holds tensors of a batch and has a method `to(device)`, such as a graph?"
+    if isinstance(o, (Tensor,PackedSequence)): return False
+    return callable(getattr(o, 'to', None))
+>>>>>>> mine
+
 # %% ../../nbs/data/05_batch.ipynb #e7dd34e7
 def _lists(b):
     "The lists in the batch `b`, from left to right"
@@ -55,12 +64,22 @@ def _search_bs(b, first):
     is_list_of_samples = type(b) is list and isinstance(first, Mapping)
     for o in _lists([b] if is_list_of_samples else b):
         if _has_one_per_sample(o): return len(o)
-    tensors = [o for o in leaves(b) if isinstance(o, Tensor)]
-    if not tensors: raise ValueError(
-        f"The size of a batch is the length of its first tensor, but this {type(b).__name__} holds none.")
+    tensors = [*_tensors(b)]
     for t in tensors:
         if t.ndim: return t.shape[0]
-    return 1
+    if tensors: return 1
+    for o in leaves(b):
+        if type(getattr(o, 'batch_size', None)) is int: return o.batch_size
+    raise ValueError(
+        f"The size of a batch is the length of its first tensor, but this {type(b).__name__} holds none, "
+        "nor an object with a `batch_size`.")
+
+# %% ../../nbs/data/05_batch.ipynb #08635d3c
+def _tensors(b):
+    "The tensors of a batch, also those in the fields of dataclasses"
+    for o in leaves(b):
+        if isinstance(o, Tensor): yield o
+        elif is_record(o): yield from _tensors(record_values(o))
 
 def find_device(
     b:Any # a batch
@@ -69,8 +88,7 @@ def find_device(
     t = b
     if type(b) in (tuple,list) and b: t = b[0]
     if isinstance(t, Tensor): return t.device
-    for o in leaves(b):
-        if isinstance(o, Tensor): return o.device
+    for t in _tensors(b): return t.device
     return None
 
 # %% ../../nbs/data/05_batch.ipynb #3f966abb
@@ -87,6 +105,8 @@ def select_samples(
     def select(o):
         if isinstance(o, PackedSequence): raise ValueError('Single samples of a PackedSequence cannot be selected.')
         if isinstance(o, Tensor): return o[positions] if _length(o)==n else o
+        if is_record(o): return make_record([*map(select, record_values(o))], type(o))
+        if is_batch_object(o): raise ValueError(f'Single samples of a {type(o).__name__} cannot be selected.')
         if is_listy(o) and _is_of_samples(o, n, knows_lists): return type(o)([o[i] for i in positions])
         return map_container(select, o) if _is_container(o) else o
     return map_container(select, b) if _is_container(b) else select(b)
@@ -178,10 +198,17 @@ def _split_mapping(b, n_inp):
     inputs.targ_names = tuple(targs)
     return (inputs,), tuple([b[k] for k in targs])
 
+def _split_object(b, n_inp):
+    "The object is the input; the target is the one of its attributes that is named like a target, if there is one"
+    names = [k for k in _targ_names if getattr(b, k, None) is not None]
+    if n_inp or len(names)!=1: return (b,), ()
+    return (b,), (getattr(b, names[0]),)
+
 def _bad_batch(b, n_inp):
     "The exception that says what is wrong with `b`"
-    if not isinstance(b, (tuple,list,L,Mapping)):
-        return TypeError(f"A batch must be a tensor, a tuple or list of them, or a mapping, not a {type(b).__name__}.")
+    if not isinstance(b, (tuple,list,L,Mapping)): return TypeError(
+        "A batch must be a tensor, a tuple or list of them, a mapping, a dataclass, or an object with a method "
+        f"`to(device)`, not a {type(b).__name__}.")
     n = n_inp or 1
     if 0<n<=len(b): return TypeError(
         "A batch must hold tensors, but its first element is a string. Convert text to numbers in `collate_fn`.")
@@ -189,7 +216,7 @@ def _bad_batch(b, n_inp):
 
 # %% ../../nbs/data/05_batch.ipynb #fc2005d1
 def split_batch(
-    b:Any,              # a tuple or list, a tensor, or a mapping
+    b:Any,              # a tuple or list, a tensor, a mapping, a dataclass, or an object with a method `to`
     n_inp:int|None=None # how many elements go to the model; `None`: all but the last
 ) -> tuple[tuple,tuple]:
     "Split a batch into `(inputs, targets)`; raise TypeError or ValueError if it is not a batch, or too short"
@@ -202,7 +229,9 @@ def split_batch(
         if 0<n<=len(b) and type(b[0]) is not str: return tuple(b[:n]), tuple(b[n:])
     elif isinstance(b, Tensor): return (b,), ()
     elif type(b) is Inputs: return (b,), ()
-    elif isinstance(b, Mapping) and len(b)>=(n_inp or 1): return _split_mapping(b, n_inp)
+    elif isinstance(b, Mapping):
+        if len(b)>=(n_inp or 1): return _split_mapping(b, n_inp)
+    elif is_record(b) or is_batch_object(b): return _split_object(b, n_inp)
     raise _bad_batch(b, n_inp)
 
 # %% ../../nbs/data/05_batch.ipynb #50e44f77

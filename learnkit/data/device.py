@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..loop.tracebacks import add_note
-from .nested import is_listy, map_container
+from .nested import is_listy, is_record, make_record, map_container, record_values
 
 # %% ../../nbs/data/10a_device.ipynb #230f4154
 def default_device(
@@ -55,9 +55,10 @@ def to_device(
         if b.device==device: return b
         return b.to(device, non_blocking=non_blocking)
     if callable(getattr(b, 'to', None)): return b.to(device)
-    is_container = is_listy(b) or isinstance(b, Mapping)
-    if not is_container: return b
-    return map_container(partial(to_device, device=device, non_blocking=non_blocking), b)
+    move = partial(to_device, device=device, non_blocking=non_blocking)
+    if is_listy(b) or isinstance(b, Mapping): return map_container(move, b)
+    if is_record(b): return make_record([*map(move, record_values(b))], type(b))
+    return b
 
 def to_cpu(
     b:Any # tensors in nested containers

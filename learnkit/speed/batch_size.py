@@ -17,9 +17,9 @@ from fastcore.basics import patch
 from torch import Tensor
 
 from ..callbacks.accumulate import is_out_of_memory
-from ..data.batch import find_bs
+from ..data.batch import find_bs, is_batch_object
 from ..data.loaders import DataLoaders
-from ..data.nested import apply
+from ..data.nested import apply, is_record
 from ..data.process import num_distrib
 from ..learner.learner import Learner
 from ..learner.save import unchanged
@@ -36,6 +36,8 @@ def batch_of(
     "Return a batch of `n` samples, repeating those of `b`; raise ValueError for a tensor without an entry per sample"
     bs = find_bs(b)
     def resize(t):
+        if is_record(t) or is_batch_object(t): raise ValueError(
+            f'a {type(t).__name__} cannot be made larger: train a few batches with your own loader of each size instead')
         if not isinstance(t, Tensor) or not t.ndim: return t
         if len(t)!=bs: raise ValueError(
             f'a tensor of shape {tuple(t.shape)} cannot be made larger with a batch of {bs} samples: '

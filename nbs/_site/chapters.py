@@ -35,7 +35,8 @@ groups = [
 howtos = [
     ('data', 'Install, device, data', 'What do I need, where does it run, and what does the model get?',
      'install choose_the_device classify_images train_on_csv_and_images augment_images several_inputs imbalanced_data '
-     'train_on_a_stream several_training_sets several_validation_sets train_without_validation change_batch_size'),
+     'train_on_a_stream several_training_sets several_validation_sets train_without_validation change_batch_size '
+     'train_a_graph_network'),
     ('training', 'Training', 'How long, how fast, from where, and when is it enough?',
      'train_by_steps find_a_learning_rate schedule_the_learning_rate learning_rates_by_layer freeze_a_backbone '
      'use_transformers clip_gradients mixup average_the_weights stop_early two_optimizers make_it_reproducible '
