@@ -99,7 +99,7 @@ class FileLock:
                 if is_own: self.path.unlink()
         finally:
             _locked_here.discard(self.identity)
-            self.f.close()
+            with suppress(OSError): self.f.close()   # on a full disk its text could not be written
             self.f = None
 
     def __getstate__(self) -> dict: return {}   # a copy has no lock

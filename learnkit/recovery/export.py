@@ -332,6 +332,7 @@ def _load_loss(config, tensors):
 
 # %% ../../nbs/recovery/40c_export.ipynb #e92a1fd2
 from contextlib import closing
+from io import BytesIO
 
 import torch
 
@@ -354,8 +355,10 @@ def torch_export(
     if type(xb[0]) is Inputs: args,kwargs = (),{**xb[0]}
     dims = apply(_dims, kwargs or args)
     program,path = torch.export.export(model, args, kwargs, dynamic_shapes=dims),Path(path)
+    data = BytesIO()   # PyTorch ends the whole process if it writes to a file itself, and the disk is full
+    torch.export.save(program, data)
     with closing(Draft(path.parent)) as draft:   # it appears when it is complete
-        torch.export.save(program, draft.path/path.name)
+        (draft.path/path.name).write_bytes(data.getvalue())
         draft.publish()
 
 # %% ../../nbs/recovery/40c_export.ipynb #aa596331
