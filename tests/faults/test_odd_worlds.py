@@ -106,7 +106,6 @@ def test_the_clock_of_the_wall_jumps(seed, tmp_path, monkeypatch):
         learn.fit(3)
         again = mk(tmp_path/'jumps', *more())
         again.fit(4, resume='auto')
-    names = lambda path: sorted(p.name for p in path.rglob('step-*'))
     assert torch.equal(weights(learn), weights(whole)) and again.train_iter==16
     assert all(0<=row['train_iter'] for row in map(lambda p: read_checkpoint(p), list_checkpoints(learn.checkpoint.folder)))
     assert [row['epoch'] for row in again.recorder.history]==[0, 1, 2, 3] and 'time' in again.recorder.history[0]
