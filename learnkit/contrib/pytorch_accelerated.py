@@ -59,12 +59,14 @@ class PARunHistory(View):
 
     def update_metric(self,
         metric_name:str, # a column of the table
-        metric_value:Any # a number
+        metric_value:Any # a number, or anything else, such as a confusion matrix
     ) -> None:
-        "Keep a number, and write it into the row of this epoch"
+        "Keep a value; write it into the row of this epoch if it is a number"
         name = self.metric_name_prefix+metric_name
         self.own[name].append(metric_value)
-        if self.learn.mode=='fit': self.learn.recorder.row[name] = float(metric_value)
+        if self.learn.mode!='fit': return
+        number = to_number(metric_value)
+        if isinstance(number, (int,float)): self.learn.recorder.row[name] = float(number)
     def delete_metric(self,
         metric_name:str # of a value recorded by `update_metric`
     ) -> None:

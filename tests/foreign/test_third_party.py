@@ -1,0 +1,147 @@
+"""Kinds of callbacks that others have written, found in public repositories and run in their own trainers and here: what differed is repaired, and
+tested here without those trainers. Classes are recognized by the package of their base class, so a base class of the same name is enough."""
+import copy
+import pytest, torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+from learnkit.all import DataLoaders, GradientAccumulation, Learner, accuracy
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+
+def base(package, name='Callback'):
+    "A class that counts as the base class of that package's callbacks"
+    def set_params(self, params): self.params = params
+    def set_model(self, model): self.model = model
+    return type(name, (), dict(__module__=f'{package}.callbacks', set_params=set_params, set_model=set_model))
+
+Keras,Lightning,HF = base('keras'),base('lightning'),base('transformers', 'TrainerCallback')
+Accelerated = base('pytorch_accelerated', 'TrainerCallback')
+
+def rows(n, seed):
+    g = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, 8, generator=g)
+    return TensorDataset(x, (x@torch.linspace(-1, 1, 24).view(8, 3)).argmax(1))
+
+def learner(cbs, **kwargs):
+    torch.manual_seed(0)
+    dls = DataLoaders(DataLoader(rows(40, 1), 16), DataLoader(rows(24, 2), 16))
+    return Learner(dls, nn.Linear(8, 3), nn.CrossEntropyLoss(), torch.optim.SGD, lr=.2, metrics=accuracy, cbs=cbs, **kwargs)
+
+def fit(cbs, epochs=2, **kwargs):
+    learn = learner(cbs)
+    with learn.no_bar(), learn.no_logging(): learn.fit(epochs, **kwargs)
+    return learn
+
+# Keras
+
+def test_keras_logs_are_in_the_order_of_keras():
+    "Public callbacks take `list(logs.values())` by position"
+    seen = {}
+    class Notes(Keras):
+        def on_train_batch_end(self, batch, logs=None): seen['batch'] = [*logs]
+        def on_test_end(self, logs=None): seen['test'] = [*logs]
+        def on_epoch_end(self, epoch, logs=None): seen['epoch'] = [*logs]
+    fit(Notes())
+    assert seen==dict(batch=['accuracy','loss'], test=['accuracy','loss'], epoch=['accuracy','loss','val_accuracy','val_loss'])
+
+def test_keras_callbacks_share_their_logs():
+    "A callback that adds the learning rate is common: loggers after it find the number, also at the end of the fit, and not in another run"
+    seen = []
+    class Adds(Keras):
+        def on_epoch_end(self, epoch, logs=None): logs['learning_rate'] = epoch+.5
+        def on_train_batch_end(self, batch, logs=None): logs['batch'] = batch
+        def on_test_end(self, logs=None): logs.setdefault('times', 0); logs['times'] += 1
+    class Finds(Keras):
+        def on_epoch_end(self, epoch, logs=None): seen.append(logs.get('learning_rate'))
+        def on_train_batch_end(self, batch, logs=None): assert logs['batch']==batch
+        def on_test_end(self, logs=None): assert logs['times']==1
+        def on_train_end(self, logs=None): seen.append(logs['learning_rate'])
+    learn = fit([Adds(), Finds()])
+    assert seen==[.5,1.5,1.5]
+    learn.validate()
+    learn.validate()
+    with learn.no_bar(), learn.no_logging(): learn.fit(1)
+    assert seen==[.5,1.5,1.5,.5,.5]
+
+def test_keras_counts_and_weights_are_variables():
+    seen = []
+    class Notes(Keras):
+        def on_epoch_end(self, epoch, logs=None):
+            seen.append((self.model.optimizer.iterations.numpy(), int(self.model.optimizer.iterations), len(self.model.trainable_weights), len(self.model.weights)))
+    learn = learner(Notes())
+    learn.model.bias.requires_grad_(False)
+    with learn.no_bar(), learn.no_logging(): learn.fit(2)
+    assert seen==[(3,3,1,2),(6,6,1,2)]
+
+# Lightning
+
+def test_lightning_gradients_that_are_left_before_training_are_not_trained_on():
+    "As by a check of the gradients: Lightning clears them before the first backward pass"
+    class Checks(Lightning):
+        def on_train_start(self, trainer, pl_module): pl_module(torch.ones(4, 8)).sum().backward()
+    plain,own = fit(()),fit(Checks())
+    assert torch.equal(plain.model.weight, own.model.weight)
+
+def test_lightning_gradients_of_somebody_else_are_kept():
+    class Nothing(Lightning):
+        def on_train_start(self, trainer, pl_module): pass
+    learn = learner(Nothing())
+    learn.model.weight.grad = torch.ones_like(learn.model.weight)
+    other = learner(())
+    other.model.weight.grad = torch.ones_like(other.model.weight)
+    for o in (learn, other):
+        with o.no_bar(), o.no_logging(): o.fit(1)
+    assert torch.equal(learn.model.weight, other.model.weight)
+
+# Hugging Face
+
+def test_hf_the_last_micro_batch_of_an_epoch_ends_a_step():
+    "With three batches in an epoch and a step for two, the last batch has a step of its own"
+    seen = []
+    class Notes(HF):
+        def on_substep_end(self, args, state, control, **kwargs): seen.append(('part', state.global_step))
+        def on_pre_optimizer_step(self, args, state, control, **kwargs): seen.append(('before', state.global_step))
+        def on_step_end(self, args, state, control, **kwargs): seen.append(('end', state.global_step, state.epoch))
+    fit([Notes(), GradientAccumulation('2ba')], 1)
+    assert seen==[('part',0),('before',0),('end',1,pytest.approx(2/3)),('before',1),('end',2,1.)]
+
+def test_hf_flags_at_the_end_of_an_epoch():
+    "A callback that prepares for an evaluation asks the flags"
+    seen = []
+    class Notes(HF):
+        def on_step_end(self, args, state, control, **kwargs): seen.append((control.should_log, control.should_evaluate))
+        def on_epoch_end(self, args, state, control, **kwargs):
+            seen.append((control.should_log, control.should_evaluate, control.should_save))
+            return control
+    fit(Notes(), 1)
+    assert seen==[(False, False)]*3+[(True, True, False)]
+
+def test_hf_an_evaluation_that_is_asked_for_elsewhere_is_still_refused():
+    class Asks(HF):
+        def on_step_end(self, args, state, control, **kwargs): control.should_evaluate = True
+    with pytest.raises(NotImplementedError, match='ValidateEvery'): fit(Asks(), 1)
+
+# pytorch-accelerated
+
+def test_accelerated_history_keeps_a_matrix():
+    class Confusion(Accelerated):
+        def on_eval_epoch_end(self, trainer, **kwargs):
+            trainer.run_history.update_metric('matrix', torch.eye(3)*trainer.run_history.current_epoch)
+            trainer.run_history.update_metric('best', torch.tensor(.5))
+        def on_training_run_end(self, trainer, **kwargs): self.all = trainer.run_history.get_metric_values('matrix')
+    cb = Confusion()
+    learn = fit(cb)
+    assert [m.sum().item() for m in cb.all]==[3,6] and learn.recorder.history['best']==[.5,.5]
+    assert 'matrix' not in learn.recorder.history.columns
+
+# names
+
+@pytest.mark.parametrize('name', ['LR','Wd','OptFunc','Model','Path','Cbs'])
+@pytest.mark.parametrize('of', [Keras,Lightning,HF])
+def test_a_class_may_be_named_as_an_argument_of_the_learner(name, of):
+    learn = fit(type(name, (of,), {})(), 1)
+    assert learn.lr==.2 and len(learn.cbs.filter(lambda cb: cb.name.startswith('foreign_')))==1
+
+def test_a_copy_of_a_learner_keeps_them():
+    learn = fit(type('LR', (Keras,), {})(), 1)
+    assert copy.deepcopy(learn).foreign_lr is not learn.foreign_lr
