@@ -272,11 +272,11 @@ def contents():
     return '\n\n'.join([list_note, '# The chapters', *first, *source, '# How to', *tasks]) + '\n'
 
 list_note = '<!-- Made by `make lib` of the first lines of the notebooks. -->'
-about_chapters = """The source is these notebooks. Each explains one idea, exports its code, and tests it beside the
-explanation; up to three make one module. They stand in rooms, which `learnkit/` and `tests/parts/` have by the same
-names: `nbs/loop/15a_stateful.ipynb`, `15b` and `15c` are `learnkit/loop/callback.py`. A room imports from those before
-it, and a notebook from lower numbers of its room. The first room is the whole idea; of the others, read what you need.
-[Examples](examples) are whole jobs."""
+about_chapters = """The source is these notebooks. Each explains one idea, exports its code, and tests it where it is
+explained. Up to three notebooks make one module. Their folders are the subpackages of `learnkit/`, and those of
+`tests/parts/`: `nbs/loop/15a_stateful.ipynb`, `15b` and `15c` are `learnkit/loop/callback.py`. A subpackage imports
+only from those before it, and a notebook only from lower numbers. The first subpackage is the whole idea; read the
+others as you need them. [Examples](examples) are whole jobs."""
 
 def write():
     "Tidy the notebooks, print the loop, write both READMEs and their pictures, and delete pictures no longer shown"

@@ -11,7 +11,7 @@ book = ('book', 'The book', 'Read it from front to back, in an evening or two: f
 # Page, title, and what it is about. A notebook belongs to the group of its folder, which is a room of the library
 groups = [
     ('loop', 'Loop', 'Events and Cancels, callbacks, the dispatcher, the stream of batches, the training loop and its '
-     'runs. This is the whole idea; all other rooms are read as they are needed.'),
+     'runs. This is the whole idea; read the others as you need them.'),
     ('data', 'Data', 'Nested data, batches, devices, random numbers, snapshots, loaders, seeded and stateful data, '
      'files.'),
     ('optim', 'Optim', 'Parameter groups, the optimizer, schedules as functions, and which parameters learn at which '

@@ -4,8 +4,8 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-def get_items():
-    "The items for training and for validation: 64 numbers from 0 to 1 each, and the digit that they show"
+def get_datasets():
+    "The samples for training and for validation: 64 numbers from 0 to 1 each, and the digit that they show"
     x,y = load_digits(return_X_y=True)
     x,y = torch.tensor(x/16, dtype=torch.float32),torch.tensor(y)
     train,valid = torch.randperm(len(x), generator=torch.Generator().manual_seed(0)).split([1437, 360])
@@ -13,7 +13,7 @@ def get_items():
 
 def get_loaders(bs=64):
     "A loader for training, in a new order each epoch, and one for validation"
-    train,valid = get_items()
+    train,valid = get_datasets()
     return DataLoader(train, bs, shuffle=True),DataLoader(valid, 2*bs)
 
 def get_model():

@@ -86,7 +86,7 @@ class Learner:
         self.opt.zero_grad()
 
 class Recorder(Callback):
-    "Keeps the loss of each training batch, and for each epoch a row of averages over its items"
+    "Keeps the loss of each training batch, and for each epoch a row of averages over its samples"
     order = 50   # after callbacks that change the loss
 
     def __init__(self, **metrics): self.metrics,self.losses,self.rows = metrics,[],[]
