@@ -39,8 +39,8 @@ howtos = [
      'train_a_graph_network'),
     ('training', 'Training', 'How long, how fast, from where, and when is it enough?',
      'train_by_steps find_a_learning_rate schedule_the_learning_rate learning_rates_by_layer freeze_a_backbone '
-     'use_transformers clip_gradients mixup average_the_weights stop_early two_optimizers make_it_reproducible '
-     'cross_validate settings_from_the_command_line search_hyper_parameters'),
+     'use_transformers train_a_language_model clip_gradients mixup average_the_weights stop_early two_optimizers '
+     'make_it_reproducible cross_validate settings_from_the_command_line search_hyper_parameters'),
     ('saving', 'Saving, resuming, predicting', 'What a run leaves, and how to continue it.',
      'save_and_load export_a_model resume_after_a_crash stop_on_a_signal predict_new_items predict_a_folder features'),
     ('looking', 'Looking and logging', 'What the data, the run and the mistakes look like.',
