@@ -328,7 +328,7 @@ _words = ("out of memory|can't allocate memory|not enough memory|_STATUS_ALLOC_F
           'CUDNN_STATUS_NOT_SUPPORTED|valid cuDNN algorithm|Invalid buffer size|RESOURCE_EXHAUSTED')
 
 def is_out_of_memory(
-    e:BaseException|None # what was raised
+    e:BaseException|None # the exception
 ) -> bool:
     "Return whether an exception reports that there was not enough memory"
     if isinstance(e, (torch.OutOfMemoryError, MemoryError)): return True

@@ -23,7 +23,7 @@ from ..loop.words import own_attr
 
 # %% ../../nbs/callbacks/05a_item_indices.ipynb #59782817
 class RecordingSampler:
-    "Yield what `sampler` yields, and append it to the queue `yielded`, a new one in each epoch"
+    "Yield the indices of `sampler`, and append them to the queue `yielded`, which is new in each epoch"
     def __init__(self,
         sampler:Any # a sampler of indices, or of batches of them
     ): self.sampler,self.yielded = sampler,deque()
@@ -182,7 +182,7 @@ from ..loop.events import CancelFit
 from ..loop.loop import loader_len
 
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #fa31aaf8
-_used_up = ('the training data is used up, as it can be iterated only once, so the fit ends '
+_used_up = ('the training data is exhausted: it can be iterated only once, so the fit ends '
             '(a list, a `DataLoader` or a function that returns a generator begins again)')
 
 class OngoingLoader(GetAttr):
@@ -195,7 +195,7 @@ class OngoingLoader(GetAttr):
     failed  = None         # the generator that an error has ended
     used_up = False        # can the data not be iterated again?
     set_epoch = noop       # the Learner's epoch is not used: a pass has a number of its own
-    batch_indices = None   # those of the last batch are the `indices` of the iterator
+    batch_indices = None   # the iterator's `indices` are those of the last batch
     def __init__(self,
         dl:Any, # any iterable of batches
         n:int   # how many batches an epoch has

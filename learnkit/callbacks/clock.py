@@ -78,7 +78,7 @@ class Timestamp:
     sample_in_epoch:int   # samples of this epoch
     token_in_epoch:int|None # tokens of this epoch
     seconds_in_epoch:float # seconds of this epoch
-    step:int = 0          # steps of the optimizer that are done
+    step:int = 0          # completed optimizer steps
 
     def __getitem__(self,
         unit:str # 'ep', 'ba', 'st', 'sp', 'tok', 's' or 'dur'

@@ -124,7 +124,7 @@ class LRFinder(Scheduler):
     "Train with an exponentially growing learning rate, then restore the Learner; used by `learn.lr_find`"
     modes,names = ('lr_find',),('lr',)   # a fit with it has this mode
     rec = None             # the Recorder
-    before = Snapshot()    # what is restored at the end
+    before = Snapshot()    # restored at the end
     shared_losses = None   # the losses, if there are several processes
     restores = True        # False in `learn.lr_find`, which itself restores more
     def __init__(self,

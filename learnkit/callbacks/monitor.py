@@ -89,7 +89,8 @@ def _read_margin(
     relative = isinstance(min_delta, str)
     margin = _percent(min_delta) if relative else min_delta
     if not margin>=0: raise ValueError(
-        f"min_delta, how much better a value must be, is 0 or more, or '1%' of the best, not {min_delta!r}")
+        "min_delta, the required improvement, must be 0 or more, or a part of the best such as '1%', not "
+        f"{min_delta!r}")
     return margin,relative
 
 def _percent(text):

@@ -55,7 +55,7 @@ class MixedPrecision(Callback):
                     local_steps="one process alone could skip a step: write `MixedPrecision('bf16')`")
     @property
     def compiled(self) -> str|None:
-        "Without loss scaling, all it does is choose the types"
+        "The part of it that a compiled step can do: `autocast`; None with loss scaling"
         is_autocast_alone = self.scaler is not None and not self.scaler.is_enabled()
         return 'autocast' if is_autocast_alone else None
 

@@ -78,7 +78,7 @@ class RichBar(LineDisplay):
                                          p.TimeRemainingColumn(), note)
         elif console.width>=50: columns = (what, p.MofNCompleteColumn(), note)
         else: columns = ('{task.fields[phase]}', p.TaskProgressColumn(), note)
-        class Bars(p.Progress):   # they leave room for the ^C of an interrupt, which would begin a new line
+        class Bars(p.Progress):   # leave room for the ^C of an interrupt, which would wrap the line
             def get_renderables(self):
                 yield rich.constrain.Constrain(self.make_tasks_table(self.tasks), console.width-3)
         self.bars = Bars(*columns, console=console, auto_refresh=False, transient=True)

@@ -98,7 +98,7 @@ class Module(nn.Module):
 
 # %% ../../nbs/contrib/25_names.ipynb #4353587e
 def pv(
-    text:str,    # what is printed
+    text:str,    # the text to print
     verbose:bool # print it?
 ) -> None:
     "Print `text` if `verbose`"

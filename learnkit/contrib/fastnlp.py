@@ -155,7 +155,7 @@ class NLPTrainer(View):
 
     def save_model(self,
         folder:Any,                         # where `fastnlp_model.pkl.tar` goes; or an open binary file
-        only_state_dict:bool=True,          # is always so
+        only_state_dict:bool=True,          # only True is supported
         model_save_fn:Callable|None=None,   # called with the folder, to save in another way
         **kwargs:Any                        # not used
     ) -> None:
@@ -165,7 +165,7 @@ class NLPTrainer(View):
         else: save_here(self.learn, Path(folder)/model_file)
     def load_model(self,
         folder:Any,                         # what `save_model` was given
-        only_state_dict:bool=True,          # is always so
+        only_state_dict:bool=True,          # only True is supported
         model_load_fn:Callable|None=None,   # called with the folder, to load in another way
         **kwargs:Any                        # not used
     ) -> None:
@@ -225,7 +225,7 @@ class NLPEvaluator(View):
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #3b444ff2
 def results_of(
-    found:Measured # what was measured in an epoch
+    found:Measured # the results of an epoch
 ) -> dict:
     "Return what was measured in validation, under fastNLP's names"
     results = {}
@@ -383,7 +383,7 @@ class EarlyStopException(BaseException):
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #edb2e6dd
 def longest_match(
-    name:str,    # what is asked for
+    name:str,    # the requested name
     known:Any    # the names that there are
 ) -> str|None:
     "Return the name that has the longest part of `name` in it, the shortest of these; None if no two letters agree"
@@ -491,7 +491,7 @@ class OnFunction(Callback):
     def _call(self, trainer, *args):
         if self.filter.passes(trainer.learn): self.f(trainer, *args)
     def as_callback(self) -> NLPCallback:
-        "Return the callback that a Learner has for this one, by the name of its function"
+        "Return the Learner's callback for this function, under the name of the function"
         return NLPCallback(self)
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #5a3d9e10
@@ -802,7 +802,7 @@ def TorchGradClipCallback(
     return GradientClip(None, value=clip_value)
 
 def MoreEvaluateCallback(
-    dataloaders:Any,            # what is evaluated too
+    dataloaders:Any,            # more loaders to evaluate
     metrics:dict|None=None,     # metrics by name; None: those of the trainer
     evaluate_every:int=-1,      # after so many batches; negative: after so many epochs
     name:str='more'             # before the names of the columns
@@ -832,7 +832,7 @@ def RawTextCallback(
     "Return a callback that prints a line for each epoch"
     return ProgressCallback('lines')
 def FitlogCallback(
-    *args:Any,   # those of fastNLP
+    *args:Any,   # arguments of fastNLP
     **kwargs:Any # the same
 ) -> Any:
     "Raise ImportError: fitlog needs fastNLP's own trainer"

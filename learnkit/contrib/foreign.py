@@ -431,7 +431,7 @@ class ForeignCallback(Callback):
         "Set what theirs expects to have been set"
     def obey(self,
         name:str, # of a method of theirs
-        res:Any   # what it returned
+        res:Any   # the value that the method returned
     ) -> None:
         "Carry out the request that the foreign callback returned or set"
 

@@ -19,7 +19,7 @@ from ..loop.loop import loader_len
 
 # %% ../../nbs/contrib/40_keras.ipynb #ff1c4986
 def logs_of(
-    found:Measured # what was measured in an epoch
+    found:Measured # the results of an epoch
 ) -> dict:
     "Return the numbers of an epoch under Keras's names, in its order"
     valid = {f'val_{k}':v for k,v in by_name(found.valid).items()}
@@ -119,7 +119,7 @@ class KerasModel(View):
 
     def save_weights(self,
         filepath:str|Path,   # where to, as seen from the current folder
-        overwrite:bool=True, # is always so
+        overwrite:bool=True, # only True is supported
         **kwargs:Any         # arguments of Keras, for a model of Keras
     ) -> None:
         "Save the weights in exactly this file; a model of Keras does it itself"
@@ -136,7 +136,7 @@ class KerasModel(View):
         else: own(filepath, **kwargs)
     def save(self,
         filepath:str|Path,   # where to, as seen from the current folder
-        overwrite:bool=True, # is always so
+        overwrite:bool=True, # only True is supported
         **kwargs:Any         # arguments of Keras, for a model of Keras
     ) -> None:
         "Save a model of Keras whole, of any other model the weights and the optimizer's state"

@@ -22,7 +22,7 @@ from ..loop.loop import loader_len
 
 # %% ../../nbs/contrib/45_lightning.ipynb #31898f92
 def callback_metrics(
-    found:Measured # what was measured in an epoch
+    found:Measured # the results of an epoch
 ) -> dict:
     "Return the numbers as tensors, with `train_` and `val_` before their names, and by the names of the table"
     numbers = {f'val_{k}':v for k,v in found.valid.items()}
@@ -38,14 +38,14 @@ class LightningStrategy(View):
     "Lightning's strategy: what several processes decide together"
     library,what = 'Lightning','the strategy'
     def reduce_boolean_decision(self,
-        decision:bool,  # of this process
+        decision:bool,  # the decision of this process
         all:bool=True   # must all agree, or is one enough?
     ) -> bool:
         "Return the decision of all processes"
         decisions = team().in_all(partial(bool, decision))
         return min(decisions) if all else max(decisions)
     def barrier(self,
-        name:str|None=None # what they wait for
+        name:str|None=None # the name of the barrier
     ) -> None:
         "Wait for the other processes"
         team().meet(name or 'a barrier')

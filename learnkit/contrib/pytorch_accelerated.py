@@ -312,11 +312,11 @@ class PATrainer(View):
         return getattr(self.learn.opt, 'opt', self.learn.opt)
     @property
     def train_dataset(self) -> Any:
-        "The data for training, or what stands for its loader"
+        "The dataset for training, or a placeholder for its loader"
         return getattr(self.learn.dls.train, 'dataset', self.learn.dls.train)
     @property
     def eval_dataset(self) -> Any:
-        "The data for evaluation, or what stands for its loader"
+        "The dataset for evaluation, or a placeholder for its loader"
         return getattr(self.learn.dls.valid, 'dataset', self.learn.dls.valid)
     @property
     def collate_fn(self) -> Any:
@@ -588,7 +588,7 @@ class TrainerHooks(OurCallback):
 class Trainer(PATrainer):
     "A Learner, made as a `Trainer` of pytorch-accelerated is; it is `trainer.learn`"
     def __init__(self,
-        model:torch.nn.Module, # what is trained
+        model:torch.nn.Module, # the model to train
         loss_func:Callable,    # called with the model's output and the target
         optimizer:Any,         # an optimizer
         callbacks:Any=()       # of pytorch-accelerated or learnkit
@@ -677,7 +677,7 @@ class Trainer(PATrainer):
         create_scheduler_fn:Callable|None=None, # optimizer -> scheduler
         train_dataloader_kwargs:dict|None=None, # arguments of `DataLoader` for training
         eval_dataloader_kwargs:dict|None=None,  # the same for evaluation
-        reset_run_history:bool=True,       # is always so
+        reset_run_history:bool=True,       # only True is supported
         collate_fn:Callable|None=None      # makes a batch of samples
     ) -> None:
         "Train"

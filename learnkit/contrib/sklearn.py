@@ -69,7 +69,7 @@ class _Parameters(BaseEstimator):
             if hasattr(type(self), k): raise TypeError(f'estimators have a `{k}`: rename the parameter of `make`')
 
     def get_params(self,
-        deep:bool=True # those of estimators among the parameters, too?
+        deep:bool=True # include the parameters of nested estimators?
     ) -> dict:
         "Return the parameters, with those of `make`: name -> value"
         return super().get_params(deep) | self._make_params()

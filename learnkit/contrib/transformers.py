@@ -21,7 +21,7 @@ from ..loop.loop import loader_len
 
 # %% ../../nbs/contrib/50_transformers.ipynb #cce461ed
 def eval_metrics(
-    found:Measured,    # what was measured in an epoch
+    found:Measured,    # the results of an epoch
     seconds:float,     # that the validation took
     n_batches:int,     # how many it had
     n_samples:int|None # how many samples those had, if it is known

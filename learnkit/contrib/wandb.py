@@ -48,7 +48,7 @@ class WandbFile:
             yield record
             record = b''
 
-    def rows(self) -> list: # of dictionaries
+    def rows(self) -> list: # a list of dictionaries
         "Return the rows of the history that are new"
         from wandb.proto.wandb_internal_pb2 import Record
         size = self.path.stat().st_size if self.path.exists() else 0
@@ -125,7 +125,7 @@ class WandbLogger(ServiceLogger):
         return rows
     def _last(self, id): return max([row['step'] for row in self._rows(id)], default=-1)
 
-    def read_log(self) -> list: # of dictionaries
+    def read_log(self) -> list: # a list of dictionaries
         "Return the rows of the run that are on this disk; of a finished run that this process logged, all of them"
         is_over = getattr(self.experiment, '_is_finished', self.experiment is None)
         if is_over: self._wait_for_rows()

@@ -142,8 +142,8 @@ class Borrowed(GetAttr):
     "Iterates over batches; fetches the next one only after the last was copied out of the loader's memory"
     _default = 'it'
     def __init__(self,
-        it:Iterator,      # of batches
-        transfer:Transfer # copies them
+        it:Iterator,      # an iterator of batches
+        transfer:Transfer # copies the batches
     ): self.it,self.transfer = it,transfer
 
     def __iter__(self) -> Iterator: return self

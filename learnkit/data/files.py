@@ -76,7 +76,7 @@ class StorePath:
     def __eq__(self, o): return isinstance(o, StorePath) and str(self)==str(o)
     def __hash__(self): return hash(str(self))
     def __truediv__(self, o): return o if isinstance(o, StorePath) else self._like(self.inner/o)
-    def __rtruediv__(self, o): return self._like(self.inner)   # as an absolute path: what is before it does not count
+    def __rtruediv__(self, o): return self._like(self.inner)   # like an absolute path: the left operand is ignored
 
     def _like(self, inner): return StorePath(f'{self.protocol}://{inner}')
     name,stem,suffix = (property(lambda self, k=k: getattr(self.inner, k)) for k in ('name','stem','suffix'))
@@ -183,7 +183,7 @@ def as_path(
 
 def local_path(
     file:Any, # text, or a path
-    what:str  # what it is for, such as 'a log'
+    what:str  # the kind of file, such as 'a log'
 ) -> Path:
     "Return a `Path`; raise ValueError for an address in a store"
     path = as_path(file)
@@ -196,7 +196,7 @@ def local_path(
 @contextmanager
 def atomic(
     path:Path,          # the file to write; its folder is created
-    like:Path|None=None # whose permissions it gets, if `path` is not there yet
+    like:Path|None=None # a file with the permissions to use if `path` does not exist
 ) -> Iterator[Any]: # a file to write
     "Open a file to write that appears as `path` only when it is complete and on the disk; an error leaves the old file"
     if isinstance(path, StorePath):
@@ -457,7 +457,7 @@ def _plain_value(o, at):
 
 # %% ../../nbs/data/50c_serialize.ipynb #8d7f2886
 def are_small(
-    o:list|tuple # of anything
+    o:list|tuple # a list or tuple
 ) -> bool:
     "Return whether all of `o` are integers of at most 2000 bits, as the 625 in each state of a generator"
     if {*map(type, o)}!={int}: return False

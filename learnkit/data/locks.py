@@ -34,7 +34,7 @@ class _InUse(ValueError): pass   # another run writes there
 
 def check_not_forked(
     pid:int, # the number of the process that began to write
-    what:Any # what it writes
+    what:Any # the content to write
 ) -> None:
     "Raise RuntimeError in a process that was forked from the one that writes `what`: both would write it"
     if os.getpid()!=pid: raise RuntimeError(

@@ -81,7 +81,7 @@ class NotedSampler(GetAttr):
     "Yields what `sampler` yields; can skip the first steps, and records the random states of steps that draw"
     _default = 'sampler'
     steps:StepNotes|None = None # of this pass
-    yielded:deque|None = None   # what was yielded in this pass, if that is wanted
+    yielded:deque|None = None   # the values yielded in this pass; None: not recorded
     skip:Skip|None = None       # of the next pass
     late:Any = None             # its `LateSteps`
     undo:Callable = noop        # called before the next pass begins
@@ -127,7 +127,7 @@ class OpenedBatches(GetAttr):
     "Iterates over `it`, and keeps the mark of the first batch"
     _default,mark = 'it',None
     def __init__(self,
-        it:Iterator # of batches
+        it:Iterator # an iterator of batches
     ): self.it = it
 
     def __iter__(self) -> Iterator: return self
@@ -141,7 +141,7 @@ class ProbedBatches(PositionedBatches):
     "The batches of data that know their position; the second one of a worker shows whether the state is complete"
     n,is_other = 0,False
     def __init__(self,
-        it:Iterator,       # of batches
+        it:Iterator,       # an iterator of batches
         again:Any,         # begins once more, if there is no batch; None: then it has ended
         predicted:Callable,# returns the mark of the next batch as the present state has it, or None
         number:int         # of the batch that is predicted

@@ -56,7 +56,7 @@ def has_attributes(
 def walk_parts(
     o:Any,               # a part of a loader
     path:tuple,          # the names that lead to it
-    seen:dict,           # what was found already, by its id
+    seen:dict,           # the objects found so far, by `id`
     is_left_out:Callable,# object -> is it no part, with all that is in it?
     is_whole:Callable,   # object -> are its contents skipped?
     depth:int=6          # how many objects within one another are searched
@@ -107,7 +107,7 @@ def numbers_in(
 
 def has_changed(
     now:Any,   # a number or a tensor
-    before:Any # what it was
+    before:Any # the earlier value
 ) -> bool:
     "Return whether a value is another one; NaN counts as unchanged"
     if isinstance(now, torch.Tensor):
@@ -120,12 +120,12 @@ def has_changed(
 def changed_names(
     o:Any,      # an object
     now:dict,   # values in it, by name
-    before:dict # what they were
+    before:dict # the earlier values
 ) -> list[str]:
     "Return the names of the values that have changed"
     res = []
     for k,v in now.items():
-        first = before.get(k, getattr(type(o), k, None))   # what was set later had the value of the class
+        first = before.get(k, getattr(type(o), k, None))   # an attribute that was set later had the value of the class
         if first is None or not has_changed(v, first): continue
         if k=='epoch' and hasattr(o, 'set_epoch'): continue   # each epoch sets it
         res.append(k)

@@ -92,7 +92,7 @@ def shard_rank() -> int:
 
 # %% ../../nbs/data/15a_process.ipynb #2956a1dd
 def maybe_gather(
-    x:Tensor|None # the tensor of this process; only the first dimension may differ; None: it has none
+    x:Tensor|None # the tensor of this process; only the first dimension may differ; None: the process has none
 ) -> Tensor|None:
     "Concatenate the tensors of all processes, or average scalars; raise ValueError if their shapes don't fit"
     return x if num_shards()==1 else _gather(x, shard_ranks())
@@ -151,7 +151,7 @@ def _read_head(message):
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f8879
 def gather_objects(
-    x:Any # what this process has; it is pickled
+    x:Any # the object of this process; it is pickled
 ) -> list:
     "Return what all processes have, by rank; every process must call it"
     if num_distrib()==1: return [x]

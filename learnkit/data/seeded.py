@@ -203,7 +203,7 @@ class SeededLoader(GetAttr):
             for i,g in enumerate(_generators(self.dl)): seed_generator(g, hash_seed(seed, i))
             return RngIterator(rng, self.loader, start)
         if state is not None: restore_position(self.stateful, state['data'])
-        # what was restored at its end may have to begin twice
+        # data restored at its end may have to be started twice
         self.restored = state is not None or (self.restored and not self.it.yielded)
         if state is None or not start: it = RngIterator(rng, self.loader, start, retry=self.restored)
         else:
@@ -267,7 +267,7 @@ class ShardLoader(SeededLoader):
         seed:Any,   # for shuffling and augmentation: a number, or several in a tuple
         n:int,      # how many shards a batch has
         rank:int=0, # the number of this process
-        world:int=1 # of so many
+        world:int=1 # the number of processes
     ):
         super().__init__(dl, seed)
         self.n,self.size = n,n//world
@@ -312,7 +312,7 @@ def _indices(shard): return shard if hasattr(shard, '__iter__') else [shard]
 class ShardIterator:
     "Makes `Shards` of the batches of a loader"
     def __init__(self,
-        loader:ShardLoader, # whose batches these are
+        loader:ShardLoader, # the loader of these batches
         it:Iterator         # the batches: own ones if their indices are known, else all
     ): self.loader,self.it,self.at = loader,it,0
 

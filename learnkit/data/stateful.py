@@ -20,7 +20,7 @@ class EndTrackingDataset(IterableDataset):
     "The samples of `ds`; `ended` is true once the last pass has reached their end"
     ended = False
     def __init__(self,
-        ds:Iterable # of samples
+        ds:Iterable # an iterable of samples
     ): self.ds = ds
 
     def __iter__(self) -> Iterator:
@@ -115,7 +115,7 @@ class PositionedBatches:
     "The batches of `it`, of data that knows its position; `ended` is true once there are no more"
     ended,yielded = False,False
     def __init__(self,
-        it:Iterator,   # of batches
+        it:Iterator,   # an iterator of batches
         again:Any=None # begins once more, if there is no batch; None: then it has ended
     ): self.it,self.again = it,again
 
@@ -209,7 +209,7 @@ class RngIterator(PositionedBatches):
     "Iterates over `batches`, which are made with the random numbers of `rng`"
     def __init__(self,
         rng:RngStream,     # to draw from
-        batches:Iterable,  # of batches
+        batches:Iterable,  # an iterable of batches
         skip:int=0,        # how many batches are made and dropped at the beginning
         retry:bool=False   # begin again, once, if there is no batch?
     ):
@@ -302,7 +302,7 @@ from .workers import after_news
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #3dcdf5a1
 def _as_note(states):
-    "A string of `states`, as the tensors of a batch that comes from a worker would each need shared memory"
+    "Encode `states` as a string, because each tensor from a worker would need shared memory"
     def as_text(t): return {'tensor':t.numpy().tobytes().hex()}
     return json.dumps(states, default=as_text)
 
@@ -375,7 +375,7 @@ class WorkerNotes:
         self.generators = generators_in(info.dataset, self.collate)
         self.first = self._marks()
         self.unsaved = UnsavedInWorker(info.dataset, self.collate)
-        after_news.append(self.unsaved.note)   # what this process sends is not a change by samples
+        after_news.append(self.unsaved.note)   # the news of this process is not a change made by samples
         if self.number in self.states: self._set(**self.states[self.number])
 
     def _marks(self):

@@ -278,7 +278,7 @@ def inform_workers(
     loader:Any,         # any iterable of batches
     epoch:int|None=None # the number of its next pass; None: the data do not need it
 ) -> Iterator[None]:
-    "Let the passes over `loader` that begin in this block inform the workers of it that persist"
+    "In this block, update the persistent workers of `loader` at the beginning of each pass"
     loaders = [*persistent_loaders(loader)]
     before = [(dl, dl.worker_init_fn, dl._iterator) for dl in loaders]
     for dl in loaders: _prepare(dl, epoch)

@@ -17,9 +17,9 @@ from ..optim.groups import check_moms, check_opt_func, check_rate
 
 # %% ../../nbs/learner/00a_argument_types.ipynb #f6ecd6ef
 def check_types(
-    dls:Any,      # what was given as the data
-    model:Any,    # what was given as the model
-    loss_func:Any # what was given as the loss function, or None
+    dls:Any,      # the argument for the data
+    model:Any,    # the argument for the model
+    loss_func:Any # the argument for the loss function, or None
 ) -> None:
     "Raise TypeError if a part of a Learner is of the wrong kind, and say what to write"
     if isinstance(dls, nn.Module): raise TypeError('the data come first: `Learner(DataLoaders(…), model)`')
@@ -83,10 +83,10 @@ def check_values(
 
 # %% ../../nbs/learner/00a_argument_types.ipynb #603138cc
 def check_recipe(
-    opt_func:Any, # what was given to make the optimizer
-    splitter:Any, # what was given to split the parameters into groups
-    wd:Any,       # what was given as weight decay, or None
-    moms:Any      # what was given as momentums for `fit_one_cycle`, or None
+    opt_func:Any, # the argument for the optimizer
+    splitter:Any, # the argument for the splitter
+    wd:Any,       # the argument for the weight decay, or None
+    moms:Any      # the argument for the momentums of `fit_one_cycle`, or None
 ) -> None:
     "Raise TypeError or ValueError if these arguments cannot make an optimizer, and say what to write"
     check_opt_func(opt_func)
@@ -146,7 +146,7 @@ def note_loss_error(
 # %% ../../nbs/learner/00b_steps.ipynb #5eb19023
 def check_one_loss(
     loss:torch.Tensor, # the loss that the backward pass started from
-    e:RuntimeError     # what it raised
+    e:RuntimeError     # the error of the backward pass
 ) -> None:
     "Raise ValueError if the loss is not a single number"
     if loss.numel()!=1: raise ValueError(
@@ -156,7 +156,7 @@ def check_one_loss(
 @explaining
 def note_backward_error(
     loss:torch.Tensor, # the loss that the backward pass started from
-    e:RuntimeError     # what it raised
+    e:RuntimeError     # the error of the backward pass
 ) -> None:
     "Add a note that the loss has no gradient, or what took it away"
     text = text_of(e)

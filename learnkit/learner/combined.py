@@ -263,7 +263,7 @@ def _count_by_period(ns, shares, until):
     return max(before(i, n-1)+1 for i,n in enumerate(ns))
 
 def _count_turns(ns, shares, until):
-    "How many batches loaders of `ns` batches give by any shares, counted turn by turn"
+    "Return the number of batches of loaders with `ns` batches, by counting turn by turn"
     given,open_ones = [0]*len(ns),{*range(len(ns))}
     for count,i in enumerate(_turns(shares)):
         if until=='shortest' and given[i]==ns[i]: return count

@@ -62,7 +62,7 @@ def meanings(
 def as_source(
     t:Any # an annotation
 ) -> str: # '' if it says nothing
-    "Return an annotation as the sources have it, without the names of modules"
+    "Return an annotation as in the source, without the names of modules"
     if t in (inspect.Parameter.empty, Any): return ''
     if t in (None, NoneType): return 'None'
     if get_origin(t) in (Union, UnionType): return '|'.join(map(as_source, get_args(t)))
@@ -137,7 +137,7 @@ def _split_sections(f, text):
 class Doc:
     "A page about a function, a class or a method: text in a terminal, with tables in a notebook"
     def __init__(self,
-        f:Any # what it is about
+        f:Any # the documented object
     ):
         of = getattr(f, 'fget', None) or getattr(f, 'func', f)   # the function of a property, or of a cached one
         self.name = getattr(of, '__qualname__', of.__name__).split('<locals>.')[-1]

@@ -306,7 +306,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     if switch in os.environ: added.append(CheckShortCuts)
     with self._run(mode, [*fit_cbs, *added]):
         if resume is not None and not any(resumes(cb) for cb in self.cbs): raise ValueError(
-            f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: which knows the folder')
+            f'resume={resume!r} needs a `CheckpointCallback` among the callbacks, which knows the folder')
         run = self.current_run
         run.resume,run.fit_cbs = resume,fit_cbs
         run.iter,run.train_steps = None,0

@@ -81,7 +81,7 @@ class GatherPredsCallback(Callback):
         idxs:Any=None,                 # the indices of the samples as they arrive; results are in dataset order
         dtype:torch.dtype|None=None,   # the dtype of floating-point predictions; None: unchanged
         mmap:str|Path|None=None,       # a folder for memory-mapped files, for results larger than memory
-        ignore_keys:str|Collection[str]=() # entries of the model's output, a dictionary, to leave out
+        ignore_keys:str|Collection[str]=() # entries of the model's output, a dictionary, to drop
     ):
         self.with_input,self.with_preds,self.with_targs,self.with_loss = with_input,with_preds,with_targs,with_loss
         self.save_preds,self.save_targs,self.pickle_protocol,self.mmap = save_preds,save_targs,pickle_protocol,mmap
@@ -201,7 +201,7 @@ class GatherPredsCallback(Callback):
         elif turns.alike:
             bs = getattr(turns.whole, 'batch_size', None)
             about = len(turns)*bs if n and bs else None
-            self._begin(about, key='')   # they are ordered when they are joined
+            self._begin(about, key='')   # results are ordered when they are joined
         else: self._begin(n, positions)
         return it
 
@@ -577,7 +577,7 @@ def _answer(self:Learner, preds, decoded, decode, inp=None):
 # %% ../../nbs/learner/40c_predict.ipynb #a7c1e001
 def add_item_note(
     e:Exception, # what a prediction raised
-    item:Any     # what was to be predicted
+    item:Any     # the sample to predict
 ) -> None:
     "Add a note to `e` if `item` is a path, or may be a batch"
     if isinstance(item, str|PathLike): add_note(e,

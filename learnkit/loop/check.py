@@ -76,7 +76,7 @@ def check_whole(
     name:str,                  # the name of the argument, for the message
     v:Any,                     # its value
     least:int=1,               # the smallest value allowed
-    what:str='a whole number', # what it counts, for the message, such as 'a number of batches'
+    what:str='a whole number', # the name of the count in the message, such as 'a number of batches'
     none:bool=False            # allow `None` too?
 ) -> Any: # an int, or None
     "Return `v` as an `int`; raise ValueError if it is not a whole number, or less than `least`"
@@ -98,7 +98,7 @@ def check_fraction(
     v:Any,                # its value
     zero:bool=False,      # allow 0 too?
     one:bool=True,        # allow 1?
-    what:str='a fraction' # what it is, for the message
+    what:str='a fraction' # its name in the message
 ) -> float:
     "Return `v` as a `float`; raise ValueError if it is not a number between 0 and 1"
     if _is_fraction(v, zero, one): return float(v)

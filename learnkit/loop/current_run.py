@@ -35,7 +35,7 @@ class BatchState:
     pred:Any                     # the output of the model
     loss:torch.Tensor|None       # for the record: without a graph
     output:Any = None            # what the model returned, if `pred` is a part of it
-    loss_grad:torch.Tensor|None  # what is differentiated
+    loss_grad:torch.Tensor|None  # the loss to differentiate
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17010
 class Run(Progress, BatchState):
@@ -76,7 +76,7 @@ class Run(Progress, BatchState):
         "Return the state that a Learner has when all runs have ended, for a copy of the Learner"
         if self.outer is None: rest = copy(self)
         else: rest = self.outer.at_rest()
-        rest.batches = None   # they may be open
+        rest.batches = None   # batches may be open
         if self.trains: rest.end_fit(self)
         return rest
 
@@ -101,7 +101,7 @@ _registered = {}   # what features have added to runs
 def register_state(
     name:str,         # the attribute
     default:Any=None, # its value until a run sets it
-    doc:str='',       # what it is
+    doc:str='',       # the meaning of the attribute
     lasts:bool=False  # does a fit leave it behind?
 ) -> None:
     "Add an attribute to all runs"

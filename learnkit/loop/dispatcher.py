@@ -58,7 +58,7 @@ class Dispatcher(HasRun):
     def rebind(self) -> None:
         "Forget the tables of handlers; they are made anew, event by event"
         self._heard,self._heard_else = {},{}
-        self._wraps = None   # those of `wrap_handlers`
+        self._wraps = None   # the callbacks with `wrap_handlers`
 
     def __call__(self,
         name:str|list, # an event, or a list of them

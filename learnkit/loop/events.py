@@ -51,7 +51,7 @@ class Events:
 
     def register(self,
         name:str,   # the new event; `learn(name)` then calls the callbacks that have a method of this name
-        doc:str='', # what it announces
+        doc:str='', # the meaning of the event
         depth:int=0,# its level in the loop; from 3 on it is part of a batch, so `run_train` and `run_valid` apply
         after:str|None=None, # the event that it follows where events are listed; None: the last one
         by:str=''   # the class of the callback that fires it; '': the Learner

@@ -112,7 +112,7 @@ class Limited(GetAttr):
     "An iterator that ends after `left` batches, and requests no more"
     _default = 'it'
     def __init__(self,
-        it:Iterator, # of batches
+        it:Iterator, # an iterator of batches
         left:int     # how many
     ): self.it,self.left = it,left
 

@@ -54,7 +54,7 @@ def _save_full(e):
     known = [o.tb_frame for o in _frames(saved)]
     new   = []
     for o in _frames(e.__traceback__):
-        if o.tb_frame in known: break   # what was saved begins here
+        if o.tb_frame in known: break   # the saved traceback begins here
         new.append(o)
     vars(e)['full_traceback'] = _FullTraceback(_join_frames(new, saved))
 
@@ -79,7 +79,7 @@ def shorten(
 # %% ../../nbs/loop/02_tracebacks.ipynb #7c2be9d0
 def add_note(
     e:BaseException, # an exception of any class
-    text:str         # what is shown below its message
+    text:str         # the text to show below its message
 ) -> None:
     "Add a note to `e`, whatever its class: one that is frozen, or has `__notes__` of its own, would raise"
     notes = vars(e).get('__notes__')

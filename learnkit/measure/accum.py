@@ -162,7 +162,7 @@ class AccumMetric(Metric):
         self.on_device,self.held = [],0
 
     def __call__(self,
-        preds:Tensor, # predictions, used as they are
+        preds:Tensor, # predictions, used unchanged
         targs:Tensor  # their targets
     ) -> Any:
         "Return `func` of `preds` and `targs`"

@@ -41,7 +41,7 @@ def all_finite(
         reals.append(torch.view_as_real(t) if t.is_complex() else t)
     if not reals: return torch.tensor(True)
     on_cpu = reals[0].device.type=='cpu'
-    # what is fastest on each device: the extremes are finite exactly if all elements are
+    # the fastest check on each device: the extremes are finite exactly if all elements are
     if on_cpu: extremes = chain.from_iterable(map(torch.aminmax, reals))
     else:      extremes = torch._foreach_norm(reals, float('inf'))
     return torch.stack([*extremes]).isfinite().all()

@@ -202,7 +202,7 @@ class RecorderPlots:
         skip_start = min(skip_start, every*(len(losses)-1))   # the last loss is always drawn
         first = ceil(skip_start/every)
         counts_epochs = show_epochs and self.iters
-        unit = self.iters[0] if counts_epochs else 1   # so many batches are 1 on the axis
+        unit = self.iters[0] if counts_epochs else 1   # the number of batches per unit of the axis
         ax.plot([(i*every+1)/unit for i in range(first, len(losses))], losses[first:], label='train')
         valid = [(i/unit, loss) for i,loss in self._valid_losses() if i>skip_start]
         if with_valid and valid: ax.plot(*zip(*valid), 'o-', label='valid')

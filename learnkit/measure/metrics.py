@@ -245,7 +245,7 @@ def of_scipy(
 ) -> Callable:
     "Return a function that makes a metric: the correlation of predictions and targets"
     def metric(
-        dim_argmax:int|None=None, # axis over which to take the best class; None: the predictions as they are
+        dim_argmax:int|None=None, # axis over which to take the best class; None: use the predictions unchanged
         **kw:Any                  # more arguments of the function of scipy
     ) -> AccumMetric:
         with optional_import('This metric', 'scipy', 'sklearn'): from scipy import stats

@@ -178,7 +178,7 @@ def _warn_mapping(name, n):
          'and plots write `columns(metric, [...])` with their names, which creates a column for each.')
 
 def mean_of(
-    values:list # numbers of several processes; None: it has none
+    values:list # one value per process; None: the process has none
 ) -> float|None:
     "Return the mean of the numbers, None if there is none"
     known = [v for v in values if v is not None]

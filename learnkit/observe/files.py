@@ -201,7 +201,7 @@ class MetricsLogger(Callback):
 
     def log_media(self,
         kind:str,   # 'texts', 'images', 'histograms' or 'tables'
-        media:dict, # what was logged, by name
+        media:dict, # the logged objects, by name
         step:int    # training batches so far, in all fits
     ) -> None:
         "Pass `media` to `write_media`, in the main process only; raise ValueError if `step` goes back"

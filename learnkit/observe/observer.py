@@ -101,7 +101,7 @@ class OptimizerMonitor(Observer):
     "Log norms of gradients, weights and updates, and the ratio of update to weight (Composer's `OptimizerMonitor`)"
     saves = *Observer.saves,'due'
     start:'_StepStart|None' = None   # of the step that is measured; None: it is not
-    row:dict|None = None             # what was measured, until the batch is over and counted
+    row:dict|None = None             # the measured values, until the batch has been counted
     def __init__(self,
         every:Any='10ba',     # how often; the first step is measured, then the next one whenever this is due
         per_layer:bool=True   # log each parameter too, as `grad_norm/0.weight`; False: only totals over all parameters

@@ -41,7 +41,7 @@ class LogRow:
     ):
         self.step,self.then = step,then
         self.metrics = {name:_as_scalar(name, v) for name,v in metrics.items()}
-        # those that are tensors, as one tensor, which is read from the device at once
+        # the tensors among them, as one tensor, which is read from the device at once
         self.names  = [name for name,v in self.metrics.items() if isinstance(v, torch.Tensor)]
         self.values = None
         if self.names: self.values = stack_scalars([self.metrics[name] for name in self.names])
@@ -141,7 +141,7 @@ class Outbox:
     max_seconds = 30.    # or when the first one has waited this long
     def __init__(self):
         self.rows   = deque()   # all rows that the loggers have not got yet
-        self.unread = []        # those of them with tensors that may still be on a device
+        self.unread = []        # the rows with tensors that may still be on a device
         self.busy   = False     # is `flush` running? A logger may log
         self.since  = 0.        # when the first of the rows was added
         self.size   = 0         # how large they are together

@@ -209,7 +209,7 @@ class ServiceLogger(Service):
     warned = False       # of the present failure?
     asks   = False       # may the service have some of the rows already? Then it is asked for its last steps
     there:dict = {}      # the last step of each metric there, as far as it was asked
-    row:dict = {}        # what was logged at the present step: by kind, by name
+    row:dict = {}        # the values logged at the current step: by kind, by name
     row_step = 0         # the present step
     paths = ()           # of saved models and checkpoints, to be sent at the end of the fit
     _sender = None
@@ -448,7 +448,7 @@ def pictures(
 
 # %% ../../nbs/observe/45c_images.ipynb #8f2155e1
 def as_columns(
-    rows:list # of dictionaries
+    rows:list # a list of dictionaries
 ) -> dict: # `columns`, a list of names, and `data`, a list of lists
     "Return a table in the form that services take"
     names = History(rows).names

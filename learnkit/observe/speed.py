@@ -204,7 +204,7 @@ def waiting_hint(
     if cores is None: cores = cpu_count() or 1
     work  = (wait+rest)*workers if workers else wait   # seconds that one worker needs for all batches
     ratio = work/max(rest, 1e-9)
-    needed = ceil(ratio)   # so many workers are as fast as the rest of the loop
+    needed = ceil(ratio)   # this number of workers is as fast as the rest of the loop
     if needed<=max(cores, workers):
         return f'{max(needed, workers+1)} workers would keep up (`num_workers`, now {workers})'
     more = f'`num_workers={cores}` for the cores of this machine, and ' if workers<cores else ''

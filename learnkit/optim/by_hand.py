@@ -51,7 +51,7 @@ class ByHand(Optimizer):
     def __getstate__(self): return {**vars(self)}
 
     def step(self, closure:Callable|None=None # evaluates the model and returns the loss
-    ) -> Any: # what it returned
+    ) -> Any: # the result of its `step`
         "Step each optimizer, with the hyper-parameters of its group"
         self._check_groups()
         loss = None if closure is None else closure()

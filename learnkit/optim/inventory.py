@@ -194,7 +194,7 @@ def named_buffers(
 # %% ../../nbs/optim/28_inventory.ipynb #0df20d43
 def put_buffers(
     learn:Any,     # the Learner
-    values:Mapping # name -> tensor; other buffers stay as they are
+    values:Mapping # name -> tensor; other buffers are not changed
 ) -> None:
     "Put values into buffers: in place where that is possible"
     for name,slot in _slots(learn, '_buffers').items():
@@ -338,13 +338,13 @@ class BatchBuffers:
         put_buffers(self.learn, self.start)
 
     def first(self,
-        floating:bool # those with floating point numbers, or the others?
+        floating:bool # select the floating point buffers, or the others?
     ) -> dict[str,Tensor]:
         "Return the buffers as they were before the batch, by name"
         return {name:buffer for name,buffer in self.start.items() if buffer.is_floating_point()==floating}
 
     def values(self,
-        floating:bool # those with floating point numbers, or the others?
+        floating:bool # select the floating point buffers, or the others?
     ) -> list[Tensor]:
         "Return the buffers as they are after a part of the batch; raise ValueError if one has another shape"
         now = named_buffers(self.learn)

@@ -197,7 +197,7 @@ def _numbers_by_name(groups, names):
     has_no_names = _are_nameless(lost) or _are_nameless(extra)
     if not has_no_names or len(lost)!=len(extra): raise ValueError(
         f'The saved optimizer has different parameters: {_describe(lost, extra)}.')
-    for name,other in zip(lost, extra): saved[name] = saved.pop(other)   # they are known by their order alone
+    for name,other in zip(lost, extra): saved[name] = saved.pop(other)   # only their order identifies them
     return saved
 
 def _are_nameless(names): return all(name.startswith('outside.') for name in names)

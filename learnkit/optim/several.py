@@ -88,7 +88,7 @@ class SeveralOptimizers(Optimizer):
 
     def step(self,
         closure:Callable|None=None # evaluates the model again and returns the loss, for those that need it
-    ) -> Any: # what it returned, None if no optimizer needs it
+    ) -> Any: # the loss that it returned, None if no optimizer needs it
         "Step each optimizer that has a gradient"
         loss = None
         for opt in map(self.optimizer, self.named_optimizers):

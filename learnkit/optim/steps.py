@@ -33,7 +33,7 @@ class InTurn(Callback):
     modes,run_valid = ('fit','lr_find'),False
     conflicts = dict(parts='micro-batches are joined for one step: remove it')
     steps_in_turn = True
-    turns:Any              # whose turn it is in each batch
+    turns:Any              # the optimizers of each batch
     turn:str|None = None   # the name of the optimizer whose turn it is
     own:Any = None         # the Learner's loss function, while that of a turn has its place
     def __init__(self,
@@ -141,7 +141,7 @@ class Closure(Callback):
     "Gives an optimizer the function that evaluates the batch again: `Learner(…, opt_func=LBFGS, cbs=Closure())`"
     single,order = True,12
     modes,run_valid = ('fit','lr_find'),False
-    fresh = False   # are the gradients those of the weights as they are?
+    fresh = False   # do the gradients belong to the current weights?
 
     def before_fit(self):
         check_passes(self)

@@ -43,7 +43,7 @@ _cancels = (CancelBackward,CancelStep,CancelZeroGrad,CancelBatch,CancelTrain,Can
 _failed = len(_cancels)+1   # the number that announces an error, as a Cancel is announced by that of its scope
 
 def scope_of(
-    e:BaseException|None # what was raised, if anything
+    e:BaseException|None # the exception, or None
 ) -> int:
     "Return the number of the outermost scope that `e` cancels, from 1 on; 0 if it is not a Cancel"
     numbers = [_cancels.index(cancel)+1 for cancel in cancel_types(e)]
@@ -129,7 +129,7 @@ def _messages(timeout):
     "Return the channel for messages: a board if the processes share memory, else a process group on the CPU"
     store = shared_store()
     if store not in _groups:
-        _groups.clear()   # those of a group that was destroyed
+        _groups.clear()   # they belong to a destroyed group
         board = share_board()
         _groups[store] = _ByGroup(timeout) if board is None else board
     return _groups[store]
@@ -156,7 +156,7 @@ class Agreement(Callback):
     modes = 'fit','lr_find','validate','predict'
     group:Any = None                # what sends messages
     watch:Any = None
-    relay:Any = None                # of warnings
+    relay:Any = None                # the relay of warnings
     agreed = 0                      # the scope of a Cancel that this process raises because another one did
     data_ended = False              # has the data of this phase ended in all processes?
     signal:int|None = None          # a signal that any process has received

@@ -127,7 +127,7 @@ def _split_small(things):
 
 # %% ../../nbs/processes/09_checksum.ipynb #c8ec5a10
 def find_difference(
-    things:Mapping[str,Any] # what this process compares
+    things:Mapping[str,Any] # the values that this process compares
 ) -> str:
     "Return what differs between the processes, in words; all of them call it"
     return describe_difference(gather_objects(checksums(things)))

@@ -82,7 +82,7 @@ class DiLoCo(Callback):
             f'DiLoCo: {self.among} processes took {self.local_steps} steps of a round, and now there are '
             f'{num_distrib()}. All continue with the weights of process 0; the steps of the others are lost.')
         self.among = num_distrib()
-        # those of a run that is resumed within a round stay
+        # a run that resumes within a round keeps its copies
         self.average.bind(self._tensors(), statistic_slots(self.learn))
 
     def _tensors(self):

@@ -81,7 +81,7 @@ class DistributedTrainer(Callback):
     replaced:Any = None             # the Learner's own model and data, while they are replaced
     norms:Any = {}                  # the batch norms that were replaced, by name
     seed = 0
-    samplers = ()                   # those that shard the data
+    samplers = ()                   # the samplers that shard the data
     added = ()                      # callbacks that were added to the fit
     sends_buffers = False           # does process 0 broadcast its buffers?
     waits = False                   # do the processes wait for each other in a forward pass, to form buckets?
@@ -362,7 +362,7 @@ def islands(
     n,key = num_distrib(),(shared_store(),size)
     if n%size: raise ValueError(f'{n} processes cannot be divided into islands of {size}')
     if key not in _islands:
-        _islands.clear()   # those of a group that was destroyed
+        _islands.clear()   # they belong to a destroyed group
         near,_ = dist.new_subgroups(size)
         same_place = [[*range(i, n, size)] for i in range(size)]
         far,_ = dist.new_subgroups_by_enumeration(same_place)
@@ -371,7 +371,7 @@ def islands(
 
 def send_first(
     ts:list,  # tensors
-    group:Any # of processes
+    group:Any # the process group
 ) -> None:
     "Broadcast the tensors of the first process of `group` to the others"
     if ts: dist._broadcast_coalesced(group, ts, 2**28, 0)

@@ -67,7 +67,7 @@ class FaultTolerant(Resumable):
         parts='both split the batch: remove one of them',
         passes='a second evaluation would use only a part of the batch: remove it')
     crew:Any = None       # a `Crew`, in a fit
-    seed,n_fit = 0,0      # of what is drawn in a part; the number of this fit
+    seed,n_fit = 0,0      # the seed of the random numbers in a part; the number of this fit
     alone = False         # is this the first batch of a run, before another process can join?
     leads:bool|None = None# does this process write?
     logs:Any = None       # the logger, of the process that writes
@@ -215,7 +215,7 @@ class FaultTolerant(Resumable):
         if run['duration']!=str(learn.duration): texts.append(f"it is {learn.duration} long and was {run['duration']}")
         if texts: raise ValueError("the run of this process differs from that of the training processes: "
                                    f"{'; '.join(texts)}")
-        if others: self.resume_data(where, run)   # they restore the run
+        if others: self.resume_data(where, run)   # the other processes provide the state
         else: self.take_up(where, run, {}, False)
 
     def _state(self):

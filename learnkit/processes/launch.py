@@ -257,7 +257,7 @@ def _backend(device):
 
 # %% ../../nbs/processes/05b_launch.ipynb #c0de015b
 def check_seconds(
-    timeout:float # what was given as seconds
+    timeout:float # the argument for the seconds
 ) -> float:
     "Return `timeout`; raise ValueError if it is not a time that a process can wait"
     is_number = isinstance(timeout, (int,float))
@@ -271,7 +271,7 @@ def _backends(group):
     return {kind.type:group._get_backend(kind) for kind in group._device_types}
 
 def timeout_of(
-    group:Any # of processes
+    group:Any # the process group
 ) -> float:
     "Return after how many seconds a collective of a group fails"
     try: limits = [backend.options._timeout for backend in _backends(group).values()]
@@ -281,7 +281,7 @@ def timeout_of(
 _longer = 30.   # seconds: a collective of an accelerator ends its process, which should have said before who hangs
 
 def set_timeout(
-    group:Any,    # of processes
+    group:Any,    # the process group
     seconds:float # how long a process waits for the others in a collective
 ) -> None:
     "Let the collectives of a group fail after `seconds`"

@@ -22,8 +22,8 @@ class Relay:
     ):
         self.store,self.rank,self.over = store,rank,False
         self.shows = warnings.showwarning
-        self.seen = set()   # what this process has warned of
-        self.listed = []    # what it has put on the list
+        self.seen = set()   # the warnings of this process
+        self.listed = []    # the warnings that it has listed
         self.n_read = 0     # how much of the list process 0 has read
         warnings.showwarning = self._warned
 

@@ -243,7 +243,7 @@ class Watch(Thread):
         except RuntimeError: pass   # the store has ended, and with it who could read this
 
     def fail(self,
-        e:BaseException, # what was raised
+        e:BaseException, # the exception
         where:str        # the position of the run
     ) -> None:
         "Tell the others what happened here"
@@ -293,7 +293,7 @@ class Watch(Thread):
             except RuntimeError:
                 if work.is_completed(): return work.wait()
                 if is_lost or monotonic()>=end: raise
-                is_lost = any(map(self._ends_this, self.notices.so_far()))   # what it has sent before may still come
+                is_lost = any(map(self._ends_this, self.notices.so_far()))   # earlier messages may still arrive
 
     def _ends_this(self, notice):
         "Does a notice say that a message of this fit will not come?"
@@ -372,7 +372,7 @@ def _at_exit(f):
 
 # %% ../../nbs/processes/02_watch.ipynb #e84f3ce3
 def by_others(
-    e:BaseException # what was raised
+    e:BaseException # the exception
 ) -> bool:
     "Return whether another process caused `e`"
     if isinstance(e, dist.DistError): return True

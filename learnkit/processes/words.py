@@ -138,7 +138,7 @@ class Others:
             if word!=self.last(rank): self.heard[rank] = word,monotonic()
 
     def last(self,
-        rank:int # number of a process
+        rank:int # the rank of a process
     ) -> Word|None:
         "Return the last word of a process; None if it has said none"
         word,_ = self.heard.get(rank, (None,0.))
@@ -148,7 +148,7 @@ class Others:
         "Return which processes have certainly ended, as far as this one knows"
         return {*filter(self.has_ended, self.heard)}
     def has_ended(self,
-        rank:int # number of a process
+        rank:int # the rank of a process
     ) -> bool:
         "Return whether a process has certainly ended"
         word = self.last(rank)
@@ -178,7 +178,7 @@ class Others:
         return '; '.join(said)
 
     def describe_one(self,
-        rank:int # number of a process
+        rank:int # the rank of a process
     ) -> str:
         "Return where a process is, in words"
         if rank not in self.heard: return f'process {rank} has not come to its Learner'
@@ -196,7 +196,7 @@ class Others:
 def _launcher_keeps_store(): return os.environ.get('TORCHELASTIC_USE_AGENT_STORE')=='True'
 
 def keeps_store(
-    rank:int # number of a process
+    rank:int # the rank of a process
 ) -> bool:
     "Return whether a process keeps the store, which ends with it"
     return rank==0 and not _launcher_keeps_store()
@@ -216,7 +216,7 @@ def count_reader(
     store:Any,    # what one of the processes may end after reading
     rank:int,     # the number of this process
     n:int,        # how many processes read it
-    seconds:float # how long the process that keeps the store waits for the others
+    seconds:float # how long the host of the store waits for the others
 ) -> None:
     "Count this process among those that have read a store; the one that keeps it waits for all of them"
     store.add('readers', 1)

@@ -181,7 +181,7 @@ class CheckpointCallback(Resumable):
         self.begun = False
         self.base = self.base_name = None   # checksums of weights that are not in each checkpoint; and their file
         self.lock,self.writer = FolderLock(),CheckpointWriter(self.retention, background, on_error)
-        self.value:float|None = None   # what is monitored, if a validation within this batch has measured it
+        self.value:float|None = None   # the monitored value, if a validation within this batch has measured it
 
     @property
     def folder(self) -> Path:

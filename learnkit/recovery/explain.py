@@ -72,7 +72,7 @@ def _losses_of_batch(learn, n):
 def _losses_alone(learn, n):
     "Return the losses of the samples, each alone in the model; None if the model cannot process a single one"
     xb,yb,run = learn.xb,learn.yb,learn.current_run
-    learn.current_run = run.begin(learn.mode)   # what is set below is not set in `run`
+    learn.current_run = run.begin(learn.mode)   # attributes set below are not set in `run`
     losses = []
     try:
         with Snapshot(snapshot_random(), *map(snapshot_buffers, trained_modules(learn).values())):
@@ -177,7 +177,7 @@ class LayerNorms(Callback):
     order,acts,run_valid = 9_000,'nothing',False
     modes = ('fit',)
     def __init__(self):
-        self.steps,self.at_batch = {},{}   # what was recorded, by the number of batches before
+        self.steps,self.at_batch = {},{}   # the recorded values, by the number of earlier batches
         self.before = {}                  # the parameters before the step
         self.hooks,self.unclipped = [],Unclipped()
 

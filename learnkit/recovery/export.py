@@ -250,7 +250,7 @@ def find_export(
     if own.is_file(): return own
     there = model_path(folder or '.', model_dir or 'models', file)
     if there.is_file(): return there
-    if own.is_dir(): return own   # who reads it raises the error
+    if own.is_dir(): return own   # reading it raises the error
     where = f'{own}' if own==there else f'{own}, and no {there}'
     raise FileNotFoundError(f'there is no file {where}: pass the path that `learn.export` returned{_hint(there)}')
 

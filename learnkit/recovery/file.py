@@ -19,7 +19,7 @@ from ..data.locks import FileLock
 class FolderLock(FileLock):
     "Locks a folder against other runs; in a store, the later run takes it over"
     mark:Any = None   # in a store: the file that names the owner of the folder
-    owner = ''        # what this run writes into it
+    owner = ''        # the text that identifies this run
     displaced = False # was there the mark of another run?
     def acquire(self,
         folder:Path # the folder, created if missing
@@ -258,7 +258,7 @@ def read_base(
     known = read_state(path)
     tensors = {name:known[name] for name in base if name in known}   # the rest has changed since it was written
     wrong = [name for name,t in tensors.items() if not isinstance(t, torch.Tensor) or tensor_checksum(t)!=base[name]]
-    if wrong: raise ValueError(f'{path} is damaged: {wrong[0]} differs from the written one')
+    if wrong: raise ValueError(f'{path} is damaged: {wrong[0]} differs from the written file')
     return tensors
 
 def remove_bases(

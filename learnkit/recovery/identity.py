@@ -167,7 +167,7 @@ def name_of(
 def is_secret(
     name:Any, # the name or number of an argument
     v:Any,    # its value
-    of:Any    # what it was given to
+    of:Any    # the object that it was passed to
 ) -> bool:
     "Return whether the argument is a password, a token or the like"
     return masked(name, v, of) is not v
@@ -188,7 +188,7 @@ ambiguous_names = 'key','pat','sig'   # `pat` may be a pattern, by which a datas
 def describe_value(
     name:Any,  # the name of an argument
     v:Any,     # its value
-    of:Any,    # what it was given to
+    of:Any,    # the object that it was passed to
     depth:int  # how many levels of nested objects to describe
 ) -> str:
     "Describe a value; of a secret nothing, but of a `key` or the like, which may choose a column, a hash"
@@ -199,7 +199,7 @@ def describe_value(
 # %% ../../nbs/recovery/10_identity.ipynb #8bd6a18b
 def describe_arguments(
     arguments:Mapping, # arguments by name or number
-    of:Any,            # what they were given to
+    of:Any,            # the object that they were passed to
     depth:int          # how many levels of nested objects to describe
 ) -> str:
     "Describe arguments, in parentheses; nothing if there are none"

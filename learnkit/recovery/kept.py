@@ -29,6 +29,7 @@ from ..data.parts import is_library
 
 
 
+
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
 mappings = dict,OrderedDict,defaultdict,Counter
 containers = list,tuple,deque,*mappings
@@ -139,7 +140,7 @@ def holds_state(
     is_called:bool  # is it the loss, or called by it?
 ) -> bool:
     "Return whether `o` may hold a state of the user's"
-    if isinstance(o, containers): return not is_plain(o)   # what is plain is a state itself
+    if isinstance(o, containers): return not is_plain(o)   # a plain container is state itself
     if isinstance(o, saved_elsewhere) or not hasattr(o, '__dict__'): return False
     if is_called or type(o) is SimpleNamespace: return True
     return not is_library(o) and not is_foreign(type(o))
@@ -228,7 +229,7 @@ def _persistent_buffers(m):
 
 class Watched(NamedTuple):
     "Represents a value that checkpoints cannot store"
-    kind:str   # what it is, for the warning
+    kind:str   # its name in the warning
     mark:Any   # another one means that the value has changed
 
 # %% ../../nbs/recovery/01a_holders.ipynb #94b4428f
@@ -272,7 +273,7 @@ from ..learner.save import mismatch
 # %% ../../nbs/recovery/01b_kept.ipynb #b0dae2da
 def map_values(
     v:Any,     # a value, or containers of values
-    f:Callable # what is done with each value
+    f:Callable # the function to call with each value
 ) -> Any:
     "Return `v` with each value replaced by `f` of it; other kinds of containers become dicts, lists and tuples"
     if isinstance(v, mappings): return {k:map_values(o, f) for k,o in v.items()}
@@ -347,7 +348,7 @@ class Restorer:
         elif new is not own: setattr(o, k, new)
 
     def restored(self,
-        own:Any, # what is there now
+        own:Any, # the current value
         v:Any    # the value from the checkpoint
     ) -> Any:
         "Return `own` with the value `v`, or a new object where `own` cannot be changed or is shared by another value"
@@ -391,7 +392,7 @@ class Restorer:
 
     def made(self,
         v:Any,  # the value from the checkpoint
-        own:Any # what it replaces
+        own:Any # the current value
     ) -> Any:
         "Return a new object with the value `v`, its tensors on the device of what it replaces"
         device = own.device if isinstance(own, torch.Tensor) else self.device
@@ -491,7 +492,7 @@ class HiddenState:
         return {k:w for k,w in found.items() if w is not None}
 
     def _in_state_of_optimizer(self, o, v):
-        "Is `v` the optimizer itself, or in an optimizer that decides by itself what is in its `state_dict`?"
+        "Return whether `v` is the optimizer, or in an optimizer with its own `state_dict`"
         opt = self._optimizer()
         if opt is None: return False
         if v is opt: return True
@@ -519,7 +520,7 @@ class HiddenState:
              'in them, and attributes that a callback names in `saves`.')
 
     def places(self,
-        state:Any # what was given as a result of `state_dict`
+        state:Any # the supposed result of `state_dict`
     ) -> dict[str, Place]:
         "Return where each part of `state` belongs that has a place; raise ValueError for an invalid state"
         if not isinstance(state, dict): raise ValueError(

@@ -75,7 +75,7 @@ def why_it_differs(
 class Record:
     "Compares the losses of a fit with those that a run recorded"
     def __init__(self,
-        run:Run # the run that recorded them
+        run:Run # the run that recorded the losses
     ):
         self.run,self.losses,self.every = run,run.losses,run.smooth_loss.every
         self.compared = self.equal = 0   # how many losses were compared, and how many of them were equal
@@ -223,7 +223,7 @@ class Replays(Pausable):
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000016
 def cbs_of_call(
-    fit:Callable|None # what is to be called, such as a `partial` with `cbs`
+    fit:Callable|None # the function to call, such as a `partial` with `cbs`
 ) -> list:
     "Return the callbacks that the call adds"
     keywords = fit.keywords if isinstance(fit, partial) else {}
@@ -366,7 +366,7 @@ class Branch(Paused):
     def __init__(self,
         moment:Paused, # where it begins
         run:Run,       # the earlier run
-        skip:Any       # what it skips, for the record
+        skip:Any       # the batches or samples that it skips, for the record
     ):
         super().__init__(deepcopy(moment.state), run.duration, [])
         self.path,self.run,self.skip = moment.path,run,skip

@@ -32,7 +32,7 @@ class DataState:
         data:NotedLoader # a wrapper around the loader
     ):
         self.data = data
-        self.objects = {}   # those that report a state, by name
+        self.objects = {}   # the objects that report a state, by name
         self.begun = {}     # their states at the beginning of the epoch
         if data.stateful is not None: return   # the loader itself reports what its parts have
         for name,o in data_objects(data.dl).items():
@@ -63,7 +63,7 @@ class DataState:
         return name.startswith(sampler_names) or not self.data.counted
 
     def load_state_dict(self,
-        state:Any # what was given as a result of `state_dict`
+        state:Any # the supposed result of `state_dict`
     ) -> None:
         "Continue from `state`; raise ValueError if it is not such a state"
         has_names = isinstance(state, Mapping) and all(isinstance(k, str) for k in state)
@@ -142,7 +142,7 @@ def unsaved_state(
 ) -> dict[str, Any]:
     "Return what may change in `o` and is not saved, by name"
     if not isinstance(o, Stateful): return numbers_in(o)
-    if o.saves: return unsaved_writes(o)   # who names what to save has thought of the numbers
+    if o.saves: return unsaved_writes(o)   # an author who sets `saves` has considered the counters
     return numbers_in(o) | unsaved_writes(o)
 
 # %% ../../nbs/recovery/00_reported.ipynb #1c49ec2f

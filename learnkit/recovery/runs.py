@@ -115,7 +115,7 @@ class Run(RecorderPlots):
     train_iter:int      # how many batches are done
     finished:bool
     duration:Any        # how long the run is to be
-    settings:dict       # what it trains with, in words
+    settings:dict       # its settings, as text
     sessions:History    # each start of the run, with devices and versions
     interrupted:list    # after how many batches it was interrupted, and resumed
     def __init__(self,
@@ -242,7 +242,7 @@ def took(
 def seconds_of(
     time:Any # such as '01:30'
 ) -> int:
-    "Return how many seconds that is; 0 if it is not a time"
+    "Convert a duration to seconds; 0 if it is not a time"
     digits = time.split(':') if isinstance(time, str) else []
     if not ''.join(digits).isdecimal(): return 0
     seconds = 0
@@ -252,7 +252,7 @@ def seconds_of(
 # %% ../../nbs/recovery/37a_runs.ipynb #4f23e482
 def check_type(
     o:Any,    # what a checkpoint holds
-    kind:type # what it should be
+    kind:type # the expected type
 ) -> Any:
     "Return `o`; raise TypeError if it is of another type"
     if not isinstance(o, kind): raise TypeError(f'its record has {o!r:.40} where a {kind.__name__} is expected')

@@ -58,7 +58,7 @@ class StopOnSignal(Callback):
         self.received:int|None = None   # the number of the signal, once it has arrived
         self.fetching:int|None = None   # the batch that is being fetched
         self.pid:int|None = None        # of the process that fits; a forked one inherits the handlers
-        self.old_handlers = {}          # those of before the fit
+        self.old_handlers = {}          # the handlers from before the fit
 
     @uninterrupted
     def before_fit(self):

@@ -83,7 +83,7 @@ later_types = dict(train_steps=int, duration=str)   # version 0.1.0 wrote neithe
 
 def has_type(
     v:Any,         # a field of the state of a run
-    kind:type|tuple # what it must be
+    kind:type|tuple # the expected type
 ) -> bool:
     "Return whether `v` is such a value; numbers are not negative"
     if not isinstance(v, kind): return False
@@ -92,7 +92,7 @@ def has_type(
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #ab0776da
 def check_fields(
-    state:dict # what was given as a result of `run_state`
+    state:dict # the supposed result of `run_state`
 ) -> None:
     "Check that `state` has all parts, each of the right type; raise ValueError otherwise"
     version = state.get('version', 0)
@@ -345,7 +345,7 @@ class DataPosition(Callback):
     resume_state:Any = None         # the state of the run to resume, until its epoch begins
     place:Any = None                # its position in the data, until the loader is there
     data_state:Any = None           # the states that samplers, datasets and transforms report: a `DataState`
-    saved_data_state:Any = None     # those to load when the loader is known
+    saved_data_state:Any = None     # the states to load when the loader is known
     hidden:Any = None               # what model and loss change outside of `state_dict`: a `HiddenState`
     unsaved:Any = None              # what changes and is in no checkpoint: `UnsavedNumbers`
     others = ()                     # generators of the other loaders

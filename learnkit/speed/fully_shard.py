@@ -98,7 +98,7 @@ def _check_sharded(model):
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #1cef9b4d
 def _is_data_parallel(p):
-    "Is the parameter sharded once, over all processes?"
+    "Return whether the parameter is sharded once, over all processes"
     *outer,last = [o.is_shard() for o in p.placements]
     if any(outer) or not last: return False
     return p.device_mesh.size()==num_distrib()

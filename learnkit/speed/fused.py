@@ -184,7 +184,7 @@ class FusedStep(Callback):
         "Train on this batch and all that follow in this fit eagerly"
         self.part,self.failure = None,f'it could not be compiled ({e})'
         do()
-        has_parts = self.learn.current_run.checks_loss   # as `do` has found
+        has_parts = self.learn.current_run.checks_loss   # as in the loop
         if has_parts: self.failure = 'its loss is a dictionary of parts, and a compiled step returns one number'
         self._warn(self.failure)
 
@@ -386,7 +386,7 @@ batch_steps = '_do_one_batch','_pred','_loss','_do_grad_opt','_backward','_do_st
 
 class BatchEvents(NamedTuple):
     "The events that a compiled step does not fire"
-    before_grads:list # those before the gradients of a batch are complete
+    before_grads:list # the events before the gradients of a batch are complete
     after_grads:list  # `after_backward`, and the later ones
 
 def batch_events() -> BatchEvents:

@@ -377,7 +377,7 @@ class CompiledStep:
         self.f:Any = own_code(train_step)
         self.compiled = torch.compile(train_step, **kw)
         self.codes:dict[tuple,list] = {}   # for each shape of a batch: (guards, function to call if they hold)
-        self.shapes:set[tuple] = set()     # those that were compiled
+        self.shapes:set[tuple] = set()     # the compiled shapes
         self.dynamo = eval_frame
         self.enclosed = getclosurevars(self.f).nonlocals
 

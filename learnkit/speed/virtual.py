@@ -107,7 +107,7 @@ class ShardMeans:
         self.n = sum(p.numel() for p in self.params)
         self.device = self.params[0].device
         self.flags = {}   # tensors of flags by their values, which are mostly the same
-        self.dtype = torch.float32   # at least: 16 bits are too few for sums
+        self.dtype = torch.float32   # the smallest dtype for sums: 16 bits are too few
         for t in (*self.params, *named_buffers(learn).values()):
             if t.is_floating_point(): self.dtype = torch.promote_types(self.dtype, t.dtype)
 

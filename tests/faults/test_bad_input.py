@@ -170,7 +170,7 @@ def loader_is_empty(c): learner(dls=DataLoaders([])).fit(1)
 def valid_loader_is_empty(c): fixed(c, learner(dls=DataLoaders(batches(2), [])), dls=good_dls()).fit(1)
 @bad(ValueError, 'no batch', 'drop_last')
 def loader_drops_its_only_batch(c): learner(dls=DataLoaders(DataLoader(TensorDataset(x,y), batch_size=9, drop_last=True))).fit(1)
-@bad(ValueError, 'used up', 'list')
+@bad(ValueError, 'exhausted', 'list')
 def loader_can_be_read_once(c):
     class Once:
         def __init__(self): self.it = iter(batches(3))
@@ -577,7 +577,7 @@ def found(word, text):
     return any(o in text for o in word.split('|'))
 
 # the wrong thing in the right place
-@bad(TypeError, 'dl=', 'number of a loader')
+@bad(TypeError, 'dl=', 'index of a loader')
 def loader_for_its_number(c): learner().get_preds(batches(2))
 @bad(TypeError, 'dl=', 'DataLoader')
 def validate_a_loader(c): learner().validate(DataLoader(TensorDataset(x, y), 4))

@@ -253,6 +253,6 @@ def test_what_others_keep_is_left_to_them():
 
 def test_a_state_that_has_no_place(tmp_path):
     kept = HiddenState(trainer(model=Mixed, loss=losses['list_of_partial']))
-    with pytest.warns(UserWarning, match=r'loss.args.1, loss.args.x, model.state.7, model.nobody.n, for which there is no place'):
+    with pytest.warns(UserWarning, match=r'loss.args.1, loss.args.x, model.state.7, model.nobody.n, which this Learner does not have'):
         kept.load_state_dict({'loss.args.1':3, 'loss.args.x':[3], 'model.state.7':3, 'model.nobody.n':3})
     with pytest.raises(ValueError, match='is a Step'): kept.load_state_dict({'model.state.0':Step()})

@@ -116,7 +116,7 @@ class Knows(Stream):
 @pytest.mark.parametrize('make,words', [
     (lambda: DataLoader(tensors(), BS, num_workers=2, in_order=False), '`in_order=False`'),
     *slow((lambda: DataLoader(Stream(torch.Generator()), BS, num_workers=1, persistent_workers=True), 'its workers persist, and have drawn random numbers'),
-          (lambda: DataLoader(Items(transform(Saying)), BS, num_workers=1), 'what workers change in their data, the state of Adds'),
+          (lambda: DataLoader(Items(transform(Saying)), BS, num_workers=1), 'changes that workers make to their data, the state of Adds'),
           (lambda: stateful_loader(Knows(torch.Generator()), BS, num_workers=1), 'draw random numbers, which the state of StatefulDataLoader omits'))])
 def test_what_is_known_at_the_start(make, words, tmp_path):
     "Loaders whose order or random numbers depend on their workers were resumed inexactly, without a word"

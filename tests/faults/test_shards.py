@@ -38,10 +38,10 @@ def huge(meta):
     t.size,t.chunks[0].sizes = torch.Size([3, 2**40]),torch.Size([3, 2**40])
 def twice(meta): a,b = place(meta),place(meta, 'opt.0'); b.offset,b.length = a.offset,a.length
 def another(meta): meta.state_dict_metadata['model.w'].size = torch.Size([3, 5])
-harms = dict(out=(put('relative_path', '../../secret'), 'does not belong'), absolute=(put('relative_path', '/etc/passwd'), 'does not belong'),
-             number=(put('relative_path', 3), 'does not belong'), unhashable=(put('relative_path', []), 'damaged'),
-             before=(put('offset', -8), 'does not fit into'), behind=(put('length', 10**9), 'does not fit into'), short=(put('length', 7), 'does not fit into'), text=(put('offset', 'x'), 'damaged'),
-             inside=(put('offset', 1), 'damaged|not a weight file'), none=(lambda m: pieces(m).clear(), 'do not fill'), part=(other, 'do not fill'), huge=(huge, 'does not fit into'), another=(another, 'do not fill'),
+harms = dict(out=(put('relative_path', '../../secret'), 'not a file of this checkpoint'), absolute=(put('relative_path', '/etc/passwd'), 'not a file of this checkpoint'),
+             number=(put('relative_path', 3), 'not a file of this checkpoint'), unhashable=(put('relative_path', []), 'damaged'),
+             before=(put('offset', -8), 'exceeds its place in'), behind=(put('length', 10**9), 'exceeds its place in'), short=(put('length', 7), 'exceeds its place in'), text=(put('offset', 'x'), 'damaged'),
+             inside=(put('offset', 1), 'damaged|not a weight file'), none=(lambda m: pieces(m).clear(), 'do not fill'), part=(other, 'do not fill'), huge=(huge, 'exceeds its place in'), another=(another, 'do not fill'),
              twice=(twice, 'overlap|other data'), gone=(lambda m: m.storage_data.clear(), 'damaged'), missing=(lambda m: m.state_dict_metadata.pop('model.w'), 'another checkpoint'),
              no_dict=(lambda m: setattr(m, 'state_dict_metadata', [1]), 'damaged'), no_tensor=(lambda m: m.state_dict_metadata.update({'model.w':m.storage_meta}), 'is not a tensor'))
 

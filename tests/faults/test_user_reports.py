@@ -213,7 +213,7 @@ def packed(): return pack_padded_sequence(torch.randn(4, 5, 3), torch.tensor([5,
 
 @pytest.mark.parametrize('model,dl,words', [
     (Packed, lambda: [(packed(), torch.randn(4))], 'pad_packed_sequence'),
-    (Normal, lambda: DataLoader(items, 5, sampler=[*range(9, -1, -1)]), 'a Normal for each batch cannot be put into that order: write `reorder=False`'),
+    (Normal, lambda: DataLoader(items, 5, sampler=[*range(9, -1, -1)]), 'a Normal for each batch cannot be reordered: write `reorder=False`'),
     (Nested, lambda: DataLoader(items, 5), 'to_padded_tensor')])
 def test_what_get_preds_cannot_join_is_refused(model, dl, words):
     dl = dl()

@@ -107,7 +107,7 @@ def test_an_exception_is_told():
 
 @pytest.mark.parametrize('make', [lambda d: lc.ModelCheckpoint(str(d)), lambda d: lc.GradientAccumulationScheduler({0:2})])
 def test_what_needs_the_inside_of_the_trainer_is_refused(make, tmp_path):
-    with pytest.raises(TypeError, match="works in Lightning's own trainer alone: write `(SaveModelCallback|GradientAccumulation)"): ours([make(tmp_path)], 1)
+    with pytest.raises(TypeError, match="works only in Lightning's own trainer: write `(SaveModelCallback|GradientAccumulation)"): ours([make(tmp_path)], 1)
 
 def test_a_copy_of_the_module_is_one_of_the_model():
     "As each callback for averages makes it"

@@ -23,7 +23,7 @@ def test_refused_where_it_is_added(package, name, advice, library):
     for make in (theirs, users):
         with pytest.raises(TypeError) as e: Learner((data, data), nn.Linear(2, 1), nn.MSELoss(), cbs=[make()])
         said = str(e.value)
-        assert said.startswith(f'`{name}` of {library} works in') and advice in said
+        assert said.startswith(f'`{name}` of {library} works only in') and advice in said
 
 @pytest.mark.parametrize('advice', sorted({a for _,_,a,_ in ADVICES}))
 def test_what_it_says_to_write_is_there(advice):

@@ -263,7 +263,7 @@ def adding_callbacks():
     assert len(learn.cbs)==4
     with pytest.raises(KeyError), learn.removed_cbs(learn.progress): raise KeyError
     assert hasattr(learn, 'progress') and not hasattr(learn.remove_cb(ProgressCallback), 'progress')
-    with pytest.raises(TypeError, match='no callback'): learn.add_cb(3)
+    with pytest.raises(TypeError, match='not a callback'): learn.add_cb(3)
 
 @works('1A.20 the Learner\'s attributes', '1B.40 where a run is', '1C.12 counters after a batch have moved on',
        '1B.11 counters after a batch have moved on')

@@ -338,7 +338,7 @@ def stop(cb): raise KeyboardInterrupt
 TRIALS = dict(lr_find=lr_find, trial=trial, interrupted=interrupted)
 
 @few(4, 4)
-@pytest.mark.filterwarnings('ignore:There is one group')
+@pytest.mark.filterwarnings('ignore:There is only one group')
 @pytest.mark.parametrize('opt', [partial(SGD, momentum=.9), *slow(Adam)])
 @pytest.mark.parametrize('way', TRIALS)
 @pytest.mark.parametrize('kind', ['own_sampler','batch_sampler','subset_of','iterable','function', *slow(*(k for k in {**LOADERS, **WORKERS} if k not in

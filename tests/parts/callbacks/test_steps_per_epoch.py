@@ -210,7 +210,7 @@ def test_used_up(n):
     class Once:
         def __init__(self): self.it = iter(KINDS['listed']()[:6 if n==3 else 7])
         def __iter__(self): return self.it
-    with pytest.warns(UserWarning, match='used up'): learn,seen = run(Once(), n, epochs=9)
+    with pytest.warns(UserWarning, match='exhausted'): learn,seen = run(Once(), n, epochs=9)
     assert len(seen)==(6 if n==3 else 7) and len(learn.recorder.history)==(2 if n==3 else 4)
 
 def test_no_batch_at_all():

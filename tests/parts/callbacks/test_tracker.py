@@ -458,7 +458,7 @@ def cross_validated(tmp_path, values, when, **kw):
 def test_another_run_saves_to_the_same_file(values, with_opt, tmp_path):
     "Two Learners with the default name, as in cross-validation: the first one ended with the weights of the other, or wrote over them, without a word"
     learn = cross_validated(tmp_path, values, 1, with_opt=with_opt)
-    with pytest.raises(RuntimeError, match=r"model\.pth is was changed since this run saved it there.*`fname`"): learn.fit(3)
+    with pytest.raises(RuntimeError, match=r"model\.pth was changed since this run saved it.*`fname`"): learn.fit(3)
     assert torch.equal(weights(learn), learn.kept.all[2])
 
 @pytest.mark.parametrize('values,when,best', [([nan,2.,3.], 0, 1), ([2.,3.,4.], 3, 0)])

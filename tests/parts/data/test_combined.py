@@ -230,4 +230,4 @@ def test_a_position_of_an_earlier_version_is_refused():
     dl = CombinedLoader(lists([3, 2]))
     state = dl.state_dict()
     state['parts'] = state.pop('sources')
-    with pytest.raises(ValueError, match='has n, credit, dl_name, parts: does the checkpoint come from an earlier version'): dl.load_state_dict(state)
+    with pytest.raises(ValueError, match='has n, credit, dl_name, parts: is the checkpoint from an earlier version'): dl.load_state_dict(state)

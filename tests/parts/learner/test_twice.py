@@ -85,7 +85,7 @@ def test_a_removed_one_makes_room():
 def test_what_was_removed_comes_back_beside_what_cannot():
     "Another bar was added meanwhile, so the old one cannot come back, and that is said; the Recorder can"
     learn = learner()
-    with pytest.raises(ValueError, match='a Learner has one ProgressCallback'):
+    with pytest.raises(ValueError, match='a Learner can have only one ProgressCallback'):
         with learn.removed_cbs([ProgressCallback, Recorder]): learn.add_cb(bar := ProgressCallback('lines'))
     assert learn.progress is bar and [type(cb) for cb in learn.cbs]==[*[k for k in default if k is not ProgressCallback], ProgressCallback]
     learn.fit(1)

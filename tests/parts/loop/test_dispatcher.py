@@ -44,7 +44,7 @@ def test_warnings_of_a_learner_show_the_line_of_the_caller(way):
         def __init__(self): self.epoch = 0
     with pytest.warns(UserWarning) as said: WAYS[way](learner(), learner(cbs=Zed()).zed); WAYS[way](learner(), Counts())
     told = [(w.filename in (__file__, toys.__file__), str(w.message)) for w in said]
-    assert len(told)==2 and all(here for here,_ in told) and 'belonged to another Learner' in told[0][1] and 'has an attribute `epoch` of its own' in told[1][1]
+    assert len(told)==2 and all(here for here,_ in told) and 'belonged to another Learner' in told[0][1] and 'has its own attribute `epoch`' in told[1][1]
 
 def test_in_order_and_of_one_event():
     d = Dispatcher()

@@ -20,7 +20,7 @@ def test_a_name_is_refused_or_heard(library, name):
 @pytest.mark.parametrize('library,name', every)
 def test_a_function_of_that_name_is_refused_too(library, name):
     if name in event: return
-    with pytest.raises(TypeError, match='no event'): Callback(**{name:lambda self: None})
+    with pytest.raises(TypeError, match='not an event'): Callback(**{name:lambda self: None})
 
 @pytest.mark.parametrize('name', 'init close setup teardown initialize'.split())
 def test_an_ordinary_word_may_be_a_method_of_ones_own(name):

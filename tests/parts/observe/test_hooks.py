@@ -132,7 +132,7 @@ def test_which_layers_are_hooked():
 def test_bad_settings():
     for every in (0, -1, 1.5, '2'):
         with pytest.raises(ValueError, match='`every` must be a number of batches'): HookCallback(every=every)
-    with pytest.raises(TypeError, match='is no event'): HookCallback(evry=3)
+    with pytest.raises(TypeError, match='is not an event'): HookCallback(evry=3)
     with pytest.raises(ValueError, match='the smaller one first'): ActivationStats(hist_range=(3, 3))
     with pytest.raises(ValueError, match='`bins` must be'): ActivationStats(bins=0)
     with pytest.raises(ValueError, match='call `learn.fit'): ActivationStats().stats

@@ -115,7 +115,7 @@ class NoList:
     def zero_grad(self): pass
 
 def test_what_is_refused(tmp_path):
-    with pytest.raises(TypeError, match='keeps `seen`, a dict that no checkpoint can hold'): fitted(Keyed, path=tmp_path).save('m')
+    with pytest.raises(TypeError, match='has `seen`, a dict that no checkpoint can hold'): fitted(Keyed, path=tmp_path).save('m')
     fitted(Given, path=tmp_path).save('m')
     with pytest.raises(TypeError, match='has no list of parameters'): mk(NoList())
     with pytest.raises(TypeError, match='takes no `lr`'): fitted(NoLR, .1)

@@ -287,7 +287,7 @@ def test_own_learning_rates_stay(how):
 
 def test_two_learning_rates_are_refused():
     "`opt_func=partial(SGD, lr=.1), lr=.01` trained with .1; a function without `lr` was told that it lacks one by Python"
-    with pytest.raises(ValueError, match=r'^there are two learning rates, lr=0.01 and the lr=0.1 of `opt_func`: give one of them$'): learner(opt_func=partial(SGD, lr=.1), lr=.01)
+    with pytest.raises(ValueError, match=r'^there are two learning rates, lr=0.01 and the lr=0.1 of `opt_func`: pass only one of them$'): learner(opt_func=partial(SGD, lr=.1), lr=.01)
     learn = learner(opt_func=lambda ps: SGD(ps, lr=.1), lr=.01)
     with pytest.raises(TypeError, match=r'^`opt_func` takes no `lr`, so the learning rate 0.01 would be ignored: write'): learn.fit(1)
 
@@ -358,7 +358,7 @@ def test_names_that_an_optimizer_does_not_have():
 def test_lbfgs_is_refused_or_a_callback_makes_its_step():
     "LBFGS ended the first step with 'missing 1 required positional argument: closure'"
     learn = learner(model=net(), opt_func=torch.optim.LBFGS, lr=.5)
-    with pytest.raises(TypeError, match='^LBFGS takes a step by evaluating the model several times'): learn.fit(1)
+    with pytest.raises(TypeError, match='^LBFGS evaluates the model several times in a step'): learn.fit(1)
     class Closure(Callback):
         def before_step(self):
             learn = self.learn

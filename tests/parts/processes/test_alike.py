@@ -109,7 +109,7 @@ def test_the_same_data_is_divided(processes): processes(2, _same)
 def _other_loaders(rank, world):
     learn = learner()
     a,b = DataLoader(data(9), 3),DataLoader(data(12), 4)
-    with pytest.raises(RuntimeError, match=r'the processes do different things: .*validate.ds_idx=1'): learn.validate(ds_idx=1-rank)
+    with pytest.raises(RuntimeError, match=r'the processes call different functions: .*validate.ds_idx=1'): learn.validate(ds_idx=1-rank)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter('always')
         learn.validate(dl=(a,b)[rank])

@@ -341,11 +341,11 @@ def test_an_error_of_one_process_ends_all(processes): processes(_fails)
 def _refuses(rank):
     def refused(words, *cbs, model=None):
         with pytest.raises(ValueError, match=words): fit(learner(7, model=model), DiLoCo(3), *cbs)
-    refused('EMACallback do not go together: it averages', EMACallback())
+    refused('EMACallback cannot be combined: it averages', EMACallback())
     refused(r"MixedPrecision\('bf16'\)", MixedPrecision())
     refused('SyncBatchNorm', model=nn.SyncBatchNorm.convert_sync_batchnorm(net()))
     refused('plain model', model=DDP(net()))
-    with pytest.raises(ValueError, match='DiLoCo and FullyShard do not go together'): shared(7, model=nn.Sequential(nn.Linear(4,1)), cbs=FullyShard(nn.Linear)).fit(1, cbs=DiLoCo(3))
+    with pytest.raises(ValueError, match='DiLoCo and FullyShard cannot be combined'): shared(7, model=nn.Sequential(nn.Linear(4,1)), cbs=FullyShard(nn.Linear)).fit(1, cbs=DiLoCo(3))
     class Freezes(Callback):
         def before_batch(self):
             if self.learn.train_iter==1: next(self.learn.model.parameters()).requires_grad_(False)

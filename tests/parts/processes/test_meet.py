@@ -60,7 +60,7 @@ def _validates(learn): learn.validate()
     (lambda learn: learn.lr_find(), lambda learn: learn.fit(1), ('lr_find','fit')))])
 def test_processes_that_do_different_things_say_so_at_once(said, first, second, names):
     texts,_,took = said(2, _does, (first, second))
-    assert texts==[f'RuntimeError: the processes do different things: `learn.{names[0]}` in process 0; `learn.{names[1]}` in process 1']*2 and took<5
+    assert texts==[f'RuntimeError: the processes call different functions: `learn.{names[0]}` in process 0; `learn.{names[1]}` in process 1']*2 and took<5
 
 @few(1, 1)
 @pytest.mark.parametrize('call', [_validates, lambda learn: learn.get_preds(), lambda learn: learn.fit(1), lambda learn: learn.lr_find(), lambda learn: learn.__enter__()])

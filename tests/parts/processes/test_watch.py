@@ -198,10 +198,10 @@ hows = {            # what happens: when does the wait end, and how is the cause
     'frozen, comes':('frozen', 40., 'well', ''),
     'slow':         ('slow', inf, 'timeout', 'is in `before_batch` of `Mine`'),
     'elsewhere':    ('elsewhere', inf, 'timeout', 'is at line 7 of script.py, in `barrier`'),
-    'frozen':       ('frozen', inf, 'timeout', 'has said nothing for'),
-    'machine lost': ('lost', inf, 'timeout', 'has said nothing for'),
+    'frozen':       ('frozen', inf, 'timeout', 'has not reported for'),
+    'machine lost': ('lost', inf, 'timeout', 'has not reported for'),
     'killed':       ('killed', inf, 'soon', 'has ended without a report, perhaps it was killed'),
-    'killed afar':  ('far', inf, 'soon', 'has said nothing for'),
+    'killed afar':  ('far', inf, 'soon', 'has not reported for'),
     'raises':       ('raises', inf, 'soon', 'failed: ArithmeticError: too much'),
     'exits':        ('exits', inf, 'soon', 'has ended: it was last in `before_batch` of `Mine`')}
 

@@ -113,7 +113,7 @@ class Mine(nn.Module):
 def test_a_loss_of_ones_own(tmp_path):
     learn = trained(tmp_path, Mine(), labels)
     path = learn.export('m')
-    with pytest.raises(ValueError, match='Mine, which was not made by learnkit: pass it as `loss_func='): load_learner(path, classes())
+    with pytest.raises(ValueError, match='Mine, which is not part of learnkit: pass it as `loss_func='): load_learner(path, classes())
     assert same(*[o.get_preds(dl=learn.dls.valid) for o in (learn, load_learner(path, classes(), Mine()))])
     def plain(p, y): return F.cross_entropy(p, y)
     learn.loss_func = plain   # predictions do not depend on it, so it is not needed

@@ -103,7 +103,7 @@ def trained(*cbs, tmp_path=None, stop=None, **kw):
 
 @pytest.mark.parametrize('grow,sizes', [(None, [(0,8),(1,4)]), (1, [(0,8),(1,4),(2,8)]), (3, [(0,8),(1,4),(4,8)])])
 def test_parts_grow_again(grow, sizes):
-    with pytest.warns(UserWarning, match='parts of 4') as said: learn = trained(ReplayOnOOM(grow=grow))
+    with pytest.warns(UserWarning, match='micro-batches of 4') as said: learn = trained(ReplayOnOOM(grow=grow))
     assert len(said)==1 and learn.replay_on_oom.size==sizes[-1][1]
     assert torch.equal(weights(learn), weights(trained(Planned(sizes))))
 
