@@ -77,7 +77,8 @@ class GradientAccumulation(Callback):
         self.counts_items = amount.unit=='sp'
 
     def before_fit(self):
-        self.count,self.weight,self.skipped,self.divided = 0,0,False,[]
+        self.count,self.weight,self.skipped = 0,0,False
+        self.divided = []
         self._check(getattr(self.learn.dls.train, 'batch_size', None))
 
     def before_train(self): self._forget_batch()

@@ -538,7 +538,7 @@ class NotedLoader(GetAttr):
         if isinstance(self.it, ProbedBatches): self.is_lossy = self.it.is_other   # probed once; outlives the iterator
         if self.is_lossy: return (
             f'the state of {type(self.stateful).__name__} omits what its next samples depend on, such as a '
-            'shuffle buffer, or cannot be loaded. Without `state_dict` the data are read again, and the run is the same')
+            'shuffle buffer, or cannot be loaded. Without `state_dict` the data is read again, and the run is exact')
         return None
 
     def _reason_in_workers(self, place):

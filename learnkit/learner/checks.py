@@ -78,8 +78,8 @@ def check_values(
     named = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     on_meta = [name for name,t in named.items() if t.is_meta]
     if on_meta: raise ValueError(
-        f"{len(on_meta)} of the model's parameters and buffers, such as `{on_meta[0]}`, are on the device 'meta', where "
-        "they have no values: write `model.to_empty(device='cpu')` and load them, before the Learner uses the model")
+        f"{len(on_meta)} of the model's parameters and buffers, such as `{on_meta[0]}`, are on the device 'meta', "
+        "where they have no values: write `model.to_empty(device='cpu')` and load them, before it is used")
 
 # %% ../../nbs/learner/00a_argument_types.ipynb #603138cc
 def check_recipe(
