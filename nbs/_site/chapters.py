@@ -120,7 +120,7 @@ def add_navigation(page, text):
     sections = {
         'index': {book[1]: notebooks(book[0]), 'Start': above[:3],
                   'How to': [f'/chapters/howto-{h[0]}' for h in howtos],
-                  'Source and reference': [above[3], *(f'/chapters/{g[0]}' for g in groups)],
+                  'Source and reference': [above[3], '/reference/names', *(f'/chapters/{g[0]}' for g in groups)],
                   'More': [*above[4:], '/changelog']},
         'examples/jobs': {'': [p for p in notebooks('examples') if p not in above]}}
     if page not in sections: return text

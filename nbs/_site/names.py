@@ -55,7 +55,8 @@ def page(reference):
     def share(k): return lambda key: counts[k][key]/sizes[key]
     def task(k): return '' if len(counts[k])>=everywhere else max(counts[k], key=share(k))
     def often(chosen): return sorted(chosen, key=lambda k: -counts[k].total())
-    parts = ['# All names, by task', about.strip().format(n=sum('.' not in k for k in names), m=sum('.' in k for k in names))]
+    n_of_learner = sum('.' in k for k in names)
+    parts = ['# All names, by task', about.strip().format(n=len(names)-n_of_learner, m=n_of_learner)]
     for key,title in [('', 'Everywhere'), *((h[0], h[1]) for h in howtos)]:
         chosen = often(k for k in counts if task(k)==key)
         howto  = [f'See [the how-tos](/chapters/howto-{key})'] if key else []
