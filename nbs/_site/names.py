@@ -61,7 +61,7 @@ def page(reference):
         chosen = often(k for k in counts if task(k)==key)
         howto  = [f'See [the how-tos](/chapters/howto-{key})'] if key else []
         parts += [f'## {title}', *howto, *table(['name', ''], rows(names, chosen))]
-    parts.append('## The rare ones, by room')
+    parts.append('## The rare ones, by subpackage')
     for key,title,_ in groups:
         chosen = [k for k in names if k not in counts and names[k][1]==key]
         if chosen: parts += [f'### {title}', *table(['name', ''], rows(names, chosen))]
