@@ -379,6 +379,8 @@ _replaced_by = dict(
     LoadCheckpoint='call `learn.load(file)`', ExportForInferenceCallback="call `learn.export('model.pt2')`",
     Generate='write a callback of learnkit that logs what the model generates',
     EvalOutputLogging='call `learn.get_preds()`, and write what it returns',
+    SpeedMonitor='write `SpeedMonitor()` of learnkit',
+    FreeOutputs='omit it: the metrics of a Learner need the outputs, which are freed after the batch',
     MLPerfCallback="its log is that of Composer's own trainer")
 
 # %% ../../nbs/contrib/60_composer.ipynb #59fb639c

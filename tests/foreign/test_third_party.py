@@ -134,6 +134,38 @@ def test_accelerated_history_keeps_a_matrix():
     assert [m.sum().item() for m in cb.all]==[3,6] and learn.recorder.history['best']==[.5,.5]
     assert 'matrix' not in learn.recorder.history.columns
 
+# fastNLP
+
+class HasMonitorCallback(base('fastNLP')):
+    "As fastNLP's own: it takes the monitor of the trainer itself"
+    __module__ = 'fastNLP.core.callbacks.has_monitor_callback'
+    monitor = None
+    def on_after_trainer_initialized(self, trainer, driver):
+        if self.monitor is None: self.monitor = trainer.monitor
+
+def test_nlp_their_own_class_with_a_monitor_takes_that_of_the_trainer(capsys):
+    from learnkit.contrib.fastnlp import Accuracy, Trainer
+    class Watches(HasMonitorCallback):
+        def on_evaluate_end(self, trainer, results): self.seen = results[self.monitor]
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 3)
+        def forward(self, x, target):
+            pred = self.layer(x)
+            return dict(pred=pred, loss=nn.functional.cross_entropy(pred, target))
+    model,cb = Named(),Watches()
+    data = DataLoader([dict(x=x, target=y) for x,y in rows(32, 1)], 16)
+    Trainer(model=model, train_dataloader=data, optimizers=torch.optim.SGD(model.parameters(), .1), n_epochs=1, callbacks=[cb],
+            evaluate_dataloaders=data, metrics=dict(acc=Accuracy()), monitor='acc#acc').run()
+    assert cb.monitor=='acc#acc' and 0<=cb.seen<=1
+
+# Composer
+
+@pytest.mark.parametrize('name', ['FreeOutputs','SpeedMonitor'])
+def test_composer_classes_that_cannot_work_are_named_at_once(name):
+    with pytest.raises(TypeError, match=f'`{name}` of Composer'): learner(type(name, (base('composer'),), dict(__module__='composer.callbacks'))())
+
 # names
 
 @pytest.mark.parametrize('name', ['LR','Wd','OptFunc','Model','Path','Cbs'])
