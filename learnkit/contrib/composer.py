@@ -232,7 +232,7 @@ class ComposerState(View):
     def outputs(self, value:Any): self.learn.pred = value
     @property
     def evaluators(self) -> list:
-        "What there is to evaluate: one set of data, or none"
+        "The evaluators: one dataset, or none"
         if self.learn.dls.valid is None: return []
         return [SimpleNamespace(label='eval')]
     @property

@@ -56,7 +56,7 @@ class NLPDriver(View):
     global_rank = of_process(rank_distrib)
     @property
     def grad_scaler(self) -> 'NLPScaler':
-        "What stands for a gradient scaler"
+        "A placeholder for a gradient scaler"
         return NLPScaler()
     world_size  = of_process(num_distrib)
     def is_global_rank_0(self) -> bool:

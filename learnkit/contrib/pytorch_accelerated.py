@@ -320,7 +320,7 @@ class PATrainer(View):
         return getattr(self.learn.dls.valid, 'dataset', self.learn.dls.valid)
     @property
     def collate_fn(self) -> Any:
-        "What makes a batch of samples; None if the loader does not say it"
+        "The function that collates samples; None if the loader has none"
         return getattr(self.learn.dls.train, 'collate_fn', None)
     def print(self,
         *args:Any # what to print, in process 0 alone

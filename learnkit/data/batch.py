@@ -23,7 +23,7 @@ from .nested import apply, is_listy, is_record, leaves, make_record, map_contain
 def is_batch_object(
     o:Any # anything
 ) -> bool:
-    "Is `o` an object that holds tensors of a batch and has a method `to(device)`, such as a graph?"
+    "Return whether `o` holds the tensors of a batch and has a method `to(device)`, such as a graph"
     if isinstance(o, (Tensor,PackedSequence)): return False
     return callable(getattr(o, 'to', None))
 

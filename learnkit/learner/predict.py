@@ -284,7 +284,7 @@ def no_bar(self:Learner) -> AbstractContextManager:
 @uninterrupted
 @contextmanager
 def loss_not_reduced(self:Learner) -> Iterator[Learner]:
-    "Make the loss function (None: the model) return the loss of each sample; raise TypeError or ValueError if it cannot"
+    "Make the loss function (None: the model) return the loss of each sample; raise an error if it cannot"
     with none_reduce(OutputLoss(self) if self.loss_func is None else self.loss_func) as loss_func:
         old,self.loss_func = self.loss_func,loss_func
         try: yield self

@@ -326,7 +326,7 @@ class Restored(NamedTuple):
 class Restorer:
     """Puts values from a checkpoint into attributes and entries; in place where possible, as others may hold them too
 
-    What it has changed in place is noted in `done`. Whoever else holds such an object gets it, too, if the checkpoint has
+    `done` records objects changed in place. Another holder of such an object gets it, too, if the checkpoint has
     the same value there, and an object of its own if not: it must not be changed a second time"""
     def __init__(self,
         device:Any # for new tensors
