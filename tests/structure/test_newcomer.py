@@ -7,6 +7,8 @@ import pytest
 from toys import few
 
 root = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(root/'nbs')]
+from _build import rooms
 needs_nbdev = pytest.mark.skipif('LEARNKIT_COMPAT' in os.environ, reason='nbdev needs fastcore 1')
 
 class House:
@@ -96,23 +98,63 @@ test_eq(seen[0], y.flip(0))
 miss_rate = [cell('markdown', 'Where a class is rare, `miss_rate` says how much of it is not found.'), cell('code', '''
 #| export measure.metrics
 def miss_rate(
-    inp:torch.Tensor,  # scores of two classes, one row an item
+    inp:torch.Tensor,  # scores of two classes, one row a sample
     targ:torch.Tensor  # 1 where the rare class is
 ) -> torch.Tensor:
-    "Returns the part of the items of class 1 that are taken for class 0"
+    "Return the part of the samples of class 1 that are taken for class 0"
     return 1 - inp.argmax(dim=-1)[targ==1].float().mean()
 '''), cell('code', "scores = torch.tensor([[.9,.1],[.2,.8],[.6,.4]])\ntest_close(miss_rate(scores, torch.tensor([0,1,1])), .5)")]
+
+# a module of its own in each room, and a how-to
+
+def spare(room):
+    "A chapter that makes a module of its own, in the way that CONTRIBUTING says"
+    name = f'half_of_{room}'
+    return [cell('markdown', f'# Halves of {room}\n\n> A number by two'),
+        cell('code', f'from learnkit.{room}.half import {name}\nprint({name}(3))', '1.5\n'),
+        cell('code', f'#| default_exp {room}.half'),
+        cell('markdown', 'Division by two keeps the sign.'),
+        cell('code', f"""
+#| export
+def {name}(
+    x:float # the number
+) -> float:
+    "Return half of a number"
+    return x/2
+"""),
+        cell('code', f'assert {name}(-3)==-1.5')]
+
+howto = [cell('markdown', '# Count the misses of a rare class\n\n> A metric for what is not found'),
+    cell('code', """
+from learnkit.all import *
+
+x = torch.randn(80, 2)
+dls = DataLoaders.from_tensors(x, (x[:,0]>1).long(), seed=0, bs=40)
+learn = Learner(dls, nn.Linear(2, 2), nn.CrossEntropyLoss(), metrics=miss_rate)
+learn.validate()
+"""),
+    cell('markdown', 'Read more: [metrics](../measure/35b_more_metrics.ipynb).\n\n<!-- Also searched for as: false negative rate, recall, rare class, fraud -->')]
 
 # and an event: a line in the table, a line in the loop
 
 @few(0, 0)   # a minute, most of it for checks that `make test` has run already
 @needs_nbdev
 def test_few_files_are_touched(house):
-    """By a callback three, by a metric two, by an event six. `make lib` writes what follows from them; `make check` finds nothing but where a
+    """By a callback three, by a metric two, by a how-to two, by an event six; by a module of its own, of which each room takes one, its
+    two and the list in `98_all`. `make lib` writes what follows from them; `make check` finds nothing but where a
     person has to look, who adds an event, and says what to do there; and a user finds both with their documentation"""
-    path = house.at/'nbs/callbacks/40c_label_noise.ipynb'
-    old  = json.loads((root/'nbs/callbacks/40b_mixup.ipynb').read_text(encoding='utf-8'))
-    path.write_text(json.dumps(dict(old, cells=noise), indent=1, ensure_ascii=False) + '\n', encoding='utf-8')
+    path,other = house.at/'nbs/callbacks/40c_label_noise.ipynb',house.at/'nbs/howto/count_misses.ipynb'
+    old = json.loads((root/'nbs/callbacks/40b_mixup.ipynb').read_text(encoding='utf-8'))
+    def write(to, cells): to.write_text(json.dumps(dict(old, cells=cells), indent=1, ensure_ascii=False) + '\n', encoding='utf-8')
+    write(path, noise)
+    write(other, howto)
+    for room in rooms: write(house.at/f'nbs/{room}/94_half.ipynb', spare(room))
+    def add_to_all(cells):
+        imports = next(c for c in cells if 'from learnkit.callbacks.accumulate import *' in ''.join(c['source']))
+        imports['source'] = [*imports['source'][:-1], imports['source'][-1].rstrip()+'\n', *(f'from learnkit.{room}.half import *\n' for room in rooms)]
+    house.notebook('nbs/98_all.ipynb', add_to_all)
+    chapters = house.at/'nbs/_site/chapters.py'
+    chapters.write_text(chapters.read_text(encoding='utf-8').replace(' write_a_metric ', ' write_a_metric count_misses '), encoding='utf-8')
     house.notebook('nbs/measure/35b_more_metrics.ipynb', lambda cells: cells.extend(miss_rate))
     house.insert('nbs/loop/00_events.ipynb', '      before_batch   ', '      before_transfer      `batch` is about to go to the device\n')
     house.insert('nbs/loop/30b_loop.ipynb', '        self._split(self._set_device(self.batch))\n', "        self('before_transfer')\n")
@@ -120,11 +162,14 @@ def test_few_files_are_touched(house):
     callback = ['learnkit/callbacks/mixup.py', 'nbs/README.md', 'nbs/callbacks/40c_label_noise.ipynb']
     metric   = ['learnkit/measure/metrics.py', 'nbs/measure/35b_more_metrics.ipynb']
     event    = ['README.md', 'learnkit/loop/events.py', 'learnkit/loop/loop.py', 'nbs/index.ipynb', 'nbs/loop/00_events.ipynb', 'nbs/loop/30b_loop.ipynb']
-    assert house.touched() == sorted(callback + metric + event)
+    task     = ['nbs/_site/chapters.py', 'nbs/howto/count_misses.ipynb']
+    modules  = [f for room in rooms for f in (f'learnkit/{room}/half.py', f'nbs/{room}/94_half.ipynb')]
+    listed   = ['learnkit/all.py', 'nbs/98_all.ipynb']
+    assert house.touched() == sorted(callback + metric + event + task + modules + listed)
     assert "        self('before_transfer')" in (house.at/'README.md').read_text(encoding='utf-8')
     failed,said = house.check()
     assert failed.keys() == {'test_an_event_is_known_where_it_matters'}, said
     for what in ('before_transfer', 'tests/spec/oracle.py', 'nbs/learner/60a_training_loop.ipynb'): assert what in said
-    house.run(sys.executable, 'nbs/_build.py', 'run', str(path))
-    code = 'import learnkit.all as a, inspect; assert "from 0 to 1" in inspect.getdoc(a.LabelNoise) and a.miss_rate.__doc__'
+    house.run(sys.executable, 'nbs/_build.py', 'run', str(path), str(other))
+    code = 'import learnkit.all as a, inspect; assert "from 0 to 1" in inspect.getdoc(a.LabelNoise) and a.miss_rate.__doc__ and a.half_of_loop(3)==1.5'
     house.run(sys.executable, '-c', code)
