@@ -129,7 +129,7 @@ class StorePath:
         "Return the paths of all files below this folder whose names are like `pattern`"
         try: found = self._ask('find')
         except FileNotFoundError: return []
-        inner = [PurePosixPath(str(o).lstrip('/')).relative_to(self.inner) for o in found]   # a store may begin with '/'
+        inner = [PurePosixPath(str(o).lstrip('/')).relative_to(self.inner) for o in found]
         return [self/path for path in inner if fnmatchcase(path.name, pattern)]
     def fingerprint(self) -> str:
         "Return a text that differs once the file has changed"
