@@ -258,10 +258,10 @@ class StepsPerEpoch(Callback):
     data:Any = None   # the `OngoingLoader`
     def __init__(self,
         n:int,            # how many training batches an epoch has
-        go_on:bool=False  # continue in the data where the last fit ended
+        across_fits:bool=False # continue in the data where the last fit ended
     ):
         self.n = check_whole('n', n, what='a number of batches')
-        self.go_on = go_on
+        self.across_fits = across_fits
 
     def before_fit(self):
         dl = self.learn.dls.train
@@ -297,7 +297,7 @@ class StepsPerEpoch(Callback):
         if start and data.passes.place is None: data.passes.begin_after(start)
 
     def cleanup(self):
-        if not self.go_on: self.data = None
+        if not self.across_fits: self.data = None
     def __getstate__(self): return {**vars(self), 'data':None}   # a copy begins with the first batch
 
 def batches_per_epoch(

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from fastcore.foundation import L
 from torch import Tensor
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import is_lazy
 from torch.nn.utils.rnn import PackedSequence
 
 from .nested import apply, is_listy, is_record, leaves, make_record, map_container, record_values
@@ -39,14 +39,17 @@ def _lists(b):
 def _has_one_per_sample(o):
     "Does the list `o` have an entry per sample: mappings, or tensors of different lengths, which no batch can have?"
     if len(o)==0: return False
-    if all(isinstance(t, Mapping) for t in o): return True
+    if _are(o, Mapping): return True
     lengths = {_length(t) for t in o}
     return None not in lengths and len(lengths)>1
 
+# %% ../../nbs/data/05_batch.ipynb #2f1dc39e
+def _are(objects, kind): return all(isinstance(o, kind) for o in objects)
+
 def _length(o):
     "The length of a tensor, `None` of a scalar or of anything else"
-    has_length = isinstance(o, Tensor) and o.ndim>0
-    return o.shape[0] if has_length else None
+    if not isinstance(o, Tensor) or o.ndim==0: return None
+    return o.size(0)
 
 # %% ../../nbs/data/05_batch.ipynb #3f966ab8
 def find_bs(
@@ -92,39 +95,61 @@ def find_device(
 
 # %% ../../nbs/data/05_batch.ipynb #3f966abb
 def select_samples(
-    b:Any,          # a batch
-    positions:list, # of the samples to select
-    n:int           # how many samples the batch has
+    b:Any,                # a batch
+    positions:list|slice, # of the samples to select
+    n:int                 # how many samples the batch has
 ) -> Any:
     "Select samples of a batch; what is not of samples stays whole. Raise ValueError if that is unclear for a list"
-    if positions==[*range(n)]: return b
-    is_list_of_samples = type(b) is list and len(b)==n and all(isinstance(o, Mapping) for o in b)
-    if is_list_of_samples: return [b[i] for i in positions]
-    knows_lists = any(len(o)==n and _has_one_per_sample(o) for o in _lists(b))
+    chosen = [*range(n)][positions] if isinstance(positions, slice) else positions
+    if chosen==[*range(n)]: return b
+    if _is_list_of_samples(b, n): return [b[i] for i in chosen]
+    knows_lists = _has_list_of_samples(b, n)
     def select(o):
         if isinstance(o, PackedSequence): raise ValueError('Single samples of a PackedSequence cannot be selected.')
         if isinstance(o, Tensor): return o[positions] if _length(o)==n else o
         if is_record(o): return make_record([*map(select, record_values(o))], type(o))
         if is_batch_object(o): raise ValueError(f'Single samples of a {type(o).__name__} cannot be selected.')
-        if is_listy(o) and _is_of_samples(o, n, knows_lists): return type(o)([o[i] for i in positions])
-        return map_container(select, o) if _is_container(o) else o
-    return map_container(select, b) if _is_container(b) else select(b)
+        if not _is_container(o): return o
+        if _is_of_samples(o, n, knows_lists): return type(o)([o[i] for i in chosen])
+        return map_container(select, o)
+    if not _is_container(b): return select(b)
+    return map_container(select, b)   # not `select`: the batch itself may have `n` elements
+
+def _is_list_of_samples(b, n):
+    "Is the whole batch a list of mappings, as some collate functions give?"
+    if type(b) is not list or len(b)!=n: return False
+    return _are(b, Mapping)
+
+def _has_list_of_samples(b, n):
+    for o in _lists(b):
+        if len(o)==n and _has_one_per_sample(o): return True
+    return False
+
+# %% ../../nbs/data/05_batch.ipynb #1a89e483
+def select_split_samples(
+    xb:tuple,             # the inputs of a batch
+    yb:tuple,             # its targets
+    positions:list|slice, # of the samples to select
+    n:int                 # how many samples the batch has
+) -> tuple[tuple,tuple]:
+    "Return inputs and targets of some samples, as `select_samples` does for a whole batch"
+    selected = select_samples((*xb, *yb), positions, n)
+    return selected[:len(xb)],selected[len(xb):]
 
 def _is_container(o):
     if isinstance(o, PackedSequence): return False   # it is a named tuple
     return is_listy(o) or isinstance(o, Mapping)
 
 def _is_of_samples(o, n, knows_lists):
-    "Does the list or tuple `o` have one entry for each of `n` samples? Raise ValueError if that is unclear"
+    "Does a list or tuple `o` have one entry for each of `n` samples? Raise ValueError if that is unclear"
     is_namedtuple = hasattr(o, '_fields')
-    if len(o)!=n or is_namedtuple: return False
-    lengths = {_length(t) for t in leaves(o) if isinstance(t, Tensor)}
-    lengths |= {len(entry) for entry in o if is_listy(entry)}
+    if not is_listy(o) or len(o)!=n or is_namedtuple: return False
+    lengths = {_length(t) for t in leaves(o)} | {len(entry) for entry in o if is_listy(entry)}
     if n not in lengths: return True   # entries for the whole batch would be of this length
     if isinstance(o, L): return True
     if type(o) is list:
         if _has_one_per_sample(o): return True
-        if knows_lists and all(isinstance(t, Tensor) for t in o): return True   # n images of n channels, say
+        if knows_lists and _are(o, Tensor): return True   # n images of n channels, say
     raise ValueError(
         f'The {type(o).__name__} of {n} entries in a batch of {n} samples may have one entry per sample, or entries '
         'for the whole batch.')
@@ -189,10 +214,7 @@ class Inputs(dict):
 _targ_names = 'labels','label','targets','target','y'
 
 def _split_mapping(b, n_inp):
-    if n_inp: targs = [*b][n_inp:]
-    else: targs = [k for k in _targ_names if k in b]
-    is_ambiguous = not n_inp and len(targs)>1
-    if is_ambiguous: targs = []   # which of them is the target?
+    targs = _targets_of(b, n_inp)
     inputs = Inputs({k:v for k,v in b.items() if k not in targs})
     inputs.targ_names = tuple(targs)
     return (inputs,), tuple([b[k] for k in targs])
@@ -202,6 +224,13 @@ def _split_object(b, n_inp):
     names = [k for k in _targ_names if getattr(b, k, None) is not None]
     if n_inp or len(names)!=1: return (b,), ()
     return (b,), (getattr(b, names[0]),)
+
+# %% ../../nbs/data/05_batch.ipynb #1fce7244
+def _targets_of(b, n_inp):
+    "The names of the targets in a mapping; none if several could be the target"
+    if n_inp: return [*b][n_inp:]
+    targs = [k for k in _targ_names if k in b]
+    return targs if len(targs)==1 else []
 
 def _bad_batch(b, n_inp):
     "The exception that says what is wrong with `b`"
@@ -236,7 +265,8 @@ def split_batch(
 # %% ../../nbs/data/05_batch.ipynb #50e44f77
 def _dims(t):
     "The lengths of the dimensions of `t`, `*` where they differ from sample to sample"
-    if isinstance(t, Tensor) and t.is_nested and t.layout is torch.strided: return [t.size(0)] + ['*']*(t.ndim-1)
+    is_ragged = isinstance(t, Tensor) and t.is_nested and t.layout is torch.strided
+    if is_ragged: return [t.size(0)] + ['*']*(t.ndim-1)
     return ['*' if isinstance(o, torch.SymInt) else o for o in t.shape]
 
 def _layout(o):
@@ -250,9 +280,8 @@ def _layout(o):
 def _leaf_shape(o, dtype):
     "The shape of a tensor or an array; for other objects, the name of their type"
     if o is None: return 'None'
-    if isinstance(o, UninitializedTensorMixin): return type(o).__name__   # a lazy parameter has no shape yet
     has_shape = isinstance(o, Tensor) or isinstance(getattr(o, 'shape', None), tuple)
-    if not has_shape: return type(o).__name__
+    if not has_shape or is_lazy(o): return type(o).__name__   # a lazy parameter has no shape yet
     dims = [str(d) for d in _dims(o)]
     if not dtype: return ' x '.join(dims) or '1 number'
     type_name = str(getattr(o, 'dtype', '')).removeprefix('torch.')

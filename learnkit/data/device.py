@@ -54,7 +54,8 @@ def to_device(
     elif isinstance(b, Tensor):
         if b.device==device: return b
         return b.to(device, non_blocking=non_blocking)
-    if callable(getattr(b, 'to', None)): return b.to(device)
+    own:Any = getattr(b, 'to', None)   # of a batch of the user's
+    if callable(own): return own(device)
     move = partial(to_device, device=device, non_blocking=non_blocking)
     if is_listy(b) or isinstance(b, Mapping): return map_container(move, b)
     if is_record(b): return make_record([*map(move, record_values(b))], type(b))

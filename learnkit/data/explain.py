@@ -316,8 +316,6 @@ def output_loss(
     return pred.get('loss') if isinstance(pred, dict) else getattr(pred, 'loss', None)
 
 
-
-
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
 def loss_value_hint(
     loss:Any # what a loss function returned instead of a tensor
@@ -385,10 +383,12 @@ def warn_no_target(
 
 def _batch_in_memory(dl):
     "A part of the first batch of `dl` if it is in memory, otherwise `None`"
-    if isinstance(dl, (list,tuple)) and dl: return dl[0]
-    is_of_tensors = type(dl) is DataLoader and type(dl.dataset) in (TensorDataset,BatchTensorDataset)
-    if not is_of_tensors or dl.collate_fn not in (default_collate,collate_tensors): return None
-    return tuple([t[:1] for t in dl.dataset.tensors])
+    if isinstance(dl, (list,tuple)): return dl[0] if dl else None
+    if type(dl) is not DataLoader or dl.collate_fn not in (default_collate,collate_tensors): return None
+    ds = dl.dataset
+    if not isinstance(ds, (TensorDataset,BatchTensorDataset)): return None
+    if type(ds) not in (TensorDataset,BatchTensorDataset): return None   # a class of the user's may give other samples
+    return tuple([t[:1] for t in ds.tensors])
 
 # %% ../../nbs/data/45c_unfetched.ipynb #7ea74b87
 def check_ahead(
@@ -534,7 +534,7 @@ def check_complete(
     if n is not None and i>n: return _warn_of_more(batches, i, training)
     if n is not None and i==n: return
     last,name = getattr(batches, 'ended', (None,None))
-    if name is not None and last==i-1: raise lost(name, last)
+    if name is not None and last==i-1: raise lost(name, i-1)
     if loader_len(batches.loader) is None: return   # `n` is a limit, and the data may end before it
     phase = 'training' if training else 'validation'
     warn(f'The {phase} loader ended after {i} of {n} batches, but schedules are planned by its `len`. Its `len` is too '

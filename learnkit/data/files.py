@@ -393,7 +393,7 @@ def load_checked(
 
 # %% ../../nbs/data/50b_weights.ipynb #23dd11a2
 def read_state(
-    file:Path|BinaryIO, # the file: a path, or an open binary file
+    file:Path|StorePath|BinaryIO, # the file: a path, or an open binary file
     mmap:bool=False     # leave the tensors of a local `.pth` in the file, which stays open, until they are read
 ) -> dict:
     "Read a state to the CPU without running code; raise FileNotFoundError, or ValueError for a wrong file"
@@ -430,7 +430,8 @@ def to_serializable(
     is_sequence = isinstance(o, (tuple,list,set,frozenset)) or kind.__name__=='L'
     if not is_sequence: return _plain_value(o, at)
     values = [to_serializable(v, f'{at}[{i}]', copy, sharded) for i,v in enumerate(o)]
-    return tuple(values) if isinstance(o, tuple) else values
+    if isinstance(o, tuple): return tuple(values)
+    return values
 
 _plain_types = type(None), bool, int, float, complex, str, bytes
 
@@ -465,7 +466,8 @@ def are_small(
 
 def _plain_tensor(t, at, copy:Any):
     "A tensor of no subclass, which does not share a larger storage: `torch.save` would write all of that"
-    is_wrapper = type(t).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__   # as a `DTensor`
+    cls:Any = type(t)
+    is_wrapper = cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__   # as a `DTensor`
     if is_wrapper or t.is_meta: raise TypeError(
         f'`{at}` is a {type(t).__name__}{" on meta" if t.is_meta else ""}, which a checkpoint cannot hold: '
         'replace it by a plain tensor (a `DTensor` has `full_tensor()`)')

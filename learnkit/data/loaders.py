@@ -274,7 +274,8 @@ def _sequential_unbatched(dl):
     s,idxs = _sequential_sampler(dl.sampler)
     if isinstance(s, SequentialSampler): return _sequential(dl, sampler=s, batch_size=None), None
     if idxs is not None: return _sequential(dl, sampler=sorted(idxs), batch_size=None), None
-    if all(map(_is_list_of_indices, s)): idxs = _as_indices(chain.from_iterable(s))
+    lists:Any = s   # of a sampler that gives the indices of a batch at once
+    if all(map(_is_list_of_indices, lists)): idxs = _as_indices(chain.from_iterable(lists))
     return _sequential(dl, sampler=s, batch_size=None), idxs
 
 def _is_list_of_indices(o): return is_listy(o) or isinstance(o, Tensor)
@@ -294,15 +295,20 @@ def sequential_loader(
 ) -> tuple[Any,list|None]:
     "Return a loader of all samples of `dl` in the order of the dataset, and `None`; in another order, also the indices"
     is_plain = isinstance(dl, DataLoader) and type(dl).__iter__ is DataLoader.__iter__
-    if not is_plain:
-        can_be_made_anew = hasattr(dl, 'new') and hasattr(dl, 'drop_last')
-        return _sequential_new(dl) if can_be_made_anew else (dl, None)
+    if not is_plain: return _sequential_other(dl)
     if isinstance(dl.dataset, IterableDataset):
         if dl.drop_last or not dl.in_order: dl = _sequential(dl, drop_last=False)
         return dl, None
     if dl.in_order and _is_in_order(dl.batch_sampler): return dl, None
     return _put_in_order(dl, dl.batch_sampler)
 
+def _sequential_other(dl):
+    "`sequential_loader` of another kind of loader, which is left as it is if it cannot be made anew"
+    can_be_made_anew = hasattr(dl, 'new') and hasattr(dl, 'drop_last')
+    if can_be_made_anew: return _sequential_new(dl)
+    return dl, None
+
+# %% ../../nbs/data/35b_loaders.ipynb #2900e71a
 def _is_in_order(batch_sampler):
     "Does `batch_sampler` yield all samples in the order of the dataset?"
     if type(batch_sampler) is not BatchSampler or batch_sampler.drop_last: return False

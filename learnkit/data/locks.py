@@ -30,6 +30,7 @@ def _identity(path):
 
 def _open_lock(path, flags): return os.open(path, flags | getattr(os, 'O_NOFOLLOW', 0), 0o666)
 
+# %% ../../nbs/data/47a_lock.ipynb #44df427d
 class _InUse(ValueError): pass   # another run writes there
 
 def check_not_forked(
@@ -73,6 +74,7 @@ class FileLock:
 
     def _lock(self, f):
         "Lock the file, and write this process into it; False if files cannot be locked here"
+        if fcntl is None: return False
         try: fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             f.seek(0)
@@ -140,6 +142,7 @@ def remove_left(
     folder:Path # the folder
 ) -> None:
     "Remove the hidden files that killed processes left in `folder`; look for them once in each process"
+    if fcntl is None: return   # without locks nobody knows which are still written
     key = os.path.realpath(folder)
     if key in _cleaned: return
     _cleaned.add(key)

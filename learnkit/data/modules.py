@@ -24,7 +24,9 @@ def get_model(
     "Return the model inside `DistributedDataParallel`, `DataParallel` and `torch.compile`"
     if isinstance(m, (DataParallel, DistributedDataParallel)): return get_model(m.module)
     is_compiled = isinstance(m, nn.Module) and '_orig_mod' in m._modules
-    return get_model(m._modules['_orig_mod']) if is_compiled else m
+    if not is_compiled: return m
+    inner:Any = m._modules['_orig_mod']   # a module, not None as others in `_modules` may be
+    return get_model(inner)
 
 # %% ../../nbs/data/20_modules.ipynb #23c4aed0
 def params(

@@ -147,10 +147,14 @@ def _all_mappings(x): return all(isinstance(o, Mapping) for o in x)
 def _concat_tensors(tensors, dim):
     "The tensors concatenated along `dim`; an `L` with one tensor per sample if their shapes don't fit"
     tensors = [torch.atleast_1d(t) for t in tensors]
-    other_dims = [[*t.shape] for t in tensors]
-    for dims in other_dims: dims.pop(dim)
-    if all(dims==other_dims[0] for dims in other_dims): return torch.cat(tensors, dim)
+    other_dims = {_dims_without(t, dim) for t in tensors}
+    if len(other_dims)==1: return torch.cat(tensors, dim)
     return _join([t.unbind(dim) for t in tensors])
+
+def _dims_without(t, dim):
+    dims = [*t.shape]
+    dims.pop(dim)
+    return tuple(dims)
 
 def _join(lists): return L([*chain.from_iterable(lists)])
 

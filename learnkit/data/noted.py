@@ -41,8 +41,8 @@ def _draws_later(sampler):
     "May `sampler` draw from the global generators after its first step?"
     if type(sampler) is BatchSampler: sampler = sampler.sampler
     if type(sampler) not in draw_at_start: return True
-    draws_by_chunks = type(sampler) is RandomSampler and sampler.replacement
-    return draws_by_chunks and sampler.generator is not None
+    if not isinstance(sampler, RandomSampler) or not sampler.replacement: return False
+    return sampler.generator is not None   # then it draws by chunks
 
 class Skip(NamedTuple):
     "The steps of a sampler that the next pass skips"
@@ -200,20 +200,23 @@ class NotedLoader(GetAttr):
     def lost_in_workers(self) -> set[str]:
         "Return what workers have changed in their data, and no checkpoint saves"
         it = self._workers_iterator()
-        return it.lost if isinstance(it, (NotedBatches,StreamNotes)) else set()
+        if not isinstance(it, (NotedBatches,StreamNotes)): return set()
+        return it.lost
 
     def _workers_iterator(self):
         if self.seeded: return self.it.it if isinstance(self.it, PositionedBatches) else self.it
         if not isinstance(self.dl, DataLoader): return None
         keeps_iterator = self.dl.persistent_workers or self.stateful is self.dl
         if keeps_iterator: return self.dl._iterator
-        return self.it() if isinstance(self.it, weakref.ref) else self.it
+        if isinstance(self.it, weakref.ref): return self.it()
+        return self.it
 
     @property
     def _sampler_name(self): return 'sampler' if self.dl.batch_sampler is None else 'batch_sampler'
     def _find_sampler(self):
         own = getattr(self.dl._iterator, '_index_sampler', None)   # of workers that persist
-        return own if isinstance(own, NotedSampler) else NotedSampler(vars(self.dl)[self._sampler_name])
+        if isinstance(own, NotedSampler): return own
+        return NotedSampler(vars(self.dl)[self._sampler_name])
 
     def __len__(self) -> int: return len(self.dl)
 
@@ -234,10 +237,12 @@ class NotedLoader(GetAttr):
     def batch_indices(self) -> Any:
         "The indices of the remaining batches, if they are stored; None if unknown"
         if self.seeded: return self.dl.batch_indices
-        return self.noted_sampler.yielded if self.indexed else None
+        if not self.indexed: return None
+        return self.noted_sampler.yielded
     def keep_indices(self) -> None:
         "Keep the indices of the batches from now on"
-        if self.indexed and self.noted_sampler.yielded is None: self.noted_sampler.yielded = deque()
+        if not self.indexed: return
+        if self.noted_sampler.yielded is None: self.noted_sampler.yielded = deque()
 
     def begin_at(self,
         state:dict # from `state`
@@ -275,13 +280,17 @@ class NotedLoader(GetAttr):
         for g,s in zip(generators, states): check_generator(g, s)
 
     def _check_notes(self, place):
-        steps,workers = place.get('steps') or {},place.get('workers') or {}
-        if not isinstance(steps, dict): self._fail('`steps` is not a dictionary')
-        if not isinstance(workers, dict): self._fail('`workers` is not a dictionary')
+        steps   = self._dict_in(place, 'steps')
+        workers = self._dict_in(place, 'workers')
         for states in steps.values(): check_states(states)
         for worker in workers.values(): check_states(worker['rng'])
         for name in ('taken','n_workers','opened'):
             if type(place.get(name, 0)) is not int: self._fail(f'`{name}` is not an integer')
+
+    def _dict_in(self, place, name):
+        found = place.get(name) or {}
+        if not isinstance(found, dict): self._fail(f'`{name}` is not a dictionary')
+        return found
 
     def _now(self) -> dict[str, Any]:
         "The present random states"
@@ -336,7 +345,8 @@ class NotedLoader(GetAttr):
         if not persists: return iter(dl)
         if place: dl._iterator = None   # its workers have other states
         self.later = dl._iterator is not None
-        return iter(dl) if self.later else self._open_noted_stream()
+        if self.later: return iter(dl)
+        return self._open_noted_stream()
 
     def _open_noted_stream(self):
         "The batches of a stream whose workers report what no checkpoint saves"
@@ -359,10 +369,10 @@ class NotedLoader(GetAttr):
         if place and dl.persistent_workers: dl._iterator = None   # its workers have other states
         workers_live = dl.persistent_workers and dl._iterator is not None
         self.later = place.get('later', workers_live)   # then no seed is drawn for new workers
-        is_same = place.get('n_workers')==dl.num_workers
-        states = place.get('workers') if is_same else None
-        self.base_seed = place.get('base_seed') if is_same else None
-        must_remake = self.noted and self.done>0 and is_same and states is None   # all batches, to draw as they did
+        same_workers = place if place.get('n_workers')==dl.num_workers else {}   # states of another number say nothing
+        states,self.base_seed = same_workers.get('workers'),same_workers.get('base_seed')
+        are_unknown = bool(same_workers) and states is None
+        must_remake = self.noted and self.done>0 and are_unknown   # all batches, to draw as they did
         self.made_from = 0 if must_remake else self.done
         if place: self._skip_done(place)
         notes = None
@@ -395,28 +405,34 @@ class NotedLoader(GetAttr):
     def _begin_positioned(self, place):
         "The batches of data that knows its position"
         state = place.get('data')
-        is_resumed,is_over = state is not None,False
-        if is_resumed:
-            restore_position(self.stateful, state['data'])
-            is_over = self.done>0 and state['ended']
-            if not self.done: getattr(self.stateful, 'begin_anew', noop)()   # the pass that was cut is over
+        is_resumed = state is not None
+        is_over = is_resumed and self._go_to_position(state)
         self.retry = is_resumed or (self.retry and not self.it.yielded)
         again = self._make_again() if self.retry and not self.done else None
         it = iter(()) if is_over else self._open_positioned()
         if not is_resumed: self._drop(it)
-        if self._must_probe(is_resumed):
-            batches = ProbedBatches(it, again, self._predict_mark, number=max(2, self.dl.num_workers+1))
-        else: batches = PositionedBatches(it, again)
+        batches = self._positioned_batches(it, again, is_resumed)
         batches.ended = is_over   # also if the batches to come are skipped before they are fetched
         return batches
 
+    def _go_to_position(self, state):
+        "Let the data continue there; return whether the pass was over"
+        restore_position(self.stateful, state['data'])
+        if not self.done: getattr(self.stateful, 'begin_anew', noop)()   # the pass that was cut is over
+        return self.done>0 and state['ended']
+
+    def _positioned_batches(self, it, again, is_resumed):
+        if not self._must_probe(is_resumed): return PositionedBatches(it, again)
+        n = max(2, self.dl.num_workers+1)   # the second batch of the first worker
+        return ProbedBatches(it, again, self._predict_mark, number=n)
+
     def _must_probe(self, is_resumed):
         "Is this the first pass, from its beginning, of a stream whose state may be incomplete?"
-        ds = getattr(self.dl, 'dataset', None)
-        has_state = isinstance(self.dl, DataLoader) and isinstance(ds, IterableDataset) and is_stateful(ds)
         is_first = not (self.probed or is_resumed or self.done)
         self.probed = True
-        return has_state and is_first
+        if not is_first or not isinstance(self.dl, DataLoader): return False
+        ds = self.dl.dataset
+        return isinstance(ds, IterableDataset) and is_stateful(ds)
 
     def _open_positioned(self):
         "The batches of data that knows its position; workers report what their state omits"
@@ -434,7 +450,8 @@ class NotedLoader(GetAttr):
 
     def _ask_state(self):
         "The state of the data; a loader of torchdata begins its workers to know it"
-        if not self._has_stream_in_workers() or self.dl._iterator is not None: return self.stateful.state_dict()
+        begins_workers = self._has_stream_in_workers() and self.dl._iterator is None
+        if not begins_workers: return self.stateful.state_dict()
         notes = StreamWorkerNotes(self.dl)
         state = self._call_with(self.stateful.state_dict, collate_fn=notes, worker_init_fn=notes.begin)
         if self.dl._iterator is not None: note_stream(self.dl._iterator)
@@ -559,8 +576,8 @@ class NotedLoader(GetAttr):
     def _seeded_stream_persists(self):
         "Does a `SeededLoader` read a stream in workers that persist, and do not report what they draw?"
         dl = getattr(self.dl, 'dl', None)
-        is_stream = isinstance(dl, DataLoader) and isinstance(dl.dataset, IterableDataset)
-        if not is_stream or not dl.persistent_workers: return False
+        if not isinstance(dl, DataLoader) or not dl.persistent_workers: return False
+        if not isinstance(dl.dataset, IterableDataset): return False
         return not isinstance(self._workers_iterator(), StreamNotes)
 
     def _has_drawn_in_workers(self):
@@ -573,7 +590,8 @@ class NotedLoader(GetAttr):
         if self.stateful is None: return False
         if self.seeded: dl,state = self.dl.dl,place.get('seeded', {}).get('state', 0)
         else: dl,state = self.dl,place.get('data', 0)
-        return state is None and begins_anew(dl) is None
+        was_cut = state is None   # there is an entry, but it says nothing
+        return was_cut and begins_anew(dl) is None
 
     def _order(self, done):
         "Additional state of an indexed loader"
@@ -582,19 +600,25 @@ class NotedLoader(GetAttr):
         if done or persists:   # otherwise the next workers have another seed
             order['base_seed'] = self.base_seed
             if self.noted: order['workers'] = self._worker_states(done)
-        steps = self.noted_sampler.steps if done else None
-        if steps is not None: order.update(taken=steps.i, steps=steps.notes)
+        steps = self.noted_sampler.steps
+        if done and steps is not None: order.update(taken=steps.i, steps=steps.notes)
         return order
 
     def _worker_states(self, done):
         it = self._workers_iterator()
         if not isinstance(it, NotedBatches): return None
-        return it.states(done-self.made_from) if done else it.states_at_end()
+        if done: return it.states(done-self.made_from)
+        return it.states_at_end()
 
     def _position(self, done):
         "What data that knows its position reports, and whether it has ended"
-        it,inner = self.it,None
-        if self.stateful is not self.dl: inner = getattr(it.it, '_dataset_fetcher', None)   # of the dataset
-        ended = it.ended or getattr(inner, 'ended', False)
-        if not done and not ended and begins_anew(self.dl) is not False: return None
+        ended = self._has_ended()
+        continues = done or ended
+        if not continues and begins_anew(self.dl) is not False: return None
         return dict(data=self.stateful.state_dict(), ended=ended)
+
+    def _has_ended(self):
+        if self.it.ended: return True
+        if self.stateful is self.dl: return False
+        inner = getattr(self.it.it, '_dataset_fetcher', None)   # of the dataset
+        return getattr(inner, 'ended', False)

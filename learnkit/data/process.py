@@ -88,7 +88,8 @@ def num_shards() -> int:
 
 def shard_rank() -> int:
     "Return the number of the shard of this process, from 0"
-    return 0 if num_shards()==1 else shard_ranks().index(rank_distrib())
+    if num_shards()==1: return 0
+    return shard_ranks().index(rank_distrib())
 
 # %% ../../nbs/data/15a_process.ipynb #2956a1dd
 def maybe_gather(
@@ -121,7 +122,8 @@ def _pickle(x):
 # %% ../../nbs/data/15a_process.ipynb #ab3f887c
 def _exchange_bytes(data):
     "The bytes of all processes; `None` if only the process group can gather them"
-    return Team.several.exchange(data) if Team.several else None
+    if not Team.several: return None
+    return Team.several.exchange(data)
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f8878
 # An object is sent in one message if it is short: its length in 8 bytes, then its beginning. The rest, if any, follows.
@@ -165,10 +167,14 @@ def _gather_bytes(data):
     messages = _all_gather(_make_head(data, _head_size), [_head_size]*num_distrib())
     heads = [*map(_read_head, messages)]
     n_left = [max(0, head.length-len(head.beginning)) for head in heads]
-    if not any(n_left): return [head.beginning[:head.length] for head in heads]
+    if not any(n_left): return [head.beginning[:head.length] for head in heads]   # the same in all processes
     rests = _all_gather(_to_message(data[_head_size-8:]), n_left)
-    objects = [head.beginning + rest.cpu().numpy().tobytes() for head,rest in zip(heads, rests)]
-    return [o[:head.length] for o,head in zip(objects, heads)]
+    return [*map(_whole_object, heads, rests)]
+
+# %% ../../nbs/data/15a_process.ipynb #d027a1a8
+def _whole_object(head, rest):
+    whole = head.beginning + rest.cpu().numpy().tobytes()
+    return whole[:head.length]   # a short object is followed by blanks
 
 def from_first(
     x:Any # what process 0 has; it is pickled, what others have is not used
@@ -216,14 +222,16 @@ def _gather(x, ranks) -> Any:
     _check_fit(pieces)
     like = pieces[0]
     device = _sending_device(like.kind)
-    if any(piece.values is None for piece in pieces):
-        rows = _gather_rows(x, of_all, like, device)
+    all_are_small = all(piece.values is not None for piece in pieces)   # the same in all processes
+    if all_are_small: parts = [of_all[rank].tensor() for rank in ranks if of_all[rank] is not None]
+    else:
+        rows  = _gather_rows(x, of_all, like, device)
         parts = [rows[rank] for rank in ranks]
-    else: parts = [of_all[rank].tensor() for rank in ranks if of_all[rank] is not None]
     if x is not None: device = x.device
     whole = torch.cat(parts).to(device, like.dtype)
     if like.shape: return whole
-    return whole.mean() if whole.is_floating_point() else whole.float().mean()
+    if not whole.is_floating_point(): whole = whole.float()
+    return whole.mean()
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887f
 def _check_fit(pieces):
@@ -478,8 +486,9 @@ world_vars = 'WORLD_SIZE','OMPI_COMM_WORLD_SIZE','PMI_SIZE','SLURM_STEP_NUM_TASK
 
 def join_team() -> None:
     "Join the other processes, if there are any"
-    sizes = [os.environ.get(name) or '1' for name in world_vars]
-    if in_group() or any(size!='1' for size in sizes): Team.several.join()
+    sizes = [os.environ.get(name, '') for name in world_vars]
+    are_several = not {*sizes} <= {'', '1'}
+    if in_group() or are_several: Team.several.join()
 
 # %% ../../nbs/data/15c_team.ipynb #65052c20
 def distributed_sampler(

@@ -77,7 +77,7 @@ def plain_state(
 
 def get_random_states() -> dict:
     "Return the states of all random number generators, as arguments of `set_random_states`"
-    states = dict(random_state=random.getstate(), torch_state=torch.get_rng_state())
+    states:dict[str,Any] = dict(random_state=random.getstate(), torch_state=torch.get_rng_state())
     if 'numpy' in sys.modules: states['numpy_state'] = plain_state(sys.modules['numpy'].random.get_state(legacy=False))
     for name,rngs in device_rngs().items(): states[f'torch_{name}_state'] = [rng.get() for rng in rngs]
     return states
@@ -94,12 +94,17 @@ def _fits_numpy(state):
     if 'pos' not in inner: return True   # not a Mersenne Twister
     return _is_position(inner['pos'], 624) and len(inner.get('key', ()))==624
 
+# %% ../../nbs/data/25a_seed.ipynb #4a2e2b2f
+def _by_name(entries):
+    "The state of a `RandomState` in the form that bit generators have; what is too short for one as it is"
+    if len(entries)<3: return entries
+    return dict(state=dict(key=entries[1], pos=entries[2]))
+
 def check_numpy_state(
     state:Any # what `get_state` of a generator returned, or the `state` of a bit generator
 ) -> None:
     "Raise ValueError if a NumPy generator in this state would read outside of its memory"
-    is_legacy = isinstance(state, (tuple,list)) and len(state)>2
-    if is_legacy: state = dict(state=dict(key=state[1], pos=state[2]))
+    if isinstance(state, (tuple,list)): state = _by_name([*state])   # of a `RandomState`
     if not _fits_numpy(state): raise ValueError(
         'This is not the state of a NumPy generator: its position is outside of its memory.')
 
@@ -180,7 +185,8 @@ def no_random(
     reproducible:bool=False # as in `set_seed`
 ) -> Iterator[None]:
     "Run a block with the random seed `seed`; restore all random states afterwards"
-    states,cudnn = get_random_states(),torch.backends.cudnn
+    states = get_random_states()
+    cudnn:Any = torch.backends.cudnn   # PyTorch replaces the module by an object with these two
     flags = cudnn.deterministic,cudnn.benchmark
     try:
         set_seed(seed, reproducible)

@@ -49,7 +49,7 @@ class WorkerInit:
     ): self.init = init
 
     def __call__(self, worker_id:int) -> None:
-        info = get_worker_info()
+        info:Any = get_worker_info()   # never None, as this is called in a worker
         object.__setattr__(info, 'dataset', info.dataset.ds)   # PyTorch's own reference to it is another one
         if self.init is not None: self.init(worker_id)
 
@@ -139,8 +139,9 @@ class SeededLoader(GetAttr):
             self.start,self.data_state = 0,None
         self.live = True
         seed = hash_seed(self.seed, self.epoch)
-        if self.replay is not None: return self._replayed(seed)
-        return iter(self.dl[self.start:]) if self.indexed else self._streamed(seed)
+        if self.replay is not None: return self._replayed(self.replay, seed)
+        if self.indexed: return iter(self.dl[self.start:])
+        return self._streamed(seed)
 
     def __len__(self) -> int: return len(self.dl)
 
@@ -158,7 +159,8 @@ class SeededLoader(GetAttr):
     @property
     def batch_indices(self) -> Sequence|None:
         "The indices of each batch of the epoch, from `start` on; `None` where they are not known"
-        return None if self.replay is None else self.replay.recorded
+        if self.replay is None: return None
+        return self.replay.recorded
 
     def seek(self,
         epoch:int,            # the number of the epoch
@@ -185,10 +187,10 @@ class SeededLoader(GetAttr):
 
     def _record(self, sampler, seed): return record_sampler(sampler, seed, self.epoch, self.limit)[self.start:]
 
-    def _replayed(self, seed):
+    def _replayed(self, replay, seed):
         sampler = self.dl.batch_sampler
         if sampler is None: sampler = self.dl.sampler
-        self.replay.recorded = self._record(sampler, seed)
+        replay.recorded = self._record(sampler, seed)
         self.loader.generator.manual_seed(seed)
         if self.swaps_rng: return RngIterator(RngStream(seed), self.loader)
         it = iter(self.loader)

@@ -99,10 +99,10 @@ def snapshot_entries(
     o:list|deque|dict|set # a container
 ) -> Snapshot:
     "Take a snapshot of which objects are in `o`"
-    cls,before = python_class(type(o)),entries(o)
+    cls:Any = python_class(type(o))   # its methods are called, as those of a class that inherits from it may do more
+    before = entries(o)
     def restore():
-        now = entries(o)
-        if len(now)==len(before) and all(map(is_, now, before)): return
+        if _are_same(entries(o), before): return
         cls.clear(o)
         if issubclass(cls, dict):
             for k,v in zip(before[::2], before[1::2]): cls.__setitem__(o, k, v)
@@ -110,18 +110,23 @@ def snapshot_entries(
         else: cls.extend(o, before)
     return Snapshot(restore)
 
+def _are_same(objects, others):
+    "Are these the same objects, in the same order?"
+    if len(objects)!=len(others): return False
+    return all(map(is_, objects, others))
+
 def watch_entries(
     o:list|deque|dict|set, # a container of many entries
     n_first:int=32         # how many of them are compared
 ) -> Snapshot:
     "Copy and restore nothing of `o`: instead warn if its length or its first entries have changed"
-    cls = python_class(type(o))
+    cls:Any = python_class(type(o))
     def first_entries():
         values = cls.values(o) if issubclass(cls, dict) else cls.__iter__(o)
         return [*islice(values, n_first)]
     length,before = cls.__len__(o),first_entries()
     def restore():
-        if cls.__len__(o)==length and all(map(is_, first_entries(), before)): return
+        if cls.__len__(o)==length and _are_same(first_entries(), before): return
         warn(f'Reading the data has changed a {type(o).__name__} of {length:,} entries, which is too long to be '
              'restored. Let a worker read the data (`num_workers=1`): a worker has its own copy.')
     return Snapshot(restore)
@@ -270,7 +275,8 @@ def _is_installed(module):
     package = f'{module}'.partition('.')[0]
     if package in _own: return False
     if package in sys.stdlib_module_names: return True
-    file = getattr(sys.modules.get(module), '__file__', None) or ''
+    file = getattr(sys.modules.get(module), '__file__', None)
+    if file is None: return False
     return 'site-packages' in file or 'dist-packages' in file
 
 def is_foreign(
@@ -284,9 +290,11 @@ def _has_state(o, in_data):
     "Are the attributes of `o` its state, which may be restored?"
     cls = type(o)
     if isinstance(o, (nn.Module,Dataset,Sampler,DataLoader)): return True
-    if is_foreign(cls): return not in_data and hasattr(cls, 'state_dict') and hasattr(cls, 'load_state_dict')
+    if is_foreign(cls): return _saves_state(cls) and not in_data
     if not in_data: return True
     return hasattr(cls, '__iter__') or hasattr(cls, '__getitem__')
+
+def _saves_state(cls): return hasattr(cls, 'state_dict') and hasattr(cls, 'load_state_dict')
 
 def _owns_learner(o): return any(isinstance(v, (Dispatcher,Stateful)) for v in vars(o).values())
 
@@ -300,7 +308,9 @@ def of_function(
     "Return what `f` refers to: its object, its arguments, its closure"
     if isinstance(f, MethodType): return [f.__self__]
     if isinstance(f, partial): return [f.func, *f.args, *f.keywords.values()]
-    return [*chain.from_iterable(map(_cell_contents, f.__closure__ or ()))]
+    contents = []
+    for cell in f.__closure__ or (): contents += _cell_contents(cell)
+    return contents
 
 def _cell_contents(cell):
     try: return [cell.cell_contents]
@@ -333,22 +343,30 @@ def _are_unchanging(objects):
     "Are these numbers, texts, arrays and tensors, or tuples of them?"
     kinds = {*map(type, objects)}
     if kinds=={tuple}: kinds = {*map(type, chain.from_iterable(objects))}
-    return all(kind in _unchanging or hasattr(kind, '__array__') for kind in kinds)
+    return all(map(_is_unchanging_kind, kinds))
+
+def _is_unchanging_kind(kind): return kind in _unchanging or hasattr(kind, '__array__')
 
 # %% ../../nbs/data/30b_contents.ipynb #f1214cd5
 def _look_into_container(o, depth, given):
     in_data = depth<Depth.everything
-    is_fixed = isinstance(o, (tuple,frozenset))
-    is_long  = in_data and python_class(type(o)).__len__(o)>_many
+    is_watched = in_data and python_class(type(o)).__len__(o)>_many
+    is_fixed   = isinstance(o, (tuple,frozenset))
     if is_fixed or depth==Depth.generators: snapshot = Snapshot()
-    elif is_long: snapshot = watch_entries(o, _few)
+    elif is_watched: snapshot = watch_entries(o, _few)
     else: snapshot = snapshot_entries(o)
-    within = [] if is_long else entries(o)
-    if isinstance(o, dict): within = within[1::2]   # the values
-    if in_data and len(within)>_few and _are_unchanging(within): within = []
+    within = [] if is_watched else _within_container(o, in_data)
     if not hasattr(o, '__dict__'): return Contents(snapshot, within, depth)
-    attributes = _look_into_object(o, depth, given)
+    attributes = _look_into_object(o, depth, given)   # of a class that inherits from a container
     return Contents(Snapshot(snapshot, attributes.snapshot), [*within, *attributes.within], depth)
+
+# %% ../../nbs/data/30b_contents.ipynb #aed595f8
+def _within_container(o, in_data):
+    "The objects in a container that are visited next; in data none of those with many constants"
+    within = entries(o)
+    if isinstance(o, dict): within = within[1::2]   # the values
+    is_large = in_data and len(within)>_few
+    return [] if is_large and _are_unchanging(within) else within
 
 # %% ../../nbs/data/30b_contents.ipynb #52b533de
 def _is_skipped(o):
@@ -363,12 +381,13 @@ def _look_into_object(o, depth, given):
     if not given and _is_skipped(o): return Contents(depth=depth)
     if isinstance(o, (Dataset,Sampler,DataLoader)): depth = Depth.data
     if type(o) is DataLoader: return Contents(_snapshot_dataloader(o), _members_of(o), depth)
-    if depth==Depth.generators: return Contents(within=vars(o).values(), depth=Depth.generators)
+    values = vars(o).values()
+    if depth==Depth.generators: return Contents(within=values, depth=Depth.generators)
     in_data = depth==Depth.data
     has_state = given or _has_state(o, in_data)
-    if not has_state: return Contents(within=vars(o).values() if in_data else (), depth=Depth.generators)
+    if not has_state: return Contents(within=values if in_data else (), depth=Depth.generators)
     if isinstance(o, nn.Module): return _look_into_module(o, depth)
-    return Contents(snapshot_vars(o, careful=in_data), vars(o).values(), depth)
+    return Contents(snapshot_vars(o, careful=in_data), values, depth)
 
 def _look_into_module(m:nn.Module, depth):
     is_wrapper = type(m).__module__.startswith(_wrappers)
@@ -398,15 +417,19 @@ def _is_copied(size, depth):
     if depth==Depth.everything: return True
     return depth==Depth.data and size<=_many
 
-def _snapshot_array(a): return Snapshot(partial(a.__setitem__, slice(None), a[:]))
+def _snapshot_array(a, depth):
+    if not _is_copied(len(a), depth): return Snapshot()
+    return Snapshot(partial(a.__setitem__, slice(None), a[:]))
+
+# %% ../../nbs/data/30b_contents.ipynb #87bc4ce4
+def _snapshot_small_tensor(t, depth):
+    if is_lazy(t) or not _is_copied(t.numel(), depth): return Snapshot()
+    return snapshot_tensor(t)
 
 def _look_into(o, depth, given):
-    if isinstance(o, torch.Tensor):
-        is_copied = not is_lazy(o) and _is_copied(o.numel(), depth)
-        return Contents(snapshot_tensor(o)) if is_copied else Contents()
+    if isinstance(o, torch.Tensor): return Contents(_snapshot_small_tensor(o, depth))
     if isinstance(o, containers): return _look_into_container(o, depth, given)
-    if isinstance(o, array):
-        return Contents(_snapshot_array(o)) if _is_copied(len(o), depth) else Contents()
+    if isinstance(o, array): return Contents(_snapshot_array(o, depth))
     generator = snapshot_generator(o)
     if generator.snapshots: return Contents(generator)
     if not isinstance(o, (FunctionType,MethodType,partial)): return _look_into_object(o, depth, given)
@@ -421,7 +444,7 @@ def snapshot_contents(
 ) -> Snapshot:
     "Take a snapshot of all state in `objects` and `loaders`; until it is restored, loaders have other workers"
     loaders = [*loaders]
-    found = [(dl, _snapshot_dataloader(dl)) for dl in loaders if type(dl) is DataLoader]
+    found:list[tuple[Any,Snapshot]] = [(dl, _snapshot_dataloader(dl)) for dl in loaders if type(dl) is DataLoader]
     todo = [(o, Depth.everything, True) for o in objects]
     for dl in loaders: todo += [(o, Depth.data, True) for o in _members_of(dl)]
     if todo: found += _walk(todo, loaders, leave)
@@ -429,19 +452,28 @@ def snapshot_contents(
         if isinstance(o, DataLoader): o._iterator = None   # its workers are those of before the snapshot
     return Snapshot(*[snapshot for _,snapshot in found])
 
+# %% ../../nbs/data/30b_contents.ipynb #536b0852
 def _walk(todo, known=(), params=()):
-    "Yield (object, snapshot) for all that can be reached from `todo`; for `known` and `params` only if listed there"
-    # an entry of `todo`: an object, how deeply to look into it, and whether the caller gave it
-    seen = {id(o):(Depth.everything, o) for o in known}   # holds the objects, so that no `id` is used again
+    """Yield (object, snapshot) for all that can be reached from `todo`; for `known` and `params` only if listed there
+
+    An object is looked into again only if the caller gives it, or more deeply than before; so the walk ends. An entry
+    of `todo` says which object, how deeply to look into it, and whether the caller gave it.
+    """
+    depths = {id(o):Depth.everything for o in known}   # how deeply each object was looked into
+    alive  = [*known]                                  # these objects, so that no other one gets the id of one of them
     while todo:
         o,depth,given = todo.pop()
         if type(o) in _unchanging: continue
         if params and isinstance(o, nn.Parameter):   # the first one: a model without any is not walked for them
-            for p in params: seen[id(p)] = Depth.everything,p
+            params = [*params]
+            alive += params
+            for p in params: depths[id(p)] = Depth.everything
             params = ()
-        seen_depth,_ = seen.get(id(o), (-1, None))
+        seen_depth = depths.get(id(o), -1)
         if seen_depth>=depth and not given: continue
-        if seen_depth<depth: seen[id(o)] = depth,o
+        if seen_depth<depth:
+            depths[id(o)] = depth
+            alive.append(o)
         snapshot,within,depth = _look_into(o, depth, given)
         yield o,snapshot
         todo += [(v, depth, False) for v in within if type(v) not in _unchanging]

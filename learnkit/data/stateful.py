@@ -41,9 +41,12 @@ def forgets_buffer(
 ) -> bool:
     "Return whether `ds` shuffles in a buffer that its state omits, as streams of Hugging Face's datasets do"
     if not type(ds).__module__.startswith('datasets.'): return False
-    parts = walk_parts(ds, (), {}, lambda o: False, lambda o: False, 12)
-    buffers = [o for _,o in parts if type(o).__name__=='BufferShuffledExamplesIterable']
-    return any(in_workers or o.buffer_size>1 for o in buffers)
+    def never(o): return False
+    for _,part in walk_parts(ds, (), {}, never, never, 12):
+        is_buffer = type(part).__name__=='BufferShuffledExamplesIterable'
+        if not is_buffer: continue
+        if in_workers or part.buffer_size>1: return True
+    return False
 
 def knows_position(
     dl:Any # a loader
@@ -342,8 +345,10 @@ class UnsavedInWorker:
     def changed(self) -> str:
         "Return the names of what has changed, the first time that anything has"
         if self.said: return ''
-        names = [(o, changed_names(o, numbers_in(o), before)) for o,before in self.numbers]
-        found = [f"{', '.join(f'`{k}`' for k in ks)} of {type(o).__name__}" for o,ks in names if ks]
+        found = []
+        for o,before in self.numbers:
+            names = ', '.join([f'`{k}`' for k in changed_names(o, numbers_in(o), before)])
+            if names: found.append(f'{names} of {type(o).__name__}')
         found += self.changed_states()
         self.said = bool(found)
         return ', '.join(found)
@@ -391,7 +396,8 @@ class WorkerNotes:
         lost = self.unsaved.changed()
         if not drawn: return [b, self.number, '', lost]
         global_names = [k for k in drawn if isinstance(k, str)]
-        own = [(i, generator_state(self.generators[i])) for i in drawn if isinstance(i, int)]
+        own_numbers  = [i for i in drawn if isinstance(i, int)]
+        own = [(i, generator_state(self.generators[i])) for i in own_numbers]
         return [b, self.number, _as_note(dict(rng=states_of(global_names), own=own)), lost]
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #c25cd3b1
@@ -414,7 +420,8 @@ class StreamWorkerNotes(WorkerNotes):
         self.at_start = [] if self.saves_own or self.begins_anew else self.unsaved.states
         self.unsaved.states = []   # a pass is read again, so they count where it begins
         self.lost = ''
-        reseeds = hasattr(get_worker_info().dataset, 'set_epoch')   # its generators may follow from the epoch
+        info:Any = get_worker_info()   # never None, as this is called in a worker
+        reseeds = hasattr(info.dataset, 'set_epoch')   # its generators may follow from the epoch
         self.only_global = reseeds or self.saves_own
         after_news.append(self._begin_pass)
 
@@ -429,8 +436,10 @@ class StreamWorkerNotes(WorkerNotes):
     def __call__(self, items:Any) -> list:
         b = self.collate(items)
         self.last = now = self._marks()
-        drawn = [k for k in find_changed(self.first, now) if isinstance(k, str) or not self.only_global]
-        return [b, self.number, 'drawn' if drawn or self.differs else '', self.unsaved.changed() or self.lost]
+        drawn = find_changed(self.first, now)
+        if self.only_global: drawn = [k for k in drawn if isinstance(k, str)]
+        note = 'drawn' if drawn or self.differs else ''
+        return [b, self.number, note, self.unsaved.changed() or self.lost]
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #a454f0cb
 _kept = 128   # batches

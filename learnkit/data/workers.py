@@ -43,7 +43,9 @@ def mark_of(
 ) -> Any:
     "Return what differs if `v` is another object, or has changed"
     if type(v) in constants: return type(v),v
-    if isinstance(v, torch.Tensor): return Same(v),None if v.is_inference() else v._version
+    if isinstance(v, torch.Tensor):
+        if v.is_inference(): return Same(v),None   # it counts no writes
+        return Same(v),v._version
     if hasattr(v, 'tobytes') and hasattr(v, 'dtype'): return Same(v),_sample(v)
     if depth and isinstance(v, dict): return Same(v),len(v),[_mark_entry(e, depth) for e in _first(v.items())]
     if depth and isinstance(v, sequences): return Same(v),len(v),[mark_of(e, depth-1) for e in _first(v)]

@@ -67,7 +67,7 @@ class BatchStream:
 
     def share(self,
         loader:Iterable, # of the batches of this process
-        turns:Any        # a `Turns`, which says how they share the batches of `self.loader`
+        turns:Any        # a `RoundRobin`, which says how they share the batches of `self.loader`
     ) -> None:
         "Take the batches from `loader`, and count those of all processes for the end of the stream"
         limit,self.limit = self.limit,None

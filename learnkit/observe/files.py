@@ -99,7 +99,7 @@ class LogFile(Stateful):
         super().load_state_dict(state)
         self.clean = False
 
-    def go_on(self) -> None:
+    def reopen(self) -> None:
         "Continue after the last whole row in the file, which another process has written"
         self.pos,self.clean = None,False
         self.append = self.begun = True
@@ -298,7 +298,7 @@ class FileLogger(MetricsLogger):
         if not rank_distrib(): self.log_file.open()   # raises now rather than after an epoch
     def take_over(self) -> None:
         "Continue the file"
-        self.log_file.go_on()
+        self.log_file.reopen()
         self.log_file.open()
 
     def before_epoch(self): self._begin()

@@ -70,19 +70,26 @@ def quantized_entries(
 ) -> set[str]: # names
     "Return the entries of quantised weights, which a file cannot hold or a model cannot load"
     found = {name for name,t in state.items() if _wraps_tensors(t)}
-    layers = [f'{name}.' if name else '' for name,m in model.named_modules() if _is_quantized(m)]
+    layers = _quantized_layers(model)
     if not layers: return found
     unknown = _unknown_entries(model, state)
     for layer in layers:
-        has_unknown = any(name.startswith(layer) for name in unknown)
-        if has_unknown: found |= {name for name in state if name.startswith(layer)}
+        if _begin_with(layer, unknown): found.update(_begin_with(layer, state))
     return found
+
+def _quantized_layers(model):
+    "The beginnings of the names of entries that quantised modules have"
+    names = [name for name,m in model.named_modules() if _is_quantized(m)]
+    return [f'{name}.' if name else '' for name in names]   # the model itself has an empty name
+
+# %% ../../nbs/optim/29_base.ipynb #389cc4c7
+def _begin_with(layer, names): return [name for name in names if name.startswith(layer)]
 
 def _unknown_entries(model, state):
     "The entries of a state that are neither parameters nor buffers"
     known = dict(model.named_parameters(remove_duplicate=False))
     known.update(model.named_buffers(remove_duplicate=False))
-    others = [name for name in state if name not in known]
+    others = state.keys() - known.keys()
     return [name for name in others if not name.endswith('_extra_state')]
 
 # %% ../../nbs/optim/29_base.ipynb #2017f02a
@@ -128,8 +135,9 @@ def _unchanging(model, state, frozen_only):
     return plain & {name for name,_ in model.named_parameters(remove_duplicate=False)}
 
 def _is_plain(t):
-    if not isinstance(t, Tensor) or is_lazy(t) or is_sharded(t): return False
-    return t.layout is torch.strided and not t.is_meta and not t.is_quantized
+    if not isinstance(t, Tensor) or is_lazy(t): return False
+    if t.is_meta or t.is_quantized: return False
+    return t.layout is torch.strided and not is_sharded(t)
 
 # %% ../../nbs/optim/29_base.ipynb #653f6a9e
 def without_base(
@@ -141,7 +149,8 @@ def without_base(
     for name,t in state.items():
         is_same = name in base and tensor_checksum(t)==base[name]
         if not is_same: changed[name] = t
-    if hasattr(state, '_metadata'): changed._metadata = state._metadata
+    metadata = getattr(state, '_metadata', None)   # of PyTorch's own `state_dict`: the versions of the modules
+    if metadata is not None: changed._metadata = metadata
     return changed
 
 def split_state(
@@ -187,10 +196,11 @@ def check_base(
     for name,checksum in base.items():
         if name in state and tensor_checksum(state[name])!=checksum: names.append(name)
     if not names: return
-    more = f' and {len(names)-3} more' if len(names)>3 else ''
+    first = ', '.join(names[:3])
+    if len(names)>3: first += f' and {len(names)-3} more'
     raise ValueError(
         f'{what} has only the trained weights, and the other weights of this model differ from those in training: '
-        f'{", ".join(names[:3])}{more}. Create the model with the same pretrained weights.')
+        f'{first}. Create the model with the same pretrained weights.')
 
 def load_weights(
     model:nn.Module,  # a model without wrappers
@@ -207,6 +217,7 @@ def check_base_format(
     what:Any  # the file, for messages
 ) -> None:
     "Raise ValueError if `base` does not consist of checksums by name"
-    is_base = isinstance(base, Mapping) and all(isinstance(o, str) for o in chain(base, base.values()))
-    if not is_base: raise ValueError(
-        f'{what} is damaged: `base`, the checksums of what was not trained, is {base!r:.40}')
+    if isinstance(base, Mapping):
+        kinds = {type(o) for o in chain(base, base.values())}
+        if kinds<={str}: return
+    raise ValueError(f'{what} is damaged: `base`, the checksums of what was not trained, is {base!r:.40}')

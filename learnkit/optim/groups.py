@@ -6,7 +6,7 @@
 __all__ = ['Place', 'Hypers', 'even_mults']
 
 # %% ../../nbs/optim/00a_hypers.ipynb #1891e938
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import accumulate
@@ -32,9 +32,12 @@ def _hyper_places(
     keys:tuple # of a parameter group, or the parameters of an optimizer class
 ) -> dict:
     "Return the place of each hyper-parameter, by its short name"
-    short = {**_short}
-    if 'centered' not in keys: del short['alpha']   # ASGD's `alpha` is another one than RMSprop's
-    places = {short.get(key, key):Place(key) for key in keys if key!='betas'}
+    places = {}
+    for key in keys:
+        if key=='betas': continue
+        is_of_asgd = key=='alpha' and 'centered' not in keys   # another one than RMSprop's
+        name = key if is_of_asgd else _short.get(key, key)
+        places[name] = Place(key)
     if 'betas' in keys: places |= dict(mom=Place('betas', 0), sqr_mom=Place('betas', 1))
     return places
 
@@ -51,15 +54,19 @@ def to_python(
     v:Any # a number, a tensor, an array, …
 )->Any:
     "Return a tensor or an array as numbers in lists, and anything else as it is"
-    return v.tolist() if hasattr(v, 'tolist') else v
+    if hasattr(v, 'tolist'): return v.tolist()
+    return v
 
+# %% ../../nbs/optim/00a_hypers.ipynb #35b7588b
 def _number_places(pg):
     "The places of the numbers in a parameter group, by short name"
-    places = {}
-    for name,place in _hyper_places((*pg,)).items():
-        if place.key=='group': continue   # of one of several optimizers: the number of the group
-        if place.index is not None or is_number(pg[place.key]): places[name] = place
-    return places
+    places = _hyper_places((*pg,))
+    return {name:place for name,place in places.items() if _is_number_at(pg, place)}
+
+def _is_number_at(pg, place):
+    if place.key=='group': return False   # of one of several optimizers: the number of the group
+    if place.index is not None: return True   # in `betas`
+    return is_number(pg[place.key])
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c1ff1a12
 def _to_number(v, what='A hyper-parameter')->float:
@@ -95,7 +102,8 @@ def _read(pg, name):
         raise
     v = pg[place.key]
     if place.index is not None: v = v[place.index]
-    return v.detach().clone() if isinstance(v, Tensor) else v
+    if isinstance(v, Tensor): return v.detach().clone()
+    return v
 
 # %% ../../nbs/optim/00a_hypers.ipynb #9fa8cb41
 def _replace(old, index, v):
@@ -111,7 +119,8 @@ def _replace(old, index, v):
 def _write(opt, pgs, name, v):
     key,index = _find(pgs[0], name)
     is_rmsprop = 'centered' in pgs[0]
-    if is_rmsprop and key=='momentum' and v: _start_momentum(opt, pgs)
+    gets_momentum = key=='momentum' and v!=0
+    if is_rmsprop and gets_momentum: _start_momentum(opt, pgs)
     for pg in pgs:
         if key=='weight_decay' and pg.get('no_decay_half'): continue
         pg[key] = _replace(pg[key], index, v)
@@ -227,8 +236,8 @@ def _spread_list(v, n):
 def _as_list(v):
     "The values of a list, an array or a tensor; a single one in a list"
     v = to_python(v)
-    is_single = isinstance(v, str) or not isinstance(v, Iterable)
-    return [v] if is_single else [*v]
+    if isinstance(v, str) or not isinstance(v, Iterable): return [v]
+    return [*v]
 
 def write_hyper(
     opt:Optimizer, # A torch optimizer
@@ -239,7 +248,8 @@ def write_hyper(
     groups = logical_groups(opt.param_groups)
     is_one_rate = name=='lr' and is_number(value)
     for pgs,v in zip(groups, spread(value, len(groups))):
-        if is_one_rate and pgs[0].get('lr_scale', 1)!=1: v = v*pgs[0]['lr_scale']   # of timm's groups by layers
+        scale = pgs[0].get('lr_scale', 1)   # of timm's groups by layers
+        if is_one_rate and scale!=1: v = v*scale
         _write(opt, pgs, name, v)
 
 def check_own_decays(
@@ -247,7 +257,8 @@ def check_own_decays(
     what:str     # what sets it, for the message
 )->None:
     "Raise ValueError if the groups have weight decays of their own, which one number for all would replace"
-    if len({*map(float, [d for d in decays if d is not None])})<2: return
+    different = {float(d) for d in decays if d is not None}
+    if len(different)<2: return
     raise ValueError(
         f'{what} is one number, but the parameter groups have different weight decays, {decays}. Pass a list with one '
         'number for each group, or omit it')
@@ -272,7 +283,7 @@ def check_moms(
 )->None:
     "Raise ValueError unless `moms` are what `fit_one_cycle` needs"
     if moms is None: return
-    are_three = isinstance(moms, Iterable) and len(moms)==3
+    are_three = isinstance(moms, Collection) and len(moms)==3
     if are_three and all(map(_is_mom, moms)): return
     raise ValueError(
         'moms are three numbers from 0 to less than 1: at the start, at the highest learning rate and at the end, '
@@ -297,15 +308,17 @@ def bare_param(
     o:Any # a parameter, or a pair of its name and it
 ) -> Any:
     "Return the parameter, without its name"
-    return o[1] if isinstance(o, tuple) else o
+    if isinstance(o, tuple): return o[1]
+    return o
 
 def _check_once(groups):
     "Raise ValueError if a parameter is in the groups twice"
     params = [*map(bare_param, params_in(groups))]
     n = len(params)-len({*map(id, params)})
-    if n>0: raise ValueError(
-        f"{n} parameter{'s are' if n>1 else ' is'} given more than once, in a group or in several (layers may share "
-        "one): let `splitter` return each once.")
+    if n==0: return
+    are_given = 'parameter is' if n==1 else 'parameters are'
+    raise ValueError(f'{n} {are_given} given more than once, in a group or in several (layers may share one): let '
+                     '`splitter` return each once.')
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #ea21e1d8
 def _is_param(o):
@@ -315,8 +328,7 @@ def _is_param(o):
 
 def _group_dict(o):
     if isinstance(o, nn.Module): raise TypeError("A group must be parameters, not a module: pass module.parameters().")
-    is_list = isinstance(o, Iterable) and not isinstance(o, str)
-    if not is_list:
+    if isinstance(o, str) or not isinstance(o, Iterable):
         hint = "is there a `return`?" if o is None else "return the parameters themselves, not names or numbers."
         raise TypeError(f"`splitter` must return a list of parameters, or one for each group, not {o!r:.60}: {hint}")
     if isinstance(o, dict): return {**o, 'params':list(o['params'])}
@@ -351,7 +363,8 @@ def _mark_as_disabled()->Iterator[None]:
 def no_compiler()->AbstractContextManager:
     "Return a block in which an optimizer is made, saved or loaded without loading PyTorch's compiler"
     is_loaded = sys.modules.get('torch._dynamo') is not None
-    return nullcontext() if is_loaded else _mark_as_disabled()
+    if is_loaded: return nullcontext()
+    return _mark_as_disabled()
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #1d6ea6d8
 def _check_decoupling(cls, v):
@@ -367,8 +380,9 @@ def _default_of_lr(f):
     if 'lr' in ps:
         default = ps['lr'].default
         return Parameter.empty if default is None else default
-    takes_any = any(p.kind is Parameter.VAR_KEYWORD for p in ps.values())
-    return Parameter.empty if takes_any else None
+    kinds = {p.kind for p in ps.values()}
+    if Parameter.VAR_KEYWORD in kinds: return Parameter.empty
+    return None
 
 def _check_takes_lr(opt, lr):
     "Raise TypeError if the function `opt` takes no learning rate"
@@ -388,9 +402,10 @@ def torch_keywords(
     kw:dict       # More keywords for it
 )->tuple:         # `opt` and `kw`
     "Return `opt` and `kw` with `mom`, `sqr_mom` and `wd` renamed to what torch optimizers call them"
-    cls,given = unwrap_partial(opt),{**getattr(opt, 'keywords', {}), **kw}
+    cls = unwrap_partial(opt)
     is_torch = isinstance(cls, type) and issubclass(cls, Optimizer)
     if not is_torch: return opt,kw
+    given = {**getattr(opt, 'keywords', {}), **kw}
     renamed = _rename(given, parameters_of(cls))
     if 'decouple_wd' in renamed: _check_decoupling(cls, renamed.pop('decouple_wd'))
     if renamed.keys()==given.keys(): return opt,kw
@@ -402,13 +417,12 @@ def _rename(given, known):
     for name,(key,index) in _hyper_places((*known,)).items():
         if name not in given or name in known: continue
         value = renamed.pop(name)
-        if index is None:
-            if key in given: raise TypeError(f'`{name}` and `{key}` are the same: pass one of them')
-            renamed[key] = value
-        else:
+        if index is not None:
             values = [*renamed.get(key, known[key].default)]
             values[index] = value
-            renamed[key] = tuple(values)
+            value = tuple(values)
+        elif key in given: raise TypeError(f'`{name}` and `{key}` are the same: pass one of them')
+        renamed[key] = value
     return renamed
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #0e1dd3ba
@@ -436,18 +450,23 @@ def _call(opt, params, lr=None, **kw):
     "Build an optimizer over `params` with the class, `partial` or function `opt`"
     check_opt_func(opt)
     groups,func = param_dicts(params),unwrap_partial(opt)
-    is_class = isinstance(func, type)
-    if lr is not None and not is_class: _check_takes_lr(opt, lr)
+    if lr is not None and not isinstance(func, type): _check_takes_lr(opt, lr)
     if kw or hasattr(opt, 'keywords'): opt,kw = torch_keywords(opt, kw)
     if lr is not None: kw['lr'] = _first_lr(lr, len(groups))
     lists = [g['params'] for g in groups]
     if len(lists)==1: lists = lists[0]
-    is_plain = is_class and len(groups)==1 and groups[0].keys()=={'params'}
-    with no_compiler(): res = opt(lists if is_plain else groups, **kw)
+    given = lists if _is_plain_list(groups, func) else groups
+    with no_compiler(): res = opt(given, **kw)
     if _takes_lists(res): res = opt(lists, **kw)
     if hasattr(res, 'param_groups'): return res
     raise TypeError(f"{func} made {type(res).__name__}, not an optimizer: does it return one?")
 
+def _is_plain_list(groups, func):
+    "Is it one group without settings, for a class of optimizers? Then the class gets the parameters themselves"
+    if not isinstance(func, type) or len(groups)!=1: return False
+    return groups[0].keys()=={'params'}
+
+# %% ../../nbs/optim/00b_param_groups.ipynb #abce56c7
 def _takes_lists(opt):
     "Is it an optimizer of fastai, which takes lists of parameters instead of group dicts?"
     if not hasattr(opt, 'set_hyper'): return False
@@ -464,7 +483,8 @@ def copy_tensors(
 )->Any:
     "Return the hyper-parameter `v`, copied if it is a tensor: writing in place must not change that of another group"
     if isinstance(v, tuple): return tuple(map(copy_tensors, v))
-    return v.detach().clone() if isinstance(v, Tensor) else v
+    if isinstance(v, Tensor): return v.detach().clone()
+    return v
 
 def _check_built(opt, params, kw):
     "Raise ValueError if the built optimizer `opt` has none of the parameters `params`, TypeError if `kw` is not empty"
@@ -476,23 +496,22 @@ def _check_built(opt, params, kw):
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #dca30418
 def build_optimizer(
-    opt:Callable|Optimizer,      # Optimizer class, `partial` of one, function of group dicts, or a built optimizer
-    params:Iterable|None,        # What `param_dicts` takes; for a built optimizer None skips the check
+    opt:Any,              # Optimizer class, `partial` of one, function of group dicts, or a built optimizer
+    params:Iterable|None, # What `param_dicts` takes; for a built optimizer None skips the check
     lr:float|Tensor|slice|list|None=None, # Learning rate; None: the optimizer's own default
-    **kw                         # Other arguments of `opt`
+    **kw                  # Other arguments of `opt`
 )->Any: # A torch optimizer, or another one with `set_hyper`
     "Return an optimizer over `params`; raise TypeError or ValueError if `opt` cannot make or be one"
     built = is_built(opt)
     if built and (kw or params is not None): _check_built(opt, params, kw)
     res:Any = opt if built else _call(opt, params, lr, **kw)
-    was_made_with_lr = not built and is_number(lr)
-    must_set_lr = lr is not None and not was_made_with_lr
+    must_set_lr = built or not is_number(lr)   # else it was made with it
     if hasattr(res, 'set_hyper'):
-        if must_set_lr: res.set_hyper('lr', lr)
+        if lr is not None and must_set_lr: res.set_hyper('lr', lr)
         return res
     for pg in res.param_groups[1:]:   # groups that PyTorch made may share a tensor
         for k,v in pg.items(): pg[k] = copy_tensors(v)
-    if must_set_lr: write_hyper(res, 'lr', lr)
+    if lr is not None and must_set_lr: write_hyper(res, 'lr', lr)
     return res
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #a5e8b27f
@@ -505,13 +524,19 @@ def default_lr(
     if hasattr(opt_func, 'rates'): return opt_func.rates(lr)   # several optimizers
     if isinstance(lr, Mapping): spread(lr, 1)   # raises TypeError, as there is one optimizer
     own = _partial_lr(opt_func)
-    if own is None: return _built_lr(opt_func) if lr is None else lr
+    if own is not None: return _one_of(lr, own)
+    if lr is not None: return lr
+    return _built_lr(opt_func)
+
+def _one_of(lr, own):
+    "The learning rate of a `partial`; raise ValueError if the user gave another one with it"
     if lr is None: return own
     are_several = isinstance(lr, (slice,list,tuple))
     if are_several or float(lr)!=float(own): raise ValueError(
         f'there are two learning rates, lr={lr} and the lr={own} of `opt_func`: pass only one of them')
     return own
 
+# %% ../../nbs/optim/00b_param_groups.ipynb #92032edd
 def _partial_lr(opt_func):
     "The learning rate of a `partial`, also of `partial(OptimWrapper, opt=partial(…))`"
     kw = getattr(opt_func, 'keywords', {})
@@ -523,7 +548,8 @@ def _built_lr(opt_func):
     lrs = [pg['lr'] for pg in getattr(opt_func, 'param_groups', ()) if 'lr' in pg]
     if not lrs: return 1e-3
     are_equal = len({*map(float, lrs)})==1
-    return lrs[0] if are_equal else lrs
+    if are_equal: return lrs[0]
+    return lrs
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #a5e8b280
 def creation_lr(
@@ -534,8 +560,9 @@ def creation_lr(
     if lr is not None: return lr
     is_class = isinstance(unwrap_partial(opt_func), type)
     if is_class or is_built(opt_func): return default_lr(opt_func)
-    needs_lr = _default_of_lr(opt_func) is Parameter.empty
-    return default_lr(opt_func) if needs_lr else None
+    sets_its_own = _default_of_lr(opt_func) is not Parameter.empty
+    if sets_its_own: return None
+    return default_lr(opt_func)
 
 # %% ../../nbs/optim/00c_weight_decay.ipynb #08e52c0d
 from itertools import chain, compress
@@ -590,10 +617,14 @@ def merged_params(
     joined = {}
     for k in _param_keys(groups[0]): joined[k] = [*chain.from_iterable([pg[k] for pg in groups])]
     if len(groups)==1: return joined
+    positions = _positions(joined['params'], order)
+    in_order = sorted(range(len(positions)), key=positions.__getitem__)
+    return {k:[v[i] for i in in_order] for k,v in joined.items()}
+
+def _positions(params, order):
+    "Where each parameter stands in `order`; after all others if it is not there"
     position = {id(p):i for i,p in enumerate(order)}
-    positions = [position.get(id(p), len(order)) for p in joined['params']]
-    sorted_idxs = sorted(range(len(positions)), key=positions.__getitem__)
-    return {k:[v[i] for i in sorted_idxs] for k,v in joined.items()}
+    return [position.get(id(p), len(order)) for p in params]
 
 def merge_groups(
     opt:Optimizer, # A torch optimizer

@@ -250,9 +250,11 @@ def _state_of(modules, model):
 
 def _skipped_prefixes(module, model):
     "How the keys of a `state_dict` begin that belong to parts of the model, or to settings"
-    inside = _ids(model.modules())
-    names = [name for name,part in module.named_modules() if id(part) in inside or has_settings(part)]
-    return tuple([f'{name}.' if name else '' for name in names])
+    inside,prefixes = _ids(model.modules()),[]
+    for name,part in module.named_modules():
+        is_skipped = id(part) in inside or has_settings(part)
+        if is_skipped: prefixes.append(f'{name}.' if name else '')
+    return tuple(prefixes)
 
 def has_settings(
     module:nn.Module # a module

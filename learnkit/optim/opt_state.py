@@ -26,7 +26,7 @@ from .groups import is_number, params_in
 def _check_kind(opt, saved):
     "Raise ValueError if a saved group lacks a hyper-parameter that `opt` needs"
     needed = {k for k,v in opt.defaults.items() if is_number(v)}
-    needed |= {'betas'} & opt.defaults.keys()
+    if 'betas' in opt.defaults: needed.add('betas')
     missing = set()
     for pg in saved: missing |= needed - pg.keys()
     if missing: raise ValueError(
@@ -83,8 +83,8 @@ def has_torch_state(
     return {'state','param_groups'} <= sd.keys()
 
 def check_opt_state(
-    opt:Optimizer, # A torch optimizer
-    sd:dict        # A state dict, from `state_dict` of a torch optimizer
+    opt:Any, # A torch optimizer, or several as one
+    sd:dict  # A state dict, from `state_dict` of a torch optimizer
 )->None:
     "Raise ValueError if `sd` does not fit the torch optimizer `opt`"
     if not has_torch_state(sd): raise ValueError(
@@ -193,12 +193,16 @@ def _numbers_by_name(groups, names):
     wanted = dict.fromkeys(chain.from_iterable(names))   # each once, in this order
     lost  = [name for name in wanted if name not in saved]
     extra = [name for name in saved if name not in wanted]
-    if not lost and not extra: return saved
-    has_no_names = _are_nameless(lost) or _are_nameless(extra)
-    if not has_no_names or len(lost)!=len(extra): raise ValueError(
+    if not _are_same_nameless(lost, extra): raise ValueError(
         f'The saved optimizer has different parameters: {_describe(lost, extra)}.')
     for name,other in zip(lost, extra): saved[name] = saved.pop(other)   # only their order identifies them
     return saved
+
+# %% ../../nbs/optim/04_opt_state.ipynb #000615e1
+def _are_same_nameless(lost, extra):
+    "May the parameters under names that are lost be those under the names that are extra? Only those without a name"
+    if len(lost)!=len(extra): return False
+    return _are_nameless(lost) or _are_nameless(extra)
 
 def _are_nameless(names): return all(name.startswith('outside.') for name in names)
 
@@ -229,28 +233,32 @@ def _find_group(saved, own, i):
 _always_hypers = {'lr','betas','momentum','weight_decay','eps','alpha','initial_lr'}
 
 def own_hypers(
-    opt:Optimizer, # A torch optimizer
-    pg:dict        # One of its groups
+    opt:Any, # A torch optimizer, or several as one
+    pg:dict  # One of its groups
 )->dict:
     "Return the hyper-parameters of a group: what its optimizer was made with, not what it has accumulated"
     if 'optimizer' in pg: opt = opt.optimizer(pg['optimizer'])   # one of several
     known = _always_hypers | parameters_of(type(opt).__init__).keys()
-    return {k:v for k,v in pg.items() if k in known-{'params'}}
+    known -= {'params'}
+    return {k:v for k,v in pg.items() if k in known}
 
 def put_hypers(
     sd:dict,      # A state dict, with groups as in the optimizer
     hypers:list   # For each group, the result of `own_hypers`
 )->dict:
     "Return `sd` with other hyper-parameters; raise ValueError if they need averages that it does not have"
-    groups = sd['param_groups']
-    for pg,own in zip(groups, hypers):
-        for k in ('amsgrad','centered'):
-            lacks_average = own.get(k) and not pg.get(k)
-            if lacks_average: raise ValueError(
-                f'This optimizer has {k}=True, but the saved one had not, so it lacks an average. Create the optimizer '
-                f'with {k}=False, or load the weights only.')
-    new = [{**pg, **own} for pg,own in zip(groups, hypers)]
+    new = []
+    for pg,own in zip(sd['param_groups'], hypers):
+        _check_averages(pg, own)
+        new.append({**pg, **own})
     return {**sd, 'param_groups':new}
+
+def _check_averages(pg, own):
+    for k in ('amsgrad','centered'):
+        lacks_average = own.get(k) and not pg.get(k)
+        if lacks_average: raise ValueError(
+            f'This optimizer has {k}=True, but the saved one had not, so it lacks an average. Create the optimizer '
+            f'with {k}=False, or load the weights only.')
 
 # %% ../../nbs/optim/04_opt_state.ipynb #d3115f54
 def _optimizers(opt:Any)->list:
@@ -281,9 +289,12 @@ def clear_opt_state(
 def _is_away(p, o):
     "Is `o` a tensor on another device than the parameter `p`? A scalar on the CPU serves any device"
     if not isinstance(o, Tensor) or o.device==p.device: return False
-    return o.ndim>0 or not o.is_cpu
+    is_scalar_on_cpu = o.is_cpu and o.ndim==0
+    return not is_scalar_on_cpu
 
-def _to_param(p, o): return o.to(p.device) if _is_away(p, o) else o
+def _to_param(p, o):
+    if not _is_away(p, o): return o
+    return o.to(p.device)
 
 def move_opt_state(
     opt:Optimizer # A torch optimizer

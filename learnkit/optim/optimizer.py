@@ -36,9 +36,11 @@ def unwrapped_step(
 )->Callable|None: # None if it is not wrapped as PyTorch 2 wraps its own optimizers
     "Return the `step` inside PyTorch's three wrappers around it, if all of them are PyTorch's own"
     grad_mode = getattr(step, '__wrapped__', None)
+    if grad_mode is None: return None
     if _code(step) not in _hook_code or _code(grad_mode) not in _grad_code: return None
     update = grad_mode.__wrapped__
-    return update if update.__globals__['__name__'].startswith('torch.optim.') else None
+    is_torchs = update.__globals__['__name__'].startswith('torch.optim.')
+    return update if is_torchs else None
 
 # %% ../../nbs/optim/05a_fast_step.ipynb #30dd945a
 def _is_torch(f):
@@ -56,6 +58,7 @@ def is_own_step(
     if own is None: return True
     return getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
 
+# %% ../../nbs/optim/05a_fast_step.ipynb #22aba8df
 def fast_step(
     opt:Optimizer,             # A torch optimizer
     closure:Callable|None=None # Evaluates the model again and returns the loss, for optimizers such as LBFGS

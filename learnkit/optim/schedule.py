@@ -202,8 +202,8 @@ class Warmup:
         then:Callable   # function of the fraction of the warm-up: the schedule that follows
     ):
         self.top,self.then = group_values(top),then
-        self.warm = None     # its length as a fraction of the fit, once that is known
-        self.amount = None   # its length if it is not a fraction
+        self.warm:float|None = None    # its length as a fraction of the fit, once that is known
+        self.amount:Time|None = None   # its length if it is not a fraction
         if isinstance(warm, (int,float)):
             self._set(check_fraction('warm', warm, zero=True, one=False, what='the warm-up'))
             return
@@ -219,12 +219,12 @@ class Warmup:
         n:int|None=None          # batches of an epoch, None: unknown
     ) -> None:
         "Compute the warm-up's fraction of a fit; raise ValueError if that is unknown, or the whole fit"
-        if self._is_fraction: return
         amount = self.amount
-        can_convert = n and (duration.unit,amount.unit)==('ep','ba')
-        total = duration.value*n if can_convert else duration.value
+        if amount is None or self._is_fraction: return
+        total,unit = duration.value,duration.unit
+        if n and unit=='ep' and amount.unit=='ba': total,unit = total*n,'ba'
         too_long = f'a warm-up of {amount} must be shorter than the fit, which is {duration} long'
-        if not can_convert and duration.unit!=amount.unit: raise ValueError(
+        if unit!=amount.unit: raise ValueError(
             f'{too_long}: pass both in one unit, or the warm-up as a fraction such as 0.05')
         if amount.value>=total: raise ValueError(too_long)
         self._set(amount.value/total)

@@ -21,7 +21,8 @@ from torch import Tensor
 
 from ..callbacks.accumulate import opt_params
 from ..data.locks import _InUse
-from ..data.nested import apply, leaves
+from ..data.batch import select_split_samples
+from ..data.nested import leaves
 from ..data.process import set_beside
 from ..data.random import derived_seed, set_seed
 from ..data.stateful import hash_seed
@@ -309,7 +310,7 @@ class FaultTolerant(Resumable):
         learn.xb,learn.yb = xb,yb
         bs = n_items(learn)
         items,n_own = part_of(bs, rank, n)
-        learn.xb,learn.yb = apply(_cut, (xb, yb), items, bs)
+        learn.xb,learn.yb = select_split_samples(xb, yb, items, bs)
         self.first,self.cancel = None,None
         learn('before_micro_batch', items=items)
         self.first = items.start
@@ -441,12 +442,6 @@ class FaultTolerant(Resumable):
         raise cancel(f'another process raised {cancel.__name__}')
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f30
-def _cut(t, items, bs):
-    "Return the samples of a part; `t` itself if it does not have the samples of the batch"
-    if not isinstance(t, Tensor): return t
-    has_samples = t.ndim>0 and len(t)==bs
-    return t[items] if has_samples else t
-
 def _or_one(weight):
     "Return the weight as a divisor: 1 if it is 0, because no target counts"
     if isinstance(weight, Tensor): return weight.where(weight>0, 1)

@@ -172,7 +172,7 @@ def warn_unlike(
     warn(what.format(' and '.join(map(str, sizes))), stacklevel=outside())
 
 # %% ../../nbs/processes/15a_shard.ipynb #d5136a45
-class Turns:
+class RoundRobin:
     "Gives each of n processes every n-th batch, the same number to each: some batches are repeated at the end"
     n_own:Any = inf             # how many batches of this process are not repetitions; inf: not known yet
     alike:bool|None = None      # is the data identical in all processes? None: not known yet
@@ -271,15 +271,15 @@ class Turns:
 # %% ../../nbs/processes/15a_shard.ipynb #b7e852ff
 def take_turns(
     dl:Any # any iterable of batches
-) -> tuple[Any,Turns]:
-    "Return a loader of every n-th batch of `dl` for each of n processes, and its `Turns`"
+) -> tuple[Any,RoundRobin]:
+    "Return a loader of every n-th batch of `dl` for each of n processes, and its `RoundRobin`"
     if not _has_known_sampler(dl):
-        turns = Turns(dl)
+        turns = RoundRobin(dl)
         return turns,turns   # it is the loader, too
     if dl.batch_sampler is None:
-        turns = Turns(dl, dl.sampler)
+        turns = RoundRobin(dl, dl.sampler)
         return copy_loader(dl, sampler=turns, batch_size=None),turns
-    turns = Turns(dl, dl.batch_sampler)
+    turns = RoundRobin(dl, dl.batch_sampler)
     return copy_loader(dl, batch_sampler=turns),turns
 
 def _has_known_sampler(dl):
@@ -314,7 +314,7 @@ def gather_shards(
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from ..data.nested import apply
+from ..data.batch import select_split_samples
 from ..learner.learner import TrainEvalCallback
 from ..data.process import in_group, is_sharded
 from ..loop.callback import Callback
@@ -328,9 +328,9 @@ def share_already(
     return any(isinstance(cb, ShareBatches) or cb is ShareBatches for cb in cbs)
 
 class _Sharded(NamedTuple):
-    "Holds a loader of this process's batches, and the `Turns` in it"
+    "Holds a loader of this process's batches, and the `RoundRobin` in it"
     loader:Any
-    turns:Turns
+    turns:RoundRobin
 
 class ShareBatches(Callback):
     "Shards the batches of a validation among all processes, and drops repeated samples"
@@ -349,7 +349,7 @@ class ShareBatches(Callback):
         is_sharded_already = batches.turns is not None or distributed_sampler(batches.loader) is not None
         if num_shards()>1 and not is_sharded_already:
             batches.share(*self._shard(batches.loader))
-            n_own = inf   # whole batches are repeated, of which `Turns` knows
+            n_own = inf   # whole batches are repeated, of which `RoundRobin` knows
         if n_own is not None: self.n_left[batches] = n_own
         self.run_valid = len(self.n_left)>0   # if nothing is repeated, it need not be called for each batch
 
@@ -362,12 +362,12 @@ class ShareBatches(Callback):
             'predict in all processes, without `alone()`')
 
     def _shard(self, dl):
-        "Return a loader of this process's batches and its `Turns`; the same pair in each epoch if the workers persist"
+        "Return a loader of this process's batches and its `RoundRobin`; the same pair in each epoch if the workers persist"
         before = self.persistent
         sharded = before if before and before.turns.whole is dl else _Sharded(*take_turns(dl))
         if getattr(dl, 'persistent_workers', False): self.persistent = sharded
         turns = sharded.turns
-        turns.limit = turns.alike = turns.ready = None   # unknown again: `Turns.begin` compares anew
+        turns.limit = turns.alike = turns.ready = None   # unknown again: `RoundRobin.begin` compares anew
         # a sharded forward is a collective: all processes need as many batches
         turns.as_often = any(map(is_sharded, self.learn.model.parameters()))
         return sharded
@@ -382,12 +382,9 @@ class ShareBatches(Callback):
         "Remove repeated samples from the end of the batch; keep one, which the model needs"
         learn = self.learn
         bs = find_bs(learn.yb or learn.xb)
-        if bs>self.own: learn.xb,learn.yb = apply(self._cut, (learn.xb, learn.yb), bs)
+        own = slice(max(1, self.own))
+        if bs>self.own: learn.xb,learn.yb = select_split_samples(learn.xb, learn.yb, own, bs)
         self.n_left[learn.batches] = max(0, self.own-bs)
-
-    def _cut(self, t, bs):
-        has_samples = isinstance(t, torch.Tensor) and t.ndim>0
-        return t[:max(1, self.own)] if has_samples and len(t)==bs else t
 
     def after_pred(self):
         if self.own==0: raise CancelBatch('all samples of this batch are repetitions')

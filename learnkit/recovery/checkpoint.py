@@ -40,19 +40,21 @@ class Stage:
         mesh,places = getattr(t, 'device_mesh', None),getattr(t, 'placements', None)
         key = t.dtype,t.shape,t.stride(),t.device,mesh,places
         free = self.free.get(key)
-        if free: res = free.pop(0).copy_(t, non_blocking=True)
-        elif t.is_cuda and mesh is None:
-            res = torch.empty_like(t, device='cpu', pin_memory=True).copy_(t, non_blocking=True)
-        else: res = t.to('cpu', copy=True)
+        if free: copy = free.pop(0).copy_(t, non_blocking=True)
+        elif t.is_cuda and mesh is None: copy = _pinned_like(t).copy_(t, non_blocking=True)
+        else: copy = t.to('cpu', copy=True)
         if t.is_cuda: self.copied = torch.cuda.current_stream(t.device).record_event()
-        self.used.setdefault(key, []).append(res)
-        return res
+        self.used.setdefault(key, []).append(copy)
+        return copy
 
     def wait(self) -> None:
         "Wait until the copies have their values"
         if self.copied is not None: self.copied.synchronize()
 
 # %% ../../nbs/recovery/25a_checkpoint_writer.ipynb #0d100519
+def _pinned_like(t): return torch.empty_like(t, device='cpu', pin_memory=True)
+def _call(f): return f()
+
 class CheckpointWriter:
     "Writes checkpoints; warns of those that it cannot write, or raises the error if `on_error` is 'raise'"
     def __init__(self,
@@ -98,7 +100,7 @@ class CheckpointWriter:
         self.thread = thread
 
     def _write(self, sharded, path, state, info):
-        first = team().in_first if sharded else lambda f: f()
+        first = team().in_first if sharded else _call   # all processes write, or only this one
         try:
             self.stage.wait()
             path = write_checkpoint(state, path, **info)
@@ -252,8 +254,8 @@ class CheckpointCallback(Resumable):
     def _value_of_epoch(self):
         "Return what is monitored, if this epoch has measured it"
         if not self.monitor: return None
-        is_new = not self.monitor.is_known(self.learn)
-        value = self.monitor.value(self.learn) if is_new else None
+        is_known = self.monitor.is_known(self.learn)
+        value = None if is_known else self.monitor.value(self.learn)
         self.writer.wait()   # it may be deleting what is compared next
         return value
 

@@ -19,7 +19,7 @@ from fastcore.basics import patch
 
 from ..callbacks.accumulate import opt_params
 from ..callbacks.batches import indices_here
-from ..data.batch import find_bs, select_samples
+from ..data.batch import find_bs, select_split_samples
 from ..data.modules import get_model
 from ..data.nested import detuplify, leaves, to_concat
 from ..data.process import whole
@@ -34,7 +34,7 @@ from ..measure.history import History
 from ..measure.losses import NoneReduce
 from ..optim.inventory import trained_modules
 from ..observe.interpret import Items, normalization_of, vocab_of
-from .replay import LeaveOut, moment_until
+from .replay import SkipData, moment_until
 from .runs import Run
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000010
@@ -77,8 +77,7 @@ def _losses_alone(learn, n):
     try:
         with Snapshot(snapshot_random(), *map(snapshot_buffers, trained_modules(learn).values())):
             for i in range(n):
-                sample = select_samples((*xb, *yb), [i], n)
-                learn.xb,learn.yb = sample[:len(xb)],sample[len(xb):]
+                learn.xb,learn.yb = select_split_samples(xb, yb, [i], n)
                 learn.pred = learn._pred()
                 losses.append(learn._loss())
     except (TypeError, ValueError, RuntimeError): return None   # a batch norm needs more than one
@@ -389,15 +388,17 @@ def make_show(
     def show(rows, stats=None, decode=None, **kwargs):
         xb,yb = to_concat(parts)
         positions = [row['at'] for row in rows]
-        selected = select_samples((*xb, *yb), positions, find_bs(yb or xb))
-        inputs,targets = detuplify(selected[:len(xb)]),selected[len(xb):]
-        names = ['target'] if len(yb)==1 else [f'target {i}' for i in range(len(yb))]
-        columns = dict(zip(names, targets))
+        xb,yb = select_split_samples(xb, yb, positions, find_bs(yb or xb))
+        columns = _name_targets(yb)
         columns['item'] = [str(row['item']) for row in rows]
         columns['loss'] = [f"{row['loss']:.4g}" for row in rows]
-        stats = stats or normalization_of(getattr(dls.train, 'dataset', None))
-        return Items(inputs, columns, len(rows), vocab_of(dls), decode).show(stats, **kwargs)
+        if not stats: stats = normalization_of(getattr(dls.train, 'dataset', None))
+        return Items(detuplify(xb), columns, len(rows), vocab_of(dls), decode).show(stats, **kwargs)
     return show
+
+def _name_targets(yb)->dict[str,Any]:
+    if len(yb)==1: return dict(target=yb[0])
+    return {f'target {i}':y for i,y in enumerate(yb)}
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000016
 @patch
@@ -553,5 +554,5 @@ class _SpikeSearch:
     def _is_gone(self, without, first, moment):
         "Is the loss no spike if the run trains again from `moment`, before batch `first`, without some samples?"
         self.learn.paused = moment
-        loss = self.learn.go_on(self.step+1-first, cbs=LeaveOut(items=without))['loss']
+        loss = self.learn.go_on(self.step+1-first, cbs=SkipData(items=without))['loss']
         return isfinite(loss) and loss<=self.largest

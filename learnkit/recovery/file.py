@@ -119,8 +119,9 @@ def _place(path):
 
 def _write_rest(state, path, info):
     "Write the file and its manifest; delete the file if that fails, as nothing else would"
-    where = {name:state[name] for name in ('epoch','done','train_iter')}
-    note = dict(version=format_version, **where, **_for_json(to_serializable(info)))
+    note:dict[str,Any] = dict(version=format_version)
+    for name in ('epoch','done','train_iter'): note[name] = state[name]
+    note.update(_for_json(to_serializable(info)))
     try: _write_both(state, path, note)
     except Exception:
         if not _manifest(path).exists(): path.unlink(missing_ok=True)
@@ -314,4 +315,4 @@ def train_iter_of(
     path:Path # the checkpoint's path
 ) -> int:
     "Return the number of training batches in the name of a checkpoint"
-    return int(re.search(r'\d+', path.stem)[0])
+    return int(re.findall(r'\d+', path.stem)[0])

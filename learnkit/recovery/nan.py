@@ -200,6 +200,12 @@ from .file import list_checkpoints, read_checkpoint
 from .resume import find_in_all
 
 # %% ../../nbs/recovery/30b_roll_back.ipynb #cfb7d701
+def _saver_in(cbs):
+    "The first callback that writes checkpoints from which a run can resume; None if there is none"
+    for cb in cbs:
+        if resumes(cb) and own_attr(cb, 'writer') is not None: return cb
+    return None
+
 @check_args
 class RollBackOnNaN(Callback):
     "Restores the last good weights when the loss in training is NaN or infinite, and lowers the learning rate"
@@ -228,8 +234,7 @@ class RollBackOnNaN(Callback):
 
     def before_fit(self):
         learn = self.learn
-        savers = [cb for cb in learn.cbs if resumes(cb) and own_attr(cb, 'writer') is not None]
-        self.saver = savers[0] if savers else None
+        self.saver = _saver_in(learn.cbs)
         if self.source=='checkpoint' and self.saver is None: raise ValueError(
             "RollBackOnNaN(source='checkpoint') needs a CheckpointCallback among the callbacks, "
             "or write source='memory'")
@@ -282,8 +287,11 @@ class RollBackOnNaN(Callback):
 
     def _restored_cbs(self):
         "Return the callbacks that are rolled back too; no observers, since it did happen, but the record of this epoch"
-        others = [cb for cb in self.learn.cbs if cb not in (self,self.saver)]
-        return [cb for cb in others if not observes(cb) or cb.name=='recorder']
+        cbs = []
+        for cb in self.learn.cbs:
+            if cb in (self,self.saver): continue
+            if not observes(cb) or cb.name=='recorder': cbs.append(cb)
+        return cbs
 
     def _roll_back(self):
         "Restore good weights; end the fit if there are none, or if that was done too often"
@@ -355,6 +363,7 @@ def self_healing(
 from collections.abc import Callable
 from functools import partial
 from math import ceil
+from typing import Any
 
 import learnkit.callbacks.cycles   # noqa: F401  for the event `before_replay`
 from ..callbacks.accumulate import MicroBatch, is_out_of_memory
@@ -370,7 +379,8 @@ class ReplayOnOOM(MicroBatch):
     name,saves = 'replay_on_oom',('size','n_fitted')
     n_fitted = 0              # how many batches have fitted since the size changed
     least:int|None = None     # the smallest size that was warned of
-    attempt,stepping,snapshot = 0,False,None
+    attempt,stepping = 0,False
+    snapshot:Any = None   # of what was there when the batch began
     def __init__(self,
         size:int|None=None,       # number of samples in a part to begin with; None: the whole batch
         split:Callable|None=None, # how to split a batch, as for `MicroBatch`

@@ -32,8 +32,10 @@ class Retention:
     ) -> list[tuple[float, Path]]:
         "Return value and path of the best checkpoints so far, the best first"
         if self.monitor is None: return []
-        rated = [(self._value(p), p) for p in list_checkpoints(folder)]
-        known = [(value,p) for value,p in rated if value is not None]
+        known = []
+        for path in list_checkpoints(folder):
+            value = self._value(path)
+            if value is not None: known.append((value, path))
         known.sort(key=itemgetter(0), reverse=not self.monitor.lower)
         return known[:self.n_best]
 
@@ -42,8 +44,8 @@ class Retention:
         except (ValueError, OSError) as e:
             warn(f'{e}. It is not counted among the best.')
             return None
-        is_number = isinstance(value, (int,float)) and not isnan(value)
-        return value if is_number else None
+        if not isinstance(value, (int,float)) or isnan(value): return None
+        return value
 
     def is_best(self,
         folder:Path,       # the folder of the checkpoints
@@ -52,17 +54,17 @@ class Retention:
         "Return whether a checkpoint with this value would be among the best"
         if value is None or isnan(value): return False
         best = self.best(folder)
-        return len(best)<self.n_best or self.monitor.comp(value, best[-1][0])
+        if self.monitor is None or len(best)<self.n_best: return True
+        return self.monitor.comp(value, best[-1][0])
 
     def prune(self,
         folder:Path,        # the folder of the checkpoints
         saved:Path|None=None # the checkpoint saved last, which stays in any case
     ) -> None:
         "Delete checkpoints that are neither among the newest nor the best, and incomplete files of killed saves"
-        paths,newest = list_checkpoints(folder),{}
-        for p in paths: newest.setdefault(train_iter_of(p), p)   # of several after one batch only the first
-        best = [p for _,p in self.best(folder)]
-        to_keep = {saved, *best, *[*newest.values()][:self.keep]}
+        paths = list_checkpoints(folder)
+        best = [path for _,path in self.best(folder)]
+        to_keep = {saved, *best, *self._newest(paths)}
         for p in paths:
             if p not in to_keep: remove_checkpoint(p)
         for p in folder.glob('step-[0-9]*.pth'):   # the run was killed before it wrote the manifest
@@ -70,6 +72,11 @@ class Retention:
         for p in folder.glob('step-[0-9]*.shards'):
             if p.with_suffix('.pth') not in paths: remove_shards(p)
         for p in folder.glob('.*.tmp'): p.unlink(missing_ok=True)
+
+    def _newest(self, paths):
+        newest = {}
+        for p in paths: newest.setdefault(train_iter_of(p), p)   # of several after one batch only the first
+        return [*newest.values()][:self.keep]
 
 # %% ../../nbs/recovery/20b_resume.ipynb #b4f67ce9
 from collections.abc import Callable
@@ -128,10 +135,13 @@ def _view_of(
 ) -> _View:
     "Return what this process sees there"
     paths = [where] if where.suffix=='.pth' else list_checkpoints(where)
-    names = [p.name for p in paths]
-    manifests = [p.with_suffix('.json') for p in paths[:1]]
-    texts = [m.read_text() for m in manifests if m.is_file()]
-    return _View(names, texts[0] if texts else None)
+    return _View([p.name for p in paths], _manifest_text(paths))
+
+# %% ../../nbs/recovery/20b_resume.ipynb #00819fb9
+def _manifest_text(paths):
+    if not paths: return None
+    manifest = paths[0].with_suffix('.json')
+    return manifest.read_text() if manifest.is_file() else None
 
 def find_in_all(
     find:Callable, # finds a checkpoint and reads it
@@ -180,7 +190,10 @@ def is_new_or_gone(
     if not point.startswith('callback '): return False
     before,after = then.get(point),now.get(point)
     if before is not None and after is not None: return False
-    text = str(before or after)
+    return _is_of_user(str(before or after))
+
+def _is_of_user(text):
+    "Is this description of a callback that of a class or of functions of the user's?"
     has_users_functions = text.startswith(f'{Callback.__module__}.')   # `Callback(before_fit=f)`
     return has_users_functions or not text.startswith(f'{package}.')
 
@@ -196,17 +209,21 @@ def check_identity(
     if not is_identity(then): raise ValueError(
         f'{path} is not the checkpoint of a run: its `identity` is {then!r:.40}')
     changed = differences(then, now)
-    n_then,n_now = num_shards_of(state),num_shards()
-    size_then,size_now = batch_size_of(then),batch_size_of(now)
-    if n_now!=n_then: changed.pop('validation batch size', None)   # some scripts divide it by the number of processes
-    same_in_each = size_then*n_now==size_now*n_then
-    if same_in_each: changed.pop(batch_size, None)
-    is_same = all(is_new_or_gone(k, then, now) for k in changed)
+    _ignore_division(changed, then, now, num_shards_of(state))
+    is_same = all(is_new_or_gone(point, then, now) for point in changed)
     if not is_same and not asked: raise ValueError(
         f"{path.parent} has checkpoints of another run, so this run does not resume: {'; '.join(changed.values())}. "
         "Give this run another `folder` in CheckpointCallback, or `overwrite=True` and no `resume`. "
         f"{_advice(path, state, over)}")
     return changed
+
+# %% ../../nbs/recovery/20b_resume.ipynb #f51a6be4
+def _ignore_division(changed, then, now, n_then):
+    "Remove from `changed` what only follows from another number of processes"
+    n_now = num_shards()
+    if n_now!=n_then: changed.pop('validation batch size', None)   # some scripts divide it by the number of processes
+    same_in_each = batch_size_of(then)*n_now==batch_size_of(now)*n_then
+    if same_in_each: changed.pop(batch_size, None)
 
 def _advice(path, state, over):
     "How to continue the run of a checkpoint with what is new"
@@ -248,25 +265,38 @@ def divide_anew(
     n_then,n_now = num_shards_of(state),num_shards()
     if n_now==n_then: return
     size_then,size_now = batch_size_of(state.get('identity', now)),batch_size_of(now)
+    ratio = Ratio(size_then, size_now) if size_then and size_now else Ratio(n_then, n_now)
     n_iter,done = loader_len(learn.dls.train),state['done']
-    def convert(n):
-        "Return how many batches now have as many samples as `n` batches had then"
-        are_known = size_then and size_now
-        converted = n*size_then//size_now if are_known else n*n_then//n_now
-        return converted if n_iter is None else min(converted, n_iter)
     for name in ('done','skipped'):
-        if name in state: state[name] = convert(state[name])
-    cbs = state['cbs']
-    if 'train_for' in cbs: cbs['train_for']['before'] += done-state['done']   # batches that were done still count
-    if n_iter and 'train_eval' in cbs: cbs['train_eval']['n'] = n_iter
-    if n_now==1: cbs.pop('distributed_trainer', None)   # one process has none
-    for cb in learn.cbs:
-        if distributes(cb): cbs.setdefault(cb.key, cb.state_dict())
+        if name in state: state[name] = ratio.convert(state[name], n_iter)
+    _convert_callbacks(learn, state['cbs'], done-state['done'], n_iter)
     what = 'the data is sharded differently'
     if size_then!=size_now: what = f'an optimizer step has {size_now} samples instead of {size_then}'
     before = '1 process' if n_then==1 else f'{n_then} processes'
     warn(f'This run had {before} and continues with {n_now}: {what}, and the learning rate is the same. So its '
          'weights will differ from those of the original run. `VirtualShards` avoids that.')
+
+# %% ../../nbs/recovery/20b_resume.ipynb #e16156a8
+class Ratio(NamedTuple):
+    "Says how much was trained with a batch: samples if they are known, or else processes"
+    then:int
+    now:int
+    def convert(self,
+        n:int,          # how many batches there were then
+        most:int|None   # how many there can be; None: any number
+    ) -> int:
+        "Return how many batches now have as many samples"
+        converted = n*self.then//self.now
+        if most is None: return converted
+        return min(converted, most)
+
+def _convert_callbacks(learn, cbs, fewer, n_iter):
+    "Convert the states of callbacks that count batches; there are `fewer` now that are done in this epoch"
+    if 'train_for' in cbs: cbs['train_for']['before'] += fewer   # batches that were done still count
+    if n_iter and 'train_eval' in cbs: cbs['train_eval']['n'] = n_iter
+    if num_shards()==1: cbs.pop('distributed_trainer', None)   # one process has none
+    for cb in learn.cbs:
+        if distributes(cb): cbs.setdefault(cb.key, cb.state_dict())
 
 # %% ../../nbs/recovery/20b_resume.ipynb #b3643fe7
 def is_longer(
@@ -317,7 +347,7 @@ def fit_number(
 # %% ../../nbs/recovery/20b_resume.ipynb #d9bc7ab2
 def note_fit(
     learn:Learner,        # the Learner, in a fit
-    root:Path,            # the folder of all its fits
+    root:Path|StorePath,  # the folder of all its fits
     n:int,                # the number of this fit
     ended:Path|None=None, # the folder of this fit if it has ended; None: it has begun
     seed:int|None=None    # the seed of its data

@@ -131,7 +131,8 @@ class Run(RecorderPlots):
         raise ValueError(f'no checkpoint in {self.folder} can be read')
 
     def _read(self, path):
-        read = read_checkpoint if isinstance(path, StorePath) else peek_checkpoint
+        is_in_store = isinstance(path, StorePath)
+        read = read_checkpoint if is_in_store else peek_checkpoint
         state = read(path)
         self.path,self.train_iter,self.duration = path,check_type(state['train_iter'], int),duration_of(state)
         self.finished = checkpoint_info(path).get('finished') is True
@@ -284,12 +285,13 @@ def names_of(
 ) -> list[str]:
     "Return the middle parts of the paths, in which they differ; whole paths if those are not unique"
     paths = [*map(path_parts, folders)]
-    head = common_length(paths)
-    rests = [parts[head:] for parts in paths]
-    tail = common_length([parts[::-1] for parts in rests])
-    names = ['/'.join(parts[:len(parts)-tail]) for parts in rests]
+    n_first = common_length(paths)
+    rests = [parts[n_first:] for parts in paths]
+    n_last = common_length([parts[::-1] for parts in rests])
+    names = ['/'.join(parts[:len(parts)-n_last]) for parts in rests]
     are_distinct = all(names) and len({*names})==len(names)
-    return names if are_distinct else [*map(str, folders)]
+    if are_distinct: return names
+    return [*map(str, folders)]
 
 def path_parts(
     folder:Path # a folder, here or in a store
@@ -315,14 +317,16 @@ def short_texts(
 ) -> list[str]:
     "Return texts that fit into a table: of long ones the part that begins 20 characters before they differ"
     texts = ['' if v is None else str(v) for v in values]
-    is_long = max(map(len, texts))>most
-    first = max(0, len(os.path.commonprefix(texts))-20) if is_long else 0
-    def cut(text):
-        if not text: return text
-        before = '…' if first else ''
-        after = '…' if len(text)>first+most else ''
-        return before + text[first:first+most] + after
-    return [*map(cut, texts)]
+    first = 0
+    if max(map(len, texts))>most: first = max(0, len(os.path.commonprefix(texts))-20)
+    return [_cut_out(text, first, most) for text in texts]
+
+def _cut_out(text, first, most):
+    "Return at most `most` characters from `first` on, with dots for what is cut off; nothing of an empty text"
+    if not text: return ''
+    before = '…' if first else ''
+    after  = '…' if len(text)>first+most else ''
+    return before + text[first:first+most] + after
 
 # %% ../../nbs/recovery/37a_runs.ipynb #20032908
 class Comparison:

@@ -262,7 +262,7 @@ def items(learn, *args, **kw):
     return seen
 
 def test_the_next_fit_goes_on():
-    learn = learner(numbers, cbs=StepsPerEpoch(3, go_on=True))
+    learn = learner(numbers, cbs=StepsPerEpoch(3, across_fits=True))
     assert items(learn, 2)==[*range(6)] and items(learn, '4ba')==[6,7,8,9]
     copied = copy.deepcopy(learn)
     assert items(learn, 1)==[10,11,12] and items(copied, 1)==[0,1,2]
@@ -271,7 +271,7 @@ def test_the_next_fit_goes_on():
 
 def test_a_fit_that_went_on_is_resumed(tmp_path):
     def cbs(): return [CheckpointCallback('1ba', folder=tmp_path)]
-    learn,other = (learner(numbers, cbs=StepsPerEpoch(3, go_on=True)) for _ in range(2))
+    learn,other = (learner(numbers, cbs=StepsPerEpoch(3, across_fits=True)) for _ in range(2))
     items(learn, 1)
     assert items(learn, 2, cbs=cbs(), die=5)==[3,4,5,6,7]
     assert items(other, 2, cbs=cbs(), resume='auto')==[7,8] and items(other, 1)==[9,10,11]

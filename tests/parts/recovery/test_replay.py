@@ -4,7 +4,7 @@ from functools import partial
 import pytest, torch
 from torch import nn
 from torch.utils.data import IterableDataset
-from learnkit.all import (SAM, Callback, CheckpointCallback, CrossEntropyLossFlat, CSVLogger, CutMix, DataLoaders, EMACallback, GradientAccumulation, GradientClip, ItemIndices, Learner, LeaveOut, MicroBatch, MixUp, Pausable, Run, SaveModelCallback,
+from learnkit.all import (SAM, Callback, CheckpointCallback, CrossEntropyLossFlat, CSVLogger, CutMix, DataLoaders, EMACallback, GradientAccumulation, GradientClip, ItemIndices, Learner, SkipData, MicroBatch, MixUp, Pausable, Run, SaveModelCallback,
     StepsPerEpoch, VirtualShards, runs)
 from learnkit.recovery.runs import find_spikes, took
 from learnkit.recovery.file import list_checkpoints, remove_checkpoint
@@ -182,7 +182,7 @@ def test_items_are_left_out(run, tmp_path):
     made(tmp_path/'a').branch(tmp_path/'a', 8, tmp_path/'b', skip=[3, 14], cbs=Seen())
     assert 2<=8*12-sum(seen)<=4   # each once in the second epoch, and in what is left of the first one
     with pytest.raises(ValueError, match='are unknown'):
-        learn = Learner(([(torch.ones(4, 2), torch.ones(4, 1))]*3,), nn.Linear(2, 1), nn.MSELoss(), cbs=LeaveOut(items=[1]))
+        learn = Learner(([(torch.ones(4, 2), torch.ones(4, 1))]*3,), nn.Linear(2, 1), nn.MSELoss(), cbs=SkipData(items=[1]))
         with learn.no_bar(), learn.no_logging(): learn.fit(1)
 
 class Detector(nn.Module):
@@ -208,7 +208,7 @@ def test_items_of_lists_are_left_out(n, bs):
             assert all(len(image)==3 for image in images) and all(len(t['boxes'])>=n-1 for t in targets)
     def collate(samples): return [[*parts] for parts in zip(*samples)]
     dls = DataLoaders(torch.utils.data.DataLoader(dataset, bs, collate_fn=collate))
-    learn = Learner(dls, Detector(), n_boxes, lr=.01, cbs=[ItemIndices(), LeaveOut(items=[1]), Seen()])
+    learn = Learner(dls, Detector(), n_boxes, lr=.01, cbs=[ItemIndices(), SkipData(items=[1]), Seen()])
     with learn.no_bar(), learn.no_logging(): learn.fit(1)
     left = [i for i in range(bs) if i!=1]
     assert seen==[(left, [f'image {i}' for i in left])]
@@ -220,7 +220,7 @@ def test_two_callbacks_leave_out_items_of_a_batch():
         def before_batch(self): left.extend(self.xb[0][:,0].tolist())
     x = torch.arange(6.)[:,None]
     dls = DataLoaders(torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, x), 6))
-    cbs = [ItemIndices(), LeaveOut(items=[3]), LeaveOut(items=[1, 5]), Seen()]
+    cbs = [ItemIndices(), SkipData(items=[3]), SkipData(items=[1, 5]), Seen()]
     learn = Learner(dls, nn.Linear(1, 1), nn.MSELoss(), lr=.01, cbs=cbs)
     with learn.no_bar(), learn.no_logging(): learn.fit(1)
     assert left==[0, 2, 4]
@@ -232,13 +232,13 @@ def test_items_of_shards_are_left_out(tmp_path):
         acts,order = 'nothing',200
         def before_batch(self):
             if self.training: sizes.append(len(self.xb[0])); gone.append({*self.xb[0][:,0].tolist()})
-    learn = made(tmp_path/'a', VirtualShards(4), ItemIndices(), LeaveOut(items=[3]), LeaveOut(items=[14, 15]), Seen(), bs=2)
+    learn = made(tmp_path/'a', VirtualShards(4), ItemIndices(), SkipData(items=[3]), SkipData(items=[14, 15]), Seen(), bs=2)
     x = learn.dls.train.dataset.tensors[0][[3, 14, 15],0].tolist()
     learn.fit(1)
     assert sum(sizes)==77 and not {*x} & set().union(*gone)
-    learn = made(tmp_path/'b', VirtualShards(4), LeaveOut(steps=range(4, 10)), bs=2)
+    learn = made(tmp_path/'b', VirtualShards(4), SkipData(steps=range(4, 10)), bs=2)
     learn.fit('4ba'); at = [p.clone() for p in learn.parameters()]
-    learn = made(tmp_path/'c', VirtualShards(4), LeaveOut(steps=range(4, 10)), bs=2)
+    learn = made(tmp_path/'c', VirtualShards(4), SkipData(steps=range(4, 10)), bs=2)
     learn.fit('10ba')
     assert all(map(torch.equal, at, learn.parameters()))
 
@@ -246,12 +246,12 @@ def test_items_of_shards_are_left_out(tmp_path):
 def test_a_branch_says_what_it_leaves_out(skip, words, run, tmp_path, capsys):
     made(tmp_path/'a').branch(tmp_path/'a', 16, tmp_path/'b', skip=skip)
     assert capsys.readouterr().out.endswith('continuing from step 16 as a run of its own' + words)
-    if skip==[3, 14]: assert 'LeaveOut(items={3, 14}' in Run(tmp_path/'b').settings['callback leave_out']
+    if skip==[3, 14]: assert 'SkipData(items={3, 14}' in Run(tmp_path/'b').settings['callback skip_data']
 
 def test_a_branch_of_a_branch_says_that_other_items_are_left_out(run, tmp_path, capsys):
     made(tmp_path/'a').branch(tmp_path/'a', 8, tmp_path/'b', skip=[3])
     made(tmp_path/'b').branch(tmp_path/'b', 16, tmp_path/'c', skip=[14])
-    assert 'items={14}' in (said := capsys.readouterr().out) and 'and was learnkit.recovery.replay.LeaveOut(items={3}' in said
+    assert 'items={14}' in (said := capsys.readouterr().out) and 'and was learnkit.recovery.replay.SkipData(items={3}' in said
 
 def test_a_run_says_what_a_replay_costs(run):
     assert 'a replay computes at most 3 batches\n' in repr(run)
