@@ -120,7 +120,8 @@ class RichBar(LineDisplay):
     def _styled(self, row):
         "The lines of a row as `Text`"
         lines,better = self.arranged(row),self._better(row)
-        n_head = len(lines) - (len(self.table.lines) if row!=self.head else 0)
+        n_head = len(lines)   # all of them in the head
+        if self.table is not None and row!=self.head: n_head -= len(self.table.lines)
         def style(n, i):
             if n<n_head: return 'bold'
             return 'green' if i in better else ''

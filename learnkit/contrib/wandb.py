@@ -78,7 +78,9 @@ def _wandb() -> Any:
 @check_args
 class WandbLogger(ServiceLogger):
     "Logs to the active run of Weights & Biases, or to a new one (needs the package `wandb`); `experiment` is that run"
-    experiment,file,newest = None,None,-1   # its run, the file of that, the newest step that its server has
+    experiment:Any = None       # its run
+    file:WandbFile|None = None  # of that run
+    newest = -1                 # the newest step that its server has
     is_own_run = True   # is the run this logger's, which ends it?
     def __init__(self,
         project:str|None=None, # the project of a new run; None: W&B's default

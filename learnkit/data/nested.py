@@ -14,7 +14,7 @@ from dataclasses import fields, is_dataclass
 from functools import partial
 from itertools import chain
 from types import GeneratorType
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from fastcore.foundation import L
@@ -23,7 +23,7 @@ from torch import Tensor
 # %% ../../nbs/data/00_nested.ipynb #b93f1eec
 def is_listy(
     x:Any # any object
-) -> bool:
+) -> TypeGuard[tuple|list|L]:
     "Return whether `x` is a tuple, a list or an `L`"
     return isinstance(x, (tuple, list, L))
 

@@ -96,7 +96,7 @@ def entries(
 
 # %% ../../nbs/data/30a_snapshot.ipynb #3ed54734
 def snapshot_entries(
-    o:list|deque|dict|set # a container
+    o:Any # a list, a deque, a dictionary or a set
 ) -> Snapshot:
     "Take a snapshot of which objects are in `o`"
     cls:Any = python_class(type(o))   # its methods are called, as those of a class that inherits from it may do more
@@ -116,8 +116,8 @@ def _are_same(objects, others):
     return all(map(is_, objects, others))
 
 def watch_entries(
-    o:list|deque|dict|set, # a container of many entries
-    n_first:int=32         # how many of them are compared
+    o:Any,         # a list, a deque, a dictionary or a set of many entries
+    n_first:int=32 # how many of them are compared
 ) -> Snapshot:
     "Copy and restore nothing of `o`: instead warn if its length or its first entries have changed"
     cls:Any = python_class(type(o))

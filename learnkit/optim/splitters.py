@@ -98,11 +98,12 @@ def blocks(
     "Return the parts of `m` in order, none with more than half of its layers, unless it is a single layer"
     return _cut(m, _n_layers(m)/2)
 
-def _cut(m, most):
+def _cut(m, most) -> list[nn.Module]:
     "The module `m`, cut into its parts until none has more than `most` layers"
     if _n_layers(m)<=most or not has_params_inside(m): return [m]
+    parts:list[nn.Module] = []
     own = nn.ParameterList(m.parameters(recurse=False))
-    parts = [own] if len(own) else []
+    if len(own): parts.append(own)
     for child in m.children():
         if has_params(child): parts += _cut(child, most)
     return parts

@@ -273,13 +273,17 @@ def read_export(
     state:dict[str,Any] = _read_safetensors(source) if is_tensors else read_state(source)
     if state.get('format')!=export_format: raise ValueError(
         f'{source} was not written by `learn.export`{_hint_at_load(state)}')
-    for k,kind in dict(note=str, model=dict, loss=dict).items():
-        if not isinstance(state.get(k), kind): raise ValueError(f'{source} is incomplete')
+    if not _is_complete(state): raise ValueError(f'{source} is incomplete')
     try: note = json.loads(state['note'])
     except (ValueError, RecursionError) as e: raise ValueError(f'the description in {source} is damaged: {e}') from e
     _check_note(file, note)
     return note,state
 
+def _is_complete(state):
+    if not isinstance(state.get('note'), str): return False
+    return all(isinstance(state.get(part), dict) for part in ('model','loss'))
+
+# %% ../../nbs/recovery/40c_export.ipynb #d00fb003
 def _hint_at_load(state):
     "Say what reads a file that `learn.save` wrote: of weights alone, or with the optimizer's state"
     is_of_save = 'model' not in state or state.keys()=={'model','opt'}

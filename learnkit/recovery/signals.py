@@ -102,8 +102,8 @@ class StopOnSignal(Callback):
     def cleanup(self):
         self._restore_handlers()
         received,self.received = self.received,None
-        came_after_fit = received is not None and self.learn.exc is None
-        if came_after_fit: raise exit_exception(received)
+        if received is None or self.learn.exc is not None: return
+        raise exit_exception(received)   # it came after the fit
 
     def _receive(self, number, frame):
         "Handle the first signal by recording it; a second one ends the process at once"
