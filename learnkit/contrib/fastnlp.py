@@ -243,7 +243,7 @@ _replaced_by = dict(TorchGradClipCallback='write `GradientClip(1.)`', FitlogCall
 class NLPCallback(ForeignCallback):
     "Calls a callback of fastNLP"
     library:ClassVar[str] = 'fastNLP'
-    base:ClassVar[tuple] = 'Callback','HasMonitorCallback'
+    base:ClassVar[tuple] = 'Callback',   # `HasMonitorCallback` of fastNLP takes the monitor of the trainer
     stops:ClassVar[tuple] = 'EarlyStopException',
     replaced_by = _replaced_by
     begins_later = False   # does a sanity check come before `on_train_begin`?
