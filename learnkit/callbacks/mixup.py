@@ -17,6 +17,7 @@ from ..data.batch import find_bs, is_batch_object, shapes
 from ..data.nested import apply, is_record, leaves
 from ..loop.callback import Callback, is_called
 from ..loop.check import check_args
+from ..loop.current_run import lay_over, take_off
 from ..measure.batch_weight import loss_setting, weight_rule
 from ..measure.losses import none_reduce
 
@@ -53,7 +54,8 @@ class MixedLoss(partial):
         *yb # targets
     ) -> Any:
         "Return how much a batch weighs: a mixed loss is a mean over samples; for others ask the loss function"
-        mixes_losses = is_called(self.mixer, 'before_loss') and self.mixer.stack_y
+        is_there = self.mixer.learn is not None   # it may have been removed in the middle of a fit
+        mixes_losses = is_there and is_called(self.mixer, 'before_loss') and self.mixer.stack_y
         return find_bs(yb) if mixes_losses else weight_rule(self.func)(yb)
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #7ee8a5c5
@@ -65,8 +67,9 @@ class MixHandler(Callback):
     other:torch.Tensor|None = None # for each sample, the index of the one that it is mixed with
     yb1:tuple|None = None          # the targets of the other samples; None: the targets are mixed themselves
     part:slice|None = slice(None)  # the samples of the current micro-batch (`MicroBatch`)
+    layer:Any = None   # what lies over the Learner's loss function
     mixed  = None   # the loss function with mixing
-    old_lf = None   # the Learner's own
+    old_lf = None   # the one below, without
     each   = None   # the same, with a loss for each sample
     def __init__(self,
         alpha:float=.5 # both parameters of the Beta distribution of `lam`: near 0 hardly any mixing, 1 is uniform
@@ -79,22 +82,26 @@ class MixHandler(Callback):
         self.drawn_on = self.distrib.mean.device
 
     def wrap_loss(self) -> None:
-        "Wrap the Learner's loss function in a `MixedLoss`; raise ValueError if it cannot be mixed"
-        if self.mixed is not None: return
+        "Lay a `MixedLoss` over the Learner's loss function; raise ValueError if it cannot be mixed"
+        if self.layer is not None: return
         learn,me = self.learn,type(self).__name__
         other = getattr(learn.loss_func, 'mixer', None)
         mixes_too = other is not None and other.learn is learn and other.run
         if mixes_too: raise ValueError(
             f'{me} and {type(other).__name__} would mix the same batches: use one of them, or let `run` alternate them')
-        if learn.loss_func is None: raise ValueError(
-            f"{me} can't mix a loss that the model computes itself: pass `loss_func=` to the Learner")
-        self.y_int = loss_setting(learn.loss_func, 'y_int')
-        if self.y_int:
-            with none_reduce(learn.loss_func): pass   # raises if it has no loss for each sample
-        self.old_lf = self.each = learn.loss_func
-        self.mixed  = MixedLoss(learn.loss_func)
-        self.mixed.mixer = self
-        learn.loss_func  = self.mixed
+        self.layer = lay_over(learn, 'loss_func', self._mix)
+
+    def _mix(self, loss_func):
+        "Return the loss function that is below with mixing; called again when there is another one"
+        if loss_func is None: raise ValueError(f"{type(self).__name__} can't mix a loss that the model computes "
+                                               'itself: pass `loss_func=` to the Learner')
+        y_int = loss_setting(loss_func, 'y_int')
+        if y_int:
+            with none_reduce(loss_func): pass   # raises if it has no loss for each sample
+        mixed = MixedLoss(loss_func)
+        mixed.mixer = self
+        self._assign(mixed=mixed, old_lf=loss_func, each=loss_func, y_int=y_int)
+        return mixed
 
     def unmix(self) -> None:
         "Forget how the current batch was mixed"
@@ -112,9 +119,8 @@ class MixHandler(Callback):
         self.unmix()
 
     def cleanup(self):
-        has_ours = self.mixed is not None and self.learn.loss_func is self.mixed
-        if has_ours: self.learn.loss_func = self.old_lf
-        self.mixed = self.old_lf = self.each = None
+        take_off(self.learn, self.layer)
+        self.layer = self.mixed = self.old_lf = self.each = None
         self.unmix()
 
     @property

@@ -165,7 +165,8 @@ class TerminateOnNaNCallback(Callback):
         is_of_earlier_batch = learn.loss.isfinite().all()
         if is_of_earlier_batch: learn.loss = flag   # so that the Recorder shows why the fit ended
         phase = 'training' if learn.training else 'validation'
-        learn.stop(f'the {phase} loss is nan or infinite{learn._position}')
+        why = learn.current_run.spike or f'the {phase} loss is nan or infinite'
+        learn.stop(f'{why}{learn._position}')
         raise CancelFit(learn.stop_reason)
     def nonfinite_loss(self) -> None:
         "Handle the event, so that there is no warning or error: the fit ends when the losses are read next"

@@ -225,6 +225,7 @@ import time
 from .display import display_kind
 from ..loop.callback import Callback
 from ..loop.check import check_args
+from ..loop.current_run import put_in_place, take_off
 from ..loop.run import null_logger
 from ..loop.tracebacks import text_of
 from ..loop.words import own_attr
@@ -240,7 +241,7 @@ class ProgressCallback(Callback):
     single = writes = True
     name = 'progress'   # of subclasses too
     order,nested = 60,False
-    kind = mbar = table = None
+    kind = mbar = table = layer = None
     begun = None   # when the first phase began, and the fraction of the fit that was done
     due = 0.       # when the next update is
     def __init__(self,
@@ -255,7 +256,7 @@ class ProgressCallback(Callback):
     def before_fit(self):
         has_recorder = own_attr(self.learn, 'recorder') is not None
         self.table = has_recorder and self.learn.mode=='fit' and self.learn.logger!=null_logger
-        if self.table: self.before,self.learn.logger = self.learn.logger,self._write
+        if self.table: self.layer = put_in_place(self.learn, 'logger', self._write)
 
     def _open(self):
         if self.table is None: self.before_fit()   # added in the middle of a fit
@@ -330,7 +331,8 @@ class ProgressCallback(Callback):
             self.mbar.end()
             self.mbar.close()
         self.mbar = self.table = self.begun = None
-        if self.learn.logger==self._write: self.learn.logger = self.before   # it may be removed in the middle of a fit
+        take_off(self.learn, self.layer)   # it may be removed in the middle of a fit
+        self.layer = None
         if write_out.n: write_out.report()
     after_fit = cleanup
 

@@ -279,6 +279,7 @@ from itertools import chain
 import torch
 
 from ..loop.callback import Callback
+from ..loop.current_run import put_in_place, take_off
 from ..loop.events import nearest
 from ..loop.words import own_attr
 from ..measure.adapters import mk_metrics
@@ -323,7 +324,7 @@ class LoaderMetric(Metric):
 class EachLoader(Callback):
     "Gives each loader of a `CombinedLoader` its own loss function, and columns for its loss and metrics"
     order,run_valid,modes = 51,False,('fit',)   # after the Recorder, which has the columns
-    own:Any = None; loader:Any = None             # the Learner's loss function; the `CombinedLoader` of this fit
+    loader:Any = None                             # the `CombinedLoader` of this fit
     last:Any = None                               # the loss that the columns have already
     late = False   # its columns are there from the start
     def __init__(self,
@@ -333,7 +334,7 @@ class EachLoader(Callback):
 
     def before_fit(self):
         learn = self.learn
-        self.own,loader,rec = learn.loss_func,learn.dls.train,own_attr(learn, 'recorder')
+        loader,rec = learn.dls.train,own_attr(learn, 'recorder')
         if not hasattr(loader, 'dl_name'): raise ValueError(
             f'EachLoader needs a `CombinedLoader` to train on, but the training loader is a {type(loader).__name__}')
         each = self.metrics if isinstance(self.metrics, Mapping) else dict.fromkeys(loader.loaders, self.metrics)
@@ -353,9 +354,9 @@ class EachLoader(Callback):
 
     @property
     def loss_functions(self) -> dict[str,Any]:
-        "The loss functions of the loaders, by name; during a fit also the Learner's own, under ''"
-        if self.own is None or not self.loss_funcs: return self.loss_funcs
-        return {**self.loss_funcs, '':self.own}
+        "The loss functions of the loaders, by name; and under '' the Learner's own, of which one may have the place"
+        if self.learn is None or not self.loss_funcs: return self.loss_funcs
+        return {**self.loss_funcs, '':self.learn.current_run.assigned('loss_func')}
 
     @property
     def conflicts(self) -> dict[str,str]:
@@ -377,7 +378,7 @@ class EachLoader(Callback):
     def after_train(self): self.learn.dl_name = None
     def cleanup(self):
         self.learn.dl_name,self.columns = None,{}
-        self.own = self.loader = self.last = None
+        self.loader = self.last = None
 
     def wrap(self, what:str, do:Callable) -> Callable: return partial(self._do, do) if what=='fetched' else do
 
@@ -393,13 +394,10 @@ class EachLoader(Callback):
     def _do_named(self, do, name, b):
         learn = self.learn
         learn.dl_name = name
-        if not self.loss_funcs: return do(b)
-        if learn.loss_func is not self.own: raise ValueError(
-            f'the loss function was replaced by {learn.loss_func!r:.60}, so it cannot be that of the loader {name!r}: '
-            'omit `loss_funcs`, or remove the callback that replaces it')
-        learn.loss_func = self.loss_funcs.get(name, self.own)
+        if name not in self.loss_funcs: return do(b)
+        layer = put_in_place(learn, 'loss_func', self.loss_funcs[name])
         try: return do(b)
-        finally: learn.loss_func = self.own
+        finally: take_off(learn, layer)
 
     def _measure(self, name):
         if self.learn.loss is self.last: return   # the batch was cancelled before it had one

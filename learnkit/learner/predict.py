@@ -248,6 +248,7 @@ from ..data.random import derived_seed, set_seed
 from ..data.snapshot import Snapshot, snapshot_contents, snapshot_forward, snapshot_random
 from .learner import Learner
 from .checks import check_dls
+from ..loop.current_run import laid_over
 from ..loop.run import Guard, null_logger, turn
 from ..loop.signals import critical, interruptibly
 from ..loop.words import Word
@@ -261,9 +262,9 @@ from ..measure.model_output import OutputLoss
 @contextmanager
 def no_logging(self:Learner) -> Iterator[Learner]:
     "Silence the Learner's logger: no rows of the history are printed"
-    logger,self.logger = self.logger,null_logger
-    try: yield self
-    finally: self.logger = logger
+    with laid_over(self, 'logger', _silence): yield self
+
+def _silence(logger): return null_logger
 
 @patch
 @uninterrupted
@@ -285,10 +286,10 @@ def no_bar(self:Learner) -> AbstractContextManager:
 @contextmanager
 def loss_not_reduced(self:Learner) -> Iterator[Learner]:
     "Make the loss function (None: the model) return the loss of each sample; raise an error if it cannot"
-    with none_reduce(OutputLoss(self) if self.loss_func is None else self.loss_func) as loss_func:
-        old,self.loss_func = self.loss_func,loss_func
-        try: yield self
-        finally: self.loss_func = old
+    own = OutputLoss(self) if self.loss_func is None else self.loss_func
+    with none_reduce(own) as not_reduced, laid_over(self, 'loss_func', partial(_once, not_reduced)): yield self
+
+def _once(value, below): return value
 
 # %% ../../nbs/learner/40b_inference.ipynb #ae9e93ad
 Learner._n_draws = 0   # how many inferences within runs had callbacks that draw

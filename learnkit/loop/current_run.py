@@ -6,11 +6,15 @@
 __all__ = ['Run']
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17005
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from operator import attrgetter
 from typing import Any
 
 import torch
+
+from .signals import uninterrupted
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17008
 class Progress:
@@ -48,6 +52,7 @@ class Run(Progress, BatchState):
     loss_func:Any = None             # the loss function
     batches:Any = None               # the `BatchStream` of the phase
     outer = None                     # the run that it is inside of
+    layers = {}                      # by attribute: what was assigned, and its `Layer`s; never changed in place
     keeps_batch = False              # does the Learner keep the batch after a fit?
 
     @property
@@ -72,6 +77,26 @@ class Run(Progress, BatchState):
         taken = {*_lasting, *batch} if fit.keeps_batch else {*_lasting}
         vars(self).update(batch | {k:v for k,v in vars(fit).items() if k in taken})
 
+    def assign(self,
+        name:str, # an attribute that may have layers
+        value:Any # its new value
+    ) -> None:
+        "Give it another value for good: what had its place gives way, and what lies over it stays"
+        wrappers = [layer for layer in self.layers.get(name, (None,()))[1] if layer.wraps]
+        self._lay(name, value, wrappers)
+
+    def assigned(self,
+        name:str # an attribute that may have layers
+    ) -> Any:
+        "Return what was assigned to it, without its layers"
+        return self.layers[name][0] if name in self.layers else getattr(self, name)
+
+    def _lay(self, name, base, layers):
+        "Set an attribute to what `layers` make of `base`"
+        known = {k:v for k,v in self.layers.items() if k!=name}
+        if layers: known[name] = base,tuple(layers)
+        vars(self).update({'layers':known, name:_top(base, layers)})   # one call: no signal comes between
+
     def at_rest(self) -> 'Run':
         "Return the state that a Learner has when all runs have ended, for a copy of the Learner"
         if self.outer is None: rest = copy(self)
@@ -79,6 +104,15 @@ class Run(Progress, BatchState):
         rest.batches = None   # batches may be open
         if self.trains: rest.end_fit(self)
         return rest
+
+def _top(base, layers):
+    "Return what an attribute is: what has its place last, with all that lies over it"
+    value = base
+    for layer in layers:
+        if not layer.wraps: value = layer.value
+    for layer in layers:
+        if layer.wraps: value = layer.value(value)
+    return value
 
 _lasting = [*Progress.__annotations__]   # what a fit leaves behind
 
@@ -88,8 +122,12 @@ class HasRun:
     current_run:Run
     def __init__(self): self.current_run = Run()
 
+_layered = 'loss_func','logger'   # callbacks put something in their place, or over them
+
 def _property(name, doc=None):
     def write(self, value): setattr(self.current_run, name, value)
+    def assign(self, value): self.current_run.assign(name, value)
+    if name in _layered: write = assign
     return property(attrgetter(f'current_run.{name}'), write, doc=doc)
 
 state_names = [name for cls in (Progress, BatchState, Run) for name in cls.__annotations__]
@@ -108,3 +146,60 @@ def register_state(
     _registered[name] = doc
     setattr(Run, name, default)
     if lasts: _lasting.append(name)
+
+# %% ../../nbs/loop/17_current_run.ipynb #c0a17020
+class Layer:
+    "Has the place of an attribute for a while, or lies over whatever has it"
+    def __init__(self,
+        name:str,  # the attribute: 'loss_func' or 'logger'
+        value:Any, # what has its place; or a function from what is below to what lies over it
+        wraps:bool # is it such a function?
+    ): self.name,self.value,self.wraps = name,value,wraps
+
+def put_in_place(
+    learn:HasRun, # the Learner
+    name:str,     # 'loss_func' or 'logger'
+    value:Any     # what has its place, until it is taken off
+) -> Layer:       # for `take_off`
+    "Put `value` in the place of an attribute; what lies over it stays there"
+    return _put(learn, Layer(name, value, wraps=False))
+
+def lay_over(
+    learn:HasRun, # the Learner
+    name:str,     # 'loss_func' or 'logger'
+    wrap:Callable # a function from what is below to what takes its place; called again when that changes
+) -> Layer:       # for `take_off`
+    "Lay what `wrap` returns over an attribute, until it is taken off"
+    return _put(learn, Layer(name, wrap, wraps=True))
+
+# %% ../../nbs/loop/17_current_run.ipynb #c0a17021
+def _put(learn, layer):
+    run,name = learn.current_run,layer.name
+    base,layers = run.layers.get(name, (getattr(run, name),()))
+    run._lay(name, base, [*layers, layer])
+    return layer
+
+def take_off(
+    learn:HasRun,     # the Learner
+    layer:Layer|None  # what `put_in_place` or `lay_over` has returned; None: nothing
+) -> None:
+    "Take a layer off, whatever was put on since; in the runs outside, too"
+    run = learn.current_run
+    while layer is not None and run is not None:
+        base,layers = run.layers.get(layer.name, (None,()))
+        left = [o for o in layers if o is not layer]
+        if len(left)<len(layers): run._lay(layer.name, base, left)
+        run = run.outer
+
+# %% ../../nbs/loop/17_current_run.ipynb #c0a17022
+@uninterrupted
+@contextmanager
+def laid_over(
+    learn:HasRun, # the Learner
+    name:str,     # 'loss_func' or 'logger'
+    wrap:Callable # as for `lay_over`
+) -> Iterator[HasRun]:
+    "Lay something over an attribute in a `with` block"
+    layer = lay_over(learn, name, wrap)
+    try: yield learn
+    finally: take_off(learn, layer)

@@ -70,13 +70,24 @@ def weights_finite(
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #c8c68b24
 from bisect import bisect
 from math import inf, isfinite
+from typing import Any
 from warnings import warn
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #1bc3a837
 from ..loop.callback import Callback
+from ..loop.current_run import register_state
 from ..loop.events import event
 from ..optim.inventory import named_buffers
 from .recorder import Recorder
+
+# %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f4
+register_state('spike', None, 'what is said of the loss of this batch, if a callback has made it NaN, as it was a spike')
+
+def why_not_finite(
+    learn:Any # the Learner, in a batch whose loss is NaN or infinite
+) -> str:
+    "Return what is said of the loss: that it was a spike, or that it is not finite"
+    return learn.current_run.spike or 'the loss is nan or infinite'
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f5
 event.register('nonfinite_loss', 'training losses are NaN or infinite; callbacks that handle this event deal with them',

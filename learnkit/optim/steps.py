@@ -17,6 +17,7 @@ from torch import Tensor
 from learnkit.data.process import from_first, num_distrib, whole
 from learnkit.loop.callback import Callback
 from learnkit.loop.check import check_args
+from learnkit.loop.current_run import put_in_place, take_off
 from learnkit.loop.events import nearest
 from learnkit.loop.words import Word, observes
 from learnkit.optim.groups import params_in
@@ -84,16 +85,19 @@ class InTurn(Callback):
         if learn.current_run.in_part: raise ValueError(
             'InTurn takes a step in each turn, but micro-batches share one step: remove `InTurn`, or the callback '
             'that splits the batch.')
-        own = learn.loss_func
         try:
             for turn in self._due():
-                self._assign(turn=turn, own=own)
-                learn.loss_func = self.losses.get(turn, own)
-                do()
+                self._assign(turn=turn, own=learn.current_run.assigned('loss_func'))
+                self._take_turn(do)
                 self._average(f'{turn}_loss')
-        finally:
-            learn.loss_func = own
-            self._assign(turn=None, own=None)
+        finally: self._assign(turn=None, own=None)
+
+    def _take_turn(self, do):
+        "Do the batch with the loss function of the turn in place of the Learner's, under what lies over that"
+        if self.turn not in self.losses: return do()
+        layer = put_in_place(self.learn, 'loss_func', self.losses[self.turn])
+        try: do()
+        finally: take_off(self.learn, layer)
 
     @property
     def loss_functions(self) -> dict[str,Any]:

@@ -6,6 +6,7 @@
 __all__ = ['SkipNaN', 'SpikeDetection', 'RollBackOnNaN', 'self_healing', 'ReplayOnOOM']
 
 # %% ../../nbs/recovery/30a_skip_nan.ipynb #5ab88dfd
+from bisect import bisect_left, insort
 from math import inf, nan
 from typing import Any, NamedTuple
 from warnings import warn
@@ -21,7 +22,7 @@ from ..data.process import is_sharded, num_distrib
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.events import CancelBatch, CancelFit, CancelStep
-from ..measure.finite import all_finite, elements
+from ..measure.finite import all_finite, elements, why_not_finite
 from ..optim.steps import accumulates
 from ..optim.inventory import named_buffers, put_buffers, trained_modules
 
@@ -75,7 +76,7 @@ class SkipNaN(Callback):
         if learn.loss.isfinite().all(): return
         if self._leaves_to_another(): return
         if self.grads is not None: self.grads.restore()
-        self._skip('loss', CancelBatch)
+        self._skip(why_not_finite(learn), CancelBatch)
 
     def before_step(self):
         grads = [p.grad for p in opt_params(self.learn.opt) if p.grad is not None]
@@ -83,7 +84,7 @@ class SkipNaN(Callback):
         if self.wait or num_distrib()==1: finite = finite & self.learn.loss.isfinite().all()
         if not self.wait: self._zero(grads, finite)
         elif finite: self.row = 0
-        elif not self._leaves_to_another(): self._skip('gradient', CancelStep)
+        elif not self._leaves_to_another(): self._skip('the gradient is nan or infinite', CancelStep)
 
     @torch.no_grad()
     def _zero(self, grads, finite):
@@ -110,15 +111,15 @@ class SkipNaN(Callback):
         if self.at_most is None or self.row+1<self.at_most: return False
         return any(cb is not self for cb in self.learn.ordered_cbs('nonfinite_loss'))
 
-    def _skip(self, what, cancel):
+    def _skip(self, why, cancel):
         learn = self.learn
         self.steps.append(learn.train_iter)
         self.snapshot.restore()
         learn.loss = self.last   # so that the NaN is not recorded
         self.n,self.row = self.n+1,self.row+1
         is_allowed = self.at_most is None or self.row<self.at_most
-        if is_allowed: raise cancel(f'the {what} is nan or infinite{learn._position}')
-        learn.stop(f'the {what} is nan or infinite in {self.row} batches in a row{learn._position}')
+        if is_allowed: raise cancel(f'{why}{learn._position}')
+        learn.stop(f'{why} in {self.row} batches in a row{learn._position}')
         raise CancelFit(learn.stop_reason)
 
     def nonfinite_loss(self) -> None:
@@ -133,45 +134,78 @@ class _BufferCopy(NamedTuple):
     value:torch.Tensor
 
 # %% ../../nbs/recovery/30a_skip_nan.ipynb #99b6f7b6
+_least = 100      # losses; before there are so many, none is a spike
+_kept  = .9998    # of the memory of wide tails from one batch to the next: half of it in 3,500 batches
+
 @check_args
 class SpikeDetection(Callback):
-    "Treats a training loss far above the last ones as NaN, which `SkipNaN` and others handle; without them, warns"
+    "Treats a training loss far above all usual ones as NaN, which `SkipNaN` and others handle; without them, warns"
     acts = 'nothing'
     order,run_valid = MixedPrecision.order+.4,False
-    modes,saves = ('fit',),('losses','seen')
+    modes,saves = ('fit',),('losses','first','widest','seen')
     seen = 0         # how many spikes there were
     jumped = False   # was the last loss a spike?
+    ranked:Any = ()  # the last losses, from small to large
     def __init__(self,
-        k:float=8.,   # a spike is more than this many deviations above the median of recent losses, as in `Run.spikes`
-        window:int=50 # the number of these losses; before there are so many, none is a spike
+        k:float=16.,    # how many times as far above the median as the third largest of the last losses a spike is
+        window:int=1000 # the number of these losses; before there are 100 or so many, none is a spike
     ):
-        if not k>0: raise ValueError(f'`k` must be a number of deviations, more than 0, not {k!r}')
-        self.k,self.window,self.losses = k,check_whole('window', window, least=2, what='a number of batches'),[]
+        if not k>0: raise ValueError(f'`k` must be a factor, more than 0, not {k!r}')
+        self.k,self.window = k,check_whole('window', window, least=20, what='a number of batches')
+        self._start([])
 
-    def before_fit(self): self.losses,self.seen = [],0
+    def _start(self, losses):
+        self.losses,self.ranked = losses,sorted(losses)
+        self.first = None    # the median of the first losses
+        self.widest = 0.     # the largest distance between median and third largest so far; it fades
 
-    def _band(self):
+    def before_fit(self):
+        self._start([])
+        self.seen,self.jumped = 0,False
+
+    def load_state_dict(self,
+        state:dict # from `state_dict`
+    ) -> None:
+        "Continue from `state`"
+        super().load_state_dict(state)
+        self.ranked = sorted(self.losses)
+
+    def _limit(self):
         "Return the median of the last losses, and the largest that would not be a spike: infinite if there are too few"
-        if len(self.losses)<self.window: return nan,inf
-        losses = torch.tensor(self.losses, dtype=torch.float64)
-        median = losses.median()
-        deviation = torch.maximum(1.4826*(losses-median).abs().median(), .01*median.abs())
-        return median.item(),(median+self.k*deviation).item()
+        n = len(self.ranked)
+        if n<min(self.window, _least): return nan,inf
+        median = self.ranked[(n-1)//2]
+        if self.first is None: self.first = median
+        usual = self.ranked[9*(n-1)//10] - median           # nine of ten losses are below
+        width = max(self.ranked[-3]-median, .01*abs(median)) # of the tail; three losses of a new level are its level
+        self.widest = max(width, self.widest*_kept)
+        factor = self.k
+        if usual>0: factor = min(max(1.5*width/usual, 4.), self.k)   # the longer the tail, the further it may reach
+        return median,max(median + factor*width, median + 2*self.widest, self.first/2)
 
     def after_loss(self):
         if not self.learn.current_run.in_part: self.after_joint_loss()
     def after_joint_loss(self):
         learn = self.learn
+        learn.current_run.spike = None
         if learn.loss_grad is None: return
         if not learn.loss.isfinite().all(): return
         loss,had_jumped = float(learn.loss.mean()),self.jumped
-        median,largest = self._band()
-        self.jumped = loss>largest
-        if self.jumped and self._handle(loss, median, had_jumped): return
-        self.losses = [*self.losses, loss][-self.window:]
+        median,limit = self._limit()
+        self.jumped = loss>limit
+        if self.jumped: self._handle(loss, median, had_jumped)
+        self._add(loss)
+
+    def _add(self, loss):
+        "Add a loss to the last ones, a spike too: where the level has changed, it is soon the usual one"
+        self.losses.append(loss)
+        insort(self.ranked, loss)
+        if len(self.losses)<=self.window: return
+        oldest = self.losses.pop(0)
+        del self.ranked[bisect_left(self.ranked, oldest)]
 
     def _handle(self, loss, median, had_jumped):
-        "Replace the loss by NaN if another callback handles that; return whether one does"
+        "Replace the loss by NaN if another callback handles that; else warn"
         learn = self.learn
         self.seen += 1
         is_handled = bool(learn.ordered_cbs('nonfinite_loss'))
@@ -179,8 +213,9 @@ class SpikeDetection(Callback):
         else: what = 'To skip such batches, add `SkipNaN()`; to restore earlier weights, `RollBackOnNaN()`.'
         if not (is_handled and had_jumped): warn(
             f'The loss is {loss:.4g}{learn._position}, far above the previous ones (about {median:.4g}). {what}')
-        if is_handled: learn.loss = torch.full_like(learn.loss, nan)
-        return is_handled
+        if not is_handled: return
+        learn.current_run.spike = f'the loss is a spike ({loss:.4g}, where about {median:.4g} was usual)'
+        learn.loss = torch.full_like(learn.loss, nan)
 
 # %% ../../nbs/recovery/30b_roll_back.ipynb #d1e0942e
 from copy import deepcopy
@@ -193,7 +228,7 @@ from ..learner.fit import resumes
 from ..loop.check import check_fraction
 from ..loop.run import evaluating
 from ..loop.words import observes, own_attr
-from ..measure.finite import has_nan, nan_flag, weights_finite
+from ..measure.finite import has_nan, nan_flag, weights_finite, why_not_finite
 from ..optim.base import load_weights, split_state
 from ..optim.inventory import load_beside, load_opt_state, named_params, opt_state, state_beside
 from .file import list_checkpoints, read_checkpoint
@@ -217,6 +252,7 @@ class RollBackOnNaN(Callback):
     saver:Any = None   # a `CheckpointCallback`
     good:Any = None    # the last good state, or True if it is in a checkpoint
     flag:Any = None    # a sum on the device, NaN if any loss since the last check was
+    spike:Any = None   # what is said of a loss since then that was a spike
     due = False        # is a check due? The same in all processes, although one of them may skip a batch
     def __init__(self,
         every:Any='100ba',    # how often to check the losses and keep a copy; text such as '500ba', see `Every`
@@ -241,7 +277,7 @@ class RollBackOnNaN(Callback):
         if not self.every.loaded: self.n,self.scale,self.written = 0,1.,None
         self.due = self.due and self.every.loaded
         self.every.start(learn)
-        self.good,self.flag = None,None
+        self.good = self.flag = self.spike = None
 
     def before_batch(self): self.due = self.every(self.learn) or self.due
     def before_pred(self):
@@ -254,6 +290,7 @@ class RollBackOnNaN(Callback):
         if not self.learn.current_run.in_part: self.after_joint_loss()
     def after_joint_loss(self):
         self.flag = nan_flag(self.flag, self.learn.loss)
+        self.spike = self.learn.current_run.spike or self.spike
         checks = self.due or self.good is None or self.learn.iter==0
         if not checks: return
         if self._all_finite(): return self._keep()
@@ -303,12 +340,15 @@ class RollBackOnNaN(Callback):
         if self.n>self.at_most: self._stop(f', after rolling back {self.at_most} times')
         self.scale *= self.factor
         self._scale_lrs(self.factor)
-        text = f'The loss is nan or infinite{learn._position}. The last good weights are restored'
+        why,self.spike = self._why(),None
+        text = f'T{why[1:]}{learn._position}. The last good weights are restored'
         if self.scale!=1: text += f', and the learning rate is {self.scale:g} times what it would be'
         warn(f'{text}.')
 
-    def _stop(self, why):
-        self.learn.stop(f'the loss is nan or infinite{self.learn._position}{why}')
+    def _why(self): return self.spike or why_not_finite(self.learn)
+
+    def _stop(self, end):
+        self.learn.stop(f'{self._why()}{self.learn._position}{end}')
         raise CancelFit(self.learn.stop_reason)
 
     def _restore(self, good):
@@ -347,8 +387,8 @@ class RollBackOnNaN(Callback):
 
 # %% ../../nbs/recovery/30b_roll_back.ipynb #7c6bd252
 def self_healing(
-    k:float=8.,           # a loss jumps if it is this many deviations above the median of the last losses
-    window:int=50,        # the number of these losses
+    k:float=16.,          # how far above the last losses a spike is, as for `SpikeDetection`
+    window:int=1000,      # the number of these losses
     in_row:int=3,         # after this many in a row, the weights are to blame, not the batches
     every:Any='50ba',     # how often to check the losses and keep a copy of the weights
     factor:float=1.,      # the learning rate is multiplied by this each time the weights are restored

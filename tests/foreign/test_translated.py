@@ -307,10 +307,10 @@ def lightning_pruning():
     assert (model.weight==0).sum()==2 and prune.is_pruned(model)
 @case('Lightning', 'missing', 'spike::*')
 def lightning_spike():
-    data = batches(1)*8
-    data[6] = (data[6][0], data[6][1]*1000)
+    data = batches(1)*40
+    data[30] = (data[30][0], data[30][1]*1000)
     skip = SkipNaN(at_most=None)
-    learn = mk(SpikeDetection(window=3), skip, dls=DataLoaders(data))
+    learn = mk(SpikeDetection(window=20), skip, dls=DataLoaders(data))
     learn.fit(1)
     assert learn.spike_detection.seen==skip.n==1
 @case('Lightning', 'missing', 'finetuning_callback::BackboneFinetuning (unfreeze at epoch, lr multiplier)')
