@@ -198,11 +198,10 @@ class SpikeDetection(Callback):
 
     def _add(self, loss):
         "Add a loss to the last ones, a spike too: where the level has changed, it is soon the usual one"
-        self.losses.append(loss)
+        losses = [*self.losses, loss]   # another list, as a checkpoint that is being written may have the old one
         insort(self.ranked, loss)
-        if len(self.losses)<=self.window: return
-        oldest = self.losses.pop(0)
-        del self.ranked[bisect_left(self.ranked, oldest)]
+        if len(losses)>self.window: del self.ranked[bisect_left(self.ranked, losses[0])]
+        self.losses = losses[-self.window:]
 
     def _handle(self, loss, median, had_jumped):
         "Replace the loss by NaN if another callback handles that; else warn"
