@@ -10,7 +10,7 @@ from learnkit.learner.learner import Learner
 from learnkit.loop.run import null_logger
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.nan import RollBackOnNaN, SkipNaN, SpikeDetection, self_healing
-from learnkit.recovery.replay import LeaveOut
+from learnkit.recovery.replay import SkipData
 from toys import at, batches, throw, weights
 
 quick = settings(max_examples=25, deadline=None)
@@ -100,7 +100,7 @@ def test_what_is_left_out_may_be_left_out_at_once():
         return learn
     a = run(*self_healing(window=20))
     assert {20, 45, 46, 80, 105, 106} <= {*a.skip_nan.steps} and len(a.skip_nan.steps)<12 and not a.roll_back_on_nan.n
-    b = run(LeaveOut(a.skip_nan.steps))
+    b = run(SkipData(a.skip_nan.steps))
     assert all(torch.equal(v, b.model.state_dict()[k]) for k,v in a.model.state_dict().items())
 
 @pytest.mark.parametrize('extra', [[], [MicroBatch(2)], [MicroBatch(2), GradientAccumulation('2ba')]])
