@@ -6,8 +6,10 @@
 __all__ = []
 
 # %% ../nbs/98_all.ipynb #e1f4b1d5
-import bz2, collections, concurrent.futures, csv, functools, glob, hashlib, inspect, io, itertools, json, math, mimetypes, multiprocessing
-import numbers, operator, os, pickle, random, re, shutil, string, sys, tarfile, tempfile, threading, time, types, typing, urllib
+import bz2, collections, concurrent.futures, csv, functools, glob, hashlib, inspect, io, itertools, json, math
+import mimetypes, multiprocessing
+import numbers, operator, os, pickle, random, re, shutil, string, sys, tarfile, tempfile, threading, time
+import types, typing, urllib
 import warnings, zipfile
 from collections import Counter, OrderedDict, defaultdict, namedtuple
 from collections.abc import Generator, Iterable, Iterator, MutableMapping, MutableSequence, Sequence
@@ -31,7 +33,8 @@ from fastcore.meta import *
 from fastcore.xtras import *
 from torch import ByteTensor, DoubleTensor, FloatTensor, HalfTensor, LongTensor, Tensor, as_tensor, nn
 from torch.nn import functional as F
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, Sampler, SequentialSampler, get_worker_info
+from torch.utils.data import (BatchSampler, DataLoader, IterableDataset, RandomSampler, Sampler, SequentialSampler,
+    get_worker_info)
 from torch.utils.data import default_collate, default_convert
 
 from .callbacks.accumulate import *

@@ -209,8 +209,8 @@ def split_items(
     def cut(t, i):
         if is_record(t): return make_record([apply(cut, v, i) for v in record_values(t)], type(t))
         if is_batch_object(t): raise ValueError(
-            f'a {type(t).__name__} cannot be split: write MicroBatch(..., split=f), where f(batch, size) returns a list '
-            'of batches')
+            f'a {type(t).__name__} cannot be split: write MicroBatch(..., split=f), where f(batch, size) returns a '
+            'list of batches')
         if not isinstance(t, torch.Tensor) or not t.ndim: return t
         if len(t)!=bs: raise ValueError(
             f'a tensor of shape {tuple(t.shape)} cannot be split with a batch of {bs} samples: '

@@ -27,8 +27,8 @@ from ..callbacks.accumulate import GradientAccumulation
 from ..callbacks.cycles import ValidateEvery
 from ..callbacks.gradients import GradientClip
 from ..callbacks.handlers import Filter
-from .foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step, load_here, measured, of_learner, of_process,
-    of_view, optimizers_of, output_of, save_here, view_of)
+from .foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step, load_here,
+    measured, of_learner, of_process, of_view, optimizers_of, output_of, save_here, view_of)
 from ..data.files import read_state, write_atomic
 from ..data.loaders import DataLoaders
 from ..data.modules import get_model

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from .foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step, is_first, measured, of_learner, of_process,
-    of_view, optimizers_of, output_of, path_of, save_here, view_of)
+from .foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step, is_first, measured,
+    of_learner, of_process, of_view, optimizers_of, output_of, path_of, save_here, view_of)
 from ..data.process import num_distrib, rank_distrib, team
 from ..loop.loop import loader_len
 
@@ -268,7 +268,7 @@ class LightningCallback(ForeignCallback):
         if self.has('setup'): self.call('setup')
 
     def call(self, name):
-        "Call it. Gradients that it leaves before training begins are cleared: Lightning clears them before a backward pass."
+        "Call it; clear gradients that it leaves before training begins, as Lightning does before a backward pass"
         is_early = name in ('setup','on_fit_start','on_train_start') and not self._has_gradients()
         super().call(name)
         if is_early and self._has_gradients(): self.learn.model.zero_grad()

@@ -64,8 +64,8 @@ class MLflowLogger(ServiceLogger):
         "Prepare the run that the user has started; return its id"
         unused = [k for k in ('experiment','run_name') if getattr(self, k) is not None]
         if unused: warn(
-            f"MLflowLogger logs to the active run {id}, so it does not use {' and '.join(unused)}. For a run of its own, "
-            'pass `uri=mlflow.get_tracking_uri()`.')
+            f"MLflowLogger logs to the active run {id}, so it does not use {' and '.join(unused)}. For a run "
+            'of its own, pass `uri=mlflow.get_tracking_uri()`.')
         tags = self.tags or {}
         for key,value in tags.items(): self.client.set_tag(id, key, value)
         return id

@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from .foreign import (ForeignCallback, TrainingMeans, View, are_several, batch_of, batches_a_step, is_first, means_in,
+from .foreign import (ForeignCallback, TrainingMeans, View, are_several, batch_of, batches_a_step,
+    is_first, means_in,
     of_learner, of_process, of_view, output_of, overrides, view_of)
 from ..data.batch import find_bs
 from ..data.files import write_atomic

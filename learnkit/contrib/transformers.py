@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from learnkit.contrib.foreign import (ForeignCallback, Measured, View, batches_a_step, is_first, measured, of_learner, of_process, path_of,
-    view_of)
+from .foreign import (ForeignCallback, Measured, View, batches_a_step, is_first, measured,
+    of_learner, of_process, path_of, view_of)
 from ..data.batch import find_bs
 from ..data.process import num_distrib, rank_distrib
 from ..loop.events import CancelTrain
@@ -275,7 +275,8 @@ class HFCallback(ForeignCallback):
         learn = self.learn
         loaders = dict(train_dataloader=learn.dls.train, eval_dataloader=learn.dls.valid)
         optimizer = getattr(learn.opt, 'opt', learn.opt)
-        res:dict[str,Any] = dict(model=learn.model, optimizer=optimizer, lr_scheduler=None, processing_class=None, **loaders)
+        res:dict[str,Any] = dict(model=learn.model, optimizer=optimizer, lr_scheduler=None, processing_class=None)
+        res |= loaders
         if name=='on_log': res['logs'] = dict(self.logs)
         if name in ('on_evaluate','on_predict'): res['metrics'] = self.measured
         return res

@@ -112,8 +112,8 @@ class WandbLogger(ServiceLogger):
         "Log to the run that the user has begun, whose own step others may count: there `learnkit/step` is the step"
         unused = [*self.init] if self.project is None else ['project', *self.init]
         if unused: warn(
-            f"WandbLogger logs to the active run {run.id}, so it does not use {', '.join(unused)}. For a run of its own, "
-            "pass `reinit='create_new'`.")
+            f"WandbLogger logs to the active run {run.id}, so it does not use {', '.join(unused)}. For a run "
+            "of its own, pass `reinit='create_new'`.")
         self.experiment = run
         self.newest = -1 if is_new else int(run.summary.get(_step_name, -1))
         self.defined = set()   # the names for which W&B knows this

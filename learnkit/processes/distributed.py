@@ -145,7 +145,8 @@ class DistributedTrainer(Callback):
     def after_exception(self):
         "Add how to pass the argument that PyTorch's message is about, as the wrapper is made here"
         exc,name = self.learn.exc,'find_unused_parameters'
-        if name in text_of(exc): add_note(exc, f'In learnkit that is `learn.fit(…, cbs=DistributedTrainer({name}=True))`.')
+        if name not in text_of(exc): return
+        add_note(exc, f'In learnkit that is `learn.fit(…, cbs=DistributedTrainer({name}=True))`.')
 
     def after_load_checkpoint(self): self.apart = self.learn.train_iter>0   # each has its own random numbers again
     def before_epoch(self):

@@ -362,7 +362,7 @@ class ShareBatches(Callback):
             'predict in all processes, without `alone()`')
 
     def _shard(self, dl):
-        "Return a loader of this process's batches and its `RoundRobin`; the same pair in each epoch if the workers persist"
+        "Return a loader of this process's batches and its `RoundRobin`; the same pair in each epoch if workers persist"
         before = self.persistent
         sharded = before if before and before.turns.whole is dl else _Sharded(*take_turns(dl))
         if getattr(dl, 'persistent_workers', False): self.persistent = sharded

@@ -37,7 +37,7 @@ def batch_of(
     bs = find_bs(b)
     def resize(t):
         if is_record(t) or is_batch_object(t): raise ValueError(
-            f'a {type(t).__name__} cannot be made larger: train a few batches with your own loader of each size instead')
+            f'a {type(t).__name__} cannot be made larger: train a few batches with your own loader of each size')
         if not isinstance(t, Tensor) or not t.ndim: return t
         if len(t)!=bs: raise ValueError(
             f'a tensor of shape {tuple(t.shape)} cannot be made larger with a batch of {bs} samples: '
