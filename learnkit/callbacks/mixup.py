@@ -13,8 +13,8 @@ import torch
 from torch.distributions import Beta
 
 import learnkit.callbacks.accumulate   # noqa: F401  for its event `before_micro_batch`
-from ..data.batch import find_bs, is_batch_object, shapes
-from ..data.nested import apply, is_record, leaves
+from ..data.batch import find_bs, shapes
+from ..data.nested import apply, leaves
 from ..loop.callback import Callback, is_called
 from ..loop.check import check_args
 from ..loop.current_run import lay_over, take_off
@@ -201,7 +201,8 @@ def _select(b, samples):
     return apply(select, b)
 
 # %% ../../nbs/callbacks/40b_mixup.ipynb #785af03e
-from ..data.batch import find_device
+from ..data.batch import find_device, is_batch_object
+from ..data.nested import is_record
 
 # %% ../../nbs/callbacks/40b_mixup.ipynb #5b617042
 def _check_floats(xb, name):

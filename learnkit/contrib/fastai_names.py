@@ -113,6 +113,7 @@ def unsqueeze(
     for _ in range(n): x = x.unsqueeze(dim)
     return x
 
+# %% ../../nbs/contrib/25_names.ipynb #29b3f5ca
 def ismin_torch(
     min_version:str # such as '2.1'
 ) -> bool:

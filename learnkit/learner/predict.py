@@ -266,6 +266,7 @@ def no_logging(self:Learner) -> Iterator[Learner]:
 
 def _silence(logger): return null_logger
 
+# %% ../../nbs/learner/40b_inference.ipynb #fd85032d
 @patch
 @uninterrupted
 @contextmanager

@@ -34,6 +34,7 @@ def _line(tb):
     "Return the line of `tb`; a signal may come at an instruction that has none, and then it is the function's first"
     return tb.tb_frame.f_code.co_firstlineno if tb.tb_lineno is None else tb.tb_lineno
 
+# %% ../../nbs/loop/02_tracebacks.ipynb #0538f9ff
 def _join_frames(frames, end=None):
     "Return a traceback of copies of `frames`, followed by `end`; not recursive, as it may be long"
     for o in reversed(frames): end = TracebackType(end, o.tb_frame, o.tb_lasti, _line(o))

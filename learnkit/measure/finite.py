@@ -81,7 +81,7 @@ from ..optim.inventory import named_buffers
 from .recorder import Recorder
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f4
-register_state('spike', None, 'what is said of the loss of this batch, if a callback has made it NaN, as it was a spike')
+register_state('spike', None, 'what to say of the loss of this batch, if a callback made it NaN because it was a spike')
 
 def why_not_finite(
     learn:Any # the Learner, in a batch whose loss is NaN or infinite
