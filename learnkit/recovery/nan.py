@@ -163,10 +163,7 @@ class SpikeDetection(Callback):
         self._start([])
         self.seen,self.jumped = 0,False
 
-    def load_state_dict(self,
-        state:dict # from `state_dict`
-    ) -> None:
-        "Continue from `state`"
+    def load_state_dict(self, state):
         super().load_state_dict(state)
         self.ranked = sorted(self.losses)
 
