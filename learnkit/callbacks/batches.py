@@ -401,7 +401,9 @@ class Prefetch(Callback):
         if thread not in (True, False): raise ValueError(f'`thread` must be True or False, not {thread!r}')
         self.thread = thread
 
-    def before_train(self): self.learn.batches.wrap(self._prefetch)
+    def before_train(self):
+        is_under_way = self.learn.batches.it is not None   # it was added during a phase, and begins with the next one
+        if not is_under_way: self.learn.batches.wrap(self._prefetch)
     before_validate = before_train
 
     def after_train(self):

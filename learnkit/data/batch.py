@@ -97,9 +97,10 @@ def find_device(
 def select_samples(
     b:Any,                # a batch
     positions:list|slice, # of the samples to select
-    n:int                 # how many samples the batch has
+    n:int,                # how many samples the batch has
+    strict:bool=True      # raise ValueError for a list if it is unclear? False: its entries are of the whole batch
 ) -> Any:
-    "Select samples of a batch; what is not of samples stays whole. Raise ValueError if that is unclear for a list"
+    "Select samples of a batch; what is not of samples stays whole"
     chosen = [*range(n)][positions] if isinstance(positions, slice) else positions
     if chosen==[*range(n)]: return b
     if _is_list_of_samples(b, n): return [b[i] for i in chosen]
@@ -110,7 +111,7 @@ def select_samples(
         if is_record(o): return make_record([*map(select, record_values(o))], type(o))
         if is_batch_object(o): raise ValueError(f'Single samples of a {type(o).__name__} cannot be selected.')
         if not _is_container(o): return o
-        if _is_of_samples(o, n, knows_lists): return type(o)([o[i] for i in chosen])
+        if _is_of_samples(o, n, knows_lists, strict): return type(o)([o[i] for i in chosen])
         return map_container(select, o)
     if not _is_container(b): return select(b)
     return map_container(select, b)   # not `select`: the batch itself may have `n` elements
@@ -130,18 +131,19 @@ def select_split_samples(
     xb:tuple,             # the inputs of a batch
     yb:tuple,             # its targets
     positions:list|slice, # of the samples to select
-    n:int                 # how many samples the batch has
+    n:int,                # how many samples the batch has
+    strict:bool=True      # as for `select_samples`
 ) -> tuple[tuple,tuple]:
     "Return inputs and targets of some samples, as `select_samples` does for a whole batch"
-    selected = select_samples((*xb, *yb), positions, n)
+    selected = select_samples((*xb, *yb), positions, n, strict)
     return selected[:len(xb)],selected[len(xb):]
 
 def _is_container(o):
     if isinstance(o, PackedSequence): return False   # it is a named tuple
     return is_listy(o) or isinstance(o, Mapping)
 
-def _is_of_samples(o, n, knows_lists):
-    "Does a list or tuple `o` have one entry for each of `n` samples? Raise ValueError if that is unclear"
+def _is_of_samples(o, n, knows_lists, strict):
+    "Does a list or tuple `o` have one entry for each of `n` samples? Raise ValueError if that is unclear, if `strict`"
     is_namedtuple = hasattr(o, '_fields')
     if not is_listy(o) or len(o)!=n or is_namedtuple: return False
     lengths = {_length(t) for t in leaves(o)} | {len(entry) for entry in o if is_listy(entry)}
@@ -150,6 +152,7 @@ def _is_of_samples(o, n, knows_lists):
     if type(o) is list:
         if _has_one_per_sample(o): return True
         if knows_lists and _are(o, Tensor): return True   # n images of n channels, say
+    if not strict: return False
     raise ValueError(
         f'The {type(o).__name__} of {n} entries in a batch of {n} samples may have one entry per sample, or entries '
         'for the whole batch.')

@@ -324,6 +324,8 @@ class ProgressCallback(Callback):
         exc = self.learn.exc
         if isinstance(exc, KeyboardInterrupt): return f'interrupted{where}'
         first_line = text_of(exc).strip().splitlines()[:1]
+        says_where = first_line and self.learn._position in first_line[0]
+        if says_where: where = ''
         return ': '.join([f'{type(exc).__name__}{where}', *first_line])
 
     def cleanup(self):

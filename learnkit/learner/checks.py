@@ -186,7 +186,7 @@ def check_no_loss(
     "Raise TypeError if the loss function did not return a loss, ValueError if training has none to learn from"
     if loss is not None or _was_called(learn):
         kind = None if loss is None else type(loss).__name__
-        raise TypeError(f'the loss function must return a tensor, but it returned {kind}: '
+        raise TypeError(f'the loss function must return a tensor, but it returned {kind}{learn._position}: '
                         f'{loss_value_hint(loss)}')
     if learn.loss_func is None and learn.training: raise ValueError(
         'there is no loss to learn from: pass `loss_func=` to the Learner, or let the model return an output with a '

@@ -95,6 +95,7 @@ class Run(Progress, BatchState):
         "Set an attribute to what `layers` make of `base`"
         known = {k:v for k,v in self.layers.items() if k!=name}
         if layers: known[name] = base,tuple(layers)
+        if not known: known = Run.layers   # the object that it was before there were any
         vars(self).update({'layers':known, name:_top(base, layers)})   # one call: no signal comes between
 
     def at_rest(self) -> 'Run':

@@ -310,7 +310,7 @@ class FaultTolerant(Resumable):
         learn.xb,learn.yb = xb,yb
         bs = n_items(learn)
         items,n_own = part_of(bs, rank, n)
-        learn.xb,learn.yb = select_split_samples(xb, yb, items, bs)
+        learn.xb,learn.yb = select_split_samples(xb, yb, items, bs, strict=False)
         self.first,self.cancel = None,None
         learn('before_micro_batch', items=items)
         self.first = items.start

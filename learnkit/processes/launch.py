@@ -498,4 +498,4 @@ def _describe_difference(purposes):
     for rank,what in purposes.items(): ranks_of.setdefault(what, []).append(rank)
     if len(ranks_of)<2: return ''
     parts = [f'{what} in {_names_of(ranks)}' for what,ranks in ranks_of.items()]
-    return f"the processes do different things: {'; '.join(parts)}"
+    return f"the processes call different functions: {'; '.join(parts)}"

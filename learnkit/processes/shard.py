@@ -383,7 +383,7 @@ class ShareBatches(Callback):
         learn = self.learn
         bs = find_bs(learn.yb or learn.xb)
         own = slice(max(1, self.own))
-        if bs>self.own: learn.xb,learn.yb = select_split_samples(learn.xb, learn.yb, own, bs)
+        if bs>self.own: learn.xb,learn.yb = select_split_samples(learn.xb, learn.yb, own, bs, strict=False)
         self.n_left[learn.batches] = max(0, self.own-bs)
 
     def after_pred(self):

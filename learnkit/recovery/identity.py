@@ -392,6 +392,7 @@ def differences(
     now:Mapping   # the identity of another run
 ) -> dict[str, str]:
     "Return the points in which two runs differ, each with its value now and then"
+    then = {_renamed.get(point, point):v for point,v in then.items()}
     different = {}
     for point in {**then, **now}:
         a,b = then.get(point),now.get(point)
@@ -401,6 +402,8 @@ def differences(
         was,is_now = then_and_now(a, b)
         different[point] = f'{point} is {is_now} and was {was}'
     return different
+
+_renamed = {'training data set':'training dataset', 'validation data set':'validation dataset'}   # in older checkpoints
 
 # %% ../../nbs/recovery/10_identity.ipynb #5e5510a2
 def _describe_device(d):

@@ -223,7 +223,7 @@ class Rows(Dataset):
     def __init__(self, odd=(x[0],y[0]), n=8): self.odd,self.n = odd,n
     def __len__(self): return self.n
     def __getitem__(self, i): return self.odd if i==3 else (x[i],y[i])
-@bad(IndexError, 'sample 8 of the dataset, Rows, epoch 0, batch 2', '12 samples', '`__len__`')
+@bad(IndexError, 'sample 8 of the dataset Rows, epoch 0, batch 2', '`__len__` returns 12')
 def dataset_promises_too_much(c): fixed(c, data_of(Rows(n=12)), dls=good_dls()).fit(1)
 @bad(TypeError, 'Sample 3 of the dataset is None', 'remove it')
 def dataset_gives_none(c): fixed(c, data_of(Rows(None)), dls=good_dls()).fit(1)

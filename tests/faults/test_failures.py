@@ -495,7 +495,7 @@ class Planned(MicroBatch):
 @pytest.mark.parametrize('at', [(0,), (5,), (5,17), (23,)])
 def test_as_if_the_sizes_had_been_known(when, at):
     learn = short(when, ReplayOnOOM(), at=at)
-    with pytest.warns(UserWarning, match='parts of (4|2) from now on') as said: replayed = done(learn, 2)
+    with pytest.warns(UserWarning, match='micro-batches of (4|2) from now on') as said: replayed = done(learn, 2)
     assert len(said)==2
     assert_same(done(short('never', Planned([(0,8), (at[0],2)]), at=()), 2), replayed)
     assert [n for i,n,_ in learn.model.calls if i==at[0]]==[8, 4, 2, 2, 2, 2]

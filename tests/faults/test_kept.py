@@ -205,7 +205,7 @@ def test_a_list_that_grows_long_is_named(tmp_path):
     class Logs(nn.Linear):
         def __init__(self): super().__init__(4, 1); self.log,self.words = [],['a']*2000
         def forward(self, x): self.log += [0]*1001; return super().forward(x)
-    with pytest.warns(UserWarning, match=r'keeps `model.log` \(more than 1,000 entries\)') as told: ended(tmp_path, model=Logs)
+    with pytest.warns(UserWarning, match=r'stores `model.log` \(more than 1,000 entries\)') as told: ended(tmp_path, model=Logs)
     assert sum('model.log' in str(w.message) for w in told)==1
 
 @pytest.mark.filterwarnings('error:the checkpoint has a state')

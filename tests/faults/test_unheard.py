@@ -131,13 +131,13 @@ def test_a_stop_before_the_first_batch_trains_none(ev, n):
 
 def test_a_handler_that_yields_is_refused():
     "It never ran: a call of it only makes a generator"
-    with pytest.raises(TypeError, match='has a `yield` in it'):
+    with pytest.raises(TypeError, match='contains `yield`'):
         class Gives(Callback):
             def after_batch(self): yield 1
     def f(self): yield 1
     async def g(self): pass
-    with pytest.raises(TypeError, match='has a `yield`'): Callback(after_batch=f)
-    with pytest.raises(TypeError, match='has a `await`'): Callback(after_batch=g)
+    with pytest.raises(TypeError, match='contains `yield`'): Callback(after_batch=f)
+    with pytest.raises(TypeError, match='contains `await`'): Callback(after_batch=g)
 
 @pytest.mark.parametrize('name,ours', [('on_epoch_end','after_epoch'), ('on_train_begin','before_fit'), ('on_train_batch_end','after_batch'), ('on_validation_epoch_start','before_validate'),
                                        ('on_batch_begin','before_batch'), ('begin_fit','before_fit'), ('begin_validate','before_validate'), ('on_before_optimizer_step','before_step'),

@@ -120,7 +120,7 @@ def test_a_part_that_fails():
     with pytest.raises(ValueError, match='cannot') as e, Snapshot(snapshot_attributes(o, 'x'), breaks, Snapshot(Snapshot(), fails)):
         o.x = 2
         raise KeyError('block')
-    assert o.x==1 and isinstance(e.value.__context__, KeyError) and 'KeyboardInterrupt()' in e.value.__notes__[0]
+    assert o.x==1 and isinstance(e.value.__context__, KeyError) and 'KeyboardInterrupt' in e.value.__notes__[0]
 
 def test_a_lazy_model():
     "A forward pass gives it its shape for good, so a trial is refused; `snapshot_forward` restores the rest"

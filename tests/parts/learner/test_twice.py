@@ -78,7 +78,7 @@ def test_a_removed_one_makes_room():
     learn = learner()
     learn.remove_cb(Recorder)
     learn.add_cb(Recorder(train_metrics=True))
-    with pytest.raises(ValueError, match=r'this one has Recorder.*`learn.recorder`.*`learn.remove_cb\(Recorder\)`'): learn.add_cb(Recorder)
+    with pytest.raises(ValueError, match=r'this one already has Recorder.*`learn.recorder`.*`learn.remove_cb\(Recorder\)`'): learn.add_cb(Recorder)
     learn.fit(1)
     assert len(learn.recorder.history)==1
 

@@ -96,7 +96,7 @@ def test_a_finished_run_is_made_longer(tmp_path):
     learn = fitted(3, '9ba', CheckpointCallback('1ba'), resume='auto', **kw)
     assert learn.train_iter==9 and [r['epoch'] for r in learn.recorder.history]==[0, 1, 2, 3] and learn.pct_train==1.
     assert fitted(3, '9ba', CheckpointCallback('1ba'), resume='auto', **kw).train_iter==9
-    with pytest.raises(ValueError, match="9ba long.*use the same unit"): fitted(3, 4, CheckpointCallback('1ba'), resume='auto', **kw)
+    with pytest.raises(ValueError, match="length of this checkpoint's run is 9ba.*use the same unit"): fitted(3, 4, CheckpointCallback('1ba'), resume='auto', **kw)
 
 def test_time_and_tokens():
     slowly = at('after_batch', lambda cb: time.sleep(.01), lambda cb: cb.learn.training)

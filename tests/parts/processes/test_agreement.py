@@ -191,7 +191,7 @@ def _refused(rank, world, what):
         with pytest.raises(ValueError, match='the callbacks in process 0'): learn.fit(3, cbs=[GradientAccumulation(8)]*rank)
     if what=='inference':
         cb = Callback(after_batch=lambda cb: learn.mode=='fit' and learn.training and rank==0 and learn.train_iter==2 and learn.get_preds())
-        with pytest.raises(ProcessFailed, match=r'the processes do different things: process 0 is at `before_validate`.*process 1 is at'): learn.fit(3, cbs=[DistributedTrainer(timeout=5), cb])
+        with pytest.raises(ProcessFailed, match=r'the processes call different functions: process 0 is at `before_validate`.*process 1 is at'): learn.fit(3, cbs=[DistributedTrainer(timeout=5), cb])
 
 @pytest.mark.parametrize('what', ['epochs', *slow('callbacks','inference')])
 def test_different_plans_are_refused(processes, what): processes(2, _refused, what)
@@ -285,7 +285,7 @@ def _messages_of_a_step(rank, world):
     ends = dict(before_train=2, after_train=2, before_validate=2, after_validate=2, after_epoch=2, after_fit=1)
     assert asked==ends, asked
     # settings, data, random numbers; then in each epoch the loss, three times whether the validation's data is the same, its loss and its row
-    assert objects['_exchange_bytes']==3 + 2*6 and sent=={'_broadcast_coalesced':1 + 6 + 2 + 1}, (objects, sent)   # weights; buffers in each batch, at the end of each phase and of the fit
+    assert objects['_exchange_bytes']==4 + 2*6 and sent=={'_broadcast_coalesced':1 + 6 + 2 + 1, 'all_reduce':6}, (objects, sent)   # weights; buffers in each batch, at the end of each phase and of the fit; the targets of each batch
     asked,*more = fit(before_batch=1)
     assert asked=={**ends, 'before_backward':6, 'after_batch':asked['after_batch']} and more==[objects, sent], asked
     asked,*more = fit(after_epoch=1)   # who hears the end of an epoch may decide something before its row is written
@@ -309,8 +309,10 @@ def _messages_of_a_fit(rank, world):
     asked,objects,collectives,store = fit()
     for i in ('start','steps'): assert asked.pop((i, 'after_batch'), 0)<=12
     assert asked=={('start','before_train'):2, ('end','after_train'):2, ('end','after_epoch'):2, ('end','after_fit'):2}, asked
-    assert objects=={('start','_exchange_bytes'):4, ('end','_exchange_bytes'):2}, objects   # settings, random numbers; the loss
-    assert collectives=={(k,'_broadcast_coalesced'):n for k,n in dict(start=4, steps=10, end=4).items()}, collectives   # weights and buffers
+    assert objects=={('start','_exchange_bytes'):6, ('end','_exchange_bytes'):2}, objects   # settings, random numbers, what weighs a batch; the loss
+    weights = {(k,'_broadcast_coalesced'):n for k,n in dict(start=4, steps=10, end=4).items()}   # and buffers
+    targets = {('start','all_reduce'):2, ('steps','all_reduce'):10}   # of each batch
+    assert collectives==weights|targets, collectives
     meeting = dict(set=2, add=2, get=2, multi_get=1, compare_set=1, delete_key=2)
     assert store=={**{('start', k):n for k,n in meeting.items()}, ('end', 'add'):2}, store   # process 0 asks for the warnings of others
 
