@@ -10,12 +10,10 @@ PIP   := -m pip --disable-pip-version-check
 # Python keeps what it compiled, also where the surroundings forbid it: a notebook then imports learnkit in a fifth of the time
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests run beside each other, a process a core. A dot is a test; in the end: which failed, and which ten took longest.
+# Tests run beside each other, in a process more than there are cores (nine at most), as they wait for processes, signals and
+# files in a fifth of their time. A dot is a test; in the end: which failed, and which ten took longest.
 TESTS := -m pytest tests -q -rfE --disable-warnings --durations=10 --durations-min=1 \
-  -n logical --maxprocesses 8 --dist worksteal
-
-# Slow tests wait for processes, signals and files in a fifth of their time: with one more at work no core is idle.
-MORE := -n $$($(PY) -c 'import os; print(os.cpu_count() + 1)')
+  -n $$($(PY) -c 'import os; print(min(os.cpu_count(), 8) + 1)') --dist worksteal
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +25,7 @@ test: $(READY)  ## run the notebooks and the tests, but not what is slow: 6 to 9
 	$(PY) $(TESTS) -m 'not slow'
 
 test-slow: $(READY)  ## run the slow and exhaustive tests alone
-	$(PY) $(TESTS) $(MORE) -m slow
+	$(PY) $(TESTS) -m slow
 
 test-all: test test-slow  ## run `make test`, then the slow and exhaustive tests, as continuous integration does: 20 minutes on two cores
 
