@@ -72,7 +72,9 @@ class LimitBatches(Callback):
         self._limit(self.valid)
     def _limit(self, amount):
         batches = self.learn.batches
-        if amount is not None: batches.stop_at(n_batches(amount, batches.n))
+        is_under_way = batches.it is not None   # it was added during a phase, and begins with the next one
+        if amount is None or is_under_way: return
+        batches.stop_at(n_batches(amount, batches.n))
     def cleanup(self): self.active = False
 
 # %% ../../nbs/learner/45a_limit.ipynb #52b37886

@@ -208,8 +208,8 @@ def describe_arguments(
     return f"({', '.join(texts)})"
 
 def describe_set(
-    o:Set,    # a set, or a frozen one
-    depth:int # how many levels of nested objects to describe
+    o:Set[Any], # a set, or a frozen one
+    depth:int   # how many levels of nested objects to describe
 ) -> str:
     "Describe the members of a set in one order, since its own differs between processes; of 50 or more give a hash"
     if not depth: return type(o).__name__

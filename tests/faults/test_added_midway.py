@@ -13,7 +13,7 @@ args = dict(StepsPerEpoch=(5,), GradientAccumulation=(8,), MicroBatch=(2,), Limi
             ThresholdStopper=(0.,), ValidateEvery=('1ba',), MapOutput=(lambda o: o,), ShortEpochCallback=(.5,), HookCallback=())
 # base classes, those of the loop and of several processes; those that need another model, a product or a display
 apart = '''Agreement DistributedTrainer FullyShard VirtualShards PhaseEnds ShareBatches Recorder TrainEvalCallback GatherPredsCallback LRFinder FusedStep Service ServiceLogger
-           MetricsLogger StopwatchCallback CutMix RNNCallback ImageLogger TensorBoardLogger WandbLogger MLflowLogger ModelResetter'''.split()
+           MetricsLogger StopwatchCallback CutMix RNNCallback RefuseRuns ImageLogger TensorBoardLogger WandbLogger MLflowLogger ModelResetter'''.split()
 
 def new(cls):
     "An instance, if its arguments are known or none is needed"

@@ -66,7 +66,8 @@ def test_processes_that_do_different_things_say_so_at_once(said, first, second, 
 @pytest.mark.parametrize('call', [_validates, lambda learn: learn.get_preds(), lambda learn: learn.fit(1), lambda learn: learn.lr_find(), lambda learn: learn.__enter__()])
 def test_a_call_in_one_process_while_the_other_waits_elsewhere(said, call):
     (text,_),(warned,_),took = said(2, _does, (call, _waits), seconds=6)
-    assert 'is for all 2 processes, and process 0 waited in vain: process 1' in text and 'of test_meet.py, in `barrier`' in text, text
+    assert 'is for all 2 processes, and process 0 waited in vain: process 1' in text, text
+    assert 'of test_meet.py, in `barrier`' in text or 'process 1 has ended' in text, text   # its barrier has the same timeout
     assert 'call it in every process, or in one of them inside of `with alone():`' in text and took>=5.9   # a barrier of its own may last
     assert len(warned)==1 and 'waits in `' in warned[0] and 'process 1 is at line' in warned[0] and 'of test_meet.py, in `barrier`' in warned[0], warned
 
@@ -138,7 +139,7 @@ def test_a_call_of_one_process_in_a_fit_of_all(said, tmp_path, what):
 def test_a_call_of_one_process_while_the_other_goes_on_to_its_next_batch(said, tmp_path):
     "As it was said that the callback does the same everywhere, nobody asked after it"
     texts,_,took = said(2, _in_a_fit, _validates, tmp_path, 'after_pred', True)
-    assert texts[0].startswith('ProcessFailed: process 0 waited at `before_validate`, epoch 1, and process 1 is in `_'), texts
+    assert texts[0].startswith('ProcessFailed: process 0 waited at `before_validate`, epoch 1, and process 1 is in `before_backward`'), texts
     assert texts[1].startswith('ProcessFailed') and took<20
 
 def _by_itself(rank):
