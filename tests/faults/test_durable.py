@@ -123,6 +123,7 @@ def test_no_room_in_a_run(room, background, tmp_path):
     "From the third batch to the twelfth the system refuses files larger than `room`"
     def run(folder):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        sys.dont_write_bytecode = True   # Python would leave a .pyc that is cut off, and break the imports of others
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         def limit(self):
             if self.learn.train_iter in (3, 12): resource.setrlimit(resource.RLIMIT_FSIZE, (room if self.learn.train_iter==3 else hard, hard))

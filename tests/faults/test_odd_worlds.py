@@ -27,6 +27,7 @@ def in_child(f):
     read,write = os.pipe()
     pid = os.fork()
     if not pid:
+        sys.dont_write_bytecode = True   # Python would leave a .pyc that is cut off, and break the imports of others
         try: answer = f()
         except BaseException as e: answer = f'{type(e).__name__}: {e}'
         os.write(write, json.dumps(answer).encode())

@@ -487,6 +487,7 @@ import resource, signal, sys, torch
 from pathlib import Path
 from learnkit.learner.save import write_atomic
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+sys.dont_write_bytecode = True
 for room in (5000, 150_000, 399_000):
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
     try: write_atomic(torch.randn(100_000), Path({str(tmp_path)!r})/'x.pth')
