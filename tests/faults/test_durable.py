@@ -1,6 +1,6 @@
 """The disk or the power fails at each system call of a save; files are damaged in every way. Good checkpoints stay good, the newest complete
 one is found, and a resumed run ends like one that was not disturbed."""
-import builtins, json, multiprocessing, os, random, re, resource, shutil, signal, tempfile, threading, warnings
+import builtins, json, multiprocessing, os, random, re, resource, shutil, signal, sys, tempfile, threading, warnings
 from pathlib import Path
 
 import pytest, torch
