@@ -71,7 +71,8 @@ class ShardWeights(Callback):
     def _mean(self, weight):
         "Return the mean of `weight` over the processes; on an accelerator as a tensor, for which nothing waits"
         device = one_param(self.learn.model).device
-        total = torch.as_tensor(weight, dtype=torch.float64).to(device, copy=True).reshape(1)
+        if isinstance(weight, torch.Tensor): total = weight.detach().double().to(device, copy=True).reshape(1)
+        else: total = torch.full((1,), weight, dtype=torch.float64, device=device)   # a copy to the device would wait
         dist.all_reduce(total, group=self.group)
         mean = total[0]/dist.get_world_size(self.group)
         return mean.item() if device.type=='cpu' else mean
