@@ -86,8 +86,11 @@ def test_who_waits_elsewhere_may_still_come(said):
     texts,_,took = said(3, _pairs)
     assert texts==['nothing']*3, texts
 
-def _killed(learn): os.kill(os.getpid(), signal.SIGKILL)
-def _kills(rank): _does(rank, (_validates, _validates, _killed))
+def _validates_twice(learn): learn.validate(); learn.validate()
+def _killed(learn):
+    learn.validate()   # before that the others do not know of it, and wait for `timeout`
+    os.kill(os.getpid(), signal.SIGKILL)
+def _kills(rank): _does(rank, (_validates_twice, _validates_twice, _killed))
 
 @pytest.mark.slow
 def test_one_that_was_killed_is_known_at_once(tmp_path):
