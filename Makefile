@@ -10,7 +10,7 @@ PIP   := -m pip --disable-pip-version-check
 # Python keeps what it compiled, also where the surroundings forbid it: a notebook then imports learnkit in a fifth of the time
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests run beside each other, in a process more than there are cores (nine at most), as they wait for processes, signals and
+# Tests run in parallel, in one process more than there are cores (nine at most), as they wait for processes, signals and
 # files in a fifth of their time. A dot is a test; in the end: which failed, and which ten took longest.
 TESTS := -m pytest tests -q -rfE --disable-warnings --durations=10 --durations-min=1 \
   -n $$($(PY) -c 'import os; print(min(os.cpu_count(), 8) + 1)') --dist worksteal

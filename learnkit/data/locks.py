@@ -142,7 +142,7 @@ def remove_left(
     folder:Path # the folder
 ) -> None:
     "Remove the hidden files that killed processes left in `folder`; look for them once in each process"
-    if fcntl is None: return   # without locks nobody knows which are still written
+    if fcntl is None: return   # without locks it is unknown which are still being written
     key = os.path.realpath(folder)
     if key in _cleaned: return
     _cleaned.add(key)

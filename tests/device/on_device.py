@@ -347,7 +347,7 @@ def test_inference_before_the_first_fit_is_on_the_accelerator(how, cbs):
     torch.testing.assert_close(torch.as_tensor(got).cpu(), torch.as_tensor(expected), rtol=1e-4, atol=1e-5)
     before = learn.model[1].running_mean.cpu()
     assert torch.equal(before, torch.zeros(8))   # nothing was trained
-    with learn.no_logging(): learn.fit(1)        # and a fit goes on from there
+    with learn.no_logging(): learn.fit(1)        # and a fit continues from there
     assert {t.device.type for t in learn.model.state_dict().values()}=={DEV}
 
 def test_a_model_that_was_put_on_the_cpu_after_a_fit_stays_there():

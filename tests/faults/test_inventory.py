@@ -67,7 +67,7 @@ class Listed(nn.Module):
     def forward(self, x): return (x@self.ws[0])@self.ws[1]*self.more['scale']
 
 class Int8(nn.Module):
-    "A frozen weight of 8 bits with its scales, and one that PyTorch has quantised, beside a trained adapter"
+    "A frozen weight of 8 bits with its scales, one that PyTorch has quantised, and a trained adapter"
     def __init__(self):
         super().__init__()
         w = torch.randn(4, 4)
@@ -78,7 +78,7 @@ class Int8(nn.Module):
     def forward(self, x): return x@(self.weight*self.scale).T + self.table.dequantize() + self.up(self.down(x))
 
 def on_meta():
-    "Built on `meta`, then given values: the trained part by loading them, the constants by hand"
+    "Built on `meta`, then given values: the trained part by loading them, the constants one by one"
     source = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), Tied())
     with torch.device('meta'): model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), Tied())
     model.to_empty(device='cpu')

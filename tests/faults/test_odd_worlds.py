@@ -1,5 +1,5 @@
-"""Worlds that a run seldom meets, a net each: a disk that is full beside everything that writes, a folder that only others may write, a clock that jumps, damaged
-.safetensors, torchmetrics beside our metrics, blocks compiled by regions, and very many batches"""
+"""Worlds that a run seldom meets, a net each: a full disk under everything that writes, a folder that only others may write, a clock that jumps, damaged
+.safetensors, torchmetrics compared with our metrics, blocks compiled by regions, and very many batches"""
 import json, os, random, resource, shutil, struct, sys, tempfile, time, warnings
 from pathlib import Path
 
@@ -76,7 +76,7 @@ def test_no_room_for_an_export(tmp_path):
 
 # a folder that only others may write
 
-@pytest.mark.skipif(os.geteuid()!=0, reason='only root can become somebody else')
+@pytest.mark.skipif(os.geteuid()!=0, reason='only root can become another user')
 def test_a_folder_that_only_others_may_write():
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
@@ -129,7 +129,7 @@ def damages(data, r):
     return struct.pack('<Q', len(header)) + header + data[8+size:]
 
 def test_damaged_safetensors(tmp_path):
-    "Each is read, or refused by an error that names it, and then the Learner is as it was"
+    "Each is read, or raises an error that names it, and then the Learner is as it was"
     pytest.importorskip('safetensors')
     learn = mk(tmp_path)
     learn.fit(1)
@@ -145,7 +145,7 @@ def test_damaged_safetensors(tmp_path):
             assert torch.equal(weights(other), before) and type(e) is ValueError and str(e), repr(e)
     assert n_refused>50
 
-# torchmetrics beside ours
+# torchmetrics compared with ours
 
 def test_torchmetrics_beside_ours():
     "On batches of other sizes each, in training and validation, with a class that is missing: the same numbers"

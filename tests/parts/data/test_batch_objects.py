@@ -1,5 +1,5 @@
-"""Batches that are objects: with a method `to(device)`, as graphs are, or dataclasses. Trained, validated, predicted as by hand; and
-what would have to cut or blend them refuses"""
+"""Batches that are objects: with a method `to(device)`, as graphs are, or dataclasses. Trained, validated and predicted as in a
+hand-written loop; what would have to cut or blend them raises an error"""
 from dataclasses import dataclass
 
 import pytest, torch

@@ -88,7 +88,7 @@ def test_who_waits_elsewhere_may_still_come(said):
 
 def _validates_twice(learn): learn.validate(); learn.validate()
 def _killed(learn):
-    learn.validate()   # before that the others do not know of it, and wait for `timeout`
+    learn.validate()   # a process that is killed before it has published where it is stays unknown until `timeout`
     os.kill(os.getpid(), signal.SIGKILL)
 def _kills(rank): _does(rank, (_validates_twice, _validates_twice, _killed))
 

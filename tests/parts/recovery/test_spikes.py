@@ -58,7 +58,7 @@ def test_left_out(values, k, window):
     assert learn.spike_detection.seen==len(want) and learn.train_steps==len(values)
 
 def test_a_new_level_is_learnt_after_three():
-    "The data got harder for good: three batches are left out, not sixty"
+    "The data became harder for good: three batches are skipped, not sixty"
     learn = fitted([*calm, *calm[:6], *[50., 51., 49.]*20], SkipNaN(at_most=None), SpikeDetection(window=30))
     assert learn.skip_nan.steps==[30, 31, 32]
     learn = fitted([*calm, *calm[:6], *[50., 51., 49.]*20], *self_healing(window=30, every='1ba'))
