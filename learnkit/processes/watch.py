@@ -362,6 +362,7 @@ def watching() -> Watch|None:
     if not in_group(): return None
     if not _watches or _watches[0].group is not dist.group.WORLD:
         _watches[:] = [Watch()]
+        _watches[0].beat()   # now: a process that is killed before its thread runs is known, too
         _watches[0].start()
         _at_exit(_watches[0].end)
     return _watches[0]

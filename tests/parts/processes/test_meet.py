@@ -8,6 +8,7 @@ from torch.utils.data import DataLoader
 
 from learnkit.all import Callback, CancelValid, CheckpointCallback, DataLoaders, Learner, ProgressCallback, alone, undivided
 from learnkit.processes.distributed import DistributedTrainer
+from learnkit.processes.watch import Watch
 from test_distributed import data, net
 from toys import few, slow
 
@@ -87,20 +88,23 @@ def test_who_waits_elsewhere_may_still_come(said):
     assert texts==['nothing']*3, texts
 
 def _validates_twice(learn): learn.validate(); learn.validate()
-def _killed(learn):
-    learn.validate()   # a process that is killed before it has published where it is stays unknown until `timeout`
-    os.kill(os.getpid(), signal.SIGKILL)
-def _kills(rank): _does(rank, (_validates_twice, _validates_twice, _killed))
+def _killed(learn): os.kill(os.getpid(), signal.SIGKILL)
+def _killed_later(learn): learn.validate(); _killed(learn)
+def _one_is_killed(rank, how):
+    if rank==2: Watch.run = lambda self: None   # killed before the thread of its watch has run once
+    _does(rank, (_validates_twice, _validates_twice, how))
 
-@pytest.mark.slow
-def test_one_that_was_killed_is_known_at_once(tmp_path):
-    "Long before the timeout, and only that one is named"
+@pytest.mark.parametrize('how', [_killed, *slow(_killed_later)])
+def test_one_that_was_killed_is_known_at_once(tmp_path, how):
+    "Long before the timeout, and only that one is named; what it says as its Learner is made is enough for that"
     ctx = torch.multiprocessing.get_context('fork')
-    ps = [ctx.Process(target=_inside, args=(r, 3, tmp_path, 600, _kills, ())) for r in range(3)]
+    ps = [ctx.Process(target=_inside, args=(r, 3, tmp_path, 600, _one_is_killed, (how,))) for r in range(3)]
     for p in ps: p.start()
     for p in ps: p.join(50)
-    texts = [(tmp_path/f'{r}').read_text() for r in range(2)]
+    came = [p.exitcode for p in ps]
     for p in ps: p.kill()
+    assert came==[0, 0, -signal.SIGKILL]
+    texts = [(tmp_path/f'{r}').read_text() for r in range(2)]
     assert all('process 2 has ended without a report, perhaps it was killed' in t and 'process 1 has' not in t for t in texts), texts
 
 @pytest.mark.slow
