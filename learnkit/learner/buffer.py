@@ -89,10 +89,12 @@ class TensorBuffer:
         self.n = n if dim==0 else None
         self.dim,self.dtype,self.positions,self.file,self.key = dim,dtype,positions,file,key
         self.out:Any = None                          # the tensor, once its shape is known
-        self.filled = 0                              # how many samples are written to it
+        self.filled = 0                              # how many samples are written to it, or to the block
         self.chunks = []                             # what does not fit in
+        self.block:Any = None                        # the last chunk, with room for further batches
         self.sizes = None if key is None else []     # how many samples each batch had
-        self.alike:Any = None                        # the shape of batches that are copied as they come
+        self.alike:Any = None                        # the shape of batches that are copied as they come,
+        self.places = iter(())                       # and the places of the next ones, in the tensor or the block
         self.pending = []                            # batches held back
         self.max_pending = 1                         # how many are to be written at once
         self.coming:tuple[int,Arrival]|None = None   # samples on their way from an accelerator, from which number on
@@ -105,17 +107,41 @@ class TensorBuffer:
         if self.sizes is not None: self.sizes.append(_count_items(t, self.dim))
         if isinstance(t, Tensor):
             if t.requires_grad: t = t.detach()
-            if t.shape==self.alike and t.dtype is self.batch_dtype and t.is_cpu and t.layout is torch.strided:
-                if self.out is None:
-                    self.chunks.append(t.clone())
-                    return
-                i,j = self.filled,self.filled+self.alike[0]
-                if j<=self.n:
-                    self.out[i:j],self.filled = t,j
+            is_alike = t.shape==self.alike and t.dtype is self.batch_dtype and t.is_cpu and t.layout is torch.strided
+            if is_alike:
+                place = next(self.places, None)
+                if place is None: place = self._next_place()
+                if place is not None:
+                    place.copy_(t)
+                    self.filled += self.alike[self.dim]
                     return
             if self.max_pending>1: t = t.clone()   # while it is held back, its memory may be written to
         self.pending.append(t)
         if len(self.pending)>=self.max_pending: self._send()
+
+    def _next_place(self):
+        "Make places for the next few dozen batches, at once as that is faster; return the first, None if all are taken"
+        bs = self.alike[self.dim]
+        if self.out is None: room = self._begin_block()
+        else:
+            n_batches = min(64, (self.n-self.filled)//bs)
+            room = self.out[self.filled:self.filled+n_batches*bs]
+        if room.numel(): self.places = iter(room.split(bs, self.dim))
+        return next(self.places, None)
+
+    def _begin_block(self):
+        "Return a new block: at most 64 batches, and 4 MiB if they are more than one"
+        self._end_block()
+        nbytes = prod(self.alike)*self.batch_dtype.itemsize
+        shape = [*self.alike]
+        shape[self.dim] *= max(1, min(64, 2**22//nbytes))
+        self.block = torch.empty(shape, dtype=self.batch_dtype)
+        return self.block
+
+    def _end_block(self):
+        "Keep what the block has as a chunk"
+        if self.block is not None: self.chunks.append(self.block.narrow(self.dim, 0, self.filled))
+        self.block,self.filled,self.places = None,0,iter(())
 
     def _send(self):
         ts,self.pending = self.pending,[]
@@ -139,7 +165,10 @@ class TensorBuffer:
 
     def _join(self):
         "Return the results so far as one, even if there are fewer samples than expected"
-        chunks = self.chunks if self.out is None else [self._written()]
+        if self.out is None:
+            self._end_block()
+            chunks = self.chunks
+        else: chunks = [self._written()]
         self._drop_file()
         if all(o is None for o in chunks): return None
         are_scalars = all(isinstance(o, Tensor) and o.dim()==0 for o in chunks)
@@ -181,6 +210,7 @@ class TensorBuffer:
     def _write(self, ts):
         "Write the batches `ts` to their positions; from an accelerator, send them on their way"
         i,self.filled = self.filled,self.filled+_count_rows(ts)
+        self.places = iter(())   # those made before are taken now
         self._receive()
         if ts[0].is_cpu: self._put(i, ts)
         else: self.coming = i,Arrival(ts[0] if len(ts)==1 else torch.cat(ts))
@@ -220,12 +250,19 @@ class TensorBuffer:
         "Keep a copy of `t` on the CPU as a chunk of its own"
         self._receive()
         if self.out is not None: self._give_up_tensor()
+        self._end_block()
         def to_cpu(o): return o.detach().to('cpu', self._dtype_of(o), copy=True) if isinstance(o, Tensor) else o
         chunk = apply(to_cpu, t)
         self.chunks.append(chunk)
         if not isinstance(t, Tensor): return
         if not t.is_cpu: self.max_pending = max(1, 2**25//max(1, t.nbytes))
-        elif chunk.dtype is t.dtype: self.alike,self.batch_dtype = t.shape,t.dtype
+        elif self._fits_block(t) and chunk.dtype is t.dtype: self.alike,self.batch_dtype = t.shape,t.dtype
+
+    def _fits_block(self, t):
+        "Can batches like `t` be copied into one tensor? A scalar and a tensor of a subclass are kept alone"
+        has_dim = -t.ndim<=self.dim<t.ndim
+        is_plain = type(t) is Tensor and t.layout is torch.strided and not t.is_quantized
+        return has_dim and is_plain and t.numel()>0
 
     def _give_up_tensor(self):
         "Continue with chunks, of which the first is what the tensor has: a batch does not fit into it"

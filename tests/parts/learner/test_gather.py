@@ -1,5 +1,6 @@
 "Predictions gathered batch by batch: against `torch.cat`, for any batches, in memory and on disk"
 import subprocess, sys
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,21 @@ def numbered(ns, shape=(2,), dtype=torch.float32):
 def same(a, b): return a.dtype==b.dtype and a.shape==b.shape and torch.equal(a, b)
 
 # buffers
+
+@given(ns=st.lists(st.sampled_from([0,1,3,3,3,3,7]), max_size=150), dim=st.sampled_from([0,1,-1]), extra=st.sampled_from([None,0,0,-1,5]),
+       copied=st.none()|st.integers(0, 150), read=st.none()|st.integers(0, 150))
+@settings(max_examples=100, deadline=None)
+def test_read_or_copied_on_the_way(ns, dim, extra, copied, read):
+    "Along any dimension, also if the buffer is copied or read on the way, and the memory of a batch is written to at once"
+    batches = [b.movedim(0, dim).contiguous() for b in numbered(ns, (2,4))]
+    r = TensorBuffer(None if extra is None else max(0, sum(ns) + extra), dim)
+    for i,b in enumerate(batches):
+        lent = b.clone()
+        r.append(lent)
+        lent.zero_()
+        if i==copied: r = deepcopy(r)
+        if i==read: assert torch.equal(r.value, torch.cat(batches[:i+1], dim))
+    if batches: assert same(r.value, torch.cat(batches, dim))
 
 @given(ns=sizes, shape=st.sampled_from([(), (1,), (2,), (2,3), (0,)]), dtype=dtypes, extra=st.sampled_from([None,0,0,0,-2,5,100]), disk=st.booleans())
 @settings(max_examples=150, deadline=None)
