@@ -119,6 +119,10 @@ bench:  ## measure speed: a hand-written loop, learnkit, and seven other librari
 	@$(BENCH)/bin/python -c 'import torchvision' 2>/dev/null || $(BENCH)/bin/python $(PIP) uninstall -q -y torchvision
 	$(BENCH)/bin/python tests/bench/run.py --save $(RUN)
 
+AGAINST ?= HEAD
+slower: $(READY)  ## is this tree slower than the commit AGAINST=HEAD? Calls, instructions and times, as a table: a few minutes; RUN=--counts: ten seconds
+	$(PY) tests/bench/slower.py $(AGAINST) $(RUN)
+
 bench-gpu:  ## measure on a CUDA device: how often a step waits, idle time, throughput, memory, and steps beside other libraries
 	$(MAKE) bench RUN='--rounds 7 syncs idle throughput device_forms device_memory device_peers'
 
@@ -156,4 +160,4 @@ find_python = py='$(PYTHON)'; [ -n "$$py" ] || py=$$(IFS=:; for d in $$PATH; do 
     echo "Install one (on Debian and Ubuntu: python3 and python3-venv), or say which: make PYTHON=/path/to/python3"; \
     exit 1; } >&2
 
-.PHONY: help demo test test-slow test-all device fuzz check lib run readme docs dist bench bench-gpu lock compat matrix merging
+.PHONY: help demo test test-slow test-all device fuzz check lib run readme docs dist bench slower bench-gpu lock compat matrix merging
