@@ -326,10 +326,10 @@ class Learner(Loop):
         "Add a callback; raise TypeError if `cb` is not one, ValueError if its name is taken. See `Dispatcher.add_cb`."
         return super().add_cb(cb)
 
-    def _take_in(self, cb):
+    def _take_in(self, cb, key=None):
         cb = adapt(cb)
         for k in _of_run & vars(cb).keys(): _warn_own(cb, k)
-        return super()._take_in(cb)
+        return super()._take_in(cb, key)
 
     @property
     def metrics(self) -> L:

@@ -321,8 +321,9 @@ def check_name(
     cls,name = type(learn),cb.name
     if name in annotated(cls) or hasattr(cls, name): raise _name_taken(type(cb).__name__, name)
     if name not in vars(learn): return
-    is_of_callback = any(o.name==name for o in learn.cbs)
-    if not is_of_callback: raise _name_taken(type(cb).__name__, name)
+    there = vars(learn)[name]
+    is_callback = own_attr(there, 'learn', None) is learn and there.name==name
+    if not is_callback: raise _name_taken(type(cb).__name__, name)
 
 def _name_taken(cls, name):
     return ValueError(f'{cls} would be reached as `learn.{name}`, which is an attribute of the Learner: '

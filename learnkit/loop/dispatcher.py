@@ -38,12 +38,41 @@ def callback_list(
 
 _plain = list,tuple,L,type(None)
 
+# %% ../../nbs/loop/20a_dispatcher.ipynb #8a284da1
+class Namesakes:
+    "The callbacks of one name, by their keys: `stop`, `stop_2`, …"
+    def __init__(self):
+        self.by_key:dict[str,Any] = {}
+        self.n_taken = 0   # so many keys, from the first on, are certainly taken
+
+    def first_free(self,
+        name:str # their name
+    ) -> str:
+        "Return the first key that none of them has"
+        while True:
+            key = name if self.n_taken==0 else f'{name}_{self.n_taken+1}'
+            if key not in self.by_key: return key
+            self.n_taken += 1
+
+    def remove(self,
+        key:str # of one of them
+    ) -> None:
+        "Free a key"
+        del self.by_key[key]
+        self.n_taken = 0
+
+    @property
+    def last(self) -> Any:
+        "The one that was added last, None if there is none"
+        return next(reversed(self.by_key.values()), None)
+
 # %% ../../nbs/loop/20a_dispatcher.ipynb #8a284daf
 wrap_handlers = Word('wrap_handlers', None, 'A method: which functions take the place of the handlers of an event? '
                      'It gets the name, and pairs of callback and handler, and returns such pairs in the same order.')
 
 class Dispatcher(HasRun):
     "Keeps callbacks and calls their handlers of an event, in order"
+    _cbs_by_name:Any = None   # the callbacks in `cbs`, by name: their `Namesakes`; None: not known yet
     def __init__(self):
         super().__init__()
         self.cbs,self._lock = L(),RLock()   # the thread that has a run holds the lock
@@ -161,19 +190,29 @@ class Dispatcher(HasRun):
                 self._is_spent(e, cb, name)   # notes where it came from
                 raise
 
-    def _take_in(self, cb):
+    def _take_in(self, cb, key=None):
+        "Add a callback, with this key if that is free"
         cb = check_callback(cb)
         check_single(self, cb)
         check_name(self, cb)
         if getattr(cb, 'learn', None) is not None: _leave_learner(cb)
-        name,keys = cb.name,set()
-        if name in vars(self): keys = {o.key for o in self.cbs.items if o.name==name}
-        cb.key = name if name not in keys else _another_key(self, cb, keys)
+        name = cb.name
+        namesakes = self._namesakes(name)
+        if namesakes.last is not None: _warn_redefined(namesakes.last, cb)
+        if key is None or key in namesakes.by_key: key = namesakes.first_free(name)
+        namesakes.by_key[key],cb.key = cb,key
         cb.learn = self
         self.cbs.append(cb)
         setattr(self, name, cb)
         self.rebind()
         return cb
+
+    def _namesakes(self, name):
+        "The callbacks of this name, without a search"
+        if self._cbs_by_name is None:
+            self._cbs_by_name = {}
+            for cb in self.cbs: self._namesakes(cb.name).by_key[cb.key] = cb
+        return self._cbs_by_name.setdefault(name, Namesakes())
 
     def remove_cb(self,
         cb:Callback|type[Callback] # a callback, or a class of which all instances are removed
@@ -181,27 +220,38 @@ class Dispatcher(HasRun):
         "Remove a callback, or all of a class, if there; in the middle of a run its `cleanup` is called first"
         if not (isclass(cb) or hasattr(cb, 'order')): raise TypeError(
             f'pass a callback or a class of callbacks to remove, such as `learn.progress`, not {cb!r:.60}')
-        for o in _meant_by(cb, self.cbs):
-            cleanup = self.mode is not None and _listener(o, 'cleanup', self.mode)
-            self._take_out([o])
-            if not cleanup: continue
-            o.learn = self   # once more
-            try: cleanup()
-            except BaseException as e:
-                if not self._is_spent(e, o, 'cleanup'): raise
-            finally: o.learn = None
+        meant = _meant_by(cb, self.cbs)
+        if self.mode is None: self._take_out(meant)
+        else:
+            for o in meant: self._take_out_of_run(o)
         return self
+
+    def _take_out_of_run(self, o):
+        cleanup = _listener(o, 'cleanup', self.mode)
+        self._take_out([o])
+        if not cleanup: return
+        o.learn = self   # once more
+        try: cleanup()
+        except BaseException as e:
+            if not self._is_spent(e, o, 'cleanup'): raise
+        finally: o.learn = None
 
     def _take_out(self, cbs):
         if not cbs: return
-        for o in cbs:
-            if not any(c is o for c in self.cbs): continue
-            self.cbs = L(c for c in self.cbs if c is not o)
-            namesakes = [c for c in self.cbs if c.name==o.name]   # one of them has the attribute now
-            if namesakes: setattr(self, o.name, namesakes[-1])
-            elif vars(self).get(o.name) is o: delattr(self, o.name)
+        meant = {*map(id, cbs)}
+        gone = [o for o in self.cbs if id(o) in meant]
+        self.cbs = L(o for o in self.cbs if id(o) not in meant)
+        for o in gone:
+            self._namesakes(o.name).remove(o.key)
+            self._name_last(o)
             o.learn = None
         self.rebind()
+
+    def _name_last(self, gone):
+        "Give the attribute of a callback that is gone to the last one of its name, if any"
+        last = self._namesakes(gone.name).last
+        if last is not None: setattr(self, gone.name, last)
+        elif vars(self).get(gone.name) is gone: delattr(self, gone.name)
 
     def add_cbs(self,
         cbs:Callback|type[Callback]|Iterable|None # several callbacks, or one, or none
@@ -242,16 +292,21 @@ class Dispatcher(HasRun):
         finally: self._put_in(gone, before)
 
     def _put_in(self, gone, before):
-        "Add the callbacks that are gone, at their places in the list `before`"
+        "Add the callbacks that are gone, at their places in the list `before`, with the keys that they had"
         fault = None   # unless another one of its `single` class was added
         for o in gone:
-            try: self._take_in(o)
+            try: self._take_in(o, o.key)
             except ValueError as e: fault = e
-        if gone:
-            there = [o for o in before if o in self.cbs]
-            new   = [o for o in self.cbs if o not in before]
-            self.cbs = L(there+new)
+        if gone: self._restore_order(before)
+        for o in gone: self._name_last(o)
         if fault is not None: raise fault
+
+    def _restore_order(self, before):
+        "Move the callbacks that are in the list `before` to the front, in its order"
+        known,present = {*map(id, before)},{*map(id, self.cbs)}
+        there = [o for o in before if id(o) in present]
+        new   = [o for o in self.cbs if id(o) not in known]
+        self.cbs,self._cbs_by_name = L(there+new),None   # the order of namesakes may be another one
 
 def _meant_by(cb, cbs):
     "Those of `cbs` that are `cb`, or of the class `cb`"
@@ -259,18 +314,14 @@ def _meant_by(cb, cbs):
     return [o for o in cbs if o is cb]
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #e51ee082
-def _another_key(learn, cb, keys):
-    "A key for one more callback of a name; warns if a notebook's cell has redefined its class"
-    def defined(o): return type(o).__module__,type(o).__qualname__
-    namesakes = [o for o in learn.cbs.items if defined(o)==defined(cb)]
-    there = next((o for o in namesakes if type(o) is not type(cb)), None)
-    if there is not None: warn(
+def _warn_redefined(there, cb):
+    "Warn if a notebook's cell has redefined the class of a callback, and an instance of the old one is there"
+    def definition(o): return type(o).__module__,type(o).__qualname__
+    is_redefined = type(there) is not type(cb) and definition(there)==definition(cb)
+    if is_redefined: warn(
         f'`learn.{there.name}` already exists, from an earlier definition of the class {type(cb).__name__}, and both '
         f'are called: in a cell that is run again, write `learn.remove_cb(learn.{there.name})` before it is added',
         stacklevel=outside())
-    n = 2
-    while f'{cb.name}_{n}' in keys: n += 1
-    return f'{cb.name}_{n}'
 
 _order = attrgetter('order')
 

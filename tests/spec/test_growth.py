@@ -45,6 +45,12 @@ def fitted(n):
     return learn
 
 def new_class(i): return type(f'Cb{i}', (Callback,), {})
+class Namesake(Callback): pass
+class Other(Callback): pass
+def namesakes(n): return [Namesake() for _ in range(n)]
+def of_two_names(n): return [cls() for cls in (Namesake, Other) for _ in range(n//2)]
+def without(learn):
+    with learn.removed_cbs(Namesake): pass
 def rows(n): return History(dict(epoch=i, train_loss=.5, time='00:01') for i in range(n))
 def metric(i):
     def f(pred, y): return (pred-y).abs().mean()
@@ -58,6 +64,8 @@ cases = dict(   # name -> what to call for a size; each with its fit, so that be
     batches=lambda n: partial_fit(learner(n)), epochs=lambda n: (lambda learn: lambda: learn.fit(n))(learner()), metrics=lambda n: partial_fit(with_valid(metrics=[metric(i) for i in range(n)])),
     fits=lambda n: (lambda learn: lambda: [learn.fit(1) for _ in range(n)])(learner()), predictions=lambda n: (lambda learn: lambda: learn.get_preds(dl=[b]*n))(learner()),
     callbacks=lambda n: (lambda learn, cbs: lambda: learn.add_cbs(cbs))(learner(), [new_class(i)() for i in range(n)]), fit_with_callbacks=lambda n: partial_fit(learner(), cbs=[new_class(i)() for i in range(n)]),
+    namesakes=lambda n: (lambda learn, cbs: lambda: learn.add_cbs(cbs))(learner(), namesakes(n)), namesakes_of_two=lambda n: (lambda learn, cbs: lambda: learn.add_cbs(cbs))(learner(), of_two_names(n)),
+    fit_with_namesakes=lambda n: partial_fit(learner(), cbs=namesakes(n)), namesakes_removed_for_a_while=lambda n: (lambda learn: lambda: without(learn))(learner(cbs=namesakes(n))), namesakes_removed=lambda n: (lambda learn: lambda: learn.remove_cb(Namesake))(learner(cbs=namesakes(n))),
     len_of_combined=lambda n: lambda: len(CombinedLoader(dict(a=range(n), b=range(n//2)), weights=dict(a=.7, b=.3))), combined=lambda n: (lambda dl: lambda: [*dl])(CombinedLoader(dict(a=range(n), b=range(n//2)))),
     repr_of_the_history=lambda n: (lambda h: lambda: repr(h))(rows(n)), html_of_the_history=lambda n: (lambda h: lambda: h._repr_html_())(rows(n)), logged_values=lambda n: partial_fit(learner(), cbs=Callback(before_batch=log_many(n))))
 

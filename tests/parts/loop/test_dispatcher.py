@@ -1,5 +1,5 @@
 """Callbacks that come and go, also while an event is called: names, keys, order, who still hears, and which error is raised"""
-import random
+import copy, random
 import pytest
 from learnkit.loop.callback import Callback, is_called
 from learnkit.loop.dispatcher import Dispatcher
@@ -181,3 +181,29 @@ def test_tables_are_kept_over_the_epochs(monkeypatch):
     learn.fit(7)
     first = [a[1:] for a in asked if a[0]<3]
     assert {e for e,*_ in asked}=={0,3,4,5,6} and len({*first})==len(first) and {n for e,_,n in asked if e==5}=={'before_epoch'} and {n for e,_,n in asked if e==6}=={'after_fit','cleanup'}
+
+@pytest.mark.parametrize('gone', [[0], [1], [2], [2, 0], [0, 1], [1, 0, 2]])
+def test_namesakes_that_are_removed_for_a_block_keep_their_keys_and_their_attribute(gone):
+    "Whatever the order in which they are named; and what was added meanwhile gets a free key"
+    class Same(Callback): pass
+    d = Dispatcher().add_cbs([Same(), Same(), Same()])
+    cbs,keys = list(d.cbs),[cb.key for cb in d.cbs]
+    with d.removed_cbs([cbs[i] for i in gone]):
+        left = [cb for i,cb in enumerate(cbs) if i not in gone]
+        assert vars(d).get('same') is (left[-1] if left else None)
+    assert list(d.cbs)==cbs and [cb.key for cb in d.cbs]==keys==['same', 'same_2', 'same_3'] and d.same is cbs[-1]
+    with d.removed_cbs([cbs[i] for i in gone]): d.add_cb(new := Same())
+    assert new.key==keys[min(gone)] and len({cb.key for cb in d.cbs})==4 and list(d.cbs)==[*cbs, new] and d.same is new
+    d.remove_cbs([new, cbs[2]])
+    assert d.same is cbs[1]
+    d.remove_cb(Same)
+    assert not d.cbs and 'same' not in vars(d)
+
+def test_a_copy_gives_keys_as_the_original():
+    class Same(Callback): pass
+    d = Dispatcher().add_cbs([Same(), Same()])
+    del d._lock
+    again = copy.deepcopy(d)
+    again._lock = None
+    again.remove_cb(again.cbs[0]).add_cb(Same())
+    assert [cb.key for cb in again.cbs]==['same_2', 'same'] and [cb.key for cb in d.cbs]==['same', 'same_2']
