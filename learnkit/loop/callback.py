@@ -283,6 +283,7 @@ import inspect
 from inspect import isclass
 
 from .tracebacks import add_note
+from .words import own_attr
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1507
 def made(
