@@ -7,7 +7,6 @@ __all__ = ['CombinedLoader', 'EachLoader']
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #d21cde86
 from collections.abc import Callable, Iterator, Mapping
-from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
 from math import gcd, lcm
@@ -242,10 +241,10 @@ def _length(ns, weights, until):
 # %% ../../nbs/learner/25a_combined_loader.ipynb #c0a1f2e4
 def _as_integers(shares):
     "Return shares as whole numbers in the same ratio, if their sums are exact and a period is short; else None"
-    fractions = [Fraction(share) for share in shares]
-    denominator = lcm(*[f.denominator for f in fractions])
+    ratios = [share.as_integer_ratio() for share in shares]
+    denominator = lcm(*[d for _,d in ratios])
     if denominator>2**20: return None   # as of .7 or 1/3, whose sums are rounded
-    whole = [int(f*denominator) for f in fractions]
+    whole = [n*denominator//d for n,d in ratios]
     divisor = gcd(*whole)
     whole = [n//divisor for n in whole]
     return whole if sum(whole)<=10_000 else None
