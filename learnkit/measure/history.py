@@ -31,6 +31,72 @@ def format_value(
     if isinstance(v, float): return f'{v:.6f}'
     return str(v)
 
+# %% ../../nbs/measure/42a_history.ipynb #f9986b10
+_plain_types = {type(None), bool, int, float, str}   # JSON returns these as they were
+
+def _is_plain(row):
+    "Can JSON hold a row, exactly?"
+    if not {*map(type, row)} <= {str}: return False
+    if not {*map(type, row.values())} <= _plain_types: return False
+    return all(v.bit_length()<=2000 for v in row.values() if type(v) is int)   # Python reads no longer ones
+
+# %% ../../nbs/measure/42a_history.ipynb #f9986b11
+class RowEncoder:
+    "Encodes the rows of a table for a checkpoint; a row that has not changed since the last call is not encoded again"
+    def __init__(self):
+        self.rows:list = []    # those that were encoded: copies, as rows may change
+        self.lines:list = []   # of each its JSON: a list of values, if the row before has the same names
+        self.others:dict = {}  # the rows that JSON cannot hold, by number: their lines are empty
+
+    def __call__(self,
+        rows:list # all rows of the table
+    ) -> dict:
+        "Return the rows as a text, and those that JSON cannot hold as they are"
+        self._forget(self._n_unchanged(rows))
+        for row in rows[len(self.rows):]: self._encode(row)
+        return dict(lines=''.join(self.lines), others=[(i,dict(row)) for i,row in self.others.items()])
+
+    def _n_unchanged(self, rows):
+        n = len(self.rows)
+        if _are_equal(rows[:n], self.rows): return n   # one comparison, in C
+        same = [_are_equal(row, known) for row,known in zip(rows, self.rows)]
+        return same.index(False) if False in same else len(same)
+
+    def _forget(self, start):
+        "Forget the rows from number `start` on"
+        del self.rows[start:], self.lines[start:]
+        self.others = {i:row for i,row in self.others.items() if i<start}
+
+    def _encode(self, row):
+        if _is_plain(row): known,line = dict(row),self._line(row)
+        else:
+            known,line = row,'\n'   # saved each time, so a change of it needs no copy to be found
+            self.others[len(self.rows)] = row
+        self.rows.append(known)
+        self.lines.append(line)
+
+    def _line(self, row):
+        follows_plain = bool(self.lines) and self.lines[-1]!='\n'
+        if follows_plain and [*self.rows[-1]]==[*row]: row = [*row.values()]
+        return json.dumps(row, separators=(',',':'))+'\n'
+
+# %% ../../nbs/measure/42a_history.ipynb #f9986b12
+def _are_equal(a, b):
+    try: return a==b
+    except (RuntimeError, ValueError): return False   # a tensor of several elements has no truth value
+
+def decoded_rows(
+    state:dict # what a `RowEncoder` returned
+) -> list:
+    "Return the rows"
+    rows:list = []
+    for line in state['lines'].split('\n')[:-1]:
+        values = json.loads(line) if line else {}
+        if isinstance(values, list): values = dict(zip(rows[-1], values))
+        rows.append(values)
+    for i,row in state['others']: rows[i] = dict(row)
+    return rows
+
 # %% ../../nbs/measure/42a_history.ipynb #f9986b16
 class _Columns(list):
     "Names of columns, which are its `values`, as in pandas"
@@ -40,6 +106,7 @@ max_shown = 60   # rows in the `repr` of a history
 
 class History(list):
     "Rows as dictionaries; `history['valid_loss']` is a column, `history['epoch','valid_loss']` has two side by side"
+    _encoder:RowEncoder|None = None   # made by the first `state_dict`
     @overload
     def __getitem__(self, k:int) -> dict[str,Any]: ...
     @overload
@@ -83,20 +150,21 @@ class History(list):
         "Return the newest value of a column, None if it has none yet; raise KeyError if there is no such column"
         return next((v for v in reversed(self[k]) if v is not None), None)
 
-    def state_dict(self) -> list:
-        "Return the rows as plain dictionaries"
-        return [*map(dict, self)]
+    def state_dict(self) -> dict:
+        "Return the rows, encoded: rows that are as they were the last time cost nothing"
+        if self._encoder is None: self._encoder = RowEncoder()
+        return self._encoder(self)
     def load_state_dict(self,
-        state:list # what `state_dict` returned
+        state:dict|list # what `state_dict` returned; older checkpoints have a list of rows
     ) -> None:
         "Replace all rows by those of `state`"
-        self[:] = map(dict, state)
+        self[:] = decoded_rows(state) if isinstance(state, dict) else map(dict, state)
 
     def to_file(self,
         path:str|Path # the file to write, in JSON; or an address such as 's3://bucket/h.json'
     ) -> None:
         "Write the rows to a file, which appears when it is complete"
-        with atomic(as_path(path)) as f: f.write(json.dumps(self.state_dict(), default=float, indent=0).encode())
+        with atomic(as_path(path)) as f: f.write(json.dumps([*map(dict, self)], default=float, indent=0).encode())
 
     @classmethod
     def from_file(cls,

@@ -422,9 +422,9 @@ class Recorder(RecorderPlots, Callback):
 
     def state_dict(self) -> dict:
         "Return all that is recorded, also in the middle of an epoch"
-        return dict(history=self.history.state_dict(), row=dict(self.row), lrs=_state(self.lrs), iters=[*self.iters],
-                    lossless=[*self.lossless], hps=_state(self.hps), group_hps=_state(self.group_hps),
-                    cancelled=[*self.cancelled],
+        return dict(history=self.history.state_dict(), row=dict(self.row), lrs=_state(self.lrs),
+                    iters=pack_counts(self.iters), lossless=pack_counts(self.lossless), hps=_state(self.hps),
+                    group_hps=_state(self.group_hps), cancelled=[*self.cancelled],
                     elapsed=time.perf_counter() - self.start, train=self.train.state_dict(),
                     unseen=torch.tensor(self.smooth_loss.unseen, dtype=torch.float64))   # last: the losses are read
 
@@ -441,6 +441,8 @@ class Recorder(RecorderPlots, Callback):
         n_read = state.pop('n_read', 0)   # older checkpoints have all losses
         unseen = state.pop('unseen', self.smooth_loss.raw[n_read:])   # a list in older ones
         self.smooth_loss.unseen = torch.as_tensor(unseen, dtype=torch.float64).tolist()
+        self.iters = unpack_counts(state.pop('iters'))
+        self.lossless = unpack_counts(state.pop('lossless', []))   # older checkpoints lack it
         _load_series(self.hps, state.pop('hps'), Series)
         _load_series(self.group_hps, state.pop('group_hps'), GroupSeries)
         vars(self).update(state)
@@ -482,6 +484,18 @@ def _state(o):
     "The state of a `Series`, or of all in a dict; other values, from foreign callbacks, as they are"
     if isinstance(o, dict): return {k:_state(v) for k,v in o.items()}
     return o.state_dict() if hasattr(o, 'state_dict') else o
+
+def pack_counts(
+    counts:list # whole numbers
+) -> torch.Tensor:
+    "Return them in 8 bytes each"
+    return torch.tensor(counts, dtype=torch.int64)
+
+def unpack_counts(
+    state:torch.Tensor|list # what `pack_counts` returned; a list in older checkpoints
+) -> list:
+    "Return whole numbers as a list"
+    return state.tolist() if isinstance(state, torch.Tensor) else state
 
 def _load_series(own, states, cls):
     "Continue from `states`, by name, in the objects that `own` has already: schedulers append to these"

@@ -21,7 +21,7 @@ from ..data.files import StorePath, as_path
 from ..loop.check import check_args, check_whole
 from ..loop.settings import pyplot
 from ..measure.history import History, RecorderPlots, format_time
-from ..measure.recorder import AvgSmoothLoss
+from ..measure.recorder import AvgSmoothLoss, unpack_counts
 from ..measure.scalars import Series
 from .file import checkpoint_info, list_checkpoints, peek_checkpoint, read_checkpoint, train_iter_of
 from .identity import origin_of
@@ -141,11 +141,13 @@ class Run(RecorderPlots):
         resumed = [session for session in self.sessions[1:] if 'parent' not in session]
         self.interrupted = [check_type(session['train_iter'], int) for session in resumed]
         record = check_type(state['cbs'].get('recorder', {}), dict)
-        self.history = History(check_list(record.get('history', []), dict))
+        self.history = History()
+        self.history.load_state_dict(record.get('history', []))
+        check_list([*self.history], dict)
         self.smooth_loss,self.lrs = AvgSmoothLoss(),Series()
         self.metric_names = L(self.history.epochs.names)
-        self.iters = check_list(record.get('iters', []), int)
-        self.lossless = check_list(record.get('lossless', []), int)
+        self.iters = check_list(unpack_counts(record.get('iters', [])), int)
+        self.lossless = check_list(unpack_counts(record.get('lossless', [])), int)
         if not record: return
         self.smooth_loss.load_state_dict(record['train'][0])
         self.lrs.load_state_dict(record['lrs'])

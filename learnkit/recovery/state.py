@@ -34,7 +34,7 @@ from ..optim.base import check_base, check_base_format, left_out, load_weights, 
 from .kept import is_equal
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #6cead52a
-format_version = 2   # of checkpoints; a newer one raises an error. 2: random states are bytes
+format_version = 3   # of checkpoints; a newer one raises an error. 2: random states are bytes; 3: rows are a text
 
 @patch
 def _run_state(self:Learner,

@@ -83,6 +83,35 @@ def test_linear(what):
         e = exponent(cases[what], sizes.get(what, (25, 50, 100)))
     assert e<1.15, f'{what}: exponent {e:.2f}'
 
+def saved(path):
+    "A Learner, and what saves it"
+    save = CheckpointCallback('1000000ep', keep=None)
+    learn = learner(path=path)
+    learn.add_cb(save)
+    return learn,save
+
+@pytest.mark.filterwarnings('ignore')
+def test_a_checkpoint_of_a_long_run_costs_what_one_of_a_short_run_does(tmp_path):
+    "Whatever the number of rows: the same instructions; and fewer than 100 bytes for each row"
+    costs,sizes = {},{}
+    for n in (50, 100, 200):
+        learn,save = saved(tmp_path/f'{n}')
+        def measure(cb):
+            if cb.epoch!=n-1: return
+            for part in ('first','second'): costs[n],sizes[n] = count(lambda: save.save(n, 0, part)),[*save.folder.glob('*second*.pth')]
+            sizes[n] = sizes[n][0].stat().st_size
+        look = Callback(after_epoch=measure)
+        look.order = 200
+        learn.fit(n, cbs=look)
+        assert len(learn.recorder.history)==n
+    assert costs[200]<1.02*costs[50], costs
+    assert (sizes[200]-sizes[100])/100<100, sizes
+
+@pytest.mark.filterwarnings('ignore')
+def test_checkpoints_of_each_epoch_are_linear(tmp_path):
+    def fit(n): return lambda: learner(path=tmp_path/f'{n}', cbs=CheckpointCallback('1ep')).fit(n)
+    assert exponent(fit, (10, 20, 40))<1.1
+
 def test_this_test_finds_what_grows_as_the_square():
     def pairs(n): return lambda: [i for i in range(n) for _ in range(n)]
     assert 1.8<exponent(pairs, (25, 50, 100))<2.2
