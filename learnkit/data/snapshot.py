@@ -268,7 +268,7 @@ def snapshot_vars(
     return Snapshot(restore)
 
 # %% ../../nbs/data/30b_contents.ipynb #5bc0f438
-_own = __name__.partition('.')[0],'fastcore'
+_own = __name__.partition('.')[0],'fastcore','__main__'   # a script or notebook, whatever program has started it
 
 @lru_cache
 def _is_installed(module):

@@ -12,10 +12,11 @@ from types import NoneType, SimpleNamespace
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ..data.modules import get_model, norms_and_biases
+from ..data.process import is_sharded
 from ..loop.words import observes
 from .checks import check_values, check_written_loss
 from ..loop.signals import uninterrupted
@@ -255,6 +256,7 @@ def check_trained(
     if lost:
         for p in lost.values(): p.grad = None
         raise _untrained(lost)
+    if learn.train_iter==1: _check_leaves(learn)
     if getattr(learn.loss, 'requires_grad', False): check_written_loss(learn)
 
 def _untrained(lost):
@@ -262,6 +264,48 @@ def _untrained(lost):
         f'{describe_params(lost)} got gradients, but are not in the optimizer, so they would never be trained: let '
         '`splitter` return them (or build the optimizer with them), freeze them with `requires_grad_(False)`, or '
         'keep the optimizer that trains them in an attribute of a callback')
+
+# %% ../../nbs/learner/30_create_opt.ipynb #3871e7f2
+def _check_leaves(learn):
+    "Raise RuntimeError if a parameter has a gradient that neither an optimizer nor a module has"
+    loss = vars(learn.current_run).get('loss_grad')   # a batch that was cancelled has none
+    if not isinstance(loss, Tensor) or not hasattr(learn.opt, 'param_groups'): return
+    trained = param_ids(learn.opt)
+    others = [p for p in graph_params(loss) if id(p) not in trained]
+    lost = _in_no_module(learn, others) if others else []   # there are none, as a rule
+    if not lost: return
+    for p in lost: p.grad = None
+    raise _of_no_module(lost)
+
+def _in_no_module(learn, params):
+    "Return those of the parameters that have a gradient and belong to no module and no optimizer"
+    of_model = [*learn.model.parameters()]
+    if any(map(is_sharded, of_model)): return []   # its graph has other objects
+    known = {*map(id, of_model)}.union(*map(param_ids, _all_optimizers(learn)))
+    return [p for p in params if p.grad is not None and id(p) not in known]
+
+_writes_grad = type(torch.ones(1, requires_grad=True).view(1).grad_fn.next_functions[0][0])   # `AccumulateGrad`
+
+def graph_params(
+    loss:Tensor # a loss, before or after its backward pass
+) -> list[nn.Parameter]:
+    "Return the parameters that the loss was computed from"
+    nodes,new = {},[loss.grad_fn]   # a dict, which keeps the order
+    while new:
+        nodes |= dict.fromkeys(new)
+        edges = [edge for node in new if node for edge in node.next_functions]
+        new = [node for node,_ in edges if node not in nodes]
+    leaves = [node.variable for node in nodes if node.__class__ is _writes_grad]
+    return [t for t in leaves if t.__class__ is nn.Parameter]
+
+def _of_no_module(lost):
+    "Return the error for parameters in no module"
+    shapes = ', '.join([*dict.fromkeys(str(tuple(p.shape)) for p in lost)][:3])
+    described = f'1 parameter of shape {shapes}' if len(lost)==1 else f'{len(lost)} parameters of shapes {shapes}'
+    return RuntimeError(
+        f'{described} got gradients, but no module and no optimizer has them, so they would never be trained. Keep '
+        'layers in `nn.ModuleList` instead of a list, and parameters of a loss in an `nn.Module`; or let `splitter` '
+        'return them.')
 
 # %% ../../nbs/learner/30_create_opt.ipynb #d63686c2
 def check_closure(

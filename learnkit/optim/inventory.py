@@ -8,14 +8,18 @@ __all__ = []
 # %% ../../nbs/optim/28_inventory.ipynb #7070e860
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from inspect import getclosurevars, signature
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.parameter import is_lazy
 
 from learnkit.data.modules import get_model, is_writable
+from learnkit.data.parts import is_library
+from learnkit.data.snapshot import is_foreign
 from learnkit.loop.check import unwrap_partial
 from learnkit.loop.dispatcher import Dispatcher
 from learnkit.loop.words import Word
@@ -36,7 +40,7 @@ def held_modules(
     loss_func:Any,        # a loss function that is not a module
     name:str='loss_func'  # how the names begin
 ) -> dict[str,nn.Module]: # name -> module
-    "Return the modules that a loss function holds in attributes, arguments of a `partial`, and containers of these"
+    "Return the modules that a loss function holds or uses: attributes, arguments, variables, and containers of these"
     return dict(_find_modules(loss_func, name, 4))
 
 def _find_modules(value, name, depth) -> Iterator[tuple[str,nn.Module]]:
@@ -49,18 +53,41 @@ def _find_modules(value, name, depth) -> Iterator[tuple[str,nn.Module]]:
 def _contents_of(value):
     "What a function, a callable object or a container holds, by name"
     if isinstance(value, partial): return {'func':value.func, **_by_position(value.args), **value.keywords}
-    if isinstance(value, Mapping): return {str(k):v for k,v in value.items()}
-    if isinstance(value, list|tuple): return _by_position(value)
-    if isinstance(value, MethodType): return {'self':value.__self__, 'function':value.__func__}
+    if isinstance(value, Mapping|list|tuple): return _entries_of(value)
+    if isinstance(value, MethodType): return {'function':value.__func__, **_attributes_of(value.__self__)}
+    if isinstance(value, FunctionType): return {**_variables_of(value), **vars(value)}
     if isinstance(value, type) or not callable(value): return {}
     return getattr(value, '__dict__', {})
 
+def _entries_of(container):
+    if len(container)>1000: return {}   # it is data
+    if isinstance(container, Mapping): return {str(k):v for k,v in container.items()}
+    return _by_position(container)
+
 def _by_position(values): return {str(i):v for i,v in enumerate(values)}
 
+def _attributes_of(owner):
+    "The attributes of the object that a method belongs to, by name"
+    if isinstance(owner, Dispatcher): return {}
+    return {f'self.{name}':value for name,value in getattr(owner, '__dict__', {}).items()}
+
+# %% ../../nbs/optim/28_inventory.ipynb #9bb27b2c
+def _variables_of(function):
+    "The variables from outside that a user's function uses, and the defaults of its arguments, by name"
+    if not _is_users(function): return {}
+    defaults = {name:p.default for name,p in signature(function, follow_wrapped=False).parameters.items()}
+    try: variables = getclosurevars(function)
+    except ValueError: return defaults   # one of them has no value yet
+    return {**defaults, **variables.globals, **variables.nonlocals}
+
+def _is_users(function): return not is_library(function) and not is_foreign(function)
+
 def _is_plain_function(f):
-    "Is it a function that holds nothing?"
+    "Is it a function that holds nothing, such as those of PyTorch?"
     if type(f) not in (FunctionType,BuiltinFunctionType): return False
-    return not getattr(f, '__dict__', None)
+    if getattr(f, '__dict__', None): return False
+    if f.__module__==functional.__name__: return True   # the common case, which must be quick
+    return type(f) is BuiltinFunctionType or not _is_users(f)
 
 # %% ../../nbs/optim/28_inventory.ipynb #30e4fcc8
 loss_functions = Word('loss_functions', {}, "Which loss functions does it train with, by name? Under '' it gives the "

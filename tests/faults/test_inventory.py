@@ -121,11 +121,35 @@ class Refers(Noise):
 
 def takes(f, pred, y): return f(pred, y)
 
+class Task:
+    "Its method is the loss"
+    def __init__(self, noise): self.noise = noise
+    def loss(self, pred, y): return self.noise(pred, y)
+
+def around(noise):
+    def loss(pred, y): return noise(pred, y)
+    return loss
+
+def by_default(noise):
+    def loss(pred, y, noise=noise): return noise(pred, y)
+    return loss
+
+def of_script(noise):
+    "Uses a variable of the script, through another function, as in a notebook"
+    script = dict(noise=noise, __name__='__main__')
+    exec('def inner(pred, y): return noise(pred, y)\ndef loss(pred, y): return inner(pred, y)', script)
+    return script['loss']
+
 LOSSES = {'none':lambda m: (nn.MSELoss(), None), 'module':lambda m: _both(Noise()), 'method':lambda m: (lambda n: (n.loss, n))(Noise()),
           'partial':lambda m: (lambda n: (partial(n), n))(Noise()), 'held':lambda m: (lambda n: (Holds(n), n))(Noise()),
-          'argument':lambda m: (lambda n: (partial(takes, n), n))(Noise()), 'refers':lambda m: _both(Refers(m))}
+          'argument':lambda m: (lambda n: (partial(takes, n), n))(Noise()), 'refers':lambda m: _both(Refers(m)),
+          'around':lambda m: _in(around), 'default':lambda m: _in(by_default), 'script':lambda m: _in(of_script),
+          'task':lambda m: _in(lambda noise: Task(noise).loss)}
 def _both(noise): return noise,noise
-NEED_SPLITTER = {'held','argument'}   # what a function merely holds may be a teacher: it is trained if the splitter returns it
+def _in(function):
+    noise = Noise()
+    return function(noise),noise
+NEED_SPLITTER = {'held','argument','around','default','script','task'}   # what a function merely holds may be a teacher: it is trained if the splitter returns it
 
 def data(seed, n=6, bs=4):
     g = torch.Generator().manual_seed(seed)
@@ -241,6 +265,48 @@ def test_exported(model, loss, tmp_path):
     if model=='lazy': m(TRAIN[0][0])
     load_learner(tmp_path/'models/e.pth', m, f)
     assert not differences(tensors(learn.model, own), tensors(m, other))
+
+# what gets gradients and is in no optimizer
+
+@pytest.mark.parametrize('loss', sorted(NEED_SPLITTER))
+def test_a_module_that_the_loss_uses_is_asked_for(loss):
+    m,f,own = parts('norm', loss)
+    learn = Learner((TRAIN, VALID), m, f, opt_func=SGD)
+    with pytest.raises(RuntimeError, match='^3 parameters of `loss_func.*not in the optimizer.*`splitter`'): fit(learn)
+
+class InList(nn.Module):
+    "Its layers are in a list, which PyTorch does not look into"
+    def __init__(self): super().__init__(); self.layers,self.head = [nn.Linear(4, 4), nn.Linear(4, 4)],nn.Linear(4, 1)
+    def forward(self, x): return self.head(self.layers[1](torch.tanh(self.layers[0](x))))
+
+def scaled(pred, y, s): return ((pred-y)**2).mean()*torch.exp(-s) + s
+
+def test_a_parameter_of_no_module_is_asked_for():
+    s = nn.Parameter(torch.zeros(()))
+    learn = Learner((TRAIN, VALID), nn.Linear(4, 1), partial(scaled, s=s), opt_func=SGD)
+    with pytest.raises(RuntimeError, match=r'^1 parameter of shape \(\) got.*no module.*`splitter`'): fit(learn)
+    assert s.grad is None
+    learn = Learner((TRAIN, VALID), nn.Linear(4, 1), partial(scaled, s=s), opt_func=SGD, splitter=lambda m: [*m.parameters(), s])
+    fit(learn)
+    assert s
+
+def test_layers_in_a_list_are_asked_for():
+    learn = Learner((TRAIN, VALID), InList(), nn.MSELoss(), opt_func=SGD)
+    with pytest.raises(RuntimeError, match=r'^4 parameters of shapes \(4,\), \(4, 4\).*no module.*`nn.ModuleList`'): fit(learn)
+    learn = Learner((TRAIN, VALID), InList(), nn.MSELoss(), opt_func=SGD, splitter=lambda m: [*m.parameters(), *nn.ModuleList(m.layers).parameters()])
+    before = learn.model.layers[0].weight.clone()
+    fit(learn)
+    assert not torch.equal(before, learn.model.layers[0].weight)
+
+def test_what_others_train_is_not_asked_for():
+    "The image of an adversary, a parameter with an optimizer of a callback, and one whose gradient a hook takes"
+    mine,hooked = nn.Parameter(torch.zeros(())),nn.Parameter(torch.zeros(()))
+    hooked.register_post_accumulate_grad_hook(lambda p: setattr(p, 'grad', None))
+    class Adversary(Callback):
+        def before_fit(self): self.opt = SGD([mine])
+        def before_batch(self): self.learn.xb = (self.learn.x.clone().requires_grad_(),)
+    learn = Learner((TRAIN, VALID), nn.Linear(4, 1), lambda pred, y: scaled(pred, y, mine+hooked), opt_func=SGD, cbs=Adversary())
+    fit(learn)
 
 # what goes wrong on the way
 
