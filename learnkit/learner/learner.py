@@ -403,7 +403,7 @@ class Learner(Loop):
         '`copy.deepcopy(learn)`, or make another Learner with `learn.dls` and `learn.model`')
     def __setstate__(self, d:dict) -> None:
         vars(self).update(d, _lock=RLock())
-        self.rebind()
+        self._rebind()
 
     def _trained_modules(self) -> list[nn.Module]:
         "Return the modules that train: the model as it is wrapped now, and those of the loss function"

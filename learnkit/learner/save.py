@@ -447,7 +447,7 @@ def snapshot_training(
     tensors = [*named_params(learn).values(), *named_buffers(learn).values()]
     if any(map(is_lazy, tensors)): raise ValueError(
         'the model has lazy layers, whose shape the first batch sets permanently: call the model once before the trial')
-    return Snapshot(snapshot_random(), learn.rebind, snapshot_contents(learn, *learn.cbs, loaders=_loaders(learn)))
+    return Snapshot(snapshot_random(), learn._rebind, snapshot_contents(learn, *learn.cbs, loaders=_loaders(learn)))
 
 # %% ../../nbs/learner/55c_trial.ipynb #67a6b28a
 @uninterrupted

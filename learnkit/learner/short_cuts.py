@@ -241,7 +241,7 @@ def _is_same(a, b):
 # %% ../../nbs/learner/33_short_cuts.ipynb #0cb71867
 def _describe_stale(name, bound, now):
     return (f'at `{name}` it calls the handlers of {_class_names(bound[name])}, and there are those of '
-            f'{_class_names(now[name])}, or others of the same; call `learn.rebind()` after a change that is no '
-            'assignment to a callback')
+            f'{_class_names(now[name])}, or others of the same: replace a method by an assignment to the '
+            'callback, `cb.after_loss = f`, not to its class')
 
 def _class_names(handlers): return ', '.join(f'`{type(cb).__name__}`' for cb,_ in handlers) or 'none'

@@ -48,7 +48,7 @@ from typing import Any
 from warnings import warn
 from weakref import WeakKeyDictionary
 
-from fastcore.basics import camel2snake
+from fastcore.basics import camel2snake, noop
 
 from .events import event, nearest
 from .names import name_hint
@@ -177,7 +177,7 @@ class Callback(Stateful):
         learn = self.__dict__.get('learn')
         if learn is not None and k!='learn':
             if k in _gates or k in event.docs:   # does it change who handles what?
-                if getattr(self, k, None) is not v: getattr(learn, 'rebind', lambda: None)()
+                if getattr(self, k, None) is not v: own_attr(learn, '_rebind', noop)()   # a stand-in may have none
             elif k in getattr(learn, '__dict__', ()) or hasattr(type(learn), k): _warn_shadowing(k, learn)
         super().__setattr__(k, v)
 

@@ -116,7 +116,7 @@ def _pushed(learn, mode):
             vars(run).clear()   # the traceback of an error may keep the run, but not its batch and its workers
 
 def _switch_to(learn, run):
-    vars(learn).update(current_run=run, _heard={}, _heard_else={}, _wraps=None)   # one call: no signal comes between
+    vars(learn).update(current_run=run, _heard={}, _heard_else={}, _wrapping=None)   # one call: no signal comes between
 
 def _end(run):
     "Give the run outside what it takes over from this one"

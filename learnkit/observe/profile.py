@@ -165,6 +165,7 @@ from ..learner.learner import Learner
 from ..learner.save import unchanged
 from ..loop.callback import Callback, is_called
 from ..loop.check import check_args, check_path, check_whole
+from ..loop.dispatcher import Around
 from ..loop.run import shown
 from ..loop.signals import uninterrupted
 from ..loop.words import own_attr
@@ -186,18 +187,24 @@ class ProfileCallback(Callback):
         self.max_slices,self.clock,self.markers = max_slices,clock,markers
         self.result = Profile(max_slices, clock)
 
-    def wrap_handlers(self,
-        name:str,      # the event
-        handlers:tuple # pairs of a callback and its handler
-    ) -> tuple: # pairs of a callback and a function
-        "Return the handlers of event `name`, each timed, between the start and the end of the event"
-        is_measured = self.learn.mode is not None and is_called(self, 'before_fit')
-        if not is_measured: return handlers
-        timed = [(cb, self._timed(name, cb, f)) for cb,f in handlers]
-        start = (self,partial(self._start, name))
-        end   = (self,partial(self._end, name))
-        if name=='cleanup': start,end = end,start   # callbacks clean up in reverse order
-        return (start, *timed, end)
+    def wrap_handler(self,
+        name:str,  # the event
+        cb:Any,    # a callback
+        f:Callable # its handler
+    ) -> Callable:
+        "Return the handler, timed"
+        return self._timed(name, cb, f) if self._measures() else f
+
+    def around_event(self,
+        name:str # the event
+    ) -> Around|None:
+        "Return what starts and ends the time of an event"
+        if not self._measures(): return None
+        start,end = partial(self._start, name),partial(self._end, name)
+        if name=='cleanup': return Around(before=end, after=start)   # callbacks clean up in reverse order
+        return Around(before=start, after=end)
+
+    def _measures(self): return self.learn.mode is not None and is_called(self, 'before_fit')
 
     def _start(self, name):
         if name=='cleanup': self.in_handler = False   # an exception may have left it set

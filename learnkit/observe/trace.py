@@ -246,7 +246,7 @@ class CheckEvents(Callback):
     def cleanup(self):
         for e in _watched: vars(self).pop(e, None)
         self.fired = None
-        self.learn.rebind()
+        self.learn._rebind()
 
 def _is_replaced(learn, name):
     "Is a part of the loop replaced, by an assignment to the Learner or in its class?"

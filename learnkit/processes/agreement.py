@@ -177,17 +177,14 @@ class Agreement(Callback):
         if timeout is not None: check_seconds(timeout)
         store_attr('timeout,shards,compare,forward')
 
-    def wrap_handlers(self,
-        name:str,      # an event
-        handlers:tuple # pairs of callback and handler, in their order
-    ) -> tuple: # such pairs
+    def wrap_handler(self,
+        name:str,  # an event
+        cb:Any,    # a callback
+        f:Callable # its handler
+    ) -> Callable:
         "Defer the Cancels of `after_batch` until all callbacks have handled it, as they do in the other processes"
-        if name!='after_batch': return handlers
-        takes_part = any(cb is self for cb,_ in handlers)
-        if not takes_part: return handlers
-        return tuple((cb, self._with_held_cancel(cb, f)) for cb,f in handlers)
-
-    def _with_held_cancel(self, cb, f):
+        is_deferred = name=='after_batch' and is_called(self, name)
+        if not is_deferred: return f
         raises_in_all = cb is self or _acts_alike(cb, 'after_batch')
         return f if raises_in_all else partial(self._hold_cancel, cb, f)
 
@@ -235,7 +232,7 @@ class Agreement(Callback):
         for point,is_needed in asks.items():
             if is_needed: vars(self).pop(point, None)
             else: setattr(self, point, None)   # a handler that is None is not called
-        self.learn.rebind()
+        self.learn._rebind()
 
     def _stop_at_shortest(self, least, most):
         if least==most: return

@@ -27,7 +27,7 @@ from ..data.process import set_beside
 from ..data.random import derived_seed, set_seed
 from ..data.stateful import hash_seed
 from ..learner.fit import resumes
-from ..loop.callback import is_called, taken
+from ..loop.callback import Callback, is_called, taken
 from ..loop.check import check_args
 from ..loop.events import cancel_types
 from ..loop.run import null_logger
@@ -72,7 +72,7 @@ class FaultTolerant(Resumable):
     alone = False         # is this the first batch of a run, before another process can join?
     leads:bool|None = None# does this process write?
     logs:Any = None       # the logger, of the process that writes
-    counters:tuple = ()   # the handlers that count samples, called when the batch is known as a whole
+    counters:Any = None   # by callback: the handlers that count samples, called when the batch is known as a whole
     moment:Any = None     # between two batches: the epoch, and how many of its batches are done
     message:Any = None    # the last sum, for a process that did not get it
     regroups = False      # are the processes in the middle of a batch, or between two epochs?
@@ -96,22 +96,23 @@ class FaultTolerant(Resumable):
         self.timeout,self.patience = check_seconds(timeout),check_seconds(patience)
         self.lighthouse,self.host = lighthouse,host or node()
 
-    def wrap_handlers(self,
-        name:str,      # an event
-        handlers:tuple # pairs of callback and handler, in their order
-    ) -> tuple: # such pairs
-        "Join the others before a fit begins; let callbacks that accumulate gradients count whole batches"
-        if self.learn.mode!='fit': return handlers
-        if name=='before_fit': return (self,self._join),*handlers
-        if name=='after_epoch': return (self,self._find_writer),*handlers   # before the row is written
-        if name=='before_micro_batch': return tuple((cb, partial(self._shift_samples, f)) for cb,f in handlers)
-        if name=='after_backward' and is_called(self, name): return self._without_counters(handlers)
-        return handlers
+    @property
+    def companions(self) -> tuple:
+        "The callback that finds the other processes before any other begins the fit"
+        return (JoinProcesses(self),)
 
-    def _without_counters(self, handlers):
-        "Return the handlers without those that count samples; these are called when the whole batch is known"
-        self.counters = tuple(f for cb,f in handlers if accumulates(cb))
-        return tuple((cb,f) for cb,f in handlers if not accumulates(cb))
+    def wrap_handler(self,
+        name:str,  # an event
+        cb:Any,    # a callback
+        f:Callable # its handler
+    ) -> Callable|None:
+        "Let callbacks that accumulate gradients count whole batches, and micro-batches know their samples in these"
+        if self.learn.mode!='fit': return f
+        if name=='before_micro_batch': return partial(self._shift_samples, f)
+        counts = name=='after_backward' and accumulates(cb)
+        if not counts or not is_called(self, name): return f
+        self.counters[cb] = f   # called in `_finish`, when the whole batch is known
+        return None
 
     def _shift_samples(self, f, items=None):
         "Call the handler `f` of a micro-batch with the samples' positions in the whole batch, not in this part of it"
@@ -141,7 +142,7 @@ class FaultTolerant(Resumable):
 
     def _forget_run(self):
         "Clear what belongs to an earlier fit"
-        self.counters,self.n_compared = (),0
+        self.counters,self.n_compared = {},0
         self.leads = self.moment = self.message = self.sums = self.first = None
         self.alone = self.met = self.regroups = False
 
@@ -349,7 +350,8 @@ class FaultTolerant(Resumable):
         self.learn.loss_grad = self.learn.loss   # its own part may have set none
         self.learn('after_joint_loss')
         self.sums.put()
-        for count in self.counters: count()   # removed from `after_backward` by `_without_counters`
+        for cb,count in self.counters.items():   # which `wrap_handler` has left out
+            if cb in self.learn.cbs and is_called(cb, 'after_backward'): count()
 
     def _regroup(self):
         "Find out which processes are left; return the sum of this batch if another process has it"
@@ -446,3 +448,14 @@ def _or_one(weight):
     "Return the weight as a divisor: 1 if it is 0, because no target counts"
     if isinstance(weight, Tensor): return weight.where(weight>0, 1)
     return weight or 1
+
+# %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f32
+class JoinProcesses(Callback):
+    "Finds the other processes of a `FaultTolerant` before all other callbacks, and again after each epoch"
+    acts,late,modes = 'sometimes',False,('fit',)
+    first_in = 'before_fit','after_epoch'   # before a checkpoint is read; before the row is written
+    def __init__(self,
+        joined:FaultTolerant # the callback that trains with these processes
+    ): self.joined = joined
+    def before_fit(self): self.joined._join()
+    def after_epoch(self): self.joined._find_writer()

@@ -141,10 +141,9 @@ class Replays(Pausable):
         self.record,self.start = record,moment
         self.until,self.observers = step,{*map(id, observers)}
 
-    def wrap_handlers(self, name, handlers):
+    def wrap_handler(self, name, cb, f):
         if self.disabled is None: self.disabled = {id(cb) for cb in self.learn.cbs if self._is_disabled(cb)}
-        handlers = super().wrap_handlers(name, handlers)
-        return tuple((cb,f) for cb,f in handlers if id(cb) not in self.disabled)
+        return None if id(cb) in self.disabled else super().wrap_handler(name, cb, f)
 
     def _is_disabled(self, cb):
         "Return whether a callback would write into the run, or is an observer of the user's, which may write"

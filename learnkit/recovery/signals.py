@@ -261,13 +261,9 @@ class _Breakpoints(StopOnSignal):
         in_batches = callback_of.keys() - {'after_batch','after_epoch'}
         self.copies_all = self.user_at=='prompt' and bool(in_batches)
 
-    def wrap_handlers(self, name, handlers):
-        "Handle the pauses of callbacks"
-        if self.learn.mode!='fit': return handlers
-        return tuple((cb, self._wrapped(name, cb, f)) for cb,f in handlers)
-
-    def _wrapped(self, name, cb, f):
-        may_pause = name in tuplify(pauses(cb))
+    def wrap_handler(self, name, cb, f):
+        "Handle the pauses of a callback"
+        may_pause = self.learn.mode=='fit' and name in tuplify(pauses(cb))
         return partial(self._call, name, f) if may_pause else f
 
     def _call(self, name, f, **kwargs):

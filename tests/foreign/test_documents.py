@@ -36,7 +36,7 @@ def test_any_method_can_be_called():
 
 @pytest.mark.parametrize('name', ['batch_begin', 'before_batch', 'after_fit'])
 def test_a_callback_alone(name):
-    "A stand-in for the Learner needs no `mode`, `training` or `rebind`"
+    "A stand-in for the Learner needs no `mode`, `training` or tables of handlers"
     cb = type('TstCallback', (Callback,), {name: lambda self: print(self.a)})()
     cb.learn = StandIn(1)
     prints(lambda: cb(name), '1')

@@ -1009,12 +1009,10 @@ def undo():
     said = []
     class A(Callback):
         def before_fit(self): said.append(type(self).__name__)
-        after_fit = before_fit
+        cleanup = before_fit
     class B(A): pass
     class C(A): pass
-    class InsideOut(Callback):
-        def wrap_handlers(self, name, handlers): return handlers[::-1] if name.startswith('after_') else handlers
-    learner(cbs=[A, C, B, InsideOut]).fit(0)
+    learner(cbs=[A, C, B]).fit(0)
     assert said==['A','C','B','B','C','A']
 
 @served("nothing is made again from text: `eval` of what a file holds runs a stranger's code. A checkpoint that has a state for a callback which is "

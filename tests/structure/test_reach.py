@@ -97,7 +97,7 @@ still_asked = {
     'learner.bars': 1,
     'learner.checks': 1,
     'learner.learner': 2,
-    'loop.callback': 3,
+    'loop.callback': 2,
     'loop.dispatcher': 2,
     'measure.accum': 1,
     'measure.batch_weight': 2,

@@ -90,7 +90,7 @@ def test_a_handler_that_is_changed_behind_the_table_is_found():
     class Late(Callback):
         def before_batch(self):
             if self.learn.train_iter==2: type(self).after_loss = lambda self: None
-    with pytest.raises(WrongShortCut, match='table of handlers.*epoch 0, batch 3: at `after_loss` .* of none, and .* of `Late`.*rebind'): trained(CheckShortCuts(), Late())
+    with pytest.raises(WrongShortCut, match='table of handlers.*epoch 0, batch 3: at `after_loss` .* of none, and .* of `Late`.*not to its class'): trained(CheckShortCuts(), Late())
 
 def test_an_order_that_is_changed_behind_the_table_is_found():
     class A(Callback):

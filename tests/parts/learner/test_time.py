@@ -238,57 +238,30 @@ def test_bad_budgets(spec):
     with pytest.raises(ValueError, match='never|500ba'): StopAfter(spec)
 
 # undone from the inside
-class InsideOut(Callback):
-    "At `after_…`, calls those with `undo` in reverse order, in each other's places; all others keep theirs"
-    def wrap_handlers(self, name, handlers):
-        if not name.startswith('after_'): return handlers
-        undoing = [h for h in handlers if getattr(h[0], 'undo', False)]
-        return tuple(undoing.pop() if getattr(cb, 'undo', False) else (cb,f) for cb,f in handlers)
-
-def kind(undo, foreign):
+def kind(foreign):
     if foreign:
         class F:
             order,learn,name = 0,None,'f'
             def __init__(self, i, order, log): self.i,self.order,self.log = i,order,log
-            def __call__(self, name): self.log.append(self.i) if name in ('before_batch','after_batch','after_cancel_batch','cleanup') else None
-        F.undo = undo
+            def __call__(self, name): self.log.append(self.i) if name in ('before_batch','after_batch','cleanup') else None
         return F
     class C(Callback):
         def __init__(self, i, order, log): self.i,self.order,self.log = i,order,log
         def before_batch(self): self.log.append(self.i)
-        after_batch = after_cancel_batch = cleanup = before_batch
-    C.undo = undo
+        after_batch = cleanup = before_batch
     return C
 
 @quick
-@given(st.lists(st.tuples(st.booleans(), st.integers(-2, 2), st.booleans()), max_size=8))
-def test_last_in_first_out(cbs):
-    "`wrap_handlers` against an oracle: those with `undo` are taken out, reversed, and put into the same places"
-    log,d = [],Dispatcher().add_cb(InsideOut)
-    for i,(undo,order,foreign) in enumerate(cbs): d.add_cb(adapt(kind(undo, foreign)(i, order, log)))
+@given(st.lists(st.tuples(st.integers(-2, 2), st.booleans()), max_size=8))
+def test_cleanup_is_in_reverse_order(cbs):
+    "By `order`, then as added, callbacks of other libraries among them; the end of a run calls them from the last to the first"
+    log,d = [],Dispatcher()
+    for i,(order,foreign) in enumerate(cbs): d.add_cb(adapt(kind(foreign)(i, order, log)))
     d.training = True
-    forward = [i for i,_ in sorted(enumerate(cbs), key=lambda o: o[1][1])]
-    undoing = [i for i in forward if cbs[i][0]]
-    back    = dict(zip(undoing, reversed(undoing)))
-    for ev,want in (('before_batch', forward), ('after_batch', [back.get(i, i) for i in forward]), ('after_cancel_batch', [back.get(i, i) for i in forward]), ('cleanup', forward)):
+    forward = [i for i,_ in sorted(enumerate(cbs), key=lambda o: o[1][0])]
+    for ev in ('before_batch','after_batch','cleanup'):
         log.clear(); d(ev)
-        assert log==want
+        assert log==forward
     log.clear(); d._isolated('cleanup', reverse=True)
     assert log==forward[::-1]
-    assert [cb.i for cb in d.ordered_cbs('before_batch')]==[i for i in forward if not cbs[i][2]]   # those of other libraries tell nothing of what they handle
-
-def test_the_deaf_take_no_place():
-    "Only those that hear the event are reversed"
-    log,d = [],Dispatcher()
-    cbs = [kind(True, False)(i, 0, log) for i in range(3)]
-    other = kind(False, False)('x', 0, log)
-    d.add_cbs([InsideOut, cbs[0], other, cbs[1], cbs[2]])
-    cbs[0].run = False
-    d('after_batch')
-    assert log==['x', 2, 1]
-
-def test_without_undo_nothing_changes():
-    log,d = [],Dispatcher()
-    d.add_cbs([kind(False, False)(i, -i, log) for i in range(4)])
-    d(['before_batch','after_batch'])
-    assert log==[3,2,1,0]*2
+    assert [cb.i for cb in d.ordered_cbs('before_batch')]==[i for i in forward if not cbs[i][1]]   # those of other libraries tell nothing of what they handle

@@ -164,7 +164,7 @@ def test_kept_tables_say_what_new_ones_would(seed):
             case 3: switch(cb, rng.choice(('run','run_train','run_valid')))
             case 4: cb.modes = rng.choice((None, 'fit', ('validate',)))
             case 5: deafen(cb)
-            case 6: d.mode = rng.choice((None, 'fit', 'validate')); d.rebind()   # as a run does
+            case 6: d.mode = rng.choice((None, 'fit', 'validate')); d._rebind()   # as a run does
             case 7: d.training = not d.training
         name = rng.choice(('before_fit','before_batch'))
         heard.clear()

@@ -272,9 +272,9 @@ def test_removed_it_leaves_no_handler():
     learn.fit(1); plain.fit(1)
     learn.remove_cb(learn.profiler)
     def table(l):
-        l.mode = 'fit'; l.rebind()
+        l.mode = 'fit'; l._rebind()
         try: return {e: [(type(cb), f.__qualname__) for cb,f in l._bind(e)] for e in event}
-        finally: l.mode = None; l.rebind()
+        finally: l.mode = None; l._rebind()
     assert table(learn)==table(plain)
     before = table(plain)
     plain.profile(n_batches=1)
@@ -320,7 +320,7 @@ def test_bad_n_batches(n):
 def test_no_profile_within_a_fit():
     with pytest.raises(RuntimeError, match='inside a running `fit`'): learner(cbs=at('after_epoch', lambda cb: cb.learn.profile())).fit(1)
 
-# wrap_handlers
+# wrap_handler
 def test_wrapped_handlers_get_the_arguments_of_the_event():
     event.register('tells')
     got = []
@@ -336,11 +336,11 @@ def test_wrapped_handlers_get_the_arguments_of_the_event():
 def test_wrapping_is_asked_once_for_each_table():
     asked = []
     class Wraps(Callback):
-        def wrap_handlers(self, name, handlers): asked.append(name); return handlers
-    d = Dispatcher().add_cb(Wraps)
+        def wrap_handler(self, name, cb, f): asked.append(name); return f
+    d = Dispatcher().add_cbs([Wraps, at('before_fit', lambda cb: None)])
     for _ in range(5): d('before_fit')
     assert asked==['before_fit']
-    d.rebind(); d('before_fit')
+    d._rebind(); d('before_fit')
     assert asked==['before_fit']*2
 
 # the trace

@@ -220,7 +220,7 @@ def _points(cbs):
     learn = learner()
     learn.add_cbs(cbs)
     learn.mode,learn.training = 'fit',True
-    learn.rebind()
+    learn._rebind()
     return [p for p,events in _events_before().items() if _could_decide(_callbacks_that_may_differ(learn), events)]
 
 class Clips(GradientClip):
