@@ -41,8 +41,8 @@ def _check_names(state, o):
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cache, lru_cache
-from inspect import (CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, isasyncgenfunction, iscoroutinefunction,
-    isfunction, isgeneratorfunction, signature)
+from inspect import (CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, Parameter, Signature, isasyncgenfunction,
+    iscoroutinefunction, isfunction, isgeneratorfunction, signature)
 from types import FunctionType, MethodType
 from typing import Any
 from warnings import warn
@@ -108,6 +108,13 @@ def annotated(
     for c in cls.__mro__: names.update(vars(c).get('__annotations__', ()))
     return names
 
+class _EventsAsArguments:
+    "Shows each event as an optional argument, in `help` and in a notebook, where a class has no constructor of its own"
+    def __get__(self, cb, cls):
+        if cb is not None: return None   # an instance is called with an event
+        if cls.__init__ is not Callback.__init__: return None
+        return Signature([Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in event])
+
 # %% ../../nbs/loop/15b_callback.ipynb #7c2b0665
 class Callback(Stateful):
     "Handles events; reads the Learner's attributes as its own; steers the loop with Cancels"
@@ -121,14 +128,16 @@ class Callback(Stateful):
     single:bool = False      # may a Learner have only one of this class and its subclasses?
     late:bool = True         # may it be added in the middle of a run? Its `before_fit` is called then
     learn:Any = None         # the Learner that it belongs to
+    __signature__ = _EventsAsArguments()
 
     def __init__(self,
-        **events:Callable # handlers by event name; each becomes a method, so it takes the callback as `self`
+        **events:Callable|None # handlers by event name; each becomes a method, so it takes the callback as `self`
     ):
         for k,f in events.items():
             k = event.also.get(k, k)
             if k not in event: raise TypeError(
                 f'{type(self).__name__}() got `{k}`, which is not an event: {name_hint(k) or nearest(k, event)}')
+            if f is None: continue
             _check_handler(f, k, f'the handler of `{k}`')
             setattr(self, k, MethodType(f, self))
 

@@ -10,6 +10,7 @@ import re
 from functools import lru_cache, partial
 from inspect import Parameter, signature
 from math import isfinite
+from types import MethodType
 from typing import Any
 
 from .secrets import hide_in_items, hide_secrets, is_secret_name
@@ -42,8 +43,12 @@ def settings(
     o:Any # any object
 ) -> dict[str, Any]:
     "Return the arguments that `o` keeps as attributes of the same names, as they are now; `***` in place of secrets"
-    own = vars(o)
-    return {k:masked(k, own[k], o) for k in _defaults(type(o)) if k in own}
+    kept = {k:v for k,v in vars(o).items() if not _is_method_of(o, v)}
+    return {k:masked(k, kept[k], o) for k in _defaults(type(o)) if k in kept}
+
+def _is_method_of(o, v):
+    "Return whether `v` is a function that the constructor made a method of `o`: a handler, and no setting"
+    return isinstance(v, MethodType) and v.__self__ is o
 
 # %% ../../nbs/loop/10a_settings.ipynb #0d83126a
 def plain(

@@ -1,6 +1,6 @@
 """The examples of the documents that learnkit grew from: fastai's page on callbacks as it stands, those of Composer, fastNLP and
 pytorch-accelerated with their names translated. Each does what its page says that it prints or returns."""
-import csv, warnings
+import csv, inspect, pydoc, warnings
 from collections import defaultdict
 
 import pytest, torch
@@ -21,6 +21,8 @@ from learnkit.measure.metrics import accuracy
 from learnkit.callbacks.mixup import MixUp
 from learnkit.learner.predict import *
 from learnkit.learner.learner import TrainEvalCallback
+from learnkit.loop.settings import settings
+from learnkit.recovery.identity import arguments
 from toys import model
 
 mk_class('StandIn', 'a')   # an object with one attribute, and nothing else of a Learner
@@ -91,6 +93,39 @@ def test_callbacks_of_the_page():
     fit(learn, cbs=fetch)
     assert torch.equal(fetch.preds[0], learn.get_preds()[0])
     assert any(isinstance(o, TrainEvalCallback) for o in mk().cbs)
+
+# the page's own lists of arguments, with their defaults
+OF_THE_PAGE = dict.fromkeys("""after_create before_fit before_epoch before_train before_batch after_pred after_loss before_backward after_cancel_backward
+    after_backward before_step after_cancel_step after_step after_cancel_batch after_batch after_cancel_train after_train before_validate
+    after_cancel_validate after_validate after_cancel_epoch after_epoch after_cancel_fit after_fit""".split())
+GATHER = dict(with_input=False, with_loss=False, save_preds=None, save_targs=None, with_preds=True, with_targs=True, concat_dim=0, pickle_protocol=2)
+FETCH = dict(ds_idx=1, dl=None, with_input=False, with_decoded=False, cbs=None, reorder=True)
+
+@pytest.mark.parametrize('cls,theirs', [(Callback,OF_THE_PAGE), (TrainEvalCallback,OF_THE_PAGE), (GatherPredsCallback,GATHER), (FetchPredsCallback,FETCH)])
+def test_signatures_of_the_page(cls, theirs):
+    "All its arguments are shown, in its order, with its defaults; of `Callback` and of a subclass each event, the registered ones too"
+    shown = {name:p.default for name,p in inspect.signature(cls).parameters.items()}
+    eq([(k,v) for k,v in shown.items() if k in theirs], [*theirs.items()])
+    if theirs is OF_THE_PAGE: eq([*shown], [*event])
+    assert f'{cls.__name__}(' in pydoc.render_doc(cls) and [*theirs][-1] in pydoc.render_doc(cls)
+
+def test_an_event_of_none_is_not_handled():
+    "The default that the signature shows"
+    cb = Callback(before_fit=None, after_fit=lambda self: 1)
+    eq([cb('before_fit'), cb('after_fit')], [None, 1])
+    with pytest.raises(TypeError, match='before_fitt'): Callback(before_fitt=None)
+
+def test_handlers_are_no_settings():
+    "A function is not what a run is compared by, or what is logged of it; a subclass with its own constructor shows its own arguments"
+    class Own(Callback):
+        def __init__(self, n=2, **events):
+            self.n = n
+            super().__init__(**events)
+    cb,own = Callback(before_fit=lambda self: 1),Own(3, before_fit=lambda self: 1)
+    eq([settings(cb), arguments(cb), repr(cb)], [{}, {}, 'Callback'])
+    eq([settings(own), arguments(own), repr(own)], [dict(n=3), dict(n=3), 'Own(n=3)'])
+    eq([*inspect.signature(Own).parameters], ['n','events'])
+    eq([*inspect.signature(cb).parameters], ['name','kwargs'])
 
 def test_a_loop_by_hand():
     "The events of a run, fired by the user: the same weights as a fit"
