@@ -43,16 +43,16 @@ class GradientAccumulation(Callback):
     "Step the optimizer every `n_acc` samples or batches with the gradient of their mean loss (fastai's name and order)"
     single,order,run_valid = True,6,False
     modes,saves = ('fit','lr_find'),('count','weight','unit','counted')
-    first_in = ('before_step',)   # the others are called only if there is a step, with the gradients of that step
+    first_in = ('before_step',)   # the others are called only if a step follows, with the gradients of that step
     accumulates,compiled = True,'accumulate'
     conflicts = dict(
         parts='a step has the gradient of `n` batches of the loader already: raise `n`',
         passes='only the last batch of a step is available: make the batches larger')
     count   = 0       # samples, or batches, since the last step
     counted = False   # is this batch in `count`? The micro-batches of one are counted once
-    weight  = 0       # what those samples weigh
-    unit    = 0       # what `n_acc` samples like those of the first batch weigh
-    factor:Any = 1.   # what the loss of this batch is multiplied by for its gradients
+    weight  = 0       # the weight of those samples
+    unit    = 0       # the weight of `n_acc` samples like those of the first batch
+    factor:Any = 1.   # factor by which the loss of this batch is multiplied for its gradients
     steps   = True    # does the optimizer step in this batch?
     skipped = False   # was the backward pass skipped?
     last    = False   # is it the step at the end of the phase?
@@ -96,7 +96,7 @@ class GradientAccumulation(Callback):
         self._assign(unit=unit, factor=factor, steps=self.count+size>=self.n_acc, counted=False)
 
     def _weigh_batch(self):
-        "Weigh the batch, or the micro-batch, unless it was weighed already"
+        "Weigh the batch, or the micro-batch, unless that has been done"
         learn,(xb,yb) = self.learn,self.seen
         if learn.xb is xb and learn.yb is yb: return
         self._assign(seen=(learn.xb,learn.yb), bs=n_items(learn), share=self.weigh.read(learn, self._waits))
@@ -170,7 +170,7 @@ class GradientAccumulation(Callback):
 
 def _at_least_one(w): return w.clamp(min=1) if isinstance(w, torch.Tensor) else max(w, 1)
 def _or_one(w):
-    "The weight, or 1 instead of 0, which it is if no target counts"
+    "The weight; 1 instead of 0, which is the weight if no target counts"
     if isinstance(w, torch.Tensor): return w.where(w>0, 1)
     return w or 1
 
@@ -254,7 +254,7 @@ class MicroBatch(Callback):
         if not is_active or not learn.training: return do()
         if self.weigh is None: self.weigh = BatchWeight(learn)
         within = learn.current_run.in_part   # the batch may be a part itself, such as a shard
-        # `preds` and `losses` are those of the micro-batches; `judged`: was the loss of the batch announced?
+        # `preds` and `losses` belong to the micro-batches; `judged`: was the loss of the batch announced?
         self._assign(whole=(learn.xb,learn.yb), weight=self.weigh(learn), within=within,
                      preds=[], losses=[], judged=False)
         learn.current_run.in_part = within or True
@@ -270,7 +270,7 @@ class MicroBatch(Callback):
         if self.divided: warn_unlike_means(learn, self.divided, 'micro-batch')
         self.divided = None
         learn.current_run.pred = to_concat(self.preds)
-        if not self.judged: learn.current_run.loss = sum(self.losses)   # else callbacks may have changed it
+        if not self.judged: learn.current_run.loss = sum(self.losses)   # otherwise callbacks may have changed it
         self._assign(preds=[], losses=[])
         if not within: learn._do_step()
 
@@ -308,7 +308,7 @@ class MicroBatch(Callback):
         return weight/self.weight
 
     def before_backward(self):
-        "Announce the loss of the batch after its last micro-batch: callbacks may cancel the batch by it"
+        "Announce the loss of the batch after its last micro-batch, so that callbacks can cancel the batch"
         if self.whole is None or self.within: return
         is_last = self.part==self.n_parts-1
         if not is_last: return

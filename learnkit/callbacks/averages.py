@@ -23,7 +23,7 @@ def averageable(
     buffers:bool=True, # include running statistics, such as those of batch norms
     known:Iterable=()  # names of parameters that are averaged already: they stay, also if they are frozen now
 ) -> dict:             # name -> tensor
-    "Return what can be averaged: trained parameters, and running statistics"
+    "Return the tensors that can be averaged: trained parameters and running statistics"
     found = {}
     for name,p in named_params(learn).items():
         is_averaged = p.requires_grad or name in known
@@ -32,7 +32,7 @@ def averageable(
     return found
 
 def _has_mean(p):
-    "Has it values, of a type that has means? A lazy parameter has none before the first batch"
+    "Does it have values of a type that can be averaged? A lazy parameter has none before the first batch"
     if is_lazy(p): return False
     return p.is_floating_point() or p.is_complex()
 
@@ -44,12 +44,12 @@ class WeightAverages:
     def __init__(self):
         self.values  = {}   # name -> average
         self.weights = {}   # name -> tensor that is averaged
-        self.slots   = {}   # name -> where a module has that tensor, if it may assign a new one
+        self.slots   = {}   # name -> the module's attribute with that tensor, which it may assign anew
         self.groups  = []   # (weights, averages): two lists of tensors for each device and dtype, for one call for all
 
     def bind(self,
         weights:Mapping, # name -> tensor, as `averageable` returns
-        slots:Mapping={} # name -> where a module has the tensor, if it may assign a new one: `statistic_slots`
+        slots:Mapping={} # name -> the module's attribute with the tensor, which it may assign anew: `statistic_slots`
     ) -> None:
         "Average these tensors from now on; the average of a new tensor starts as a copy"
         self.weights = dict(weights)
@@ -108,8 +108,8 @@ def _with_dtype(ts, dtype): return ts if ts[0].dtype==dtype else [t.to(dtype) fo
 def ema_avg_fn(
     decay:float=.999, # the fraction of the average that stays in an update, 0 to 1
     warmup:bool=True  # limit the fraction in the first updates, to `(1+n)/(10+n)`
-) -> Callable:        # `f(averages, weights, n)` on lists of tensors, as PyTorch's `AveragedModel` takes it too
-    "Return the update of an exponential moving average (the warm-up is that of TensorFlow's)"
+) -> Callable:        # `f(averages, weights, n)` on lists of tensors, like the argument of PyTorch's `AveragedModel`
+    "Return the update of an exponential moving average, with TensorFlow's warm-up"
     return partial(_ema_update, decay, warmup)
 
 def _ema_update(decay, warmup, avgs, weights, n):
@@ -130,7 +130,7 @@ from ..loop.signals import uninterrupted
 # %% ../../nbs/callbacks/30b_ema.ipynb #c28e8ab7
 @check_args
 class EMACallback(Callback):
-    "Keep an exponential moving average of the weights; validate, save, and by default end the fit with it"
+    "Keep an exponential moving average of the weights; validate and save with it, and end the fit with it by default"
     order,modes,saves = 12,('fit','validate','predict'),('averages','n_avg','n_step')
     n_step = 0          # steps of this fit
     n_avg  = 0          # updates of the average

@@ -38,7 +38,7 @@ class RecordingSampler:
             yield index
 
 class IndexedIterator:
-    "Iterate over batches; `indices` are those of the last batch, even if one of its samples failed"
+    "Iterate over batches; `indices` belong to the last batch, even if one of its samples failed"
     def __init__(self,
         it:Iterator,     # yields batches
         queue:Collection # the indices of each batch, in order; more may be added to a deque later
@@ -69,7 +69,7 @@ class RecordingLoader(GetAttr):
     "Replace a `DataLoader` in one phase, and record the indices of its batches"
     _default = 'dl'
     def __init__(self,
-        dl:DataLoader # the loader, whose other attributes it has
+        dl:DataLoader # the loader, to which all other attributes are delegated
     ):
         self.dl = dl
         if dl.batch_sampler is None:
@@ -280,13 +280,13 @@ class StepsPerEpoch(Callback):
         if self.data.used_up: self.learn.stop(_used_up)
 
     def state_dict(self) -> dict:
-        "Return the position: the number of the pass over the data, and the batches of it that are done"
+        "Return the position: the number of the pass over the data, and how many of its batches are done"
         return {} if self.data is None else dict(n_pass=self.data.n_pass, start=self.data.start)
 
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from `state`; raise ValueError if it is not such a state"
+        "Continue from `state`; raise ValueError if it is not a valid position"
         n_pass,start = state.get('n_pass'),state.get('start')
         is_state = len(state)==2 and type(n_pass) is type(start) is int
         if not is_state or min(n_pass, start)<0: raise ValueError(
@@ -412,7 +412,7 @@ class Prefetch(Callback):
     after_validate = after_epoch = cleanup = after_train
 
     def _prefetch(self, it):
-        "The iterator `it` with a thread that fetches ahead, if that is possible"
+        "Return `it` with a thread that fetches ahead, if that is possible"
         learn = self.learn
         n = self._n_ahead(learn.dl, it)
         is_useless = n==0 and not isinstance(learn.dl, OngoingLoader)
@@ -431,7 +431,7 @@ class Prefetch(Callback):
                 'Prefetch(thread=True) cannot be used with `StepsPerEpoch`, whose stream continues where training '
                 'is: let workers make the batches (`DataLoader(num_workers=...)`), and write `Prefetch()`')
             return 0
-        if hasattr(it, 'indices'): return 0   # `ItemIndices` has those of the last batch only
+        if hasattr(it, 'indices'): return 0   # `ItemIndices` has only the indices of the last batch
         if self.thread and isinstance(dl, NotedLoader) and dl.draws_here: raise ValueError(
             'Prefetch(thread=True) cannot be used with `CheckpointCallback` and data that is loaded in this process: '
             'it would use up random numbers of batches that are not trained yet. Let a worker load it '

@@ -14,10 +14,10 @@ from ..loop.callback import Callback
 class Stopwatch:
     "Add up the seconds between `start` and `stop`"
     def __init__(self):
-        self.total = 0.     # the seconds until it was paused last
+        self.total = 0.     # seconds counted before the last pause
         self.since = None   # when it was started; None: it is paused
     def start(self) -> None:
-        "Run, unless it is running already"
+        "Start, unless it is running"
         if self.since is None: self.since = perf_counter()
     def stop(self) -> bool:
         "Pause; return whether it was running"
@@ -33,9 +33,9 @@ class Stopwatch:
         "Return the seconds so far"
         return dict(seconds=self.seconds)
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
-        "Set the seconds to those of `state`, and pause"
+        "Set the seconds from `state`, and pause"
         self.total,self.since = state['seconds'],None
 
 class StopwatchCallback(Callback):
@@ -144,9 +144,9 @@ class Clock(StopwatchCallback):
         return Timestamp(**now, dur=self.learn.pct_train, step=self.learn.train_steps, **in_epoch)
 
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from `state`, in the fit that comes next"
+        "Continue from `state` in the next fit"
         super().load_state_dict(state)
         self.loaded = True
 
@@ -165,7 +165,7 @@ from .intervals import EveryCallback
 # %% ../../nbs/callbacks/55c_stop_after.ipynb #e287bb5b
 class StopAfter(EveryCallback):
     "End the fit when a budget of batches, steps, samples, epochs or time is used up; ValueError if that cannot happen"
-    acts = 'sometimes'   # the length is not part of a run's identity, and processes may differ in when it is due
+    acts = 'sometimes'   # the length does not identify a run, and processes may differ in when the clock is due
     due_at_once = True   # so all processes agree to stop at the same batch
     def __init__(self,
         much:Any # the budget: a number of training batches, text such as '500st', '30m' or '3ep', or a `Time`

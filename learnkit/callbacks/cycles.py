@@ -40,7 +40,7 @@ class ValidateEvery(EveryCallback):
         self.learn._loader(self.ds_idx, self.dl)   # raises now, rather than after an hour, if there is none
 
     def may_validate(self) -> bool:
-        "Return whether it is due after the next batch, or before the first one"
+        "Return whether a validation is due after the next batch, or before the first one"
         return self._is_start() or self.every.nears(self.learn)
     def _is_start(self): return self.at_start and self.learn.train_iter==0
 
@@ -57,7 +57,7 @@ class ValidateEvery(EveryCallback):
         self.over = True
         if not self._limits_epochs(): super().after_epoch()
     def _limits_epochs(self):
-        "Does it skip validations of the epochs themselves, instead of adding others?"
+        "Does it skip the validations at the ends of epochs, instead of adding others?"
         if self.every.unit!='ep': return False
         return self.learn._loader(self.ds_idx, self.dl) is self.learn.dls.valid
 
@@ -82,7 +82,7 @@ class ValidateEvery(EveryCallback):
         return self.learn.iter+1 if is_in_train else self.done
 
     def _columns(self, columns):
-        "The columns of the table into which the values are written, and those of the row"
+        "Return the table columns for the values, and the matching columns of the row"
         names = [m.name for m in self.learn.metrics]
         shown = ['valid_loss']
         for name in names:
@@ -154,7 +154,7 @@ class Cycles(Callback):
         self.n += 1
 
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
         "Continue in the cycle of `state`"
         super().load_state_dict(state)

@@ -66,7 +66,7 @@ def _maps_names(f):
 def rename_keys(
     d:Any,           # a mapping, such as a batch or the output of a model
     names:Mapping,   # old keys, and the new ones
-    what:str='batch' # what `d` is, for messages
+    what:str='batch' # name of `d`, for messages
 ) -> dict:
     "Return `d` with new keys; raise KeyError for a key that `d` lacks, ValueError if two keys become the same"
     if not isinstance(d, Mapping): raise TypeError(
@@ -116,7 +116,7 @@ class MapOutputs(Callback):
         if not is_read:
             learn.pred = out
             return
-        learn.output = out   # read it as if the model had returned it
+        learn.output = out   # read it as if it were the model's output
         run.output_loss,learn.pred = run.own_output.read(out, learn.yb)
 
 # %% ../../nbs/callbacks/00c_move_modules.ipynb #f42c4b8e

@@ -28,7 +28,7 @@ class GradientClip(Callback):
     norm = None       # of the gradients before the last step, or by the names of optimizers
     max_norm:Any      # a number, or numbers by the names of optimizers
     by_name = False   # is there a norm for each of several optimizers?
-    mixed = False     # are some parameters sharded, and others not, such as those of a loss function?
+    mixed = False     # are some parameters sharded, while others, such as a loss function's, are not?
     acts = 'alike'    # the gradients are the same in all processes
     compiled = 'clip'
     def __init__(self,
@@ -107,8 +107,8 @@ class AdaptiveGradientClip(Callback):
     modes,run_valid = ('fit','lr_find'),False
     params:Any = ()
     def __init__(self,
-        ratio:float=.01,    # the largest norm of a unit's gradient, relative to that of its weights
-        eps:float=1e-3,     # a lower bound for the norm of weights: those of a new layer may be zero
+        ratio:float=.01,    # the largest norm of a unit's gradient, relative to the norm of its weights
+        eps:float=1e-3,     # a lower bound for the norm of the weights, because a new layer's weights may be zero
         skip:str|None=None  # a pattern of the names of parameters to skip, such as 'head.*'; None: clip all
     ):
         are_positive = ratio>0 and eps>0
@@ -156,7 +156,7 @@ def set_bn_eval(
         if layer._parameters and not (is_norm and not layer.affine): before = layer
 
 def _is_frozen(layer):
-    "Has the layer weights of its own, of which none is trained?"
+    "Does the layer have its own weights, none of which are trained?"
     trained = [p.requires_grad for p in layer.parameters(recurse=False)]
     return bool(trained) and not any(trained)
 

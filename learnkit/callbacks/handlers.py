@@ -21,7 +21,7 @@ class Filter:
     def __init__(self,
         every:Any=None,         # a number of calls, or an interval of training as for `Every`: text such as '500ba'
         once:int|bool|None=None,# let through only this call, counted from 1; True: the first
-        when:Callable|None=None # f(filter, learn): let through the calls for which it is true
+        when:Callable|None=None # f(filter, learn): let a call through if it returns True
     ):
         passed = _as_written(every=every, once=once, when=when)
         if len(passed)>1: raise ValueError(f'pass one of `every`, `once` and `when`, not {" and ".join(passed)}. '
@@ -74,7 +74,7 @@ class Filter:
         if self.interval: state |= dict(interval=self.interval.state_dict(), due=self.due)
         return state
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
         "Continue the counts of `state`"
         self.num_called,self.num_executed = state['num_called'],state['num_executed']
@@ -138,14 +138,14 @@ class OnCallback(Callback):
     saves = ('filter',)
     pauses:tuple = ()   # its event, if it may pause the fit there
     def __init__(self,
-        f:Callable,       # a function of the Learner, and of the arguments of the event, if it has any
+        f:Callable,       # a function of the Learner, and of the event's arguments, if any
         name:str,         # the event
         filter:Filter,    # which calls go through
         pause:bool=False  # pause the fit if `f` returns true
     ):
         self.f,self.at,self.filter = f,event.check(name),filter
         if pause: self.pauses,self.modes = (name,),('fit',)
-        if hasattr(Recorder, name): self.order = Recorder.order+1   # so that `f` can use what was recorded
+        if hasattr(Recorder, name): self.order = Recorder.order+1   # so that `f` can use the recorded values
         setattr(self, name, self._call)
         for k in filter.events: setattr(self, k, partial(self._measure, k))
 
@@ -169,7 +169,7 @@ class OnCallback(Callback):
 _pending = []   # `PendingHandler`s of the functions that `Learner.on` decorated
 
 class PendingHandler:
-    "A function that waits for a Learner; called with one, it returns its callbacks, as `Learner.on_create` needs it"
+    "A function that waits for a Learner; called with one, it returns its callbacks for `Learner.on_create`"
     def __init__(self,
         f:Callable,       # a function of the Learner
         name:str,         # the event
@@ -206,7 +206,7 @@ def marked_handlers(
 def has_no_parameters(
     f:Callable # a function
 ) -> bool:
-    "Return whether it is certain that `f` takes no argument"
+    "Return whether `f` certainly takes no argument"
     try: return not signature(f).parameters
     except ValueError: return False   # some functions written in C have no signature
 
@@ -250,7 +250,7 @@ def off(
     to:Any,                # the Learner, or its class
     f:Callable|None=None   # a function that `on` decorated; None: all of them
 ) -> Any:
-    "Remove what `on` added, and return the Learner. Raise ValueError if there is no such function."
+    "Remove a function added by `on`, and return the Learner. Raise ValueError if there is no such function."
     if isclass(to): handlers = [*_pending]
     else: handlers = [cb for cb in to.cbs if isinstance(cb, OnCallback)]
     if f is not None:

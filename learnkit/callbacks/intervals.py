@@ -41,7 +41,7 @@ def parse_every(
 # %% ../../nbs/callbacks/45a_every.ipynb #0bd4cc93
 @check_args
 class Every:
-    "An interval of training, such as '2ep', '500ba' or '30m'; a call returns whether it is over"
+    "An interval of training, such as '2ep', '500ba' or '30m'; a call returns whether it has passed"
     def __init__(self,
         every:Any=None,     # text such as '500ba', a number of epochs, a function of the Learner, or None for never
         at_once:bool=False # be due at the same batch in all processes, which agree on it
@@ -55,7 +55,7 @@ class Every:
     def __bool__(self): return self.unit is not None
     @property
     def in_batches(self) -> bool:
-        "Return whether it can be due within an epoch; if not, it need not be called after each batch"
+        "Return whether it can be due within an epoch; otherwise no handler after each batch is needed"
         return self.unit not in (None,'ep')
     def __repr__(self): return f'Every({self.spec!r})'
     def __str__(self): return str(self.spec)
@@ -64,7 +64,7 @@ class Every:
         "Set the count to zero"
         self.count    = 0             # batches, samples or tokens; seconds of earlier runs
         self.at_start = 0             # the steps when the fit began
-        self.times    = None          # how many times it was due; None: not known yet
+        self.times    = None          # how many times it has been due; None: unknown
         self.since    = monotonic()   # when the clock was started
         self.loaded   = False         # does the next fit continue this count?
         # of several processes: the most that any has done, the batches since then, and after how many to synchronize
@@ -98,7 +98,7 @@ class Every:
     def nears(self,
         learn:Any # the Learner, between two batches of training
     ) -> bool:
-        "Return whether it is due after the next batch, if that is like the last; False for seconds and functions"
+        "Return whether it is due after the next batch, if that resembles the last; False for seconds and functions"
         amount = self._amount_after_next(learn)
         if amount is None: return False
         times = self._multiples(self._before(learn)) if self.times is None else self.times
@@ -162,7 +162,7 @@ class Every:
         return dict(count=self.elapsed if self.unit=='s' else self.count, times=self.times)
 
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
         "Continue the count of `state`: in the fit that has just begun, or in the one that `start` begins next"
         self.count,self.times = state['count'],state['times']
@@ -203,5 +203,5 @@ class EveryCallback(Callback):
         if self.every(self.learn, epoch=True): self.act()
 
     def act(self) -> None:
-        "Do what is due each time"
+        "Act each time the interval has passed"
         self.f(self.learn)

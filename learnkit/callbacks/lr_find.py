@@ -23,7 +23,7 @@ def _check_curve(lrs, losses, n, what):
     return lrs,losses
 
 def valley(
-    lrs:list,     # the learning rates, growing
+    lrs:list,     # increasing learning rates
     losses:list,  # the smoothed loss at each learning rate
     num_it:int=0  # not used; fastai passes the number of batches
 ) -> tuple:       # the suggested learning rate, and the point (learning rate, loss) to mark in the plot
@@ -41,7 +41,7 @@ def valley(
 
 # %% ../../nbs/callbacks/15a_lr_suggest.ipynb #2c7887f0
 def slide(
-    lrs:list,              # the learning rates, growing
+    lrs:list,              # increasing learning rates
     losses:list,           # the smoothed loss at each learning rate
     num_it:int=0,          # not used; fastai passes the number of batches
     lr_diff:int=15,        # the number of points between two slopes that are compared
@@ -69,7 +69,7 @@ def _loss_at(lr, lrs, losses):
 
 # %% ../../nbs/callbacks/15a_lr_suggest.ipynb #2ce5c801
 def minimum(
-    lrs:list,     # the learning rates, growing
+    lrs:list,     # increasing learning rates
     losses:list,  # the smoothed loss at each learning rate
     num_it:int=0  # not used; fastai passes the number of batches
 ) -> tuple:       # the suggested learning rate, and the point (learning rate, loss) to mark in the plot
@@ -79,7 +79,7 @@ def minimum(
     return lrs[i]/10,(lrs[i],losses[i])
 
 def steep(
-    lrs:list,     # the learning rates, growing
+    lrs:list,     # increasing learning rates
     losses:list,  # the smoothed loss at each learning rate
     num_it:int=0  # not used; fastai passes the number of batches
 ) -> tuple:       # the suggested learning rate, and the point (learning rate, loss) to mark in the plot
@@ -122,7 +122,7 @@ from ..optim.schedule import SchedExp
 @check_args
 class LRFinder(Scheduler):
     "Train with an exponentially growing learning rate, then restore the Learner; used by `learn.lr_find`"
-    modes,names = ('lr_find',),('lr',)   # a fit with it has this mode
+    modes,names = ('lr_find',),('lr',)   # the mode of a fit with this callback
     rec = None             # the Recorder
     before = Snapshot()    # restored at the end
     shared_losses = None   # the losses, if there are several processes
@@ -132,7 +132,7 @@ class LRFinder(Scheduler):
         end_lr:float|list=10,     # the learning rate that the last batch approaches
         num_it:int=100,           # number of batches, at least 6
         stop_div:bool=True,       # stop when the loss is above four times its minimum
-        hyper:str='lr'            # what grows; `lr_muon`: only the learning rate of the optimizer named muon
+        hyper:str='lr'            # what to vary: 'lr', or 'lr_muon' for the optimizer named muon alone
     ):
         self.num_it = check_whole('num_it', num_it, least=6, what='a whole number of batches')
         for name,lr in dict(start_lr=start_lr, end_lr=end_lr).items():
@@ -185,7 +185,7 @@ class LRFinder(Scheduler):
 
     @property
     def end(self) -> int|None:
-        "The number of batches until the loss was above four times its minimum, or NaN; None if it never was"
+        "The number of batches until the loss exceeded four times its minimum or became NaN; None if it never did"
         best = float('inf')
         for n_done,loss in enumerate(self._losses, 1):
             best = min(best, loss)
@@ -196,15 +196,15 @@ class LRFinder(Scheduler):
     @property
     def curve(self) -> tuple:
         "The learning rates, and the smoothed loss after the batch of each"
-        if self.rec is None: return [],[]   # it was cancelled before it began
+        if self.rec is None: return [],[]   # it was cancelled before its first batch
         n = self.end if self.stop_div else None
         return [*map(float, self.hps[self.hyper][:n])],[*self._losses[:n]]
 
 # %% ../../nbs/callbacks/15b_lr_find.ipynb #a8b5651c
 class SuggestedLRs(tuple):
-    "Suggested learning rates, a named tuple: each has the name of the function that suggests it"
+    "Suggested learning rates, a named tuple: each is named after the function that suggests it"
     __slots__ = ()
-    valley:float   # what the functions of the library suggest, those that were asked; None: nothing
+    valley:float   # the suggestions of the requested functions; None: no suggestion
     slide:float
     minimum:float
     steep:float
@@ -247,7 +247,7 @@ class LRCurve:
 
     def plot(self,
         skip_end:int=5,       # number of points to skip at the end
-        suggestions:Any=None, # points (learning rate, loss) to mark; None: those of the suggestions
+        suggestions:Any=None, # points (learning rate, loss) to mark; None: the suggestions
         nms:Any=None,         # the names of these points
         ax:Any=None,          # matplotlib axes to draw on; None: new ones
         **kwargs              # passed on to matplotlib's `plot`

@@ -24,7 +24,7 @@ from ..measure.losses import none_reduce
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #79b12ff0
 def blend(
     t:Any,              # the samples, along the first dimension; anything but a tensor is returned unchanged
-    other:torch.Tensor, # for each sample, the index of the sample it is mixed with
+    other:torch.Tensor, # for each sample, the index of its partner
     lam:torch.Tensor    # the weight of the sample itself, 0 to 1: one number for each sample, or one for all
 ) -> Any:               # the mixed samples
     "Return `lam` times each sample plus `1-lam` times its partner"
@@ -45,7 +45,7 @@ def reduce_loss(
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #07da159d
 class MixedLoss(partial):
-    "Wrap a loss function: batches that `mixer` has mixed get a mixed loss, all others the original one"
+    "Wrap a loss function: batches mixed by `mixer` get a mixed loss, all others the original one"
     mixer:'MixHandler' = None
     def __call__(self, pred, *yb, **kw):
         if self.mixer.is_mixed: return self.mixer.lf(pred, *yb, **kw)
@@ -64,10 +64,10 @@ class MixHandler(Callback):
     "Base class of MixUp and CutMix: mixes the targets, or the losses, of training batches (fastai's name)"
     run_valid,modes = False,('fit','lr_find')
     lam:Any = None   # a tensor: the weight of each sample itself; None while the batch is not mixed
-    other:torch.Tensor|None = None # for each sample, the index of the one that it is mixed with
+    other:torch.Tensor|None = None # for each sample, the index of its partner
     yb1:tuple|None = None          # the targets of the other samples; None: the targets are mixed themselves
     part:slice|None = slice(None)  # the samples of the current micro-batch (`MicroBatch`)
-    layer:Any = None   # what lies over the Learner's loss function
+    layer:Any = None   # the wrapper around the Learner's loss function
     mixed  = None   # the loss function with mixing
     old_lf = None   # the one below, without
     each   = None   # the same, with a loss for each sample
@@ -97,7 +97,7 @@ class MixHandler(Callback):
                                                'itself: pass `loss_func=` to the Learner')
         y_int = loss_setting(loss_func, 'y_int')
         if y_int:
-            with none_reduce(loss_func): pass   # raises if it has no loss for each sample
+            with none_reduce(loss_func): pass   # raises an error if it cannot return one loss per sample
         mixed = MixedLoss(loss_func)
         mixed.mixer = self
         self._assign(mixed=mixed, old_lf=loss_func, each=loss_func, y_int=y_int)
@@ -147,7 +147,7 @@ class MixHandler(Callback):
         return self.distrib.sample((n,))
 
     def mix_y(self,
-        other:torch.Tensor # for each sample, the index of the sample it is mixed with
+        other:torch.Tensor # for each sample, the index of its partner
     ) -> None:
         "Mix the targets, or keep the targets of the other samples to mix the losses"
         learn = self.learn

@@ -38,7 +38,7 @@ _attributes = dict(lower_better=True, lower_is_better=True, higher_better=False,
 def says_lower(
     metric:Any # a `Metric`, or the function or object that one is made of
 ) -> bool|None:
-    "Return whether a lower value is better, by the metric's attributes; None if it has none about that"
+    "Return whether a lower value is better, by the metric's attributes; None if they do not specify it"
     for o in (metric, getattr(metric, 'func', None), getattr(metric, 'metric', None)):
         for name,means_lower in _attributes.items():
             value = getattr(o, name, None)
@@ -112,9 +112,9 @@ class Monitor(Stateful):
     lower  = None     # is a lower value better?
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
+        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: by the metric
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
-        nan:str='worse'                         # NaN is 'worse' than everything; or 'skip' it, or 'raise' an error
+        nan:str='worse'                         # a NaN is 'worse' than any value; or 'skip' it, or 'raise' an error
     ):
         if nan not in ('worse','skip','raise'): raise ValueError(f"nan must be 'worse', 'skip' or 'raise', not {nan!r}")
         self.monitor,self.asked = monitor,comp   # as the user passed them
@@ -153,7 +153,7 @@ class Monitor(Stateful):
         learn:Any,         # the Learner, at the end of an epoch or in `after_row`
         row:dict|None=None # the row of a validation within the epoch
     ) -> float|None:
-        "Return the value now; None if there is none. Raise TypeError if it is not a number."
+        "Return the current value; None if there is none. Raise TypeError if it is not a number."
         if row is None: row = learn.recorder.history[-1] if self.column else {}
         elif not self._is_in(row): return None
         return self._read(row, learn)
@@ -167,14 +167,14 @@ class Monitor(Stateful):
         return any(map(self._is_in, rec.history.last_within(learn.train_iter)))
 
     def _is_in(self, row):
-        "Has `row` the value, or is it one after which a function of the Learner is called?"
+        "Does `row` have the value, or is it a row after which a function of the Learner is called?"
         if self.name in row: return True
         is_function = callable(self.monitor) and self.column is None
         if not is_function or hasattr(self.source, 'evaluator'): return False
         return 'train_loss' in row
 
     def _read(self, row, learn):
-        "The value in `row`, or what the function returns; if several processes have different values, their mean"
+        "Read the value in `row`, or call the function; if processes have different values, return their mean"
         if self.column or self.name in row: return self._number(row.get(self.name))
         learn._team.agree(learn)
         values = [v for v in gather_objects(self._number(self.source(learn))) if v is not None]
@@ -202,7 +202,7 @@ class Monitor(Stateful):
     def update(self,
         value:float|None # the new value; None if there is none
     ) -> bool|None:
-        "Store the best value; return whether it is `value`, None without a value. ValueError for NaN if nan='raise'."
+        "Store the best value; return whether `value` is it, or None without a value; ValueError for NaN if nan='raise'"
         if value is None: return None
         if isnan(value): return self._result_for_nan()
         if not self.better(value): return False
@@ -236,7 +236,7 @@ class Monitor(Stateful):
         raise ValueError(f'there is no column {name!r} to monitor{why}: {nearest(name, [*known, *extra])}')
 
     def _is_metric(self, metric):
-        "Is `monitor` this metric, or the function that it was made of?"
+        "Is `monitor` this metric, or the function from which it was made?"
         monitor = self.monitor
         if monitor in (metric, getattr(metric, 'func', None)): return True
         return hasattr(monitor, 'as_metric') and monitor.__name__==metric.name
@@ -273,10 +273,10 @@ class TrackerCallback(Callback):
     moment = ''   # when the value was found: '3', the epoch; '0:5' after five batches of one
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
+        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: by the metric
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
         reset_on_fit:bool=True,                 # forget the best value when a fit begins
-        nan:str='worse'                         # NaN is 'worse' than everything; or 'skip' it, or 'raise' an error
+        nan:str='worse'                         # a NaN is 'worse' than any value; or 'skip' it, or 'raise' an error
     ):
         store_attr('monitor,comp,min_delta,reset_on_fit,nan')
         self.watch = Monitor(monitor, comp, min_delta, nan)
@@ -305,7 +305,7 @@ class TrackerCallback(Callback):
     def after_epoch(self):
         self.moment = str(self.learn.epoch)
         if not self.watch.is_known(self.learn): self.compare(self.watch.value(self.learn))
-    def after_row(self, row, epoch):   # of a validation within an epoch, unless it is a part of the epoch's row
+    def after_row(self, row, epoch):   # a row of a validation within an epoch, unless that belongs to the epoch's row
         if epoch: return
         learn = self.learn
         value = self.watch.value(learn, row)
@@ -331,9 +331,9 @@ class TrackerCallback(Callback):
             f'{type(self).__name__} had nothing to compare: no row of this fit has a value in its column {column!r}')
 
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from `state`, in the fit that comes next"
+        "Continue from `state` in the next fit"
         super().load_state_dict(state)
         self.loaded = True
     def cleanup(self): self.loaded = False

@@ -34,9 +34,9 @@ class MixedPrecision(Callback):
     scaler  = None      # a `GradScaler`, once a fit has begun
     pending = False     # is a step begun, after which the scaler must be updated?
     others:Any = None   # the model's parameters that are not in the Learner's optimizer
-    midway = False      # was it added within a step, some of whose gradients are not scaled?
+    midway = False      # was it added within a step in which some gradients are not scaled?
     single = True
-    first_in = ('before_step',)   # others are called with gradients that are unscaled, and finite
+    first_in = ('before_step',)   # later handlers see gradients that are unscaled and finite
     acts = 'alike'   # if gradients are infinite, then in all processes
     def __init__(self,
         amp_mode:str|AMPMode='fp16', # 'fp16' or 'bf16'
@@ -49,13 +49,13 @@ class MixedPrecision(Callback):
 
     @property
     def conflicts(self) -> dict[str,str]:
-        "Name what does not work with loss scaling: gradients are unscaled once, and a step may be skipped"
+        "Name features that conflict with loss scaling: gradients are unscaled once, and a step may be skipped"
         if self.amp_mode!=AMPMode.FP16: return {}
         return dict(passes="its gradients are scaled until the step: write `MixedPrecision('bf16')`",
                     local_steps="one process alone could skip a step: write `MixedPrecision('bf16')`")
     @property
     def compiled(self) -> str|None:
-        "The part of it that a compiled step can do: `autocast`; None with loss scaling"
+        "Return the part that a compiled step replaces: `autocast`; None with loss scaling"
         is_autocast_alone = self.scaler is not None and not self.scaler.is_enabled()
         return 'autocast' if is_autocast_alone else None
 
@@ -163,7 +163,7 @@ class MixedPrecision(Callback):
         self.scaler = torch.amp.GradScaler(self.learn.device.type, **settings)
 
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
         "Restore the scale from a checkpoint"
         if state.get('scaler') is None:   # saved before the first fit

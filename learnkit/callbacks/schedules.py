@@ -29,17 +29,17 @@ class Scheduler(Callback):
     order,run_valid,modes = 60,False,('fit',)
     names   = ()      # the scheduled hyperparameters
     initial = None    # their values before the run: (parameter group, name, value)
-    chains  = False   # does it continue from the current values, so that another scheduler may set them, too?
+    chains  = False   # does it continue from the current values, so that another scheduler can set them too?
     @property
     def schedules(self) -> tuple:
-        "The hyperparameters that it sets: `names`"
+        "The names of the hyperparameters that it sets"
         return tuple(self.names)
 
     def before_fit(self):
         learn = self.learn
         if not self.chains: self._check_alone()
         self.hypers  = {}   # name -> the parameter groups that have it; `after_batch` reads their values
-        self.initial = []   # what `cleanup` restores
+        self.initial = []   # the values that `cleanup` restores
         for name in self.names:
             groups = [h for h in learn.opt.hypers if name in h]   # of several optimizers only some may have it
             if not groups: raise ValueError(
@@ -52,7 +52,7 @@ class Scheduler(Callback):
         if own_attr(learn, 'recorder') is not None: self._record_in(learn.recorder)
 
     def _record_in(self, recorder):
-        "Add the series to those of other schedulers in the Recorder"
+        "Add its series to the other schedulers' series in the Recorder"
         recorder.hps = {**getattr(recorder, 'hps', {}), **self.hps}
         recorder.group_hps = {**getattr(recorder, 'group_hps', {}), **self.group_hps}
 
@@ -102,13 +102,13 @@ class ParamScheduler(Scheduler):
 
     def before_fit(self):
         learn = self.learn
-        self._measure(batches_per_epoch(learn))   # here, too, as a checkpoint records what is scheduled
+        self._measure(batches_per_epoch(learn))   # recorded here too, because a checkpoint saves the scheduled values
         self.accumulation = own_attr(learn, 'gradient_accumulation')
         if 'wd' in self.names: self._spare_norms()
         super().before_fit()
 
     def _spare_norms(self):
-        "Schedule the decay as the Learner's `wd` sets it: not of norms and biases, nor over decays of the groups"
+        "Schedule the weight decay like the Learner's `wd`: exempt norms and biases, and keep decays set per group"
         learn,opt = self.learn,self.learn.opt
         is_one_number = is_number(self.scheds['wd'](0.))
         if is_one_number: check_own_decays([h.get('wd') for h in opt.hypers], 'the schedule of `wd`')
@@ -122,7 +122,7 @@ class ParamScheduler(Scheduler):
         self.was_split = True
 
     def _measure(self, n):
-        "Set the length of the fit in schedules that have a warm-up of a number of batches; `n` is that of an epoch"
+        "Set the length of the fit in schedules whose warm-up is a number of batches; `n` is an epoch's length"
         duration = self.learn.duration
         if duration is None: return
         is_unknown = duration.unit=='ep' and not n
@@ -132,7 +132,7 @@ class ParamScheduler(Scheduler):
 
     def before_batch(self):
         is_in_step = self.accumulation is not None and self.accumulation.count
-        if is_in_step: return   # its hyperparameters are those of its first batch
+        if is_in_step: return   # the recorded hyperparameters are those of the first batch
         opt,pct = self.learn.opt,self.learn.pct_train
         for name,f in self.scheds.items(): opt.set_hyper(name, f(pct))
 
@@ -198,7 +198,7 @@ def _check_positive(**kwargs):
 
 # %% ../../nbs/callbacks/10b_policies.ipynb #c7f20a27
 def _group_lrs(learn, lr):
-    "Return `lr`, or the Learner's learning rate, as the optimizer spreads it over its parameter groups"
+    "Return `lr`, or the Learner's learning rate, as a list with one value for each parameter group"
     ready_opt(learn)
     learn.opt.set_hyper('lr', learn.lr if lr is None else lr)
     lrs = [float(h['lr']) for h in learn.opt.hypers]
@@ -290,9 +290,9 @@ def fit_sgdr(self:Learner,
 @delegates(Learner.fit_one_cycle, but=['n_epoch','lr_max'])
 def fine_tune(self:Learner,
     epochs:int|str|Time, # epochs for the whole model, or an amount such as '2000ba'
-    base_lr:float=2e-3,  # the highest learning rate of the head while the body is frozen; half of it after that
+    base_lr:float=2e-3,  # the head's highest learning rate while the body is frozen; half of it after that
     freeze_epochs:int|str|Time=1, # epochs for the head alone, before those for the whole model; or an amount
-    lr_mult:float=100,   # the head's learning rate divided by that of the first layers
+    lr_mult:float=100,   # the head's learning rate divided by the first layers'
     pct_start:float=.3,  # the fraction of the second part in which the rate rises, 0 to 1
     div:float=5.,        # the initial learning rate of the second part is its highest divided by `div`
     start_epoch:int=0,   # first epoch to train (0-based), counted through both parts; earlier ones count as done
@@ -316,7 +316,7 @@ def fine_tune(self:Learner,
     if starts_frozen:
         continues = start_epoch>0 and _is_frozen(self)
         if not continues: self.freeze()
-        self.current_run.to_come = whole   # what follows the first part, if that is paused
+        self.current_run.to_come = whole   # the schedule after the first part, if it is paused
         try: self.fit_one_cycle(freeze_epochs, slice(base_lr), pct_start=.99, start_epoch=start_epoch, **kwargs)
         finally: self.current_run.to_come = None
     whole(self)
@@ -356,16 +356,16 @@ class TorchScheduler(Scheduler):
     saves = 'sched','n'
     sched  = None    # PyTorch's or timm's scheduler
     hook   = None    # of the optimizer's steps
-    kept   = None    # what to restore after the fit: the arguments of `_restore`
-    tick   = None    # what to call after a step
+    kept   = None    # arguments for `_restore` after the fit
+    tick   = None    # functions to call after a step
     due    = False   # has the optimizer taken a step in this batch?
-    behind = False   # must it take the steps of the epochs before `start_epoch`?
-    n      = 0       # how many steps or epochs it has seen
+    behind = False   # must it catch up the steps of the epochs before `start_epoch`?
+    n      = 0       # how many steps or epochs it has counted
     names,chains = ('lr',),True   # PyTorch's schedulers continue from the current learning rate
     def __init__(self,
         make:Callable|LRScheduler, # a scheduler class, a `partial` of it, a function of the optimizer, or a scheduler
         interval:str='epoch',      # 'step': after each step of the optimizer; 'epoch': after each epoch
-        monitor:str|Callable='valid_loss', # what `ReduceLROnPlateau` monitors: a column, or a function of the Learner
+        monitor:str|Callable='valid_loss', # the column, or function of the Learner, that `ReduceLROnPlateau` monitors
         frequency:int=1            # call its `step` after every `frequency` steps or epochs only
     ):
         if interval not in ('step','epoch'): raise ValueError(f"interval must be 'step' or 'epoch', not {interval!r}")
@@ -397,7 +397,7 @@ class TorchScheduler(Scheduler):
         if self.sched is self.make: self.kept = self.initial = None   # the user's own: its values stay after the fit
 
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
         "Restore the scheduler's state from a checkpoint"
         super().load_state_dict({'n':0, **state})
@@ -422,7 +422,7 @@ class TorchScheduler(Scheduler):
         self._advance(value)
 
     def _compare_epoch(self):
-        "Step ReduceLROnPlateau with the monitored value of the epoch, unless it is that of the last `after_row`"
+        "Step ReduceLROnPlateau with the epoch's monitored value, unless the last `after_row` has already used it"
         if callable(self.monitor):
             value = from_first(float(self.monitor(self.learn)))
             return self._step_with({self.monitor:value})
@@ -483,9 +483,9 @@ class TorchScheduler(Scheduler):
         self.load_state_dict({'sched':state, 'n':self.n})
 
     def _unscale(self, opt, lrs):
-        "Start a scheduler of timm without the `lr_scale` of parameter groups, by which it multiplies itself"
+        "Start a scheduler of timm without the `lr_scale` of parameter groups, which it applies itself"
         if all(group.get('lr_scale', 1)==1 for group in opt.param_groups): return
-        for group,lr in zip(opt.param_groups, lrs):   # as they were before it multiplied them
+        for group,lr in zip(opt.param_groups, lrs):   # the values before they were multiplied
             group.pop('initial_lr', None)
             group['lr'] = lr/group.get('lr_scale', 1)
         self.sched = self.make(opt)
@@ -553,7 +553,7 @@ def _copy_settings(group):
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #a39b356d
 def _restore(opt, settings, had_step):
-    "Remove from `opt` what schedulers wrote into it"
+    "Remove the entries that schedulers wrote into `opt`"
     for group,old in zip(opt.param_groups, settings):
         for k in group.keys() - old.keys() - {'params'}: del group[k]
         for k in ('lr','momentum','betas'):

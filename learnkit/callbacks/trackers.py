@@ -23,20 +23,20 @@ class EarlyStoppingCallback(TrackerCallback):
     "End the fit after `patience` epochs, or validations within them, without improvement, or at a threshold"
     order,saves = TrackerCallback.order+3,('watch','wait','since','why')
     wait  = 0      # values without improvement so far
-    since = None   # the epoch of the best value; None: it is not of this fit
+    since = None   # the epoch of the best value; None: it is from an earlier fit
     why   = None   # the reason to stop as soon as `at_least` is done; None: there is none
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
+        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: by the metric
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
         patience:int|None=1,                    # stop after this many values without improvement; None: ignore patience
         reset_on_fit:bool=True,                 # forget the best value when a fit begins
-        nan:str='worse',                        # NaN is 'worse'; or 'skip' it, or 'raise' an error; 'stop' ends the fit
+        nan:str='worse',                        # a NaN is 'worse' than any value; or 'skip', 'raise', or 'stop' the fit
         *,
         threshold:float|None=None,              # stop at a value that is at least as good as this
         divergence:float|None=None,             # stop at a value that is worse than this
         baseline:float|None=None,               # an improvement resets the count only if it is better than this
-        start_from_epoch:int=0,                 # the first epoch whose values count
+        start_from_epoch:int=0,                 # the first epoch to consider
         at_least:Any=None                       # do not stop before this: '10ep', '500st' (steps), '500ba', '0.5dur'
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, 'worse' if nan=='stop' else nan)
@@ -89,7 +89,7 @@ class EarlyStoppingCallback(TrackerCallback):
 
     def _time_of_best(self):
         if self.since is not None: return f'epoch {self.since}'
-        has_best = self.best is not None and isfinite(self.best)   # it is infinite as long as there is none
+        has_best = self.best is not None and isfinite(self.best)   # infinite until there is a best value
         return 'an earlier fit' if has_best else 'epoch 0'
 
     def _stop_if_due(self, epochs):
@@ -111,7 +111,7 @@ class ThresholdStopper(EarlyStoppingCallback):
     def __init__(self,
         threshold:float,                        # stop when the value is at most (comp='min') or at least ('max') this
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
+        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: by the metric
         every:Any='1ep'                         # how often to compare, as for `Every`; within an epoch only functions
     ):
         if isnan(threshold): raise ValueError('the threshold must be a number, not nan, which no value reaches')
@@ -207,7 +207,7 @@ class SaveModelCallback(TrackerCallback):
     every_epoch = at_end = regular = only_trained = False
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
+        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: by the metric
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
         fname:str|None='model',                 # the file in `learn.path/learn.model_dir`; with fields; None: memory
         every_epoch:int|bool=False,             # save every n-th epoch, from the first on, whatever its value
@@ -215,7 +215,7 @@ class SaveModelCallback(TrackerCallback):
         with_opt:bool=False,                    # save and load the optimizer's state, too
         reset_on_fit:bool=True,                 # forget the best value when a fit begins
         every:Any=None,                         # save at intervals, whatever the value: text such as '500ba' or '30m'
-        nan:str='worse',                        # NaN is 'worse' than everything; or 'skip' it, or 'raise' an error
+        nan:str='worse',                        # a NaN is 'worse' than any value; or 'skip' it, or 'raise' an error
         only_trained:bool=False                 # skip weights that are as they were when the fit began
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, nan)
@@ -254,9 +254,9 @@ class SaveModelCallback(TrackerCallback):
         if self.reset_on_fit: self.saved,self.held,self.hash = None,None,None
 
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from `state`, in the fit that comes next"
+        "Continue from `state` in the next fit"
         own = self.hash
         super().load_state_dict({'hash':None, **state})
         if self.wrote: self.hash = own   # the state is an earlier one of this fit, but the file is not
@@ -281,7 +281,7 @@ class SaveModelCallback(TrackerCallback):
             f"fname={self.fname!r} is not a pattern such as 'model-{{epoch:02d}}-{{valid_loss:.2f}}': {e}") from None
 
     def _name(self, suffix=''):
-        "The name of a file that is written now: `fname` with its fields filled in; if it has none, with `suffix`"
+        "Return the name of the file to write: `fname` with its fields filled in, or with `suffix` if it has no fields"
         learn,name = self.learn,str(self.fname)
         if '{' not in name: return name+suffix
         rows = getattr(own_attr(learn, 'recorder'), 'history', None)
@@ -332,7 +332,7 @@ class SaveModelCallback(TrackerCallback):
         warn(f'the model could not be saved {times}: {type(error).__name__}: {error}. Training continues{held}')
 
     def _hold(self, path=None):
-        "Hold the model in memory as it would be in the file `path`"
+        "Hold in memory the bytes that the model would have in the file `path`"
         has_opt = self.with_opt
         if path is not None and is_safetensors(path): has_opt = False   # these files have no optimizer state
         f = BytesIO()
@@ -403,7 +403,7 @@ class SaveModelCallback(TrackerCallback):
         found = self._find(path)
         return None if found is None else _hash(found)
     def _find_in_all(self, path):
-        "The file of process 0; if not all processes see it, its content as bytes; None if there is none"
+        "Find process 0's file; if some processes do not see it, return its bytes; None if there is none"
         own = team().in_first(partial(self._find_hash, path))
         seen = team().in_all(partial(_hash_if_there, path))
         if own is None: return None   # no process loads a file that process 0 does not have
@@ -436,13 +436,13 @@ class ReduceLROnPlateau(TrackerCallback):
     schedules = 'lr',   # so that another schedule of the learning rate raises
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
+        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: by the metric
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
         patience:int=1,                         # lower the learning rate after this many values without improvement
         factor:float=10.,                       # the learning rate is divided by this
         min_lr:float=0,                         # the learning rate never gets lower than this
         reset_on_fit:bool=True,                 # forget the best value when a fit begins
-        nan:str='worse',                        # NaN is 'worse' than everything; or 'skip' it, or 'raise' an error
+        nan:str='worse',                        # a NaN is 'worse' than any value; or 'skip' it, or 'raise' an error
         cooldown:int=0                          # how many values to ignore after the learning rate was lowered
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, nan)
@@ -454,7 +454,7 @@ class ReduceLROnPlateau(TrackerCallback):
         self.cooldown = check_whole('cooldown', cooldown, least=0, what='a number of epochs')
         self.factor,self.min_lr = factor,min_lr
         self.wait = 0      # values without improvement so far; below 0: values to ignore
-        self.lrs  = None   # the learning rates to which it has lowered them; None: not yet
+        self.lrs  = None   # the reduced learning rates; None: not reduced yet
 
     def reset(self):
         super().reset()

@@ -128,7 +128,7 @@ class RichBar(LineDisplay):
         return [self.text('').join(self.text(c, style(n, i)) for i,c in l) for n,l in enumerate(lines)]
 
     def _better(self, row):
-        "The numbers of the columns whose values are the best so far"
+        "Return the indices of the columns whose values are the best so far"
         if self.head is None: self.head = row
         return {i for i,o in enumerate(zip(self.head, row)) if row!=self.head and self._improves(*o)}
 

@@ -67,7 +67,7 @@ def _flat_parts(items, name):
 # %% ../../nbs/contrib/17_cli.ipynb #5d80e865
 @check_args
 class SaveConfig(Callback):
-    "Writes the configuration of a run to `run.yaml`, gives it to loggers, and says what is new in a run that resumes"
+    "Writes a run's configuration to `run.yaml`, passes it to loggers, and reports changes when the run resumes"
     acts,writes = 'nothing',True
     modes,saves = ('fit',),('config',)
     def __init__(self,
@@ -166,7 +166,7 @@ def _parser(f, exits):
     return parser
 
 def _parsed(parser, args):
-    "What `args` says, for the parser and as plain values; raise ValueError if something is wrong with it"
+    "Parse `args`: return them for the parser and as plain values; raise ValueError if an argument is wrong"
     if isinstance(args, (str,Path)): args = ['--config', str(args)]
     try:
         if isinstance(args, Mapping): parsed = parser.parse_object(args)
@@ -183,7 +183,7 @@ def _parsed(parser, args):
 def cli(
     f:Callable, # a function whose arguments are annotated, a `partial` of one, or a dataclass
     args:Sequence[str]|Mapping|str|Path|None=None # words of a command line; values by name; a YAML file; None: as typed
-) -> Any: # what `f` returns
+) -> Any: # the return value of `f`
     "Call `f` with settings from the command line, a YAML file or a dictionary; its Learners keep them"
     typed = args is None
     if typed: args = [] if in_notebook() else sys.argv[1:]

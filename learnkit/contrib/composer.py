@@ -37,7 +37,7 @@ Event:Any = Enum('Event', {k.upper():k for k in _event_names}, type=str, module=
 def event_of(
     name:str # of a method, such as 'epoch_start'
 ) -> Any:
-    "Return the event of that name, of Composer itself if it was imported"
+    "Return the event of that name: Composer's own if Composer has been imported, else ours"
     return getattr(sys.modules.get('composer'), 'Event', Event)(name)
 
 # %% ../../nbs/contrib/60_composer.ipynb #b361e5cd
@@ -59,7 +59,7 @@ class Counts:
     began = 0.   # when, by `perf_counter`
     def __init__(self): self.reset()
     def reset(self) -> None:
-        "Begin anew"
+        "Reset all counts"
         self.batches = self.samples = 0
         self.seconds = self.last_seconds = 0.   # of all batches; of the last one
     def add(self,
@@ -80,7 +80,7 @@ class Timestamp(SimpleNamespace):
 
 # %% ../../nbs/contrib/60_composer.ipynb #583a7ff3
 class ComposerRun(OurCallback):
-    "Does once what concerns all callbacks of Composer: counts, begins the first iteration, closes them"
+    "Do once per batch what all callbacks of Composer share: count, begin the first iteration, close them"
     order = ForeignCallback.order - .5
     single,acts = True,'nothing'
     all_samples,all_seconds = 0,0.              # of the fit, without its evaluations
@@ -134,7 +134,7 @@ class ComposerRun(OurCallback):
     def after_exhaust(self):
         if not self.learn.training: return
         has_no_length = loader_len(self.learn.dls.train) is None
-        if has_no_length: self.is_whole = True   # else `after_batch` knows it
+        if has_no_length: self.is_whole = True   # otherwise `after_batch` knows it
     def after_train(self): self.is_over = self.is_whole   # an epoch that was cut off is not counted
     def after_validate(self): self.results = measured(self.learn).valid
     def after_cycle(self):
@@ -155,7 +155,7 @@ class ComposerRun(OurCallback):
         names = 'all_samples','all_seconds','iteration','first_epoch','is_whole','is_over','results'
         return {k:getattr(self, k) for k in names} | dict(train=dict(vars(self.train)))
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
         "Continue from `state`"
         own = dict(state)
@@ -163,7 +163,7 @@ class ComposerRun(OurCallback):
         vars(self).update(own)
 
 def _tried(f, failed):
-    "Call `f`; note in `failed` how it fails, and return whether it did not"
+    "Call `f`; record its error in `failed`, and return whether it succeeded"
     try: f()
     except Exception as e: failed.append(e)
     else: return True
@@ -193,7 +193,7 @@ def _timestamp(counts):
                      token=no_tokens, token_in_epoch=no_tokens, total_wct=took, epoch_wct=took, batch_wct=took)
 
 class ComposerMetric:
-    "A metric of the Learner, as Composer's callbacks see one: they ask it to compute its value"
+    "A metric of the Learner, in the form that Composer's callbacks compute"
     def __init__(self,
         metric:Any,     # of the Learner
         values:Callable # -> the values that were measured last, by name
@@ -204,7 +204,7 @@ class ComposerMetric:
 
 # %% ../../nbs/contrib/60_composer.ipynb #12b28f62
 def _once_fetched(read, learn):
-    "Return what `read` finds in a batch of the Learner; None before the first batch"
+    "Return the result of `read` once the Learner has a batch; None before the first batch"
     try: return read(learn)
     except MissingAttribute: return None
 
@@ -219,7 +219,7 @@ class ComposerState(View):
     fsdp_enabled = fsdp_sharded_state_dict_enabled = False
     optimizers = of_learner(optimizers_of)
     train_dataloader = of_learner('dls.train')
-    schedulers = of_process(list)   # none; and a new list each time, as it may be changed
+    schedulers = of_process(list)   # none; a new list each time, because a callback may change it
     device     = of_learner('device')
     seed       = of_process(torch.initial_seed)
     run_name   = of_learner(path_of)
@@ -250,7 +250,7 @@ class ComposerState(View):
 
     @property
     def loss(self) -> Any:
-        "The loss of the batch; until the backward pass the one that it begins from"
+        "The loss of the batch; until the backward pass, the tensor from which it begins"
         if self.event in ('after_loss','before_backward'): return self.learn.loss_grad
         return self.learn.loss
     @loss.setter
@@ -276,21 +276,21 @@ class ComposerState(View):
 
     @property
     def dataloader(self) -> Any:
-        "The loader that the batches come from, None until a run begins"
+        "The current loader; None until a run begins"
         label,learn = self.dataloader_label,self.learn
         if label is None: return None
         if label=='train': return learn.dls.train
-        if learn.batches is None: return None   # a prediction says it with its first batch
+        if learn.batches is None: return None   # a prediction determines it with its first batch
         return learn.batches.loader
     @property
     def dataloader_len(self) -> Count|None:
-        "How many batches that loader has, None if it does not know"
+        "The number of batches in the current loader; None if it is unknown"
         if self.dataloader is None: return None
         n = loader_len(self.dataloader)
         return None if n is None else _count(n, 'ba')
     @property
     def dataloader_label(self) -> str|None:
-        "Which loader the batches come from: 'train', 'eval' or 'predict'; None until a run begins"
+        "The current loader's kind: 'train', 'eval' or 'predict'; None until a run begins"
         name,mode = self.event,self.learn.mode
         if mode=='predict': return 'predict'
         if name in _in_evaluations: return 'eval'
@@ -301,7 +301,7 @@ class ComposerState(View):
         "Epochs, batches and samples that are done, in all and in this epoch"
         learn,run = self.learn,run_of(self.learn)
         epochs = learn.epoch+run.is_over
-        counts = Counts() if run.is_over else run.train   # an epoch that is done has nothing within it
+        counts = Counts() if run.is_over else run.train   # a finished epoch has no open scopes
         no_tokens = _count(0, 'tok')
         return Timestamp(
             total_wct=timedelta(seconds=run.all_seconds), epoch_wct=timedelta(seconds=counts.seconds),
@@ -337,7 +337,7 @@ class ComposerState(View):
 
     @property
     def max_duration(self) -> Time:
-        "How long the fit is to last; what it has lasted, once a callback has stopped it"
+        "The planned duration of the fit; once a callback has stopped it, the actual duration"
         if self.stopped_at is not None: return Time(self.stopped_at, 'ba')
         return self.learn.duration or Time(self.learn.n_epoch, 'ep')
     def stop_training(self) -> None:
@@ -345,7 +345,7 @@ class ComposerState(View):
         self.stopped_at = self.learn.train_iter
         self.learn.stop('a callback called state.stop_training()')
     def get_elapsed_duration(self) -> Any:
-        "Return the fraction of the fit that is done: of whole epochs, if it is to last for epochs"
+        "Return the fraction of the fit that is done, in whole epochs if its length is in epochs"
         whole = self.max_duration
         done = _done(self.timestamp).get(whole.unit)
         part = self.learn.pct_train if done is None else done/whole.value
@@ -389,7 +389,7 @@ class ComposerCallback(ForeignCallback):
     library:ClassVar[str] = 'Composer'
     replaced_by = _replaced_by
     def has(self, name):
-        "Return whether it has this method; with `run_event` a callback, and any algorithm, may handle all events"
+        "Return whether the wrapped callback handles this event; with `run_event` it may handle any event"
         if name in ('close','post_close'): return False   # `ComposerRun` calls these
         if name in _event_names and self._handles_all(): return True
         return super().has(name)
@@ -403,14 +403,14 @@ class ComposerCallback(ForeignCallback):
         super().before_fit()
         self._need_others()
     def _need_others(self):
-        "See to it that there is what counts, and what fires the events that this one handles"
+        "Add the counter, and the callbacks that fire the events handled by this one"
         others = {type(cb) for cb in self.learn.cbs}
         handles_checkpoints = self.has('batch_checkpoint') or self.has('epoch_checkpoint')
         if ComposerRun not in others: self.learn.add_cb(ComposerRun())
         if handles_checkpoints and CheckpointEvents not in others: self.learn.add_cb(CheckpointEvents())
 
     def due(self, name):
-        "Return whether to call it: as in Composer, not for all evaluations, nor after an epoch that was cut short"
+        "Return whether to call it; like Composer, not for every evaluation, nor after an epoch that was cut short"
         if name in ('eval_before_all','eval_after_all'): return self.learn.mode=='fit'
         if name in ('epoch_end','epoch_checkpoint'): return run_of(self.learn).is_whole
         return True
@@ -427,10 +427,10 @@ class ComposerCallback(ForeignCallback):
         if self.theirs.match(event, state): self.theirs.apply(event, state, logger)
 
     def close_theirs(self) -> None:
-        "Call `close` of theirs, if it has one"
+        "Call the wrapped callback's `close`, if it has one"
         if super().has('close'): self.call('close')
     def post_close_theirs(self) -> None:
-        "Call `post_close` of theirs, if it has one"
+        "Call the wrapped callback's `post_close`, if it has one"
         if super().has('post_close'): self.theirs.post_close()
 
 
@@ -462,7 +462,7 @@ class Callback:
         if f is not None: f(state, logger)
 
 class Algorithm:
-    "The base class of Composer's algorithms: `match` says at which events to `apply`"
+    "Base class of Composer's algorithms: `match` decides at which events to `apply`"
     def as_callback(self) -> ComposerCallback:
         "Return the callback that a Learner has for this one"
         return ComposerCallback(self)
@@ -485,7 +485,7 @@ class Trainer:
         max_duration:str|int='1ep',  # how long `fit` trains: text such as '2ep' or '100ba', or a number of epochs
         callbacks:Any=None,          # of Composer or learnkit
         algorithms:Any=None,         # of Composer
-        loss_func:Any=None           # learnkit's way to say what the loss is
+        loss_func:Any=None           # learnkit's argument for the loss function
     ):
         cbs:list = [*L(algorithms), *L(callbacks)]
         model_has_loss = loss_func is None and hasattr(model, 'loss')

@@ -28,13 +28,13 @@ from ..observe.hooks import hook_outputs
 def before_batch_cb(
     f:Callable # (callback, xb, yb) -> (xb, yb); both are tuples
 ) -> Callback:
-    "Return a callback that replaces the input and the target of each batch by what `f` returns for them"
+    "Return a callback that replaces each batch's input and target by the result of `f`"
     def before_batch(self): self.learn.xb,self.learn.yb = f(self, self.xb, self.yb)
     return Callback(before_batch=before_batch)
 
 # %% ../../nbs/contrib/25_names.ipynb #c578eae0
 class CollectDataCallback(Callback):
-    "Collects input, target, prediction and loss of each batch in `data`, on the CPU: all of it stays in memory"
+    "Collect input, target, prediction and loss of each batch in `data`, all on the CPU and in memory"
     def __init__(self):
         super().__init__()
         self.data = L()
@@ -48,7 +48,7 @@ def replacing_yield(
     attr:str, # the name of the attribute
     val:Any   # its value meanwhile
 ) -> Iterator[None]:
-    "For a function that is a `contextmanager`: replace an attribute, and put it back at the end, however that comes"
+    "For a `contextmanager` function: replace an attribute, and restore it at the end, also after an error"
     old = getattr(o, attr)
     setattr(o, attr, val)
     try: yield
@@ -66,7 +66,7 @@ def model_sizes(
     m:nn.Module,                # layers of images: its children are called one after the other
     size:tuple[int,int]=(64,64) # height and width of the image
 ) -> list[torch.Size]:
-    "Return the shape of what each child of `m` returns for an image of zeros"
+    "Return the output shape of each child of `m` for an image of zeros"
     conv = next(o for o in m.modules() if isinstance(o, nn.Conv2d))
     with Snapshot(snapshot_forward(m)), torch.no_grad(), hook_outputs([*m.children()]) as hooks:
         m.eval()(conv.weight.new_zeros(1, conv.in_channels, *size))
@@ -75,7 +75,7 @@ def model_sizes(
 def num_features_model(
     m:nn.Module # layers of images
 ) -> int:
-    "Return the number of channels of what `m` returns"
+    "Return the number of channels in the output of `m`"
     return model_sizes(m)[-1][1]
 
 # %% ../../nbs/contrib/25_names.ipynb #c0ffee14
@@ -85,7 +85,7 @@ def test_overflow(
     "Return whether there is an infinity or a NaN in `x`"
     return not torch.isfinite(x).all()
 
-test_overflow.__test__ = False   # it is no test of pytest's
+test_overflow.__test__ = False   # not a test for pytest
 
 # %% ../../nbs/contrib/25_names.ipynb #46620fc7
 class Module(nn.Module):

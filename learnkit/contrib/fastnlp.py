@@ -85,7 +85,7 @@ class NLPDriver(View):
         return tensor.tolist()
     def broadcast_object(self,
         obj:Any,       # any object
-        src:int=0,     # not used: it is that of process 0
+        src:int=0,     # not used: process 0 decides
         group:Any=None # not used
     ) -> Any:
         "Return the object that process 0 has"
@@ -110,10 +110,10 @@ class NLPTrainer(View):
     batches_before = 0               # of the checkpoint that was loaded
     fp16 = False
     epochs_done = batches_done = 0   # set by the adapter
-    stopped:Any = None               # the exception of theirs that ended the fit
+    stopped:Any = None               # the wrapped callback's exception that ended the fit
     driver     = of_view(NLPDriver)
     model      = of_learner('model')
-    kwargs     = of_process(dict)   # none; and a new dict each time, as it may be changed
+    kwargs     = of_process(dict)   # none; a new dict each time, because a callback may change it
     accumulation_steps = of_learner(batches_a_step)
     state      = of_learner('state')
     device     = of_learner('device')
@@ -128,15 +128,15 @@ class NLPTrainer(View):
         return self.given_optimizers or self.driver.optimizers
     @property
     def n_epochs(self) -> int:
-        "How many epochs a Trainer was asked for, or the fit has"
+        "The number of epochs requested from the Trainer, or the fit's"
         return self.asked_epochs or self.learn.n_epoch
     @property
     def num_batches_per_epoch(self) -> int|None:
-        "How many batches an epoch has; None if the data does not know its length"
+        "The number of batches in an epoch; None if the data does not know its length"
         return loader_len(self.learn.dls.train)
     @property
     def n_batches(self) -> int:
-        "How many batches all epochs have; 0 if the data does not know its length"
+        "The number of batches in all epochs; 0 if the data does not know its length"
         return (self.num_batches_per_epoch or 0)*self.n_epochs
     @property
     def global_forward_batches(self) -> int:
@@ -144,7 +144,7 @@ class NLPTrainer(View):
         return self.batches_before+self.learn.train_iter
     @property
     def evaluator(self) -> Any:
-        "Return what evaluates, None if there is no data for it"
+        "Return the evaluator; None if there is no data for it"
         if self.learn.dls.valid is None: return None
         return view_of(NLPEvaluator, self.learn)
     def extract_loss_from_outputs(self,
@@ -207,7 +207,7 @@ class NLPTrainer(View):
 def _of_fastnlp(learn): return [cb for cb in learn.cbs if isinstance(cb, NLPCallback)]
 
 class NLPEvaluator(View):
-    "The Learner, as callbacks of fastNLP see what evaluates"
+    "The Learner in the form of fastNLP's evaluator"
     library,what = 'fastNLP','the evaluator'
     dataloaders = of_learner('dls.valid')
     @property
@@ -227,7 +227,7 @@ class NLPEvaluator(View):
 def results_of(
     found:Measured # the results of an epoch
 ) -> dict:
-    "Return what was measured in validation, under fastNLP's names"
+    "Return the validation results under fastNLP's names"
     results = {}
     for k,v in {**found.valid, **found.other}.items():
         name = 'valid_loss' if k=='loss' else k
@@ -247,15 +247,15 @@ class NLPCallback(ForeignCallback):
     stops:ClassVar[tuple] = 'EarlyStopException',
     replaced_by = _replaced_by
     begins_later = False   # does a sanity check come before `on_train_begin`?
-    given:Any = None   # the batch that theirs has, and what was in it
+    given:Any = None   # the batch passed to the wrapped callback, and its content then
     def _take_monitor(self):
-        "Give theirs the monitor of the trainer, if it has none"
+        "Let the wrapped callback monitor what the trainer monitors, if it has no monitor of its own"
         trainer = self._view()
         if isinstance(self.theirs, HasMonitorCallback): self.theirs.take_monitor(trainer.monitor, trainer.larger_better)
     def _view(self): return view_of(NLPTrainer, self.learn)
     @property
     def state_name(self) -> str:
-        "The name of theirs, for its state in a checkpoint"
+        "The name under which a checkpoint stores the wrapped callback's state"
         return getattr(self.theirs, 'callback_name', type(self.theirs).__name__)
     def after_create(self):
         super().after_create()
@@ -279,7 +279,7 @@ class NLPCallback(ForeignCallback):
         if self.has('on_fetch_data_end'): self.call('on_fetch_data_end')   # of none
 
     def call(self, name):
-        "Call a method of theirs; `on_exception` is called in all for an exception by which one ends the fit"
+        "Call a method of the wrapped callback; an exception by which one ends the fit calls `on_exception` in all"
         try: super().call(name)
         except CancelFit as e:
             self._view().stopped = e.__cause__
@@ -294,7 +294,7 @@ class NLPCallback(ForeignCallback):
         return True
 
     def arguments(self, name):
-        "Return the trainer, and what else fastNLP passes to this method"
+        "Return the trainer and the further arguments that fastNLP passes to this method"
         learn,trainer = self.learn,self._view()
         match name:
             case 'on_after_trainer_initialized': return trainer,trainer.driver
@@ -307,12 +307,12 @@ class NLPCallback(ForeignCallback):
         return trainer,
 
     def _batch(self):
-        "The batch; what theirs changes in a dict changes what the model gets"
+        "Return the batch; if it is a dict, the model gets the changes that the wrapped callback makes"
         batch = batch_of(self.learn)
         self.given = batch,_copied(batch)
         return batch
     def obey(self, name, res):
-        "Give the model what theirs has made of the batch"
+        "Pass the batch to the model as the wrapped callback left it"
         if name!='on_train_batch_begin': return
         batch,before = self.given
         self.given = None
@@ -330,11 +330,11 @@ class NLPCallback(ForeignCallback):
         return dict(out, loss=loss)
 
     def state_dict(self):
-        "Return what `on_save_checkpoint` gives, or the plain attributes of theirs; these, too, for a sanity check"
+        "Return the result of `on_save_checkpoint`, or the plain attributes; both for a sanity check"
         if self.begins_later or not self.has('on_save_checkpoint'): return super().state_dict()
         return dict(saved=self.theirs.on_save_checkpoint(self._view()))
     def load_state_dict(self, state):
-        "Give theirs back its state"
+        "Restore the state of the wrapped callback"
         if 'saved' not in state: super().load_state_dict(state)
         elif self.has('on_load_checkpoint'): self.theirs.on_load_checkpoint(self._view(), state['saved'])
 
@@ -405,21 +405,21 @@ class HasMonitorCallback(Callback):
 
     def take_monitor(self,
         monitor:Any,       # that of the trainer
-        larger_better:Any  # is more of it better?
+        larger_better:Any  # is a larger value better?
     ) -> None:
-        "Watch what the trainer watches, if nothing was said; raise ValueError if something must be watched"
+        "Monitor what the trainer monitors, unless specified here; raise ValueError if a required monitor is missing"
         if self.monitor is None and monitor is not None: self.monitor,self.larger_better = monitor,larger_better
         if self.monitor is None and self.must_have_monitor: raise ValueError(
             f"{type(self).__name__} needs a `monitor`: pass one to it or to the Trainer, as in `monitor='acc#acc'`")
 
     @property
     def monitor_name(self) -> str:
-        "The name of what is watched"
+        "The name of the monitored value"
         return getattr(self.monitor, '__name__', self.monitor)
     def get_monitor_value(self,
         results:dict # as for `on_evaluate_end`
     ) -> float:
-        "Return the watched value; raise KeyError if no result is like it"
+        "Return the monitored value; raise KeyError if no result has a similar name"
         value:Any = self.monitor(results) if callable(self.monitor) else results[self._name(results)]
         return float(value)
     def _name(self, results):
@@ -436,7 +436,7 @@ class HasMonitorCallback(Callback):
     def is_better_results(self,
         results:dict # as for `on_evaluate_end`
     ) -> bool:
-        "Return whether the value is better than the best so far, which it then is itself"
+        "Return whether the value is a new best; if so, store it"
         v = self.get_monitor_value(results)
         is_better = self._is_better(v)
         if is_better: self.monitor_value = v
@@ -547,7 +547,7 @@ def Accuracy() -> Callable:
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #092cab50
 def _mapped(mapping, o):
-    "`mapping` of `o`: a function of it, or new names for entries of a dict"
+    "Return `o` mapped by `mapping`: a function, or new names for entries of a dict"
     if callable(mapping): return mapping(o)
     return {mapping.get(k, k):v for k,v in o.items()}
 
@@ -568,7 +568,7 @@ def _mapping_outputs(model, mapping):
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #2d6b3e75
 class _Watched(OurCallback):
-    "Says what the trainer watches, before its callbacks ask"
+    "Passes the trainer's monitor to its callbacks before they ask for it"
     order,modes = -100,('fit',)
     def __init__(self, own): self.own = own
     def after_create(self): vars(view_of(NLPTrainer, self.learn)).update(self.own)
@@ -606,15 +606,15 @@ class Trainer:
         metrics:dict|None=None,        # metrics by name, as a Learner takes them
         callbacks:Any=None,            # of fastNLP or learnkit
         evaluate_every:int=-1,         # evaluate after so many batches; negative: after so many epochs
-        monitor:Any=None,              # what callbacks watch that have no monitor of their own
-        larger_better:bool=True,       # is more of it better?
+        monitor:Any=None,              # the monitor of callbacks that have none of their own
+        larger_better:bool=True,       # is a larger value better?
         accumulation_steps:int=1,      # batches for each step of the optimizer
-        num_eval_sanity_batch:int=2,   # batches to evaluate before training, if `run` does not say it
+        num_eval_sanity_batch:int=2,   # batches to evaluate before training, unless `run` specifies it
         input_mapping:Any=None,        # batch -> batch; or new names by old ones, for a dict
         output_mapping:Any=None,       # the same for what the model returns
-        progress_bar:str|None='auto',  # None: no bar; 'raw': a line for each epoch; else what learnkit shows
+        progress_bar:str|None='auto',  # None: no bar; 'raw': a line per epoch; any other value: learnkit's own display
         marker:str|None=None,          # which functions of `Trainer.on` it takes, besides those without a marker
-        loss_func:Callable|None=None   # learnkit's way to say what the loss is
+        loss_func:Callable|None=None   # learnkit's argument for the loss function
     ):
         mine = [o for o in self.waiting if o[2] in (None,marker,'all')]
         self.waiting[:] = [o for o in self.waiting if o[2] is not None]
@@ -702,7 +702,7 @@ class LoadBestModelCallback(HasMonitorCallback):
         if self.is_saved: trainer.save_model(self.file)
         else: self.weights = {k:v.detach().clone() for k,v in trainer.model.state_dict().items()}
     def _train_end(self, trainer):
-        if trainer.learn.exc is not None: return   # after a crash the model stays as it is
+        if trainer.learn.exc is not None: return   # after an error the model stays as it is
         if self.is_saved: trainer.load_model(self.file)
         elif self.weights is not None: trainer.model.load_state_dict(self.weights)
     on_evaluate_end = _evaluate_end
@@ -770,7 +770,7 @@ class LRSchedCallback(Callback):
     on_train_epoch_end = _train_epoch_end
 
 class TorchWarmupCallback(Callback):
-    "Raises the learning rate from 0 in the first steps; then it stays, or falls to 0 at the end"
+    "Increases the learning rate from 0 during warm-up, then keeps it or decreases it to 0"
     def __init__(self,
         warmup:float|int=.1,    # a part of all batches, or how many
         schedule:str='constant' # 'constant' or 'linear'
@@ -813,7 +813,7 @@ def MoreEvaluateCallback(
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #7fd37a01
 def _every(n):
-    "How often, as learnkit's callbacks take it, if it is after `n` batches, or after `-n` epochs"
+    "Return the interval in the form that learnkit's callbacks take, for `n` batches or `-n` epochs"
     return f'{n}ba' if n>0 else f'{-n}ep'
 
 def TimerCallback(
@@ -835,7 +835,7 @@ def FitlogCallback(
     *args:Any,   # arguments of fastNLP
     **kwargs:Any # the same
 ) -> Any:
-    "Raise ImportError: fitlog needs fastNLP's own trainer"
+    "the monitor of callbacks that specify none"
     raise ImportError('`FitlogCallback` works in fastNLP alone: write `TensorBoardLogger()` or `WandbLogger()`')
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #6d4b548a

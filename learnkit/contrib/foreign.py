@@ -50,9 +50,9 @@ def overrides(
 class View:
     "The Learner under another library's names"
     library:ClassVar[str] = ''; what:ClassVar[str] = ''   # for messages, as 'Keras' and 'the model'
-    instead:ClassVar[Mapping] = {}   # what to write for a name that has no counterpart
+    instead:ClassVar[Mapping] = {}   # advice for a name that has no counterpart
     def __init__(self,
-        learn:Any # the Learner
+        learn:Any # Return the number of batches per optimizer step
     ): self._learner = ref(learn)
 
     @property
@@ -98,7 +98,7 @@ def view_of(
 def of_learner(
     read:str|Callable # the name of an attribute of the Learner, such as 'dls.train', or a function of the Learner
 ) -> property:
-    "Return a property of a view: what `read` says of its Learner"
+    "Return a property of a view: the result of `read` for its Learner"
     get = attrgetter(read) if isinstance(read, str) else read
     def look(view): return get(view.learn)
     return property(look)
@@ -113,7 +113,7 @@ def of_view(
 def of_process(
     ask:Callable # a function without arguments
 ) -> property:
-    "Return a property of a view: what `ask` says of this process"
+    "Return a property of a view: the result of `ask` for this process"
     def look(view): return ask()
     return property(look)
 
@@ -154,7 +154,7 @@ class TrainingMeans(Callback):
     def before_fit(self):
         self.meter,self.epochs = new_meter(self.learn.metrics if self.metrics else []),[]
     def ask_for_metrics(self) -> None:
-        "Compute the metrics from the next fit on, or from this one if it begins"
+        "Compute metrics from the next fit on, or from this one if it has just begun"
         self.metrics = True
         self.before_fit()
     def before_train(self):
@@ -173,7 +173,7 @@ class TrainingMeans(Callback):
         "Return what was accumulated so far"
         return dict(meter=self.meter.state_dict(), epochs=[*self.epochs])
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
         "Continue from `state`"
         self.meter.load_state_dict(state['meter'])
@@ -205,7 +205,7 @@ def _plain_names(meter): return ['loss', *(m.name for m in meter.metrics[1:])]
 def measured(
     learn:Any # the Learner
 ) -> Measured:
-    "Return what is known of this epoch, as far as its row is filled"
+    "Return this epoch's values, as far as its row is filled"
     if learn.mode!='fit': return Measured({}, _of_phase(learn), {})
     rec,row = learn.recorder,learn.recorder.row
     known = {k:v for k,v in row.items() if v is not None}
@@ -253,7 +253,7 @@ def save_here(
 
 def load_here(
     learn:Any,          # the Learner
-    file:Any,           # what `save_here` wrote
+    file:Any,           # a file written by `save_here`
     with_opt:bool=False # load the optimizer's state too?
 ) -> None:
     "Load the model from exactly this file, as `learn.load` does"
@@ -275,7 +275,7 @@ def batch_of(
 def batches_a_step(
     learn:Any # the Learner
 ) -> int:
-    "Return the number of batches per optimizer step: that of `GradientAccumulation`, else 1"
+    "Return the number of batches per optimizer step: `GradientAccumulation`'s if there is one, else 1"
     found = [cb for cb in learn.cbs if accumulates(cb)]
     if not found: return 1
     cb = found[0]
@@ -286,14 +286,14 @@ def batches_a_step(
 def output_of(
     learn:Any # the Learner
 ) -> Any:
-    "Return what the model returned for the current batch, whole: a dict with its loss, if it returns one"
+    "Return the model's whole output for the current batch: a dict with its loss, if it returns one"
     if learn.output is None: return learn.pred
     return learn.output
 
 def optimizers_of(
     learn:Any # the Learner
 ) -> list:
-    "Return PyTorch's optimizer in a list, which is empty until the first fit makes it"
+    "Return a list with PyTorch's optimizer, empty until the first fit creates it"
     if learn.opt is None: return []
     return [getattr(learn.opt, 'opt', learn.opt)]
 
@@ -307,7 +307,7 @@ def _plain_value(v):
 def plain_state(
     o:Any # an object
 ) -> dict:
-    "Return its attributes that are numbers, texts, truth values or None, but not what it was made with"
+    "Return the attributes that are numbers, strings, bools or None, except constructor arguments"
     values = {k:_plain_value(v) for k,v in vars(o).items() if k not in settings(o)}
     return {k:v for k,v in values.items() if isinstance(v, _plain)}
 
@@ -316,7 +316,7 @@ _modes_of_phase = dict(train=('fit',), valid=('fit','validate'), predict=('predi
 _always = 'after_create', 'after_exception', 'before_sanity', 'after_sanity'
 
 def _modes(o:OtherName):
-    "In runs of which modes theirs is called; None: in all"
+    "Return the modes of the runs in which the wrapped callback is called; None: all"
     if o.phase: return _modes_of_phase[o.phase]
     if o.event.endswith('_predict'): return 'predict',
     if o.event.endswith(('_validate','_evaluate')): return 'fit','validate'
@@ -347,10 +347,10 @@ class ForeignCallback(Callback):
     library:ClassVar[str] = ''               # as in `names_in`
     base:ClassVar[str|tuple] = 'Callback'    # names of the library's classes whose methods do nothing
     stops:ClassVar[tuple] = ()               # names of the library's exceptions that end a fit
-    replaced_by:ClassVar[Mapping] = {}       # classes of the library that need its own trainer, and what to write
+    replaced_by:ClassVar[Mapping] = {}       # classes of the library that need its own trainer -> what to write instead
     in_all_runs:ClassVar[tuple] = ()         # names that are called in fits, validations and predictions
-    means:ClassVar[str] = ''                 # of training, for what it is given: '', 'loss', or 'metrics' for both
-    order = ProgressCallback.order+1         # by then the values it gets are recorded and shown
+    means:ClassVar[str] = ''                 # the training values that it receives: '', 'loss', or 'metrics' for both
+    order = ProgressCallback.order+1         # by then the values passed to it are recorded and displayed
     def __init__(self,
         theirs:Any # the callback of that library
     ):
@@ -362,7 +362,7 @@ class ForeignCallback(Callback):
             setattr(self, ours, partial(self._call, calls, getattr(type(self), ours, None)))
 
     def _calls_by_event(self):
-        "Return, for each event of ours, the methods of theirs that are called then: pairs of a name and an `OtherName`"
+        "Return, for each event of learnkit, pairs of a method of the wrapped callback and its `OtherName`"
         by_event = {}
         for name,o in names_in(self.library).items():
             if o.event and self.has(name): by_event.setdefault(o.event, []).append((name, o))
@@ -385,7 +385,7 @@ class ForeignCallback(Callback):
     def after_create(self): self._add_means()
     def before_fit(self): self._add_means()
     def _add_means(self):
-        "See to it that the means are computed, with the metrics if one of the adapters needs them"
+        "Add a callback that computes the means, and the metrics if an adapter needs them"
         if not self.means: return
         needs_metrics,means = self.means=='metrics',means_in(self.learn)
         if means is None: self.learn.add_cb(TrainingMeans(needs_metrics))
@@ -401,15 +401,15 @@ class ForeignCallback(Callback):
         return _is_in_phase(o, self.learn)
 
     def due(self,
-        name:str # of a method of theirs
+        name:str # of the wrapped callback's method
     ) -> bool:
-        "Return whether it is to be called now, at the event that the table says"
+        "Return whether to call it at the event of this table entry"
         return True
 
     def call(self,
-        name:str # of a method of theirs
+        name:str # of the wrapped callback's method
     ) -> None:
-        "Call a method of theirs; raise CancelFit for an exception by which their library ends a fit"
+        "Call a method of the wrapped callback; raise CancelFit for an exception by which its library ends a fit"
         self.prepare()
         try: res = getattr(self.theirs, name)(*self.arguments(name), **self.keywords(name))
         except BaseException as e:   # as that of fastNLP is
@@ -418,30 +418,30 @@ class ForeignCallback(Callback):
         self.obey(name, res)
 
     def arguments(self,
-        name:str # of a method of theirs
+        name:str # of the wrapped callback's method
     ) -> tuple:
-        "Return what their library calls the method with"
+        "Return the positional arguments that the other library passes to the method"
         return ()
     def keywords(self,
-        name:str # of a method of theirs
+        name:str # of the wrapped callback's method
     ) -> dict:
-        "Return what their library calls the method with by keyword"
+        "Return the keyword arguments that the other library passes to the method"
         return {}
     def prepare(self) -> None:
-        "Set what theirs expects to have been set"
+        "Set the attributes that the wrapped callback expects"
     def obey(self,
-        name:str, # of a method of theirs
+        name:str, # of the wrapped callback's method
         res:Any   # the value that the method returned
     ) -> None:
         "Carry out the request that the foreign callback returned or set"
 
     def state_dict(self) -> dict:
-        "Return the state of theirs, or its plain attributes"
+        "Return the wrapped callback's state, or its plain attributes"
         own = hasattr(type(self.theirs), 'state_dict')
         return dict(theirs=self.theirs.state_dict() if own else plain_state(self.theirs))
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
-        "Give theirs back its state"
+        "Restore the state of the wrapped callback"
         if hasattr(type(self.theirs), 'load_state_dict'): self.theirs.load_state_dict(state['theirs'])
         else: vars(self.theirs).update(state['theirs'])

@@ -21,20 +21,20 @@ from ..loop.loop import loader_len
 def logs_of(
     found:Measured # the results of an epoch
 ) -> dict:
-    "Return the numbers of an epoch under Keras's names, in its order"
+    "Return the values of an epoch under Keras's names, in Keras's order"
     valid = {f'val_{k}':v for k,v in by_name(found.valid).items()}
     return {**by_name(found.train), **valid, **found.other}
 
 def by_name(
     numbers:dict # by name
 ) -> dict:
-    "Return the numbers in the alphabetical order of their names, as Keras gives them"
+    "Return the values sorted by name, as Keras does"
     return dict(sorted(numbers.items()))
 
 
 # %% ../../nbs/contrib/40_keras.ipynb #4a31390b
 class KerasRate(float):
-    "A learning rate, with what a variable of Keras has"
+    "A learning rate with the methods of a Keras variable"
     optimizer:Any = None
     def assign(self,
         value:float # the new rate
@@ -46,7 +46,7 @@ class KerasRate(float):
         return float(self)
 
 class KerasCount(int):
-    "A count, with what a variable of Keras has"
+    "A count with the methods of a Keras variable"
     def numpy(self) -> int:
         "Return the count as a number"
         return int(self)
@@ -56,11 +56,11 @@ class KerasOptimizer(View):
     library,what = 'Keras','the optimizer'
     @property
     def iterations(self) -> KerasCount:
-        "How many steps the optimizer has taken"
+        "The number of optimizer steps so far"
         return KerasCount(self.learn.train_steps)
     @property
     def learning_rate(self) -> KerasRate:
-        "The rate of the last parameter group; setting it sets that of all"
+        "The learning rate of the last parameter group; setting it sets all groups"
         learn = self.learn
         lr = learn.lr if learn.opt is None else learn.opt.hypers[-1]['lr']
         rate = KerasRate(lr)
@@ -95,7 +95,7 @@ class KerasModel(View):
     variables,trainable_variables = weights,trainable_weights
 
     def __init__(self,
-        learn:Any # the Learner
+        learn:Any # Return the number of batches per optimizer step
     ):
         super().__init__(learn)
         self._moment,self._logs = None,{}
@@ -103,7 +103,7 @@ class KerasModel(View):
         moment:tuple|None, # the method and the counters; None: forget the logs of the moment before
         logs:dict          # the numbers
     ) -> dict:
-        "Return the logs of this moment, one dict for all callbacks: what one writes into it, the later ones find there"
+        "Return the current logs: one dict for all callbacks, so that each sees what earlier ones wrote into it"
         if moment is None or moment!=self._moment: self._moment,self._logs = moment,dict(logs)
         return self._logs
 
@@ -122,12 +122,12 @@ class KerasModel(View):
         overwrite:bool=True, # only True is supported
         **kwargs:Any         # arguments of Keras, for a model of Keras
     ) -> None:
-        "Save the weights in exactly this file; a model of Keras does it itself"
+        "Save the weights in exactly this file; a Keras model saves them itself"
         own = self._own('save_weights')
         if own is None: save_here(self.learn, filepath)
         else: own(filepath, overwrite=overwrite, **kwargs)
     def load_weights(self,
-        filepath:str|Path, # what `save_weights` wrote
+        filepath:str|Path, # a file written by `save_weights`
         **kwargs:Any       # arguments of Keras, for a model of Keras
     ) -> None:
         "Load the weights from exactly this file"
@@ -169,7 +169,7 @@ class KerasCallback(ForeignCallback):
         return super().has(name)
 
     def prepare(self):
-        "Give theirs the model and what Keras calls params, when a run begins to call it"
+        "Set the wrapped callback's model and Keras's params when a run begins"
         learn,theirs = self.learn,self.theirs
         model = view_of(KerasModel, learn)
         epochs = learn.n_epoch if learn.mode=='fit' else 1
@@ -189,12 +189,12 @@ class KerasCallback(ForeignCallback):
         attributes = vars(self.theirs)
         return attributes.get('mode')=='auto' and 'monitor' in attributes
     def _decide(self):
-        "Say whether more or less is better, as Keras asks its own metrics"
+        "Decide whether larger or smaller is better, as Keras does by its own metrics"
         lower = self._is_lower_better(self.theirs.monitor.removeprefix('val_'))
         if lower is not None: self.theirs.mode = 'min' if lower else 'max'
 
     def _is_lower_better(self, name):
-        "What the metric of this name says, or its name; None if neither does"
+        "Return the metric's own answer, or one derived from its name; None if neither is known"
         for m in self.learn.metrics:
             if m.name!=name: continue
             said = says_lower(m)
@@ -237,7 +237,7 @@ class KerasCallback(ForeignCallback):
         return by_name(named_values(meter))
 
     def obey(self, name, res):
-        "Stop if theirs has asked for it"
+        "Stop if the wrapped callback has requested it"
         asked = view_of(KerasModel, self.learn).stop_training
         if asked: self.learn.stop(f'{type(self.theirs).__name__} set stop_training')
 

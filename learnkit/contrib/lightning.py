@@ -35,7 +35,7 @@ def _is_number(v): return isinstance(v, (int,float))
 
 # %% ../../nbs/contrib/45_lightning.ipynb #fe7b10a0
 class LightningStrategy(View):
-    "Lightning's strategy: what several processes decide together"
+    "Lightning's strategy: decisions of several processes"
     library,what = 'Lightning','the strategy'
     def reduce_boolean_decision(self,
         decision:bool,  # the decision of this process
@@ -70,7 +70,7 @@ class LightningTrainer(View):
     accumulate_grad_batches = of_learner(batches_a_step)
     global_step    = of_learner('train_steps')
     max_epochs     = of_learner('n_epoch')
-    loggers        = of_process(list)   # none; and a new list each time, as it may be changed
+    loggers        = of_process(list)   # none; a new list each time, because a callback may change it
     lr_scheduler_configs = of_process(list)
     optimizers     = of_learner(optimizers_of)
     train_dataloader = of_learner('dls.train')
@@ -144,12 +144,12 @@ class LightningTrainer(View):
         if v: self.learn.stop('a callback set trainer.should_stop')
     @property
     def callback_metrics(self) -> dict:
-        "The newest values of what was measured and logged, as tensors"
+        "The newest measured and logged values, as tensors"
         return dict(self._metrics)
     logged_metrics = progress_bar_metrics = callback_metrics
 
     def __init__(self,
-        learn:Any # the Learner
+        learn:Any # Return the number of batches per optimizer step
     ):
         super().__init__(learn)
         self._metrics:dict = {}
@@ -177,7 +177,7 @@ class LightningModule(View):
 
     @property
     def current_epoch(self) -> int:
-        "The number of the epoch, as the trainer has it"
+        "The trainer's epoch number"
         return self.trainer.current_epoch
 
     def __getattr__(self, k):
@@ -205,9 +205,9 @@ class LightningModule(View):
     def log(self,
         name:str,  # of the number
         value:Any, # the number
-        **kwargs:Any # how Lightning is to average and show it: not used
+        **kwargs:Any # Lightning's options for averaging and display: not used
     ) -> None:
-        "Send a number to the loggers, and keep it in `trainer.callback_metrics`"
+        "Send a value to the loggers, and keep it in `trainer.callback_metrics`"
         self.trainer.note({name:torch.as_tensor(float(value))})
         self.learn.log_numbers({name:float(value)})
     def log_dict(self,
@@ -268,14 +268,14 @@ class LightningCallback(ForeignCallback):
         if self.has('setup'): self.call('setup')
 
     def call(self, name):
-        "Call it; clear gradients that it leaves before training begins, as Lightning does before a backward pass"
+        "Call it; clear gradients left from before training, as Lightning does before a backward pass"
         is_early = name in ('setup','on_fit_start','on_train_start') and not self._has_gradients()
         super().call(name)
         if is_early and self._has_gradients(): self.learn.model.zero_grad()
     def _has_gradients(self): return any(p.grad is not None for p in self.learn.model.parameters())
 
     def arguments(self, name):
-        "Return the trainer, the module, and what else Lightning passes to this method"
+        "Return the trainer, the module, and the further arguments that Lightning passes to this method"
         learn = self.learn
         two = self._trainer(),view_of(LightningModule, learn)
         if '_batch_' in name: return *two,*self._outputs(name),batch_of(learn),learn.iter
@@ -286,11 +286,11 @@ class LightningCallback(ForeignCallback):
         return two
 
     def keywords(self, name):
-        "Return the stage, for what sets up and tears down"
+        "Return the stage, for methods that set up and tear down"
         if name not in ('setup','teardown'): return {}
         return dict(stage=self._trainer().stage)
     def _outputs(self, name):
-        "What a step has returned, where it is over"
+        "The output of a step, once it is over"
         learn = self.learn
         if not name.endswith('end'): return ()
         if '_predict_' in name: return output_of(learn),
@@ -298,14 +298,14 @@ class LightningCallback(ForeignCallback):
         return dict(loss=loss),
 
     def state_dict(self):
-        "Return the state of theirs, and what its `on_save_checkpoint` puts into a checkpoint"
+        "Return the wrapped callback's state, and the entries that its `on_save_checkpoint` adds to a checkpoint"
         state = super().state_dict()
         if self.has('on_save_checkpoint'):
             state['checkpoint'] = {}
             self.theirs.on_save_checkpoint(*self.arguments(''), state['checkpoint'])
         return state
     def load_state_dict(self, state):
-        "Give theirs back its state"
+        "Restore the state of the wrapped callback"
         super().load_state_dict(state)
         if self.has('on_load_checkpoint'): self.theirs.on_load_checkpoint(*self.arguments(''), state['checkpoint'])
 

@@ -28,7 +28,7 @@ def _mlflow() -> Any:
 class MLflowLogger(ServiceLogger):
     "Logs to the active run of MLflow, or to a new one (needs `mlflow`, or `mlflow-skinny`); `client` is MLflow's"
     name,at_once,_client = 'mlflow_logger',100,None
-    is_own_run = True   # is the run this logger's, which ends it?
+    is_own_run = True   # did this logger start the run, so that it must end it?
     def __init__(self,
         experiment:str|None=None, # the experiment of a new run, made if there is none of this name; None: MLflow's
         uri:str|None=None,        # of the server or store of a new run, such as 'http://localhost:5000'; None: MLflow's

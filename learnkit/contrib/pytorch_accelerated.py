@@ -31,9 +31,9 @@ from ..measure.scalars import to_number
 class PARunHistory(View):
     "The history, by pytorch-accelerated's names"
     library,what = 'pytorch-accelerated','run_history'
-    metric_name_prefix,at = '',''   # `at`: the event of theirs that is called now
+    metric_name_prefix,at = '',''   # `at`: the event of the other library that is being called
     def __init__(self,
-        learn:Any # the Learner
+        learn:Any # Return the number of batches per optimizer step
     ):
         super().__init__(learn)
         self.own:dict[str,list] = defaultdict(list)
@@ -83,7 +83,7 @@ class PARunHistory(View):
         self.own.clear()
 
     def get_metric_names(self) -> set:
-        "Return the names of what was measured so far"
+        "Return the names of the metrics measured so far"
         return set(self._values())
     def get_metric_values(self,
         metric_name:str # the name of a number
@@ -107,14 +107,14 @@ def _column(name, rows):
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #727efc0e
 def _validated(rec):
-    "The losses of the validations, that of the epoch that has not ended included"
+    "The losses of all validations, including the current epoch's"
     rows = [*rec.history.epochs]
     is_kept = any(row is rec.row for row in rows)
     if rec.row and not is_kept: rows.append(rec.row)
     return _column('valid_loss', rows)
 
 def _evaluated(learn):
-    "The loss of the evaluation, if it has one yet"
+    "The loss of the evaluation; None before it has one"
     meter = learn.current_run.phase_meter
     if meter is None: return []
     loss = to_number(meter.metrics[0].value)
@@ -147,11 +147,11 @@ class PARunConfig(View):
         return _dl_kwargs(self.learn.dls.valid)
     @property
     def train_per_device_batch_size(self) -> int|None:
-        "How many samples a batch for training has in this process; None if no loader says it"
+        "The number of samples per training batch in this process; None if unknown"
         return self._batch_size(self._train())
     @property
     def eval_per_device_batch_size(self) -> int|None:
-        "How many samples a batch for evaluation has in this process; None if no loader says it"
+        "The number of samples per evaluation batch in this process; None if unknown"
         return self._batch_size(self.learn.dls.valid)
     @property
     def train_total_batch_size(self) -> int|None:
@@ -168,7 +168,7 @@ class PARunConfig(View):
         return None if n is None else n+1
     @property
     def num_local_update_steps_per_epoch(self) -> int|None:
-        "How many steps the optimizer makes in an epoch, None if the data does not know its length"
+        "The number of optimizer steps per epoch; None if the data does not know its length"
         n = loader_len(self._train())
         if n is None: return None
         return ceil(n/self.gradient_accumulation_steps)
@@ -178,7 +178,7 @@ class PARunConfig(View):
         is_evaluation = self.learn.mode=='validate'
         return [] if is_evaluation else self.learn.dls.train
     def _batch_size(self, dl):
-        "That of the loader; of one that does not say it, the other's"
+        "Return the loader's batch size, or the other loader's if it has none"
         for loader in (dl, self.learn.dls.train, self.learn.dls.valid):
             if hasattr(loader, 'batch_size'): return loader.batch_size
         return None
@@ -267,7 +267,7 @@ class CallbackHandler:
         *args:Any,   # passed to it
         **kwargs:Any # passed to it
     ) -> None:
-        "Call the method `event` of each callback that has it"
+        "Call the method `event` of each callback that defines it"
         for cb in [*self.callbacks]:
             if overrides(cb, event, ('TrainerCallback',)): getattr(cb, event)(*args, **kwargs)
 
@@ -303,13 +303,13 @@ class PATrainer(View):
 
     @property
     def model(self) -> Any:
-        "The model; setting it sets that of the Learner"
+        "The model; setting it sets the Learner's"
         return self.learn.model
     @model.setter
     def model(self, m:Any): self.learn.model = m
     @property
     def optimizer(self) -> Any:
-        "PyTorch's optimizer; None until the first fit makes it"
+        "PyTorch's optimizer; None until the first fit creates it"
         return getattr(self.learn.opt, 'opt', self.learn.opt)
     @property
     def train_dataset(self) -> Any:
@@ -343,7 +343,7 @@ class PATrainer(View):
         save_path:str,               # where to, as seen from the current folder
         checkpoint_kwargs:Any=None,  # more to save
         save_optimizer:bool=True,    # the optimizer's state too?
-        save_scheduler:bool=True,    # that of `scheduler` too?
+        save_scheduler:bool=True,    # load the scheduler's state too?
         save_per_node:bool=True      # not used: process 0 writes
     ) -> None:
         "Save a checkpoint in exactly this file, with the entries that pytorch-accelerated gives it"
@@ -355,7 +355,7 @@ class PATrainer(View):
     def load_checkpoint(self,
         checkpoint_path:str,      # what `save_checkpoint` wrote
         load_optimizer:bool=True, # the optimizer's state too?
-        load_scheduler:bool=True  # that of `scheduler` too?
+        load_scheduler:bool=True  # load the scheduler's state too?
     ) -> dict:
         "Load a checkpoint; return all of it"
         self._accelerator.wait_for_everyone()
@@ -394,12 +394,12 @@ class PACallback(ForeignCallback):
     stops:ClassVar[tuple] = 'StopTrainingError',
     means:ClassVar[str] = 'loss'
     def arguments(self, name):
-        "Return the trainer: that of a script, if it made the Learner"
+        "Return the trainer, or the script's own if it made the Learner"
         trainer = trainer_of(self.learn)
         trainer.run_history.at = name
         return trainer,
     def keywords(self, name):
-        "Return the batch and what came out, where a step ends"
+        "Return the batch and its outputs at the end of a step"
         if name in ('on_eval_epoch_start','on_eval_epoch_end'): return dict(is_intermediate=False)
         if not name.endswith('_step_end'): return {}
         learn = self.learn
@@ -434,7 +434,7 @@ class StopTrainingError(Exception):
     "Ends a fit early: pytorch-accelerated's name for `CancelFit`"
 
 class TrainerCallback:
-    "The base class of callbacks of pytorch-accelerated, for those who have not installed it"
+    "Base class of pytorch-accelerated's callbacks, usable without that package"
     def as_callback(self) -> PACallback:
         "Return the callback that a Learner has for this one"
         return PACallback(self)
@@ -464,7 +464,7 @@ class MoveModulesToDeviceCallback(MoveModules):
         for module in find_modules(trainer_of(self.learn)): module.to(self.learn.device)
 
 class LogMetricsCallback(TrainerCallback):
-    "Prints what was measured, after each training and each evaluation; a subclass sends it elsewhere"
+    "Prints the metrics after each training phase and evaluation; a subclass can send them elsewhere"
     def _trained(self, trainer, **kwargs): self._log(trainer, True)
     def _evaluated(self, trainer, **kwargs): self._log(trainer, False)
     on_train_epoch_end,on_eval_epoch_end = _trained,_evaluated
@@ -476,7 +476,7 @@ class LogMetricsCallback(TrainerCallback):
         trainer:Any, # a `PATrainer`
         metrics:dict # numbers by name
     ) -> None:
-        "Print the numbers; a subclass sends them where it likes"
+        "Print the metrics; a subclass can send them elsewhere"
         for k,v in metrics.items(): trainer.print(f'{k}: {v}')
 
 class PrintProgressCallback(TrainerCallback):
@@ -498,7 +498,7 @@ def _comp(greater_is_better): return 'max' if greater_is_better else 'min'
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #228c370a
 class NeedsMeans(OurCallback):
-    "Sees to it that the run history knows the means of the training loss"
+    "Adds the means of the training loss to the run history"
     def after_create(self): _need_means(self.learn)
     def before_fit(self):
         _need_means(self.learn)
@@ -512,7 +512,7 @@ class SaveBestModel(NeedsMeans, SaveModelCallback):
     "Saves the model when it is the best so far, and loads the best at the end"
     def __init__(self,
         save_path:str='best_model.pt',       # the file, as seen from the current folder
-        watch_metric:str='eval_loss_epoch',  # which number says how good it is
+        watch_metric:str='eval_loss_epoch',  # the metric that decides which model is best
         greater_is_better:bool=False,        # is more better?
         reset_on_train:bool=True             # forget the best value when a fit begins?
     ):
@@ -599,9 +599,9 @@ class Trainer(PATrainer):
         super().__init__(learn)
         learn.trainer = self
         cbs = [TrainerHooks(), *callback_list(callbacks)]
-        learn.__init__(([],[]), model, loss_func, optimizer, cbs=cbs)   # the data come with `train`
+        learn.__init__(([],[]), model, loss_func, optimizer, cbs=cbs)   # the data is passed to `train`
 
-    # what a subclass may change; each is called before the event of callbacks that has its name
+    # methods that a subclass may override; each is called before the callbacks' event of the same name
 
     def training_run_start(self) -> None: "Called when `train` begins"
     def training_run_epoch_end(self) -> None: "Called after training and evaluation of an epoch"
@@ -644,7 +644,7 @@ class Trainer(PATrainer):
         batch_size:int,           # samples in a batch
         train_dl_kwargs:Any=None  # arguments of `DataLoader`
     ) -> DataLoader:
-        "Return the loader for training; it shuffles unless its arguments say otherwise"
+        "Return the loader for training; it shuffles unless its arguments specify otherwise"
         kwargs = {**self.get_default_train_dl_kwargs(batch_size), **(train_dl_kwargs or {})}
         return DataLoader(self.datasets[0], collate_fn=self.collate_with, **kwargs)
     def create_eval_dataloader(self,
@@ -700,7 +700,7 @@ class Trainer(PATrainer):
         dataloader_kwargs:dict|None=None,# arguments of `DataLoader`
         collate_fn:Callable|None=None    # makes a batch of samples
     ) -> Any:
-        "Return what `learn.validate` measures on `dataset`"
+        "Return the results of `learn.validate` on `dataset`"
         self.datasets,self.collate_with = (self.datasets[0], dataset),collate_fn
         return self.learn.validate(dl=self.create_eval_dataloader(per_device_batch_size, dataloader_kwargs))
 

@@ -16,12 +16,12 @@ from ..observe.files import MetricsLogger
 
 # %% ../../nbs/contrib/15_search.ipynb #5615f8ea
 class OptunaPruning(TrackerCallback):
-    "Reports a value to a trial of Optuna after each validation; raises `optuna.TrialPruned` if that says so"
-    acts = 'nothing'   # how long a run is does not say which one it is
+    "Reports a value to an Optuna trial after each validation; raises `optuna.TrialPruned` if Optuna prunes it"
+    acts = 'nothing'   # a run's length does not identify it
     saves = 'watch','reported'
     known = frozenset()   # the values that the trial had when the fit resumed
     def __init__(self,
-        trial:Any,                                    # what Optuna gives the objective
+        trial:Any,                                    # the trial that Optuna passes to the objective
         monitor:str|Callable|Metric|None='valid_loss' # a column, metric or function of the Learner; None: valid_loss
     ):
         with optional_import('OptunaPruning', 'optuna', 'search'): import optuna
@@ -56,7 +56,7 @@ class OptunaPruning(TrackerCallback):
 
 # %% ../../nbs/contrib/15_search.ipynb #f026d0fd
 class RayTuneReport(MetricsLogger):
-    "Reports each row of the history to Ray Tune, whose scheduler may end the trial there"
+    "Reports each row of the history to Ray Tune, whose scheduler may end the trial"
     saves = (*MetricsLogger.saves,'reported')
     def __init__(self):
         with optional_import('RayTuneReport', 'ray', 'search'): from ray import tune

@@ -48,7 +48,7 @@ class _Parameters(BaseEstimator):
         valid_pct:float=0.,            # the fraction of the samples to validate on, for early stopping; 0: none
         random_state:Any=None,         # a seed gives the same weights each time; None: a seed from NumPy's generator
         verbose:bool=False,            # show the rows of the history?
-        **params                       # of `make`; the others have its defaults
+        **params                       # arguments of `make`; omitted ones keep their defaults
     ):
         store_attr(but='params')
         vars(self).update(params)
@@ -108,7 +108,7 @@ class _SampleWeight(Callback):
 
 # %% ../../nbs/contrib/30_sklearn.ipynb #4ebac83c
 def _batch_size(n, bs):
-    "Return `bs`, or the next larger number by which no batch of one sample is left: a batch norm cannot train on it"
+    "Return `bs`, or the next larger size that leaves no batch of one sample, on which batch norm cannot train"
     while 1<bs<n and n%bs==1: bs += 1
     return bs
 
@@ -125,7 +125,7 @@ class _Estimator(_Parameters):
         sample_weight:Any=None # how much the loss of each sample counts; None: all the same
     ) -> Self:
         "Make a new Learner, `learn_`, and train it; return the estimator itself"
-        vars(self).pop('learn_', None)   # if this fails, the old one would not suit what is set below
+        vars(self).pop('learn_', None)   # if this fails, the earlier state would not match the attributes set below
         for k,f in dict(make=self.make, train=self.train).items():
             if not callable(f): raise TypeError(f'`{k}` must be a function, not {f!r:.60}')
         self._check_make()
@@ -211,7 +211,7 @@ class LearnerRegressor(RegressorMixin, _Estimator):
     def predict(self,
         X:Any # the samples
     ) -> np.ndarray:
-        "Return what is predicted for each sample"
+        "Return the prediction for each sample"
         check_is_fitted(self)
         p = self._preds(X)
         return p.reshape(len(p), *self._shape)

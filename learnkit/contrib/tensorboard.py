@@ -20,7 +20,7 @@ from ..observe.files import FileLogger, LogFile
 def event_record(
     **fields:Any # of an event, as in TensorBoard's `event.proto`
 ) -> bytes:
-    "Return an event as it is written to TensorBoard's files"
+    "Return an event in the format of TensorBoard's files"
     with optional_import('TensorBoardLogger', 'tensorboard', 'logging'):
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.summary.writer.record_writer import RecordWriter
@@ -37,7 +37,7 @@ class TensorBoardLogger(FileLogger):
 
     def make_file(self): return LogFile(self.path, event_record(file_version='brain.Event:2'))
     def before_fit(self):
-        event_record()   # if the package is missing it fails now, not later
+        event_record()   # a missing package raises an error now, not later
         super().before_fit()
 
     def write(self,
@@ -69,7 +69,7 @@ class TensorBoardLogger(FileLogger):
 
 # %% ../../nbs/contrib/00_tensorboard.ipynb #0f199fdc
 def _markdown(rows):
-    names = [*dict.fromkeys(chain.from_iterable(rows))]   # of all rows, each once
+    names = [*dict.fromkeys(chain.from_iterable(rows))]   # of all rows, without duplicates
     lines = [names, ['---']*len(names)]
     for row in rows: lines.append([row.get(name, '') for name in names])
     return '\n'.join(map(_markdown_line, lines))

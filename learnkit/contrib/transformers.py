@@ -26,7 +26,7 @@ def eval_metrics(
     n_batches:int,     # how many it had
     n_samples:int|None # how many samples those had, if it is known
 ) -> dict:
-    "Return what was measured in validation under Hugging Face's names"
+    "Return the validation metrics under Hugging Face's names"
     numbers = {f'eval_{k}':v for k,v in {**found.valid, **found.other}.items()}
     return {**numbers, **speed_of('eval', seconds, n_batches, n_samples)}
 
@@ -92,7 +92,7 @@ class HFState(View):
     train_batch_size = of_learner(_train_batch_size)
     is_world_process_zero = is_local_process_zero = of_process(is_first)
     def __init__(self,
-        learn:Any # the Learner
+        learn:Any # Return the number of batches per optimizer step
     ):
         super().__init__(learn)
         self.log_history:list = []
@@ -100,7 +100,7 @@ class HFState(View):
 
     @property
     def max_steps(self) -> int:
-        "How many steps the fit has; 0 if the data does not know its length"
+        "The number of steps in the fit; 0 if the data does not know its length"
         n = loader_len(self.learn.dls.train) or 0
         return ceil(n/batches_a_step(self.learn))*ceil(self.learn.n_epoch)
 
@@ -119,7 +119,7 @@ class HFState(View):
     def note_best(self,
         metrics:dict # as for `on_evaluate`
     ) -> None:
-        "Keep the best value so far of what `args` names, as their trainer does before the next evaluation"
+        "Keep the best value so far of the metric that `args` names, as their trainer does before the next evaluation"
         args = view_of(HFArguments, self.learn)
         v = metrics.get(args.metric_for_best_model)
         if v is None: return
@@ -133,10 +133,10 @@ _instead = dict(should_evaluate="`ValidateEvery('500ba')` validates within epoch
                 should_log="`StepLines('500ba')` prints, and each logger says how often it writes")
 
 class HFControl:
-    "Flags by which a callback asks for something, as in `TrainerControl`"
+    "Flags by which a callback requests an action, as in `TrainerControl`"
     should_training_stop = should_epoch_stop = should_evaluate = should_save = should_log = False
     def obey(self,
-        learn:Any # the Learner
+        learn:Any # Return the number of batches per optimizer step
     ) -> None:
         "Carry out the requests; raise CancelTrain to end an epoch, NotImplementedError for an unsupported request"
         asked = _take_asked(self)
@@ -271,7 +271,7 @@ class HFCallback(ForeignCallback):
         "Return args, state and control"
         return view_of(HFArguments, self.learn),self._state(),self.control
     def keywords(self, name):
-        "Return model, optimizer and loaders, and what was measured"
+        "Return model, optimizer, loaders and metrics"
         learn = self.learn
         loaders = dict(train_dataloader=learn.dls.train, eval_dataloader=learn.dls.valid)
         optimizer = getattr(learn.opt, 'opt', learn.opt)
@@ -287,13 +287,13 @@ class HFCallback(ForeignCallback):
         HFControl.obey(self.control, self.learn)
 
     def state_dict(self):
-        "Return the state of theirs, the number of steps, and what was logged"
+        "Return the wrapped callback's state, the number of steps, and the logged values"
         counts = dict(steps=self.n_steps, stepped=self.stepped, measured=self.measured, since=self.since,
                       total=float(self.total), all_steps=self.all_steps, parts=[float(o) for o in self.parts])
         state = self._state()
         return dict(super().state_dict(), **counts, best=state.best_metric, log_history=[*state.log_history])
     def load_state_dict(self, state):
-        "Give theirs back its state"
+        "Restore the state of the wrapped callback"
         super().load_state_dict(state)
         self.n_steps,self.stepped,self.measured = state['steps'],state['stepped'],state['measured']
         self.since,self.total,self.all_steps,self.parts = (state[k] for k in ('since','total','all_steps','parts'))

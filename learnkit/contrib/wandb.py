@@ -20,7 +20,7 @@ from ..observe.services import ServiceLogger, as_columns, pictures
 
 # %% ../../nbs/contrib/05_wandb_logger.ipynb #8480480e
 class WandbFile:
-    "The `.wandb` file of a run, which may still grow: `rows` reads what is new"
+    "A run's `.wandb` file, which may still grow: `rows` reads new rows"
     block,head = 2**15,7   # records lie in blocks of so many bytes; each has a header of so many
     def __init__(self,
         path:Path # of the file
@@ -59,10 +59,10 @@ class WandbFile:
         if rows: self.last = rows[-1]['step']
         return rows
 
-_ends_record = 1,4   # kinds of what is written: a whole record, and the last part of one
+_ends_record = 1,4   # the next call of `rows` reads from here
 
 def _row(history):
-    "A record of the history as a dictionary, without what W&B adds to it"
+    "Return a record of the history as a dictionary, without W&B's own entries"
     values = {item.key or '.'.join(item.nested_key):json.loads(item.value_json) for item in history.item}
     own = {k:v for k,v in values.items() if not k.startswith('_')}
     return {'step':values['_step'], **own}
@@ -78,10 +78,10 @@ def _wandb() -> Any:
 @check_args
 class WandbLogger(ServiceLogger):
     "Logs to the active run of Weights & Biases, or to a new one (needs the package `wandb`); `experiment` is that run"
-    experiment:Any = None       # its run
+    experiment:Any = None       # kinds of records: a whole record, and the last part of one
     file:WandbFile|None = None  # of that run
     newest = -1                 # the newest step that its server has
-    is_own_run = True   # is the run this logger's, which ends it?
+    is_own_run = True   # did this logger start the run, so that it must end it?
     def __init__(self,
         project:str|None=None, # the project of a new run; None: W&B's default
         files:bool=False,      # keep saved models and checkpoints as artifacts?
@@ -104,19 +104,19 @@ class WandbLogger(ServiceLogger):
         args |= self.init
         args['id'] = id or self.init.get('id')
         self.experiment = run = _wandb().init(**args)
-        self.newest = max(last, run.starting_step-1)   # what the server has
+        self.newest = max(last, run.starting_step-1)   # the rows on the server
         self.file = WandbFile(Path(run.dir).parent/f'run-{run.id}.wandb')
-        weakref.finalize(self.learn, run.finish).atexit = False   # at exit W&B does it itself
+        weakref.finalize(self.learn, run.finish).atexit = False   # W&B does it itself at exit
 
     def _join_run(self, run, is_new):
-        "Log to the run that the user has begun, whose own step others may count: there `learnkit/step` is the step"
+        "Log to the run that the user began, whose step others may increment: there `learnkit/step` is the step"
         unused = [*self.init] if self.project is None else ['project', *self.init]
         if unused: warn(
             f"WandbLogger logs to the active run {run.id}, so it does not use {', '.join(unused)}. For a run "
             "of its own, pass `reinit='create_new'`.")
         self.experiment = run
         self.newest = -1 if is_new else int(run.summary.get(_step_name, -1))
-        self.defined = set()   # the names for which W&B knows this
+        self.defined = set()   # W&B's own names for these metrics
 
     def _run_files(self, id):
         folder = Path(self.learn.path)/'wandb'   # with `-1` at the end for a second process in the same second
@@ -158,7 +158,7 @@ class WandbLogger(ServiceLogger):
         self.newest = step
 
     def _log_beside(self, values, step):
-        "Log to a run in which others log, too"
+        "Log to a run to which other code logs too"
         for name in values:
             if name not in self.defined: self.experiment.define_metric(name, step_metric=_step_name)
         self.defined.update(values)

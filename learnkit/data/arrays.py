@@ -51,7 +51,7 @@ class BatchTensorDataset(TensorDataset):
     ) -> Sequence: return _TensorSamples(tuple([t[idxs] for t in self.tensors]))
 
 def collate_tensors(
-    items:Sequence # the samples of a batch, from a `BatchTensorDataset`; others, as in `predict`, are collated as usual
+    items:Sequence # indices of samples; if the dataset is not a `BatchTensorDataset`, they are collated as usual
 ) -> Any:
     "Return the tensors of a batch: the `collate_fn` for a `BatchTensorDataset`"
     return items.tensors if isinstance(items, _TensorSamples) else default_collate([*items])
@@ -116,10 +116,10 @@ def _mix(x, key):
 
 # %% ../../nbs/data/40b_permutation.ipynb #ec724e34
 class Permutation:
-    "A random order of the numbers below `n`, computed where it is asked for"
+    "A random order of the integers below `n`, each computed on request"
     def __init__(self,
         n:int,   # how many
-        seed:int # the order depends on it alone
+        seed:int # the seed, which alone determines the order
     ):
         rng = Random(seed)
         self.n = n
@@ -144,7 +144,7 @@ class Permutation:
 
 # %% ../../nbs/data/40b_permutation.ipynb #ba8f6806
 class ComputedBatches(Sequence):
-    "The batches of an epoch in a computed order, each made when it is asked for"
+    "The batches of an epoch in a computed order, each created on request"
     def __init__(self,
         order:Permutation, # of the samples
         bs:int,            # samples in a batch

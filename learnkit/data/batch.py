@@ -98,9 +98,9 @@ def select_samples(
     b:Any,                # a batch
     positions:list|slice, # of the samples to select
     n:int,                # how many samples the batch has
-    strict:bool=True      # raise ValueError for a list if it is unclear? False: its entries are of the whole batch
+    strict:bool=True      # raise ValueError for an ambiguous list? False: its entries belong to the whole batch
 ) -> Any:
-    "Select samples of a batch; what is not of samples stays whole"
+    "Select samples of a batch; entries without a sample axis are returned unchanged"
     chosen = [*range(n)][positions] if isinstance(positions, slice) else positions
     if chosen==[*range(n)]: return b
     if _is_list_of_samples(b, n): return [b[i] for i in chosen]
@@ -151,7 +151,7 @@ def _is_of_samples(o, n, knows_lists, strict):
     if isinstance(o, L): return True
     if type(o) is list:
         if _has_one_per_sample(o): return True
-        if knows_lists and _are(o, Tensor): return True   # n images of n channels, say
+        if knows_lists and _are(o, Tensor): return True   # n images with n channels, for example
     if not strict: return False
     raise ValueError(
         f'The {type(o).__name__} of {n} entries in a batch of {n} samples may have one entry per sample, or entries '
@@ -236,7 +236,7 @@ def _targets_of(b, n_inp):
     return targs if len(targs)==1 else []
 
 def _bad_batch(b, n_inp):
-    "The exception that says what is wrong with `b`"
+    "Return the exception that describes the problem with `b`"
     if not isinstance(b, (tuple,list,L,Mapping)): return TypeError(
         "A batch must be a tensor, a tuple or list of them, a mapping, a dataclass, or an object with a method "
         f"`to(device)`, not a {type(b).__name__}.")
@@ -273,7 +273,7 @@ def _dims(t):
     return ['*' if isinstance(o, torch.SymInt) else o for o in t.shape]
 
 def _layout(o):
-    "The layout of a tensor, empty if it is dense; of an array the name of its type"
+    "Return a tensor's layout, empty if it is dense; for an array, the name of its type"
     if not isinstance(o, Tensor): return type(o).__name__
     if o.is_nested: return 'nested'
     if o.layout is torch.strided: return ''
@@ -301,7 +301,7 @@ def shapes(
         entries = [f'{k}: {shapes(v, dtype)}' for k,v in b.items()]
         return '{' + ', '.join(entries) + '}'
     if not is_listy(b): return _leaf_shape(b, dtype)
-    most = len(b) if len(b)<=8 else 3   # a longer one holds file names, say, of a batch
+    most = len(b) if len(b)<=8 else 3   # a longer one may hold the file names of a batch
     elements = [shapes(o, dtype) for o in islice(b, most)]
     if most<len(b): elements.append(f'… {len(b)} in all')
     return f"({', '.join(elements)})"

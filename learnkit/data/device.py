@@ -31,7 +31,7 @@ def default_device(
 def as_device(
     device:torch.device|str|int # a device, or its name
 ) -> torch.device:
-    "Return the `torch.device` of that name; raise RuntimeError for one that PyTorch does not know"
+    "Return the `torch.device` of that name; raise RuntimeError for a name unknown to PyTorch"
     try: return torch.device(device)
     except RuntimeError as e:
         add_note(e, f"NVIDIA GPUs are called `cuda`, Apple's `mps`. The default here is {default_device().type!r}.")
@@ -91,7 +91,7 @@ def is_plain_batch(
 def pin_leaf(
     o:Any # a leaf of a plain batch
 ) -> Any:
-    "Return `o` in pinned memory if it is a tensor, and as it is otherwise"
+    "Return `o` in pinned memory if it is a tensor; return any other object unchanged"
     if not isinstance(o, Tensor): return o
     return o if o.is_pinned() else o.pin_memory()
 
@@ -163,10 +163,10 @@ class Arrival:
     ):
         self.event = None
         has_stream = copy_stream(t.device) is not None
-        self.copy = t.to('cpu', non_blocking=has_stream)   # into pinned memory if it does not block
+        self.copy = t.to('cpu', non_blocking=has_stream)   # pinned memory, if the copy does not block
         if has_stream: self.event = torch.accelerator.current_stream(t.device).record_event()
 
     def get(self) -> Tensor:
-        "Wait for the tensor, and return it"
+        "Wait for the tensor and return it"
         if self.event is not None: self.event.synchronize()
         return self.copy

@@ -33,7 +33,7 @@ _kind_of = {k:kind for kind,ks in _kinds.items() for k in ks}
 
 def loss_kind(
     loss_func:Any # Any loss function, maybe a `partial`
-)->str|None: # 'classes', 'binary' (logits of yes or no), 'numbers' (element-wise); None if it is not one of PyTorch's
+)->str|None: # 'classes', 'binary' (logits of yes or no), 'numbers' (element-wise); None for an unknown loss
     "Return the kind of a PyTorch loss"
     f = unwrap_partial(loss_func)
     if inspect.isfunction(f): return _kind_of.get(f)
@@ -60,7 +60,7 @@ def class_axis(
 
 # %% ../../nbs/data/45a_explain.ipynb #d9ba7fec
 def _shape_tip(ps, ts, want, axis):
-    "What to write when predictions have shape `ps`, and targets shape `ts` instead of `want`"
+    "Return a tip for predictions of shape `ps` with targets of shape `ts` instead of `want`"
     if ps==ts: return f'These look one-hot: write `y.argmax({axis})`.'
     differs_in_first = ts[1:]==want[1:] and len(ts)==len(want)
     if differs_in_first: return (
@@ -69,7 +69,7 @@ def _shape_tip(ps, ts, want, axis):
     return 'If the classes are along another axis, use `CrossEntropyLossFlat(axis=...)`.'
 
 def _check_classes(name, pred, targ, axis, flatten):
-    "Can `targ` hold one class index for each sample of `pred`, whose classes are along `axis`?"
+    "Can `targ` hold one class index per sample of `pred`, whose classes are along `axis`?"
     ps,ts = [*pred.shape],[*targ.shape]
     n_classes = pred.size(axis) if ps else 1
     if n_classes==1: raise ValueError(
@@ -134,7 +134,7 @@ def check_loss(
     pred:Any,      # What the model returned
     *targs:Any     # The targets
 )->None:
-    "Raise TypeError or ValueError if types or shapes of `pred` and `targs` cannot be what `loss_func` wants"
+    "Raise TypeError or ValueError if types or shapes of `pred` and `targs` do not fit `loss_func`"
     if not _are_tensors(pred, targs): return
     f = unwrap_partial(loss_func)
     check_targets(loss_kind(f), func_name(f), pred, *targs, axis=class_axis(pred))
@@ -157,7 +157,7 @@ def _check_unit(name, what, t, hint):
         f'`{name}` wants {what} from 0 to 1, but yours go from {t.min():.4g} to {t.max():.4g}: {hint}')
 
 def _warn_activated(name, inner, pred, axis):
-    "Warn if a loss that has a softmax gets probabilities, or one without it gets no log-probabilities"
+    "Warn if a loss with its own softmax gets probabilities, or one without it no log-probabilities"
     takes_log_probs = isinstance(inner, nn.NLLLoss) or inner is F.nll_loss
     if takes_log_probs:
         if (pred>1e-4).any(): warn(f'`{name}` wants logarithms of probabilities, but predictions are up to '
@@ -170,7 +170,7 @@ def _warn_activated(name, inner, pred, axis):
 
 # %% ../../nbs/data/45a_explain.ipynb #67e3f844
 def _range_hint(targ, n_classes, ignore_index):
-    "What to say if there are class numbers in `targ` that `n_classes` classes do not have"
+    "Return a hint if `targ` has class indices outside the range of `n_classes` classes"
     want = f'{n_classes} classes want targets in 0...{n_classes-1}'
     if targ.device.type!='cpu': return f'{want}. To see whether yours are, run one batch on the CPU.'
     targ = targ[targ!=ignore_index]
@@ -190,7 +190,7 @@ def order_hint(
     f:Any,     # A loss function, or a metric
     what:str   # Which of the two
 )->str: # Empty if nothing is known
-    "Return what to do if `f` takes the target before the prediction, as functions for Keras do"
+    "Return a hint if `f` takes the target before the prediction, as Keras functions do"
     try: first,second = [name.lower() for name in inspect.signature(f).parameters][:2]
     except (ValueError,TypeError): return ''
     if not re.match(_target_names, first): return ''
@@ -206,7 +206,7 @@ def loss_hint(
     pred:Any,      # Its predictions
     *targs:Any     # Its targets
 )->str: # Empty if nothing is known
-    "Return what is probably wrong after `loss_func` has raised an exception"
+    "Return the probable cause after `loss_func` has raised an exception"
     if pred is None: return 'The model returned None: is there a `return` in its `forward`?'
     if is_listy(pred): return ('The model gives several outputs: let the loss function take them all, or pick one, '
                                'as in `lambda pred,y: loss(pred[0], y)`.')
@@ -231,7 +231,7 @@ def _torch_loss_hint(f, kind, pred, targ):
 def subclass_hint(
     e:Exception # What the model or the loss raised
 )->str: # Empty if nothing is known
-    "Return what to do if `e` says that tensors of different classes cannot be combined"
+    "Return a hint if `e` says that tensors of different classes cannot be combined"
     is_of_classes = isinstance(e, TypeError) and '__torch_function__' in text_of(e)
     if not is_of_classes: return ''
     return ("The batch holds tensors of classes that cannot be combined, such as fastai's `TensorImage`. "
@@ -240,7 +240,7 @@ def subclass_hint(
 def device_hint(
     e:Exception # What the model or the loss raised
 )->str: # Empty if nothing is known
-    "Return what to do if `e` says that tensors are on different devices"
+    "Return a hint if `e` says that tensors are on different devices"
     is_of_devices = isinstance(e, RuntimeError) and re.search('same device|expected device', text_of(e))
     if not is_of_devices: return ''
     return ("Only the batch, and parameters and buffers of the model and the loss, are moved to the Learner's device. "
@@ -249,9 +249,9 @@ def device_hint(
 
 def model_hint(
     e:Exception, # What the model raised
-    xb:tuple     # The inputs that it was called with
+    xb:tuple     # the inputs with which it was called
 )->str: # Empty if nothing is known
-    "Return what is probably wrong after the model has raised the exception `e`"
+    "Return the probable cause after the model has raised the exception `e`"
     hint = subclass_hint(e) or device_hint(e)
     if hint: return hint
     text,given = text_of(e),shapes(xb)
@@ -292,8 +292,8 @@ _unequal_lists = 'each element in list of batch should be of equal size'
 
 def collate_hint(
     e:Exception # What the run raised
-)->str: # Empty if it was not about the samples of a batch
-    "Return what to do if samples of different shapes could not become one tensor"
+)->str: # Empty if its message was not about the samples of a batch
+    "Return a hint if samples of different shapes could not be stacked into one tensor"
     if _unequal_lists in text_of(e): return (
         'The samples of the batch hold lists of different lengths, which cannot become one tensor: give the loader a '
         '`collate_fn` that makes them equal, for instance by padding.')
@@ -304,7 +304,7 @@ def collate_hint(
             '`collate_fn` that makes them equal, for instance by `nn.utils.rnn.pad_sequence(xs, batch_first=True)`.')
 
 def _is_of_collate(e):
-    "Was it raised where PyTorch collates samples, here or in a worker, rather than in the model?"
+    "Was it raised where PyTorch collates samples, in this process or a worker, rather than in the model?"
     if 'collate_tensor_fn' in text_of(e): return True   # in the text of a worker's error
     return any(frame.name=='collate_tensor_fn' for frame in extract_tb(e.__traceback__))
 
@@ -318,9 +318,9 @@ def output_loss(
 
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
 def loss_value_hint(
-    loss:Any # what a loss function returned instead of a tensor
+    loss:Any # the value that a loss function returned instead of a tensor
 ) -> str:
-    "Return what to do about it"
+    "Return a hint about a value that is not a tensor"
     if loss is None: return 'is there a `return` in each of its branches?'
     if isinstance(loss, Mapping): return 'return a plain `dict` of the parts of the loss, whose sum is trained on'
     if is_listy(loss): return ('return the one to train on, or a dictionary of several, whose sum is trained on. To '
@@ -331,7 +331,7 @@ def loss_value_hint(
 
 # %% ../../nbs/data/45b_wrong_results.ipynb #137c3400
 def metric_number(
-    v:Any,   # what a metric returned instead of a tensor
+    v:Any,   # the value that a metric returned
     name:str # the metric's name, for the message
 ) -> float:
     "Return `v` as a float; raise TypeError if it is not a number"
@@ -373,7 +373,7 @@ def warn_no_target(
     b:Any,        # the batch
     training:bool # is it for training?
 ) -> None:
-    "Warn that a batch has no target, and say what to write"
+    "Warn that a batch has no target, and suggest a remedy"
     how = '`DataLoaders(..., n_inp=)` says how many of its elements are inputs'
     if isinstance(b, dict): how = 'name the target `y`, `target`, `targets`, `label` or `labels`'
     batch,loss = 'validation batch','it has no loss'
@@ -400,7 +400,7 @@ def check_ahead(
     if loss_func is None: return
     b,n_inp = _batch_in_memory(dls.valid),getattr(dls, 'n_inp', None)
     if _has_target(b, n_inp) is not False or takes_one(loss_func): return
-    # where the training data has no target either, a callback may make it: the first batch will show
+    # a callback may create the targets if the training data has none either: the first batch will show
     if _has_target(_batch_in_memory(dls.train), n_inp): warn_no_target(b, False)
 
 def _has_target(b, n_inp):
@@ -417,7 +417,7 @@ def _read_shape(dl, ds):
     "The shape of the first input of the first sample, which is read without a trace; None if that fails"
     with snapshot_random(), snapshot_loader(dl):
         try: return _shape_of(_first_of(ds[0]))
-        except Exception: return None   # whatever it is, the prediction says it better
+        except Exception: return None   # the prediction reports any problem in more detail
 
 # %% ../../nbs/data/45c_unfetched.ipynb #c4d86a1b
 def _first_of(o): return o[0] if isinstance(o, (list,tuple)) and o else o
@@ -444,7 +444,7 @@ def check_item(
     item:Any, # a sample to predict
     dl:Any    # the training loader
 ) -> None:
-    "Raise ValueError if `item`, a tensor or an array, is a batch of samples as those of `dl`"
+    "Raise ValueError if `item`, a tensor or an array, has the shape of a batch of `dl`"
     shape = _shape_of(item)
     if shape is None or len(shape)<2: return
     if shape[1:]==_sample_shape(dl): raise ValueError(
@@ -453,7 +453,7 @@ def check_item(
 
 # %% ../../nbs/data/45c_unfetched.ipynb #542dad52
 def ended_generator(
-    e:BaseException # what the data raised
+    e:BaseException # the exception that the data raised
 ) -> str|None:
     "Return the name of the generator that `e` has ended, if any"
     tb = e.__traceback__
@@ -485,11 +485,11 @@ def lost(
 def check_unfetched(
     batches:BatchStream, # the batches of this phase
     i:int,               # the number of the batch that was cancelled before it was fetched
-    training:bool,       # is it a training phase?
+    training:bool,       # does it belong to training?
     e:BaseException      # the `CancelBatch`
 ) -> None:
     "Record that a batch was cancelled; raise RuntimeError if this would never end, or has ended the data"
-    handler = getattr(e, 'raised_in', None)   # `None`: the data raised it
+    handler = getattr(e, 'raised_in', None)   # `None`: the exception comes from the data itself
     if handler is None: return _check_data(batches, _count_in_a_row(batches, i), i, e)
     if not handler.startswith('`before_fetch`'): return
     batches.skipped += 1
@@ -526,7 +526,7 @@ def _warn_of_more(batches, i, training):
 
 def check_complete(
     batches:BatchStream, # the batches of this phase, which has ended
-    i:int,               # how many came, the cancelled ones included
+    i:int,               # how many batches were fetched, cancelled ones included
     training:bool=True   # is it a training phase?
 ) -> None:
     "Raise RuntimeError if the data has ended because a `CancelBatch` ended its generator; warn if its `len` is wrong"

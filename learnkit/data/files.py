@@ -70,7 +70,7 @@ class StorePath:
         self.inner = PurePosixPath(inner.strip('/'))
 
     def __str__(self):
-        is_root = self.inner==PurePosixPath()   # whose text is '.'
+        is_root = self.inner==PurePosixPath()   # whose path is '.'
         return f'{self.protocol}://' if is_root else f'{self.protocol}://{self.inner}'
     def __repr__(self): return f'StorePath({str(self)!r})'
     def __eq__(self, o): return isinstance(o, StorePath) and str(self)==str(o)
@@ -118,15 +118,15 @@ class StorePath:
     def glob(self,
         pattern:str # of names in this folder
     ) -> list:
-        "Return the paths of the files whose names are like `pattern`; none if there is no such folder"
+        "Return the paths of the files whose names match `pattern`; none if there is no such folder"
         try: found = self._ask('ls', detail=False)
         except FileNotFoundError: return []
         names = [PurePosixPath(o).name for o in found]
         return [self/name for name in names if fnmatchcase(name, pattern)]
     def rglob(self,
-        pattern:str # of names in this folder and those within it
+        pattern:str # for the names in this folder and its subfolders
     ) -> list:
-        "Return the paths of all files below this folder whose names are like `pattern`"
+        "Return the paths of all files below this folder whose names match `pattern`"
         try: found = self._ask('find')
         except FileNotFoundError: return []
         inner = [PurePosixPath(str(o).lstrip('/')).relative_to(self.inner) for o in found]
@@ -151,7 +151,7 @@ class StorePath:
     def write_bytes(self,
         data:bytes # the content
     ) -> None:
-        "Send the file, which appears once it is complete"
+        "Send the file, which becomes visible once it is complete"
         self._ask('pipe_file', data)
     def unlink(self,
         missing_ok:bool=False # no error if there is no file?
@@ -212,7 +212,7 @@ def atomic(
     tmp,f = open_hidden(path, mode)
     try:
         with f:
-            keep_mode(old, tmp)   # before it has content that others must not read
+            keep_mode(old, tmp)   # before it has any content that other users must not read
             file = AtomicFile(f)
             try: yield file
             except RuntimeError as e: raise file.error or e
@@ -330,7 +330,7 @@ def _check_end(f, size):
 
 def check_zip(
     file:Path|BinaryIO, # the archive: a path, or an open binary file
-    most:float=inf      # bytes of the largest member whose checksum is compared, so that large ones are not read
+    most:float=inf      # maximum size of a member whose checksum is compared; larger ones are not read
 ) -> None:
     "Raise ValueError if a zip archive is damaged, or not one that `torch.save` wrote"
     with ZipFile(file) as z:
@@ -373,7 +373,7 @@ def load_checked(
     name:Any=None,      # the name of the file in errors; None: `file`
     mmap:bool=False     # leave tensors in the file, which stays open, until they are read; large ones are not checked
 ) -> Any:
-    "Check the file and `torch.load` it; raise ValueError for every error that the content causes"
+    "Check the file and `torch.load` it; raise ValueError for any error that its content causes"
     if name is None: name = file
     try:
         with open(file, 'rb') if isinstance(file, Path) else nullcontext(file) as f:
@@ -417,7 +417,7 @@ def to_serializable(
     o:Any,          # nested containers of tensors, numbers and strings
     at:str='',      # the position of `o`, for the message of an error
     copy:bool|Callable=False, # copy tensors to the CPU, so that training cannot change the copy? Or a function for that
-    sharded:Callable|None=None # returns what is saved of a sharded tensor: `gathered`, `own_shard`; None: raise
+    sharded:Callable|None=None # returns what to save of a sharded tensor: `gathered` or `own_shard`; None: raise
 ) -> Any:
     "Return `o` as tensors, numbers, strings, lists, tuples and dicts; raise TypeError for anything else"
     if sharded is not None and is_sharded(o): return sharded(o, copy)
@@ -440,7 +440,7 @@ def _plain_mapping(o, at, copy, sharded):
     for k,v in o.items():
         place = f'{at}.{k}' if at else str(k)
         res[to_serializable(k, at)] = to_serializable(v, place, copy, sharded)
-    metadata = getattr(o, '_metadata', None)   # of a `state_dict`: the version of each module that wrote it
+    metadata = getattr(o, '_metadata', None)   # a `state_dict`'s versions of modules
     if metadata is None: return res
     return with_metadata(OrderedDict(res), to_serializable(metadata, at))
 

@@ -21,7 +21,7 @@ from ..loop.loop import loader_len
 
 # %% ../../nbs/data/35a_data.ipynb #e6d56235
 class FuncLoader:
-    "A loader from a function: each iteration calls it again"
+    "A loader made from a function, which is called again for each iteration"
     def __init__(self,
         f:Callable # called without arguments; returns an iterable of batches
     ): self.f = f
@@ -29,7 +29,7 @@ class FuncLoader:
 
 def as_loader(
     dl:Any, # an iterable of batches, or a function that returns one
-    nm:str  # which loader it is, for the message: 'training'
+    nm:str  # name of the loader in messages, such as 'training'
 ) -> Any:
     "Return `dl` as a loader; raise TypeError if it is not an iterable of batches that can be read again and again"
     why = _why_no_loader(dl, nm)
@@ -43,7 +43,7 @@ def _is_iterable(o): return hasattr(type(o), '__iter__') or hasattr(type(o), '__
 
 # %% ../../nbs/data/35a_data.ipynb #e6d56236
 def _why_no_loader(dl, nm):
-    "Why `dl` cannot be a loader even if it is iterable; `None` if it may be one"
+    "Return why `dl` cannot be a loader even if it is iterable; None if it can"
     kind = type(dl).__name__
     if _is_dataset(dl):
         instead = 'DataLoader(ds, batch_size=64)' if nm=='given' else 'DataLoaders.from_dsets(train, valid, bs=64)'
@@ -64,7 +64,7 @@ def _is_dataset(o):
     return hasattr(type(o), '__getitems__')
 
 def _is_batch(o):
-    "Is it a tuple of tensors of different shapes or types? Those of `x.split(64)` do not differ"
+    "Is it a tuple of tensors with different shapes or types? The parts of `x.split(64)` have the same"
     if not isinstance(o, tuple): return False
     if not all(isinstance(t, Tensor) for t in o): return False
     different = {(t.shape[1:], t.dtype) for t in o}
@@ -231,7 +231,7 @@ def _sampling_args(dl, changes):
 
 # %% ../../nbs/data/35b_loaders.ipynb #5ec4af3c
 def _other_args(dl, changes):
-    "Return the other arguments of `dl` for a copy; one without workers gets none for workers, as it would reject them"
+    "Return the other arguments of `dl` for a copy, omitting the workers' arguments if it has none"
     args = {k:getattr(dl, k) for k in _other_names if hasattr(dl, k)}
     if changes.get('num_workers')==0:
         for k in _worker_names: args.pop(k, None)
@@ -254,7 +254,7 @@ def _as_indices(idxs):
     except TypeError: return None
 
 def _sequential_sampler(s):
-    "A sampler for the samples that `s` chooses, and their indices if it does not choose them in order"
+    "Return a sampler for the samples of `s` in order, and their indices if `s` does not choose them in order"
     if type(s) is SequentialSampler: return s, None
     is_permutation = type(s) is RandomSampler and not s.replacement
     if is_permutation: return SequentialSampler(s.data_source), None
@@ -262,7 +262,7 @@ def _sequential_sampler(s):
     return idxs, _as_indices(idxs)
 
 def _sequential(dl, **batching):
-    "A copy of `dl` that reads in order; it is read once, so its workers need not persist"
+    "Return a copy of `dl` that reads in order; it is read once, so its workers need not persist"
     return copy_loader(dl, persistent_workers=False, in_order=True, **batching)
 
 # %% ../../nbs/data/35b_loaders.ipynb #d856293f
@@ -274,7 +274,7 @@ def _sequential_unbatched(dl):
     s,idxs = _sequential_sampler(dl.sampler)
     if isinstance(s, SequentialSampler): return _sequential(dl, sampler=s, batch_size=None), None
     if idxs is not None: return _sequential(dl, sampler=sorted(idxs), batch_size=None), None
-    lists:Any = s   # of a sampler that gives the indices of a batch at once
+    lists:Any = s   # the loader's sampler, if it returns the indices of a whole batch
     if all(map(_is_list_of_indices, lists)): idxs = _as_indices(chain.from_iterable(lists))
     return _sequential(dl, sampler=s, batch_size=None), idxs
 
@@ -303,7 +303,7 @@ def sequential_loader(
     return _put_in_order(dl, dl.batch_sampler)
 
 def _sequential_other(dl):
-    "`sequential_loader` of another kind of loader, which is left as it is if it cannot be made anew"
+    "Return the `sequential_loader` of another kind of loader, or the loader itself if it cannot be copied"
     can_be_made_anew = hasattr(dl, 'new') and hasattr(dl, 'drop_last')
     if can_be_made_anew: return _sequential_new(dl)
     return dl, None
@@ -324,17 +324,17 @@ def _put_in_order(dl, batch_sampler):
 
 # %% ../../nbs/data/35b_loaders.ipynb #5e700002
 def set_epoch(
-    o:Any,    # a loader or a sampler; anything else stays as it is
+    o:Any,    # a loader or a sampler; other objects are ignored
     epoch:int # the number of its next pass
 ) -> None:
-    "Call `set_epoch` of `o`, as a `DistributedSampler` has it, or else of its dataset and samplers"
+    "Call `set_epoch` of `o`, such as a `DistributedSampler`; without one, that of its dataset and samplers"
     if hasattr(o, 'set_epoch'): return o.set_epoch(epoch)
     for name in ('dataset','sampler','batch_sampler'):
         part = getattr(o, name, None)
         if part is not None and part is not o: set_epoch(part, epoch)
 
 # %% ../../nbs/data/35b_loaders.ipynb #5b250002
-_queues:Any = WeakKeyDictionary()   # worker -> the queues between it and this process
+_queues:Any = WeakKeyDictionary()   # worker -> the queues between it and the main process
 
 def keep_queues(
     dl:Any # a `DataLoader` whose persistent workers have begun

@@ -37,21 +37,21 @@ def check_not_forked(
     pid:int, # the number of the process that began to write
     what:Any # the content to write
 ) -> None:
-    "Raise RuntimeError in a process that was forked from the one that writes `what`: both would write it"
+    "Raise RuntimeError in a process forked from the one that writes `what`: both would write to it"
     if os.getpid()!=pid: raise RuntimeError(
         f'{what} is written by process {pid}, from which this one was forked. Only one of them can continue the fit: '
         'end the child where it was forked, by `os._exit(0)`.')
 
 # %% ../../nbs/data/47a_lock.ipynb #19d4cd82
 class FileLock:
-    "Locks what a run writes, so that another run cannot write it at the same time"
+    "A lock on a run's output, so that another run cannot write to it at the same time"
     f,identity = None,None
     pid:int|None = None   # the process that has the lock, which a forked one has not
     @uninterrupted
     def acquire(self,
         path:Path,  # the file that is locked; its folder is created
-        what:Any,   # what is locked, as named in the error
-        instead:str # what to do about it, for the error
+        what:Any,   # name of the locked file or folder, for the error
+        instead:str # remedy to suggest in the error
     ) -> None:
         "Lock `path`; raise ValueError if another run has locked it"
         if fcntl is None or self.f is not None: return
@@ -73,7 +73,7 @@ class FileLock:
             self.acquire(path, what, instead)
 
     def _lock(self, f):
-        "Lock the file, and write this process into it; False if files cannot be locked here"
+        "Lock the file, and write this process's id into it; return False if files cannot be locked here"
         if fcntl is None: return False
         try: fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
@@ -115,13 +115,13 @@ from uuid import uuid4
 
 # %% ../../nbs/data/47b_hidden.ipynb #6c97b3a3
 _suffix = '.learnkit.tmp'
-_cleaned = set()   # folders from which this process has removed what killed processes left
+_cleaned = set()   # folders in which this process has removed the files of killed processes
 
 def _new_hidden_path(path): return path.with_name(f'.{path.name}.{uuid4().hex[:8]}{_suffix}')
 def _folder_of(hidden): return hidden.with_suffix('.d')   # the folder that belongs to a hidden file
 
 def _claim(f, flags=0):
-    "Lock an open file; False if another process has locked it, or files cannot be locked here"
+    "Lock an open file; return False if another process holds the lock, or files cannot be locked here"
     if fcntl is None: return False
     try: fcntl.flock(f, fcntl.LOCK_EX | flags)
     except OSError: return False
@@ -142,7 +142,7 @@ def remove_left(
     folder:Path # the folder
 ) -> None:
     "Remove the hidden files that killed processes left in `folder`; look for them once in each process"
-    if fcntl is None: return   # without locks it is unknown which are still being written
+    if fcntl is None: return   # without locks, files that are still being written cannot be recognized
     key = os.path.realpath(folder)
     if key in _cleaned: return
     _cleaned.add(key)
@@ -152,8 +152,8 @@ def remove_left(
 
 # %% ../../nbs/data/47b_hidden.ipynb #f097d10d
 def open_hidden(
-    path:Path,   # what the caller will rename it to
-    mode:int=0o666 # its permissions, less those of the umask
+    path:Path,   # the path to which the caller will rename it
+    mode:int=0o666 # permissions, from which the umask is subtracted
 ) -> tuple[Path, BinaryIO]:
     "Open a new hidden file in the folder of `path`, locked until it is closed; return its path and the file"
     remove_left(path.parent)
@@ -162,14 +162,14 @@ def open_hidden(
         f = open(hidden, 'wb', opener=partial(os.open, mode=mode))
         _claim(f)
         if hidden.exists(): return hidden,f
-        f.close()   # `remove_left` of another process removed it before it was locked
+        f.close()   # another process's `remove_left` deleted it before it was locked
 
 @uninterrupted
 @contextmanager
 def hidden_folder(
     path:Path # a file or a folder
 ) -> Iterator[Path]:
-    "Yield a new hidden folder in the folder of `path`, which only this user can read; remove it at the end"
+    "Yield a new hidden folder in the folder of `path` that only this user can read; remove it at the end"
     hidden,f = open_hidden(path, 0o600)
     folder = _folder_of(hidden)
     with f:
@@ -180,8 +180,8 @@ def hidden_folder(
 
 # %% ../../nbs/data/47b_hidden.ipynb #08cce38d
 def keep_mode(
-    old:Path, # a file or a folder; it need not be there
-    new:Path  # what replaces it
+    old:Path, # the file or folder to replace; it need not exist
+    new:Path  # the file or folder that replaces it
 ) -> None:
     "Give `new` the permissions of `old`"
     with suppress(FileNotFoundError): os.chmod(new, old.stat().st_mode & 0o7777)
@@ -227,6 +227,6 @@ class Draft:
 
     @uninterrupted
     def close(self) -> None:
-        "Remove the draft, with all that is in it"
+        "Remove the draft and its content"
         block,self.block = self.block,None
         if block: block.__exit__(None, None, None)

@@ -25,7 +25,7 @@ def get_model(
     if isinstance(m, (DataParallel, DistributedDataParallel)): return get_model(m.module)
     is_compiled = isinstance(m, nn.Module) and '_orig_mod' in m._modules
     if not is_compiled: return m
-    inner:Any = m._modules['_orig_mod']   # a module, not None as others in `_modules` may be
+    inner:Any = m._modules['_orig_mod']   # a module; other entries of `_modules` may be None
     return get_model(inner)
 
 # %% ../../nbs/data/20_modules.ipynb #23c4aed0
@@ -84,7 +84,7 @@ def flatten_model(
     "Return the modules of `m` that have no children, in order"
     children = [*m.children()]
     if not children: return [m]
-    children += map(ParameterModule, m.parameters(recurse=False))   # its own parameters, behind the others
+    children += map(ParameterModule, m.parameters(recurse=False))   # its own parameters, after the others
     return [*chain.from_iterable(map(flatten_model, children))]
 
 # %% ../../nbs/data/20_modules.ipynb #106510d0

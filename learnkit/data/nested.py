@@ -41,9 +41,9 @@ def tuplify(
     return (o,)
 
 def detuplify(
-    x:Any # a tuple or list; anything else is returned as it is
+    x:Any # a tuple or list; any other object is returned unchanged
 ) -> Any:
-    "Return the only item of `x`, `None` if `x` is empty, and `x` itself if it has several items"
+    "Return the only element of `x`, `None` if `x` is empty, or `x` itself if it has several elements"
     if not is_listy(x): return x
     if len(x)==0: return None
     if len(x)==1: return x[0]

@@ -458,7 +458,7 @@ class NotedLoader(GetAttr):
         return state
 
     def _predict_mark(self):
-        "The mark of the batch that a copy of the data gives from its present state on; None if there is no copy"
+        "Return the mark of the next batch, found with a copy of the data in its present state; None without a copy"
         dl = self.dl
         try: ds,collate = deepcopy((dl.dataset, dl.collate_fn))
         except Exception: return None   # it has open files, or the like

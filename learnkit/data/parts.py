@@ -24,11 +24,11 @@ from ..loop.dispatcher import Dispatcher
 def is_stateful(
     o:Any # a loader or a dataset
 ) -> bool:
-    "Return whether `o` knows its position: whether it has `load_state_dict`, and a `state_dict` that asks for nothing"
+    "Return whether `o` tracks its position: whether it has `load_state_dict`, and a `state_dict` without arguments"
     state,load = (getattr(o, k, None) for k in ('state_dict','load_state_dict'))
     if not (callable(state) and callable(load)): return False
     try: signature(state).bind()
-    except ValueError: pass   # some functions written in C don't say
+    except ValueError: pass   # some functions written in C have no signature
     except TypeError: return False
     return True
 
@@ -41,7 +41,7 @@ sampler_names = 'sampler','batch_sampler'
 def contents_of(
     o:Any # a function, a container, or an object
 ) -> Iterable[tuple[Any, Any]]:
-    "Return what `o` refers to, by name; of a container the first 100 entries"
+    "Return the objects that `o` refers to, by name; for a container, its first 100 entries"
     if isinstance(o, functions): return enumerate(of_function(o))
     if isinstance(o, (list,tuple)): return enumerate(o[:100])
     if isinstance(o, dict): return [*o.items()][:100]
@@ -55,13 +55,13 @@ def has_attributes(
 
 def walk_parts(
     o:Any,               # a part of a loader
-    path:tuple,          # the names that lead to it
+    path:tuple,          # the path of attribute names that leads to it
     seen:dict,           # the objects found so far, by `id`
-    is_left_out:Callable,# object -> is it no part, with all that is in it?
+    is_left_out:Callable,# object -> should it and its contents be skipped?
     is_whole:Callable,   # object -> are its contents skipped?
     depth:int=6          # how many objects within one another are searched
 ) -> Iterator[tuple[tuple, Any]]:
-    "Yield the objects with attributes in `o`, each with the names that lead to it"
+    "Yield the objects with attributes in `o`, each with its path of attribute names"
     if depth==0 or id(o) in seen or is_left_out(o): return
     seen[id(o)] = o
     if has_attributes(o):
@@ -75,7 +75,7 @@ def _is_no_data(o): return isinstance(o, not_data)
 def objects_in(
     **parts:Any # parts of a loader, by name
 ) -> dict[str, Any]:
-    "Return the objects with attributes in `parts`, by names that say where they are"
+    "Return the objects with attributes in `parts`, by their paths"
     found,seen = {},{}
     for name,part in parts.items():
         for path,o in walk_parts(part, (name,), seen, _is_no_data, is_stateful): found['.'.join(map(str, path))] = o
@@ -84,7 +84,7 @@ def objects_in(
 def data_objects(
     dl:Any # a loader
 ) -> dict[str, Any]:
-    "Return the objects that make the batches of `dl`, by names that say where they are"
+    "Return the objects that produce the batches of `dl`, by their paths"
     parts = {k:getattr(dl, k, None) for k in ('dataset','collate_fn',*sampler_names)}   # samplers refer to the dataset
     if not isinstance(dl, DataLoader): parts['loader'] = dl
     return objects_in(**parts)
@@ -93,7 +93,7 @@ def data_objects(
 def is_small(
     v:Any # anything
 ) -> bool:
-    "Return whether `v` is a tensor of which copies cost nothing"
+    "Return whether `v` is a tensor that is cheap to copy"
     if not isinstance(v, torch.Tensor) or v.layout is not torch.strided: return False
     return v.numel()<=1000 and not v.is_meta
 
@@ -127,7 +127,7 @@ def changed_names(
     for k,v in now.items():
         first = before.get(k, getattr(type(o), k, None))   # an attribute that was set later had the value of the class
         if first is None or not has_changed(v, first): continue
-        if k=='epoch' and hasattr(o, 'set_epoch'): continue   # each epoch sets it
+        if k=='epoch' and hasattr(o, 'set_epoch'): continue   # each epoch sets it again
         res.append(k)
     return res
 
@@ -144,6 +144,6 @@ def is_library(
 def may_lose_numbers(
     o:Any # a part of a loader
 ) -> bool:
-    "Return whether it is an object of the user's without a state"
+    "Return whether it is an object of a user's class without a `state_dict`"
     if is_library(o) or is_foreign(type(o)): return False
     return not is_stateful(o)

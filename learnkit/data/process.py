@@ -23,7 +23,7 @@ from .nested import apply
 
 # %% ../../nbs/data/15a_process.ipynb #b66b8c12
 _alone = ContextVar('alone', default=False)   # is this a block of `alone`?
-_is_initialized = getattr(dist, 'is_initialized', bool)   # a PyTorch without it has no groups
+_is_initialized = getattr(dist, 'is_initialized', bool)   # PyTorch was built without process groups
 
 def in_group() -> bool:
     "Return whether this process is one of a group, outside of a block of `alone`"
@@ -67,7 +67,7 @@ def rank0_first(
 
 # %% ../../nbs/data/15a_process.ipynb #56c2bd1c
 def _all_gather(x, sizes):
-    "The tensors of all processes; that of rank `i` has length `sizes[i]`: each is padded, sent, and cut again"
+    "Gather the tensors of all processes, padded to one length and cut again; rank `i`'s has length `sizes[i]`"
     padded = x.new_zeros(max(sizes), *x.shape[1:])
     padded[:sizes[rank_distrib()]] = x
     parts = [torch.empty_like(padded) for _ in sizes]
@@ -126,7 +126,7 @@ def _exchange_bytes(data):
     return Team.several.exchange(data)
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f8878
-# An object is sent in one message if it is short: its length in 8 bytes, then its beginning. The rest, if any, follows.
+# A short object is sent in one message: its length in 8 bytes, then its beginning. The rest, if any, follows.
 _head_size  = 2**10   # bytes of the first message where each process sends an object
 _first_size = 2**14   # where process 0 alone sends one
 
@@ -153,9 +153,9 @@ def _read_head(message):
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f8879
 def gather_objects(
-    x:Any # the object of this process; it is pickled
+    x:Any # this process's object; it is pickled
 ) -> list:
-    "Return what all processes have, by rank; every process must call it"
+    "Return the objects of all processes, by rank; every process must call it"
     if num_distrib()==1: return [x]
     data = _pickle(x)
     of_all = _exchange_bytes(data)
@@ -177,9 +177,9 @@ def _whole_object(head, rest):
     return whole[:head.length]   # a short object is followed by blanks
 
 def from_first(
-    x:Any # what process 0 has; it is pickled, what others have is not used
+    x:Any # process 0's object, which is pickled; the other processes' objects are ignored
 ) -> Any:
-    "Return what process 0 has; every process must call it"
+    "Return process 0's object; every process must call it"
     if num_distrib()==1: return x
     is_first = rank_distrib()==0
     data = _pickle(x) if is_first else b''
@@ -261,20 +261,20 @@ def _gather_rows(x, of_all, like, device):
 def largest(
     x:float # a number
 ) -> float:
-    "Return the largest `x` of all processes; every process must call it"
+    "Return the largest `x` among all processes; every process must call it"
     if num_distrib()==1: return x
     of_all = _gather(torch.tensor([x], dtype=torch.float64), range(num_distrib()))
     return max(of_all.tolist())
 
 # %% ../../nbs/data/15a_process.ipynb #d1cf6bc4
 def gather_turns(
-    x:Tensor|None,  # the results of this process, batch by batch; `None`: it has none
+    x:Tensor|None,  # this process's results, batch by batch; `None`: it has none
     sizes:list[int] # of its batches
 ) -> Tensor|None:
     "Concatenate the tensors of all processes by their batches: the first of each, the second of each, …"
     if num_shards()==1: return x
     ranks = shard_ranks()
-    whole,sizes_by_rank = _gather(x, ranks),gather_objects(sizes)   # every process must call it, also without a batch
+    whole,sizes_by_rank = _gather(x, ranks),gather_objects(sizes)   # every process must call it, even without a batch
     if whole is None: return None
     sizes_of_all = [sizes_by_rank[rank] for rank in ranks]
     by_rank = []
@@ -293,12 +293,12 @@ def sharded_among(
     finally: _shard_blocks.pop()
 
 def undivided() -> AbstractContextManager[None]:
-    "In this block the data is not sharded: every process has all of it, and `maybe_gather` returns its argument"
+    "In this block the data is not sharded: every process reads all of it, and `maybe_gather` returns its argument"
     return sharded_among([rank_distrib()])
 
 @contextmanager
 def alone() -> Iterator[None]:
-    "In this block the process acts as if there were no others, and waits for none of them"
+    "In this block the process acts as if it were the only one"
     token = _alone.set(True)
     try: yield
     finally: _alone.reset(token)
@@ -330,7 +330,7 @@ def is_sharded(
 def whole(
     t:Any # a tensor of any kind
 ) -> Tensor:
-    "Return `t` as a plain tensor, put together from the parts of all processes; all must call it if it is sharded"
+    "Return `t` as a plain tensor, assembled from all processes' shards; if it is sharded, all must call it"
     return t.detach().full_tensor() if is_sharded(t) else t
 
 def local_shard(
@@ -360,7 +360,7 @@ def _has_layout(t, own):
 # %% ../../nbs/data/15b_sharded.ipynb #15aad96d
 def lay_out_state(
     state:Any,      # weights by name in a dictionary, as from a file
-    model:nn.Module # the model that is to load them
+    model:nn.Module # the model that will load them
 ) -> dict:
     "Return `state` with each tensor laid out as the model's tensor of that name is"
     own = model.state_dict()
@@ -376,7 +376,7 @@ def gathered(
     t:Tensor,       # a sharded tensor
     copy:bool=False # never share memory with `t`, which a group of one process could?
 ) -> Tensor|None:
-    "Return the whole of `t` on the CPU in process 0, None in the others; all must call it"
+    "Return all of `t` on the CPU in process 0, and None in the other processes; all must call it"
     t = whole(t)
     return t.to('cpu', copy=copy) if rank_distrib()==0 else None
 
@@ -394,7 +394,7 @@ def own_shard(
 def own_class(
     m:nn.Module # a module, sharded or not
 ) -> type:
-    "Return the class of a module, as it was before `fully_shard` changed it"
+    "Return the class that a module had before `fully_shard` changed it"
     return next(cls for cls in type(m).__mro__ if not _is_fsdp(cls))
 
 def _is_fsdp(cls): return any(base.__name__=='FSDPModule' for base in cls.__mro__)
@@ -416,37 +416,37 @@ class Team:
         return ()
     def begin_fit(self,
         learn:Any, # the Learner
-        what:str,  # what begins, for messages
+        what:str,  # what begins, for messages: 'fit'
         cbs:Any    # the callbacks of this fit
     ) -> list:
-        "Wait for the others at the start of a fit; return callbacks for it"
+        "Wait for the other processes at the start of a fit; return callbacks for it"
         return []
     def enclose(self,
         learn:Any, # the Learner
         run:Any,   # a context manager: its next run
         cbs:Any    # callbacks of that run
     ) -> Any:
-        "Return a context manager of `run` in which it is known among which processes the data is sharded"
+        "Return a context manager for `run` in which the processes that share the data are known"
         return run
     def begin_run(self,
         learn:Any, # the Learner
         what:str   # what begins, for messages
     ) -> list:
-        "Wait for the others at the start of a validation or a prediction; return callbacks for it"
+        "Wait for the other processes at the start of a validation or a prediction; return callbacks for it"
         return []
 
     def agree(self,
         learn:Any # the Learner, in a fit
     ) -> None:
-        "Wait for the others before a collective within a fit; raise the Cancel that one of them raised"
+        "Wait for the other processes before a collective within a fit; raise the Cancel that one of them raised"
     def exchange(self,
         data:bytes # of this process
     ) -> list|None:
         "Return the bytes of all processes, by rank; None if only the process group is available"
     def meet(self,
-        what:str # what the processes wait for, for messages
+        what:str # the reason for waiting, for messages
     ) -> None:
-        "Wait for the others"
+        "Wait for the other processes"
     def in_all(self,
         f:Callable # of no arguments
     ) -> list:
@@ -467,7 +467,7 @@ class Team:
     def has_shard(self,
         dl:Any # a loader
     ) -> bool:
-        "Return whether `dl` is sharded already: this process loads its own part, and the others the rest"
+        "Return whether `dl` already loads only this process's shard"
         return False
     def gather_shards(self,
         idxs:list, # the indices of this process's samples

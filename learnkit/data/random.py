@@ -96,12 +96,12 @@ def _fits_numpy(state):
 
 # %% ../../nbs/data/25a_seed.ipynb #4a2e2b2f
 def _by_name(entries):
-    "The state of a `RandomState` in the form that bit generators have; what is too short for one as it is"
+    "Return the state of a `RandomState` in the form of bit generators; a shorter one unchanged"
     if len(entries)<3: return entries
     return dict(state=dict(key=entries[1], pos=entries[2]))
 
 def check_numpy_state(
-    state:Any # what `get_state` of a generator returned, or the `state` of a bit generator
+    state:Any # a result of a generator's `get_state`, or the `state` of a bit generator
 ) -> None:
     "Raise ValueError if a NumPy generator in this state would read outside of its memory"
     if isinstance(state, (tuple,list)): state = _by_name([*state])   # of a `RandomState`
@@ -110,7 +110,7 @@ def check_numpy_state(
 
 # %% ../../nbs/data/25a_seed.ipynb #29bfe1fe
 def check_torch_state(
-    state:Any # what `get_state` of a generator returned
+    state:Any # a result of a generator's `get_state`
 ) -> None:
     "Raise ValueError if a PyTorch generator in this state would read outside of its memory"
     if not _fits_torch(state): raise ValueError(
@@ -136,7 +136,7 @@ def pack_state(
     return type(o)(map(pack_state, o))
 
 def unpack_state(
-    o:Any # what `pack_state` returned
+    o:Any # a result of `pack_state`
 ) -> Any:
     "Return `o` with the lists that were packed as bytes"
     if isinstance(o, dict): return {k:unpack_state(v) for k,v in o.items()}
@@ -199,7 +199,7 @@ def no_random(
 def derived_seed(
     high:int=2**62 # the seed is less than this
 ) -> int:
-    "Return a seed that depends on the state of PyTorch's generator, without drawing from it"
+    "Return a seed derived from the state of PyTorch's generator, without drawing a number"
     g = torch.Generator()
     g.set_state(torch.get_rng_state())
     return int(torch.randint(high, (), generator=g))
@@ -222,7 +222,7 @@ def bit_generator(
 def is_legacy(
     g:Any # a NumPy generator
 ) -> bool:
-    "Return whether `g` is a `RandomState`, whose state is more than that of its bit generator"
+    "Return whether `g` is a `RandomState`, which has more state than its bit generator"
     return hasattr(g, 'get_state')
 
 def is_generator(
@@ -259,7 +259,7 @@ def generator_state(
 
 def set_generator(
     g:Any,    # a random number generator
-    state:Any # as `generator_state` returned it; tuples may have become lists in a file
+    state:Any # a result of `generator_state`; in a file, its tuples may have become lists
 ) -> None:
     "Continue from `state`; raise ValueError if `g` cannot be in such a state"
     try: _set(g, state)
@@ -279,7 +279,7 @@ def _set(g, state):
 # %% ../../nbs/data/25b_generators.ipynb #61c506a8
 def check_generator(
     g:Any,    # a random number generator
-    state:Any # a state of it, perhaps
+    state:Any # a candidate for its state
 ) -> None:
     "Raise ValueError if `g` cannot be in `state`; `g` does not change"
     set_generator(_new_generator(g), state)
@@ -338,7 +338,7 @@ def find_changed(
 def generator_mark(
     g:Any # a random number generator
 ) -> Any:
-    "Return a mark of `g`: a draw changes it"
+    "Return a value that changes whenever `g` draws a number"
     state = generator_state(g)
     if torch.is_tensor(state): return state.numpy().tobytes()
-    return repr(state)   # of a tensor it would omit most numbers
+    return repr(state)   # because a tensor's text omits most of its values

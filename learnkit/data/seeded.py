@@ -16,10 +16,10 @@ from .stateful import hash_seed, seed_cpu
 
 # %% ../../nbs/data/60a_seeded_dataset.ipynb #12b095f9
 class SeededDataset(Dataset):
-    "The samples of `ds`, with keys `(seed, epoch, index)`: the random numbers of a sample depend only on its key"
+    "A dataset whose samples have keys `(seed, epoch, index)`: a sample's random numbers depend only on its key"
     def __init__(self,
         ds:Any,                # a dataset that has indices
-        generators:Sequence=() # that are seeded too: those that it draws from
+        generators:Sequence=() # datasets to seed too, from which it draws samples
     ): self.ds,self.generators = ds,generators
 
     def __len__(self) -> int: return len(self.ds)
@@ -33,7 +33,7 @@ class SeededDataset(Dataset):
 
     @property
     def __getitems__(self) -> Callable|None:
-        "For datasets that make a batch at once; `None` for the others, as `torch.utils.data` expects"
+        "For datasets that load a whole batch at once; `None` for others, as `torch.utils.data` expects"
         get_items = getattr(self.ds, '__getitems__', None)
         if get_items is None: return None
         def _items(keys):
@@ -50,7 +50,7 @@ class WorkerInit:
 
     def __call__(self, worker_id:int) -> None:
         info:Any = get_worker_info()   # never None, as this is called in a worker
-        object.__setattr__(info, 'dataset', info.dataset.ds)   # PyTorch's own reference to it is another one
+        object.__setattr__(info, 'dataset', info.dataset.ds)   # PyTorch holds a separate reference to it
         if self.init is not None: self.init(worker_id)
 
 # %% ../../nbs/data/60b_seeded_loader.ipynb #5f3efab2
@@ -74,7 +74,7 @@ def _generators(dl):
 
 # %% ../../nbs/data/60b_seeded_loader.ipynb #5d0a7e32
 class NotedStream(GetAttr):
-    "A loader of a stream whose workers persist, and report whether they have drawn random numbers"
+    "A loader of a stream with persistent workers that report whether they have drawn random numbers"
     _default = 'loader'
     def __init__(self,
         dl:DataLoader # the loader
@@ -93,11 +93,11 @@ class SeededLoader(GetAttr):
     _default = 'dl'
     replay:ReplaySampler|None = None   # the order, if samples have indices
     stateful:Any = None                # the data that can save their state, otherwise
-    data_state:dict|None = None        # which they are to begin with
+    data_state:dict|None = None        # the position from which they begin
     it:Any = None                      # the batches of the present pass
     restored:bool = False              # were these data restored, and have given no batch since?
     limit:int|None = None              # how many batches of an epoch are needed; None: all
-    live = False                       # has a pass begun since it was moved?
+    live = False                       # has a pass begun since the position was set?
     def __init__(self,
         dl:Any,  # any iterable of batches
         seed:Any # for shuffling and augmentation: a number, or several in a tuple
@@ -108,13 +108,13 @@ class SeededLoader(GetAttr):
         else: self.stateful,self.loader = self._stream(dl)
 
     def _stream(self, dl):
-        "What knows the position in `dl`, if anything, and the loader to iterate over: workers that persist take notes"
+        "Return the object that tracks the position in `dl`, if any, and the loader to iterate over"
         stateful,loader = find_stateful(dl)
         persists = stateful is None and isinstance(dl, DataLoader) and dl.persistent_workers
         return stateful,NotedStream(loader) if persists else loader
 
     def _replaying(self, dl):
-        "A copy of `dl` whose samples, which have indices, come in the order of `replay`"
+        "Return a copy of `dl` that loads its indexed samples in the order of `replay`"
         self.draws = not draws_nothing(dl)   # if nothing is drawn, the indices can stay
         if dl.batch_sampler is None:   # each key is a batch
             self.replay = ReplaySampler(self._key if self.draws else noop)
@@ -152,7 +152,7 @@ class SeededLoader(GetAttr):
 
     @property
     def swaps_rng(self) -> bool:
-        "Whether the random number generators of this process are swapped while it makes a batch"
+        "Whether this process swaps its random number generators while it loads a batch"
         if not self.indexed: return True
         return self.replay is not None and self.draws and not self.dl.num_workers
 
@@ -165,7 +165,7 @@ class SeededLoader(GetAttr):
     def seek(self,
         epoch:int,            # the number of the epoch
         start:int=0,          # the number of its first batch
-        state:dict|None=None, # what `position` returned there, if anything
+        state:dict|None=None, # a result of `position`, if any
         limit:int|None=None   # how many batches of the epoch are needed; None: all
     ) -> 'SeededLoader':
         "Move to batch `start` of an epoch, and return the loader itself"
@@ -219,17 +219,17 @@ class SeededLoader(GetAttr):
     def position(self,
         done:int # how many batches of this epoch are trained; 0: the epoch is over
     ) -> dict:
-        "Return what `seek` needs to continue from here"
+        "Return the position from which `seek` can continue"
         over = self.live and not done
         epoch = self.epoch+1 if over else self.epoch
         return dict(seed=self.seed, epoch=epoch, start=done, state=self._reported(done))
 
     def begin_at(self,
-        limit:int|None=None, # how many batches of the epoch to come are needed; None: all
-        seed:Any=None,       # this and the rest is a `position`; without one, the next epoch comes
+        limit:int|None=None, # how many batches of the next epoch are needed; None: all
+        seed:Any=None,       # a `position`, with the rest; without one, the next epoch follows
         epoch:int=0,         # the number of the epoch
         start:int=0,         # the number of its first batch
-        state:dict|None=None # what the data reported there, if anything
+        state:dict|None=None # the data's own state at that point, if any
     ) -> None:
         "Let the next pass begin there"
         if seed is not None:
@@ -256,13 +256,13 @@ from ..loop.loop import BatchStream
 # %% ../../nbs/data/60c_shard_loader.ipynb #eab4c459
 class Shards(NamedTuple):
     "The shards of a batch that are this process's own"
-    own:list # batches of the loader; at the end of an epoch perhaps none
+    own:list # batches of the loader; it may be empty at the end of an epoch
     any:Any  # one of the shards, own or not
 
 # %% ../../nbs/data/60c_shard_loader.ipynb #ae178e8a
 class ShardLoader(SeededLoader):
     "The `Shards` of a process, where `n` consecutive batches of `dl` are the shards of one batch"
-    plan:list = []   # of an epoch whose indices are known: the shards of each batch, as indices
+    plan:list = []   # for an epoch with known indices: the shards of each batch, as indices
     stream:BatchStream|None = None   # the batches of the phase, which may be limited
     def __init__(self,
         dl:Any,     # any iterable of batches
@@ -281,8 +281,8 @@ class ShardLoader(SeededLoader):
     def seek(self,
         epoch:int,            # the number of the epoch
         start:int=0,          # the number of its first batch
-        state:dict|None=None, # what `position` returned there, if anything
-        limit:int|None=None   # not used: `stream` knows how many batches are needed
+        state:dict|None=None, # a result of `position`, if any
+        limit:int|None=None   # not used: `stream` determines how many batches are needed
     ) -> 'ShardLoader':
         "Move to batch `start` of an epoch, and return the loader itself"
         return super().seek(epoch, start*self.n, state)
@@ -290,7 +290,7 @@ class ShardLoader(SeededLoader):
     def own(self,
         shards:list # of a batch; fewer than `n` at the end of an epoch
     ) -> list:
-        "Return those of this process"
+        "Return this process's own batches"
         return shards[self.first:self.first+self.size]
 
     def _record(self, sampler, seed):
@@ -298,7 +298,7 @@ class ShardLoader(SeededLoader):
         if limit is not None: limit *= self.n
         shards = record_sampler(sampler, seed, self.epoch, limit)[self.start:]
         self.plan = [shards[i:i+self.n] for i in range(0, len(shards), self.n)]
-        made = []   # here: the own shards of each batch; where there is none, the first one
+        made = []   # this process's shards of each batch; where it has none, the first shard
         for batch in self.plan: made += self.own(batch) or batch[:1]
         return made
 

@@ -66,7 +66,7 @@ def snapshot_attributes(
     o:Any,     # an object
     *names:str # its attributes
 ) -> Snapshot:
-    "Take a snapshot of some attributes of `o`: the same objects, whose contents are not copied"
+    "Take a snapshot of some attributes of `o`: references to the same objects, without copying their contents"
     attributes = vars(o)
     saved = {k:attributes[k] for k in names if k in attributes}
     def restore():
@@ -98,8 +98,8 @@ def entries(
 def snapshot_entries(
     o:Any # a list, a deque, a dictionary or a set
 ) -> Snapshot:
-    "Take a snapshot of which objects are in `o`"
-    cls:Any = python_class(type(o))   # its methods are called, as those of a class that inherits from it may do more
+    "Take a snapshot of the references in `o`"
+    cls:Any = python_class(type(o))   # its methods are called, because a subclass may extend them
     before = entries(o)
     def restore():
         if _are_same(entries(o), before): return
@@ -252,7 +252,7 @@ def snapshot_vars(
     o:Any,             # an object with attributes
     careful:bool=False # warn, instead of restoring a part, if an attribute cannot be restored?
 ) -> Snapshot:
-    "Take a snapshot of which objects the attributes of `o` are"
+    "Take a snapshot of the objects to which the attributes of `o` refer"
     now,saved,missing = vars(o),{**vars(o)},object()
     unrestorable = _find_unrestorable(o) if careful else None
     def restore():
@@ -268,7 +268,7 @@ def snapshot_vars(
     return Snapshot(restore)
 
 # %% ../../nbs/data/30b_contents.ipynb #5bc0f438
-_own = __name__.partition('.')[0],'fastcore','__main__'   # a script or notebook, whatever program has started it
+_own = __name__.partition('.')[0],'fastcore','__main__'   # a script or notebook, however it was started
 
 @lru_cache
 def _is_installed(module):
@@ -305,7 +305,7 @@ _hooks = vars(nn.Module()).keys() - {'_parameters','_buffers','_modules'}
 def of_function(
     f:FunctionType|MethodType|partial # a function
 ) -> list:
-    "Return what `f` refers to: its object, its arguments, its closure"
+    "Return the objects that `f` refers to: its owner, its arguments, its closure"
     if isinstance(f, MethodType): return [f.__self__]
     if isinstance(f, partial): return [f.func, *f.args, *f.keywords.values()]
     contents = []
@@ -324,9 +324,9 @@ class Depth(IntEnum):
     everything = 2
 
 class Contents(NamedTuple):
-    "Is what a visit to an object finds"
+    "The content of an object, found by visiting it"
     snapshot:Snapshot=Snapshot() # of the object itself
-    within:Iterable=()           # the objects in it, to be visited next
+    within:Iterable=()           # its objects that are still to be visited
     depth:Depth=Depth.everything # with which to visit these
 
 # %% ../../nbs/data/30b_contents.ipynb #9fb24498
@@ -370,7 +370,7 @@ def _within_container(o, in_data):
 
 # %% ../../nbs/data/30b_contents.ipynb #52b533de
 def _is_skipped(o):
-    "Is `o` a live iterator, such as that of a `DataLoader`, or an owner of what is snapshotted?"
+    "Is `o` a live iterator, such as a `DataLoader`'s, or an object that owns snapshots?"
     cls = type(o)
     if is_foreign(cls) and hasattr(cls, '__next__'): return True
     return isinstance(o, (Dispatcher,Stateful)) or _owns_learner(o)
@@ -439,7 +439,7 @@ def _look_into(o, depth, given):
 # %% ../../nbs/data/30b_contents.ipynb #0092cce4
 def snapshot_contents(
     *objects:Any,        # models, callbacks, anything
-    loaders:Iterable=(), # loaders, whose contents are data
+    loaders:Iterable=(), # loaders, whose contents are treated as data
     leave:Iterable=()    # parameters that are skipped
 ) -> Snapshot:
     "Take a snapshot of all state in `objects` and `loaders`; until it is restored, loaders have other workers"
@@ -449,7 +449,7 @@ def snapshot_contents(
     for dl in loaders: todo += [(o, Depth.data, True) for o in _members_of(dl)]
     if todo: found += _walk(todo, loaders, leave)
     for o,_ in found:
-        if isinstance(o, DataLoader): o._iterator = None   # its workers are those of before the snapshot
+        if isinstance(o, DataLoader): o._iterator = None   # its workers are those from before the snapshot
     return Snapshot(*[snapshot for _,snapshot in found])
 
 # %% ../../nbs/data/30b_contents.ipynb #536b0852
@@ -491,7 +491,7 @@ def generators_in(
 def snapshot_loader(
     dl:Any # a loader
 ) -> Snapshot:
-    "Take a snapshot of what reading `dl` changes in it, in its samplers and its dataset"
+    "Take a snapshot of the state that reading `dl` changes, in the loader, its samplers and its dataset"
     return snapshot_contents(loaders=[dl])
 
 def snapshot_forward(

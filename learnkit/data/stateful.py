@@ -37,7 +37,7 @@ def is_plain(
 
 def forgets_buffer(
     ds:Any,               # a dataset
-    in_workers:bool=False # is it read in workers? The state of a shuffled stream cannot be loaded there
+    in_workers:bool=False # is it read in workers? There a shuffled stream cannot load its state
 ) -> bool:
     "Return whether `ds` shuffles in a buffer that its state omits, as streams of Hugging Face's datasets do"
     if not type(ds).__module__.startswith('datasets.'): return False
@@ -51,18 +51,18 @@ def forgets_buffer(
 def knows_position(
     dl:Any # a loader
 ) -> Any:
-    "Return what knows the position in `dl`: the loader, its dataset, or None"
+    "Return the object that tracks the position in `dl`: the loader or its dataset; None if neither does"
     ds = getattr(dl, 'dataset', None)
     if forgets_buffer(ds, in_workers=getattr(dl, 'num_workers', 0)>0): return None
     if is_stateful(dl): return dl
     if not isinstance(ds, IterableDataset) or not is_stateful(ds): return None
-    return ds if is_plain(dl) and not dl.num_workers else None   # workers have copies of it
+    return ds if is_plain(dl) and not dl.num_workers else None   # workers have their own copies of it
 
 # %% ../../nbs/data/55a_stateful.ipynb #1b90a052
 def find_stateful(
     dl:Any # a loader
 ) -> tuple[Any,Any]:
-    "Return what knows the position in `dl`, the loader, its dataset or `None`; and the loader to iterate over"
+    "Return the object that tracks the position in `dl` (a loader, a dataset or None), and the loader to iterate over"
     known = knows_position(dl)
     if known is None or known is dl: return known,dl
     return known,copy_loader(dl, dataset=EndTrackingDataset(known))
@@ -80,7 +80,7 @@ def is_indexed(
 def begins_anew(
     dl:Any # a loader that knows its position
 ) -> bool|None:
-    "Return whether a pass begins at the start after one that was cut; None: only its dataset knows"
+    "Return whether a pass after an interrupted one begins at the start; None: only the dataset determines it"
     dataset_class = type(getattr(dl, 'dataset', None))
     if _from_torchdata(dl) or dataset_class.__module__.startswith('datasets.'): return True
     return None if isinstance(dl, DataLoader) else False
@@ -89,7 +89,7 @@ def begins_anew(
 def is_listed(
     dl:Any # a loader
 ) -> bool:
-    "Return whether `dl` gives `dl[0]`, `dl[1]` … as its batches, and no others by an `__iter__` of its own"
+    "Return whether `dl` has its batches at `dl[0]`, `dl[1]` …, and no `__iter__` of its own that yields others"
     cls = type(dl)
     for t in (list, tuple):
         if isinstance(dl, t): return cls.__iter__ is t.__iter__ and cls.__getitem__ is t.__getitem__
@@ -105,9 +105,9 @@ def draws_nothing(
 # %% ../../nbs/data/55a_stateful.ipynb #45dd3dea
 def restore_position(
     o:Any,    # a loader or a dataset that knows its position
-    state:Any # what its `state_dict` returned
+    state:Any # a result of its `state_dict`
 ) -> None:
-    "Restore the position; an error says that these may be other data"
+    "Restore the position; if that fails, say that the data may be different"
     try: o.load_state_dict(state)
     except Exception as e:
         add_note(e, f'{type(o).__name__}.load_state_dict failed for the state in the checkpoint. Is this still the '
@@ -115,7 +115,7 @@ def restore_position(
         raise
 
 class PositionedBatches:
-    "The batches of `it`, of data that knows its position; `ended` is true once there are no more"
+    "Iterates over the batches `it` of data that tracks its position; `ended` is True once there are no more"
     ended,yielded = False,False
     def __init__(self,
         it:Iterator,   # an iterator of batches
@@ -147,7 +147,7 @@ from .random import check_numpy_state, check_torch_state, plain_state
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #b369b837
 def hash_seed(
-    *key:Any # what the seed is for, such as the seed of the run, an epoch and an index
+    *key:Any # the purpose of the seed, such as the run's seed, an epoch and an index
 ) -> int:
     "Return a seed of 63 bits, a hash of `key`"
     digest = blake2b(repr(key).encode(), digest_size=8).digest()
@@ -171,7 +171,7 @@ def get_cpu_states() -> tuple:
 def set_cpu_states(
     python:tuple,        # of Python's generator
     torch_:torch.Tensor, # of PyTorch's
-    numpy:dict|None      # of NumPy's, None if it was not imported
+    numpy:dict|None      # NumPy's state; None if NumPy is not imported
 ) -> None:
     "Restore the states that `get_cpu_states` returned"
     random.setstate(python)
@@ -199,7 +199,7 @@ class RngStream:
         return python,torch_,plain_state(numpy)
 
     def load_state_dict(self,
-        state:tuple # as `state_dict` returned it, or as a file made lists of its tuples
+        state:tuple # a result of `state_dict`; in a file, its tuples may have become lists
     ) -> None:
         "Continue from `state` in the next block; raise ValueError if a generator cannot be in such a state"
         (version,numbers,gauss),torch_,numpy = state
@@ -209,7 +209,7 @@ class RngStream:
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #bb4b795c
 class RngIterator(PositionedBatches):
-    "Iterates over `batches`, which are made with the random numbers of `rng`"
+    "Iterates over `batches`, which are loaded with the random numbers of `rng`"
     def __init__(self,
         rng:RngStream,     # to draw from
         batches:Iterable,  # an iterable of batches
@@ -237,7 +237,7 @@ from .snapshot import snapshot_random
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #e0000010
 def check_states(
-    states:Any # what should be arguments of `set_random_states`
+    states:Any # the arguments for `set_random_states`
 ) -> None:
     "Raise ValueError if they are not, or if a generator could not be in such a state"
     known = {'random_state','torch_state','numpy_state'}
@@ -249,7 +249,7 @@ def check_states(
 _most = 4000   # steps whose random states are recorded: 20 MB
 
 class StepNotes(GetAttr):
-    "Iterates over `it`, and notes with which random numbers its steps begin, as far as that does not follow"
+    "Iterates over `it`, and records the random states at the beginning of steps, unless they follow from earlier ones"
     _default = 'it'
     def __init__(self,
         it:Iterator,          # draws from the global generators, or not
@@ -257,7 +257,7 @@ class StepNotes(GetAttr):
     ):
         self.it,self.i = it,0
         self.notes:dict = {} if notes is None else notes
-        self.at = marks()   # the marks of the generators while only `it` draws
+        self.at = marks()   # the generators' marks while only `it` draws numbers
         self.missed = False # were there more steps than are recorded?
 
     def __iter__(self) -> Iterator: return self
@@ -280,7 +280,7 @@ class StepNotes(GetAttr):
     def again(self,
         n:int # how many steps
     ) -> Iterator:
-        "Take the first `n` steps once more, and give what they give; those that failed fail again"
+        "Repeat the first `n` steps, and yield their results; failed steps fail again"
         for _ in range(n):
             set_random_states(**self.notes.get(self.i, {}))
             self.i += 1
@@ -317,7 +317,7 @@ def _from_note(note):
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #3dcdf564
 def _seed_worker(info, seed, number):
-    "Be worker `number` of a loader whose workers began with `seed`, as PyTorch makes one"
+    "Seed this process like worker `number` of a loader whose workers were seeded with `seed`"
     object.__setattr__(info, 'id', number)
     object.__setattr__(info, 'seed', seed+number)
     random.seed(seed+number)
@@ -343,7 +343,7 @@ class UnsavedInWorker:
         self.states = [(o, _digest(o)) for o in self.stateful]
 
     def changed(self) -> str:
-        "Return the names of what has changed, the first time that anything has"
+        "Return the names of changed generators, the first time that any has changed"
         if self.said: return ''
         found = []
         for o,before in self.numbers:
@@ -354,7 +354,7 @@ class UnsavedInWorker:
         return ', '.join(found)
 
     def changed_states(self) -> list[str]:
-        "Return whose state has changed, in words"
+        "Return which random states have changed, in words"
         return [f'the state of {type(o).__name__}' for o,before in self.states if _digest(o)!=before]
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #41fa4ca8
@@ -363,7 +363,7 @@ class WorkerNotes:
     def __init__(self,
         dl:DataLoader,      # the loader
         seed:int|None=None, # with which the workers that are continued began; None: as PyTorch seeds them now
-        turn:int=0,         # which of them is to make the first batch
+        turn:int=0,         # the worker that is to load the first batch
         states:Any=None     # states from which workers continue, by number
     ):
         self.collate,self.own_init,self.n = dl.collate_fn,dl.worker_init_fn,dl.num_workers
@@ -384,7 +384,7 @@ class WorkerNotes:
         if self.number in self.states: self._set(**self.states[self.number])
 
     def _marks(self):
-        "Those of the global generators by name, those of the data's own by number"
+        "Return the marks of the global generators by name, and the data's own by number"
         return {**marks(), **dict(enumerate(map(generator_mark, self.generators)))}
     def _set(self, rng, own):
         set_random_states(**rng)
@@ -409,7 +409,7 @@ class StreamWorkerNotes(WorkerNotes):
     ):
         super().__init__(dl)
         self.saves_own = is_stateful(dl) and is_stateful(dl.dataset)   # are generators of the data in a state?
-        self.begins_anew = begins_anew(dl) is True   # is a position of no account where a pass begins?
+        self.begins_anew = begins_anew(dl) is True   # is the position irrelevant at the beginning of a pass?
 
     def begin(self,
         worker_id:int # from 0
@@ -418,7 +418,7 @@ class StreamWorkerNotes(WorkerNotes):
         super().begin(worker_id)
         self.last = self.first
         self.at_start = [] if self.saves_own or self.begins_anew else self.unsaved.states
-        self.unsaved.states = []   # a pass is read again, so they count where it begins
+        self.unsaved.states = []   # a pass is read again, so they matter at its beginning
         self.lost = ''
         info:Any = get_worker_info()   # never None, as this is called in a worker
         reseeds = hasattr(info.dataset, 'set_epoch')   # its generators may follow from the epoch
@@ -445,9 +445,9 @@ class StreamWorkerNotes(WorkerNotes):
 _kept = 128   # batches
 
 class StreamNotes:
-    "Takes the notes of `StreamWorkerNotes` off the batches; the iterator of a `DataLoader` inherits from it"
+    "Removes the notes of `StreamWorkerNotes` from the batches; the iterator of a `DataLoader` inherits from it"
     drawn:bool   # do workers have random numbers that new ones would not have?
-    lost:set     # what workers have changed in their data, and no checkpoint keeps
+    lost:set     # the changes that workers made in their data, and that no checkpoint saves
     def _next_data(self):
         b,_,note,lost = super()._next_data()
         self.drawn = self.drawn or bool(note)
@@ -456,15 +456,15 @@ class StreamNotes:
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #524ae9c7
 class NotedBatches:
-    "Takes the notes of `WorkerNotes` off the batches; the iterator of a `DataLoader` inherits from it"
+    "Removes the notes of `WorkerNotes` from the batches; the iterator of a `DataLoader` inherits from it"
     _num_workers:int; _task_info:dict; _get_data:Any   # of PyTorch's iterator
     added:deque; before:dict   # the last notes of this pass; those before, by the number of the worker
-    lost:set   # what workers have changed in their data, and no checkpoint keeps
+    lost:set   # the changes that workers made in their data, and that no checkpoint saves
     n_batches = turn = 0       # of this pass; which worker takes the place of the first one
     def _next_data(self):
         try: b,number,note,lost = super()._next_data()
         except StopIteration: raise
-        except BaseException:   # one of the workers has drawn: of none it is known any more
+        except BaseException:   # a worker has drawn numbers, so all workers' states are unknown
             self._add(*((number, None) for number in range(self._num_workers)))
             raise
         self._add((number, note))
@@ -531,7 +531,7 @@ def note_batches(
     it:Any,           # an iterator of a loader
     notes:WorkerNotes # which it has
 ) -> None:
-    "Make `it` take the notes off the batches"
+    "Make `it` remove the notes from the batches"
     it.__class__ = _noted_class(type(it), NotedBatches)
     it.added,it.lost = deque(),set()
     it.before = {number:_as_note(states) for number,states in notes.states.items()}
@@ -541,7 +541,7 @@ def note_batches(
 def note_stream(
     it:Any # an iterator of a loader that has `StreamWorkerNotes`
 ) -> None:
-    "Make `it` take the notes off the batches"
+    "Make `it` remove the notes from the batches"
     it.__class__ = _noted_class(type(it), StreamNotes)
     it.drawn,it.lost = False,set()
 
@@ -573,7 +573,7 @@ def _begin_epoch(sampler, seed, epoch):
 computed_from = 2**24   # from this number of samples on, the order is computed and not recorded
 
 def _is_long(s):
-    "Does `s` make batches of so many samples, each once, in random order?"
+    "Does `s` yield a large number of samples, each once, in random order?"
     if type(s) is not BatchSampler or type(s.sampler) is not RandomSampler: return False
     n = len(s.sampler)
     return n>=computed_from and n==len(s.sampler.data_source) and not s.sampler.replacement
@@ -584,7 +584,7 @@ def record_sampler(
     epoch:int,   # for samplers that have `set_epoch`
     limit:int|None=None # how many entries are needed; None: all
 ) -> Sequence:
-    "Return what `sampler` yields in this epoch; the global generators are left as they were"
+    "Return the steps that `sampler` yields in this epoch, without changing the global generators"
     _begin_epoch(sampler, seed, epoch)
     if _is_long(sampler): return ComputedBatches(
         Permutation(len(sampler.sampler), seed), sampler.batch_size, range(len(sampler))[:limit])
@@ -592,7 +592,7 @@ def record_sampler(
 
 # %% ../../nbs/data/55c_sampler.ipynb #55c7c783
 class ReplaySampler:
-    "A sampler that yields what is in the list `recorded`"
+    "A sampler that yields the steps in the list `recorded`"
     recorded:Sequence = ()
     def __init__(self,
         key:Callable # makes a key of the dataset, or a list of keys, of each entry

@@ -41,10 +41,10 @@ def mark_of(
     v:Any,      # a value
     depth:int=4 # how many containers within one another are looked into
 ) -> Any:
-    "Return what differs if `v` is another object, or has changed"
+    "Return a value that changes if `v` becomes another object, or its content changes"
     if type(v) in constants: return type(v),v
     if isinstance(v, torch.Tensor):
-        if v.is_inference(): return Same(v),None   # it counts no writes
+        if v.is_inference(): return Same(v),None   # its writes are not counted
         return Same(v),v._version
     if hasattr(v, 'tobytes') and hasattr(v, 'dtype'): return Same(v),_sample(v)
     if depth and isinstance(v, dict): return Same(v),len(v),[_mark_entry(e, depth) for e in _first(v.items())]
@@ -65,7 +65,7 @@ def _sample(array):
 
 # %% ../../nbs/data/53_workers.ipynb #ce8b9d8d
 def _stays_here(o):
-    "Is `o` no data, or a model, whose weights are not for workers?"
+    "Is `o` not part of the data, or a model, whose weights workers do not need?"
     if isinstance(o, nn.Module): return any(True for _ in o.parameters())
     return isinstance(o, above_data)
 
@@ -74,7 +74,7 @@ def _never(o): return False
 def marks_in(
     parts:dict # the dataset and the collate function, by name
 ) -> dict[tuple,dict[str,Any]]: # path -> name of the attribute -> mark
-    "Return what shows a change of the attributes of all objects in `parts`"
+    "Return marks that change with the attributes of all objects in `parts`"
     seen,marks = {},{}
     for name,part in parts.items():
         for path,o in walk_parts(part, (name,), seen, _stays_here, _never):
@@ -109,7 +109,7 @@ def put(
 
 # %% ../../nbs/data/53_workers.ipynb #11bb9201
 class DataInWorkers:
-    "Records what workers have of the dataset and the collate function of their loader"
+    "Records which dataset and collate function the workers of a loader have"
     def __init__(self,
         dl:DataLoader # the loader
     ):
@@ -117,7 +117,7 @@ class DataInWorkers:
         self.marks = marks_in(self.parts)
 
     def changes(self) -> tuple[list[bytes],list[str]]:
-        "Return what has changed since the last call, pickled; and what cannot be sent"
+        "Return the pickled changes since the last call, and the objects that cannot be sent"
         before,self.marks = self.marks,marks_in(self.parts)
         sent,unsent = [],[]
         for change in self._changes(before):
@@ -129,7 +129,7 @@ class DataInWorkers:
 
     def _changes(self, before) -> Iterator[Change]:
         for path,now in self.marks.items():
-            if path not in before: continue   # it is in something new
+            if path not in before: continue   # it is part of a new object
             o,then = object_at(self.parts, path),before[path]
             for k,mark in now.items():
                 is_new = k not in then or then[k]!=mark
@@ -143,7 +143,7 @@ class DataInWorkers:
 def _is_elsewhere(v): return isinstance(v, torch.Tensor) and v.device.type!='cpu'
 
 # %% ../../nbs/data/53_workers.ipynb #c045f57d
-parts_here:dict = {}    # in a worker: what its batches are made of
+parts_here:dict = {}    # in a worker: the objects that produce its batches
 after_news:list = []    # in a worker: functions that are called when the data has changed
 failures:list = []      # in the main process: why workers could not make a change
 
@@ -161,14 +161,14 @@ class StartWorker:
 
 # %% ../../nbs/data/53_workers.ipynb #34341efd
 class News(NamedTuple):
-    "Holds what a worker has to know of the pass to come"
-    epoch:int|None       # its number, if the data asks for it
+    "The information that a worker needs for the next pass"
+    epoch:int|None       # the worker's number, if the data needs it
     changes:list[bytes]  # a pickled `Change` each
 
 def obey(
-    news:News # what has changed
+    news:News # the changes
 ) -> None:
-    "Make the data of this worker what they are in the main process"
+    "Update this worker's data to match the main process's"
     dataset = get_worker_info().dataset   # type: ignore[union-attr]
     if news.epoch is not None: set_epoch(dataset, news.epoch)
     parts = parts_here or dict(dataset=dataset)   # the workers began before they were informed
@@ -177,10 +177,10 @@ def obey(
 
 # %% ../../nbs/data/53_workers.ipynb #8e9d44e7
 class Message:
-    "Takes the place of PyTorch's message that a pass begins; a worker that unpickles it obeys the news first"
+    "Replaces PyTorch's message that begins a pass; a worker that unpickles it applies the news first"
     def __init__(self,
         resume:_ResumeIteration, # PyTorch's message
-        news:News                # what has changed
+        news:News                # the changes
     ): self.resume,self.news = resume,news
     def __reduce__(self) -> tuple: return receive,(self.resume,self.news)
 
@@ -188,7 +188,7 @@ def receive(
     resume:_ResumeIteration, # PyTorch's message
     news:News                # what has changed
 ) -> _ResumeIteration:
-    "Apply the news in a worker, and return the message with which it continues"
+    "Apply the news in a worker, and return the original message"
     try: obey(news)
     except Exception as e: return Failed(resume.seed, repr(e))
     return resume
@@ -202,7 +202,7 @@ class Failed(_ResumeIteration):
 # %% ../../nbs/data/53_workers.ipynb #5b33f20f
 def note_failure(
     seed:int|None, # of PyTorch's message
-    why:str        # what failed in the worker
+    why:str        # the error in the worker
 ) -> _ResumeIteration:
     "Note in the main process that a worker did not obey, and return PyTorch's message"
     failures.append(why)
@@ -213,7 +213,7 @@ class NewsQueue:
     "A queue of a worker, in which PyTorch's message that a pass begins brings news"
     def __init__(self,
         queue:Any, # PyTorch's
-        news:News  # what has changed
+        news:News  # the changes
     ): self.queue,self.news = queue,news
     def put(self,
         o:Any # a task, or PyTorch's message
@@ -257,7 +257,7 @@ def informed_class(
 
 # %% ../../nbs/data/53_workers.ipynb #e50e218a
 def loaders_in(
-    o:Any,      # a loader, or what wraps loaders
+    o:Any,      # a loader, or a wrapper of loaders
     depth:int=4 # how many wrappers within one another are searched
 ) -> Iterator[DataLoader]:
     "Yield the DataLoaders in `o`"
@@ -268,7 +268,7 @@ def loaders_in(
     for _,v in contents_of(o): yield from loaders_in(v, depth-1)
 
 def persistent_loaders(
-    o:Any # a loader, or what wraps loaders
+    o:Any # a loader, or a wrapper of loaders
 ) -> Iterator[DataLoader]:
     "Yield the loaders in `o` whose workers persist"
     for dl in loaders_in(o):
@@ -278,7 +278,7 @@ def persistent_loaders(
 @contextmanager
 def inform_workers(
     loader:Any,         # any iterable of batches
-    epoch:int|None=None # the number of its next pass; None: the data do not need it
+    epoch:int|None=None # the number of its next pass; None: the data does not need it
 ) -> Iterator[None]:
     "In this block, update the persistent workers of `loader` at the beginning of each pass"
     loaders = [*persistent_loaders(loader)]

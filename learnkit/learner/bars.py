@@ -78,7 +78,7 @@ class TerminalBar(LineDisplay):
         text:str,  # percentage and times
         width:int  # characters in a line
     ) -> str:
-        "Return the bar, or as much of it as fits"
+        "Return the bar, shortened to the width of the terminal"
         what,note = self.what,self.bar.comment
         done = f'{100*i//self.n}%' if self.n else i
         shortest = f'{what.split()[-1]} {done}'
@@ -98,7 +98,7 @@ class TerminalBar(LineDisplay):
     def room(self): return shutil.get_terminal_size().columns - 1
 
     def _wipe(self):
-        "Return what erases a line that the terminal has wrapped because it is narrower now"
+        "Return the control codes that erase a line which the terminal has wrapped because it is narrower now"
         is_wrapped = self.line and len(self.line)>self.room()
         return '\x1b[J' if is_wrapped else ''
 
@@ -193,7 +193,7 @@ class NotebookBar(LineDisplay):
         self.master = None
 
     def _leave_table(self, master):
-        "Leave the table as it is, without the bars unless the run was interrupted"
+        "Leave the table in place, without the bars unless the run was interrupted"
         shown = getattr(master, 'inner_dict', None)   # without matplotlib fastprogress 1.0 draws as in a terminal
         has_figures = hasattr(master, 'graph_fig') or hasattr(master, 'imgs_fig')
         if shown is None or has_figures: return master.on_iter_end()
@@ -279,7 +279,7 @@ class ProgressCallback(Callback):
         what = f'Epoch {learn.epoch+1}/{learn.n_epoch} {phase}' if learn.mode=='fit' else learn.mode
         self._display().begin(what, learn.n_iter)
         if self.begun is None: self.begun = time.perf_counter(),learn.pct_train
-        self.mbar.shown = 0   # how many batches it shows
+        self.mbar.shown = 0   # the number of batches displayed so far
         self.due = time.perf_counter() + self.step
 
     def after_batch(self):
@@ -296,7 +296,7 @@ class ProgressCallback(Callback):
         self.mbar.update(self.mbar.shown, ', '.join(notes))
 
     def _time_left(self, now):
-        "Return the remaining time of the whole fit, if it has several epochs and can be estimated"
+        "Return the remaining time of the whole fit, if it has several epochs and an estimate is possible"
         learn = self.learn
         if learn.mode!='fit' or learn.n_epoch<2: return []
         begun,pct_begun = self.begun
@@ -313,7 +313,7 @@ class ProgressCallback(Callback):
         learn = self.learn
         if learn.mode!='fit' or self.mbar is None or self.begun is None: return
         is_behind = learn.iter is not None and learn.iter>self.mbar.shown
-        if is_behind and type(self.mbar) is not LineDisplay:   # a line says where
+        if is_behind and type(self.mbar) is not LineDisplay:   # a printed line names it
             self.mbar.update(learn.iter, ', '.join(self._time_left(time.perf_counter())))
         self.mbar.leave()
         if learn.logger==self._write: self.mbar.write(self._why_it_ended())

@@ -89,14 +89,14 @@ class TensorBuffer:
         self.n = n if dim==0 else None
         self.dim,self.dtype,self.positions,self.file,self.key = dim,dtype,positions,file,key
         self.out:Any = None                          # the tensor, once its shape is known
-        self.filled = 0                              # how many samples are written to it, or to the block
-        self.chunks = []                             # what does not fit in
+        self.filled = 0                              # number of samples written to the tensor or the block
+        self.chunks = []                             # batches that do not fit in
         self.block:Any = None                        # the last chunk, with room for further batches
         self.sizes = None if key is None else []     # how many samples each batch had
         self.alike:Any = None                        # the shape of batches that are copied as they come,
         self.places = iter(())                       # and the places of the next ones, in the tensor or the block
         self.pending = []                            # batches held back
-        self.max_pending = 1                         # how many are to be written at once
+        self.max_pending = 1                         # how many to write at once
         self.coming:tuple[int,Arrival]|None = None   # samples on their way from an accelerator, from which number on
         self.dirty = 0                               # bytes written to the file since it was mapped
 
@@ -139,7 +139,7 @@ class TensorBuffer:
         return self.block
 
     def _end_block(self):
-        "Keep what the block has as a chunk"
+        "Store the content of the block as a chunk"
         if self.block is not None: self.chunks.append(self.block.narrow(self.dim, 0, self.filled))
         self.block,self.filled,self.places = None,0,iter(())
 
@@ -159,7 +159,7 @@ class TensorBuffer:
     def value(self) -> Any:
         "The results so far: a tensor, or a list if they don't fit into one"
         self.flush()
-        is_whole = self.filled==self.n or self._is_shared   # others write the rest of a shared one
+        is_whole = self.filled==self.n or self._is_shared   # other processes write the rest of a shared tensor
         if self.out is None or not is_whole: return self._join()
         return self.out if self.file is None else open_memmap(self.file)
 
@@ -182,7 +182,7 @@ class TensorBuffer:
         return self.key is not None and self.out is not None and self.file is not None
 
     def _fits(self, ts):
-        "Do the batches `ts` fit into the tensor? Allocates it if this is the first batch"
+        "Do the batches `ts` fit into the tensor? The first batch allocates it"
         for t in ts:
             if not isinstance(t, Tensor): return False
             if t.layout is not torch.strided or not t.ndim: return False
@@ -192,7 +192,7 @@ class TensorBuffer:
         return self.filled + _count_rows(ts)<=self.n
 
     def _allocate(self, t):
-        "Allocate the tensor for samples like those of `t`; False if their number is unknown"
+        "Allocate the tensor for samples shaped like `t`'s; return False if their number is unknown"
         if not self.n or self.chunks: return False
         self.item_shape,self.batch_dtype = t.shape[1:],t.dtype
         shape,dtype = (self.n,*self.item_shape),self._dtype_of(t)
@@ -203,7 +203,7 @@ class TensorBuffer:
         return True
 
     def _dtype_of(self, t):
-        "The dtype in which values like those of `t` are stored"
+        "Return the dtype for storing values like `t`'s"
         if self.dtype is not None and t.is_floating_point(): return self.dtype
         return t.dtype
 
@@ -226,7 +226,7 @@ class TensorBuffer:
         self.alike,self.max_pending = None,max(1, most)
 
     def _receive(self):
-        "Write what is on its way, when it is there"
+        "Write the pending copies that have finished"
         if self.coming is None: return
         (i,arrival),self.coming = self.coming,None
         self._put(i, [arrival.get()])
@@ -240,7 +240,7 @@ class TensorBuffer:
         if self.file is not None: self._remap(j-i)
 
     def _remap(self, n):
-        "Map the file anew if, with the `n` samples just written, many of its pages are in memory"
+        "Map the file again if, with the `n` samples just written, many of its pages are in memory"
         size = self.out[:1].nbytes
         if self.positions is not None: size = max(size, mmap.PAGESIZE)   # each sample may be in a page of its own
         self.dirty += n*size
@@ -265,7 +265,7 @@ class TensorBuffer:
         return has_dim and is_plain and t.numel()>0
 
     def _give_up_tensor(self):
-        "Continue with chunks, of which the first is what the tensor has: a batch does not fit into it"
+        "Continue with chunks, the first of which is the tensor's content, because a batch does not fit into the tensor"
         if self._is_shared: raise ValueError(
             f'a batch does not fit into {Path(self.file).name}, which all processes write to: it was created for '
             f'{list(self.out.shape)} of {self.out.dtype}; omit `mmap`')
@@ -276,7 +276,7 @@ class TensorBuffer:
         self._drop_file()
 
     def _drop_file(self):
-        "Remove the file of a result that is not whole; what was written stays where it is mapped"
+        "Remove the file of an incomplete result; its mapped content stays valid"
         if self.file is not None: Path(self.file).unlink(missing_ok=True)
 
     def _written(self):

@@ -21,7 +21,7 @@ def check_types(
     model:Any,    # the argument for the model
     loss_func:Any # the argument for the loss function, or None
 ) -> None:
-    "Raise TypeError if a part of a Learner is of the wrong kind, and say what to write"
+    "Raise TypeError, with advice, if a part of a Learner has the wrong type"
     if isinstance(dls, nn.Module): raise TypeError('the data come first: `Learner(DataLoaders(…), model)`')
     if not isinstance(model, nn.Module): raise _no_model(model)
     if loss_func is None: return
@@ -88,7 +88,7 @@ def check_recipe(
     wd:Any,       # the argument for the weight decay, or None
     moms:Any      # the argument for the momentums of `fit_one_cycle`, or None
 ) -> None:
-    "Raise TypeError or ValueError if these arguments cannot make an optimizer, and say what to write"
+    "Raise TypeError or ValueError, with advice, if an optimizer cannot be made from these arguments"
     check_opt_func(opt_func)
     if not callable(splitter): raise TypeError(
         'splitter must be a function of the model that returns its parameters, or a list of them for each group, '
@@ -119,9 +119,9 @@ from ..measure.metric import sum_of_losses
 @explaining
 def note_model_error(
     learn:Any,  # the Learner
-    e:Exception # what its model raised
+    e:Exception # the exception that its model raised
 ) -> None:
-    "Add notes: what the model was called with, and what is usually wrong"
+    "Add notes: the inputs of the model, and the usual cause"
     add_note(e, f'The model was called with {shapes(learn.xb)}{learn._position}')
     if isinstance(e, TypeError) and _predicts_list(learn): hint = 'A sample is one tensor; a list is several inputs'
     else: hint = model_hint(e, learn.xb) or layer_hint(e, learn.model)
@@ -135,9 +135,9 @@ def _predicts_list(learn):
 @explaining
 def note_loss_error(
     learn:Any,  # the Learner
-    e:Exception # what its loss function raised
+    e:Exception # the exception that its loss function raised
 ) -> None:
-    "Add notes: what the loss function was called with, and what is usually wrong"
+    "Add notes: the inputs of the loss function, and the usual cause"
     add_note(e, f'The loss function was called with predictions {shapes(learn.pred)} '
                 f'and targets {shapes(learn.yb)}{learn._position}')
     hint = subclass_hint(e) or device_hint(e) or loss_hint(learn.loss_func, learn.pred, *learn.yb)
@@ -158,7 +158,7 @@ def note_backward_error(
     loss:torch.Tensor, # the loss that the backward pass started from
     e:RuntimeError     # the error of the backward pass
 ) -> None:
-    "Add a note that the loss has no gradient, or what took it away"
+    "Add a note that the loss has no gradient, or why it lost it"
     text = text_of(e)
     if not loss.requires_grad: add_note(e,
         'The loss has no gradient: it does not depend on weights that are trained. '
@@ -172,16 +172,16 @@ def note_backward_error(
 # %% ../../nbs/learner/00b_steps.ipynb #d7e05fef
 def loss_tensor(
     learn:Any, # the Learner, in a batch
-    loss:Any   # what its loss function returned, or the loss in the model's output
+    loss:Any   # the loss function's result, or the loss in the model's output
 ) -> torch.Tensor|None:
-    "Return `loss`, or the sum of its parts; raise TypeError if it is not a tensor, ValueError if training has none"
+    "Return `loss`, or the sum of its parts; raise TypeError for a wrong type, ValueError if there is none in training"
     if isinstance(loss, torch.Tensor): return loss
     if isinstance(loss, dict): return sum_of_losses(learn, loss)
     return check_no_loss(learn, loss)
 
 def check_no_loss(
     learn:Any, # the Learner, in a batch
-    loss:Any   # what its loss function returned, which is not a tensor
+    loss:Any   # the loss function's result, which is not a tensor
 ) -> None:
     "Raise TypeError if the loss function did not return a loss, ValueError if training has none to learn from"
     if loss is not None or _was_called(learn):
@@ -238,10 +238,10 @@ def _args(frame):
     return [frame.f_locals.get(name) for name in code.co_varnames[:code.co_argcount]]
 
 def layer_hint(
-    e:Exception,    # what the model raised
+    e:Exception,    # the exception that the model raised
     model:nn.Module # the model
-) -> str: # empty if none of its layers raised it
-    "Return which layer raised `e`, with what input, and what to write"
+) -> str: # Empty if none of its layers raised it
+    "Return which layer raised `e`, with its input and a suggestion"
     calls = [_args(frame) for frame in _frames(e) if frame.f_code.co_name=='forward']
     with_input = [args for args in calls if len(args)>1]
     if not with_input: return ''
@@ -255,7 +255,7 @@ def layer_hint(
 
 # %% ../../nbs/learner/00c_layers.ipynb #16f1c9a9
 def _layer_tip(layer, x):
-    "Return what to write if `layer` cannot take `x`; empty if nothing is known"
+    "Return a suggestion if `layer` cannot take `x`; empty if none is known"
     kind,weight = type(layer).__name__,getattr(layer, 'weight', None)
     if isinstance(weight, Tensor) and x.dtype!=weight.dtype:
         return f', but its weights are {shapes(weight).partition("[")[0]}: write `x.float()` in the dataset'
@@ -287,10 +287,10 @@ def _conv_tip(kind, layer, x):
 _fetch = 'torch.utils.data._utils.fetch'
 
 def data_hint(
-    e:BaseException, # what a run raised
+    e:BaseException, # the exception that a run raised
     where:str        # where the run is, for the message
-) -> str: # empty if the data did not raise it, or nothing is known
-    "Return which sample or function of the data raised `e`, and what to do"
+) -> str: # Empty if the data did not raise it, or nothing is known
+    "Return which sample or function of the data raised `e`, and a suggestion"
     text,hint = text_of(e),collate_hint(e)
     if hint: return hint
     if 'DataLoader worker' in text and 'exited unexpectedly' in text: return (
@@ -311,7 +311,7 @@ def data_hint(
 
 # %% ../../nbs/learner/00c_layers.ipynb #aae2afd3
 def _sample_hint(e, frames, where):
-    "Return which sample, or which samples in the `collate_fn`, `e` came from"
+    "Return the sample that raised `e`, or the samples in the `collate_fn`"
     fetch   = frames[0].f_locals
     reading = [frame for frame in frames if frame.f_code.co_name=='__getitem__']
     if reading: return _read_hint(e, fetch['self'].dataset, _args(reading[0])[-1], where)
@@ -334,7 +334,7 @@ def _raised_by(ds, i): return f'Raised by sample {i!r:.60} of the dataset {type(
 
 # %% ../../nbs/learner/00c_layers.ipynb #c5a10e02
 class _NamedSamples:
-    "Stands for a map dataset in a worker; adds to an error which sample raised it"
+    "Replaces a map dataset in a worker; adds to an exception which sample raised it"
     def __init__(self, dataset): self.dataset = dataset
     def __getitem__(self, i):
         try: return self.dataset[i]

@@ -23,7 +23,7 @@ class CombinedSource:
     "One of several loaders, and the position in it"
     live:Any = None      # the iterator of its present pass
     n_pass = done = 0    # the number of that pass, and how many of its batches were given
-    laps = 0             # how often it was gone through since the whole began
+    laps = 0             # how many passes over it have begun in this iteration
     def __init__(self,
         name:str, # the loader's name
         dl:Any    # any iterable of batches
@@ -41,7 +41,7 @@ class CombinedSource:
         return self.laps>0 or self.done==self.n
 
     def open(self) -> Iterator:
-        "Begin a pass; if the data have `set_epoch`, call it with the number of the pass, to shuffle them"
+        "Begin a pass; if the data has `set_epoch`, call it with the number of the pass, to shuffle"
         set_epoch(self.passes.dl, self.n_pass)
         with inform_workers(self.passes, self.n_pass): self.live = iter(self.passes)
         return self.live
@@ -70,7 +70,7 @@ class CombinedSource:
         return dict(n_pass=self.n_pass, done=self.done, laps=self.laps, live=self.live is not None, place=place)
 
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
         "Continue at that position"
         self.n_pass,self.done,self.laps = state['n_pass'],state['done'],state['laps']
@@ -81,7 +81,7 @@ class CombinedSource:
 class CombinedBatches:
     "Iterates over a pass of a `CombinedLoader`"
     def __init__(self,
-        loader:Any # the `CombinedLoader`, which knows the position
+        loader:Any # the `CombinedLoader` that tracks the position
     ): self.loader = loader
     def __iter__(self) -> Iterator: return self
     def __next__(self) -> Any: return self.loader._next()
@@ -89,10 +89,10 @@ class CombinedBatches:
 # %% ../../nbs/learner/25a_combined_loader.ipynb #f46bea1b
 @check_args
 class CombinedLoader:
-    "Combines the batches of several loaders, each with a name: `dl_name` is that of the last batch's loader"
-    dl_name:str|None = None   # of the loader that the last batch came from; None: of all, if they are zipped
+    "Combines the batches of several named loaders: `dl_name` is the name of the last batch's loader"
+    dl_name:str|None = None   # name of the last batch's loader; None: all, if they are zipped
     n = 0                     # how many batches were given, in all passes
-    resumed = False           # does the next pass begin where a state says?
+    resumed = False           # does the next pass begin at a loaded state?
     batch:Any = None          # the last one, by which others know that `dl_name` is that of theirs
     def __init__(self,
         loaders:Mapping,                   # name -> an iterable of batches, or a function that returns one
@@ -195,14 +195,14 @@ class CombinedLoader:
         raise StopIteration
 
     def state_dict(self) -> dict:
-        "Return the position: the one in each loader, and which loader is next"
+        "Return the position: each loader's own position, and the index of the next loader"
         sources = {k:p.state_dict() for k,p in self.sources.items()}
         return dict(n=self.n, credit=dict(self.credit), dl_name=self.dl_name, sources=sources)
 
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
-        "Let the next pass continue from `state`; raise ValueError if it belongs to other loaders"
+        "Let the next pass continue from `state`; raise ValueError if it belongs to different loaders"
         if 'sources' not in state: raise ValueError(
             f'this is no position in a `CombinedLoader`, but has {", ".join(map(str, state)) or "nothing"}: is the '
             'checkpoint from an earlier version of learnkit? Resume with that version, or start a new run')
@@ -218,7 +218,7 @@ class CombinedLoader:
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #fb2f40a7
 def _turns(shares):
-    "Yield the number of the loader whose turn it is: that whose credit is the largest"
+    "Yield the index of the next loader: the one with the largest credit"
     credit,whole = [0]*len(shares),sum(shares)
     while True:
         i = max(range(len(shares)), key=lambda k: (credit[k], shares[k]))
@@ -255,7 +255,7 @@ def _count_by_period(ns, shares, until):
     places:list = [[] for _ in shares]   # of each loader's batches in a period
     for place,i in enumerate(islice(_turns(shares), period)): places[i].append(place)
     def before(i, m):
-        "How many batches come before number `m` of loader `i`"
+        "Return how many batches precede batch `m` of loader `i`"
         periods,rest = divmod(m, shares[i])
         return periods*period + places[i][rest]
     if until=='shortest': return min(before(i, n) for i,n in enumerate(ns))
@@ -353,13 +353,13 @@ class EachLoader(Callback):
 
     @property
     def loss_functions(self) -> dict[str,Any]:
-        "The loss functions of the loaders, by name; and under '' the Learner's own, of which one may have the place"
+        "The loss functions of the loaders, by name; under '' the Learner's own, in place of which one may be set"
         if self.learn is None or not self.loss_funcs: return self.loss_funcs
         return {**self.loss_funcs, '':self.learn.current_run.assigned('loss_func')}
 
     @property
     def conflicts(self) -> dict[str,str]:
-        "Name what it does not go with: shards of batches, and of zipped loaders several passes over a batch"
+        "Name features that conflict with it: shards of batches, and for zipped loaders several passes over a batch"
         res = dict(parts='a shard of a batch is of no loader')
         if self._zipped: res['passes'] = "the parts of a zipped batch are gone before its step: write order='in_turn'"
         return res
@@ -399,7 +399,7 @@ class EachLoader(Callback):
         finally: take_off(learn, layer)
 
     def _measure(self, name):
-        if self.learn.loss is self.last: return   # the batch was cancelled before it had one
+        if self.learn.loss is self.last: return   # the batch was cancelled before it was fetched
         self.last = self.learn.loss
         for m in self.columns[name]: m.metric.accumulate(self.learn)
 

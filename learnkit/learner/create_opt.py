@@ -29,7 +29,7 @@ from ..optim.several import NamedOptimizers, SeveralOptimizers, as_opt_func
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647789b
 def _note_origin(learn, recipe, given_lr):
-    "Note what the optimizer was made from, to see later whether that has changed"
+    "Record the arguments that made the optimizer, to detect later changes"
     wrapped = get_model(learn.model) is not learn.model
     learn._opt_origin = SimpleNamespace(opt=learn.opt, recipe=recipe, wrapped=wrapped, lr=learn.lr, given_lr=given_lr)
 
@@ -50,7 +50,7 @@ def _use_opt(learn, opt, recipe):
     _note_origin(learn, recipe, given_lr)
 
 def _take_lrs(learn, opt):
-    "Set the Learner's learning rate to that of the optimizer; a list, if its groups differ"
+    "Set the Learner's learning rate to the optimizer's; a list if its groups differ"
     lrs = [h['lr'] for h in opt.hypers if 'lr' in h]
     if not lrs: return
     are_equal = len({*map(float, lrs)})==1
@@ -99,7 +99,7 @@ def _make_opt(learn, groups):
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647781c
 def _norms_and_biases(learn):
-    "Return the parameters of norm layers, and the biases of others, in all that trains"
+    "Return the parameters of norm layers and all other biases, in all trained modules"
     norms,biases = [],[]
     for module in _trained_modules(learn, learn.model):
         its_norms,its_biases = norms_and_biases(module)
@@ -121,7 +121,7 @@ def _unfrozen(learn):
 
 def move_model(
     model:nn.Module,    # the model
-    device:torch.device # where it is to be
+    device:torch.device # the target device
 ) -> None:
     "Move the model; raise ValueError if a part of it has no values"
     try: model.to(device)
@@ -159,7 +159,7 @@ def adopt_params(
     return _unheld(learn)
 
 def _is_own_opt(learn):
-    "Return whether the Learner has made the optimizer, and can make another one like it"
+    "Return whether the Learner created the optimizer, and can create a similar one"
     origin = learn._opt_origin
     if origin.opt is not learn.opt or origin.recipe is None: return False
     return not is_built(learn.opt_func)

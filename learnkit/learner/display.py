@@ -36,7 +36,7 @@ def arrange_columns(
 
 # %% ../../nbs/learner/05a_text_table.ipynb #ce5eebe1
 def _narrowest(names, needs, room):
-    "Return how narrow columns may be whose names are broken: values and words stay whole"
+    "Return the smallest widths for columns with broken names: values and words stay whole"
     narrowest = []
     for name,need in zip(names, needs):
         word = max(map(len, re.split(r'(?<=[\W_])', name)))
@@ -59,7 +59,7 @@ def _limit_widths(widest, narrowest, limit, gap):
     return [min(wide, max(limit, narrow)) + gap for wide,narrow in zip(widest, narrowest)]
 
 def _in_lines(widths, room):
-    "Put columns in as many lines as they need; each but the first begins with an empty cell, below the first column"
+    "Distribute columns over as many lines as needed; each but the first begins with an empty cell"
     first,*others = widths
     lines:list[list[tuple[int|None,int]]] = [[(0, first)]]
     used = first
@@ -146,7 +146,7 @@ def _is_screen(out):
     "Return whether `out` is a terminal that has a size"
     if not getattr(out, 'isatty', bool)(): return False   # `bool()` is False
     try: return os.get_terminal_size(out.fileno()).columns>0
-    except (AttributeError,OSError): return True   # not a system file: a stand-in for a terminal knows best
+    except (AttributeError,OSError): return True   # it is not a system file, but an object that replaces a terminal
 
 # %% ../../nbs/learner/05b_display.ipynb #a475371e
 class LineDisplay:
@@ -184,7 +184,7 @@ class LineDisplay:
         write_out(print, text, flush=True)
 
     def end(self) -> None:   "End the progress bar that began last"
-    def leave(self) -> None: "Leave the bar as it is: the run was interrupted"
+    def leave(self) -> None: "Leave the bar in place, because the run was interrupted"
     def close(self) -> None: "End the display"
 
     def write(self,

@@ -21,7 +21,7 @@ class _missing: pass   # for names that changed since `make lib` wrote the file
 def complete_docs(
     only:str|None=None # the name of a module; None: all imported modules
 ) -> None:
-    "Add to docstrings what the parameters mean and what is raised, unless Python removed them (`-OO`)"
+    "Add parameters and exceptions to docstrings, unless Python removed them (`-OO`)"
     file = Path(sys.modules['learnkit'].__file__).with_name('_docs.json')
     if not file.is_file(): return   # an application that was packed without it works too
     for module,texts in json.loads(file.read_text(encoding='utf-8')).items():
@@ -30,7 +30,7 @@ def complete_docs(
 
 # %% ../../nbs/learner/65_docs.ipynb #1d7635ec
 def _complete(module, name, text):
-    "Add `text` to the docstring of what is called `name` in a module, such as 'Learner.fit'"
+    "Add `text` to the docstring of the object called `name` in a module, such as 'Learner.fit'"
     o = module
     for part in name.split('.'): o = getattr(o, part, _missing)
     o = getattr(o, '__func__', o)   # a class method is bound
@@ -61,7 +61,7 @@ def meanings(
 
 def as_source(
     t:Any # an annotation
-) -> str: # '' if it says nothing
+) -> str: # '' if it has no comment
     "Return an annotation as in the source, without the names of modules"
     if t in (inspect.Parameter.empty, Any): return ''
     if t in (None, NoneType): return 'None'
@@ -82,7 +82,7 @@ stars = {inspect.Parameter.VAR_POSITIONAL:'*', inspect.Parameter.VAR_KEYWORD:'**
 
 def is_about(
     args:str, # the heading above the parameters in a docstring
-    cls:type  # a class that has this docstring, perhaps from a base
+    cls:type  # a class with this docstring, possibly inherited
 ) -> bool:
     "Return whether the parameters are those of the constructor of `cls`"
     for c in cls.__mro__:
@@ -92,17 +92,17 @@ def is_about(
 
 # %% ../../nbs/learner/65_docs.ipynb #ee51ea81
 class Param(NamedTuple):
-    "A parameter, as a page shows it; '' for what is not known"
+    "A parameter as displayed on a page; unknown fields are ''"
     name:str      # with its stars
-    type:str      # as the sources have it
+    type:str      # as in the source code
     default:str   # shortened
-    meaning:str   # what its comment says
+    meaning:str   # the text of its comment
 
     def in_call(self) -> str:
-        "Return it as the first line of a page has it"
+        "Return it in the form of the signature line of a page"
         return f'{self.name}={self.default}' if self.default else self.name
     def in_text(self) -> str:
-        "Return it as a page has it in a terminal"
+        "Return it in the form of a page in a terminal"
         line = self.name
         if self.type: line += f': {self.type}'
         if self.default: line += f' = {self.default}'
@@ -125,7 +125,7 @@ def _signature(f):
     except (TypeError,ValueError): return inspect.Signature()   # a module, or a function written in C
 
 def _split_sections(f, text):
-    "Return what the docstring of `f` says below each of its headings; {} if it is that of a base class"
+    "Return the sections of the docstring of `f` by heading; {} if the docstring is inherited"
     sections = {}
     for head,lines in re.findall(heading, text):
         is_args = head.startswith('Args')
@@ -153,7 +153,7 @@ class Doc:
         if callable(f): self.call = f"({', '.join(p.in_call() for p in self.params)})"
 
     def _chapter(self):
-        "Return which notebook explains it, and what that is about"
+        "Return the notebook that explains it, and the notebook's subject"
         module = sys.modules.get(self.module)
         head = ''.join(linecache.getlines(getattr(module, '__file__', None) or '')[:9])
         notebook = re.search(r'File to edit: [./]*(\S+)\.$', head, re.M)
@@ -162,7 +162,7 @@ class Doc:
         return f'{text}: {module.__doc__.splitlines()[0]}' if module.__doc__ else text
 
     def _result(self):
-        "Return what is returned: its type, and what it means"
+        "Return the result's type and meaning"
         kind = '' if self.result in ('','None') else f'`{self.result}`'
         result = ': '.join(filter(None, [kind, self.returned]))
         return f'Returns {result}' if result else ''
@@ -211,7 +211,7 @@ def _table(head, rows):
 
 # %% ../../nbs/learner/65_docs.ipynb #98c76e6c
 def _find_named(name):
-    "Return what is called `name`, such as 'Learner.fit'"
+    "Return the object called `name`, such as 'Learner.fit'"
     o = sys.modules['learnkit.all']   # `import learnkit` has imported it
     for part in name.split('.'):
         if not hasattr(o, part):
@@ -227,5 +227,5 @@ def doc(
     if isinstance(f, str): f = _find_named(f)
     f = unwrap_partial(f)
     is_named = inspect.isroutine(f) or isinstance(f, (type,property,ModuleType))
-    if not is_named: f = getattr(f, '__wrapped__', type(f))   # `rmse` stands for its function
+    if not is_named: f = getattr(f, '__wrapped__', type(f))   # `rmse` is an alias of its function
     return shown(Doc(f))

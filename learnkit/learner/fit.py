@@ -35,7 +35,7 @@ def n_batches(
 # %% ../../nbs/learner/45a_limit.ipynb #3b8bc9f0
 def check_length(
     learn:Any, # the Learner, in a training phase
-    what:str   # what follows the fraction, for the message
+    what:str   # text after the fraction, for the message
 ) -> None:
     "Raise ValueError if the number of batches in an epoch is unknown"
     if getattr(own_attr(learn, 'duration'), 'unit', 'ep')!='ep': return   # `TrainFor` knows the fraction
@@ -93,7 +93,7 @@ class ShortEpochCallback(LimitBatches):
 limit_switch = 'LEARNKIT_LIMIT_BATCHES'   # the environment variable that shortens every fit
 
 def limit_from_env() -> list:
-    "Return the callbacks that the environment variable `LEARNKIT_LIMIT_BATCHES` asks for: a `LimitBatches`, or none"
+    "Return the callbacks requested by the environment variable `LEARNKIT_LIMIT_BATCHES`: a `LimitBatches` or none"
     text = os.environ.get(limit_switch)
     if text is None: return []
     try: amount = float(text) if '.' in text else int(text)
@@ -140,12 +140,12 @@ def _as_epochs(t:Time, dl) -> int:
 max_idle = 1000   # how many epochs in a row may train nothing
 
 class TrainFor(Callback):
-    "Ends a fit after an amount of training, in as many epochs as that takes; `fit('2000ba')` adds it"
+    "Ends a fit after an amount of training, in as many epochs as necessary; `fit('2000ba')` adds it"
     acts = 'nothing'   # the length is not part of a run's identity
     order,run_valid = TrainEvalCallback.order+.5,False
     modes,saves = ('fit','lr_find'),('done','at','before')
     done:Any = 0           # how much is done, in the unit of the amount
-    at,before = -1,0       # the present epoch, and what was done before it
+    at,before = -1,0       # the present epoch, and how much was done before it
     since = None           # when it began, if the amount is a time
     idle,left_out = 0,0    # epochs in a row that trained nothing; epochs that `start_epoch` skips
     fresh = False          # has a fit begun, and no epoch of it?
@@ -199,7 +199,7 @@ class TrainFor(Callback):
 
     def after_epoch(self):
         learn = self.learn
-        if self.unit=='st': self.done = learn.train_steps   # one may have come after the last batch
+        if self.unit=='st': self.done = learn.train_steps   # one may have been added after the last batch
         learn.pct_train = pct = self.pct   # time has passed
         trained_nothing = self.at!=learn.epoch or self.done==self.before
         self.idle = self.idle+1 if trained_nothing else 0
@@ -212,7 +212,7 @@ class TrainFor(Callback):
         "Return how many epochs the fit has, of which the fraction `pct` is done; at least one more, if that is not all"
         learn = self.learn
         if pct>=1: return learn.epoch+1
-        n_epoch = learn.n_epoch   # in batches it is known
+        n_epoch = learn.n_epoch   # in batches, the number is known
         if pct and self.unit!='ba': n_epoch = ceil((learn.epoch+1)/pct)
         return max(learn.epoch+2, n_epoch)
 
@@ -225,9 +225,9 @@ class TrainFor(Callback):
         self.done = self.learn.epoch*n
 
     def _limit_batches(self):
-        "End this epoch at the last batch of the fit, if that is in it"
+        "End this epoch at the last batch of the fit, if that batch belongs to it"
         learn,n = self.learn,self.learn.batches.n
-        left = max(0, self.total-self.before)   # a resumed run may be shorter than what is done
+        left = max(0, self.total-self.before)   # a resumed run may be shorter than its finished part
         n_epochs_left = ceil(left/n) if n else 1
         learn.n_epoch = learn.epoch + max(1, n_epochs_left)
         if n is None or left<n: learn.batches.stop_at(left)
@@ -237,7 +237,7 @@ class TrainFor(Callback):
         return dict(done=self.amount, at=self.at, before=self.before)
 
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
         "Continue from `state`"
         self.done,self.at,self.before = state['done'],state['at'],state['before']
@@ -277,7 +277,7 @@ def fit(self:Learner,
 ) -> None:
     "Train for `n_epoch` epochs, or for an amount such as '2000ba' (batches) or '30m' (minutes)"
     rehearsal = limit_from_env() if limit_switch in os.environ else []
-    if rehearsal: n_epoch = _as_epochs(as_duration(n_epoch), self.dls.train)   # as many epochs, but short ones
+    if rehearsal: n_epoch = _as_epochs(as_duration(n_epoch), self.dls.train)   # as many epochs, but shorter ones
     cbs = [*map(adapt, callback_list(cbs)), *rehearsal]
     self.paused = None   # a paused fit cannot continue after this one
     finders = [cb for cb in [*self.cbs, *cbs] if cb.modes==('lr_find',)]   # such as an `LRFinder`
@@ -294,7 +294,7 @@ companions = Word('companions', (), 'Which further callbacks does it need in eac
 @patch
 def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=False, start_epoch=0, resume=None):
     "A `fit`, or in mode 'lr_find' one without validation"
-    check_dls(self.dls)   # it may have been replaced, and so may the others
+    check_dls(self.dls)   # it may have been replaced, and so may other parts
     check_types(self.dls, self.model, self.loss_func)
     duration = as_duration(n_epoch)
     start_epoch = check_whole('start_epoch', start_epoch, least=0)
@@ -319,7 +319,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
         ready_opt(self, reset_opt)
         check_closure(self)
         if wd is not None or self._before_wd is not None: set_wd(self, wd)
-        self.opt.set_hyper('lr', self.lr if lr is None else lr)   # `self.lr` may be that of the optimizer by now
+        self.opt.set_hyper('lr', self.lr if lr is None else lr)   # `self.lr` may have been set from the optimizer
         self.opt.zero_grad()   # a run that was interrupted between its backward pass and its step has left some
         def valid(): return self.dls.valid
         with Guard(self): interruptibly(self._do_fit, valid=valid if mode=='fit' else None)

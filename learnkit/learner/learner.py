@@ -34,7 +34,7 @@ def _modes_of(cls):
 def adapt(
     cb:Any # a callback of this library or another one, or a class of them
 ) -> Any:
-    "Return the callback `cb` with all that `Callback` declares; raise TypeError if it is not a callback"
+    "Return the callback `cb` with all attributes that `Callback` declares; raise TypeError for any other object"
     if isclass(cb) and issubclass(cb, Callback): cb = made(cb)
     if not isinstance(cb, Callback): return _adapt_foreign(cb)
     if cb.modes is None:
@@ -61,7 +61,7 @@ def _adapt_foreign(cb):
     return cb
 
 def _no_callback(cb):
-    "Return the error for what is no callback"
+    "Return the error for an object that is not a callback"
     is_scheduler = hasattr(unwrap_partial(cb), 'get_last_lr')
     if is_scheduler: hint = f"a scheduler of PyTorch's is given as `TorchScheduler(partial({func_name(cb)}, ...))`"
     else: hint = 'pass an instance of a subclass of `Callback`, the class itself, or `Callback(before_fit=f)`'
@@ -71,7 +71,7 @@ def _no_callback(cb):
 def cast_tensor(
     b:Any # nested tensors
 ) -> Any: # the same, as plain tensors
-    "Return `b` with plain tensors for those of subclasses"
+    "Return `b` with plain tensors in place of tensor subclasses"
     return apply(_as_plain_tensor, b)
 
 def _as_plain_tensor(o): return o.as_subclass(torch.Tensor) if isinstance(o, torch.Tensor) else o
@@ -86,12 +86,12 @@ class CastToTensor(Callback):
 # %% ../../nbs/learner/35a_fastai.ipynb #bcef1ded
 def default_callbacks(
     own:Iterable, # the callbacks that a Learner has by default
-    cbs:Any=None  # the callbacks that it was given
-) -> list:        # the callbacks that it gets in addition
+    cbs:Any=None  # the callbacks passed to it
+) -> list:        # the callbacks passed in addition
     "Return `own` and learnkit's callbacks in `defaults.callbacks`, or only those; without any that `cbs` replace"
     listed = L(getattr(defaults, 'callbacks', None))
     ours   = [cb for cb in listed if issubclass(_class(cb), Callback)]
-    has_fastai = any(_class(cb).__name__=='CastToTensor' for cb in listed)   # so fastai's data may come
+    has_fastai = any(_class(cb).__name__=='CastToTensor' for cb in listed)   # so that fastai's data works too
     if has_fastai: own = [*own, CastToTensor]
     only_ours = ours and len(ours)==len(listed)
     if not only_ours: ours = [*own, *(cb for cb in ours if cb not in own)]
@@ -133,7 +133,7 @@ class TrainEvalCallback(Callback):
     single,acts = True,'alike'
     order,run_valid = -10,False
     n,saves = None,('n',)
-    modes_beside:tuple|list = ()   # pairs of a module of the loss function and its mode before it was set to evaluate
+    modes_beside:tuple|list = ()   # pairs of a module of the loss function and its mode before evaluation
     def before_fit(self):
         learn = self.learn
         run,device = learn.current_run,_device_of_run(learn)
@@ -174,7 +174,7 @@ class TrainEvalCallback(Callback):
     def after_train(self):
         if self.learn.iter is not None: self.n = self.learn.iter+1
 
-    def after_epoch(self): switch_opt(self.learn, False)   # not in `after_train`, where a last step may come
+    def after_epoch(self): switch_opt(self.learn, False)   # not in `after_train`, which may take a last step
     after_fit = after_epoch
 
     def before_validate(self):
@@ -279,7 +279,7 @@ class Learner(Loop):
     distributed:bool = True         # train together with the other processes that a launcher started?
     _before_wd:Any = None           # the weight decay before a fit was given one
     dls:DataLoaders                 # the data
-    opt:OptimWrapper                # the optimizer around that of PyTorch; None until the first fit makes it
+    opt:OptimWrapper                # the wrapper of PyTorch's optimizer; None until the first fit creates it
     def __init__(self,
         dls:Any,                        # the data: a `DataLoaders`, or a pair of iterables of batches
         model:nn.Module,                # the model to train
@@ -358,7 +358,7 @@ class Learner(Loop):
 
     @property
     def device(self) -> torch.device:
-        "The device of every run: that of `dls`; else the model's, but before the first run the accelerator, if any"
+        "The device of every run: `dls`'s; otherwise the model's, but before the first run the accelerator, if any"
         device = getattr(self.dls, 'device', None)
         if device is None: device = self._model_device()
         if device is None: device = default_device()
@@ -367,7 +367,7 @@ class Learner(Loop):
         return device
 
     def _model_device(self):
-        "Return where the model is; None if nothing has put it there yet: it is on the CPU, and there is no optimizer"
+        "Return the model's device; None if it was never moved: it is on the CPU, and there is no optimizer"
         p = one_param(self.model)
         is_unplaced = p is None or (p.device.type=='cpu' and self.opt is None)
         return None if is_unplaced else p.device
@@ -406,7 +406,7 @@ class Learner(Loop):
         self._rebind()
 
     def _trained_modules(self) -> list[nn.Module]:
-        "Return the modules that train: the model as it is wrapped now, and those of the loss function"
+        "Return all trained modules: the model as it is wrapped now, and the loss function's modules"
         return [self.model, *modules_beside(self).values()]
 
     # the steps, on real data
@@ -529,7 +529,7 @@ class Learner(Loop):
     # for callbacks and users
 
     def create_opt(self) -> Any:
-        "Make the optimizer, `learn.opt`, from `opt_func`; `fit` does it when there is none"
+        "Create the optimizer, `learn.opt`, from `opt_func`; `fit` calls it if there is none"
         create_opt(self)
         return self.opt
 
@@ -548,7 +548,7 @@ class Learner(Loop):
         return getattr(self.dl, 'to_detach', _to_detach)(b, cpu, gather)
 
     def _run(self, mode, cbs=None):
-        "Return a run, in which a Learner that is not `distributed` does not know of other processes"
+        "Return a run; a Learner that is not `distributed` ignores other processes in it"
         run = running(self, mode, cbs)
         return self._team.enclose(self, run, cbs) if self.distributed else _run_alone(run)
 
@@ -563,7 +563,7 @@ def _run_alone(run):
     with alone(), run: yield
 
 def _as_dls(dls):
-    "Return `dls` itself if it is a `DataLoaders`, learnkit's or fastai's; else make one of it"
+    "Return `dls` if it is a `DataLoaders`, learnkit's or fastai's; otherwise make one from it"
     if isinstance(dls, DataLoaders) or hasattr(dls, 'train'): return dls
     return DataLoaders(*dls) if isinstance(dls, (tuple,list)) else DataLoaders(dls)
 

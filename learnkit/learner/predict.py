@@ -29,12 +29,12 @@ from ..measure.batch_weight import ignored_class
 
 # %% ../../nbs/learner/40a_gather_preds.ipynb #7d300001
 def losses_by_item(
-    loss:Any,      # what the loss function returned, asked for `reduction='none'`
+    loss:Any,      # the loss function's result with `reduction='none'`
     yb:Any,        # the targets of the batch
     loss_func:Any, # the loss function
     dim:int=0      # the dimension of the samples
 ) -> Any:
-    "Return the loss of each sample: the mean over its targets that count; raise ValueError if that is unknown"
+    "Return each sample's loss, the mean over its targets that are not ignored; raise ValueError if that is unknown"
     targ,n = yb[0],find_bs(yb)
     is_by_target = isinstance(targ, torch.Tensor) and targ.ndim and targ.numel()==loss.numel()
     if is_by_target:
@@ -47,12 +47,12 @@ def losses_by_item(
     if loss.shape[1]==1: return loss[:,0]
     ignored = ignored_class(loss_func)
     if ignored is None or not is_by_target or targ.is_floating_point(): return loss.mean(1)
-    counts = (targ!=ignored).reshape(n, -1)   # the others have no loss
+    counts = (targ!=ignored).reshape(n, -1)   # other outputs have no loss
     return (loss*counts).sum(1)/counts.sum(1).clamp(min=1)
 
 # %% ../../nbs/learner/40a_gather_preds.ipynb #d560d54a
 class Results(NamedTuple):
-    "A dataset's results, as they were gathered; None: not asked for"
+    "The gathered results of a dataset; None: not requested"
     inputs:Any
     preds:Any
     targs:Any
@@ -61,7 +61,7 @@ class Results(NamedTuple):
 
 # %% ../../nbs/learner/40a_gather_preds.ipynb #d560d54b
 class GatherPredsCallback(Callback):
-    "Keeps the predictions of a validation phase on the CPU, with inputs, targets and losses if asked for"
+    "Keep the predictions of a validation phase on the CPU, with inputs, targets and losses if requested"
     run_train,nested = False,False
     inputs = preds = targets = decoded = losses = None
     skip = False   # was this batch cancelled?
@@ -77,7 +77,7 @@ class GatherPredsCallback(Callback):
         concat_dim:int=0,              # the dimension along which batches are joined
         pickle_protocol:int=2,         # for `save_preds` and `save_targs`
         act:Callable|None=None,        # activation: a batch of model outputs -> predictions; None: the outputs
-        decodes:Callable|None=None,    # predictions -> answers, kept as `decoded`
+        decodes:Callable|None=None,    # function from predictions to `decoded`
         idxs:Any=None,                 # the indices of the samples as they arrive; results are in dataset order
         dtype:torch.dtype|None=None,   # the dtype of floating-point predictions; None: unchanged
         mmap:str|Path|None=None,       # a folder for memory-mapped files, for results larger than memory
@@ -96,7 +96,7 @@ class GatherPredsCallback(Callback):
         if self.mmap is not None: self._check_mmap(n)
         self._make_drafts()
         if batches.turns is None: self._begin(n, positions)
-        else: batches.wrap(partial(self._begin_own, n, positions))   # then they know if they have the same data
+        else: batches.wrap(partial(self._begin_own, n, positions))   # then the processes can compare their data
 
     def _check_mmap(self, n):
         if n is None: raise ValueError(
@@ -120,7 +120,7 @@ class GatherPredsCallback(Callback):
 
     def before_batch(self):
         inp = detuplify(self.learn.xb)
-        self.inp = dict(inp) if type(inp) is Inputs else inp   # of which each is gathered
+        self.inp = dict(inp) if type(inp) is Inputs else inp   # its entries are gathered one by one
     def after_cancel_batch(self): self.skip = True
 
     def after_batch(self):
@@ -147,7 +147,7 @@ class GatherPredsCallback(Callback):
     def _save(self, folder, b):
         learn,shares_batches = self.learn,self.turns is not None
         i = learn.iter
-        if shares_batches: i = i*num_distrib() + rank_distrib()   # the number that a single process would give it
+        if shares_batches: i = i*num_distrib() + rank_distrib()   # its index as in a single process
         file = self._draft(folder)/str(i)
         torch.save(learn.to_detach(b, gather=not shares_batches), file, pickle_protocol=self.pickle_protocol)
 
@@ -162,7 +162,7 @@ class GatherPredsCallback(Callback):
         if self.drafts: self._publish()
 
     def _publish(self):
-        "Move the files into their folders; what an earlier run has saved there of more batches is removed"
+        "Move the files into their folders, and remove the files of further batches that an earlier run saved there"
         if self.mmap is not None and self.turns is not None:
             team().in_all(lambda: None)   # all have opened the files that process 0 moves
             team().in_first(lambda: self.drafts.pop(Path(self.mmap)).publish())
@@ -178,12 +178,12 @@ class GatherPredsCallback(Callback):
         self.drafts = {}
 
     def _results(self) -> 'Results':
-        "Return what was kept, also of a run that was cancelled before its end"
+        "Return the gathered results, also after a cancelled run"
         if isinstance(self.preds, NestedBuffer): self.after_validate()
         return Results(self.inputs, self.preds, self.targets, self.decoded, self.losses)
 
     def all_tensors(self) -> list:
-        "Return `[inputs], preds, targets, [losses]`; those in brackets only if they were asked for"
+        "Return `[inputs], preds, targs, [losses]`; those in brackets only if requested"
         results = self._results()
         tensors = [results.preds, results.targs]
         if self.with_input: tensors.insert(0, results.inputs)
@@ -214,7 +214,7 @@ class GatherPredsCallback(Callback):
         self._begin(sum(sizes), of_each[rank_distrib()], f'learnkit/{key}', folder)
 
     def _order(self):
-        "The position of each sample in the order of the dataset, as process 0 knows it"
+        "Return each sample's position in the order of the dataset, as process 0 has it"
         idxs = from_first(self.idxs)
         return None if idxs is None else item_positions(idxs)
 
@@ -225,7 +225,7 @@ class FetchPredsCallback(Callback):
     modes,remove_on_fetch = ('fit','validate'),True
     def __init__(self,
         ds_idx:int=1,            # which loader of `dls`
-        dl:Any=None,             # this loader instead; None: that of `ds_idx`
+        dl:Any=None,             # a loader to use instead of the one at `ds_idx`
         with_input:bool=False,   # the inputs too
         with_decoded:bool=False, # the decoded predictions too
         cbs:Any=None,            # callbacks to remove meanwhile
@@ -286,7 +286,7 @@ def no_bar(self:Learner) -> AbstractContextManager:
 @uninterrupted
 @contextmanager
 def loss_not_reduced(self:Learner) -> Iterator[Learner]:
-    "Make the loss function (None: the model) return the loss of each sample; raise an error if it cannot"
+    "Make the loss function (None: the model) return one loss per sample; raise an error if it cannot"
     own = OutputLoss(self) if self.loss_func is None else self.loss_func
     with none_reduce(own) as not_reduced, laid_over(self, 'loss_func', partial(_once, not_reduced)): yield self
 
@@ -311,7 +311,7 @@ def _snapshot_inference(learn, dl, cbs) -> Snapshot:
     return contents if draws else Snapshot(contents, snapshot_random())
 
 def _snapshot_in_run(learn, dl, draws):
-    "Take the snapshot within a run; if a callback draws random numbers, set a seed that no inference of it has had"
+    "Take the snapshot within a run; if a callback draws random numbers, set a seed not used in earlier inference"
     snapshot = Snapshot(snapshot_forward(learn.model, dl), _without_cached_casts())
     if draws:
         learn._n_draws += 1
@@ -378,7 +378,7 @@ def _raise_no_training(cb): raise RuntimeError(
 @uninterrupted
 @contextmanager
 def _opened(learn, agree):
-    "A run whose phases are those of a `with` block"
+    "Return a run whose phases are executed in a `with` block"
     with snapshot_random(), learn._run('validate', [Callback(before_train=_raise_no_training), *agree]), Guard(learn):
         learn.n_epoch = 1
         learn(['before_fit', 'before_epoch'])
@@ -425,7 +425,7 @@ from .results import only_item
 
 # %% ../../nbs/learner/40c_predict.ipynb #64d289ce
 def _activation(loss_func):
-    "Return the loss function's `activation`, which leaves outputs that are not one tensor; None if it has none"
+    "Return the loss function's `activation`, which skips outputs that are not a tensor; None if it has none"
     act = loss_activation(loss_func)
     if act is noop: return None
     def of_tensor(pred): return act(pred) if isinstance(pred, torch.Tensor) else pred
@@ -451,7 +451,7 @@ def get_preds(self:Learner,
     mmap:str|Path|None=None, # folder for memory-mapped results; `act` is then called batch by batch; None: in memory
     **kwargs                 # of `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `ignore_keys`, …
 ) -> tuple:
-    "Predict a dataset: return `([inputs], preds, targs, [decoded], [losses])`; those in brackets only if asked for"
+    "Predict a dataset: return `([inputs], preds, targs, [decoded], [losses])`; those in brackets only if requested"
     _check_arguments(act, mmap)
     agree = self._team.begin_run(self, f'`learn.get_preds({_data_as_written(ds_idx, dl)})`')
     dl = self._loader(ds_idx, dl)
@@ -482,7 +482,7 @@ def _check_arguments(act, mmap):
     if mmap is not None: check_path('mmap', mmap)
 
 def _gather(learn, gather, dl, cbs, undivided) -> Results:
-    "Predict `dl` with the callback `gather`, and return what it has kept; `undivided`: each process all of its `dl`"
+    "Predict `dl` with the callback `gather` and return its results; `undivided`: each process predicts its whole `dl`"
     nested = learn.mode is not None
     without_sharing = learn.removed_cbs(learn._team.default_cbs()) if undivided else nullcontext()
     with closing(gather):
@@ -493,7 +493,7 @@ def _gather(learn, gather, dl, cbs, undivided) -> Results:
 
 # %% ../../nbs/learner/40c_predict.ipynb #64d289d0
 def _choose(results, with_input, with_decoded, with_loss):
-    "Return predictions and targets, and what else was asked for, in the order of `Results`"
+    "Return predictions, targets and the other requested results, in the order of `Results`"
     asked = dict(inputs=with_input, preds=True, targs=True, decoded=with_decoded, losses=with_loss)
     return tuple(getattr(results, name) for name,is_asked in asked.items() if is_asked)
 
@@ -505,7 +505,7 @@ def _activate(results, act, decodes) -> Results:
 
 # %% ../../nbs/learner/40c_predict.ipynb #4082a8fb
 def _decoded_item(decode, inp, decoded):
-    "The input and the label of a batch's only sample, as the data's own `decode` gives them"
+    "Return the input and the label of a batch's only sample, decoded by the data's own `decode`"
     n_inp = len(tuplify(inp))
     batch = *tuplify(inp),*tuplify(decoded)
     item = tuple(decode(batch)[0])
@@ -520,11 +520,11 @@ def _label(decoded, vocab):
     return [_label(o, vocab) for o in decoded]
 
 def _own_collate(dls):
-    "The function with which the loaders of `dls` make a batch of samples, if it is not PyTorch's"
+    "Return the `collate_fn` of the loaders in `dls`, unless it is PyTorch's own"
     batching = [dl for dl in (dls.valid, dls.train) if getattr(dl, 'batch_sampler', None) is not None]
     if not batching: return None
     f = getattr(batching[0], 'collate_fn', default_collate)
-    if getattr(f, 'mlm', False):   # transformers': it would mask tokens of what is asked
+    if getattr(f, 'mlm', False):   # transformers' own, which would mask tokens of the input
         f = copy(f)
         f.mlm = False
     return None if f is default_collate else f
@@ -556,14 +556,14 @@ def test_dl(self:Learner,
 # %% ../../nbs/learner/40c_predict.ipynb #00933876
 @patch
 def _class_names(self:Learner) -> Any:
-    "Return the names of the classes: those of the data, else those that the model knows; None if there are none"
+    "Return the names of the classes from the data, otherwise from the model; None if there are none"
     vocab = getattr(self.dls, 'vocab', None)
     if vocab is None and self.loss_func is None: return output_vocab(self.model)
     return vocab
 
 @patch
 def _item_loader(self:Learner, item):
-    "A loader of one batch with one sample, and what `decode_batch` the data has"
+    "Return a loader of one batch with one sample, and the data's `decode_batch`, if any"
     dl = self.dls.test_dl([item]) if hasattr(self.dls, 'test_dl') else [_batch_of(self, [item])]
     return dl,getattr(self.dls, 'decode_batch', getattr(self.dls.train, 'decode_batch', None))   # both are fastai's
 
@@ -578,7 +578,7 @@ def _answer(self:Learner, preds, decoded, decode, inp=None):
 
 # %% ../../nbs/learner/40c_predict.ipynb #a7c1e001
 def add_item_note(
-    e:Exception, # what a prediction raised
+    e:Exception, # the exception that the prediction raised
     item:Any     # the sample to predict
 ) -> None:
     "Add a note to `e` if `item` is a path, or may be a batch"

@@ -31,7 +31,7 @@ from ..measure.model_output import output_decodes
 @uninterrupted
 @contextmanager
 def _kept_open(learn, cbs):
-    "A run to predict in, which holds the lock only when it begins and ends"
+    "A run for predictions that holds the lock only when it begins and ends"
     with learn.no_bar(), learn._run('predict', cbs), Guard(learn):
         learn.n_epoch,learn.current_run.skip_loss = 1,True
         learn.start_epoch = learn.epoch = 0
@@ -49,12 +49,12 @@ def _leave(learn, run, e=None):
     "End the open `run`, after the exception `e` if there was one"
     with turn(learn): return run.__exit__(*(None,)*3 if e is None else (type(e), e, e.__traceback__))
 
-def _forget(cb): cb.learn.current_run.pred = None   # else the previous sample's prediction would be mistaken for it
+def _forget(cb): cb.learn.current_run.pred = None   # otherwise it would be the previous sample's prediction
 
 # %% ../../nbs/learner/50_predictor.ipynb #ea32602f
 @check_args
 class Predictor:
-    "Predicts one sample after another in a run that stays open; threads can share it"
+    "Predicts single samples in a run that stays open; threads can share it"
     run:Any = None; n = 0
     def __init__(self,
         learn:Learner, # the Learner to predict with; it cannot train until `close`
@@ -88,7 +88,7 @@ class Predictor:
     def __exit__(self, *exc:Any) -> None: self.close()
 
     def _is_ready(self):
-        "Is a run open, and the Learner as it was when it began?"
+        "Is a run open, and the Learner unchanged since it began?"
         learn = self.learn
         return self.run is not None and (learn.model is self.model and learn.model.training==self.training
                                          and learn.cbs.items==self.heard)
@@ -130,6 +130,6 @@ class Predictor:
 
 # %% ../../nbs/learner/50_predictor.ipynb #d6f419fa
 def _own(o):
-    "A copy of what the model returned, which it may overwrite when it is called again"
+    "Return a copy of the model's output, which the model may overwrite in its next call"
     if isinstance(o, torch.Tensor): return o.clone()
     return apply(_own, o) if is_listy(o) or isinstance(o, Mapping) else o

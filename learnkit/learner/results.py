@@ -17,7 +17,7 @@ from ..data.process import gather_objects, num_distrib, rank_distrib
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #eb77f4f4
 def places(
-    sizes:list,             # for each process, pairs of a round and the number of samples in it
+    sizes:list,             # for each process, pairs of a round and its number of samples
     order:Tensor|None=None  # the position in the result of each sample, in the order of one process; None: that order
 ) -> list[Tensor]:
     "Return, for each process, the positions of its samples in the result"
@@ -50,13 +50,13 @@ def gather_items(
     return results.movedim(0, dim) if dim else results
 
 def _kind(x):
-    "Return what results must have in common to be in one tensor: shape and type of a sample; 'list' for a list"
+    "Return the properties that results in one tensor must share: a sample's shape and type; 'list' for a list"
     if isinstance(x, Tensor): return tuple(x.shape[1:]),x.dtype
     return None if x is None else 'list'
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #a84b1f0d
 def _fill(results, x, at, room):
-    "Put this process's samples `x` and those of all others into `results`, at most `room` bytes at a time"
+    "Put the samples `x` of this and all other processes into `results`, at most `room` bytes at a time"
     n_rows = max(1, room//results[:1].nbytes)
     for rank,positions in enumerate(at):
         for start in range(0, len(positions), n_rows):
@@ -165,7 +165,7 @@ class NestedBuffer:
     def append(self,
         b:Any # tensors in nested containers, in the same structure as the batches before
     ) -> None:
-        "Add the results of a batch; raise ValueError if its structure differs from that of the first batch"
+        "Append a batch of results; raise ValueError if its structure differs from the first batch's"
         if isinstance(b, Tensor):
             if self.spec is _tensor_spec: return self.buffers[0].append(b)
             leaves,spec = [b],_tensor_spec
@@ -221,7 +221,7 @@ class NestedBuffer:
         return gather_items(values, places(sizes, order), self.dim)
 
     def _describe(self, turns):
-        "Return what this process has gathered, after all of it was written"
+        "Return a description of the results gathered by this process, once all are written"
         sizes,files,empty = [],[],[]
         for buffer in self.buffers:
             buffer.flush()
@@ -246,7 +246,7 @@ class _Part(NamedTuple):
     like:Any     # empty tensors, in the structure of a batch
 
 def _common_spec(parts):
-    "Return the structure of all `parts`; raise ValueError if they differ in it"
+    "Return the structure shared by all `parts`; raise ValueError if they differ"
     spec,*others = map(_spec_of, parts)
     for other in others:
         if other!=spec: raise ValueError(f'the processes have results that differ in structure: {spec} and {other}')

@@ -71,7 +71,7 @@ def _load_hint(odd, nothing_fits):
     return '' if nothing_fits else '. `strict=False` loads what fits.'
 
 def _find_mismatches(state, own):
-    "Return which tensors of `own` cannot be replaced by those of the same name in `state`, and why"
+    "Return which tensors in `own` cannot be replaced by the ones of the same name in `state`, and why"
     odd = []
     for name,value in own.items():
         if name not in state or not isinstance(value, torch.Tensor): continue
@@ -87,7 +87,7 @@ def _kind(o):
     return f'a {type(o).__name__}'
 
 def _check_opt_parts(own, state):
-    "Raise ValueError if `state` is not that of an optimizer whose own state is `own`"
+    "Raise ValueError if `state` does not belong to an optimizer whose own state is `own`"
     if not isinstance(state, Mapping): raise ValueError(f'it is a {type(state).__name__}')
     if not has_torch_state(own): return   # an optimizer of another library checks its state itself
     groups,states = state.get('param_groups'),state.get('state')
@@ -117,7 +117,7 @@ def _check_frozen(frozen, n_groups):
         if not isinstance(i, int) or not 0<=i<=n_groups: raise ValueError(f'`frozen_idx` is {frozen!r}')
 
 def _check_settings(groups, own):
-    "Raise ValueError if a setting of a parameter group is not of the kind that it is now"
+    "Raise ValueError if a setting of a parameter group has a different type than now"
     for group,mine in zip(groups, own):
         for name in group.keys() & mine.keys() - {'params','param_names'}:
             kind,expected = _kind(group[name]),_kind(mine[name])
@@ -171,7 +171,7 @@ from ..loop.signals import uninterrupted
 from ..loop.tracebacks import shortened
 
 # %% ../../nbs/learner/55b_save.ipynb #5b0c8a12
-export_format = 'learnkit.recovery.export'   # what a file of `Learner.export` has as its 'format'
+export_format = 'learnkit.recovery.export'   # the 'format' entry of a file written by `Learner.export`
 _checkpoint_keys = {'model','opt','cbs','rng'}
 
 def _as_pickled(text):
@@ -179,7 +179,7 @@ def _as_pickled(text):
     return b'X' + len(text).to_bytes(4, 'little') + text.encode()
 
 def _read_description(path):
-    "Return the bytes of a model file that say what is in it, without its tensors"
+    "Return the bytes of a model file that describe its content, without its tensors"
     with path.open('rb') as f:
         if is_safetensors(path):
             n = int.from_bytes(f.read(8), 'little')
@@ -192,7 +192,7 @@ def _read_description(path):
 def written_by(
     path:Any # the path of a model file
 ) -> str|None:
-    "Return what wrote a file: 'save', 'export' or 'checkpoint'; None if there is none, or it cannot be read"
+    "Return 'save', 'export' or 'checkpoint', whichever wrote a file; None if it is missing or unreadable"
     if not path.is_file(): return None
     try: description = _read_description(path)
     except (OSError, BadZipFile, RuntimeError): return None
@@ -202,7 +202,7 @@ def written_by(
     return 'checkpoint' if is_checkpoint else 'save'
 
 def check_replaced(
-    path:Any, # where a file is to be written
+    path:Any, # the path of the file to write
     by:str    # 'save' or 'export'
 ) -> None:
     "Raise FileExistsError if a file that was written in another way is there"
@@ -237,7 +237,7 @@ def _file_path(self:Learner,
 
 def model_path(
     folder:str|Path,    # the Learner's `path`
-    model_dir:str|Path, # the folder in it for models
+    model_dir:str|Path, # its subfolder for models
     file:str|Path       # a name, or a path
 ) -> Any:
     "Return the path of a model file; add .pth unless it has a model file's suffix"
@@ -270,7 +270,7 @@ def _is_nested(state):
 def save(self:Learner,
     file:str|Path|BinaryIO, # a name, a path, or an open binary file
     with_opt:bool=True,     # save the optimizer's state too (not in .safetensors); False: only the model's `state_dict`
-    only_trained:bool|dict=False, # omit frozen parameters? Or what has not changed, by checksums from `base_of`
+    only_trained:bool|dict=False, # omit frozen parameters? Or unchanged ones, by checksums from `base_of`
     **kwargs                # arguments of `torch.save`, such as `pickle_protocol`
 ) -> Path:
     "Save the model (and optimizer); return the path of the file; raise TypeError for what `load` could not read"
@@ -298,7 +298,7 @@ def _find_base(learn, only_trained):
     return only_trained or None
 
 def _nest(parts):
-    "Return what is written: the weights, or a dict of all parts if there are others"
+    "Return the content to write: the weights, or a dict of all parts if there are several"
     others:dict = {}
     if parts.beside: others['beside'] = parts.beside
     if parts.base: others['base'] = parts.base
@@ -319,7 +319,7 @@ def write_state(
 
 # %% ../../nbs/learner/55b_save.ipynb #71323e42
 def _keep_own(weights, model, patterns):
-    "Return `weights`, but those of `model` for names that match one of `patterns`"
+    "Return `weights`, with `model`'s own values for names that match one of `patterns`"
     own,ignored = model.state_dict(),set()
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         matching = {name for name in (*own, *weights) if fnmatchcase(name, pattern)}
@@ -334,7 +334,7 @@ def _keep_own(weights, model, patterns):
 class _Parts(NamedTuple):
     "What a file of `learn.save` has"
     weights:dict    # of the model
-    beside:dict     # of what else trains, such as modules of the loss function
+    beside:dict     # for other trained modules, such as the loss function's
     base:dict       # checksums of the weights that were omitted
     opt:dict|None   # the optimizer's state
 
@@ -353,16 +353,16 @@ def _parse_state(file, state) -> _Parts:
     return _Parts(weights, beside, checksums, None)
 
 def _with_prefix(state, prefix):
-    "Return the entries whose names have a prefix, by the names without it"
+    "Return the entries whose names have a prefix, with the prefix removed"
     return {name.removeprefix(prefix):v for name,v in state.items() if str(name).startswith(prefix)}
 
 # %% ../../nbs/learner/55b_save.ipynb #6d8afd4d
 def check_beside(
-    learn:Any,   # the Learner
+    learn:Any,   # the state of modules trained outside the model, by name; empty in older files
     beside:dict, # the state of what trains outside the model, by name; empty in older files
-    file:Any     # where it comes from, for messages
+    file:Any     # the file's path, for messages
 ) -> None:
-    "Raise ValueError if a shape in `beside` does not fit; warn of weights that only the file or only the Learner has"
+    "Raise ValueError if a shape in `beside` does not fit; warn about weights in only one of file and Learner"
     own,trained = loadable_beside(learn),state_beside(learn)
     odd = _find_mismatches(beside, own)
     if odd: raise ValueError(f'{file} belongs to another loss function: {odd[0]}')
@@ -374,7 +374,7 @@ def check_beside(
         f'{file} has {_list_first(extra)} outside the model, which this Learner does not have, so it is skipped')
 
 def _check_exists(file, path):
-    "Raise FileNotFoundError if `path`, of the name `file`, cannot be there; say so if the current folder has the file"
+    "Raise FileNotFoundError if `path` does not exist; say so if the current folder has the file"
     if path.exists(): return
     here = Path(file) if isinstance(file, str|PathLike) else path
     if here.is_file(): raise FileNotFoundError(

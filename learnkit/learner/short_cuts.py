@@ -41,7 +41,7 @@ def step_tensors(
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #93dc36b3
 def _state_of(opt, p, name):
-    "Return what `opt` keeps for the parameter `p`, by names in messages"
+    "Return the optimizer's state for the parameter `p`, by names for messages"
     state = opt.state[p] if p in opt.state else {}   # asking alone would add an entry
     return {f'`{k}` of {name}':v for k,v in state.items() if isinstance(v, (Tensor,int,float))}
 
@@ -67,7 +67,7 @@ def difference(
     expected:dict, # as the slow path left them
     room:dict      # how much elements may differ, by name; 0 for a missing name
 ) -> str:
-    "Describe the first difference: which tensor, how much of it, and where it is largest; empty if there is none"
+    "Describe the first difference: the tensor, how much of it, and where it is largest; empty if there is none"
     for name in {**expected, **got}:
         if name not in got: return f'{name} is there after the slow path only'
         if name not in expected: return f'{name} exists only after the fast path'
@@ -81,7 +81,7 @@ def _describe_difference(a, b, room):
     distance = _distance(a, b)
     wrong = distance>room
     if not wrong.any(): return ''
-    i = torch.where(wrong, distance, 0).argmax()   # where it is largest
+    i = torch.where(wrong, distance, 0).argmax()   # the index at which it is largest
     one,other = a.to_dense().flatten()[i].item(),b.to_dense().flatten()[i].item()
     if not a.ndim: return f'differs: {one:.7g} for {other:.7g}'
     at = [int(k) for k in torch.unravel_index(i, a.shape)]
@@ -100,7 +100,7 @@ def _distance(a, b):
 def torch_opt(
     opt:Any # an optimizer, such as `learn.opt`
 ) -> Optimizer|None:
-    "Return the torch optimizer in an `OptimWrapper` whose steps can be repeated; None for any other"
+    "Return the torch optimizer in an `OptimWrapper` if its steps can be repeated; otherwise None"
     if type(opt) is not OptimWrapper: return None
     inner = opt.opt
     own_hooks    = inner._optimizer_step_pre_hooks,inner._optimizer_step_post_hooks
@@ -119,7 +119,7 @@ def slow_step(
 # %% ../../nbs/learner/33_short_cuts.ipynb #282b152a
 def note_step(
     opt:Optimizer, # a torch optimizer
-    *more:Any      # other things that a fast path changes, such as the model
+    *more:Any      # other objects that a fast path changes, such as the model
 ) -> Snapshot:
     "Take a snapshot of everything that a step changes, with gradients and random number generators"
     grads = {i:p.grad for i,p in enumerate(_params(opt)) if p.grad is not None}
@@ -128,7 +128,7 @@ def note_step(
 def _params(opt): return [p for group in opt.param_groups for p in group['params']]
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #dce1d006
-switch = 'LEARNKIT_CHECK_SHORT_CUTS'   # the environment variable that puts it into every fit
+switch = 'LEARNKIT_CHECK_SHORT_CUTS'   # the environment variable that adds it to every fit
 
 class WrongShortCut(RuntimeError):
     "A fast path had a different result from its slow path"
@@ -149,9 +149,9 @@ class CheckShortCuts(Callback):
         slow:Callable,    # the slow path
         note:Callable,    # returns a snapshot of everything that both change
         tensors:Callable, # returns the tensors to compare, by name; called with the result of either
-        room:Callable     # returns how much these may differ; called with those of `slow`, and the state before
+        room:Callable     # returns how much these may differ; called with `slow`'s results, and the state before
     ) -> Any:             # the result of `fast`
-        "Take both paths from the same state, compare what they did, and leave what `fast` did"
+        "Run both paths from the same state, compare the results, and keep `fast`'s"
         before,result = note(),fast()
         def slow_tensors(): return tensors(slow())
         self._compare(what, before, copies(tensors(result)), slow_tensors, note, room)

@@ -21,7 +21,7 @@ class Stateful:
     def load_state_dict(self,
         state:dict # from `state_dict`
     ) -> None:
-        "Set the attributes to what `state_dict` returned; raise ValueError if `state` has other names"
+        "Set the attributes to a result of `state_dict`; raise ValueError if `state` has other names"
         _check_names(state, self)
         for k,v in state.items():
             own = getattr(self, k, None)
@@ -57,7 +57,7 @@ from .tracebacks import shortened
 from .words import Word, own_attr
 
 # %% ../../nbs/loop/15b_callback.ipynb #16926608
-_parameters:WeakKeyDictionary = WeakKeyDictionary()   # of functions: their names; None: it takes any
+_parameters:WeakKeyDictionary = WeakKeyDictionary()   # for functions, the names of their parameters; None: any
 
 def _parameter_names(f):
     "The names of the parameters of `f`; None if it takes any"
@@ -87,7 +87,7 @@ def _missing(cb, k, learn):
     return MissingAttribute(f'neither `{name}` nor its Learner has an attribute `{k}`', k, cb, learn)
 
 class MissingAttribute(AttributeError):
-    "Names the missing attribute and the nearest name in these objects, which is looked up only when it is read"
+    "Names the missing attribute and its nearest name in these objects, found only when the text is read"
     def __str__(self) -> str:
         if len(self.args)<2: return super().__str__()   # unpickled from its text
         message,name,*where = self.args
@@ -168,7 +168,7 @@ class Callback(Stateful):
         name:str,    # an event
         **kwargs:Any # its arguments
     ) -> Any:
-        "Call the handler of event `name`, if it is to run now; override this to be called at every event"
+        "Call the handler of event `name`, if this callback runs now; override it to handle every event"
         f = handler_of(self, name)
         if f is not None and is_called(self, name): return f(**taken(f, kwargs))
 
@@ -196,10 +196,10 @@ class Callback(Stateful):
     def __str__(self) -> str: return type(self).__name__
 
     def wrap(self,
-        what:str,   # 'fetched': a batch as the loader gave it, which `do` takes; 'batch': the one in `xb` and `yb`
+        what:str,   # 'fetched': a batch from the loader, passed to `do`; 'batch': the one in `xb` and `yb`
         do:Callable # does it, up to `after_zero_grad`
     ) -> Callable:
-        "Return what does a batch: `do` itself, or a function that calls it; asked when a phase begins"
+        "Return the function that runs a batch: `do` or a wrapper of it; called when a phase begins"
         return do
 
 # %% ../../nbs/loop/15b_callback.ipynb #7c2b061c
@@ -207,7 +207,7 @@ def handler_of(
     cb:Any,  # a callback
     name:str # an event
 ) -> Callable|None:
-    "Return the method of `cb` for event `name`, None if it has none: the model behind it may well have one"
+    "Return the method of `cb` for event `name`, None if it has none; never the model's, which delegation would find"
     return own_attr(cb, name)
 
 def runs_in(
@@ -303,7 +303,7 @@ def made(
     except TypeError as e: _note_arguments(cls, e); raise
 
 def check_callback(
-    cb:Any # what should be a callback, or a class of them
+    cb:Any # a callback or a callback class
 ) -> Callback:
     "Return `cb`, or an instance if it is a class; raise TypeError if it is not a callback"
     if isclass(cb) and issubclass(cb, Callback): cb = made(cb)

@@ -79,7 +79,7 @@ def check_whole(
     what:str='a whole number', # the name of the count in the message, such as 'a number of batches'
     none:bool=False            # allow `None` too?
 ) -> Any: # an int, or None
-    "Return `v` as an `int`; raise ValueError if it is not a whole number, or less than `least`"
+    "Return `v` as an `int`; raise ValueError unless it is a whole number of at least `least`"
     if none and v is None: return None
     if _is_integer(v) and int(v)>=least: return int(v)
     or_none = ' (or None)' if none else ''
@@ -87,7 +87,7 @@ def check_whole(
 
 # %% ../../nbs/loop/40b_check.ipynb #27ded846
 def _is_fraction(v, zero, one):
-    "Return whether `v` is a number between 0 and 1; `zero` and `one` say whether these count"
+    "Return whether `v` is a number between 0 and 1; `zero` and `one` say whether the ends are included"
     if not isinstance(v, Real) or isinstance(v, bool): return False
     if v==0: return zero
     if v==1: return one
@@ -156,13 +156,13 @@ _learner_hints['device'] = ('the Learner trains on the GPU if there is one. To c
                             '`DataLoaders(train, valid, device=…)`')
 
 def _keyword_hint(name, callee, known):
-    "Return what to write instead of the argument `name`"
+    "Return a suggestion in place of the argument `name`"
     if callee=='Learner' and name in _learner_hints: return _learner_hints[name]
     if _names_here.get(name) in known: return f'write `{_names_here[name]}`'
     return nearest(name, known)
 
 def _callee(f):
-    "Return the name under which `f` is called: of a constructor, that of the class"
+    "Return the name by which `f` is called: for a constructor, the class's"
     name = func_name(f)
     return f.__qualname__.removesuffix('.__init__') if name=='__init__' else name
 
@@ -170,7 +170,7 @@ def check_keywords(
     f:Callable, # a function
     kw:Iterable # the names of its keyword arguments
 ) -> None:
-    "Raise TypeError if `f` takes no argument of one of these names, and say which was meant"
+    "Raise TypeError, with a suggestion, if `f` takes no argument of one of these names"
     try: params = signature(f).parameters.values()
     except ValueError: return   # some functions written in C have no signature
     if any(p.kind==p.VAR_KEYWORD for p in params): return
@@ -184,7 +184,7 @@ def check_keywords(
 def known_keywords(
     f:Callable # a function
 ) -> Callable: # a function like it
-    "Decorator: raise TypeError for a keyword that `f` does not take, or one that is missing, and say what to write"
+    "Decorator: raise TypeError, with a suggestion, for an unknown or missing keyword"
     @wraps(f)
     def checked(*args, **kwargs):
         if kwargs: check_keywords(f, kwargs)
@@ -218,7 +218,7 @@ def _fits(v, kind):
 def _is_module_class(v): return isinstance(v, type) and hasattr(v, 'forward')
 
 class _Checked(NamedTuple):
-    "A parameter whose annotation has kinds that can be checked"
+    "A parameter with an annotation that can be checked"
     kinds:list    # a value must be of one of them
     default:Any   # or be this one
 
@@ -269,11 +269,11 @@ def _explain(e, f, args, kwargs):
         except TypeError as unknown: raise unknown from None
     wrong = _find_wrong(f, args, kwargs)
     if wrong is None: return
-    is_named = wrong.name in text_of(e)   # then the message of `f` itself says more
+    is_named = wrong.name in text_of(e)   # then `f`'s own message is more detailed
     if not is_named: raise TypeError(wrong.message) from None
 
 def check_args(
-    f:Made # a class, of which the constructor is checked, or a function that only makes something
+    f:Made # a class, whose constructor is checked, or a function that only creates an object
 ) -> Made: # the class, or a function like `f`
     "Decorator: raise TypeError for an argument that its annotation does not allow, unless `f` itself does"
     if isinstance(f, type):

@@ -27,18 +27,18 @@ class Progress:
     pct_train:float = 0.         # the fraction of the fit that is done
     train_iter:int = 0           # training batches done
     train_steps:int = 0          # optimizer steps done
-    stop_reason:str|None = None  # why the run is to end soon: see `learn.stop`
+    stop_reason:str|None = None  # the reason for which the run ends soon: see `learn.stop`
     duration:Any = None          # how long the fit is: a `Time`
     paused:Any = None            # the paused run that can be resumed: see `Pausable`
 
 class BatchState:
-    "A batch on its way through the loop; without values until one comes"
+    "A batch on its way through the loop; empty until one is fetched"
     batch:Any                    # as the loader gave it
     xb:tuple                     # the inputs
     yb:tuple                     # the targets
     pred:Any                     # the output of the model
     loss:torch.Tensor|None       # for the record: without a graph
-    output:Any = None            # what the model returned, if `pred` is a part of it
+    output:Any = None            # the model's whole output, if `pred` is a part of it
     loss_grad:torch.Tensor|None  # the loss to differentiate
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17010
@@ -51,13 +51,13 @@ class Run(Progress, BatchState):
     create_mbar:bool = True          # show a bar over the epochs?
     loss_func:Any = None             # the loss function
     batches:Any = None               # the `BatchStream` of the phase
-    outer = None                     # the run that it is inside of
-    layers = {}                      # by attribute: what was assigned, and its `Layer`s; never changed in place
+    outer = None                     # the run around this one
+    layers = {}                      # by attribute: the assigned value and its `Layer`s; never changed in place
     keeps_batch = False              # does the Learner keep the batch after a fit?
 
     @property
     def trains(self) -> bool:
-        "Is it a fit, or a search for a learning rate?"
+        "Is it a fit, or a learning rate search?"
         return self.mode in ('fit','lr_find')
 
     def begin(self,
@@ -72,7 +72,7 @@ class Run(Progress, BatchState):
     def end_fit(self,
         fit:'Run' # the state of a fit inside this run
     ) -> None:
-        "Take over how far the fit came, and release its batch"
+        "Store the progress of the fit, and release its batch"
         batch = dict.fromkeys(BatchState.__annotations__) | {'xb':(None,), 'yb':(None,)}
         taken = {*_lasting, *batch} if fit.keeps_batch else {*_lasting}
         vars(self).update(batch | {k:v for k,v in vars(fit).items() if k in taken})
@@ -81,22 +81,22 @@ class Run(Progress, BatchState):
         name:str, # an attribute that may have layers
         value:Any # its new value
     ) -> None:
-        "Give it another value for good: what had its place gives way, and what lies over it stays"
+        "Assign a permanent value: it replaces the assigned one, and wrappers stay on top"
         wrappers = [layer for layer in self.layers.get(name, (None,()))[1] if layer.wraps]
         self._lay(name, value, wrappers)
 
     def assigned(self,
         name:str # an attribute that may have layers
     ) -> Any:
-        "Return what was assigned to it, without its layers"
+        "Return the value assigned to the attribute, without its layers"
         return self.layers[name][0] if name in self.layers else getattr(self, name)
 
     def _lay(self, name, base, layers):
-        "Set an attribute to what `layers` make of `base`"
+        "Set an attribute to `base` with `layers` applied"
         known = {k:v for k,v in self.layers.items() if k!=name}
         if layers: known[name] = base,tuple(layers)
         if not known: known = Run.layers   # the object that it was before there were any
-        vars(self).update({'layers':known, name:_top(base, layers)})   # one call: no signal comes between
+        vars(self).update({'layers':known, name:_top(base, layers)})   # a single call, which no signal can interrupt
 
     def at_rest(self) -> 'Run':
         "Return the state that a Learner has when all runs have ended, for a copy of the Learner"
@@ -107,7 +107,7 @@ class Run(Progress, BatchState):
         return rest
 
 def _top(base, layers):
-    "Return what an attribute is: what has its place last, with all that lies over it"
+    "Return an attribute's value: the last replacement, with all its wrappers"
     value = base
     for layer in layers:
         if not layer.wraps: value = layer.value
@@ -115,7 +115,7 @@ def _top(base, layers):
         if layer.wraps: value = layer.value(value)
     return value
 
-_lasting = [*Progress.__annotations__]   # what a fit leaves behind
+_lasting = [*Progress.__annotations__]   # the values that a fit leaves to the next run
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17012
 class HasRun:
@@ -135,13 +135,13 @@ state_names = [name for cls in (Progress, BatchState, Run) for name in cls.__ann
 for name in state_names: setattr(HasRun, name, _property(name))
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17015
-_registered = {}   # what features have added to runs
+_registered = {}   # the attributes that features have added to runs
 
 def register_state(
     name:str,         # the attribute
     default:Any=None, # its value until a run sets it
     doc:str='',       # the meaning of the attribute
-    lasts:bool=False  # does a fit leave it behind?
+    lasts:bool=False  # does a fit leave it to the next run?
 ) -> None:
     "Add an attribute to all runs"
     _registered[name] = doc
@@ -150,27 +150,27 @@ def register_state(
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17020
 class Layer:
-    "Has the place of an attribute for a while, or lies over whatever has it"
+    "Replaces an attribute for a while, or wraps its value"
     def __init__(self,
         name:str,  # the attribute: 'loss_func' or 'logger'
-        value:Any, # what has its place; or a function from what is below to what lies over it
-        wraps:bool # is it such a function?
+        value:Any, # the replacement; or a function that wraps the value below
+        wraps:bool # is it a wrapping function?
     ): self.name,self.value,self.wraps = name,value,wraps
 
 def put_in_place(
     learn:HasRun, # the Learner
     name:str,     # 'loss_func' or 'logger'
-    value:Any     # what has its place, until it is taken off
+    value:Any     # the replacement, until it is removed
 ) -> Layer:       # for `take_off`
-    "Put `value` in the place of an attribute; what lies over it stays there"
+    "Replace an attribute's value; wrappers stay on top of it"
     return _put(learn, Layer(name, value, wraps=False))
 
 def lay_over(
     learn:HasRun, # the Learner
     name:str,     # 'loss_func' or 'logger'
-    wrap:Callable # a function from what is below to what takes its place; called again when that changes
+    wrap:Callable # a function that wraps the value below; called again when that changes
 ) -> Layer:       # for `take_off`
-    "Lay what `wrap` returns over an attribute, until it is taken off"
+    "Wrap an attribute's value by `wrap`, until the layer is removed"
     return _put(learn, Layer(name, wrap, wraps=True))
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17021
@@ -182,7 +182,7 @@ def _put(learn, layer):
 
 def take_off(
     learn:HasRun,     # the Learner
-    layer:Layer|None  # what `put_in_place` or `lay_over` has returned; None: nothing
+    layer:Layer|None  # a result of `put_in_place` or `lay_over`; None is ignored
 ) -> None:
     "Take a layer off, whatever was put on since; in the runs outside, too"
     run = learn.current_run

@@ -32,7 +32,7 @@ def callback_list(
     cbs:Any # several callbacks or classes, or one, or none
 ) -> L:
     "Return them as a list"
-    # no `hasattr` on an object of another library: some raise an error for it
+    # no `hasattr` on an object of another library: some raise an error
     is_one_of_theirs = type(cbs) not in _plain and adapter_of(cbs)
     return L([cbs]) if is_one_of_theirs else L(cbs)
 
@@ -101,16 +101,16 @@ class Dispatcher(HasRun):
         run = self.current_run
         if bool(v)!=bool(run.training): self._heard,self._heard_else = self._heard_else,self._heard
         run.training = v
-    training = HasRun.training.setter(_set_training)   # as `TrainEvalCallback` sets it
+    training = HasRun.training.setter(_set_training)   # as set by `TrainEvalCallback`
 
     def _rebind(self):
-        "Forget the tables of handlers; they are made anew, event by event"
+        "Discard the tables of handlers; they are created again when an event is fired"
         self._heard,self._heard_else = {},{}
         self._wrapping = None   # the callbacks that answer `wrap_handler`
 
     def __call__(self,
         name:str|list, # an event, or a list of them
-        **kwargs:Any   # its arguments: each handler gets those that it has parameters for
+        **kwargs:Any   # the event's arguments: each handler gets those for which it has parameters
     ) -> None:
         "Call the handlers of event `name`; raise ValueError if there is no such event"
         heard = self._heard
@@ -136,7 +136,7 @@ class Dispatcher(HasRun):
         return self._heard[name]
 
     def ordered_cbs(self,
-        name:str|None=None # an event: only the callbacks that have a handler for it
+        name:str|None=None # an event: return only the callbacks that handle it
     ) -> L:
         "Return the callbacks in the order in which they are called"
         cbs = self._in_order(name)
@@ -186,7 +186,7 @@ class Dispatcher(HasRun):
         return exc
 
     def add_cb(self,
-        cb:Callback|type[Callback] # a callback, or a class of which an instance is made
+        cb:Callback|type[Callback] # a callback, or a class to instantiate
     ) -> 'Dispatcher':
         "Add a callback, even another Learner's; raise TypeError if it is not one, ValueError if its name is in use"
         cb = self._take_in(cb)
@@ -206,7 +206,7 @@ class Dispatcher(HasRun):
             if not f: continue
             try: f()
             except BaseException as e:
-                self._is_spent(e, cb, name)   # notes where it came from
+                self._is_spent(e, cb, name)   # adds a note about its origin
                 raise
 
     def _take_in(self, cb, key=None):
@@ -234,7 +234,7 @@ class Dispatcher(HasRun):
         return self._cbs_by_name.setdefault(name, Namesakes())
 
     def remove_cb(self,
-        cb:Callback|type[Callback] # a callback, or a class of which all instances are removed
+        cb:Callback|type[Callback] # a callback, or a class whose instances are all removed
     ) -> 'Dispatcher':
         "Remove a callback, or all of a class, if there; in the middle of a run its `cleanup` is called first"
         if not (isclass(cb) or hasattr(cb, 'order')): raise TypeError(
@@ -267,7 +267,7 @@ class Dispatcher(HasRun):
         self._rebind()
 
     def _name_last(self, gone):
-        "Give the attribute of a callback that is gone to the last one of its name, if any"
+        "Assign a removed callback's attribute to the last remaining one of its name, if any"
         last = self._namesakes(gone.name).last
         if last is not None: setattr(self, gone.name, last)
         elif vars(self).get(gone.name) is gone: delattr(self, gone.name)
@@ -311,7 +311,7 @@ class Dispatcher(HasRun):
         finally: self._put_in(gone, before)
 
     def _put_in(self, gone, before):
-        "Add the callbacks that are gone, at their places in the list `before`, with the keys that they had"
+        "Restore removed callbacks at their places in the list `before`, with their keys"
         fault = None   # unless another one of its `single` class was added
         for o in gone:
             try: self._take_in(o, o.key)
@@ -354,7 +354,7 @@ def _listener(cb, name, mode):
     "What to call for event `name` of `cb`, if anything"
     cls = type(cb)
     if cls.__call__ is not Callback.__call__: return partial(cb, name) if runs_in(cb, mode) else None
-    has_handler = name in cb.__dict__ or hasattr(cls, name)   # as `handler_of` finds it; most callbacks have none
+    has_handler = name in cb.__dict__ or hasattr(cls, name)   # as found by `handler_of`; most callbacks have none
     if not has_handler or not is_called(cb, name): return None
     return getattr(cb, name)
 

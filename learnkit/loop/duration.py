@@ -15,7 +15,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 # %% ../../nbs/loop/45_duration.ipynb #087e9ba8
-_counted = ('ep','ba','st','sp','tok')   # units of which there are whole numbers only
+_counted = ('ep','ba','st','sp','tok')   # units that allow only whole numbers
 _seconds = dict(s=1, sec=1, m=60, h=3600)
 _number  = r'((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)'
 _hms     = ''.join(rf'(?:{_number}{u})?' for u in ('h','m','s(?:ec)?'))
@@ -53,7 +53,7 @@ def _hint(text):
 @total_ordering
 class Time:
     "An amount of training such as '2ep', '500ba' or '1h30m' (Composer's `Time`). Raises ValueError for other text."
-    __hash__ = None   # it equals texts in several spellings
+    __hash__ = None   # it equals strings of several spellings
     def __init__(self,
         value:Any,         # text such as '500ba', another `Time`, or a number if there is a `unit`
         unit:str|None=None # of a number: 'ep', 'ba', 'st', 'sp', 'tok', 'dur', 's', 'm' or 'h'
@@ -121,7 +121,7 @@ def _has_token_ids(o): return isinstance(o, torch.Tensor) and o.dim()>1 and not 
 
 def find_tokens(
     b:Any,       # a batch
-    dls:Any=None # the data; if it has a function `n_tokens(batch)`, that is called instead
+    dls:Any=None # the data; if it has a function `n_tokens(batch)`, that one is used
 ) -> int:
     "Return the number of tokens in a batch; raise ValueError if it holds no tensor of token ids"
     count_tokens = getattr(dls, 'n_tokens', None)

@@ -45,7 +45,7 @@ class Events:
         *args:Any,   # raises TypeError: `register` adds an event
         **kwargs:Any # the same
     ) -> 'Events':
-        "Return all events: where a class of this name is expected, as fastai has it, it can be called"
+        "Return all events; callable because fastai expects a class under this name"
         if args or kwargs: raise TypeError("event() takes no arguments: write event.register('name') to add an event")
         return self
 
@@ -53,10 +53,10 @@ class Events:
         name:str,   # the new event; `learn(name)` then calls the callbacks that have a method of this name
         doc:str='', # the meaning of the event
         depth:int=0,# its level in the loop; from 3 on it is part of a batch, so `run_train` and `run_valid` apply
-        after:str|None=None, # the event that it follows where events are listed; None: the last one
+        after:str|None=None, # the event before it in lists of events; None: the last one
         by:str=''   # the class of the callback that fires it; '': the Learner
     ) -> str:
-        "Add event `name` unless it exists, and return it; raise ValueError if the name is not free"
+        "Register event `name` unless it exists, and return it; raise ValueError if the name is in use"
         if not self._is_free(name): raise ValueError(
             f"an event's name must be a free Python identifier such as 'before_sanity', not {name!r}")
         if name not in self.docs:
@@ -68,7 +68,7 @@ class Events:
         return name
 
     def _is_free(self, name):
-        "Return whether an event may have this name; one that has it already may keep it"
+        "Return whether an event may have this name; a registered one may keep it"
         if not name.isidentifier() or hasattr(type(self), name): return False
         return isinstance(vars(self).get(name, ''), str)
 

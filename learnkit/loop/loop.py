@@ -16,7 +16,7 @@ from fastcore.basics import GetAttr
 def loader_len(
     dl:Any # an iterable of batches
 ) -> int|None:
-    "Return the number of batches in `dl`, None if it does not know"
+    "Return the number of batches in `dl`, None if it is unknown"
     if not hasattr(type(dl), '__len__'): return None
     try: return len(dl)
     except NotImplementedError: return None
@@ -69,7 +69,7 @@ class BatchStream:
         loader:Iterable, # of the batches of this process
         turns:Any        # a `RoundRobin`, which says how they share the batches of `self.loader`
     ) -> None:
-        "Take the batches from `loader`, and count those of all processes for the end of the stream"
+        "Take the batches from `loader`, and count all processes' batches to detect the end of the stream"
         limit,self.limit = self.limit,None
         self.replace(loader)
         self.turns = turns
@@ -98,7 +98,7 @@ class BatchStream:
         "Begin the stream; `next` then returns the batches"
         it = iter(self.loader)
         if self.turns is not None:
-            if self.turns.alike is None: self.turns.begin()   # an iterator may ask for them later
+            if self.turns.alike is None: self.turns.begin()   # an iterator may request them later
             self._count()
         if self.limit is not None: it = Limited(it, self.limit-self.start+self.skipped)
         for f in self.wrappers: it = f(it)
@@ -208,7 +208,7 @@ class Loop(Dispatcher):
     def _epochs(self): return takewhile(lambda i: i<self.n_epoch, count(self.start_epoch))   # `n_epoch` may change
 
     def _open_batches(self):
-        first = not self.batches.start   # else an epoch is under way: its validation and its row come first
+        first = not self.batches.start   # otherwise an epoch has begun: its validation and row come first
         if first and self.stop_reason and self.training: raise CancelFit(self.stop_reason)
         self.batches.open()
         return self.batches.start
@@ -262,7 +262,7 @@ class Loop(Dispatcher):
             if not self.one_batch(i): self._check_exhausted(); return self('after_exhaust')
 
     def one_batch(self, i:int,   # the number of the batch
-                  b:Any=None) -> bool:   # the batch, as a loader gives it; None: the next one of the loader
+                  b:Any=None) -> bool:   # a batch as from a loader; None: the loader's next one
         "Run a batch; return False if there is none left"
         self.current_run.iter = i
         try:
@@ -278,7 +278,7 @@ class Loop(Dispatcher):
         if self.batch is exhausted: return exhausted   # the data of another process ended
         self._split(self._set_device(self.batch))
         self('before_batch')
-        self.current_run.do_batch()   # `_do_one_batch`, as callbacks wrap it
+        self.current_run.do_batch()   # `_do_one_batch` as wrapped by callbacks
 
     def _do_one_batch(self):
         run = self.current_run

@@ -209,7 +209,7 @@ class OtherName(NamedTuple):
     "Our name for another library's event"
     event:str        # ours; '' if there is none
     phase:str = ''   # 'train', 'valid' or 'predict', if it is fired there for that part of a run only
-    advice:str = ''  # what to do, where there is no event
+    advice:str = ''  # advice for a name that has no event
 
 def _parse_line(line):
     "Return another library's name of an event, and its `OtherName`; '-' means no event"
@@ -221,7 +221,7 @@ def _parse_line(line):
 def names_in(
     library:str # such as 'Keras'; those that are known are `other_libraries`
 ) -> dict[str,OtherName]:
-    "Return the names of a library's events, in the order in which they are fired, and what they are here"
+    "Return the names of a library's events in the order of the loop, and learnkit's names for them"
     return dict(map(_parse_line, _tables[library].strip().splitlines()))
 
 other_libraries = tuple(_tables)
@@ -232,7 +232,7 @@ _phases = dict(train=' with `run_valid = False`', valid=' with `run_train = Fals
 
 @cache
 def _find_advice():
-    "Return what to write here for each of their names, with the libraries that use it"
+    "Return what to write here for each foreign name, with the libraries that use it"
     found:dict = {}   # name -> advice -> libraries
     for library in other_libraries:
         for name,other in names_in(library).items():

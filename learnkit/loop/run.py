@@ -45,12 +45,12 @@ def runs_elsewhere() -> tuple[int,bool]:
     return n_begun,any(learn.mode is not None for learn in elsewhere)
 
 # %% ../../nbs/loop/35a_run.ipynb #b3a6b5d7
-patience = 10.   # seconds that a thread waits for a Learner before it says for whom
+patience = 10.   # seconds that a thread waits for a Learner before it names the one that runs it
 
 def turn(
     learn:Loop # a Learner
 ) -> Any:      # its lock
-    "Wait until no other thread runs the Learner, and say so if that takes long"
+    "Wait until no other thread runs the Learner; print a message if that takes long"
     owner = thread_of.get(learn, 0)
     if learn.mode is not None and owner!=get_ident(): _wait_for(owner, learn)
     return learn._lock
@@ -73,7 +73,7 @@ def running(
     mode:str,     # 'fit', 'validate', 'predict', 'lr_find' or 'sanity'
     cbs:Any=None  # callbacks for this run only
 ) -> Iterator[None]:
-    "Begin a run with callbacks of its own; at its end the Learner is as before, but for what a fit leaves behind"
+    "Begin a run with its own callbacks; at its end restore the Learner, except for the results of a fit"
     with turn(learn):
         outer = learn.current_run
         is_outermost = outer.mode is None
@@ -119,7 +119,7 @@ def _switch_to(learn, run):
     vars(learn).update(current_run=run, _heard={}, _heard_else={}, _wrapping=None)   # one call: no signal comes between
 
 def _end(run):
-    "Give the run outside what it takes over from this one"
+    "Pass on to the outer run the values that it takes over from this one"
     if run.trains: run.outer.end_fit(run)
     elif run.outer.mode is not None: run.outer.stop_reason = run.stop_reason   # a validation may end its fit
 
@@ -173,7 +173,7 @@ class Guard:
         if first is not None and first is not e: raise no_orphan(learn, first)
 
     def _after_exception(self, e):
-        "Tell the callbacks about `e`; return it, or the exception that one of them has set in its place"
+        "Tell the callbacks about `e`; return it, or the exception by which one of them has replaced it"
         learn = self.learn
         torch.set_grad_enabled(self.grad)   # it may have been raised inside `torch.no_grad` itself
         learn.exc = exc = no_orphan(learn, e)
@@ -192,7 +192,7 @@ def no_orphan(
     learn:Loop,     # the Learner
     e:BaseException # the exception that left a run
 ) -> BaseException:
-    "Return `e`, or if it is a Cancel an error that says why it could not end anything"
+    "Return `e`; if it is a Cancel, return an error that says why it had no scope to end"
     cancels = cancel_types(e)
     if not cancels: return e
     scope,where = cancels[0].scope,getattr(e, 'raised_in', 'the model, the loss, a metric or the data')
@@ -215,10 +215,10 @@ class Printer:
         *args:Any,     # its arguments
         **kwargs:Any   # its arguments
     ) -> None:
-        "Call `f`; warn instead of raising if there is no room for what it prints"
+        "Call `f`; warn instead of raising if the disk is too full for its output"
         n = self.n
         try: f(*args, **kwargs)
-        except BrokenPipeError: raise   # the reader is gone
+        except BrokenPipeError: raise   # the process that reads the output has ended
         except OSError as e:
             if not self.n: warn(f'the output cannot be written ({e}): training continues')
             self.n += 1
@@ -226,7 +226,7 @@ class Printer:
             if n and self.n==n: self.report()   # else `f` itself has called this
 
     def report(self) -> None:
-        "Warn of what could not be written"
+        "Warn about output that could not be written"
         n,self.n = self.n,0
         warn(f'the output could not be written {n} time{"s" if n>1 else ""}: some lines are late or lost')
 
@@ -243,18 +243,18 @@ def attended() -> str|None:
 
 def shell(
     says:str,   # a line for the reader
-    **names:Any # what can be used there
+    **names:Any # the names of valid entries
 ) -> None:
     "Open a prompt in a terminal, until Ctrl-D"
     import code
     had = hasattr(sys, 'ps1')
     try: code.interact(says, local=names, exitmsg='')
     finally:
-        if not had and hasattr(sys, 'ps1'): delattr(sys, 'ps1')   # some versions of Python leave it there
+        if not had and hasattr(sys, 'ps1'): delattr(sys, 'ps1')   # some versions of Python do not remove it
 
 def shown(
     o:Any # a value with a readable `repr`
 ) -> Any:
-    "Return `o`; in a script, where nothing shows the `repr` of what is returned, print it first"
+    "Return `o`; in a script, which does not display results, print it first"
     if attended()!='prompt': write_out(print, repr(o), flush=True)
     return o

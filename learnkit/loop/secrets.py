@@ -26,7 +26,7 @@ def is_secret_name(
     name:Any, # of a setting
     v:Any     # its value
 ) -> bool:
-    "Return whether the name says that the value is secret; None, a truth value or a function is not"
+    "Return whether the name marks a secret; False for a value that is None, a bool or a function"
     if v is None or isinstance(v, bool) or callable(v): return False
     words = words_of(name)
     if words & secret_words: return True
@@ -34,7 +34,7 @@ def is_secret_name(
     return bool(words & key_words) and not is_number
 
 # %% ../../nbs/loop/07_secrets.ipynb #5afe24f7
-# `re` compiles a pattern when it is first used, and keeps it; to compile these takes two milliseconds
+# `re` compiles a pattern when it is first used, and caches it; compiling these takes two milliseconds
 def _pattern(*forms): return '|'.join(forms)
 
 _keys = _pattern(

@@ -62,7 +62,7 @@ def plain(
     return _text(v, str, 200)
 
 def _text(v, show=repr, n=60):
-    "Return `show(v)` if it has at most `n` characters; else the name of `v`, or of its class"
+    "Return `show(v)` if it has at most `n` characters; otherwise the name of `v`, or of its class"
     while isinstance(v, partial): v = v.func
     if hasattr(v, '__name__'): return v.__name__
     name = type(v).__name__
@@ -106,7 +106,7 @@ from typing import Iterator
 # %% ../../nbs/loop/10b_extras.ipynb #4f92c0ec
 @contextmanager
 def optional_import(
-    what:str,    # what needs the package: the first words of the message
+    what:str,    # the feature that needs the package: the first words of the message
     package:str, # the package that is imported in the block
     extra:str    # the extra of learnkit that installs it, such as 'plot'
 ) -> Iterator[None]:

@@ -18,7 +18,7 @@ from typing import Any
 from .tracebacks import add_note, shorten, text_of
 
 # %% ../../nbs/loop/05_interrupts.ipynb #b47a612d
-_marks:dict = {}     # the code of a function -> do signals wait in it? One without a mark behaves like its caller
+_marks:dict = {}     # code of a function -> do signals wait in it? A function without a mark behaves like its caller
 _handlers:dict = {}  # the number of a signal -> its handler before `_receive` took its place
 _inside:dict = {}    # in an uninterrupted function: the number of the process, `pid`
 pending:list = []    # the signals that wait: pairs of handler and number
@@ -37,7 +37,7 @@ def handle_or_wait(
     number:int,           # the number of a signal that has arrived
     frame:FrameType|None  # where the program was then
 ) -> None:
-    "Call the handler: now, or when the program is where it may be interrupted"
+    "Call the handler now, or as soon as the program may be interrupted"
     may_wait = _inside.get('pid')==os.getpid() and len(pending)<patience   # a forked process is not inside
     if may_wait and _waits(frame): pending.append((handler, number))
     else: handler(number, frame)
@@ -65,7 +65,7 @@ def _restore_handlers():
         if signal.getsignal(number) is _receive: signal.signal(number, handler)
 
 class _Received:
-    "Signals go to `_receive` in this block, unless it is inside another one"
+    "Routes signals to `_receive` in this block, unless it is inside another such block"
     outermost = False
     def __enter__(self):
         if _inside or current_thread() is not main_thread(): return
@@ -88,7 +88,7 @@ class _Received:
             _inside.clear()
             _restore_handlers()
         except BaseException:
-            _restore_handlers()   # once more, as a signal came between
+            _restore_handlers()   # repeated, because a signal came in between
             raise
         finally:
             if pending: _deliver()
@@ -124,7 +124,7 @@ for f in (_Received.__enter__, _Received.__exit__, _restore_handlers, _deliver, 
 def uninterrupted(
     f:Callable # a function, or a context manager made by `contextlib.contextmanager`
 ) -> Callable:
-    "Decorator: signals wait while `f` runs, except in what it calls `interruptibly`; for a block, at both its ends"
+    "Decorator: signals wait while `f` runs, except during `interruptibly` calls; in a block, they wait at both ends"
     if isgeneratorfunction(unwrap(f)): return _uninterrupted_block(f)
     @wraps(f)
     def _uninterrupted(*args, **kwargs):
@@ -143,7 +143,7 @@ def interruptibly(
     *args:Any,   # its positional arguments
     **kwargs:Any # its keyword arguments
 ) -> Any:
-    "Call `f`, and handle signals at once while it runs; for what takes long in an uninterrupted function"
+    "Call `f` and handle signals at once while it runs; for long calls within an uninterrupted function"
     if pending: _deliver()
     return f(*args, **kwargs)
 _marks[interruptibly.__code__] = False
@@ -152,7 +152,7 @@ _marks[interruptibly.__code__] = False
 def explaining(
     f:Callable # a function with an exception among its arguments, to which it adds notes
 ) -> Callable: # a function like it
-    "Decorator: `f` raises nothing, as that would take the place of the error that it explains; signals wait"
+    "Decorator: `f` raises nothing, because its error would replace the one that it explains; signals wait"
     @uninterrupted
     @wraps(f)
     def explained(*args):

@@ -31,7 +31,7 @@ def _frames(tb):
         tb = tb.tb_next
 
 def _line(tb):
-    "Return the line of `tb`; a signal may come at an instruction that has none, and then it is the function's first"
+    "Return the line of `tb`, or the function's first line if a signal came at an instruction without one"
     return tb.tb_frame.f_code.co_firstlineno if tb.tb_lineno is None else tb.tb_lineno
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #0538f9ff
@@ -44,13 +44,13 @@ def _without_ours(tb): return _join_frames([o for o in _frames(tb) if not _is_ou
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #49e11da6
 class _FullTraceback:
-    "Returns a traceback when it is called; pickled or copied, it has none"
+    "Returns a traceback when called; pickled or copied, it returns None"
     def __init__(self, tb=None): self.tb = tb
     def __call__(self): return self.tb
     def __reduce__(self): return _FullTraceback,()
 
 def _save_full(e):
-    "Save the traceback of `e` as `e.full_traceback`, with the frames that were removed from it before"
+    "Save the traceback of `e` as `e.full_traceback`, including frames that were removed earlier"
     saved = vars(e).get('full_traceback', _FullTraceback())()
     known = [o.tb_frame for o in _frames(saved)]
     new   = []
@@ -63,7 +63,7 @@ def _save_full(e):
 def full_tracebacks(
     on:bool=True # show them? False: hide them again
 ) -> None:
-    "Show the lines of learnkit in tracebacks too, in this process and in those that it starts"
+    "Show learnkit's own lines in tracebacks, in this process and its child processes"
     if on not in (True, False): raise TypeError(f'`on` must be True or False, not {on!r:.60}')
     os.environ['LEARNKIT_FULL_TRACEBACKS'] = '1' if on else ''
 
@@ -90,7 +90,7 @@ def add_note(
 def text_of(
     e:BaseException # an exception of any class
 ) -> str:
-    "Return the message of `e`; if its class fails to make one, what Python shows in its place"
+    "Return the message of `e`, or Python's placeholder if its class fails to create one"
     try: return str(e)
     except Exception: return '<exception str() failed>'
 
@@ -98,7 +98,7 @@ def text_of(
 def shortened(
     f:Callable # a function that people call
 ) -> Callable: # a function like it
-    "Decorator: remove the frames of learnkit from the traceback of what `f` raises"
+    "Decorator: remove learnkit's frames from the traceback of exceptions raised by `f`"
     @wraps(f)
     def called(*args, **kwargs):
         try: return f(*args, **kwargs)

@@ -14,7 +14,7 @@ from typing import Any
 def own_attr(
     o:Any,            # an object that may pass attributes on to another one, such as a callback
     name:str,         # the name of an attribute
-    default:Any=None  # the result if neither `o` nor its class has it
+    default:Any=None  # the default answer
 ) -> Any:
     "Return an attribute of `o` or of its class, never one of an object to which `o` delegates"
     if name in getattr(o, '__dict__', ()) or hasattr(type(o), name): return getattr(o, name)
@@ -24,7 +24,7 @@ def own_attr(
 _computed = property,cached_property
 
 def _kind_of(default):
-    "Return the class of which all answers are instances, if the default says so; None: they may be anything"
+    "Return the class of all valid answers, derived from the default; None: any class"
     if isinstance(default, tuple): return (tuple,list,set,frozenset)
     if isinstance(default, dict): return Mapping
     return Callable if callable(default) else None
@@ -34,12 +34,12 @@ class Word:
     known:'dict[str,Word]' = {}   # all that are declared, by name
     def __init__(self,
         name:str,    # of the attribute
-        default:Any, # the answer of a callback without the attribute
+        default:Any, # the answer of callbacks without the attribute
         doc:str,     # the question, as a sentence
         choices:tuple=() # the possible answers; (): any
     ):
         self.name,self.default,self.doc,self.choices = name,default,doc,choices
-        self.kind = _kind_of(default)   # a class of which each answer is an instance; None: any
+        self.kind = _kind_of(default)   # the class of valid answers; None: any
         Word.known[name] = self
 
     def __call__(self,
@@ -78,5 +78,5 @@ acts = Word('acts', 'apart', "What does it do to the run: 'nothing'; 'sometimes'
 def observes(
     cb:Any # a callback
 ) -> bool:
-    "Return whether the run is the same without `cb`, as far as it goes"
+    "Return whether `cb` leaves the run unchanged, as far as it is declared"
     return acts(cb) in ('nothing','sometimes')

@@ -93,7 +93,7 @@ class AccumMetric(Metric):
             f'`{self.name}` applies a sigmoid, but the predictions are already probabilities, as the loss '
             "function requires: write `sigmoid=False` or `activation='no'`")
     def _ignored(self, loss_func):
-        "The class that does not count: that of the loss function, or -100 where classes are compared; else None"
+        "Return the class index to ignore: the loss function's, or -100 where classes are compared; otherwise None"
         ignored = ignored_class(loss_func)
         if ignored is not None: return ignored
         compares_classes = self.activation!='no' or (self.dim_argmax,self.thresh)!=(None,None)
@@ -118,7 +118,7 @@ class AccumMetric(Metric):
 
     @explaining
     def _explain(self, e, preds, targs):
-        "Add notes to `e`, which the function raised: for which shapes, and what to write"
+        "Add notes to the function's exception `e`: the shapes, and a suggestion"
         add_metric_note(e, self, preds, targs)
         name = self.name
         if "average='binary'" in text_of(e): add_note(e,
@@ -195,7 +195,7 @@ _words = dict(average=('binary','micro','macro','weighted','samples',None), mult
 @check_args
 def skm_to_learnkit(
     func:Callable,            # function of scikit-learn, `func(y_true, y_pred, **kw)`
-    is_class:bool=True,       # does it take classes?
+    is_class:bool=True,       # does it take class indices?
     thresh:float|None=None,   # probability from which a class counts as present
     axis:int=-1,              # axis of the classes in the predictions
     activation:str|None=None, # as in `AccumMetric`; None: a sigmoid if there is a `thresh`

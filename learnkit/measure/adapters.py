@@ -42,7 +42,7 @@ class TorchMetric(Metric):
         self.metric.reset()
         self.n = 0
     def state_dict(self) -> dict:
-        "Return what was accumulated so far: torchmetrics lists the names of its states in `_defaults`"
+        "Return the accumulated state: torchmetrics lists its state names in `_defaults`"
         names = getattr(self.metric, '_defaults', ())
         return dict(n=self.n, **{name:getattr(self.metric, name) for name in names})
     def load_state_dict(self, state):
@@ -88,7 +88,7 @@ class TorchMetric(Metric):
             for m,states,count in zip(parts, own, counts): _write_states(m, states, count)
 
     def _merge_over_processes(self):
-        "Return the value for the batches of all processes, of a metric that merges others into itself"
+        "Return the value over all processes, for a metric that can merge other metrics into itself"
         if not hasattr(self.metric, 'merge_state'): raise TypeError(
             f'the metric `{self.name}` cannot be joined over {num_shards()} processes: define a method '
             f'`merge_state(others)` of {type(self.metric).__name__}, like metrics of torcheval')
@@ -101,7 +101,7 @@ class TorchMetric(Metric):
 def _read_states(metric): return {name:getattr(metric, name) for name in metric._reductions}
 
 def _write_states(metric, states, count):
-    "Set the states of a metric of torchmetrics to those of `count` batches, and drop its cached value"
+    "Set the states of a torchmetrics metric to those after `count` batches, and clear its cached value"
     vars(metric).update(states, _update_count=count, _computed=None)
 
 def _join_states(metric, states):
@@ -114,7 +114,7 @@ def _join_states(metric, states):
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #46ec6df0
 def _mk_sklearn(m, f):
-    "A metric of a function of scikit-learn; raise TypeError if it is unclear what it takes"
+    "Return a metric from a scikit-learn function; raise TypeError if its arguments are unclear"
     name = snake_name(f)
     if 'regression' in f.__module__: return skm_to_learnkit(m, is_class=False, flatten=False)
     second = [*inspect.signature(f).parameters][1:2]
@@ -127,7 +127,7 @@ def _mk_sklearn(m, f):
 def mk_metric(
     m:Any # function of (pred, *targets), `Metric`, torchmetrics metric, function of scikit-learn, or the class of one
 ) -> Any: # a `Metric`, or an object with the same methods
-    "Make a metric for the Learner; raise TypeError for what cannot be one"
+    "Return a metric for the Learner; raise TypeError if `m` cannot be one"
     if isinstance(m, type):
         try: inspect.signature(m).bind()
         except TypeError as e: raise TypeError(
@@ -165,18 +165,18 @@ class ColumnMetric(Metric):
     def name(self) -> str: return f'{self.metric.name}_{self.key}'
 
     def state_dict(self) -> dict:
-        "Return what the shared metric has accumulated"
+        "Return the accumulated state of the shared metric"
         return self.metric.state_dict() if self.i==0 else {}
     def load_state_dict(self, state):
         if self.i==0: self.metric.load_state_dict(state)
 
 class AvgColumns(AvgMetric):
-    "The mean of each number that `func(pred, *yb)` returns, over the targets of an epoch that count"
+    "The mean of each number returned by `func(pred, *yb)` over an epoch's targets, without ignored ones"
     saves = 'state',
     def __init__(self,
         func:Callable,      # returns a dictionary or a sequence of numbers for the batch: means over its targets
         keys:Iterable,      # the keys of the dictionary, or names for the numbers
-        name:str|None=None  # what the names of the columns begin with; None: the function's name
+        name:str|None=None  # prefix of the column names; None: the function's name
     ):
         self.keys = [*keys]
         super().__init__(func, name)
@@ -187,7 +187,7 @@ class AvgColumns(AvgMetric):
     def add(self, val, n):
         for mean,v in zip(self.means, self._in_order(val)): mean.add(v, n)
     def _in_order(self, val):
-        "The numbers in the order of `keys`; raise ValueError if there are others"
+        "Return the numbers in the order of `keys`; raise ValueError if the keys differ"
         if isinstance(val, Mapping):
             if {*val}!={*self.keys}: raise self._mismatch([*val])
             return [val[key] for key in self.keys]

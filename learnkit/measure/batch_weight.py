@@ -52,7 +52,7 @@ def ignored_class(
 def _ignored_by_default(f):
     "The default of the argument `ignore_index` of the function or module `f`; None if it has none"
     if isinstance(f, nn.Module):
-        if hasattr(f, 'loss_function'): return -100   # a model of transformers, whose losses all ignore such labels
+        if hasattr(f, 'loss_function'): return -100   # a model of transformers, whose losses all ignore this label
         f = f.forward
     f = getattr(f, '__wrapped__', f)
     code = getattr(f, '__code__', None)   # None: a function written in C, which has no signature
@@ -94,7 +94,7 @@ def _is_sum_of(node, n):
 def _kind(node): return type(node).__name__.partition('Backward')[0]   # such as 'Mul' of 'MulBackward0'
 
 def _is_weighted_mean(summands):
-    "Are these summands divided by something, or multiplied by weights whose sum is 1?"
+    "Are these summands divided by a tensor, or multiplied by weights whose sum is 1?"
     kind = _kind(summands)
     if kind=='Div': return True
     if kind!='Mul': return False
@@ -107,7 +107,7 @@ def _is_weighted_mean(summands):
 # %% ../../nbs/measure/00_batch_weight.ipynb #aa5ff1cd
 def warn_sum(
     learn:Any,  # the Learner, in the first batch of a phase
-    loss:Any    # what its loss function returned
+    loss:Any    # the loss function's result
 ) -> None:
     "Warn about a loss function that sums over the samples and does not declare it"
     f = learn.loss_func
@@ -143,7 +143,7 @@ def _number_of_lengths(yb): return find_bs(yb[-1:])   # of CTC: one for each sam
 
 def weight_rule(
     loss_func:Any,             # a loss function, a model that computes its loss itself, or a metric function
-    ignore_index:int|None=None # the class number that does not count; None: that of `loss_func`
+    ignore_index:int|None=None # the class index to ignore; None: that of `loss_func`
 ) -> Callable:
     "Return a function from the targets of a batch to its weight: the number that the batch's loss was divided by"
     own = loss_setting(loss_func, 'batch_weight')
@@ -213,9 +213,9 @@ def n_items(
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #5d0a7e02
 def loss_divisor(
-    loss:Tensor # what a loss function returned, perhaps times a factor
+    loss:Tensor # a loss function's result, possibly times a factor
 ) -> float|None:
-    "Return the divisor of the sum of the losses, from autograd's graph; None if it does not show it"
+    "Return the divisor of the summed loss, read from autograd's graph; None if the graph does not show it"
     return _divisor_of(loss.grad_fn) if isinstance(loss, Tensor) else None
 
 def _divisor_of(node):
@@ -249,9 +249,9 @@ def _ratio(loss): return loss.by/loss.weight
 def warn_unlike_means(
     learn:Any,                # the Learner
     losses:Sequence[Divided], # the losses of several batches
-    what:str                  # what each of them is the batch of: 'process' or 'batch'
+    what:str                  # the owner of each batch: 'process' or 'batch'
 ) -> None:
-    "Warn of a loss that is a mean over something else than the weight of a batch says"
+    "Warn about a loss that is averaged over a quantity other than the batch weight"
     known = sorted([loss for loss in losses if loss.by and loss.weight], key=_ratio)
     if not known: return
     least,most = known[0],known[-1]

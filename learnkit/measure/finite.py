@@ -86,7 +86,7 @@ register_state('spike', None, 'what to say of the loss of this batch, if a callb
 def why_not_finite(
     learn:Any # the Learner, in a batch whose loss is NaN or infinite
 ) -> str:
-    "Return what is said of the loss: that it was a spike, or that it is not finite"
+    "Return whether the loss was a spike, or is not finite, in words"
     return learn.current_run.spike or 'the loss is nan or infinite'
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f5
@@ -157,7 +157,7 @@ class NonFiniteCheck(Callback):
         self.most = inf   # warn only once
 
     def _message(self, losses, start):
-        "Where it began: after the last finite loss; if finite losses followed, at the first bad one"
+        "Return where it began: after the last finite loss, or at the first bad one if finite losses followed"
         i = _last_finite(losses)+1
         if i<len(losses): return f'the training loss is {losses[i]} since {self._position(start+i)}'
         i,loss = next((i, loss) for i,loss in enumerate(losses) if not isfinite(loss))

@@ -70,7 +70,7 @@ class RowEncoder:
     def _encode(self, row):
         if _is_plain(row): known,line = dict(row),self._line(row)
         else:
-            known,line = row,'\n'   # saved each time, so a change of it needs no copy to be found
+            known,line = row,'\n'   # encoded at each save, so a change needs no comparison with a copy
             self.others[len(self.rows)] = row
         self.rows.append(known)
         self.lines.append(line)
@@ -86,7 +86,7 @@ def _are_equal(a, b):
     except (RuntimeError, ValueError): return False   # a tensor of several elements has no truth value
 
 def decoded_rows(
-    state:dict # what a `RowEncoder` returned
+    state:dict # a result of `RowEncoder`
 ) -> list:
     "Return the rows"
     rows:list = []
@@ -119,13 +119,13 @@ class History(list):
 
     @property
     def epochs(self) -> 'History':
-        "The rows of whole epochs, without those of validations within them, which have a `train_iter`"
+        "The rows of whole epochs, without rows of validations within them, which have a `train_iter`"
         return History(row for row in self if row.get('train_iter') is None)
 
     def last_within(self,
         train_iter:int # how many training batches are done
     ) -> 'History':
-        "Return the rows of validations after the last batch of the last epoch, whose values its own row can reuse"
+        "Return the rows of validations after an epoch's last batch, whose values the epoch's row can reuse"
         def is_after_last(row): return row.get('train_iter')==train_iter
         return History(takewhile(is_after_last, self[-2::-1]))
 
@@ -147,7 +147,7 @@ class History(list):
     def latest(self,
         k:str # the name of a column
     ) -> Any:
-        "Return the newest value of a column, None if it has none yet; raise KeyError if there is no such column"
+        "Return the newest value of column `k`, None if it has none; raise KeyError if there is no such column"
         return next((v for v in reversed(self[k]) if v is not None), None)
 
     def state_dict(self) -> dict:
@@ -155,22 +155,22 @@ class History(list):
         if self._encoder is None: self._encoder = RowEncoder()
         return self._encoder(self)
     def load_state_dict(self,
-        state:dict|list # what `state_dict` returned; older checkpoints have a list of rows
+        state:dict|list # a result of `state_dict`; older checkpoints have a list of rows
     ) -> None:
-        "Replace all rows by those of `state`"
+        "Replace all rows by those in `state`"
         self[:] = decoded_rows(state) if isinstance(state, dict) else map(dict, state)
 
     def to_file(self,
         path:str|Path # the file to write, in JSON; or an address such as 's3://bucket/h.json'
     ) -> None:
-        "Write the rows to a file, which appears when it is complete"
+        "Write the rows to a file, which becomes visible when complete"
         with atomic(as_path(path)) as f: f.write(json.dumps([*map(dict, self)], default=float, indent=0).encode())
 
     @classmethod
     def from_file(cls,
         path:str|Path # a file that `to_file` wrote
     ) -> 'History':
-        "Read the rows from a file; raise ValueError if it has none"
+        "Read the rows from a file; raise ValueError if it contains none"
         rows = json.loads(as_path(path).read_text(encoding='utf-8'))
         if not _are_rows(rows): raise ValueError(f'{path} has no rows, as `History.to_file` writes them')
         return cls(rows)
@@ -226,7 +226,7 @@ class Cells(list):
     def __init__(self,
         row:dict,       # the row
         names:list,     # the names of its columns to show
-        empty:Any=None  # what to show for None
+        empty:Any=None  # text for None
     ):
         def cell(name): return empty if row[name] is None else row[name]
         super().__init__(map(cell, names))
@@ -313,7 +313,7 @@ def _number_or_nan(v): return nan if v is None else v   # matplotlib draws no Na
 # %% ../../nbs/measure/42b_recorder_plots.ipynb #a3c344b9
 def group_columns(
     names:Iterable[str] # names of columns
-) -> dict: # lists of names, by what they measure
+) -> dict: # lists of column names that measure the same quantity
     "Group column names by what they measure: `train_mae` and `valid_mae` belong together"
     groups = {}
     for name in names:

@@ -31,7 +31,7 @@ def check_reduction(
 # %% ../../nbs/measure/05a_base_loss.ipynb #be169a2a
 @check_args
 class BaseLoss(nn.Module):
-    "Wrap a PyTorch loss: flatten predictions and targets, check shapes; it has `activation` and `decodes`"
+    "Wrap a PyTorch loss: flatten predictions and targets, check shapes; add `activation` and `decodes`"
     y_int = False # are the targets class numbers? (MixUp then mixes losses instead of targets)
     def __init__(self,
         loss_cls:Callable|type, # Class of the loss, called with `*args, **kw`; or the loss itself, if it is a module
@@ -98,7 +98,7 @@ class BaseLoss(nn.Module):
     def prepare(self,
         pred:Tensor, # Predictions
         targ:Tensor  # Targets
-    )->tuple[Tensor,Tensor]: # Both as the wrapped loss wants them
+    )->tuple[Tensor,Tensor]: # Both in the types that the wrapped loss expects
         "Return predictions and targets with classes last, other axes joined, and targets of the right type"
         paired = pred.shape==targ.shape # such targets have an axis of classes too
         if self.axis not in (-1, pred.ndim-1):
@@ -122,7 +122,7 @@ def loss_activation(
 
 def loss_decodes(
     loss_func:Any,    # Any loss function
-    act:Callable=noop # Activation that was applied to the predictions, if it is not the loss's own
+    act:Callable=noop # Activation already applied to the predictions, if it is not the loss's own
 )->Callable: # Function of the predictions
     "Return the function that decodes predictions: the loss's own `decodes`, or one that suits PyTorch's loss"
     f = unwrap_partial(loss_func)
@@ -151,7 +151,7 @@ def _set_to_none(f, loss_func):
 def none_reduce(
     loss_func:Callable # A loss with an attribute or an argument `reduction`
 )->AbstractContextManager[Callable]: # Gives the loss function to call within the block
-    "Context manager in which `loss_func` returns one loss for each sample; raise TypeError if it cannot"
+    "Context manager in which `loss_func` returns one loss per sample; raise TypeError if that is impossible"
     f = unwrap_partial(loss_func)   # a `partial` of a module: the attribute is the module's
     if hasattr(f, 'reduction'): return _set_to_none(f, loss_func)
     if getattr(loss_func, 'keywords', {}).get('reduction')=='none': return nullcontext(loss_func)   # it already does so
@@ -174,7 +174,7 @@ class _Classes:
     def decodes(self, x:Tensor)->Tensor:    "Return the most likely class";   return x.argmax(dim=self.axis)
 
 class CrossEntropyLossFlat(_Classes, BaseLoss):
-    "`nn.CrossEntropyLoss` along any `axis`; softmax gives the probabilities and argmax the class"
+    "`nn.CrossEntropyLoss` along any `axis`; `activation` is softmax and `decodes` argmax"
     loss_cls = nn.CrossEntropyLoss
     def __init__(self,
         *args,       # Positional arguments of the loss inside
@@ -222,7 +222,7 @@ class FocalLoss(_Classes, nn.CrossEntropyLoss):
         "Return the loss of logits `pred`, with the classes on axis 1, against class numbers `targ`"
         logp = F.log_softmax(pred, dim=class_axis(pred))
         pick = partial(F.nll_loss, target=targ, ignore_index=self.ignore_index, reduction='none')
-        ce,alpha = pick(logp),pick(-torch.ones_like(logp), weight=self.weight) # alpha is 0 for what is ignored
+        ce,alpha = pick(logp),pick(-torch.ones_like(logp), weight=self.weight) # alpha is 0 for ignored targets
         tiny = torch.finfo(ce.dtype).tiny
         hard = (-torch.expm1(-ce)).clamp_min(tiny) # 1-p
         loss = alpha * hard**self.gamma * ce
@@ -238,12 +238,12 @@ class FocalLossFlat(CrossEntropyLossFlat):
 # %% ../../nbs/measure/05b_losses.ipynb #8ee4116c
 @check_args
 class BCEWithLogitsLossFlat(BaseLoss):
-    "`nn.BCEWithLogitsLoss`, flattened; sigmoid gives the probabilities, which mean yes above `thresh`"
+    "`nn.BCEWithLogitsLoss`, flattened; `activation` is sigmoid, and `decodes` compares with `thresh`"
     def __init__(self,
         *args,               # Positional arguments of `nn.BCEWithLogitsLoss`
         axis:int=-1,         # Axis of the classes, for `weight` and `pos_weight`
         floatify:bool=True,  # Convert the targets to floats?
-        thresh:float=.5,     # A probability above it is decoded as `True`
+        thresh:float=.5,     # Probability above which the prediction is decoded as `True`
         **kw                 # Keyword arguments of `nn.BCEWithLogitsLoss` and of `BaseLoss`
     ):
         weights = *args[:1],kw.get('weight'),kw.get('pos_weight')
@@ -259,7 +259,7 @@ class _FloatLoss(BaseLoss):
     "A loss that compares number by number"
     def __init__(self,
         *args,              # Positional arguments of the loss inside
-        axis:int=-1,        # Axis of the predictions that comes last
+        axis:int=-1,        # Axis of the predictions to move to the end
         floatify:bool=True, # Convert the targets to floats?
         **kw                # Keyword arguments of the loss inside and of `BaseLoss`
     ): super().__init__(self.loss_cls, *args, axis=axis, floatify=floatify, is_2d=False, **kw)

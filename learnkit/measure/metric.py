@@ -39,7 +39,7 @@ def merged_state(
     reduce:Callable|None, # how torchmetrics merges the states; None: not at all
     vals:list             # the state of each process
 ) -> Any:
-    "Return a state of all processes, from that of each: a tensor, or a list with an entry for each batch"
+    "Return all processes' states merged into one: a tensor, or a list with an entry for each batch"
     if isinstance(vals[0], Tensor): of_all = torch.stack(vals)
     else:
         alternating = chain.from_iterable(zip_longest(*vals))   # the first batch of each process, then the second
@@ -65,8 +65,8 @@ from .scalars import ScalarBuffer
 # %% ../../nbs/measure/15b_metric.ipynb #37ad174e
 class Metric:
     "Base class of metrics: a subclass defines `reset`, `accumulate` and the property `value`"
-    saves:tuple = ()   # the attributes that hold what was accumulated
-    is_logged:bool = False   # is it filled by a callback's `log`? Then it is computed in training, too
+    saves:tuple = ()   # the attributes that hold the accumulated state
+    is_logged:bool = False   # is it updated by a callback's `log`? Then it is computed in training, too
     def reset(self) -> None: "Forget all batches"
     def accumulate(self,
         learn:Any # the Learner, after a batch
@@ -85,11 +85,11 @@ class Metric:
 
     def flush(self) -> None: "Bring the attributes that `saves` names up to date"
     def state_dict(self) -> dict:
-        "Return what was accumulated so far"
+        "Return the accumulated state"
         self.flush()
         return {k:getattr(self, k) for k in self.saves}
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
         "Continue from `state`"
         self.reset()
@@ -107,7 +107,7 @@ def snake_name(
 def add_metric_note(
     e:BaseException, # the error that a metric raised
     metric:Metric,   # the metric
-    pred:Any,        # the predictions that it got
+    pred:Any,        # the predictions passed to it
     *targs:Any       # and the targets
 ) -> None:
     "Add a note to `e`: which metric failed, and for which shapes"
@@ -145,7 +145,7 @@ def _flushed(k):
     return property(get, put)
 
 class AvgMetric(Metric):
-    "The mean of `func(pred, *yb)` over the targets of an epoch that count"
+    "The mean of `func(pred, *yb)` over an epoch's targets, without ignored ones"
     saves = '_total','_count'
     sums  = False   # is it a sum, not a mean?
     def __init__(self,
@@ -178,7 +178,7 @@ class AvgMetric(Metric):
         return self.weigh
 
     def _adapt_to_loss(self, loss_func):
-        "Count the targets that the loss function counts, and take probabilities if it does"
+        "Ignore the same targets as the loss function, and take probabilities if the loss function does"
         ignored  = ignored_class(loss_func)
         settings = {}
         if ignored is not None: settings['ignore_index'] = ignored
@@ -204,7 +204,7 @@ class AvgMetric(Metric):
 
     def flush(self):
         self._pack()
-        # one by one, so that the sum does not depend on when it is read
+        # summed one by one, so that the result does not depend on when it is read
         for val,weight in zip(self.vals.drain(), self.weights.drain()):
             if weight: self._total += val*weight   # a batch without weight may have the loss nan
             self._count += weight
@@ -245,7 +245,7 @@ def wide(
 
 # %% ../../nbs/measure/15b_metric.ipynb #f16ff423
 class AvgLoss(AvgMetric):
-    "The loss of an epoch: what the loss function would return for all its samples in one batch"
+    "The loss of an epoch, equal to the loss of all its samples in one batch"
     saves = '_total','_count','sums'
     def __init__(self,
         name:str='loss' # column in the history
@@ -386,7 +386,7 @@ def _no_column(name, meter):
 
 # %% ../../nbs/measure/15c_logged.ipynb #316d3367
 def _check_replica(name):
-    "Raise RuntimeError if this thread is one of `nn.DataParallel`, whose models belong to no Learner"
+    "Raise RuntimeError in a thread of `nn.DataParallel`, whose replicas belong to no Learner"
     running = [learn.model for learn in [*thread_of] if learn.mode is not None]
     if any(isinstance(model, nn.DataParallel) for model in running): raise RuntimeError(
         f'`log_value({name!r}, …)` does not work in a thread of `nn.DataParallel`. Return the value with the '

@@ -22,7 +22,7 @@ from .metric import AvgLoss, MeanMetric, wide
 
 # %% ../../nbs/measure/35a_metrics.ipynb #14f6c954
 def _share(right, targ, ignore_index):
-    "The share of the targets that count for which `right` is true"
+    "Return the fraction of targets for which `right` is true, without ignored ones"
     counts = targ!=ignore_index
     return (right & counts).sum()/counts.sum()
 
@@ -30,7 +30,7 @@ def accuracy(
     inp:Tensor,             # one output for each class
     targ:Tensor,            # the right classes
     axis:int=-1,            # the axis of the classes in `inp`
-    ignore_index:int=-100   # targets of this class do not count; as a metric, that of the loss function
+    ignore_index:int=-100   # class index of targets to ignore; as a metric, the loss function's
 ) -> Tensor:
     "Accuracy: the share of targets that are the best class"
     pred,targ = flatten_check(best_class(inp, axis), targ)
@@ -40,7 +40,7 @@ def error_rate(
     inp:Tensor,             # one output for each class
     targ:Tensor,            # the right classes
     axis:int=-1,            # the axis of the classes in `inp`
-    ignore_index:int=-100   # targets of this class do not count; as a metric, that of the loss function
+    ignore_index:int=-100   # class index of targets to ignore; as a metric, the loss function's
 ) -> Tensor:
     "1 - `accuracy`"
     return 1 - accuracy(inp, targ, axis, ignore_index)
@@ -51,7 +51,7 @@ def top_k_accuracy(
     targ:Tensor,            # the right classes
     k:int=5,                # how many of the best classes count
     axis:int=-1,            # the axis of the classes in `inp`
-    ignore_index:int=-100   # targets of this class do not count; as a metric, that of the loss function
+    ignore_index:int=-100   # class index of targets to ignore; as a metric, the loss function's
 ) -> Tensor:
     "Top-k accuracy: the share of targets among the `k` best classes; raise ValueError for a bad `k`"
     n = inp.shape[axis]
@@ -63,8 +63,8 @@ def top_k_accuracy(
 def accuracy_multi(
     inp:Tensor,        # one output for each label
     targ:Tensor,       # 1 where the label applies, else 0
-    thresh:float=.5,   # an output above it means yes
-    sigmoid:bool=True  # apply a sigmoid to `inp` first? As a metric, not if the loss function wants probabilities
+    thresh:float=.5,   # threshold above which an output means yes
+    sigmoid:bool=True  # apply a sigmoid to `inp` first? As a metric: no, if the loss function expects probabilities
 ) -> Tensor:
     "Accuracy of several labels for each sample: the fraction of correct labels"
     inp,targ = flatten_check(inp, targ)
@@ -79,14 +79,14 @@ def _vectors(inp, targ):
 
 def mse(
     inp:Tensor, # predictions
-    targ:Tensor # targets, as many
+    targ:Tensor # targets, of the same length
 ) -> Tensor:
     "Mean squared error"
     return F.mse_loss(*_vectors(inp, targ))
 
 def mae(
     inp:Tensor, # predictions
-    targ:Tensor # targets, as many
+    targ:Tensor # targets, of the same length
 ) -> Tensor:
     "Mean absolute error"
     return F.l1_loss(*_vectors(inp, targ))
@@ -111,7 +111,7 @@ def _sq_err(inp, targ):
 @partial(RootMetric, _sq_err)
 def rmse(
     inp:Tensor, # predictions
-    targ:Tensor # targets, as many
+    targ:Tensor # targets, of the same length
 ) -> Tensor:
     "Root mean squared error"
     return _sq_err(inp, targ).mean().sqrt()
@@ -119,7 +119,7 @@ def rmse(
 # %% ../../nbs/measure/35a_metrics.ipynb #de8aa62e
 def msle(
     inp:Tensor, # predictions, more than -1
-    targ:Tensor # targets, as many
+    targ:Tensor # targets, of the same length
 ) -> Tensor:
     "Mean squared logarithmic error: of log(1 + `inp`) and log(1 + `targ`)"
     inp,targ = _vectors(inp, targ)
@@ -132,7 +132,7 @@ def _sq_pct_err(inp, targ):
 @partial(RootMetric, _sq_pct_err)
 def exp_rmspe(
     inp:Tensor, # predicted logarithms
-    targ:Tensor # logarithms of the targets, as many
+    targ:Tensor # logarithms of the targets, of the same length
 ) -> Tensor:
     "Root mean squared percentage error of `exp(inp)`"
     return _sq_pct_err(inp, targ).mean().sqrt()
@@ -165,7 +165,7 @@ from .metric import LossMetric
 # %% ../../nbs/measure/35b_more_metrics.ipynb #49f2cf33
 def of_classes(
     func:str,         # the name of a function of `sklearn.metrics`
-    **defaults:Any    # its arguments, if no others are given
+    **defaults:Any    # default arguments of the metric
 ) -> Callable:
     "Return a function that makes a metric: `func` of the best classes along `axis`"
     def metric(
@@ -204,9 +204,9 @@ def FBetaMulti(
 def of_labels(
     func:str,             # the name of a function of `sklearn.metrics`
     thresh:float|None=.5, # probability from which a label counts as present; None: `func` gets the probabilities
-    **defaults:Any        # the function's arguments, if no others are given
+    **defaults:Any        # default arguments of the function
 ) -> Callable:
-    "Return a function that makes a metric: `func` of the labels whose probability is `thresh` or more"
+    "Return a factory of metrics that pass to `func` the labels whose probability is at least `thresh`"
     def metric(
         thresh:float|None=thresh, # probability from which a label counts as present; None: `func` gets probabilities
         sigmoid:bool=True,        # apply a sigmoid to the outputs first?

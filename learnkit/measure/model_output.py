@@ -21,7 +21,7 @@ from .losses import BaseLoss
 
 # %% ../../nbs/measure/55_model_output.ipynb #b7d71b99
 def shifts_labels(
-    model:nn.Module # a model, perhaps wrapped
+    model:nn.Module # a model, possibly wrapped
 ) -> bool:
     "Return whether the logits of `model` at each position are compared with the label of the next one"
     m = get_model(model)
@@ -35,7 +35,7 @@ def shifts_labels(
 
 # %% ../../nbs/measure/55_model_output.ipynb #92377aa6
 def _is_of_transformers(model):
-    "Is it a model of the transformers library, perhaps wrapped, or one that behaves like it?"
+    "Is it a model of the transformers library, possibly wrapped, or one with the same interface?"
     m = get_model(model)
     if not hasattr(m, 'base_model_prefix'): return False
     return hasattr(getattr(m, 'config', None), 'return_dict')
@@ -43,7 +43,7 @@ def _is_of_transformers(model):
 def next_tokens(
     yb:tuple # the targets of a batch: token numbers
 ) -> tuple:
-    "Return the targets without the first position, because no logits are compared with it"
+    "Return the targets without the first position, which no logits predict"
     return tuple(t[...,1:] for t in yb)
 
 def with_first(
@@ -54,7 +54,7 @@ def with_first(
 
 # %% ../../nbs/measure/55_model_output.ipynb #6e3bdaf7
 def main_output(
-    out:Any # what a model returned
+    out:Any # the model's output
 ) -> Any:
     "Return the predictions in an output: its `logits`, a dictionary of several logits, or the whole output"
     parts:Any = {}
@@ -67,7 +67,7 @@ def main_output(
 
 # %% ../../nbs/measure/55_model_output.ipynb #89a298fa
 class OwnOutput:
-    "Read the output of a model that computes its loss itself, or that returns its predictions among other things"
+    "Reads the output of a model that computes its own loss, or that returns its predictions with other values"
     def __init__(self,
         model:nn.Module,        # the model
         loss_func:Callable|None # the Learner's; None: the model's own
@@ -100,11 +100,11 @@ class OwnOutput:
         x:dict,  # the inputs by name, as `Inputs`
         yb:tuple # the targets, as `split` returns them
     ) -> dict:
-        "Return the arguments of the model, including the targets if it computes its loss"
+        "Return the model's arguments, including the targets if it computes its own loss"
         return x.with_targs(self.labels(yb)) if self.asks else x
 
     def read(self,
-        out:Any,  # what the model returned
+        out:Any,  # the model's output
         yb:tuple  # the targets, as `split` returns them
     ) -> tuple[Tensor|None,Any]:
         "Return the loss in the output, if any, and the predictions for the targets `yb`"
@@ -140,7 +140,7 @@ def check_shift(
     yb:tuple,         # its targets, as `own.split` returns them
     loss:Tensor|None  # its loss
 ) -> None:
-    "Raise ValueError if the model's loss shows that it shifts labels and `own` does not, or the other way round"
+    "Raise ValueError if the model's loss shifts labels and `own` does not, or vice versa"
     if loss is None or len(yb)!=1: return
     logits = out[1] if type(out) is tuple else main_output(out)
     labels,*_ = own.labels(yb)
@@ -150,7 +150,7 @@ def check_shift(
         return torch.isclose(mean, loss.detach().float(), rtol=1e-5)
     is_plain   = is_mean_of(logits, labels)
     is_shifted = is_mean_of(logits[:,:-1], labels[:,1:])
-    if is_plain==is_shifted: return   # neither, or both: the loss does not show it
+    if is_plain==is_shifted: return   # neither or both match: the loss does not determine it
     if is_shifted==own.shifts: return
     does = 'does not shift' if own.shifts else 'shifts'
     raise ValueError(f'{own.name} {does} its labels by one position, so metrics would be wrong: '
@@ -167,7 +167,7 @@ def each_loss(
     pred:Any, # the predictions
     targ:Any  # their targets
 ) -> Iterator[tuple[Tensor,Tensor|int]]:
-    "Yield the losses, one for each target, whose mean may be the model's own loss, and how many targets count"
+    "Yield per-target losses whose mean may be the model's own loss, and the number of targets in that mean"
     are_tensors = isinstance(pred, Tensor) and isinstance(targ, Tensor)
     if not are_tensors: return
     pred,n = pred.float(),targ.numel()
@@ -209,7 +209,7 @@ _of_items = tuple(f'For{o}Classification' for o in ('Sequence','Image','Video','
 def answer_kind(
     model:nn.Module # a model of transformers, or another one
 ) -> str|None:
-    "Return what the logits of `model` mean: 'classes', 'binary' or 'numbers'; None if that is unknown"
+    "Return the meaning of the model's logits: 'classes', 'binary' or 'numbers'; None if it is unknown"
     m = get_model(model)
     if not _is_of_transformers(m): return None
     kind = getattr(m, 'loss_type', None)

@@ -41,7 +41,7 @@ class AvgSmoothLoss(Metric):
         for loss in losses:
             self.count += 1
             self.val = loss + self.beta*(self.val-loss)
-            values.append(self.val/(1-self.beta**self.count))   # without the 0 that it began with
+            values.append(self.val/(1-self.beta**self.count))   # without the initial 0
         self._raw.extend(losses)
         self._values.extend(values)
         if self.unseen is not None: self.unseen += losses
@@ -69,10 +69,10 @@ class AvgSmoothLoss(Metric):
         return self.val/(1-self.beta**self.count)
 
     def state_dict(self) -> dict:
-        "Return what was accumulated so far"
+        "Return the accumulated state"
         return super().state_dict() | {'_raw':self._raw.state_dict(), '_values':self._values.state_dict()}
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ) -> None:
         "Continue from `state`"
         raw,values = Series(),Series()
@@ -139,7 +139,7 @@ class Meter:
     def shared(self,
         means:int=0 # how many of the first metrics differ between processes: the mean of these is returned
     ) -> list:
-        "Return the value of each metric, that of process 0 in all; raise ValueError if processes have different values"
+        "Return process 0's value of each metric in all processes; raise ValueError if their values differ"
         values = self.values
         if num_shards()==1: return values
         by_process = gather_objects(values)
@@ -149,7 +149,7 @@ class Meter:
         return own_means + by_process[0][means:]
 
     def _check_same(self, by_metric, metrics):
-        "Raise ValueError for a metric whose value is not the same in each process"
+        "Raise ValueError if a metric's value differs between processes"
         for metric,(first,*others) in zip(metrics, by_metric):
             if isinstance(metric, ValueMetric): continue   # its function may return a different value in each
             for process,other in enumerate(others, 1):
@@ -158,10 +158,10 @@ class Meter:
                     'must merge the values of all processes, as by `maybe_gather`')
 
     def state_dict(self) -> list:
-        "Return what each metric has accumulated; None for one without `state_dict`"
+        "Return each metric's accumulated state; None for one without `state_dict`"
         return [*map(_state_of_metric, self.metrics)]
     def load_state_dict(self,
-        state:list # what `state_dict` returned
+        state:list # a result of `state_dict`
     ) -> None:
         "Continue from `state`; raise ValueError if it has a different number of metrics"
         if len(state)!=len(self.metrics): raise ValueError(
@@ -252,7 +252,7 @@ class Recorder(RecorderPlots, Callback):
         train_metrics:bool=False, # compute the metrics on the training batches, too
         valid_metrics:bool=True,  # compute the metrics in validation
         beta:float=0.98,          # smoothing of the training loss: the fraction of the old average that a batch keeps
-        train_loss:str='smooth',  # the column: 'smooth', the smoothed loss; 'mean', that of the epoch's batches
+        train_loss:str='smooth',  # the column: 'smooth', the smoothed loss; 'mean', the mean over the epoch's batches
         show_every:int=1          # the table shows every so many epochs and the last one; the history has all
     ):
         store_attr('add_time,train_metrics,valid_metrics,beta')
@@ -271,9 +271,9 @@ class Recorder(RecorderPlots, Callback):
         self.row = {}        # of the current epoch
         self.lrs = Series()
         self.iters = []      # the number of recorded losses at the end of each epoch
-        self.lossless = []   # for each batch without loss: the number of batches before it
+        self.lossless = []   # for each batch without a loss: the number of batches before it
         self.smooth_loss.unseen = []   # losses that are not announced yet
-        self.hps,self.group_hps = {},{} # schedulers record hyperparameters here: of the last group, and of all groups
+        self.hps,self.group_hps = {},{} # schedulers record hyperparameters here, for the last group and for all groups
 
     def before_fit(self):
         self.train,self.valid = Meter(self._metrics_of_training()),Meter(self._metrics_of_validation())
@@ -283,7 +283,7 @@ class Recorder(RecorderPlots, Callback):
         self.valid.reset()
 
     def _metrics_of_training(self):
-        "The smoothed loss, the mean loss if the column is to show it, and a metric for each other column"
+        "Return the smoothed loss, the mean loss if its column is shown, and a metric for each other column"
         losses = [self.smooth_loss]
         if self.mean: losses.append(AvgLoss())
         if self.train_metrics: return [*losses, *self.learn.metrics]
@@ -350,7 +350,7 @@ class Recorder(RecorderPlots, Callback):
         self.learn.current_run.phase_meter = None
         self._flush_losses()
         if 'train' in self.cancelled: return
-        values = self.train.shared(means=1)   # the smoothed loss is that of each process
+        values = self.train.shared(means=1)   # each process has its own smoothed loss
         self.row.update(zip(self.train_names, values[self._n_losses-1:]))
     def after_validate(self):
         self.learn.current_run.phase_meter = None
@@ -385,16 +385,16 @@ class Recorder(RecorderPlots, Callback):
         "Is the current row in the history already? Rows are the same object there, so that writing to one changes both"
         return bool(self.history) and self.history[-1] is self.row
 
-    def after_cancel_epoch(self): self._flush_losses()   # `after_train` did not come
+    def after_cancel_epoch(self): self._flush_losses()   # `after_train` was not fired
     def after_cancel_fit(self):
         if self.learn.mode=='fit' and not self._row_is_complete: self._keep_bad_row()
         self._flush_losses()
 
     def _keep_bad_row(self):
-        "Add the row of the epoch if a loss that is NaN or infinite has ended the fit: it shows why"
+        "Add the row of an epoch that a NaN or infinite loss has ended, because it shows the reason"
         learn = self.learn
         if self.row.get('epoch')!=learn.epoch or learn.loss is None: return
-        if num_shards()>1: return   # this process may be the only one, and the others would not gather
+        if num_shards()>1: return   # only this process may have reached this line, so a gather would hang
         loss = to_number(learn.loss.mean())
         if isfinite(loss): return
         self.row['train_loss' if learn.training else 'valid_loss'] = loss
@@ -404,13 +404,13 @@ class Recorder(RecorderPlots, Callback):
         write_out(learn.logger, self.log)
 
     def after_fit(self):
-        "Show the row of the last epoch, unless it is one of those that are shown"
+        "Show the row of the last epoch, unless it has been shown"
         if self.show_every==1: return
         for row in self.history.epochs[-1:]:
             if (row['epoch']+1)%self.show_every: write_out(self.learn.logger, Cells(row, [*row]))
 
     def _warn_of_small_share(self):
-        "Note once if hardly any of the smoothed loss comes from this epoch"
+        "Print once if hardly any of the smoothed loss comes from this epoch"
         if self.mean or self.was_noted: return
         before,seen = self.iters[-2:]
         if seen==before: return
@@ -429,9 +429,9 @@ class Recorder(RecorderPlots, Callback):
                     unseen=torch.tensor(self.smooth_loss.unseen, dtype=torch.float64))   # last: the losses are read
 
     def load_state_dict(self,
-        state:dict # what `state_dict` returned
+        state:dict # a result of `state_dict`
     ):
-        "Continue from `state`; raise ValueError if it has other metrics"
+        "Continue from `state`; raise ValueError if its metrics differ"
         state = deepcopy(state)
         self.train.load_state_dict(state.pop('train'))
         self.history.load_state_dict(state.pop('history'))
@@ -442,7 +442,7 @@ class Recorder(RecorderPlots, Callback):
         unseen = state.pop('unseen', self.smooth_loss.raw[n_read:])   # a list in older ones
         self.smooth_loss.unseen = torch.as_tensor(unseen, dtype=torch.float64).tolist()
         self.iters = unpack_counts(state.pop('iters'))
-        self.lossless = unpack_counts(state.pop('lossless', []))   # older checkpoints lack it
+        self.lossless = unpack_counts(state.pop('lossless', []))   # older checkpoints lack this entry
         _load_series(self.hps, state.pop('hps'), Series)
         _load_series(self.group_hps, state.pop('group_hps'), GroupSeries)
         vars(self).update(state)
@@ -458,12 +458,12 @@ class Recorder(RecorderPlots, Callback):
 
     @property
     def train_loss(self) -> float|None:
-        "The current `train_loss` over all processes, each of which must read it; None before the first batch"
+        "The current `train_loss` over all processes, which must all read it; None before the first batch"
         if self.mean: return self.train.metrics[1].value
         return _mean_of_all(to_number(self.smooth_loss.value))
     @property
     def log(self) -> list:
-        "The current row, by position, as far as it is known; assigning to a cell writes to the row"
+        "The known cells of the current row, by position; assigning to a cell writes to the row"
         names = [*self.row]
         if not self._row_is_complete:
             while names and self.row[names[-1]] is None: names.pop()
@@ -492,7 +492,7 @@ def pack_counts(
     return torch.tensor(counts, dtype=torch.int64)
 
 def unpack_counts(
-    state:torch.Tensor|list # what `pack_counts` returned; a list in older checkpoints
+    state:torch.Tensor|list # a result of `pack_counts`; a list in older checkpoints
 ) -> list:
     "Return whole numbers as a list"
     return state.tolist() if isinstance(state, torch.Tensor) else state

@@ -19,7 +19,7 @@ from torch import Tensor
 def to_number(
     v:Any # a number, tensor or array
 ) -> Any:
-    "Convert a tensor or array with one element to the Python number in it; return anything else unchanged"
+    "Convert a tensor or array with one element to a Python number; return other objects unchanged"
     if not hasattr(v, 'item'): return v
     n = v.numel() if hasattr(v, 'numel') else v.size   # NumPy counts elements by `size`
     return v.item() if n==1 else v
@@ -128,7 +128,7 @@ class Series(Sequence):
         "Return the stored values, in 8 bytes each"
         return dict(kept=torch.tensor(self[:], dtype=torch.float64), every=self.every, n_read=self.n_read)
     def load_state_dict(self,
-        state:dict|list # what `state_dict` returned, or all numbers in a list
+        state:dict|list # a result of `state_dict`, or all numbers in a list
     ) -> None:
         "Continue from `state`"
         if not isinstance(state, Mapping):
@@ -172,7 +172,7 @@ class GroupSeries(Sequence):
         "Return the states of the groups"
         return [c.state_dict() for c in self.columns]
     def load_state_dict(self,
-        state:list # what `state_dict` returned, or a list with a list for each batch
+        state:list # a result of `state_dict`, or a list with a list for each batch
     ) -> None:
         "Continue from `state`"
         is_by_group = len(state)>0 and isinstance(state[0], Mapping)

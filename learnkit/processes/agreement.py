@@ -169,7 +169,7 @@ class Agreement(Callback):
     interval:MessageInterval        # after how many batches the processes ask each other again
     limit = 600.                    # seconds that this process waits for the others
     def __init__(self,
-        timeout:float|None=None, # seconds that a process waits before it reports who hangs; None: those of the group
+        timeout:float|None=None, # seconds until a waiting process reports which one hangs; None: the group's timeout
         shards:bool=False,  # does a process run parts of a batch, up to the step, without the others?
         compare:bool=False, # end the run if the models of the processes become different?
         forward:bool=False  # do the processes wait for each other in the forward pass too?

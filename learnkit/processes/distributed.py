@@ -92,7 +92,7 @@ class DistributedTrainer(Callback):
     def __init__(self,
         sync_bn:bool=False,  # average batch norms over all processes? (not on the CPU)
         shard:bool=True,     # shard the data? False: each process has its own part already
-        timeout:float|None=None, # seconds that a process waits before it reports who hangs; None: those of the group
+        timeout:float|None=None, # seconds until a waiting process reports which one hangs; None: the group's timeout
         compare:bool=True,   # end the fit if weights or hyperparameters differ between the processes?
         weigh:bool=True,     # weight the loss of each process by its targets? False: equal weights
         **kwargs:Any         # passed on to `DistributedDataParallel`

@@ -183,7 +183,7 @@ class FullyShard(DistributedTrainer):
         mesh:Any=None,          # a `DeviceMesh` over all processes, of one dimension, or two: (replicate, shard)
         mp:Any=None,            # dtype to compute in, or `MixedPrecisionPolicy`; None: the weights' dtype
         shard:bool=True,        # shard the data; False: each process has its own shard already
-        timeout:float|None=None,# seconds that a process waits before it reports who hangs; None: those of the group
+        timeout:float|None=None,# seconds until a waiting process reports which one hangs; None: the group's timeout
         compare:bool=True,      # end the fit if hyperparameters, or unsharded parameters, differ between processes
         weigh:bool=True,        # weight the loss of each process by its targets? False: equal weights
         **kwargs:Any            # passed on to `fully_shard`, such as `offload_policy`
