@@ -15,7 +15,7 @@ from torch import nn
 
 from .accumulate import opt_params
 from ..data.modules import get_model
-from ..data.process import is_sharded, num_distrib, whole
+from ..data.process import by_mesh, num_distrib, total_norm, whole
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.events import nearest
@@ -28,7 +28,7 @@ class GradientClip(Callback):
     norm = None       # of the gradients before the last step, or by the names of optimizers
     max_norm:Any      # a number, or numbers by the names of optimizers
     by_name = False   # is there a norm for each of several optimizers?
-    mixed = False     # are some parameters sharded, while others, such as a loss function's, are not?
+    mixed = False     # are parameters sharded in different ways, or some not, such as those of a loss function?
     acts = 'alike'    # the gradients are the same in all processes
     compiled = 'clip'
     def __init__(self,
@@ -46,7 +46,7 @@ class GradientClip(Callback):
 
     def before_train(self):
         opt = self.learn.opt
-        self.mixed = len({*map(is_sharded, opt_params(opt))})==2
+        self.mixed = len(by_mesh(opt_params(opt)))>1
         self.by_name = isinstance(self.max_norm, Mapping)
         if self.by_name: self._check_names(getattr(opt, 'named_optimizers', {}))
 
@@ -79,18 +79,12 @@ class GradientClip(Callback):
         return norms
 
     def _clip_mixed(self, params):
-        "Clip sharded parameters, and those that each process has as a whole, apart: PyTorch can't clip them together"
-        sharded   = [p for p in params if is_sharded(p)]
-        unsharded = [p for p in params if not is_sharded(p)]
-        kinds = [*filter(None, [sharded, unsharded])]
+        "Clip parameters of each mesh, and those that are not sharded, apart: PyTorch can't clip them together"
+        kinds = by_mesh(params)
         if self.value is not None:
             for ps in kinds: nn.utils.clip_grad_value_(ps, self.value)
             return
-        norms = []
-        for ps in kinds:
-            norm = nn.utils.get_total_norm([p.grad for p in ps], self.norm_type)
-            norms.append(whole(norm))
-        self.norm = nn.utils.get_total_norm(norms, self.norm_type)
+        self.norm = total_norm([p.grad for p in params], self.norm_type)
         for ps in kinds: nn.utils.clip_grads_with_norm_(ps, self.max_norm, self.norm)
 
 # %% ../../nbs/callbacks/25a_clip.ipynb #6e0740f3

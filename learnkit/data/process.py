@@ -6,7 +6,7 @@
 __all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'maybe_gather', 'gather_objects', 'from_first', 'largest', 'gather_turns', 'sharded_among', 'undivided', 'alone', 'to_detach']
 
 # %% ../../nbs/data/15a_process.ipynb #0a22a7bb
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from itertools import chain, zip_longest
@@ -282,6 +282,22 @@ def gather_turns(
     in_turn = chain.from_iterable(zip_longest(*by_rank))
     return torch.cat([part for part in in_turn if part is not None])
 
+# %% ../../nbs/data/15a_process.ipynb #c1d20e02
+def gather_from_shards(
+    x:Any # the object of this process; it is pickled
+) -> list:
+    "Return what the processes with different shards of the data have; every process must call it"
+    of_all = gather_objects(x)
+    return [of_all[rank] for rank in shard_ranks()]
+
+def once_each(
+    of_all:list # what each process has, by rank
+) -> list:
+    "Return it with None for processes whose shard another one has, too; every process must call it"
+    if num_shards()==num_distrib(): return of_all
+    counted = from_first([*shard_ranks()])
+    return [x if rank in counted else None for rank,x in enumerate(of_all)]
+
 # %% ../../nbs/data/15a_process.ipynb #36dfb2b3
 @contextmanager
 def sharded_among(
@@ -370,6 +386,29 @@ def lay_out_state(
         if name in own and isinstance(value, Tensor): res[name] = lay_out(value, own[name])
     if hasattr(state, '_metadata'): res._metadata = state._metadata
     return res
+
+# %% ../../nbs/data/15b_sharded.ipynb #5c0b1e02
+def mesh_of(
+    t:Any # a tensor of any kind
+) -> Any:
+    "Return the `DeviceMesh` of a sharded tensor; None for a plain one"
+    return t.device_mesh if is_sharded(t) else None
+
+def by_mesh(
+    ts:Iterable # tensors of any kind
+) -> list[list]:
+    "Return the tensors in lists, each of one device mesh, or of plain tensors"
+    lists = {}
+    for t in ts: lists.setdefault(mesh_of(t), []).append(t)
+    return [*lists.values()]
+
+def total_norm(
+    ts:Iterable,       # tensors of any kind
+    norm_type:float=2. # which norm: 2 is the Euclidean, `inf` the largest element
+) -> Tensor:
+    "Return the norm of all tensors together; all processes must call it if any is sharded"
+    norms = [whole(nn.utils.get_total_norm(same, norm_type)) for same in by_mesh(ts)]
+    return norms[0] if len(norms)==1 else nn.utils.get_total_norm(norms, norm_type)
 
 # %% ../../nbs/data/15b_sharded.ipynb #21045d9f
 def gathered(

@@ -19,7 +19,7 @@ from fastcore.foundation import L
 from ..data.batch import Inputs, find_bs, shapes
 from ..data.locks import Draft
 from ..data.nested import detuplify
-from ..data.process import from_first, num_distrib, rank_distrib, team
+from ..data.process import from_first, num_shards, shard_rank, team
 from .results import NestedBuffer, count_items, drop_keys, item_positions, places
 from ..loop.callback import Callback
 from ..loop.check import check_args
@@ -147,7 +147,7 @@ class GatherPredsCallback(Callback):
     def _save(self, folder, b):
         learn,shares_batches = self.learn,self.turns is not None
         i = learn.iter
-        if shares_batches: i = i*num_distrib() + rank_distrib()   # its index as in a single process
+        if shares_batches: i = i*num_shards() + shard_rank()   # its index as in a single process
         file = self._draft(folder)/str(i)
         torch.save(learn.to_detach(b, gather=not shares_batches), file, pickle_protocol=self.pickle_protocol)
 
@@ -168,7 +168,7 @@ class GatherPredsCallback(Callback):
             team().in_first(lambda: self.drafts.pop(Path(self.mmap)).publish())
         for folder,draft in self.drafts.items():
             numbered = [p.name for p in folder.iterdir() if p.name.isdigit()]
-            if self.turns is not None: numbered = [n for n in numbered if int(n)%num_distrib()==rank_distrib()]
+            if self.turns is not None: numbered = [n for n in numbered if int(n)%num_shards()==shard_rank()]
             draft.publish(numbered)
         self.drafts = {}
 
@@ -209,9 +209,9 @@ class GatherPredsCallback(Callback):
         "Prepare to write into files that all processes share, each at the positions of its samples"
         mine = turns.sizes(),positions,uuid4().hex,self._draft(self.mmap)
         sizes,positions,key,folder = from_first(mine)
-        world = num_distrib()
-        of_each = places([list(enumerate(sizes[rank::world])) for rank in range(world)], positions)
-        self._begin(sum(sizes), of_each[rank_distrib()], f'learnkit/{key}', folder)
+        n_shards = num_shards()
+        of_each = places([list(enumerate(sizes[shard::n_shards])) for shard in range(n_shards)], positions)
+        self._begin(sum(sizes), of_each[shard_rank()], f'learnkit/{key}', folder)
 
     def _order(self):
         "Return each sample's position in the order of the dataset, as process 0 has it"

@@ -13,7 +13,7 @@ from fastcore.foundation import L
 from torch import Tensor, distributed as dist
 
 from ..data.device import default_device
-from ..data.process import gather_objects, num_distrib, rank_distrib
+from ..data.process import gather_objects, num_distrib, once_each, rank_distrib
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #eb77f4f4
 def places(
@@ -206,7 +206,7 @@ class NestedBuffer:
     ) -> Any:
         "Return the results of all processes, in each; raise ValueError if they differ in structure or are incomplete"
         own = None if self.spec is None else self._describe(turns)
-        parts = gather_objects(own)
+        parts = once_each(gather_objects(own))
         present = [part for part in parts if part is not None]
         if not present: return None
         spec = _common_spec(present)

@@ -18,7 +18,7 @@ from torch import Tensor
 # %% ../../nbs/measure/40_metric_adapters.ipynb #c6443c11
 from ..data.batch import find_device, shapes
 from ..data.nested import apply, is_listy
-from ..data.process import gather_objects, num_shards, to_detach
+from ..data.process import gather_from_shards, num_shards, to_detach
 from ..loop.check import unwrap_partial
 from .accum import skm_to_learnkit
 from .metric import AvgMetric, Metric, add_metric_note, merged_state, parts_with, snake_name, unsynced
@@ -77,7 +77,7 @@ class TorchMetric(Metric):
         parts = parts_with(self.metric, '_reductions')
         if not parts: return self._merge_over_processes()
         own = [*map(_read_states, parts)]
-        of_all = gather_objects((self.n, to_detach(own, gather=False)))
+        of_all = gather_from_shards((self.n, to_detach(own, gather=False)))
         gathered = [states for n,states in of_all if n>0]   # a process without a batch has nothing to join
         if not gathered: return None
         counts = [m._update_count for m in parts]
@@ -92,7 +92,7 @@ class TorchMetric(Metric):
         if not hasattr(self.metric, 'merge_state'): raise TypeError(
             f'the metric `{self.name}` cannot be joined over {num_shards()} processes: define a method '
             f'`merge_state(others)` of {type(self.metric).__name__}, like metrics of torcheval')
-        gathered = [metric for n,metric in gather_objects((self.n, self.metric)) if n>0]
+        gathered = [metric for n,metric in gather_from_shards((self.n, self.metric)) if n>0]
         if not gathered: return None
         first,*others = gathered
         return first.merge_state(others).compute()

@@ -91,7 +91,7 @@ def _copy_value(v): return v.clone() if isinstance(v, torch.Tensor) else v   # a
 from typing import NamedTuple
 
 from ..data.modules import get_model
-from ..data.process import whole
+from ..data.process import mesh_of, whole
 from ..loop.check import check_args
 from .outbox import stack_scalars
 
@@ -166,8 +166,9 @@ class _StepStart(NamedTuple):
 def _norms(tensors):
     "The L2 norm of each tensor, over all processes that have a shard of it; of 16 bits in 32, as the sum may be large"
     norms:list = [None]*len(tensors)
-    for dtype in {t.dtype for t in tensors}:
-        places = [i for i,t in enumerate(tensors) if t.dtype==dtype]
+    kinds = {}   # PyTorch computes no list of several types or device meshes
+    for i,t in enumerate(tensors): kinds.setdefault((t.dtype, mesh_of(t)), []).append(i)
+    for (dtype,_),places in kinds.items():
         precise = torch.promote_types(dtype, torch.float32)
         found = torch._foreach_norm([tensors[i] for i in places], 2, dtype=precise)
         for i,norm in zip(places, found): norms[i] = whole(norm)

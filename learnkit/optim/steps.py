@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from learnkit.data.process import from_first, num_distrib, whole
+from learnkit.data.process import from_first, num_distrib, total_norm
 from learnkit.loop.callback import Callback
 from learnkit.loop.check import check_args
 from learnkit.loop.current_run import put_in_place, take_off
@@ -188,7 +188,7 @@ class SAM(Callback):
         ps = [p for p in params_in(self.learn.opt.param_groups) if p.grad is not None]
         if not ps: return
         grads = [p.grad for p in ps]
-        norm = whole(torch.nn.utils.get_total_norm(grads))
+        norm = total_norm(grads)
         uphill = torch._foreach_mul(grads, self.rho/(norm+1e-12))
         here = [p.detach().clone() for p in ps]   # to subtract what was added would round
         with torch.no_grad(): torch._foreach_add_(ps, uphill)

@@ -169,7 +169,7 @@ class DistributedTrainer(Callback):
         "Return the buffers that process 0 broadcasts, as they are now"
         if not self.sends_buffers: return []
         buffers = {name:b for name,b in named_buffers(self.learn).items() if name not in excluded}
-        return [*filter(is_writable, buffers.values())]
+        return [b for b in buffers.values() if is_writable(b) and not is_sharded(b)]
 
     def after_backward(self):
         if self.near is not None: send_first(self._buffers(), self.near)
@@ -272,7 +272,7 @@ class DistributedTrainer(Callback):
         new = shard_loader(train, self.seed)
         if new is None: raise ValueError(
             'this training data cannot be sharded: use a `DataLoader` of a dataset that has a length, or '
-            '`DistributedTrainer(shard=False)` if each process already has its own shard')
+            f'`{type(self).__name__}(shard=False)` if each process already has its own shard')
         pairs = zip(_loaders_in(new), _loaders_in(train))
         self.samplers = [distributed_sampler(part) for part,whole in pairs if part is not whole]
         dls = copy(dls)

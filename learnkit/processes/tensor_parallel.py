@@ -10,22 +10,70 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import distributed as dist, nn
 
-from ..data.process import is_sharded, num_distrib, own_class, rank_distrib, sharded_among
+from ..data.process import (distributed_sampler, is_sharded, lay_out, local_shard, num_distrib, num_shards,
+    own_class, rank_distrib, shard_rank, sharded_among, shared_store)
+from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.words import Word
-from .distributed import DistributedTrainer, send_first
+from .distributed import DistributedTrainer, GradientExchange, send_first, steps_in_turn, take_means
 from .shard import has_items, is_same_data
 
 # %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150008
+def is_fully_sharded(
+    m:nn.Module # a module
+) -> bool:
+    "Return whether `fully_shard` was called for it"
+    return own_class(m) is not type(m)
+
+def is_data_parallel(
+    p:Any # a parameter that `fully_shard` has sharded
+) -> bool:
+    "Return whether it is sharded once, over all processes, each of which needs its own batch"
+    *outer,last = [o.is_shard() for o in p.placements]
+    if any(outer) or not last: return False
+    return p.device_mesh.size()==num_distrib()
+
 def is_tensor_parallel(
     model:nn.Module # the model of a Learner
 ) -> bool:
-    "Return whether parameters are sharded, and not by `fully_shard`"
-    if not any(map(is_sharded, model.parameters())): return False
-    return all(own_class(m) is type(m) for m in model.modules())
+    "Return whether parameters are sharded otherwise than by `fully_shard` over all processes"
+    sharded = [*filter(is_sharded, model.parameters())]
+    if not any(map(is_fully_sharded, model.modules())): return bool(sharded)
+    return not all(map(is_data_parallel, sharded))
 
+# %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150009
+def data_ranks(
+    model:nn.Module # a model for which `is_tensor_parallel` is True
+) -> list[int]:
+    "Return the processes that have the different shards of the data: the column of this process"
+    p = next(filter(is_sharded, model.parameters()))
+    if not any(map(is_fully_sharded, model.modules())): return columns_beside(p.device_mesh)[rank_distrib()]
+    if not is_fully_sharded(model): raise ValueError(
+        'parts of the model are sharded by `fully_shard`, and the model itself is not: call it for the model, too')
+    n_data = 2 if p.placements[0].is_replicate() else 1   # dimensions: (replicate, shard), or (shard,)
+    others = p.device_mesh.get_coordinate()[n_data:]
+    return p.device_mesh.mesh[(..., *others)].flatten().tolist()
+
+# %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150011
+def columns_beside(
+    mesh:Any # the `DeviceMesh` of this process's layers, one of several of the same form
+) -> list[list[int]]:
+    "Return the column of each process, by rank: those with the same place in the other such meshes"
+    own,n = sorted(mesh.mesh.flatten().tolist()),num_distrib()
+    size = len(own)
+    step = own[1]-own[0] if size>1 else 1
+    def row(rank): return rank//(step*size),rank%step   # the place of a mesh among the others
+    is_regular = own==[r for r in range(n) if row(r)==row(own[0])] and n%(step*size)==0
+    if not is_regular: raise ValueError(
+        f'the layers are sharded among processes {own} of {n}, which is no dimension of a mesh of all of them: shard '
+        "them over `mesh['tp']` of `mesh = init_device_mesh(device, (n_data, n_tensor), mesh_dim_names=('dp', 'tp'))`")
+    def place(rank): return rank//step%size
+    return [[r for r in range(n) if place(r)==place(rank)] for rank in range(n)]
+
+# %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150014
 shards_among = Word('shards_among', None, 'Among which processes does it shard the data? None: among all of them.')
 
 def ranks_with_shards(
@@ -35,7 +83,7 @@ def ranks_with_shards(
     "Return among which processes the data of a run is sharded; None: among all of them"
     for cb in [*learn.cbs, *cbs]:
         if shards_among(cb) is not None: return shards_among(cb)
-    return [rank_distrib()] if is_tensor_parallel(learn.model) else None
+    return data_ranks(learn.model) if is_tensor_parallel(learn.model) else None
 
 @contextmanager
 def sharded_run(
@@ -45,33 +93,100 @@ def sharded_run(
     "Enter `run` in a block of `sharded_among`"
     with sharded_among(ranks), run: yield
 
-# %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150009
+# %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150016
+class ColumnMeans(Callback):
+    "Replaces gradients with their mean over a column of the mesh, after each backward pass"
+    acts,order,modes = 'nothing',GradientExchange.order,GradientExchange.modes
+    first_in = ('after_backward',)
+    def __init__(self,
+        params:list, # the parameters of the model
+        group:Any    # the column of this process
+    ): self.params,self.group = params,group
+
+    def after_backward(self):
+        self.learn.agreement._agree_at('ask')   # none may have cancelled the batch, or the others would wait
+        trained = [p for p in self.params if p.requires_grad]
+        grads = [torch.zeros_like(p) if p.grad is None else lay_out(p.grad, p) for p in trained]
+        take_means([*map(local_shard, grads)], self.group)
+        for p,grad in zip(trained, grads): p.grad = grad
+
+_columns = {}   # by store and columns
+
+def column_group(
+    columns:list # of each process
+) -> Any:
+    "Return the process group of the column of this process; all must call it"
+    distinct = [*map(list, sorted({*map(tuple, columns)}))]
+    key = shared_store(),str(distinct)
+    if key not in _columns:
+        _columns.clear()   # they belong to a destroyed group
+        _columns[key],_ = dist.new_subgroups_by_enumeration(distinct)
+    return _columns[key]
+
+# %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150017
 @check_args
 class TensorParallel(DistributedTrainer):
-    "Trains a model whose layers are sharded among all processes, each on the same batches"
+    "Trains a model whose layers are sharded among processes; those that compute a layer together have the same batches"
+    conflicts = dict(local_steps='each process has a part of the weights, and needs those of the others in each batch')
     def __init__(self,
         timeout:float|None=None, # seconds that a process waits before it says who hangs; None: those of the group
-        compare:bool=True        # end the fit if parameters that are not sharded differ between the processes?
-    ): super().__init__(shard=False, timeout=timeout, compare=compare, weigh=False)
+        compare:bool=True,       # end the fit if parameters that are not sharded differ between the processes?
+        shard:bool=True          # shard the data among the rows of the mesh? False: each row has its own part already
+    ):
+        super().__init__(shard=shard, timeout=timeout, compare=compare)
+        self.rows_have_data = not shard
 
     def before_fit(self):
         if num_distrib()==1: return
-        self._check_same_data()
+        self.shard = num_shards()>1 and not self.rows_have_data
+        self.weigh = num_shards()>1   # else all have the same batch
+        if not self.rows_have_data: self._check_data(self.learn.dls.train)
         super().before_fit()
 
-    def _check_same_data(self):
-        train = self.learn.dls.train
+    def _check_data(self, train):
+        "Raise ValueError if the processes that compute together would have different batches"
+        sampler = distributed_sampler(train)
+        if sampler is not None: return self._check_sampler(sampler)
         if has_items(train) and not is_same_data(train, look=False): raise ValueError(
-            'the processes have different training data, and with tensor parallelism all need the same batches: give '
-            'each of them the whole dataset')
+            'the processes have different training data, and with tensor parallelism those of a row need the same '
+            'batches: give each of them the whole dataset, which is sharded among the rows')
+
+    def _check_sampler(self, sampler):
+        own = sampler.num_replicas,sampler.rank
+        if own!=(num_shards(),shard_rank()): raise ValueError(
+            f'the `DistributedSampler` is for process {own[1]} of {own[0]}, but this process has shard {shard_rank()} '
+            f'of {num_shards()}: remove it, and `fit` shards the data')
 
     def _wrap(self, device):
         "Wrap nothing: PyTorch has sharded the layers. Process 0 sends the other parameters"
         model = self.learn.model
-        for p in model.parameters():
-            if is_sharded(p) and p.device_mesh.size()!=num_distrib(): raise ValueError(
-                f'the mesh of the model has {p.device_mesh.size()} of {num_distrib()} processes. '
-                f'Shard its layers among all of them: create the mesh with {num_distrib()} processes')
-        whole = [p.detach() for p in model.parameters() if not is_sharded(p)]
-        send_first([*whole, *model.buffers()], dist.group.WORLD)
-        self._exchange([])
+        by_pytorch = is_fully_sharded(model)
+        turns = [type(cb).__name__ for cb in self.learn.cbs if steps_in_turn(cb)]
+        if by_pytorch and turns: raise ValueError(
+            f'{turns[0]} calls parts of the model outside of its forward pass, where `fully_shard` has only a part of '
+            'their weights: remove `fully_shard`')
+        self.sends_buffers = num_shards()>1
+        unsharded = [p for p in model.parameters() if not is_sharded(p)]
+        buffers = [b for b in model.buffers() if not is_sharded(b)]
+        send_first([t.detach() for t in [*unsharded, *buffers]], dist.group.WORLD)
+        self._exchange(unsharded if by_pytorch else [])
+        if num_shards()>1 and not by_pytorch: self._add_column_means()
+
+    def _groups(self):
+        meshes = {p.device_mesh for p in self.learn.model.parameters() if is_sharded(p)}
+        own = [group for mesh in meshes for group in mesh.get_all_groups()]
+        means = [cb.group for cb in self.added if isinstance(cb, ColumnMeans)]
+        return [dist.group.WORLD, *own, *means]
+
+    def _add_column_means(self):
+        "Average the gradients of the model over the columns"
+        params = [*self.learn.model.parameters()]
+        mesh = next(filter(is_sharded, params)).device_mesh
+        means = ColumnMeans(params, column_group(columns_beside(mesh)))
+        self.added.append(means)
+        self.learn.add_cb(means)
+
+    def after_exception(self):
+        super().after_exception()
+        model = self.learn.model
+        if num_distrib()>1 and is_fully_sharded(model): model.reset_iter_state()   # a batch was not finished

@@ -22,7 +22,7 @@ from ..callbacks.batches import indices_here
 from ..data.batch import find_bs, select_split_samples
 from ..data.modules import get_model
 from ..data.nested import detuplify, leaves, to_concat
-from ..data.process import whole
+from ..data.process import total_norm
 from ..data.snapshot import Snapshot, snapshot_buffers, snapshot_random
 from ..learner.learner import Learner
 from ..learner.predict import losses_by_item
@@ -255,7 +255,7 @@ def loss_scale(
 @torch.no_grad()
 def _norm(ts):
     "Return the norm of all tensors together; None among them counts as zero"
-    return whole(torch.nn.utils.get_total_norm([t.float() for t in ts if t is not None])).item()
+    return total_norm([t.float() for t in ts if t is not None]).item()
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000013
 def first_jumps(

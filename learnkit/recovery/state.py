@@ -21,7 +21,7 @@ from ..data.nested import leaves
 from ..loop.words import Word, acts, own_attr
 
 from ..data.process import (
-    gather_objects, is_sharded, lay_out, lay_out_state, num_shards, own_shard, rank_distrib)
+    gather_objects, is_sharded, lay_out, lay_out_state, num_shards, own_shard, shard_rank, shard_ranks)
 from ..data.random import get_random_states, pack_state, set_random_states
 from ..data.snapshot import snapshot_contents, snapshot_grads, snapshot_random
 from ..learner.learner import Learner
@@ -155,7 +155,7 @@ def states_of_all(
     states = gather_objects(own)   # of each process, by rank
     of_all = {}
     for name in own:
-        part = [state[name] for state in states]
+        part = [states[rank][name] for rank in shard_ranks()]   # others have the same as one of these
         if any(part): of_all[name] = part
     return of_all
 
@@ -213,12 +213,12 @@ def num_shards_of(
     return len(state.get('rngs', [None]))
 
 def _restore_own(learn, state):
-    "Restore what is this process's own; in another number of processes only the random states of process 0"
-    rank = rank_distrib() if num_shards()>1 else 0
+    "Restore what is this process's own; in another number, the random states of process 0, and its part of the sums"
+    rank = shard_rank()
     same_number = num_shards_of(state)==num_shards()
     rngs = state.get('rngs', [state['rng']])
     if rank==0 or same_number: set_random_states(**rngs[rank])
-    if not same_number: return
+    if not same_number: return _share_sums(learn, state.get('meters'))
     if rank and 'meters' in state: _restore_sums(learn, state['meters'][rank])
     if 'cbs_of' in state: _load_states(learn, state['cbs_of'][rank])
     if 'grads_of' in state: _restore_waiting_grads(learn, state['grads_of'][rank])
@@ -227,6 +227,16 @@ def _restore_own(learn, state):
 def _restore_sums(learn, own):
     for metric,sums in zip(train_metrics(learn), own):
         if sums: metric.load_state_dict({**metric.state_dict(), **sums})
+
+def _share_sums(learn, of_all):
+    "Give each process an equal part of the sums of the processes before, whose number was different"
+    if of_all is None: of_all = [[*map(running_sums, train_metrics(learn))]]   # there was one, and all have its sums
+    n_then,n_now = len(of_all),num_shards()
+    shares = {'_total':1/n_now, '_count':1/n_now, 'val':1/n_then}   # `val` is a smoothed loss: a row has its mean
+    for metric,*states in zip(train_metrics(learn), *of_all):
+        names = shares.keys() & (states[0] or {}).keys()
+        parts = {name:shares[name]*sum(sums[name] for sums in states) for name in names}
+        if parts: metric.load_state_dict({**metric.state_dict(), **parts})
 
 def _restore_waiting_grads(learn, grads):
     if not grads: return
@@ -326,7 +336,7 @@ def own_place(
     "Return this process's position in the data; if the number of processes has changed, process 0's without workers"
     place,n = state.get('place'),num_shards()
     if num_shards_of(state)!=n: return _place_without_workers(place, state)
-    if n>1 and 'places' in state: return state['places'][rank_distrib()]
+    if n>1 and 'places' in state: return state['places'][shard_rank()]
     return place
 
 def _place_without_workers(place, state):

@@ -17,6 +17,7 @@ from ..data.modules import get_model
 from ..data.process import is_sharded, lay_out, num_distrib, own_class
 from ..optim.optimizer import OptimWrapper
 from ..processes.launch import file_group, in_first
+from ..processes.tensor_parallel import is_data_parallel
 from .memory import pick_modules
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #e38b06c0
@@ -82,27 +83,20 @@ def _check_shardable(model, mesh):
         f'the model is wrapped in {type(model).__name__}: pass the model itself to the Learner')
     if mesh.size()!=num_distrib(): raise ValueError(
         f'the mesh has {mesh.size()} of {num_distrib()} processes, but must have all, as each has its own shard of '
-        'the data. Pass a mesh of one dimension, or of two, (replicate, shard). Tensor and pipeline parallelism are '
-        'not supported.')
+        'the data. Pass a mesh of one dimension, or of two, (replicate, shard). With tensor parallelism call '
+        "`fully_shard(model, mesh=mesh['dp'])` yourself and remove `FullyShard`: `fit` adds what such a model needs.")
     if any(map(is_sharded, model.parameters())): raise ValueError(
-        'parameters of the model are already DTensors, like those of `parallelize_module`. Tensor parallelism is not '
-        'supported, only data parallelism.')
+        'parameters of the model are already DTensors, like those of `parallelize_module`. Call '
+        "`fully_shard(model, mesh=mesh['dp'])` yourself and remove `FullyShard`: `fit` adds what such a model needs.")
 
 def _check_sharded(model):
     "Raise ValueError if the model, which the user sharded, is more than data-parallel over all processes"
     for name,p in model.named_parameters():
-        if is_sharded(p) and not _is_data_parallel(p): raise ValueError(
+        if is_sharded(p) and not is_data_parallel(p): raise ValueError(
             f'{name} is sharded over some of the processes, or twice, as with tensor parallelism and `fully_shard`. '
-            'Then some processes need the same data, but each gets its own. '
-            'Only `fully_shard` with a mesh over all processes is supported.')
+            'Then some processes need the same data: remove `FullyShard`, and `fit` adds what such a model needs.')
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #1cef9b4d
-def _is_data_parallel(p):
-    "Return whether the parameter is sharded once, over all processes"
-    *outer,last = [o.is_shard() for o in p.placements]
-    if any(outer) or not last: return False
-    return p.device_mesh.size()==num_distrib()
-
 def _device_of_values(model):
     "The device on which process 0 has the values of the model, which it sends to all"
     devices = [p.device.type for p in model.parameters()]

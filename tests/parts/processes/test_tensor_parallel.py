@@ -138,10 +138,6 @@ def _refuses(rank, world):
     ds = TensorDataset(torch.randn(8, 10, generator=torch.Generator().manual_seed(rank)), torch.zeros(8, dtype=torch.long))
     with pytest.raises(ValueError, match='different training data, and with tensor parallelism'):
         Learner(DataLoaders(DataLoader(ds, 4)), parallel(net()), nn.CrossEntropyLoss()).fit(1)
-    model = net()
-    mesh = init_device_mesh('cpu', (2, 2), mesh_dim_names=('dp','tp'))
-    parallelize_module(model[1], mesh['tp'], {'up':ColwiseParallel(), 'down':RowwiseParallel()})
-    with pytest.raises(ValueError, match='the mesh of the model has 2 of 4 processes'): Learner(loaders(), model, nn.CrossEntropyLoss()).fit(1)
 
 @pytest.mark.slow
-def test_what_cannot_be_right_is_refused(processes): processes(4, _refuses)   # noqa: F811
+def test_what_cannot_be_right_is_refused(processes): processes(2, _refuses)   # noqa: F811

@@ -257,7 +257,7 @@ def _hybrid(rank, world):
     with pytest.raises(ValueError, match='the mesh has 2 of 4 processes'): learner(Net(), FullyShard(Block, mesh=grid['dp']), world)
     tensor = Net()
     parallelize_module(tensor, grid['tp'], {'blocks.0.mlp.0':ColwiseParallel()})
-    with pytest.raises(ValueError, match='Tensor parallelism is not supported'): learner(tensor, FullyShard(Block), world)
+    with pytest.raises(ValueError, match='Call .fully_shard.model, mesh=mesh'): learner(tensor, FullyShard(Block), world)
 
     # and beside `fully_shard`: two processes would need the same data
     for m in (*tensor.blocks, tensor): fully_shard(m, mesh=grid['dp'])
