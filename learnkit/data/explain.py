@@ -274,9 +274,10 @@ def _call_hint(text, given, xb):
     if 'positional argument' in text:
         return '`DataLoaders(..., n_inp=)` says how many elements of a batch are inputs of the model.'
     if 'unexpected keyword' in text and isinstance(xb[0], Inputs): return (
-        'The batch is a dict, so the model was called as `model(**inputs)`. Remove or rename, in `collate_fn`, the '
-        'keys that `forward` does not take. `n_inp=` is the number of inputs; without it, the only key named y, '
-        'target, targets, label or labels is the target.')
+        'The batch is a dict, so the model was called as `model(**inputs)`. In `collate_fn`, remove or rename the keys '
+        'that `forward` does not take, or return a tuple, whose inputs are passed by position, such as '
+        f"`(batch['{next(iter(xb[0]))}'], batch['label'])`. `n_inp=` is the number of inputs; without it, the only key "
+        'named y, target, targets, label or labels is the target.')
     return ''
 
 def _type_hint(text, given):
@@ -314,6 +315,7 @@ def output_loss(
 )->Tensor|None: # None if there is none
     "Return the loss in the output of a model: its key or attribute `loss`"
     return pred.get('loss') if isinstance(pred, dict) else getattr(pred, 'loss', None)
+
 
 
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
@@ -362,11 +364,22 @@ from .snapshot import snapshot_loader, snapshot_random
 max_unfetched = 1000   # how many batches in a row may be cancelled before they are fetched
 
 def no_batch(
-    what:str # 'training' or 'validation'
+    what:str,   # 'training' or 'validation'
+    dl:Any=None # the loader, if it is known
 ) -> ValueError:
     "Return the error for a loader without batches"
+    why = _why_no_batch(dl) if type(dl) is DataLoader else ''
+    if why: return ValueError(f'The {what} loader yielded no batch: {why}.')
     return ValueError(f'The {what} loader yielded no batch: its dataset is empty, `drop_last=True` dropped the only '
                       'batch, or it is an exhausted generator. Pass a list or a DataLoader, which can be read again.')
+
+def _why_no_batch(dl):
+    "Why a DataLoader is empty, and what to do; empty text if its dataset does not say"
+    n = loader_len(dl.dataset)
+    if n==0: return 'its dataset has no samples'
+    if not n or not dl.drop_last or dl.batch_size is None or n>=dl.batch_size: return ''
+    return (f'its dataset has {n} samples, and `drop_last=True` drops the only batch, as it has fewer than '
+            f'{dl.batch_size}. Write `batch_size={n}`, or `drop_last=False`')
 
 # %% ../../nbs/data/45c_unfetched.ipynb #52c8e1ae
 def warn_no_target(
@@ -375,6 +388,8 @@ def warn_no_target(
 ) -> None:
     "Warn that a batch has no target, and suggest a remedy"
     how = '`DataLoaders(..., n_inp=)` says how many of its elements are inputs'
+    elements = b if isinstance(b, (list,tuple)) else [b]
+    if len(elements)==1: how = 'let the dataset return `(input, target)`'
     if isinstance(b, dict): how = 'name the target `y`, `target`, `targets`, `label` or `labels`'
     batch,loss = 'validation batch','it has no loss'
     if training: batch,loss = 'batch','nothing is learned from it'
@@ -384,11 +399,23 @@ def warn_no_target(
 def _batch_in_memory(dl):
     "A part of the first batch of `dl` if it is in memory, otherwise `None`"
     if isinstance(dl, (list,tuple)): return dl[0] if dl else None
-    if type(dl) is not DataLoader or dl.collate_fn not in (default_collate,collate_tensors): return None
+    tensors = _tensors_in_memory(dl)
+    return tuple([t[:1] for t in tensors]) if tensors else None
+
+def _tensors_in_memory(dl):
+    "The tensors of the dataset of a DataLoader, if the batches are made of them as they are; otherwise none"
+    if type(dl) is not DataLoader or dl.collate_fn not in (default_collate,collate_tensors): return ()
     ds = dl.dataset
-    if not isinstance(ds, (TensorDataset,BatchTensorDataset)): return None
-    if type(ds) not in (TensorDataset,BatchTensorDataset): return None   # a class of the user's may give other samples
-    return tuple([t[:1] for t in ds.tensors])
+    if type(ds) not in (TensorDataset,BatchTensorDataset): return ()   # a class of the user's may give other samples
+    return ds.tensors
+
+def sample_with_nan(
+    dl:Any # a loader
+) -> int|None: # the index in its dataset
+    "Return the first sample in memory that has NaN or infinite numbers; None if there is none, or data is in files"
+    bad = [~t.isfinite().reshape(len(t), -1).all(1) for t in _tensors_in_memory(dl) if t.is_floating_point()]
+    found = [int(rows.nonzero()[0]) for rows in bad if rows.any()]
+    return min(found, default=None)
 
 # %% ../../nbs/data/45c_unfetched.ipynb #7ea74b87
 def check_ahead(
@@ -396,7 +423,7 @@ def check_ahead(
     loss_func:Any # its loss function
 ) -> None:
     "Check the validation data before training: raise ValueError if it is empty, warn if it alone has no target"
-    if loader_len(dls.valid)==0: raise no_batch('validation')
+    if loader_len(dls.valid)==0: raise no_batch('validation', dls.valid)
     if loss_func is None: return
     b,n_inp = _batch_in_memory(dls.valid),getattr(dls, 'n_inp', None)
     if _has_target(b, n_inp) is not False or takes_one(loss_func): return

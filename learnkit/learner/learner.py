@@ -514,7 +514,7 @@ class Learner(Loop):
             raise
 
     def _check_exhausted(self):
-        if not self.iter: raise no_batch('training' if self.training else 'validation')
+        if not self.iter: raise no_batch('training' if self.training else 'validation', self.dl)
         if self.iter!=self.batches.n: check_complete(self.batches, self.iter, self.training)
         super()._check_exhausted()
         if self.training: check_trained(self)

@@ -152,7 +152,8 @@ class Callback(Stateful):
                 f"If it is your own event, call `event.register('{k}')` first.")
             elif k.startswith(('before_','after_')): raise TypeError(
                 f"{cls.__name__}.{k} is named like an event, but no such event exists: {nearest(k, event)} "
-                f"If it is a new event, call `event.register('{k}')` first.")
+                f"If it is a new event, call `event.register('{k}')` first; "
+                "if it is a helper, give it another name.")
             if k in event.also: setattr(cls, event.also[k], f)
             if k in Word.known: Word.known[k].check(f, cls.__name__)
         _check_wrap(cls)
@@ -235,6 +236,7 @@ _modes = 'fit','validate','predict','lr_find','sanity'
 def _warn_shadowing(k, learn):
     if isinstance(getattr(learn, '__dict__', {}).get(k), Callback): return   # `learn.count` of a callback `Count`
     message = f'You are shadowing an attribute ({k}) that exists in the learner. Use `self.learn.{k}` to avoid this'
+    message += ', or another name for a value of your own'
     if k=='loss': message += '; to change what is trained on, set `self.learn.loss_grad`: `loss` is only recorded'
     warn(message, stacklevel=3)
 

@@ -74,6 +74,7 @@ from typing import Any
 from warnings import warn
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #1bc3a837
+from ..data.explain import sample_with_nan
 from ..loop.callback import Callback
 from ..loop.current_run import register_state
 from ..loop.events import event
@@ -165,6 +166,8 @@ class NonFiniteCheck(Callback):
 
     def _hint(self, losses, start):
         look_at_data = 'look for nan in the inputs and targets'
+        sample = sample_with_nan(self.learn.dls.train)
+        if sample is not None: return f'sample {sample} of the training data has nan or inf, so repair or remove it'
         never_finite = start+_last_finite(losses)<0   # in this fit
         if never_finite: return look_at_data
         return f'a lower learning rate or clipped gradients may help, or {look_at_data}'

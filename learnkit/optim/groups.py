@@ -75,6 +75,7 @@ def _to_number(v, what='A hyper-parameter')->float:
     if is_number(v): return v
     message = f'{what} is a number, not {type(v).__name__}: {v!r:.60}.'
     if hasattr(v, 'order'): message += ' Callbacks are passed by name, as in `fit(1, cbs=...)`.'
+    if isinstance(v, str): message += ' Convert text by `float(…)`, or write `1.0e-3` in YAML.'
     raise TypeError(message)
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c1ff1a13

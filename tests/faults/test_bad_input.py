@@ -53,9 +53,25 @@ def fixed(c, learn, **attrs):
     "Mend what is wrong with the Learner after the mistake"
     c.learn,c.fix = learn,attrs
     return learn
+def on_dl(dl, m=None): return Learner((dl, batches(1)), m or cls(1), nn.MSELoss(), SGD, lr=.01)
 good_dls = lambda: DataLoaders(batches(2), batches(1))
 
 # making a Learner
+@bad(TypeError, "'1e-3'", 'float(…)')
+def rate_is_text(c): learner().fit(1, lr='1e-3')
+@bad(ValueError, '20 samples', 'batch_size=20', 'drop_last=False')
+def only_batch_is_dropped(c): on_dl(DataLoader(TensorDataset(torch.randn(20, 4), torch.randn(20, 1)), 32, drop_last=True)).fit(1)
+@bad(TypeError, "`(batch['x'], batch['label'])`", 'unexpected keyword')
+def dict_for_a_sequential(c): on_dl([dict(x=x, label=y)], nn.Sequential(cls(1))).fit(1)
+@bad(NonFiniteLoss, 'sample 5 of the training data has nan or inf')
+def nan_in_memory(c):
+    broken = x.clone()
+    broken[5,2] = float('nan')
+    on_dl(DataLoader(TensorDataset(broken, y), 4)).fit(1)
+@bad(TypeError, 'after_all', 'if it is a helper, give it another name')
+def helper_named_like_an_event(c):
+    class C(Callback):
+        def after_all(self): pass
 @bad(TypeError, 'MSELoss', 'instance', 'MSELoss()')
 def loss_is_a_class(c): learner(loss_func=nn.MSELoss)
 @bad(TypeError, 'loss_func', 'str', 'function')
