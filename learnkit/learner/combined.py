@@ -353,7 +353,7 @@ class EachLoader(Callback):
 
     @property
     def loss_functions(self) -> dict[str,Any]:
-        "The loss functions of the loaders, by name; under '' the Learner's own, in place of which one may be set"
+        "The loaders' loss functions by name, and the Learner's own under ''"
         if self.learn is None or not self.loss_funcs: return self.loss_funcs
         return {**self.loss_funcs, '':self.learn.current_run.assigned('loss_func')}
 

@@ -58,7 +58,7 @@ class ActivationPlots:
         return self.plot_stats([idx])
 
     def plot_stats(self,
-        idxs:Any=None,       # numbers of the layers; None: all of them
+        idxs:Any=None,       # indices of the layers; None: all
         figsize:tuple=(12,3) # width and height in inches
     ) -> Any:
         "Plot means, standard deviations and shares near zero of several layers; return the matplotlib figure"
@@ -248,6 +248,6 @@ class ActivationStats(ActivationPlots, HookCallback):
         return L(L(map(name_values, batch)) for batch in self.table())
 
 def _layer_name(m, path):
-    "The class of a layer, with its path in the model if it has one"
+    "Return the class of a layer, with its path in the model if it has one"
     kind = type(m).__name__
     return f'{kind} ({path})' if path else kind

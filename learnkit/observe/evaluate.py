@@ -24,7 +24,7 @@ event.register('after_validate_all', "evaluations are done; `results` has them, 
                after='before_validate_all')
 
 def _name(learn):
-    "The name of the loader that is validated, or of the one in a `CombinedLoader` that the batch is from; or None"
+    "Return the name of the validated loader, or of the batch's own loader in a `CombinedLoader`; or None"
     own = vars(learn).get('_dl_name')
     if own is not None: return own
     batch = getattr(learn.current_run, 'batch', None)
@@ -43,7 +43,7 @@ Learner.dl_name = property(_name, _set_name, None, _name.__doc__)
 @contextmanager
 def _named(self:Learner,
     name:str,           # the name of the loader validated in this block
-    metrics:L|None=None # its `Metric`s; None: those of the Learner
+    metrics:L|None=None # its `Metric`s; None: the Learner's
 ) -> Iterator[Learner]:
     "Set `learn.dl_name`, and metrics for one loader, for a `with` block"
     with turn(self):
@@ -247,10 +247,10 @@ def _as_line(results):
 # %% ../../nbs/observe/00b_evaluator.ipynb #4e9b0f98
 @patch
 def validate_all(self:Learner,
-    **dls # loaders by name; none: the validation set as 'valid', and those of the `Evaluator`s
+    **dls # loaders by name; none: the validation set as 'valid', and the loaders of all `Evaluator`s
 ) -> dict:
     "Validate several datasets: return `{name: {'loss':…, metric: …}}`; raise ValueError if there are none"
-    metrics = {}   # None or no entry: those of the Learner
+    metrics = {}   # None or no entry: the Learner's
     if not dls:
         if self.dls.valid is not None: dls['valid'] = self.dls.valid
         for cb in self.cbs:
@@ -284,7 +284,7 @@ event.register('after_sanity', '`results` holds their loss and metrics',
 class SanityCheck(Callback):
     "Validate `n` batches before training begins; `results` are the loss and the metrics, by name"
     acts = 'nothing'
-    order,modes = 110,('fit',)   # after all others are set up
+    order,modes = 110,('fit',)   # after all other callbacks have been set up
     results = None
     def __init__(self,
         n:int=2,     # how many batches to validate
@@ -308,7 +308,7 @@ class SanityCheck(Callback):
             interruptibly(learn._do_epoch_validate, dl=dl)
             self.results = dict(zip(self._names(), meter.values))
             learn('after_sanity', results=self.results)
-        # a column that is not a number raises here, before training
+        # raises here, before training, if a column is not a number
         for m in self._monitors():
             if m.column in self.results: m.value(learn, self.results)
 

@@ -16,7 +16,7 @@ from ..loop.callback import Stateful
 
 # %% ../../nbs/observe/40a_log_file.ipynb #d6a11721
 class LogFile(Stateful):
-    "A file to which rows are appended; remembers which part of it is valid, and holds rows while the disk is full"
+    "A file to which rows are appended; it records its valid length, and holds rows while the disk is full"
     saves = 'pos','held'
     begun = False   # are the hyperparameters written, if there are any to write?
     def __init__(self,
@@ -30,12 +30,12 @@ class LogFile(Stateful):
         self.held  = []      # rows that are not written yet
         self.file  = None
         self.clean = False   # has the file its head and the valid part, and nothing else?
-        self.error = None    # why the last row could not be written; None: it was
+        self.error = None    # the reason why the last row could not be written; None: it was written
         self.lock  = FileLock()
         self.pid   = None    # the process that has opened the file
 
     def open(self) -> None:
-        "Open the file, unchanged; raise OSError if that is impossible, ValueError if another run has it open"
+        "Open the file without changing it; raise OSError if that fails, ValueError if another run has it open"
         if self.file is not None and not self.file.closed: return   # Ctrl-C may have left a closed one
         path = self.path
         self.lock.acquire(path.with_name(f'.{path.name}.lock'), path, 'give this run a file of its own (`fname`)')
@@ -77,7 +77,7 @@ class LogFile(Stateful):
         except OSError: pass   # not all file systems can
 
     def _restore_deleted(self):
-        "Write the file again, with all its content, if it was deleted since it was opened"
+        "Write the file again, with all its content, if it was deleted after it was opened"
         if self.file.closed: return
         is_linked = os.fstat(self.file.fileno()).st_nlink>0
         if is_linked: return
@@ -95,7 +95,7 @@ class LogFile(Stateful):
     def load_state_dict(self,
         state:dict # from `state_dict`
     ) -> None:
-        "Continue from `state`: what was written later is cut off when the next row is written"
+        "Continue from `state`: the next written row cuts off everything after the saved position"
         super().load_state_dict(state)
         self.clean = False
 
@@ -133,7 +133,7 @@ class LogFile(Stateful):
         self.held,self.clean,self.error = [],True,None
 
     def _clean(self):
-        "Give the file its head, and cut off what follows the valid part"
+        "Write the file's header, and cut off everything after its valid part"
         self.file.seek(0)
         is_new = self.pos is None and not self.append
         data = b'' if is_new else self.file.read()
@@ -235,7 +235,7 @@ class MetricsLogger(Callback):
         history = getattr(own_attr(self.learn, 'recorder'), 'history', None)
         if history: self._pass_row(history[-1])
     def _pass_row(self, row):
-        "Write a row in process 0, after what was logged before; remember it in others, which may replace that process"
+        "Write a row in process 0, in the order of logging; other processes keep it, in case one replaces process 0"
         learn = self.learn
         learn._outbox.flush(learn)
         step = learn._outbox.step(learn)
@@ -258,7 +258,7 @@ class MetricsLogger(Callback):
     def load_state_dict(self,
         state:dict # from `state_dict`
     ) -> None:
-        "Continue from `state`; drop what this fit has logged so far, which the log has already"
+        "Continue from `state`; drop rows logged by this fit, because the log has them already"
         self.learn._outbox.clear()
         super().load_state_dict(state)
 
@@ -377,7 +377,7 @@ class JsonLogger(FileLogger):
 # %% ../../nbs/observe/40b_loggers.ipynb #4a87dd5a
 _non_finite = ('nan','inf','-inf')
 def _encode(v):
-    "A value, or those in lists and dictionaries, as JSON can hold it: numbers that are not finite as text"
+    "Return a value in a form that JSON can represent, also within lists and dictionaries: nan and inf as text"
     if isinstance(v, list): return [*map(_encode, v)]
     if isinstance(v, dict): return {k:_encode(o) for k,o in v.items()}
     is_special = isinstance(v, float) and not isfinite(v)
@@ -414,7 +414,7 @@ class CSVFile(LogFile):
     "A CSV file to which rows and columns can be added"
     saves = (*LogFile.saves,'names')
     names:list = []       # of the columns
-    last:tuple = (None,0) # the row that was written last, None if it isn't known, and the position where it begins
+    last:tuple = (None,0) # the last row written, None if unknown, and its position in the file
 
     def head_of(self, data):
         # the line with the names, which spans several lines of text if a name contains line breaks
@@ -477,7 +477,7 @@ def parse_csv(
     return lines
 
 def _parse_cell(text):
-    "A cell as a number if it is one, None if it is empty, else as text"
+    "Parse a cell: a number if possible, None if it is empty, otherwise text"
     if '_' in text: return text   # Python would read 1_0 as 10
     for convert in (int, float):
         try: return convert(text)

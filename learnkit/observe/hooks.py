@@ -47,7 +47,7 @@ class Hook:
 
     @property
     def stored(self) -> Any:
-        "The last result of `hook_func`; None if it was not called"
+        "The last result of `hook_func`; None before its first call"
         if self.cpu and self.detach: self._stored = to_detach(self._stored, gather=False)
         return self._stored
 
@@ -59,7 +59,7 @@ class Hook:
     def __enter__(self) -> 'Hook': return self
     def __exit__(self, *args) -> None: self.remove()
     def __getstate__(self) -> dict:
-        "Return the state of a copy: it is on no module"
+        "Return the state of a copy, which hooks no module"
         return dict(removed=True, _stored=None, cpu=False, detach=False)
 
 # %% ../../nbs/observe/10a_hooks.ipynb #00cafdfe
@@ -186,7 +186,7 @@ class HookCallback(Callback):
         else: self._restore_stance()
 
     def _due(self):
-        "Is this training batch one of every n-th, so that it needs hooks of its own?"
+        "Is this training batch one of every n-th, so that it needs its own hooks?"
         if self.every is None or not self.learn.training: return False
         return self.learn.train_iter%self.every==0
 

@@ -67,7 +67,7 @@ class Interpretation:
         losses:Tensor,           # the loss of each sample
         inputs:Any=None,         # inputs; None: not stored
         vocab:list|None=None,    # names of the classes
-        ignore_index:int=-100    # class number to ignore, such as that of padding
+        ignore_index:int=-100    # class index to ignore, such as that of padding
     ): store_attr()
 
     @classmethod
@@ -76,7 +76,7 @@ class Interpretation:
         ds_idx:int=1,            # index of the loader in `learn.dls`: 1 is the validation set
         dl:Any=None,             # the loader, any iterable of batches; None: the one of `ds_idx`
         act:Callable|None=None,  # model outputs -> predictions; None: the loss function's `activation`
-        with_input:bool=False,   # store the inputs; False: read those of the requested samples again, if possible
+        with_input:bool=False,   # store the inputs; False: read the requested inputs again, if possible
         vocab:list|None=None     # names of the classes; None: those of `learn.dls`
     ) -> 'Interpretation':
         "Predict a dataset with `learn`, and interpret the results"
@@ -144,7 +144,7 @@ class Interpretation:
         return History(map(make_row, range(len(idxs))))
 
 def _ignored(learn):
-    "The class number that the loss function ignores, as an argument by name; none if it ignores none"
+    "Return the class index ignored by the loss function as a keyword argument; empty if there is none"
     number = ignored_class(learn.loss_func)
     return {} if number is None else dict(ignore_index=number)
 
@@ -170,7 +170,7 @@ def value_text(
 
 # %% ../../nbs/observe/60a_interpretation.ipynb #ebf75f1f
 def _class_text(v, vocab):
-    "The name of a class number, or the names of several classes that are marked by 1; None if it is neither"
+    "Return the name of a class index, or the names of the classes marked by 1; None if it is neither"
     is_class_number = v.ndim==0 and not v.is_floating_point()
     if is_class_number:
         has_name = 0<=v<len(vocab)
@@ -296,7 +296,7 @@ def draw_images(
 
 @cache
 def _axes_class():
-    "The class of the returned axes; made when it is needed, as importing learnkit imports no NumPy"
+    "Return the class of the returned axes, created on demand because importing learnkit imports no NumPy"
     import numpy as np
     class Axes(np.ndarray):
         "The axes of drawn images, which a notebook does not list one by one"
@@ -402,7 +402,7 @@ def _are_tokens(t):
 def first_batch(
     dl:Any # a loader
 ) -> Any:
-    "Return the first batch of a loader, and restore its position; raise ValueError if it has no batch"
+    "Return the first batch of a loader, and restore its position; raise ValueError if it is empty"
     with Snapshot(snapshot_contents(loaders=[dl]), snapshot_random()):
         for b in dl: return b
     raise ValueError('the loader is empty, so there is nothing to show')
@@ -440,7 +440,7 @@ def show_results(self:Learner,
     ncols:int|None=None,       # images in a row; None: five, or each next to its masks
     figsize:tuple|None=None    # width and height in inches; None: by the number of images
 ) -> Any:
-    "Show the samples of the first batch with targets and predictions: images are drawn, others listed in a table"
+    "Show the first batch's samples with targets and predictions: draw images, list other samples in a table"
     dl = self._loader(ds_idx, dl)
     with alone(): inputs,_,targs,decoded = self.get_preds(dl=[first_batch(dl)], with_input=True, with_decoded=True)
     columns = {}

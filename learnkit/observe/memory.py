@@ -25,7 +25,7 @@ class MemorySnapshot(Callback):
     warned = False
     def __init__(self,
         n:int|None=3,               # the number of training batches in the snapshot; None: only when memory runs out
-        skip:int=1,                 # the number of training batches to skip first: the first allocates what stays
+        skip:int=1,                 # training batches to skip first, because the first one allocates memory that stays
         on_oom:bool=True,           # record the whole fit, and write a snapshot when memory runs out
         max_entries:int=100_000,    # the number of allocations to keep
         folder:str|Path='memory'    # the folder for the files, relative to the Learner's `path`
@@ -58,7 +58,7 @@ class MemorySnapshot(Callback):
     def before_fetch(self):
         if self.n is None or not self.available: return
         if self.n_batches!=self.skip: return
-        self._stop()   # drop what was recorded so far
+        self._stop()   # drop the values recorded so far
         self._record()
     def after_batch(self):
         self.n_batches += 1

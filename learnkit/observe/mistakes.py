@@ -68,7 +68,7 @@ class ClassificationInterpretation(Interpretation):
         losses:Tensor,           # the loss of each sample
         inputs:Any=None,         # inputs; None: not stored
         vocab:list|None=None,    # names of the classes; None: their numbers
-        ignore_index:int=-100    # class number to ignore, such as that of padding
+        ignore_index:int=-100    # class index to ignore, such as that of padding
     ):
         super().__init__(preds, targs, decoded, losses, inputs, vocab, ignore_index)
         pred_ids,targ_ids = self._class_ids()

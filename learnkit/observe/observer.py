@@ -27,7 +27,7 @@ class Observer(EveryCallback):
         self.rows = History()
 
     def measure(self) -> dict|None: # floats, or tensors of one element, by name; None if there are none yet
-        "Return the current metrics; raise NotImplementedError unless a subclass defines it"
+        "Return the current metrics; subclasses must define it"
         raise NotImplementedError(f'{type(self).__name__} needs a method `measure` that returns a dict of numbers')
 
     def before_fit(self):
@@ -70,7 +70,7 @@ class LossMonitor(Observer):
         return dict(batch_loss=self.learn.loss)
 
 class LRMonitor(Observer):
-    "Log the learning rate of each parameter group or optimizer, and its momentum if it has one"
+    "Log the learning rate of each parameter group or optimizer, and its momentum, if any"
     def measure(self) -> dict:
         "Return `lr` and `mom`; for several parameter groups `lr/0`, `lr/1` …, for several optimizers `lr_muon` …"
         by_optimizer,row = {},{}
@@ -100,7 +100,7 @@ from .outbox import stack_scalars
 class OptimizerMonitor(Observer):
     "Log norms of gradients, weights and updates, and the ratio of update to weight (Composer's `OptimizerMonitor`)"
     saves = *Observer.saves,'due'
-    start:'_StepStart|None' = None   # of the step that is measured; None: it is not
+    start:'_StepStart|None' = None   # norms of the measured step; None: not measured
     row:dict|None = None             # the measured values, until the batch has been counted
     def __init__(self,
         every:Any='10ba',     # how often; the first step is measured, then the next one whenever this is due
@@ -109,7 +109,7 @@ class OptimizerMonitor(Observer):
         super().__init__(every)
         self.per_layer = per_layer
         self.due = True         # is the next step to be measured?
-        self.run_train = True   # it handles batches for an interval of whole epochs, too
+        self.run_train = True   # it handles batches, also for an interval of whole epochs
 
     def before_fit(self):
         super().before_fit()
@@ -164,7 +164,7 @@ class _StepStart(NamedTuple):
     grad_norms:list   # the norms of their gradients
 
 def _norms(tensors):
-    "The L2 norm of each tensor, over all processes that have a shard of it; of 16 bits in 32, as the sum may be large"
+    "Return each tensor's L2 norm over all processes with a shard of it; 16-bit tensors in 32 bits against overflow"
     norms:list = [None]*len(tensors)
     kinds = {}   # PyTorch computes no list of several types or device meshes
     for i,t in enumerate(tensors): kinds.setdefault((t.dtype, mesh_of(t)), []).append(i)
@@ -191,7 +191,7 @@ class MemoryMonitor(Observer):
     def before_fit(self):
         super().before_fit()
         self.where = self.learn.device
-        self.has_stats = self.where.type not in ('cpu','mps')   # does PyTorch count what it allocates there?
+        self.has_stats = self.where.type not in ('cpu','mps')   # does PyTorch count the memory allocated there?
         self.process = None if self.has_stats else _psutil('MemoryMonitor on the CPU').Process()
 
     def measure(self) -> dict:
@@ -238,5 +238,5 @@ class SystemMetrics(Observer):
 def _gpu_percent(device:torch.device) -> Callable|None:
     if device.type!='cuda': return None
     try: torch.cuda.utilization(device)
-    except (ImportError, RuntimeError): return None   # it needs nvidia-ml-py, and a driver that supports it
+    except (ImportError, RuntimeError): return None   # it needs nvidia-ml-py and a driver that supports it
     return partial(torch.cuda.utilization, device)

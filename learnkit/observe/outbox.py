@@ -23,7 +23,7 @@ from ..measure.scalars import to_number
 
 # %% ../../nbs/observe/20a_outbox.ipynb #659742e5
 def stack_scalars(
-    values:list|tuple # tensors of one element each, perhaps on several devices, as the parts of a model may be
+    values:list|tuple # tensors of one element each, possibly on several devices
 ) -> torch.Tensor: # of shape (len(values),)
     "Return all `values` as one tensor, on the device of the first"
     device = values[0].device
@@ -31,7 +31,7 @@ def stack_scalars(
 
 # %% ../../nbs/observe/20a_outbox.ipynb #e258683d
 class LogRow:
-    "Metrics by name, some of which may still be on their device"
+    "Metrics by name, some still on their device"
     size  = 1       # as for `MediaRow`
     waits = False
     def __init__(self,
@@ -100,7 +100,7 @@ def _draw(figure):
 
 # %% ../../nbs/observe/20a_outbox.ipynb #0a1d9bab
 class MediaRow:
-    "Texts, images, histograms or tables by name, some of which may still be on their device"
+    "Texts, images, histograms or tables by name, some still on their device"
     names = ()
     def __init__(self,
         kind:str,    # 'texts', 'images', 'histograms' or 'tables'
@@ -136,7 +136,7 @@ event.register('log_metrics', 'metrics were logged: `metrics` by name, at batch 
 event.register('log_media', 'texts, images, histograms or tables (`kind`) were logged: `media` by name, at `step`')
 
 class Outbox:
-    "A buffer of logged rows, which passes them to the loggers in the order in which they were logged"
+    "A buffer of logged rows, which are passed to the loggers in order"
     max_pending = 1000   # flush when the rows are as large as that many rows of metrics together,
     max_seconds = 30.    # or when the first one has waited this long
     def __init__(self):
@@ -224,7 +224,7 @@ class Outbox:
     def end(self,
         learn:Learner # the Learner
     ) -> None:
-        "End a fit: announce what it logged; the next one continues from its last step"
+        "End a fit: announce its logged rows; the next fit continues from its last step"
         if not self.fitting: return
         self.flush(learn)
         self.clear()
@@ -248,7 +248,7 @@ def log_numbers(self:Learner,
 def log_objects(self:Learner,
     media:dict # by name: texts, images (n, channels, height, width), flat tensors for histograms, tables
 ) -> None:
-    "Log current texts, images, histograms and tables; a logger writes what its file or service can hold"
+    "Log texts, images, histograms and tables; each logger writes the kinds that its file or service supports"
     box = self._outbox
     if not box.logs(self): return
     by_kind = {}

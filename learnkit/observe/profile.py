@@ -21,7 +21,7 @@ from .trace import ActionTimer, chrome_trace, loop_actions
 class TimeTable(History):
     "Rows of `calls`, total `seconds`, `mean` seconds of a call, and `share` of the run (0 to 1)"
     def _slowest_first(self) -> 'TimeTable':
-        "Return it sorted by `seconds`, the largest first"
+        "Return the table sorted by `seconds`, the largest first"
         return TimeTable(sorted(self, key=itemgetter('seconds'), reverse=True))
 
     def cells(self) -> list: # lists of strings
@@ -104,7 +104,7 @@ class Profile(ActionTimer):
 
     @property
     def summary(self) -> str:
-        "How long the run took, which fraction of that it waited for data, and what helps if that is a tenth or more"
+        "Return a run's duration, the fraction spent waiting for data, and advice if that is a tenth or more"
         fraction = self.wait_fraction
         text = f'total: {self.seconds:.3f} s; waiting for data: {fraction:.0%} of it'
         return text if fraction<.1 else f'{text}: {self._hint()}'
@@ -178,7 +178,7 @@ class ProfileCallback(Callback):
     acts = 'nothing'
     order,name = -100,'profiler'
     active     = False   # is a run being measured?
-    in_handler = False   # is a handler running? Events of a run inside it are counted as part of it
+    in_handler = False   # is a handler running? Events of a nested run are counted as part of it
     def __init__(self,
         max_slices:int=100_000,          # the number of slices (loop actions, callbacks, batches) to keep for the trace
         clock:Callable=perf_counter_ns,  # returns the time, in nanoseconds

@@ -17,12 +17,12 @@ from ..loop.signals import interruptibly, uninterrupted
 
 # %% ../../nbs/observe/45a_sender.ipynb #5bbe627f
 class Sender:
-    "Call `send` with each item of `put`, in a thread and in order, until it succeeds; keep those that are not safe yet"
+    "Call `send` for each item of `put`, in a thread and in order, until it succeeds; keep items that are not safe yet"
     max_wait = 60.   # seconds between two attempts, at most
     idle     = 1.    # seconds after which a thread with nothing to send ends
     def __init__(self,
         send:Callable,              # called with the first items; returns how many it sent (None: all), or raises
-        safe:Callable|None=None,    # returns whether a sent item is safe, so that it can be dropped; None: all are
+        safe:Callable|None=None,    # returns whether a sent item is safe and can be dropped; None: all are
         failed:Callable|None=None,  # called before a failed call is retried; None: nothing
         most:int=1                  # the largest number of items per call of `send`
     ):
@@ -30,7 +30,7 @@ class Sender:
         self.most = most
         self.sent    = deque()       # items that were sent and are not safe yet
         self.unsent  = deque()       # items that were not sent yet
-        self.error   = None          # the exception of the last call of `send`; None: it succeeded
+        self.error   = None          # the last exception of `send`; None: it succeeded
         self.hurry   = False         # is `wait` running? Then retry at once
         self.thread  = None
         self.changed = Condition()   # guards these, and is notified when they change
@@ -38,9 +38,9 @@ class Sender:
 
     @uninterrupted
     def put(self,
-        *items:Any # what to send
+        *items:Any # the items to send
     ) -> None:
-        "Add `items` at the end, and start the thread unless it is running"
+        "Append `items`, and start the thread unless it is running"
         with self.changed:
             self.unsent.extend(items)
             self.changed.notify_all()
@@ -51,7 +51,7 @@ class Sender:
 
     @uninterrupted
     def replace(self,
-        *items:Any # what to send when `put` is called
+        *items:Any # the new items
     ) -> None:
         "Replace all items by `items`"
         with self.changed:
@@ -83,7 +83,7 @@ class Sender:
     def wait(self,
         seconds:float # how long, at most; no more than 5 if the last attempt failed
     ) -> bool:
-        "Wait until everything is sent, retrying at once what has failed; return whether it is sent"
+        "Wait until everything is sent, retrying failed items at once; return whether all is sent"
         if self.error is not None: seconds = min(seconds, 5.)
         end = monotonic()+seconds
         def is_all_sent(): return not self.unsent
@@ -94,7 +94,7 @@ class Sender:
             return interruptibly(self.changed.wait_for, is_all_sent, left)
 
     def _run(self):
-        "Send all items; what the thread does"
+        "Send all items; the thread's main function"
         delay = 1.
         while True:
             items = self._next()
@@ -162,7 +162,7 @@ class Service(MetricsLogger):
     def last_step(self,
         name:str # the metric's name
     ) -> int:
-        "Return the last step for which the service has this metric; -1 if there is none, or it is unknown"
+        "Return the service's last step for this metric; -1 if there is none, or it is unknown"
         return -1
 
     def is_safe(self,
@@ -201,14 +201,14 @@ class Service(MetricsLogger):
 
 # %% ../../nbs/observe/45b_services.ipynb #94e6734a
 class ServiceLogger(Service):
-    "Base class of loggers for services: send each step once, in a thread, and keep what can't be sent yet"
+    "Base class of loggers for services: send each step once, in a thread, and keep unsent steps"
     saves = (*MetricsLogger.saves,'id','kept')
     wait:float = 30.     # seconds that the end of a fit waits for the service, at most
     files:bool = False   # are saved models sent?
     opened = False       # is the run at the service open?
     warned = False       # of the present failure?
-    asks   = False       # may the service have some of the rows already? Then it is asked for its last steps
-    there:dict = {}      # the last step of each metric there, as far as it was asked
+    asks   = False       # may the service have some of the rows? Then it is asked for its last steps
+    there:dict = {}      # the service's last step of each metric, as far as known
     row:dict = {}        # the values logged at the current step: by kind, by name
     row_step = 0         # the present step
     paths = ()           # of saved models and checkpoints, to be sent at the end of the fit
@@ -222,7 +222,7 @@ class ServiceLogger(Service):
         except Exception as e:   # whatever its package raises; a run that has an id can be opened later
             if self.id is None or isinstance(e, ImportError): raise
             self.sender.error = e
-        self.sender.put()   # what a resumed run had not sent
+        self.sender.put()   # steps that a resumed run had not sent
 
     def log_metrics(self, metrics, step): self._collect('metrics', metrics, step)
     def log_media(self, kind, media, step): self._collect(kind, media, step)
@@ -255,7 +255,7 @@ class ServiceLogger(Service):
         return rows
     @kept.setter
     def kept(self, rows:list):
-        is_in_epoch = self.learn.iter is not None   # a callback's state is loaded once more there
+        is_in_epoch = self.learn.iter is not None   # a callback's state is loaded a second time within an epoch
         if is_in_epoch: return
         *complete,last = rows or [(0,{})]
         self.row_step,self.row = last   # more may be logged at this step
@@ -267,7 +267,7 @@ class ServiceLogger(Service):
         is_same_run = getattr(resume, 'same_run', resume=='auto')
         if self.learn.iter is not None: state = {**state, 'id':self.id}
         elif not is_same_run:
-            # it may train differently: begin a new run at the service, with the step that is not complete
+            # it may train differently: begin a new run at the service, at the incomplete step
             state = {**state, 'id':None, 'kept':state['kept'][-1:]}
             self.opened = False
         super().load_state_dict(state)
@@ -276,7 +276,7 @@ class ServiceLogger(Service):
     def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k!='_sender'}   # it has a thread
 
     def _collect(self, kind, values, step):
-        "Add what is logged to the row of its step"
+        "Add logged values to their step's row"
         if not self.counts(step): return
         if step!=self.row_step: self._push()
         self.row_step = step
@@ -296,7 +296,7 @@ class ServiceLogger(Service):
         self.warned = has_failed
 
     def _finish(self, status):
-        "Send the rest, and how the fit ended; write what can't be sent to a file"
+        "Send the remaining steps and the status of the fit; write steps that cannot be sent to a file"
         self._push()
         sender = self.sender
         path   = Path(self.learn.path)/f'{self.name}-unsent.jsonl'
@@ -312,16 +312,16 @@ class ServiceLogger(Service):
              'and will be sent when this Learner, or the resumed run, is fitted again.')
 
     def _files(self):
-        "The saved models and checkpoints to send, each once"
+        "Return the saved models and checkpoints to send, without duplicates"
         if not self.files: return []
         return [_File(path) for path in dict.fromkeys(self.paths) if path.exists()]
 
     def _ask(self):
-        "Ask the service from now on which rows it has already"
+        "From now on, ask the service which rows it has"
         self.asks,self.there = True,{}
 
     def _open(self):
-        "Open the run at the service, unless it is open; in the thread, or before the first epoch"
+        "Open the run at the service unless it is open; in the thread, or before the first epoch"
         with self.sender.lock:
             if self.opened: return
             is_new  = self.id is None
@@ -349,7 +349,7 @@ class ServiceLogger(Service):
         return 1
 
     def _send_steps(self, steps):
-        "Send what the service does not have of these steps"
+        "Send those of these steps that the service lacks"
         rows = []
         for step,row in steps:
             missing = self._missing(step, row)
@@ -368,7 +368,7 @@ class ServiceLogger(Service):
         return missing
 
     def _newer(self, step, values):
-        "The values whose last step at the service is before `step`"
+        "Return the values whose last step at the service is before `step`"
         there = self.there   # `_ask` may replace it in another thread
         for name in values:
             if name not in there: there[name] = self.last_step(name)
@@ -378,7 +378,7 @@ class ServiceLogger(Service):
 def _is_step(item): return isinstance(item, _Step)
 
 def _line(step, row):
-    "A line of the file of what could not be sent: all but images and histograms"
+    "Return a line of the file of unsent steps, without images and histograms"
     values = {}
     for kind,of_kind in row.items():
         if kind not in ('images','histograms'): values |= of_kind

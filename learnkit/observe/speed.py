@@ -139,7 +139,7 @@ class RuntimeEstimator(StopwatchCallback, Observer):
         return timed_seconds*left_pct/timed_pct + self._validation_seconds()
 
     def _validation_seconds(self):
-        "Seconds of the validations that are left, if they take as long as those of the epochs so far"
+        "Return the seconds of the remaining validations, if they take as long as the previous ones"
         done = self.epoch_validations
         if not done: return 0.
         n_left = self.learn.n_epoch - self.learn.start_epoch - len(done)

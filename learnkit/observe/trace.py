@@ -24,9 +24,9 @@ class Action(NamedTuple):
 
 _starts = dict(before_train='loader start', before_validate='loader start', before_fetch='loader wait',
                after_fetch='to device', before_pred='forward', before_loss='loss', before_backward='backward',
-               before_step='step', before_zero_grad='zero_grad')   # event -> the part of the loop that begins after it
+               before_step='step', before_zero_grad='zero_grad')   # event -> the part of the loop after it
 loop_actions = list(dict.fromkeys(_starts.values()))
-# after these events comes the action 'rest'
+# after these events, time belongs to the action 'rest'
 _ends = {'before_batch', 'after_pred', 'after_loss', 'after_exhaust', 'after_exception', 'cleanup'}
 _closed = 'backward step zero_grad batch train validate epoch fit'.split()
 _ends.update(f'after_{scope}' for scope in _closed)
@@ -44,12 +44,12 @@ class _Timed(NamedTuple):
     end:torch.Event
 
 class DeviceTimer:
-    "Time how long the accelerator works on each action, with events on its stream; wait for it only at the end"
+    "Time the accelerator's work on each action with events on its stream; wait for it only at the end"
     def __init__(self,
         device:torch.device # the accelerator
     ):
         self.device  = device
-        self.start   = None      # the event at which the current action began; None: it is not timed
+        self.start   = None      # the event that began the current action; None: it is not timed
         self.pending = deque()   # the actions that were timed and not yet read
         self.seconds = {}        # Action -> seconds
 
@@ -71,7 +71,7 @@ class DeviceTimer:
         self.collect()
 
     def collect(self,
-        wait:bool=False # wait for the device; False: count only the actions that it has finished
+        wait:bool=False # wait for the device; False: count only finished actions
     ) -> None:
         "Add the times of finished actions to `seconds`"
         if wait and self.pending: self.pending[-1].end.synchronize()
@@ -100,7 +100,7 @@ class ActionTimer:
         self.since   = None  # when it began
         self.loop_action = None   # the last action of the loop, which continues after the callbacks of an event
         self.start_time  = None   # of the run
-        self.workers:dict[str,int|None] = {}   # `num_workers` of the loader of each phase; None: it is not a DataLoader
+        self.workers:dict[str,int|None] = {}   # `num_workers` of each phase's loader; None: not a DataLoader
 
     def switch(self,
         action:Action|None, # timed from now on; None: nothing
@@ -119,9 +119,9 @@ class ActionTimer:
         self.action,self.since = action,now
 
     def start(self,
-        event:str # the name of an event whose callbacks are called next
+        event:str # the event whose callbacks are about to be called
     ) -> None:
-        "Assign the time from now on to `event`; also time its scope, such as a batch, if it begins one"
+        "Assign the following time to `event`; if it begins a scope, such as a batch, time the scope too"
         current = self.action
         is_part_of_loop = current is not None and current.kind=='loop'
         if is_part_of_loop: self.loop_action = current
@@ -131,7 +131,7 @@ class ActionTimer:
         if scope in _scopes: self.scopes.append((scope, self.since))
 
     def end(self,
-        event:str # the name of an event whose callbacks have been called
+        event:str # the event whose callbacks have just been called
     ) -> None:
         "Assign the time from now on to the part of the loop that follows `event`"
         scope = event.removeprefix('after_') if event.startswith('after_') else None

@@ -110,7 +110,7 @@ def tta(self:Learner,
     ds_idx:int=1,               # index of the loader in `dls`: 0 is the training set, 1 the validation set
     dl:Any=None,                # the loader, read n+1 times; None: the one of `ds_idx`
     n:int|None=None,            # number of augmented passes; None: one for each function in the list `aug`, else 4
-    aug:Callable|list|None=None,# random function of inputs, or a list to alternate; None: that of fastai's dataset
+    aug:Callable|list|None=None,# random function of inputs, or a list to alternate; None: fastai's own for its datasets
     beta:float|None=.25,        # weight of the plain predictions; None: return both, as `(augmented, plain)`
     use_max:bool=False,         # return the largest prediction of all passes instead of the mean
     act:Callable|None=None,     # function from outputs to predictions; None: the loss function's `activation`

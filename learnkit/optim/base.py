@@ -46,7 +46,7 @@ def _sum_of_rows(numbers):
 
 # %% ../../nbs/optim/29_base.ipynb #975bd621
 def tensor_checksum(
-    t:Tensor # a tensor of any type, also one that wraps others, as quantised weights do
+    t:Tensor # a tensor of any type, including wrappers of other tensors, such as quantised weights
 ) -> str:
     "Return a text that changes with every bit of `t`, and with its shape and type"
     description = f'{tuple(t.shape)} {t.dtype}'
@@ -116,7 +116,7 @@ def trained_names(
 
 def base_of(
     learn:Any,                 # the Learner
-    quantized_only:bool=False, # only what no file can hold?
+    quantized_only:bool=False, # omit only tensors that no file can hold?
     frozen_only:bool=False     # only frozen parameters, and no buffer?
 ) -> dict[str,str]: # name in the `state_dict` -> checksum
     "Return the entries of the model's state that are not trained, with their checksums"
@@ -155,9 +155,9 @@ def without_base(
 
 def split_state(
     learn:Any,             # the Learner
-    base:Mapping|None=None # from `base_of`; None: only what no file can hold
+    base:Mapping|None=None # a result of `base_of`; None: omit only tensors that no file can hold
 ) -> tuple[dict,dict]:
-    "Return the state of the model without its base, and the checksums of what it omits"
+    "Return the model's state without its base, and the checksums of the omitted tensors"
     model = get_model(learn.model)
     state = model.state_dict()
     if base is None and not quantized_entries(model, state): return state,{}
@@ -187,10 +187,10 @@ def left_out(
 
 def check_base(
     model:nn.Module,        # a model without wrappers
-    base:Mapping[str,str],  # what a file has only checksums of
+    base:Mapping[str,str],  # the file's checksums
     what:Any                # the file, for messages
 ) -> None:
-    "Raise ValueError if the model's own weights are not those of which a file has only checksums"
+    "Raise ValueError if the model's weights do not match the checksums in a file"
     state = model.state_dict()
     names = [name for name in base if name not in state]
     for name,checksum in base.items():
@@ -205,15 +205,15 @@ def check_base(
 def load_weights(
     model:nn.Module,  # a model without wrappers
     weights:Mapping,  # from `without_base`, of a base that was checked
-    base:Mapping,     # the checksums of what may be missing
+    base:Mapping,     # the checksums of tensors that may be missing
     strict:bool=True  # raise RuntimeError if other weights are missing, or some are not the model's?
 ) -> None:
-    "Load weights, and leave the base of the model as it is"
+    "Load weights without changing the model's base"
     model.load_state_dict(weights, strict=strict and not left_out(weights, base))
 
 # %% ../../nbs/optim/29_base.ipynb #b2a7592f
 def check_base_format(
-    base:Any, # what a file has for its base
+    base:Any, # the file's entry for its base
     what:Any  # the file, for messages
 ) -> None:
     "Raise ValueError if `base` does not consist of checksums by name"

@@ -97,7 +97,7 @@ class ByHand(Optimizer):
     def load_state_dict(self,
         state_dict:dict # from `state_dict`
     ) -> None:
-        "Restore groups and optimizers; raise ValueError if it is the state of another kind of optimizer"
+        "Restore groups and optimizers; raise ValueError if the state belongs to another kind of optimizer"
         torch_state = {**state_dict}
         saved = torch_state.pop('made', ())
         if len(saved)!=len(self.made): raise ValueError(
@@ -113,7 +113,7 @@ def _to_device(device, v):
     is_scalar = not isinstance(v, Tensor) or v.ndim==0
     return v if is_scalar else v.to(device)
 
-_torch_names = dict(wd='weight_decay')   # by this name it is found where norms and biases are exempted
+_torch_names = dict(wd='weight_decay')   # code that exempts norms and biases looks it up by this name
 
 def _hyper_names(opt):
     "The learning rate and the other numbers that `opt` was made with: attribute -> name in a parameter group"
@@ -167,9 +167,9 @@ class Maker:
         return getattr(self.make, 'keywords', {})
 
 def by_hand(
-    opt:Any # what the user gave: an optimizer, or what makes one
+    opt:Any # the user's optimizer, or a function that creates it
 ) -> Any:
-    "Return `opt` in a form that a Learner can use: `opt` itself unless it is hand-written"
+    "Return `opt` wrapped for a Learner if it is hand-written; otherwise return `opt` itself"
     if not is_by_hand(opt): return opt
     if isinstance(unwrap_partial(opt), type): return Maker(opt)
     lists = [v for v in vars(opt).values() if _are_params(v)]

@@ -53,7 +53,7 @@ def is_number(
 def to_python(
     v:Any # a number, a tensor, an array, …
 )->Any:
-    "Return a tensor or an array as numbers in lists, and anything else as it is"
+    "Convert a tensor or an array to nested lists of numbers; return other objects unchanged"
     if hasattr(v, 'tolist'): return v.tolist()
     return v
 
@@ -128,7 +128,7 @@ def _write(opt, pgs, name, v):
 
 # %% ../../nbs/optim/00a_hypers.ipynb #b439fee1
 def _start_momentum(opt, pgs):
-    "Make the momentum buffers, which RMSprop itself makes only at the first step, and only if it has a momentum then"
+    "Create RMSprop's momentum buffers, which it creates itself only at its first step, and only with a momentum"
     without = [pg for pg in pgs if not pg['momentum']]
     for p in params_in(without):
         has_stepped = bool(opt.state.get(p))
@@ -139,12 +139,12 @@ def _start_momentum(opt, pgs):
 def params_in(
     param_groups:Iterable # PyTorch's groups, of an optimizer or of its state dict
 )->list: # the parameters, or, of a state dict, their numbers
-    "Return what is in parameter groups, group by group"
+    "Return the parameters in parameter groups, group by group"
     return [p for pg in param_groups for p in pg['params']]
 
 def logical_groups(
     pgs:list # A torch optimizer's `param_groups`
-)->list: # For each group you made: a list of it and, if it was split, of its half without decay
+)->list: # for each group of the user: a list of the group and, if it was split, its half without decay
     "Return PyTorch's parameter groups by the user's groups"
     groups = []
     for pg in pgs:
@@ -153,12 +153,12 @@ def logical_groups(
     return groups
 
 class _Grouped:
-    "What `logical_groups` returns for an optimizer, until it gets other groups"
+    "The cached result of `logical_groups` for an optimizer, valid while its groups stay the same"
     def __init__(self, pgs):
         self.n,self.groups = len(pgs),logical_groups(pgs)
         self.starts = [*accumulate(map(len, self.groups), initial=0)]   # where each begins among PyTorch's groups
     def find(self, pgs, i):
-        "Return the groups of number `i`; None if `pgs` are others now"
+        "Return the groups at index `i`; None if `pgs` have changed"
         if len(pgs)!=self.n: return None
         groups,start = self.groups[i],self.starts[i]
         is_there = pgs[start] is groups[0] and pgs[start+len(groups)-1] is groups[-1]
@@ -254,8 +254,8 @@ def write_hyper(
         _write(opt, pgs, name, v)
 
 def check_own_decays(
-    decays:list, # the weight decay of each group, before it is set
-    what:str     # what sets it, for the message
+    decays:list, # the weight decay of each group, for a function that sets it
+    what:str     # the argument that sets it, for the message
 )->None:
     "Raise ValueError if the groups have weight decays of their own, which one number for all would replace"
     different = {float(d) for d in decays if d is not None}
@@ -266,7 +266,7 @@ def check_own_decays(
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c760c603
 def check_rate(
-    what:str, # What it is, for the message: 'the learning rate `lr`'
+    what:str, # Its name in the message, such as 'the learning rate `lr`'
     v:Any     # One number for all groups, one for each, or a slice; None: not given
 )->None:
     "Raise TypeError if `v` contains anything but numbers, ValueError if a number is negative, infinite or NaN"
@@ -282,7 +282,7 @@ def check_rate(
 def check_moms(
     moms:Any # What was given: three momentums, or None
 )->None:
-    "Raise ValueError unless `moms` are what `fit_one_cycle` needs"
+    "Raise ValueError unless `moms` are valid for `fit_one_cycle`"
     if moms is None: return
     are_three = isinstance(moms, Collection) and len(moms)==3
     if are_three and all(map(_is_mom, moms)): return
@@ -306,7 +306,7 @@ from ..loop.check import parameters_of, unwrap_partial
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #7677cd2b
 def bare_param(
-    o:Any # a parameter, or a pair of its name and it
+    o:Any # a parameter, or a pair of its name and the parameter
 ) -> Any:
     "Return the parameter, without its name"
     if isinstance(o, tuple): return o[1]
@@ -355,7 +355,7 @@ _untraced = [f.__wrapped__ for f in _methods if hasattr(f, '__wrapped__')]   # P
 
 @contextmanager
 def _mark_as_disabled()->Iterator[None]:
-    "In this block the compiler counts as disabled in these methods, so that PyTorch does not load it to disable it"
+    "In this block the compiler treats these methods as disabled, so PyTorch need not load it to disable them"
     for f in _untraced: f.__dynamo_disable = f
     try: yield
     finally:
@@ -369,14 +369,14 @@ def no_compiler()->AbstractContextManager:
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #1d6ea6d8
 def _check_decoupling(cls, v):
-    "Raise TypeError if an optimizer class without the option `decouple_wd` does not decay as it says"
+    "Raise TypeError if an optimizer class without the option `decouple_wd` decays differently from its declaration"
     if bool(v)==issubclass(cls, AdamW): return
     how = 'adds weight decay to the gradient' if v else 'shrinks the weights themselves'
     raise TypeError(f"PyTorch's {cls.__name__} {how}: "
                     f'remove `decouple_wd={v}`, or use `Adam`, which can decay in both ways')
 
 def _default_of_lr(f):
-    "The default of the parameter `lr` of a function; `Parameter.empty` if it must be given, None if there is no `lr`"
+    "Return the default of a function's `lr`: `Parameter.empty` if it is required, None if there is no `lr`"
     ps = signature(f).parameters
     if 'lr' in ps:
         default = ps['lr'].default
@@ -393,16 +393,16 @@ def _check_takes_lr(opt, lr):
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #a3c6bd58
 def is_built(
-    opt:Any # what the user gave as `opt_func`
+    opt:Any # the `opt_func` passed by the user
 )->bool:
     "Return whether `opt` is an optimizer already, rather than a class or a function that makes one"
     return hasattr(opt, 'param_groups') and not isinstance(opt, type)
 
 def torch_keywords(
     opt:Callable, # An optimizer class, or a `partial` of one
-    kw:dict       # More keywords for it
+    kw:dict       # Further keyword arguments
 )->tuple:         # `opt` and `kw`
-    "Return `opt` and `kw` with `mom`, `sqr_mom` and `wd` renamed to what torch optimizers call them"
+    "Return `opt` and `kw` with `mom`, `sqr_mom` and `wd` renamed to torch's own keywords"
     cls = unwrap_partial(opt)
     is_torch = isinstance(cls, type) and issubclass(cls, Optimizer)
     if not is_torch: return opt,kw
@@ -428,7 +428,7 @@ def _rename(given, known):
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #0e1dd3ba
 def check_opt_func(
-    opt:Any # what the user gave as `opt_func`
+    opt:Any # the `opt_func` passed by the user
 )->None:
     "Raise TypeError if `opt` is neither an optimizer nor something that could make one"
     cls = unwrap_partial(opt)
@@ -463,7 +463,7 @@ def _call(opt, params, lr=None, **kw):
     raise TypeError(f"{func} made {type(res).__name__}, not an optimizer: does it return one?")
 
 def _is_plain_list(groups, func):
-    "Is it one group without settings, for a class of optimizers? Then the class gets the parameters themselves"
+    "Is it a single group without settings, for an optimizer class? Then the class gets the parameters themselves"
     if not isinstance(func, type) or len(groups)!=1: return False
     return groups[0].keys()=={'params'}
 
@@ -474,7 +474,7 @@ def _takes_lists(opt):
     return not getattr(opt, 'takes_group_dicts', False)
 
 def _first_lr(lr, n_groups):
-    "A learning rate to make an optimizer with; those of its groups are set afterwards"
+    "Return a learning rate to create an optimizer with; the groups' own are set afterwards"
     if isinstance(lr, Tensor) and lr.numel()==1: return lr
     return spread(lr, n_groups)[-1]
 
@@ -482,7 +482,7 @@ def _first_lr(lr, n_groups):
 def copy_tensors(
     v:Any # a number, a tensor, or a tuple of them
 )->Any:
-    "Return the hyper-parameter `v`, copied if it is a tensor: writing in place must not change that of another group"
+    "Return the hyper-parameter `v`, copied if it is a tensor, so that groups do not share it"
     if isinstance(v, tuple): return tuple(map(copy_tensors, v))
     if isinstance(v, Tensor): return v.detach().clone()
     return v
@@ -518,9 +518,9 @@ def build_optimizer(
 # %% ../../nbs/optim/00b_param_groups.ipynb #a5e8b27f
 def default_lr(
     opt_func:Any, # What the user gave as `opt_func`: class, `partial`, function or built optimizer
-    lr:float|Tensor|slice|list|None=None # Learning rate that the user gave with it
+    lr:float|Tensor|slice|list|None=None # the user's own learning rate
 )->float|Tensor|slice|list: # One learning rate, or one for each group
-    "Return the learning rate to train with: `lr`, that of a `partial` or a built optimizer, else 1e-3"
+    "Return the learning rate for training: `lr`, or that of a `partial` or a built optimizer; otherwise 1e-3"
     check_rate('the learning rate `lr`', lr)
     if hasattr(opt_func, 'rates'): return opt_func.rates(lr)   # several optimizers
     if isinstance(lr, Mapping): spread(lr, 1)   # raises TypeError, as there is one optimizer
@@ -530,7 +530,7 @@ def default_lr(
     return _built_lr(opt_func)
 
 def _one_of(lr, own):
-    "The learning rate of a `partial`; raise ValueError if the user gave another one with it"
+    "Return a `partial`'s learning rate; raise ValueError if the user passed another one"
     if lr is None: return own
     are_several = isinstance(lr, (slice,list,tuple))
     if are_several or float(lr)!=float(own): raise ValueError(
@@ -555,9 +555,9 @@ def _built_lr(opt_func):
 # %% ../../nbs/optim/00b_param_groups.ipynb #a5e8b280
 def creation_lr(
     opt_func:Any, # What the user gave as `opt_func`
-    lr:float|Tensor|slice|list|None # Learning rate that the user gave with it
+    lr:float|Tensor|slice|list|None # the user's own learning rate
 )->float|Tensor|slice|list|None: # None: do not pass any
-    "Return the learning rate to make the optimizer with; a function that sets its own keeps it"
+    "Return the learning rate to create the optimizer with; a function that sets its own keeps it"
     if lr is not None: return lr
     is_class = isinstance(unwrap_partial(opt_func), type)
     if is_class or is_built(opt_func): return default_lr(opt_func)
@@ -571,7 +571,7 @@ from warnings import warn
 
 # %% ../../nbs/optim/00c_weight_decay.ipynb #315bcb95
 def _select(pg, is_wanted):
-    "The parameters of a group that are wanted, and their names if it has names; `is_wanted` has a bool for each"
+    "Return a group's selected parameters, and their names if any; `is_wanted` has a bool for each"
     return {k:[*compress(pg[k], is_wanted)] for k in _param_keys(pg)}
 
 def _param_keys(pg): return [k for k in ('params','param_names') if k in pg]
@@ -613,7 +613,7 @@ def is_split(
 def merged_params(
     groups:list, # A parameter group, and its half without decay if it was split
     order:list   # All parameters of the optimizer, in their original order
-)->dict: # 'params', and 'param_names' if the groups have it
+)->dict: # 'params', and 'param_names' if the groups have names
     "Return the parameters of a group that may be split, and their names, in their original order"
     joined = {}
     for k in _param_keys(groups[0]): joined[k] = [*chain.from_iterable([pg[k] for pg in groups])]
@@ -623,7 +623,7 @@ def merged_params(
     return {k:[v[i] for i in in_order] for k,v in joined.items()}
 
 def _positions(params, order):
-    "Where each parameter stands in `order`; after all others if it is not there"
+    "Return each parameter's index in `order`; parameters that are not in it come last"
     position = {id(p):i for i,p in enumerate(order)}
     return [position.get(id(p), len(order)) for p in params]
 

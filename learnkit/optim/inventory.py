@@ -30,8 +30,8 @@ from learnkit.optim.optimizer import OptimWrapper
 # %% ../../nbs/optim/28_inventory.ipynb #904784fc
 def called_module(
     loss_func:Any # a loss function
-) -> nn.Module|None: # None: it is another kind of function
-    "Return the module that a loss function is: itself, that of a method, or that inside a `partial`"
+) -> nn.Module|None: # None: a loss function of another kind
+    "Return the module in a loss function: itself, a method's owner, or the one inside a `partial`"
     f = unwrap_partial(loss_func)
     owner = getattr(f, '__self__', f)
     return owner if isinstance(owner, nn.Module) else None
@@ -60,7 +60,7 @@ def _contents_of(value):
     return getattr(value, '__dict__', {})
 
 def _entries_of(container):
-    if len(container)>1000: return {}   # it is data
+    if len(container)>1000: return {}   # it is data, not a module
     if isinstance(container, Mapping): return {str(k):v for k,v in container.items()}
     return _by_position(container)
 
@@ -83,7 +83,7 @@ def _variables_of(function):
 def _is_users(function): return not is_library(function) and not is_foreign(function)
 
 def _is_plain_function(f):
-    "Is it a function that holds nothing, such as those of PyTorch?"
+    "Is it a plain function without state, such as PyTorch's?"
     if type(f) not in (FunctionType,BuiltinFunctionType): return False
     if getattr(f, '__dict__', None): return False
     if f.__module__==functional.__name__: return True   # the common case, which must be quick
@@ -113,9 +113,9 @@ def _modules_in(loss_func, name):
 
 def modules_of_loss(
     learn:Any,             # the Learner
-    called_only:bool=False # only modules that a loss function is, and none that it merely holds?
+    called_only:bool=False # only modules that are loss functions themselves, not modules inside them?
 ) -> dict[str,nn.Module]:  # prefix of its names -> module
-    "Return the modules that the loss functions are or hold, each once, without those of the model"
+    "Return the modules in the loss functions, without duplicates and without the model's"
     others = loss_functions.answered_by(learn.cbs)
     if not others and _is_plain_function(learn.loss_func): return {}   # the common case, which must be quick
     found = {}
@@ -173,13 +173,13 @@ def trained_modules(
 
 # %% ../../nbs/optim/28_inventory.ipynb #3191deb1
 class Slot(NamedTuple):
-    "Where a module has a tensor, which it may replace by another one"
+    "The attribute of a module that holds a tensor, which the module may replace"
     tensors:dict   # the parameters or the buffers of the module, by name
     key:str        # the name of this one
 
     @property
     def tensor(self) -> Tensor:
-        "The tensor as it is now"
+        "The current tensor"
         return self.tensors[self.key]
 
 def _slots(learn, kind) -> dict[str,Slot]:
@@ -194,8 +194,8 @@ def _slots(learn, kind) -> dict[str,Slot]:
     return slots
 
 def _named_modules(learn) -> Iterator[tuple[str,nn.Module]]:
-    "All modules that train, with those inside them, by name: each once"
-    seen = set()   # shared by the calls, which add to it
+    "Return all trained modules and their submodules, by name and without duplicates"
+    seen = set()   # shared by nested calls, which add to it
     for prefix,module in trained_modules(learn).items(): yield from module.named_modules(seen, prefix)
 
 # %% ../../nbs/optim/28_inventory.ipynb #4659a96c
@@ -235,7 +235,7 @@ def put_buffers(
 def statistic_slots(
     learn:Any # the Learner
 ) -> dict[str,Slot]:
-    "Return where the running statistics are, such as those of batch norms, by name"
+    "Return the slots of the running statistics, such as those of batch norms, by name"
     return {name:slot for name,slot in _slots(learn, '_buffers').items() if _is_statistic(name, slot.tensor)}
 
 def named_statistics(
@@ -320,9 +320,9 @@ def opt_state(
 def load_opt_state(
     learn:Any,             # the Learner, with an optimizer
     state:dict,            # from `opt_state`, or from a `state_dict` of an optimizer
-    keep_hypers:bool=False # keep the optimizer's hyper-parameters, and load only what was accumulated?
+    keep_hypers:bool=False # keep the optimizer's hyper-parameters, and load only its accumulated state?
 ) -> None:
-    "Load the state of an optimizer; raise ValueError if it does not fit, and then nothing has changed"
+    "Load an optimizer's state; if it does not fit, raise ValueError and change nothing"
     if isinstance(learn.opt, OptimWrapper): learn.opt.load_state_dict(state, _param_names(learn), keep_hypers)
     else: learn.opt.load_state_dict(state)
 
@@ -342,7 +342,7 @@ def without_lazy(
     return state
 
 def shape_lazy(
-    model:nn.Module, # a model, perhaps with lazy layers
+    model:nn.Module, # a model, possibly with lazy layers
     state:Mapping    # weights by name
 ) -> None:
     "Give the lazy layers of `model` the shapes that they have in `state`"
@@ -367,13 +367,13 @@ class BatchBuffers:
         put_buffers(self.learn, self.start)
 
     def first(self,
-        floating:bool # select the floating point buffers, or the others?
+        floating:bool # select the floating point buffers, or all other buffers?
     ) -> dict[str,Tensor]:
         "Return the buffers as they were before the batch, by name"
         return {name:buffer for name,buffer in self.start.items() if buffer.is_floating_point()==floating}
 
     def values(self,
-        floating:bool # select the floating point buffers, or the others?
+        floating:bool # select the floating point buffers, or all other buffers?
     ) -> list[Tensor]:
         "Return the buffers as they are after a part of the batch; raise ValueError if one has another shape"
         now = named_buffers(self.learn)
@@ -390,7 +390,7 @@ class BatchBuffers:
         floats:Iterable[Tensor], # joined values, in the order of `values(True)`
         others:Iterable[Tensor]  # in the order of `values(False)`
     ) -> None:
-        "Put joined values into the buffers; what was not finite before the batch stays"
+        "Write joined values into the buffers; keep values that were not finite before the batch"
         joined = {**self._by_name(True, floats), **self._by_name(False, others)}
         for name,value in joined.items():
             before = self.start[name]

@@ -34,7 +34,7 @@ def _check_kind(opt, saved):
         f"which {type(opt).__name__} needs.")
 
 def _check_sizes(groups, saved):
-    "Raise ValueError if the groups have other numbers of parameters"
+    "Raise ValueError if the groups' numbers of parameters differ"
     sizes       = [len(pg['params']) for pg in groups]
     saved_sizes = [len(pg['params']) for pg in saved]
     if sizes!=saved_sizes: raise ValueError(
@@ -96,7 +96,7 @@ def check_opt_state(
     if _keeps_shapes(opt): _check_shapes(opt, sd)
 
 def _keeps_shapes(opt):
-    "Is it one of PyTorch's optimizers that keep averages in the shape of the parameter?"
+    "Is it one of PyTorch's optimizers with averages in the parameter's shape?"
     if isinstance(opt, (LBFGS, Adafactor)): return False
     return type(opt).__module__.startswith('torch.optim')
 
@@ -121,7 +121,7 @@ def restore_on_error(
 # %% ../../nbs/optim/04_opt_state.ipynb #130b4118
 def lay_out_opt_state(
     opt:Optimizer, # A torch optimizer
-    sd:dict        # A state dict that fits it
+    sd:dict        # A state dict that fits the optimizer
 )->dict:
     "Return `sd`, each tensor that has its parameter's shape sharded like the parameter"
     params,state = params_in(opt.param_groups),sd['state']
@@ -133,7 +133,7 @@ def lay_out_opt_state(
     return {**sd, 'state':new}
 
 def _lay_out_value(value, p):
-    "`value`, sharded like the parameter `p` if it has its shape"
+    "Return `value`, sharded like the parameter `p` if it has the same shape"
     if not isinstance(value, Tensor): return value
     belongs_to_p = is_sharded(value) or value.shape==p.shape
     return lay_out(value, p) if belongs_to_p else value
@@ -149,9 +149,9 @@ def name_opt_state(
 
 def order_opt_state(
     sd:dict,   # A state dict, from `name_opt_state`
-    names:list|None # For each group of the optimizer that loads it, the names of its parameters; None: not known
+    names:list|None # For each group of the loading optimizer, the names of its parameters; None: unknown
 )->dict: # Without names
-    "Return `sd` in the order of `names`; raise ValueError if it is of other parameters, or they are in other groups"
+    "Return `sd` in the order of `names`; raise ValueError if its parameters or their groups differ"
     groups = sd['param_groups']
     has_names = all('param_names' in pg for pg in groups)
     if names is None or not has_names: return _without_names(sd, groups)
@@ -186,11 +186,11 @@ class Numbered(NamedTuple):
     number:Any   # Its number in the state
 
 def _numbers_by_name(groups, names):
-    "Where the saved groups have each of the parameters `names`; raise ValueError if they have others"
+    "Return the positions of the parameters `names` in the saved groups; raise ValueError if the names differ"
     saved = {}
     for i,pg in enumerate(groups):
         for name,number in zip(pg['param_names'], pg['params']): saved[name] = Numbered(i, number)
-    wanted = dict.fromkeys(chain.from_iterable(names))   # each once, in this order
+    wanted = dict.fromkeys(chain.from_iterable(names))   # without duplicates, in this order
     lost  = [name for name in wanted if name not in saved]
     extra = [name for name in saved if name not in wanted]
     if not _are_same_nameless(lost, extra): raise ValueError(
@@ -236,7 +236,7 @@ def own_hypers(
     opt:Any, # A torch optimizer, or several as one
     pg:dict  # One of its groups
 )->dict:
-    "Return the hyper-parameters of a group: what its optimizer was made with, not what it has accumulated"
+    "Return a group's hyper-parameters: the optimizer's settings, without its accumulated state"
     if 'optimizer' in pg: opt = opt.optimizer(pg['optimizer'])   # one of several
     known = _always_hypers | parameters_of(type(opt).__init__).keys()
     known -= {'params'}
@@ -246,7 +246,7 @@ def put_hypers(
     sd:dict,      # A state dict, with groups as in the optimizer
     hypers:list   # For each group, the result of `own_hypers`
 )->dict:
-    "Return `sd` with other hyper-parameters; raise ValueError if they need averages that it does not have"
+    "Return `sd` with other hyper-parameters; raise ValueError if they need averages that it lacks"
     new = []
     for pg,own in zip(sd['param_groups'], hypers):
         _check_averages(pg, own)
@@ -262,7 +262,7 @@ def _check_averages(pg, own):
 
 # %% ../../nbs/optim/04_opt_state.ipynb #d3115f54
 def _optimizers(opt:Any)->list:
-    "`opt`, and those that it is made of"
+    "Return `opt` and its component optimizers"
     names = getattr(opt, 'named_optimizers', ())
     return [opt, *[opt.optimizer(name) for name in names]]
 
@@ -281,7 +281,7 @@ def match_opt_state(
 def clear_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
-    "Reset what a torch optimizer accumulated over the steps: momentum, averages, counts"
+    "Reset a torch optimizer's accumulated state: momentum, averages, counts"
     opt.state.clear()
     match_opt_state(opt)
 
@@ -299,7 +299,7 @@ def _to_param(p, o):
 def move_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
-    "Move the state of each parameter to its device; what is there already stays the same object"
+    "Move each parameter's state to its device; tensors that are there already stay the same objects"
     for p,state in opt.state.items():
         is_of_parameter = isinstance(p, Tensor) and isinstance(state, dict)
         if not is_of_parameter: continue   # an optimizer may keep something else there

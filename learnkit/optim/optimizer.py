@@ -33,8 +33,8 @@ _grad_code = _code_of_wrappers(torch_optimizer._use_grad_for_differentiable, tor
 @lru_cache
 def unwrapped_step(
     step:Callable # The `step` of an optimizer class
-)->Callable|None: # None if it is not wrapped as PyTorch 2 wraps its own optimizers
-    "Return the `step` inside PyTorch's three wrappers around it, if all of them are PyTorch's own"
+)->Callable|None: # None if PyTorch has not wrapped it
+    "Return the `step` inside PyTorch's three wrappers, if all of them are PyTorch's own"
     grad_mode = getattr(step, '__wrapped__', None)
     if grad_mode is None: return None
     if _code(step) not in _hook_code or _code(grad_mode) not in _grad_code: return None
@@ -53,7 +53,7 @@ torch_zero_grad:Any = Optimizer.zero_grad if _is_torch(Optimizer.zero_grad) else
 def is_own_step(
     opt:Optimizer # A torch optimizer
 )->bool:
-    "Return whether the optimizer's `step` is that of its class, or a PyTorch scheduler's wrapper that records calls"
+    "Return whether the optimizer's `step` is its class's own, or a PyTorch scheduler's wrapper that records calls"
     own = vars(opt).get('step')
     if own is None: return True
     return getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
@@ -78,7 +78,7 @@ def _observed_step(opt, update):
     if own is not None:
         is_of_scheduler = getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
         if not is_of_scheduler: return opt.step()
-        opt._opt_called = True   # what the scheduler's wrapper does
+        opt._opt_called = True   # the code of the scheduler's wrapper
     with torch.no_grad(): res = update(opt)
     for hook in [*opt._optimizer_step_post_hooks.values()]: hook(opt, (opt,), {})
     return res
@@ -87,7 +87,7 @@ def _observed_step(opt, update):
 def needs_closure(
     opt:Optimizer # A torch optimizer
 )->bool:
-    "Return whether the optimizer's `step` needs a function that evaluates the model, as that of `LBFGS` does"
+    "Return whether the optimizer's `step` needs a function that evaluates the model, like `LBFGS`"
     closure = parameters_of(type(opt).step).get('closure')
     return closure is not None and closure.default is Parameter.empty
 
@@ -106,7 +106,7 @@ from .opt_state import (check_opt_state, clear_opt_state, has_torch_state, lay_o
 # %% ../../nbs/optim/05b_optimizer.ipynb #4db001c5
 class OptimWrapper:
     "Wraps a torch optimizer: hyper-parameters by name, parameter groups, weight decay, freezing, state"
-    closure:Callable|None = None   # what a step is given that is given none: see `Closure`
+    closure:Callable|None = None   # default argument of a step: see `Closure`
     takes_group_dicts = True   # fastai's optimizers have a `set_hyper` too, but take lists of parameters
     def __init__(self,
         params:Iterable|None=None, # Parameters, or one list of them for each group; None if `opt` is built already
@@ -121,14 +121,14 @@ class OptimWrapper:
         self.no_decay,self.train_always = list(no_decay),list(train_always)
         self.frozen_idx,self._off = 0,set()   # `_off`: the parameters that freezing has switched off
         self._hypers = L()
-        self.training = None   # of an optimizer with modes, such as a schedule-free one, is it set to train?
+        self.training = None   # is an optimizer with modes, such as a schedule-free one, set to train?
         if hasattr(self.opt, 'train'): self.training = False
         self._order = params_in(self.opt.param_groups)
 
     @property
     def param_groups(self)->list:
         "The parameter groups of the torch optimizer"
-        return self.opt.param_groups   # asked for at each step; `__getattr__` is slower
+        return self.opt.param_groups   # read at each step; `__getattr__` is slower
     @property
     def param_lists(self)->L:
         "The parameters, one list for each group"
@@ -200,7 +200,7 @@ class OptimWrapper:
         self.train(False)
 
     def clear_state(self)->None:
-        "Reset what the optimizer accumulated over the steps: momentum, averages, counts"
+        "Reset the optimizer's accumulated state: momentum, averages, counts"
         clear_opt_state(self.opt)
 
     def all_params(self,
@@ -237,7 +237,7 @@ class OptimWrapper:
         merge_groups(self.opt, self._order)
 
     def take_params(self,
-        new:'OptimWrapper', # an optimizer that was just made, with as many groups
+        new:'OptimWrapper', # a new optimizer with the same number of groups
         model_ids:Iterable # the `id` of each parameter of the model: including frozen ones
     ) -> None:
         "Take over the parameters of `new`; keep hyper-parameters, and the state of parameters in both"
@@ -265,7 +265,7 @@ class OptimWrapper:
         for i,params in enumerate(old.param_lists): old_group |= dict.fromkeys(map(id, params), i)
         for params,h in zip(self.param_lists, self.hypers):
             groups = {old_group[id(p)] for p in params if id(p) in old_group}
-            if len(groups)!=1: continue   # all parameters are new, or they come from several groups
+            if len(groups)!=1: continue   # all parameters are new, or belong to several groups
             hypers = dict(old.hypers[groups.pop()])
             h.update({k:hypers[k] for k in hypers.keys() - {'lr','wd'}})
 
@@ -303,7 +303,7 @@ class OptimWrapper:
         for params,is_frozen in zip(self.param_lists, self.frozen):
             if is_frozen: frozen += [p for p in params if id(p) not in always]
         for p in self._off: p.requires_grad_(True)
-        self._off = {p for p in frozen if p.requires_grad}   # `unfreeze` does not touch what the user froze
+        self._off = {p for p in frozen if p.requires_grad}   # `unfreeze` does not change parameters that the user froze
         for p in self._off: p.requires_grad_(False)
         for p in frozen: p.grad = None
 
@@ -327,9 +327,9 @@ class OptimWrapper:
     def load_state_dict(self,
         sd:dict,               # From `state_dict`, of an `OptimWrapper` or of a torch optimizer
         names:Mapping|None=None, # The name of each parameter, by `id`: a state with names is put into this order
-        keep_hypers:bool=False # Keep the hyper-parameters, and load only what was accumulated over the steps?
+        keep_hypers:bool=False # Keep the hyper-parameters, and load only the accumulated state?
     )->None:
-        "Load the state `sd`; raise ValueError if it does not fit, and then nothing has changed"
+        "Load the state `sd`; if it does not fit, raise ValueError and change nothing"
         split,was_split = is_split(self.opt.param_groups),is_split(sd.get('param_groups', ()))
         own = self._own_hypers()
         with restore_on_error(self.opt), no_compiler():
@@ -341,7 +341,7 @@ class OptimWrapper:
         if frozen_idx!=self.frozen_idx: self.freeze_to(frozen_idx)
 
     def _load(self, sd, names, keep_hypers):
-        "Load a state whose groups are split as those of the optimizer"
+        "Load a state whose groups are split like the optimizer's"
         if has_torch_state(sd):
             if hasattr(self.opt, 'check_names'): self.opt.check_names(sd)   # of several optimizers
             sd = order_opt_state(sd, self._names_by_group(names))
@@ -357,7 +357,7 @@ class OptimWrapper:
     def _own_hypers(self): return [own_hypers(self.opt, pg) for pg in self.opt.param_groups]
 
     def _restore_hypers(self, split, hypers):
-        "Restore the groups' hyper-parameters from before loading, which may be tensors that others refer to"
+        "Restore the groups' hyper-parameters from before loading; they may be tensors that other objects share"
         if is_split(self.opt.param_groups) and not split: self.merge_no_decay()
         if split and not is_split(self.opt.param_groups): self.split_no_decay()
         for pg,own in zip(self.opt.param_groups, hypers): pg.update(own)
@@ -367,7 +367,7 @@ def create_optimizer(
     opt_func:Any, # Class, `partial`, function of group dicts, built optimizer, or one with `set_hyper`
     params:Iterable,             # What `splitter(model)` returns: parameters, or one list of them for each group
     lr:float|Tensor|slice|list|None=None, # Learning rate; None: the optimizer's own
-    no_decay:Iterable=(),        # Parameters without weight decay, once it is asked for
+    no_decay:Iterable=(),        # Parameters without weight decay, called on demand
     train_always:Iterable=()     # Parameters that are trained in frozen groups too
 )->Any: # An `OptimWrapper`, or another optimizer with `set_hyper`
     "Return the optimizer of a Learner; raise TypeError or ValueError if `opt_func` cannot make or be one"
@@ -418,8 +418,8 @@ def _has_shards(opt): return any(hasattr(p, 'placements') for p in params_in(opt
 def describe_params(
     params:Mapping # name -> parameter
 ) -> str:
-    "Say how many parameters there are, and of which modules"
-    owners = {}   # in this order, each once
+    "Return the number of parameters and the modules that own them, in words"
+    owners = {}   # without duplicates, in this order
     for name in params:
         module,dot,_ = name.rpartition('.')
         owners[f'`{module}`' if dot else 'the model itself'] = True
@@ -469,7 +469,7 @@ def can_take_params(
 
 # %% ../../nbs/optim/05c_ownership.ipynb #ce699250
 def _join_params(pg, new, keep):
-    "The parameters, and their names, of the group `new`, and behind them those of `pg` whose `id` is in `keep`"
+    "Return the parameters and names of the group `new`, followed by those of `pg` whose `id` is in `keep`"
     is_kept = [id(p) in keep for p in pg['params']]
     keys = {'params','param_names'} & new.keys() & pg.keys()
     return {k:[*new[k], *compress(pg[k], is_kept)] for k in keys}

@@ -76,7 +76,7 @@ def annealer(
         end:float|list    # the value at position 1
     ) -> Callable:        # the schedule: a function of the position, 0 to 1
         return partial(f, group_values(start), group_values(end))
-    del inner.__wrapped__   # the signature is not that of `f`
+    del inner.__wrapped__   # the signature differs from `f`'s
     return inner
 
 SchedLin,SchedCos,SchedNo = map(annealer, (sched_lin, sched_cos, sched_no))
@@ -100,7 +100,7 @@ def _signs(v): return torch.as_tensor(group_values(v), dtype=torch.float64).sign
 def SchedPoly(
     start:float|list, # the value at position 0; a list has one for each parameter group
     end:float|list,   # the value at position 1
-    power:float       # above 1 it starts slowly, below 1 fast; 1 is linear
+    power:float       # above 1 it starts slowly, below 1 quickly; 1 is linear
 ) -> Callable:        # the schedule: a function of the position, 0 to 1
     "Polynomial schedule: from `start` to `end` by a power of the position"
     return partial(_sched_poly, group_values(start), group_values(end), power)
@@ -203,7 +203,7 @@ class Warmup:
     ):
         self.top,self.then = group_values(top),then
         self.warm:float|None = None    # its length as a fraction of the fit, once that is known
-        self.amount:Time|None = None   # its length if it is not a fraction
+        self.amount:Time|None = None   # its length, if that is not a fraction
         if isinstance(warm, (int,float)):
             self._set(check_fraction('warm', warm, zero=True, one=False, what='the warm-up'))
             return
@@ -259,7 +259,7 @@ def warmup_poly(
     lr:float|list,          # the highest learning rate; a list has one for each parameter group
     warm:float|str=.05,     # length of the warm-up: a fraction, or an amount such as '500ba'
     lr_end:float|list=1e-7, # the last learning rate
-    power:float=1.          # power of the remaining fraction: above 1 it falls fast at first
+    power:float=1.          # power of the remaining fraction: above 1 it falls quickly at first
 ) -> dict:                  # name of a hyper-parameter -> schedule
     "Return a linear warm-up, and then a polynomial decay"
     return {'lr':Warmup(warm, lr, lambda w: partial(_run_backward, SchedPoly(lr_end, lr, power)))}
@@ -274,7 +274,7 @@ def warmup_cos(
     lr:float|list,        # the highest learning rate; a list has one for each parameter group
     warm:float|str=.05,   # length of the warm-up: a fraction, or an amount such as '500ba'
     lr_min:float|list=0., # the lowest learning rate
-    cycles:int=1          # how many times it falls, each time from the highest rate
+    cycles:int=1          # how many times it falls, each time from the highest learning rate
 ) -> dict:                # name of a hyper-parameter -> schedule
     "Return a linear warm-up, and then a cosine, or several with warm restarts"
     n = check_whole('cycles', cycles)
@@ -306,6 +306,6 @@ def wsd(
     decay = check_fraction('decay', decay, what='the length of the decay')
     def then(w):
         if w+decay>1: raise ValueError(f'A warm-up of {w:g} and a decay of {decay:g} are longer than the run.')
-        share = min(1., decay/(1-w))   # of the decay in what follows the warm-up
+        share = min(1., decay/(1-w))   # the fraction of the decay, in the part after the warm-up
         return combine_scheds([1-share, share], [SchedNo(lr, lr), shape(lr, lr_min)])
     return {'lr':Warmup(warm, lr, then)}

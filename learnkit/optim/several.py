@@ -42,11 +42,11 @@ def _fits(which, name, p):
 
 class Entry(NamedTuple):
     "One of several optimizers"
-    opt_func:Any   # makes it
-    which:Any=None # the parameters that it is for: pattern, module, f(name, parameter) or a list; None: the rest
+    opt_func:Any   # creates the optimizer
+    which:Any=None # its parameters, as a pattern, a module, f(name, parameter) or a list; None: all others
 
 def _make_entry(name, given):
-    "The `Entry` of what the user gave; raise TypeError or ValueError for a wrong one"
+    "Return the `Entry` for the user's argument; raise TypeError or ValueError for a wrong one"
     is_pair = isinstance(given, tuple) and len(given)==2
     func,which = given if is_pair else (given, None)
     if not hasattr(func, 'add_param_group'): func = by_hand(func)
@@ -87,8 +87,8 @@ class SeveralOptimizers(Optimizer):
         return opt
 
     def step(self,
-        closure:Callable|None=None # evaluates the model again and returns the loss, for those that need it
-    ) -> Any: # the loss that it returned, None if no optimizer needs it
+        closure:Callable|None=None # evaluates the model again and returns the loss, for optimizers that need it
+    ) -> Any: # the loss that the closure returned; None if no optimizer needs a closure
         "Step each optimizer that has a gradient"
         loss = None
         for opt in map(self.optimizer, self.named_optimizers):
@@ -134,7 +134,7 @@ def _own_state(sd, name):
     state = {i:s for i,s in sd['state'].items() if i in numbers}
     own = dict(param_groups=groups, state=state)
     if 'n_states' in sd:
-        n_lost = sd['n_states']-len(sd['state'])   # it is not known of which optimizer: each counts them
+        n_lost = sd['n_states']-len(sd['state'])   # the optimizer that took the step is unknown: each counts it
         own['n_states'] = len(state)+n_lost
     return own
 
@@ -157,7 +157,7 @@ class SeveralWrapper(OptimWrapper):
         name:str, # `lr`, `mom`, `wd`, ... or with the name of an optimizer, `lr_muon`
         value:float|Tensor|slice|Iterable # a number, a slice or a list over the groups; or a dict of them, by optimizer
     ) -> None:
-        "Set the hyper-parameter `name` in each optimizer that has it; raise KeyError if none has"
+        "Set the hyper-parameter `name` in each optimizer that has it; raise KeyError if none does"
         is_in = [name in h for h in self.hypers]
         if not any(is_in): raise KeyError(f"none of the optimizers has '{name}': {nearest(name, self._known_hypers())}")
         for h,has_it,v in zip(self.hypers, is_in, self._values(value)):
@@ -167,10 +167,10 @@ class SeveralWrapper(OptimWrapper):
         names = []
         for h in self.hypers:
             for k in h: names += k,f'{k}_{h.optimizer}'
-        return [*dict.fromkeys(names)]   # each once, in this order
+        return [*dict.fromkeys(names)]   # without duplicates, in this order
 
     def _values(self, value):
-        "A value for each group; None: it does not change"
+        "Return a value for each group; None: unchanged"
         groups = self._first_halves()
         if isinstance(value, Mapping): return self._values_by_name(value, groups)
         value = to_python(value)
@@ -242,9 +242,9 @@ class NamedOptimizers:
 
     def __call__(self,
         model:nn.Module,         # the model, whose parameter names are matched
-        groups:Iterable|None=None, # what `splitter(model)` returns; None: all its parameters
-        lr:Any=None,             # a learning rate, or a dict of them; None: those of the optimizers
-        no_decay:Iterable=(),    # parameters without weight decay, once it is asked for
+        groups:Iterable|None=None, # the result of `splitter(model)`; None: all its parameters
+        lr:Any=None,             # a learning rate, or a dict of them; None: the optimizers' own
+        no_decay:Iterable=(),    # parameters without weight decay, called on demand
         train_always:Iterable=() # parameters that are trained in frozen groups too
     ) -> SeveralWrapper:
         "Make the optimizers; raise ValueError if one gets no parameters, or a parameter gets no optimizer"
@@ -297,7 +297,7 @@ def _why_none(which, names):
 
 def _make_named(name, func, groups, owners, lr):
     "The optimizer `name`, for its parameters of these groups"
-    own = {}   # number of the splitter's group -> the part of it that is for this optimizer
+    own = {}   # index of the splitter's group -> its part for this optimizer
     for i,pg in enumerate(groups):
         params = [p for p in map(bare_param, pg['params']) if owners[id(p)]==name]
         if params: own[i] = {**pg, 'params':params}
@@ -309,7 +309,7 @@ def _make_named(name, func, groups, owners, lr):
 
 # %% ../../nbs/optim/13_several.ipynb #f056001c
 def as_opt_func(
-    opt_func:Any # what the user gave: something that makes an optimizer, or a dict of several
+    opt_func:Any # the user's argument: a function that creates an optimizer, or a dict of several
 ) -> Any:
     "Return the function or class with which a Learner makes its optimizer"
     if isinstance(opt_func, dict): return NamedOptimizers(opt_func)

@@ -23,7 +23,7 @@ def no_head(
     model:nn.Module, # the model
     why:str          # why none was found
 ) -> NoReturn:
-    "Raise ValueError because no head was found, and say what to write"
+    "Raise ValueError because no head was found, and suggest what to write"
     raise ValueError(f'{type(model).__name__}: {why}. Write your own splitter, the head last, as in '
                      '`splitter=lambda m: [params(m.body), params(m.head)]`, or split by layers with `by_depth`.')
 
@@ -95,7 +95,7 @@ def _n_layers(m): return sum(map(_has_own_params, m.modules()))
 def blocks(
     m:nn.Module # a model
 ) -> list[nn.Module]:
-    "Return the parts of `m` in order, none with more than half of its layers, unless it is a single layer"
+    "Return the parts of `m` in order, none with more than half of its layers unless it is a single layer"
     return _cut(m, _n_layers(m)/2)
 
 def _cut(m, most) -> list[nn.Module]:
@@ -166,7 +166,7 @@ def by_depth(
     return merge_neighbours([*filter(None, groups)], n)
 
 def _known_head(m):
-    "The `id` of each parameter of the head; none if it is not known, or is last anyway"
+    "Return the `id`s of the head's parameters; none if it is unknown, or last anyway"
     if hasattr(m, 'group_matcher'): return set()   # timm's own depths have the head last
     try: return {*map(id, head_params(m))}
     except ValueError: return set()

@@ -35,11 +35,11 @@ class InTurn(Callback):
     conflicts = dict(parts='micro-batches are joined for one step: remove it')
     steps_in_turn = True
     turns:Any              # the optimizers of each batch
-    turn:str|None = None   # the name of the optimizer whose turn it is
-    own:Any = None         # the Learner's loss function, while that of a turn has its place
+    turn:str|None = None   # the name of the current turn's optimizer
+    own:Any = None         # the Learner's loss function, while a turn's replaces it
     def __init__(self,
         turns:Callable|Sequence|None=None, # a name or several per batch, repeated; or f(learn). None: all
-        **losses:Callable # by the optimizer's name: (pred, *yb) -> tensor; others use the Learner's
+        **losses:Callable # by the optimizer's name: (pred, *yb) -> tensor; other optimizers use the Learner's
     ):
         if not (losses or turns): raise ValueError(
             'InTurn needs names of optimizers, such as `InTurn(d=loss_d, g=loss_g)`')
@@ -65,17 +65,17 @@ class InTurn(Callback):
         recorder.add_train_metrics([f'{k}_loss' for k in known])
 
     def _listed_names(self):
-        "The optimizers that the list of turns names; none if a function says whose turn it is"
+        "Return the optimizers in the list of turns; none if a function chooses them"
         if callable(self.turns): return []
         return [*chain(*map(_names, self.turns))]
 
     def _due(self) -> tuple: # names of optimizers
-        "Return whose turns it is in this batch, one after the other"
+        "Return the optimizers to step in this batch, in order"
         if not callable(self.turns): return _names(self.turns[self.learn.train_iter%len(self.turns)])
         names = _names(self.turns(self.learn))
         if num_distrib()==1: return names
         self.learn._team.agree(self.learn)
-        return from_first(names)   # it may have decided by what only this process has seen
+        return from_first(names)   # it may depend on values that only this process has
 
     def wrap(self, what:str, do:Callable) -> Callable: return partial(self._take_turns, do) if what=='batch' else do
 
@@ -93,7 +93,7 @@ class InTurn(Callback):
         finally: self._assign(turn=None, own=None)
 
     def _take_turn(self, do):
-        "Do the batch with the loss function of the turn in place of the Learner's, under what lies over that"
+        "Run the batch with the turn's loss function in place of the Learner's, below any wrappers"
         if self.turn not in self.losses: return do()
         layer = put_in_place(self.learn, 'loss_func', self.losses[self.turn])
         try: do()
@@ -190,7 +190,7 @@ class SAM(Callback):
         grads = [p.grad for p in ps]
         norm = total_norm(grads)
         uphill = torch._foreach_mul(grads, self.rho/(norm+1e-12))
-        here = [p.detach().clone() for p in ps]   # to subtract what was added would round
+        here = [p.detach().clone() for p in ps]   # subtracting the added value would round
         with torch.no_grad(): torch._foreach_add_(ps, uphill)
         try: evaluate_again(self.learn)
         finally:

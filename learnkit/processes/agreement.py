@@ -40,17 +40,17 @@ class ProcessFailed(RuntimeError):
 
 # from the innermost scope outwards: of several Cancels the outermost is raised
 _cancels = (CancelBackward,CancelStep,CancelZeroGrad,CancelBatch,CancelTrain,CancelValid,CancelEpoch,CancelFit)
-_failed = len(_cancels)+1   # the number that announces an error, as a Cancel is announced by that of its scope
+_failed = len(_cancels)+1   # the number that announces an error, in place of a Cancel's scope
 
 def scope_of(
     e:BaseException|None # the exception, or None
 ) -> int:
-    "Return the number of the outermost scope that `e` cancels, from 1 on; 0 if it is not a Cancel"
+    "Return the number of the outermost scope that `e` cancels, counted from 1; 0 if it is not a Cancel"
     numbers = [_cancels.index(cancel)+1 for cancel in cancel_types(e)]
     return max(numbers, default=0)
 
 # %% ../../nbs/processes/10_agreement.ipynb #adaf2f76
-# the points of a batch at which the processes agree; one that stops there leaves none of the others waiting
+# the points of a batch at which the processes agree: stopping there leaves no other process waiting
 _in_batch = ('before_fetch',       # before the batch is fetched from the loader
              'before_pred',        # before the forward pass of a sharded model
              'before_backward','before_step','before_zero_grad',
@@ -82,11 +82,11 @@ class Said(NamedTuple):
     "Holds the message of a process; where a field is a question, 1 means yes"
     point:int             # the number of the point
     cancel:int=0          # the number of the scope that it cancels; `_failed`: it has failed
-    stops:int=0           # does it want to stop the fit?
+    stops:int=0           # does this process want to stop the fit?
     data_ended:int=0      # has its data ended?
     digest:int=0          # of its weights and hyperparameters, if they are compared
     signal:int=0          # the signal that it has received
-    interval:int=0        # after how many batches it proposes to ask again
+    interval:int=0        # after how many batches it proposes the next exchange
     n_batches:int=0       # how many batches its phase has
     unknown_length:int=0  # is that not known?
     outside:int=0         # could one of its callbacks decide something outside of the batches?
@@ -97,7 +97,7 @@ class Said(NamedTuple):
     before_zero_grad:int=0
     after_zero_grad:int=0
     after_batch:int=0
-    failed:int=0          # the number of this process and 1 more, if it has failed
+    failed:int=0          # this process's number plus 1, if it has failed
 
 class Smallest(NamedTuple):
     "Holds the smallest numbers of all messages"
@@ -110,7 +110,7 @@ class Smallest(NamedTuple):
 def numbers_of(
     said:Said # the message of this process
 ) -> list[int]:
-    "Return the numbers to send, of which all processes get the largest: so negative ones give the smallest"
+    "Return the numbers to send: as the largest are exchanged, negative ones yield the smallest"
     return [*said, -said.point, -said.digest, -said.interval, -said.n_batches]
 
 def read_numbers(
@@ -123,7 +123,7 @@ def read_numbers(
 # %% ../../nbs/processes/10_agreement.ipynb #b4544061
 _largest:Any = dist.AllreduceOptions()
 _largest.reduceOp = dist.ReduceOp.MAX
-_groups = {}   # for each store, what sends the messages of its processes
+_groups = {}   # for each store, the object that sends its processes' messages
 
 def _messages(timeout):
     "Return the channel for messages: a board if the processes share memory, else a process group on the CPU"
@@ -154,23 +154,23 @@ class Agreement(Callback):
     order,run_valid = 100.5,False
     last_in = *_in_batch,'before_train','before_validate','after_exhaust','after_epoch'   # when all others have decided
     modes = 'fit','lr_find','validate','predict'
-    group:Any = None                # what sends messages
+    group:Any = None                # the object that sends messages
     watch:Any = None
     relay:Any = None                # the relay of warnings
     agreed = 0                      # the scope of a Cancel that this process raises because another one did
     data_ended = False              # has the data of this phase ended in all processes?
     signal:int|None = None          # a signal that any process has received
     nested = property(lambda self: in_group())   # not in a run of this process alone, inside of a fit
-    held_cancel:Any = None          # a Cancel of `after_batch`; it waits until all callbacks have handled the event
-    own_stop:str|None = None        # why this process wants to stop, until the others know
-    asks_each_batch = True          # could a callback decide something in `after_batch`? False: ask after an interval
-    decides_outside = True          # could a callback decide something outside of the batches? Then ask there once more
+    held_cancel:Any = None          # a Cancel of `after_batch`, held until all callbacks have handled the event
+    own_stop:str|None = None        # the reason why this process wants to stop, until the other processes know it
+    asks_each_batch = True          # could a callback stop the phase in `after_batch`? False: ask after an interval
+    decides_outside = True          # could a callback end the fit outside of the batches? Then ask there once more
     compared_at:int|None = None     # the number of the batch after which the processes compared their weights
-    interval:MessageInterval        # after how many batches the processes ask each other again
+    interval:MessageInterval        # after how many batches the processes exchange messages again
     limit = 600.                    # seconds that this process waits for the others
     def __init__(self,
         timeout:float|None=None, # seconds until a waiting process reports which one hangs; None: the group's timeout
-        shards:bool=False,  # does a process run parts of a batch, up to the step, without the others?
+        shards:bool=False,  # can a process run the parts of a batch, up to the step, without the other processes?
         compare:bool=False, # end the run if the models of the processes become different?
         forward:bool=False  # do the processes wait for each other in the forward pass too?
     ):
@@ -182,14 +182,14 @@ class Agreement(Callback):
         cb:Any,    # a callback
         f:Callable # its handler
     ) -> Callable:
-        "Defer the Cancels of `after_batch` until all callbacks have handled it, as they do in the other processes"
+        "Defer the Cancels of `after_batch` until all callbacks have handled it, as in the other processes"
         is_deferred = name=='after_batch' and is_called(self, name)
         if not is_deferred: return f
         raises_in_all = cb is self or _acts_alike(cb, 'after_batch')
         return f if raises_in_all else partial(self._hold_cancel, cb, f)
 
     def _hold_cancel(self, cb, f):
-        "Call the handler `f`; keep a Cancel of it for our own `after_batch`, of several that of the outermost scope"
+        "Call the handler `f`; defer its Cancel to our own `after_batch`; of several, keep the outermost scope's"
         try: f()
         except Exception as e:
             if not cancel_types(e): raise
@@ -221,7 +221,7 @@ class Agreement(Callback):
         if not most.unknown_length: self._stop_at_shortest(least.n_batches, most.n_batches)
 
     def _ask_at(self, most):
-        "From now on ask only at the points before which a callback could decide something, in any process"
+        "From now on ask only at the points where a callback of some process may decide to end the phase"
         asks = {point:bool(getattr(most, point)) for point in _in_batch}
         asks['after_fetch'] = bool(most.unknown_length)
         if not self.forward: _ask_later(asks, 'before_pred', 'before_backward')
@@ -283,7 +283,7 @@ class Agreement(Callback):
         self.interval.restart(least.interval, perf_counter()-start)
 
     def _stop_later(self):
-        "Postpone a stop that only this process wants, until the processes ask each other"
+        "Postpone a stop requested by this process alone until the processes exchange messages"
         self.own_stop,self.learn.stop_reason = self.learn.stop_reason,None
 
     # Cancels that this process raised, and errors
@@ -298,14 +298,14 @@ class Agreement(Callback):
     def after_cancel_fit(self):       self._announce(CancelFit)
 
     def _announce(self, cancel):
-        "Tell the others that this process cancelled something, unless all of them do it"
+        "Announce to the other processes that this one has cancelled a scope, unless all of them do"
         if self.shards and self.learn.current_run.in_part: return   # a part of a batch does not concern the others
         scope = scope_of(cancel())
         if self.agreed==scope: self.agreed = 0
         elif self.group is not None: self._agree_at(f'after_cancel_{cancel.scope}', scope)
 
     def after_exception(self):
-        "Tell the others that this process failed, or find out which one did"
+        "Tell the other processes that this one failed, or find out which one did"
         learn = self.learn
         if self.group is None or isinstance(learn.exc, ProcessFailed): return
         if by_others(learn.exc):
@@ -322,7 +322,7 @@ class Agreement(Callback):
         at:str,                   # the point of the loop: an event, or 'ask'
         cancel:int=0,             # the number of the scope that this process cancels; `_failed`: it has failed
         compare:bool=False,       # compare weights and hyperparameters too?
-        timeout:float|None=None,  # seconds to wait; None: those of `Agreement`
+        timeout:float|None=None,  # seconds to wait; None: the timeout of `Agreement`
         **said:int                # further fields of `Said`
     ) -> tuple[Said,Any]:
         "Exchange messages, and apply the decision of any process; return the largest and smallest numbers"
@@ -340,20 +340,20 @@ class Agreement(Callback):
         most,least = read_numbers(message.tolist())
         if most.cancel>cancel:
             self._cancel_as_another(at, most)
-            return self._agree_at(at, compare=compare, **said)   # the other process unwinds to here: wait for it
+            return self._agree_at(at, compare=compare, **said)   # the other process unwinds to this point: wait for it
         if not most.cancel: self._check(at, most, least, things)
         if compare: self.compared_at = self.learn.train_iter
         if most.stops: self._stop()
         return most,least
 
     def _publish_stop(self):
-        "Return whether this process wants to stop the fit; its reason is in the store before the others need it"
+        "Return whether this process wants to stop the fit; write its reason into the store before the others read it"
         reason = self.learn.stop_reason or self.own_stop
         if reason: self.watch.store.set('stop', reason)
         return bool(reason)
 
     def _cancel_as_another(self, at, most):
-        "Raise what another process raised; return if this process is at the end of that scope already"
+        "Raise the Cancel that another process raised; return if this process is already at the end of that scope"
         if most.cancel==_failed: raise ProcessFailed(self.watch.failures() or f'process {most.failed-1} failed')
         cancel = _cancels[most.cancel-1]
         if at==f'after_cancel_{cancel.scope}': return
@@ -394,7 +394,7 @@ def _acts_alike(cb, name):
 
 # %% ../../nbs/processes/10_agreement.ipynb #9c94885c
 def _callbacks_that_may_differ(learn):
-    "Return the callbacks whose own class does not declare that they do the same in all processes"
+    "Return the callbacks whose own class does not declare that they act identically in all processes"
     names = {*event,'acts'}
     def is_declared_alike(cb):
         has_own_handlers = vars(cb).keys() & names
@@ -422,7 +422,7 @@ class PhaseEnds(Callback):
     acts,order,modes = 'nothing',49.5,Agreement.modes
     nested = Agreement.nested
     def __init__(self,
-        at_end:Callable=noop # what all processes do at the end of training phases and of the fit, once they agree
+        at_end:Callable=noop # the action of all processes at the end of training phases and of the fit, once they agree
     ): self.at_end = at_end
 
     def before_fit(self):
@@ -436,7 +436,7 @@ class PhaseEnds(Callback):
         self.at_end()
     def after_fit(self):
         self._agree_if_needed('after_fit')
-        self.at_end()   # once more, as a Cancel may have skipped `after_train`
+        self.at_end()   # asked again, because a Cancel may have skipped `after_train`
     def after_epoch(self): self._agree_if_needed('after_epoch')   # before the row is written
     def after_validate(self):
         self._agree_at('after_validate')

@@ -21,7 +21,7 @@ from torch import distributed as dist
 from ..data.process import from_first, gather_objects, num_distrib, rank_distrib
 
 # %% ../../nbs/processes/08_board.ipynb #b0a2d008
-_numbers = Struct('27q')   # of a message: its checksum, which one it is, how much data it has, and what it says
+_numbers = Struct('27q')   # fields of a message: its checksum, its number, the length of its data, and its content
 _room,_last = 2**14,4      # for data, in bytes; for messages
 _size = _numbers.size+_room
 
@@ -37,7 +37,7 @@ class Board:
         self.n = 0   # how many messages this process has written
         if rank==0: os.ftruncate(file.fileno(), _size*_last*world)
         self.memory = mmap(file.fileno(), _size*_last*world)
-        self._lock(rank, os.F_TLOCK)   # the system lets go of it when this process ends, however that happens
+        self._lock(rank, os.F_TLOCK)   # the system releases it when this process ends, for whatever reason
 
     def _lock(self, rank, how):
         os.lseek(self.file.fileno(), rank, os.SEEK_SET)
@@ -63,7 +63,7 @@ class Board:
         rank:int, # the number of the process
         n:int     # the number of one of its messages
     ) -> tuple[list,bytes|None]|None:
-        "Return what a process has written, numbers and data; None if it has not yet"
+        "Return the numbers and data that a process has written; None if it has not written any"
         at = self._place(rank, n)
         end = at+_numbers.size
         head = self.memory[at:end]
@@ -87,14 +87,14 @@ class Board:
 
 # %% ../../nbs/processes/08_board.ipynb #b0a2d00a
 class Mismatch(dist.DistError):
-    "Some processes have sent data, and others none: they do different things"
+    "Raised if some processes have sent data and others have not: they are at different points"
 
 class Message:
     "Holds the largest numbers over all processes, and the data of each, once `wait` has returned"
     def __init__(self,
-        board:Board,    # the board on which it is written
+        board:Board,    # the board that has the message
         n:int,          # its number
-        own:Sequence,   # the numbers of this process
+        own:Sequence,   # this process's numbers
         data:bytes|None # its data
     ):
         self.board,self.n,self.failed = board,n,False
@@ -102,7 +102,7 @@ class Message:
         self.largest,self.data = [*own],{board.rank:data}
 
     def is_completed(self) -> bool:
-        "Return whether all processes have written it, or one certainly will not"
+        "Return whether all processes have written their message, or one never will"
         if self.failed: return True
         for rank in [*self.missing]:
             said = self.board.read(rank, self.n)
@@ -115,7 +115,7 @@ class Message:
     def wait(self,
         timeout:timedelta=timedelta(seconds=0) # how long to wait
     ) -> None:
-        "Wait until all processes have written it; raise RuntimeError if that takes too long or one has ended"
+        "Wait until all processes have written; raise RuntimeError after the timeout, or if one has ended"
         begun,pause,looks = monotonic(),2e-5,1.
         while not self.is_completed():
             sleep(pause)
@@ -131,7 +131,7 @@ class Message:
     def _is_lost(self):
         gone = self.missing.intersection(self.board.lost())
         if not gone: return False
-        self.is_completed()   # reads once more: the last words of those that are gone may be there
+        self.is_completed()   # reads again, because ended processes may have left a last message
         return bool(gone & self.missing)
     def tolist(self) -> list[int]:
         "Return the numbers"
@@ -145,7 +145,7 @@ def _open(pid, fd, name):
     except OSError: return None
 
 def share_board() -> Board|None:
-    "Return a board for all processes, None if they do not share memory; all of them must call it"
+    "Return a board shared by all processes, None if they do not share memory; all of them must call it"
     rank,world,name = rank_distrib(),num_distrib(),uuid4().hex
     file = _memory(name) if rank==0 else None
     board = None if file is None else Board(file, 0, world)   # its size is set before the others open it

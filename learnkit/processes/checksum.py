@@ -26,7 +26,7 @@ _integers = {1:torch.int8, 2:torch.int16, 4:torch.int32, 8:torch.int64}   # by b
 
 @cache
 def _factors(device):
-    "Return odd factors, one for each element of a piece; as many as fit into the processor's cache"
+    "Return odd factors, one for each element of a piece that fits into the processor's cache"
     n = 2**16 if device.type=='cpu' else 2**22
     return torch.arange(n, device=device)*-7046029254386353131 | 1   # `| 1`: odd, so that no bit gets lost
 
@@ -48,7 +48,7 @@ def checksum(
 def compared(
     learn:Any # the Learner, in a fit
 ) -> dict[str,Any]: # numbers and tensors, by their names in messages
-    "Return what must be equal in all processes; what may explain other differences comes first"
+    "Return the values that must be equal in all processes; values that may explain other differences come first"
     equal = {'the epoch':learn.epoch, 'the number of training batches':learn.train_iter}
     equal.update(_hyperparameters(learn.opt.param_groups))
     in_local_steps = any(map(local_steps, learn.cbs))   # until the next outer step each process has its own weights
@@ -107,7 +107,7 @@ def _read_all(sums):
 def digest(
     things:Mapping[str,Any] # numbers and tensors by name
 ) -> int:
-    "Return one number, not negative, that changes with every bit of `things`"
+    "Return a nonnegative number that changes with every bit of `things`"
     small,rest = _split_small(things)
     summary = [*checksums(rest).items(), *map(list, small.values())]
     hashed = blake2b(repr(summary).encode(), digest_size=7)
@@ -117,7 +117,7 @@ def digest(
     return int.from_bytes(hashed.digest())
 
 def _split_small(things):
-    "Return the small tensors, which are hashed whole and copied together, by type and device; and all other things"
+    "Return the small tensors by type and device, to be hashed whole and copied together; and all other things"
     small,rest = {},{}
     for name,thing in things.items():
         is_small = isinstance(thing, Tensor) and 1<thing.numel()<2**13
@@ -129,13 +129,13 @@ def _split_small(things):
 def find_difference(
     things:Mapping[str,Any] # the values that this process compares
 ) -> str:
-    "Return what differs between the processes, in words; all of them call it"
+    "Return the first difference between the processes, in words; all of them must call it"
     return describe_difference(gather_objects(checksums(things)))
 
 def describe_difference(
     of_all:list[dict] # the checksums of each process
 ) -> str:
-    "Describe the first difference, and in which processes it is; empty if there is none"
+    "Describe the first difference and its processes; empty if there is none"
     names = dict.fromkeys(chain.from_iterable(of_all))
     different = [name for name in names if _ranks_that_differ(name, of_all)]
     if not different: return ''
@@ -149,5 +149,5 @@ def describe_difference(
     return f'{name} is {here} in process 0 and {there} in {who}{others}'
 
 def _ranks_that_differ(name, of_all):
-    "Return the ranks of the processes whose checksum by this name is not that of process 0"
+    "Return the ranks of the processes whose checksum of this name differs from process 0's"
     return [rank for rank,sums in enumerate(of_all) if sums.get(name)!=of_all[0].get(name)]

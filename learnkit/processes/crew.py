@@ -38,11 +38,11 @@ def born(
 class Crew:
     "The processes that are present: torchft's `Manager`, for a process that trains by itself"
     def __init__(self,
-        address:str|None, # the lighthouse's address; None: that of the environment
+        address:str|None, # the lighthouse's address; None: from the environment
         host:str,         # the name of this machine
         timeout:float,    # seconds for a message
-        patience:float,   # seconds to wait for the others to reach the end of a batch
-        state:Callable,   # returns what a process that lags behind needs
+        patience:float,   # seconds to wait for the other processes to reach the end of a batch
+        state:Callable,   # returns the state for a process that lags behind
         when:float|None=None # birth time of this process: the oldest has rank 0; None: the real one
     ):
         self.address,self.timeout,self.patience = address or os.environ.get('TORCHFT_LIGHTHOUSE'),timeout,patience
@@ -99,7 +99,7 @@ class Crew:
         return self.received
 
     def _ask(self, end):
-        "Ask the lighthouse; return whether it replied: torchft waits for a reply even if that was lost"
+        "Ask the lighthouse; return whether it replied: torchft waits even for a reply that was lost"
         self.received,manager = None,self.manager
         try: manager.start_quorum()
         except (RuntimeError, TimeoutError) as e:
@@ -107,7 +107,7 @@ class Crew:
             if time.monotonic()>end: raise ProcessFailed('the lighthouse has not reported the processes for '
                                                          f'{self.patience:g} seconds: one of them hangs, or validates '
                                                          f'for longer ({e})') from e
-            manager._quorum_future = None   # else it raises the same error again
+            manager._quorum_future = None   # otherwise it raises the same error again
             return False
         return True
 
@@ -125,7 +125,7 @@ class Crew:
         return True
 
     def add_up(self,
-        message:Tensor # this process's message; it becomes the sum of all
+        message:Tensor # this process's message, which is replaced by the sum
     ) -> bool:
         "Sum the messages of all processes; return False, with a meaningless sum, if one was lost"
         self._send(message)
@@ -138,7 +138,7 @@ class Crew:
         if sent is not message: message.copy_(sent)
 
     def leave(self) -> None:
-        "Let the others know that this process has left"
+        "Notify the other processes that this one has left"
         self.manager.shutdown()
         self.group.shutdown()
 
@@ -162,7 +162,7 @@ def _why_not(cb):
     if distributes(cb): return 'both shard the data'
     acts_in_all = due_at_once(cb) or not (observes(cb) or writes(cb))
     if acts_in_all and unit_of(cb)=='s': return "it would act at another batch in each process: count batches ('500ba')"
-    if accumulates(cb): return None   # it sees whole batches
+    if accumulates(cb): return None   # the callback handles whole batches
     return conflicts(cb).get('parts')
 
 def check_divisible(

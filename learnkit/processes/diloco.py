@@ -86,7 +86,7 @@ class DiLoCo(Callback):
         self.average.bind(self._tensors(), statistic_slots(self.learn))
 
     def _tensors(self):
-        "Return what the processes average, by name: trained parameters, and running statistics as of batch norms"
+        "Return the tensors to average, by name: trained parameters, and running statistics such as batch norm's"
         return averageable(self.learn)
 
     def after_cancel_step(self): self.cancelled = True

@@ -23,7 +23,7 @@ def sync_norms(
 
 def unsync_norms(
     model:nn.Module,         # a model after `sync_norms`
-    old:dict[str,nn.Module]  # what `sync_norms` returned
+    old:dict[str,nn.Module]  # a result of `sync_norms`
 ) -> None:
     "Put the old batch norms back, with the current weights and averages"
     for n,m in old.items():
@@ -87,7 +87,7 @@ class DistributedTrainer(Callback):
     waits = False                   # do the processes wait for each other in a forward pass, to form buckets?
     equal = False                   # are the buffers equal in all processes?
     apart = False                   # do the processes draw different random numbers?
-    limits = ()                     # the groups whose collectives end after `timeout`, and how long they waited before
+    limits = ()                     # the groups whose collectives end after `timeout`, with their previous timeouts
     near:Any = None                 # the group that all-reduces gradients in each step; None: there is none
     def __init__(self,
         sync_bn:bool=False,  # average batch norms over all processes? (not on the CPU)
@@ -109,7 +109,7 @@ class DistributedTrainer(Callback):
         self.replaced,self.apart = (learn.model, learn.dls),False
         self._check_alike()
         introduce()
-        share_random_states()   # callbacks may ask for seeds, too
+        share_random_states()   # callbacks may request seeds, too
         self.seed = derived_seed(2**31)
         if self.shard: learn.dls = self._shard(learn.dls)
         if self.sync_bn: self.norms = sync_norms(learn.model)
@@ -143,7 +143,7 @@ class DistributedTrainer(Callback):
             'batch norms cannot be synchronized on the CPU: write sync_bn=False')
 
     def after_exception(self):
-        "Add how to pass the argument that PyTorch's message is about, as the wrapper is made here"
+        "Add a note that shows how to pass the argument named in PyTorch's message"
         exc,name = self.learn.exc,'find_unused_parameters'
         if name not in text_of(exc): return
         add_note(exc, f'In learnkit that is `learn.fit(…, cbs=DistributedTrainer({name}=True))`.')
@@ -162,7 +162,7 @@ class DistributedTrainer(Callback):
         send_first(self._buffers(averaged), dist.group.WORLD)
 
     def _trains_apart(self):
-        "Return whether processes take steps without some of the others"
+        "Return whether some processes take steps without the others"
         return self.near is not dist.group.WORLD
 
     def _buffers(self, excluded=()):
@@ -190,7 +190,7 @@ class DistributedTrainer(Callback):
         self.sends_buffers = False
 
     def _wrap(self, device):
-        "Wrap the model in `DistributedDataParallel`; `GradientExchange` all-reduces the gradients that it does not"
+        "Wrap the model in `DistributedDataParallel`; `GradientExchange` all-reduces the gradients outside of it"
         learn = self.learn
         is_wrapped = isinstance(learn.model, DistributedDataParallel)
         self._check_model(is_wrapped)
@@ -223,7 +223,7 @@ class DistributedTrainer(Callback):
         with _unwritable_ignored(model): return DistributedDataParallel(model, **options)
 
     def _exchange(self, params):
-        "Let the processes all-reduce the gradients of `params`, and of what is trained outside of the model; and agree"
+        "Let the processes all-reduce the gradients of `params` and of modules outside the model, and agree"
         learn = self.learn
         inside = {*map(id, learn.model.parameters())}
         outside = [p for p in named_params(learn).values() if id(p) not in inside]
@@ -236,7 +236,7 @@ class DistributedTrainer(Callback):
         if self.weigh and self.near is not None:
             self.added.append(ShardWeights(self.near, accumulates=any(map(accumulates, learn.cbs))))
         if not agree_already(learn): self.added += self._agreement_cbs()
-        learn.add_cbs(self.added)   # which calls their `before_fit`: that of the other callbacks was called before
+        learn.add_cbs(self.added)   # calls their `before_fit`, which the other callbacks have already handled
 
     def _agreement_cbs(self):
         model = self.learn.model
@@ -246,7 +246,7 @@ class DistributedTrainer(Callback):
         return [Agreement(self.timeout, compare=self.compare, forward=waits), PhaseEnds(self._at_end)]
 
     def _check_alike(self):
-        "Raise ValueError, in all processes, if they are about to do different things"
+        "Raise ValueError, in all processes, if they are about to run different things"
         learn = self.learn
         acting = [cb for cb in learn.ordered_cbs() if not observes(cb)]
         mine = {'length':str(learn.duration), 'first epoch':learn.start_epoch, 'callbacks':[cb.key for cb in acting],
@@ -314,7 +314,7 @@ _sync_buffers = _new if _new in signature(DistributedDataParallel.__init__).para
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffe
 def form_buckets(
     ddp:DistributedDataParallel # the wrapper around a model
-) -> bool: # could it?
+) -> bool: # could it be sharded?
     "Let `ddp` form its buckets of gradients now, not after the first batch; all processes must call it"
     model = ddp.module
     params = [p for p in model.parameters() if p.requires_grad]
@@ -349,8 +349,8 @@ def _zero_backward(ddp, model, params):
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffa
 class Islands(NamedTuple):
-    "Groups of processes of which one is near, with a fast connection"
-    near:Any   # the island of this process; None: it is alone there
+    "Groups of processes: one with a fast connection among its members, the other across these"
+    near:Any   # the island of this process; None: it is the only member
     far:Any    # the processes that have its place in the other islands, and this one
 
 _islands = {}   # by store and size
@@ -374,7 +374,7 @@ def send_first(
     ts:list,  # tensors
     group:Any # the process group
 ) -> None:
-    "Broadcast the tensors of the first process of `group` to the others"
+    "Broadcast the tensors of the first process in `group`"
     if ts: dist._broadcast_coalesced(group, ts, 2**28, 0)
 
 # %% ../../nbs/processes/20b_distributed.ipynb #bf68e3f2
@@ -422,7 +422,7 @@ class GradientExchange(Callback):
         for p,grad in zip(params, grads): p.grad = grad
 
     def _with_gradient(self):
-        "Return the parameters that have a gradient in any of the processes; all of them must call it"
+        "Return the parameters that have a gradient in at least one process; all of them must call it"
         has_grad = [p.grad is not None for p in self.params]
         n_with = torch.tensor(has_grad, dtype=torch.uint8, device=self.params[0].device)
         dist.all_reduce(n_with, dist.ReduceOp.MAX, group=self.group)
@@ -433,7 +433,7 @@ def settings_of(
     learn:Any, # the Learner, in a fit
     cbs:list   # its callbacks that affect training
 ) -> dict[str,str]:
-    "Return what determines the weights and must be equal in all processes, by name"
+    "Return the settings that determine the weights and must be equal in all processes, by name"
     settings = {**_model_identity(get_model(learn.model)), **_optimizer_identity(learn.opt)}
     settings['loss'] = _describe_with_numbers(learn.loss_func)
     for cb in cbs:
@@ -442,7 +442,7 @@ def settings_of(
     return settings
 
 def _describe_with_numbers(o):
-    "Return the name of a function, or that of an object's class with the numbers among its arguments"
+    "Return the name of a function, or of an object's class with its numeric arguments"
     o = unwrap_partial(o)
     if hasattr(o, '__name__'): return o.__name__
     texts = [type(o).__name__]
@@ -479,7 +479,7 @@ def distrib_ctx(self:Learner,
 ) -> Iterator[Learner]:
     "Train in this block with all processes that a launcher started, or alone if there is only one (fastai's name)"
     begin = not (dist.is_available() and dist.is_initialized())
-    if begin: interruptibly(join_group)   # it waits for the others
+    if begin: interruptibly(join_group)   # it waits for the other processes
     try:
         cbs = [DistributedTrainer(sync_bn, **kwargs)] if num_distrib()>1 else []
         with self.added_cbs(cbs): yield self

@@ -53,9 +53,9 @@ class Compared(NamedTuple):
     data:int=0     # the checksum of the batch
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f2c
-_fits:WeakKeyDictionary = WeakKeyDictionary()   # of each Learner: its fits with others, and their messages
+_fits:WeakKeyDictionary = WeakKeyDictionary()   # for each Learner: its fits with other processes, and their messages
 _scopes = range(1, len(_cancels)+1)   # of Cancels, the outermost last
-_pause = 2.   # seconds until the first process asks again: on a busy machine the lighthouse loses sight of the others
+_pause = 2.   # seconds until the first process asks again: on a busy machine the lighthouse may miss the others
 
 take_over = Word('take_over', noop, 'A method: what does it do to start writing, when the process that wrote is lost?')
 
@@ -74,7 +74,7 @@ class FaultTolerant(Resumable):
     logs:Any = None       # the logger, of the process that writes
     counters:Any = None   # by callback: the handlers that count samples, called when the batch is known as a whole
     moment:Any = None     # between two batches: the epoch, and how many of its batches are done
-    message:Any = None    # the last sum, for a process that did not get it
+    message:Any = None    # the last sum, for a process that did not receive it
     regroups = False      # are the processes in the middle of a batch, or between two epochs?
     met = False           # were the processes gathered already after this batch?
     sums:Any = None       # a `PartSums`, from the first batch of a phase on
@@ -115,7 +115,7 @@ class FaultTolerant(Resumable):
         return None
 
     def _shift_samples(self, f, items=None):
-        "Call the handler `f` of a micro-batch with the samples' positions in the whole batch, not in this part of it"
+        "Call the handler `f` of a micro-batch with the samples' positions in the whole batch instead of in this part"
         if items is not None and self.first: items = slice(self.first+items.start, self.first+items.stop)
         f(**taken(f, dict(items=items)))
 
@@ -138,10 +138,10 @@ class FaultTolerant(Resumable):
                 if has_paused: return self._begin()
                 time.sleep(_pause)
                 has_paused = True
-            # the others wait for the process with rank 0
+            # the other processes wait for rank 0
 
     def _forget_run(self):
-        "Clear what belongs to an earlier fit"
+        "Clear the state of an earlier fit"
         self.counters,self.n_compared = {},0
         self.leads = self.moment = self.message = self.sums = self.first = None
         self.alone = self.met = self.regroups = False
@@ -163,7 +163,7 @@ class FaultTolerant(Resumable):
         return False
 
     def _let_pass(self, got):
-        "The others are in the middle of a batch: let them finish it, with nothing from this process"
+        "The other processes are within a batch: let them finish it, without a part from this process"
         if got['regroups'] and self.crew.count(False): self.crew.add_up(torch.zeros_like(got['message']))
 
     def _enter(self, steps, when=None):
@@ -176,7 +176,7 @@ class FaultTolerant(Resumable):
     def _begin(self):
         self.alone,self.leads = True,True
         set_beside(0)
-        self.crew.step += 1   # the others have a smaller number, so they receive the run from this process
+        self.crew.step += 1   # the other processes have a smaller number, so they receive the run from this one
 
     def _count_step(self): self.crew.step += 1   # a process that was not present then lags behind
 
@@ -188,7 +188,7 @@ class FaultTolerant(Resumable):
         self.learn.current_run.resume = Paused(run, self.learn.duration, [])
 
     def _skip(self, n):
-        "Skip this fit, as the others are in a later fit of the script"
+        "Skip this fit, because the other processes are in a later one"
         self._leave()
         if n<self.n_fit: raise ProcessFailed(
             f'This process is in fit {self.n_fit} of its script, but the others are in fit {n}. Restart all of them.')
@@ -204,7 +204,7 @@ class FaultTolerant(Resumable):
         if isinstance(learn.current_run.resume, Paused): self._go_on(learn.current_run.resume.state, others)
         elif learn.current_run.resume is not None and not others: raise ValueError(
             f'resume={learn.current_run.resume!r} needs a `CheckpointCallback`: FaultTolerant writes no files')
-        if self.crew is None: learn.start_epoch = learn.n_epoch   # the others are in a later fit
+        if self.crew is None: learn.start_epoch = learn.n_epoch   # the other processes are in a later fit
         self.sessions = [*self.sessions, session(learn)]
         self.logs = learn.logger
         self._show()
@@ -221,7 +221,7 @@ class FaultTolerant(Resumable):
         else: self.take_up(where, run, {}, False)
 
     def _state(self):
-        "Return what a process that lags behind needs: the run, if this is between two batches; else the last sum"
+        "Return the state for a process that lags behind: the run between two batches, otherwise the last sum"
         if torch.accelerator.is_available(): torch.accelerator.synchronize()   # another thread calls this
         run = None
         if self.moment is not None:
@@ -324,7 +324,7 @@ class FaultTolerant(Resumable):
             self.sums.restore()
 
     def _message(self, do, n):
-        "Run the part, of which `n` samples count; return the values to sum"
+        "Run the part with its `n` counted samples; return the values to sum"
         learn:Any = self.learn
         weight = self._weight_of_part() if n else 0
         self.share = 1. if self.weigh.sums else weight/_or_one(self.weight)
@@ -354,7 +354,7 @@ class FaultTolerant(Resumable):
             if cb in self.learn.cbs and is_called(cb, 'after_backward'): count()
 
     def _regroup(self):
-        "Find out which processes are left; return the sum of this batch if another process has it"
+        "Find out which processes remain; return the sum of this batch if another process has it"
         before,step = len(self.crew.members),self.crew.step
         self.regroups = True
         while True:
@@ -388,7 +388,7 @@ class FaultTolerant(Resumable):
         learn = self.learn
         if self.crew is None: return
         stopper = vars(learn).get('stop_on_signal')
-        if getattr(stopper, 'received', None): return self._leave()   # the others continue
+        if getattr(stopper, 'received', None): return self._leave()   # the other processes continue
         has_met,self.met = self.met,False
         if has_met: return self._find_rank()
         before = self._n_present()
@@ -409,10 +409,10 @@ class FaultTolerant(Resumable):
         self._leave()
         self.message = self.sums = self.logs = None
 
-    # what must be the same in all processes
+    # values that must be equal in all processes
 
     def _compared_numbers(self, whole):
-        "Return what must be the same in all processes; weights and batch only in the first batch, or if one has joined"
+        "Return values that must be equal in all processes; weights and batch only in the first batch, or after a join"
         learn,n = self.learn,self._n_present()
         here = Compared(1, learn.epoch%2**12, learn.iter%2**12)
         if learn.iter and n==self.n_compared: return here
@@ -421,7 +421,7 @@ class FaultTolerant(Resumable):
         return here._replace(compares=1, weights=digest(compared(learn))%2**12, data=digest(batch)%2**12)
 
     def _check_equal(self, total):
-        "Raise ProcessFailed if the sum of a number over all processes is not a multiple of that of this process"
+        "Raise ProcessFailed if a number's sum over all processes is not a multiple of this process's number"
         learn,own = self.learn,self.own
         same_batch = total.epoch==total.n*own.epoch and total.iter==total.n*own.iter
         if not same_batch: raise ProcessFailed(
@@ -435,7 +435,7 @@ class FaultTolerant(Resumable):
         'see the data in the same order')
 
     def _cancel_as_any(self, counts):
-        "Raise the Cancel of the outermost scope that any process raised; `counts` says how many raised each"
+        "Raise the Cancel of the outermost scope raised by any process; `counts` has the number of processes for each"
         raised = [scope for scope,n in zip(_scopes, counts) if n]
         if not raised: return
         outermost = raised[-1]
@@ -445,7 +445,7 @@ class FaultTolerant(Resumable):
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f30
 def _or_one(weight):
-    "Return the weight as a divisor: 1 if it is 0, because no target counts"
+    "Return the weight as a divisor: 1 in place of 0, which is the weight if no target counts"
     if isinstance(weight, Tensor): return weight.where(weight>0, 1)
     return weight or 1
 

@@ -16,7 +16,7 @@ class MessageInterval:
         clock:Callable[[],float]=perf_counter # the time in seconds
     ):
         self.clock = clock
-        self.n,self.length = 0,0          # batches since the last message; how many there are to be
+        self.n,self.length = 0,0          # batches since the last message; the expected number
         self.since = clock()              # when the last message was sent
         self.cost:float|None = None       # seconds that the fastest message took; None: there was none
 
@@ -33,14 +33,14 @@ class MessageInterval:
         "Return how many batches this process proposes to wait after the next message"
         elapsed = max(self.clock()-self.since, 1e-9)
         seconds = max(.1, 100*(self.cost or 0.))   # messages take at most a hundredth of the time
-        growth = min(2, seconds/elapsed)           # the first batches say little about later ones
+        growth = min(2, seconds/elapsed)           # the first batches do not predict later ones
         return max(1, round(self.n*growth))
 
     def restart(self,
         length:int, # how many batches: the smallest number that a process proposed
         cost:float  # seconds that the message took
     ) -> None:
-        "Start counting; only the fastest message counts, as the others include waiting for a slow process"
+        "Start counting; only the fastest message counts, because others include waiting for a slow process"
         self.n,self.length,self.since = 0,length,self.clock()
         self.cost = cost if self.cost is None else min(cost, self.cost)
 
@@ -70,9 +70,9 @@ class Launch(NamedTuple):
     by:str         # the launcher
     rank:int       # the number of this process, from 0
     world:int      # how many processes there are
-    local_rank:int # its number on this machine: which of the machine's accelerators it takes
+    local_rank:int # its local rank, which selects one of the machine's accelerators
     addr:str|None  # the machine of process 0; None: unknown
-    port:str       # the port on which process 0 waits for the others
+    port:str       # the port on which process 0 listens
 
 # %% ../../nbs/processes/05b_launch.ipynb #1fcc5124
 def _first_host(nodes):
@@ -118,7 +118,7 @@ def _torchrun(env):
     local_rank = int(env.get('LOCAL_RANK', rank))
     return Launch(by, rank, world, local_rank, env['MASTER_ADDR'], env['MASTER_PORT'])
 
-_launchers = {   # the variables that a launcher sets in each process that it starts, and what reads them
+_launchers = {   # the variables that a launcher sets in each process, and the programs that read them
     ('RANK','WORLD_SIZE','MASTER_ADDR','MASTER_PORT'): _torchrun,
     _open_mpi_names: _open_mpi,
     _mpich_names: _mpich,
@@ -126,15 +126,15 @@ _launchers = {   # the variables that a launcher sets in each process that it st
 
 # %% ../../nbs/processes/05b_launch.ipynb #8ba0ddd8
 def _launch(env):
-    "Return how a launcher started this process, even if it started only this one; None if none did"
+    "Return the launcher's description of this process, even if it started only this one; None without a launcher"
     for names,read in _launchers.items():
         if all(map(env.get, names)): return read(env)
     return None
 
 def launched(
-    env:Mapping[str,str]|None=None # environment variables; None: those of this process
+    env:Mapping[str,str]|None=None # environment variables; None: this process's own
 ) -> Launch|None:
-    "Return how a launcher started this process; None if it runs alone"
+    "Return the launcher's description of this process; None if it runs alone"
     launch = _launch(os.environ if env is None else env)
     if launch is None or launch.world==1: return None
     return launch
@@ -171,7 +171,7 @@ _announced = []   # the store of the group whose processes were announced
 def introduce(
     own:bool=False # did `join_group` create the group?
 ) -> None:
-    "Print in one line, once for each group, which processes train together; all of them must call it"
+    "Print in one line, once per group, which processes train together; all of them must call it"
     store = shared_store()
     if store in _announced: return
     _announced[:] = [store]
@@ -192,7 +192,7 @@ _advice = 'Each process that the launcher starts has to make a Learner, or to ca
 def _wait_for(find_late, launch, timeout):
     "Wait until no process is late; warn once which ones are, and raise RuntimeError after `timeout` seconds"
     start,has_warned,delay = monotonic(),False,.001
-    longest_delay = max(.02, launch.world/1e4)   # all processes together ask the store 10,000 times in a second
+    longest_delay = max(.02, launch.world/1e4)   # the processes together query the store 10,000 times a second
     while late := find_late():
         waited = monotonic()-start
         if waited>timeout: raise RuntimeError(
@@ -212,7 +212,7 @@ def _names_of(ranks):
 
 # %% ../../nbs/processes/05b_launch.ipynb #7e3d5a90
 def _name_of_attempt(store, launch, timeout):
-    "Return a name that process 0 gives to these processes: the store may still have entries of an earlier attempt"
+    "Return a name chosen by process 0 for this attempt: the store may have entries of an earlier one"
     me = uuid4().hex
     if launch.rank==0: return _name_all(store, launch, timeout, me)
     store.set(f'learnkit/hello/{launch.rank}', me)
@@ -259,7 +259,7 @@ def _backend(device):
 def check_seconds(
     timeout:float # the argument for the seconds
 ) -> float:
-    "Return `timeout`; raise ValueError if it is not a time that a process can wait"
+    "Return `timeout`; raise ValueError if it is not a valid number of seconds"
     is_number = isinstance(timeout, (int,float))
     if is_number and 0<timeout<float('inf'): return timeout
     raise ValueError(
@@ -275,14 +275,14 @@ def timeout_of(
 ) -> float:
     "Return after how many seconds a collective of a group fails"
     try: limits = [backend.options._timeout for backend in _backends(group).values()]
-    except (AttributeError, RuntimeError): limits = []   # PyTorch says it of its own backends only
+    except (AttributeError, RuntimeError): limits = []   # PyTorch prints it for its own backends only
     return min(limits, default=shared_store().timeout).total_seconds()
 
-_longer = 30.   # seconds: a collective of an accelerator ends its process, which should have said before who hangs
+_longer = 30.   # seconds: an accelerator's collective ends its process, which must report the hanging one before
 
 def set_timeout(
     group:Any,    # the process group
-    seconds:float # how long a process waits for the others in a collective
+    seconds:float # seconds that a process waits in a collective
 ) -> None:
     "Let the collectives of a group fail after `seconds`"
     for kind,backend in _backends(group).items():
@@ -313,7 +313,7 @@ def join_group(
     introduce(own=True)
 
 def _choose_device(launch):
-    "Make the accelerator with this process's number on its machine the default device, and return it"
+    "Make the accelerator with this process's local rank the default device, and return it"
     if default_device().type=='cpu': return default_device()
     n = torch.accelerator.device_count()
     if launch.local_rank>=n: raise RuntimeError(
@@ -354,7 +354,7 @@ def file_group() -> Any:
     return _file_groups['background' if _thread.is_background else 'foreground']
 
 def in_background(
-    f:Callable, # what to call, in a thread
+    f:Callable, # the function to call in a thread
     *args:Any   # passed to `f`
 ) -> None:
     "Call `f`, which communicates with the background threads of the other processes"
@@ -376,13 +376,13 @@ def in_all(
     return [outcome.result for outcome in outcomes]
 
 class _Outcome(NamedTuple):
-    "Says what a call returned or raised in one process"
+    "The result of a call, or its exception, in one process"
     result:Any
-    error:str   # empty: it returned
+    error:str   # empty: it returned without an error
 
 # %% ../../nbs/processes/05c_meeting.ipynb #72319906
 def _gather_outcomes(result, error):
-    "Return the outcomes of all processes; all of them must call it, also after an error"
+    "Return all processes' outcomes; all of them must call it, also after an error"
     mine = _Outcome(result, '' if error is None else f'{type(error).__name__}: {error}')
     if num_distrib()==1: return [mine]
     outcomes:list = [None]*num_distrib()
@@ -402,7 +402,7 @@ _all_came = 'all came'
 
 def meet(
     what:str,                             # the operation that they synchronize for, for the message
-    advice:str='not in process 0 alone'   # what to write instead of calling it in only one of them
+    advice:str='not in process 0 alone'   # what to write instead of calling it in a single process
 ) -> None:
     "Wait for all processes; raise RuntimeError in all if one does not arrive, or is at another operation"
     watch = watching()
@@ -418,7 +418,7 @@ def meet(
 
 # %% ../../nbs/processes/05c_meeting.ipynb #0a094dbb
 class _Meeting:
-    "Lets all processes wait for each other in a store; the first to know the outcome writes it for all"
+    "Lets all processes wait for each other in a store; the first to know the outcome writes it"
     warned = False
     def __init__(self, n, watch, what, advice):
         store = shared_store()
@@ -431,9 +431,9 @@ class _Meeting:
     def decide(self, outcome): self.store.compare_set('outcome', '', outcome)   # only the first call has an effect
 
     def outcome(self, seconds):
-        "Return the outcome; '' if it is not known after so many seconds"
+        "Return the outcome; '' if it is unknown after so many seconds"
         end,delay = monotonic()+seconds,.0005
-        longest_delay = max(.1, num_distrib()/1e4)   # all processes together ask the store 10,000 times in a second
+        longest_delay = max(.1, num_distrib()/1e4)   # the processes together query the store 10,000 times a second
         while not self.store.check(['outcome']):
             if monotonic()>end: return ''
             sleep(delay)
@@ -441,7 +441,7 @@ class _Meeting:
         return self.store.get('outcome').decode()
 
     def attend(self):
-        "Arrive, and wait until the outcome is known; return it"
+        "Arrive, wait for the outcome, and return it"
         self.arrivals.set(str(self.watch.rank), json.dumps([self.n, self.what]))
         start,nth = monotonic(),self.store.add('count', 1)
         if nth==num_distrib(): self._end_as_last()
@@ -457,14 +457,14 @@ class _Meeting:
             if outcome: return outcome
             waited = monotonic()-start
             first_is_lost = waited>self.limit+self.watch.others.silence
-            if nth==1 or first_is_lost: self._look(waited)   # one process looks after the others: the first to arrive
+            if nth==1 or first_is_lost: self._look(waited)   # one process monitors the others: the first to arrive
 
     def _end_as_last(self):
         self.decide(_describe_difference(self._purposes()) or _all_came)
         for key in ('count','outcome'): self.previous.delete_key(key)   # all have left the previous synchronization
 
     def _purposes(self):
-        "Return what the processes that have arrived came for, by rank"
+        "Return the purposes of the processes that have arrived, by rank"
         purposes = {}
         for rank,text in messages(self.arrivals).items():
             n,what = json.loads(text)
@@ -472,7 +472,7 @@ class _Meeting:
         return purposes
 
     def _look(self, waited):
-        "Warn once where the others are; end the synchronization if one of them cannot arrive"
+        "Warn once where the other processes are; end the synchronization if one of them cannot arrive"
         purposes = self._purposes()
         difference = _describe_difference(purposes)
         if difference: return self.decide(difference)
@@ -493,7 +493,7 @@ class _Meeting:
         warn(f'process {self.watch.rank} waits in {self.what} for the others: {where}', stacklevel=outside())
 
 def _describe_difference(purposes):
-    "Return which processes came for what; '' if all came for the same"
+    "Return each process's purpose, in words; '' if all have the same"
     ranks_of:dict = {}
     for rank,what in purposes.items(): ranks_of.setdefault(what, []).append(rank)
     if len(ranks_of)<2: return ''

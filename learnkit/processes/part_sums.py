@@ -21,7 +21,7 @@ def part_of(
 ) -> tuple[slice,int]:
     "Return which samples part `i` has, and how many of them count"
     first,end = bs*i//n,bs*(i+1)//n
-    if first==end: return slice(0, 1),0   # the model runs in each process: here on a sample that does not count
+    if first==end: return slice(0, 1),0   # the model runs in each process, here with a sample that does not count
     return slice(first, end),end-first
 
 # %% ../../nbs/processes/35_part_sums.ipynb #ce19f14c
@@ -29,14 +29,14 @@ class Part(NamedTuple):
     "Holds the sections of a message, in their order; the sum of all messages has the same sections"
     grads:Tensor   # of all parameters, flat; zeros for a parameter without a gradient
     loss:Tensor    # weight × loss
-    buffers:Tensor # number of samples × (floating-point buffers, and the growth of the others)
-    numbers:Tensor # the weight, the number of samples, for each parameter 1 if it has a gradient, and further numbers
+    buffers:Tensor # number of samples × (floating-point buffers, and the increments of the others)
+    numbers:Tensor # the weight, the number of samples, a 1 for each parameter with a gradient, and further numbers
 
 class PartSums:
     "Takes the gradients and buffers of a part of a batch out of the model as one message, and puts the sums in"
     def __init__(self,
         params:list, # the parameters that are trained
-        learn:Any    # the Learner, whose buffers change
+        learn:Any    # the Learner whose buffers change
     ):
         self.params = [p for p in params if p.requires_grad]
         self.buffers = BatchBuffers(learn)
@@ -59,12 +59,12 @@ class PartSums:
         self.buffers.restore()
 
     def restore(self) -> None:
-        "Restore the model as it was in `begin`"
+        "Restore the model to its state in `begin`"
         self.undo()
         for p,grad in zip(self.params, self.earlier_grads): p.grad = grad
 
     def message(self,
-        loss:Tensor|None,        # the loss of the part; None: it has none
+        loss:Tensor|None,        # the loss of the part; None if it has none
         weight:int|float|Tensor, # the weight of its targets
         n:int,                   # the number of its samples
         rest:list                # further numbers to add up

@@ -23,7 +23,7 @@ class Relay:
         self.store,self.rank,self.over = store,rank,False
         self.shows = warnings.showwarning
         self.seen = set()   # the warnings of this process
-        self.listed = []    # the warnings that it has listed
+        self.listed = []    # the warnings on its list
         self.n_read = 0     # how much of the list process 0 has read
         warnings.showwarning = self._warned
 
@@ -38,7 +38,7 @@ class Relay:
         elif self._is_first(name, text): self.shows(*args)
 
     def _send(self, said, args):
-        "Put a warning on the list, if it would be printed; show it if process 0 reads the list no more"
+        "Append a warning to the list if it would be printed; print it if process 0 no longer reads the list"
         with redirect_stderr(io.StringIO()) as printed: self.shows(*args)
         if not printed.getvalue(): return
         self.listed.append(said)
@@ -49,18 +49,18 @@ class Relay:
         self._show([self.rank], *said)
 
     def _is_first(self, name, message):
-        "Is this the first process that shows it?"
+        "Is this the first process to show it?"
         try: return self.store.add(f'{name}: {message}', 1)==1
         except RuntimeError: return True
 
     def _show(self, ranks, name, message, filename, lineno):
         if not self._is_first(name, message): return
-        kind = getattr(builtins, name, UserWarning)   # a class of the user's may want other arguments
+        kind = getattr(builtins, name, UserWarning)   # a user's class may require other arguments
         who = f"process{'es' if len(ranks)>1 else ''} {', '.join(map(str, ranks))}"
         self.shows(kind(f'{who}: {message}'), kind, filename, lineno)
 
     def show(self) -> None:
-        "In process 0: show the warnings of the others since the last time"
+        "In process 0: show the warnings of the other processes since the last call"
         if self.rank==0: self._read(0)
 
     def _read(self, added):
@@ -69,16 +69,16 @@ class Relay:
         except RuntimeError: return   # the process that keeps the store has ended: who waits for it next says so
         for nth in range(self.n_read+1, n+1):
             try: self.store.wait([str(nth)], timedelta(seconds=1))
-            except RuntimeError: continue   # its process was killed before it could say it
+            except RuntimeError: continue   # its process was killed before it could report
             rank,*said = json.loads(self.store.get(str(nth)))
             ranks_of.setdefault(tuple(said), []).append(rank)
         self.n_read = n
         for said,ranks in ranks_of.items(): self._show(sorted(ranks), *said)
 
     def end(self,
-        failed:bool=False # does this process end with an error? Then it shows what process 0 has not
+        failed:bool=False # does this process end with an error? Then it shows the warnings that process 0 has not
     ) -> None:
-        "Let warnings be shown as before, and show those still unshown"
+        "Restore the usual display of warnings, and show the ones not shown yet"
         if self.over: return
         self.over = True
         if warnings.showwarning==self._warned: warnings.showwarning = self.shows

@@ -44,7 +44,7 @@ def count_own_items(
 
 # %% ../../nbs/processes/15a_shard.ipynb #546fcd09
 def _is_plain_sampler(sampler):
-    "Return whether it draws every sample once, in order or shuffled"
+    "Return whether it draws every sample exactly once, in order or shuffled"
     if type(sampler) is SequentialSampler: return True
     if type(sampler) is not RandomSampler: return False
     return not sampler.replacement and sampler.num_samples==len(sampler.data_source)
@@ -52,12 +52,12 @@ def _is_plain_sampler(sampler):
 def is_undivided(
     dl:Any # a loader
 ) -> bool:
-    "Return whether `dl` certainly loads all of its dataset, and not a part of it for one process"
+    "Return whether `dl` certainly loads its whole dataset, and not a shard for one process"
     if not isinstance(dl, DataLoader) or isinstance(dl.dataset, IterableDataset): return False
     return type(dl.batch_sampler) is BatchSampler and _is_plain_sampler(dl.batch_sampler.sampler)
 
 class SharedDraws(DistributedSampler):
-    "Shards among the processes what another sampler draws in process 0"
+    "Shards the draws of process 0's sampler among the processes"
     def __init__(self,
         sampler:Any # a sampler of indices or of batches of them, with a length
     ):
@@ -112,7 +112,7 @@ def _shard_each(dl, seed):
 
 # %% ../../nbs/processes/15a_shard.ipynb #59d2eec3
 def _fingerprint(x):
-    "Return what two processes can compare of `x`, nested tensors and other objects"
+    "Return values by which two processes can compare `x`, a structure of tensors and other objects"
     return [*map(_fingerprint_of_one, leaves(x))]
 
 def _fingerprint_of_one(o):
@@ -142,7 +142,7 @@ def is_same_data(
     size,contents = None,()
     if _has_length(dataset): size,contents = len(dataset),data_contents(dataset)
     reads = bool(size) and _reads_samples(dl, contents, look)
-    if reads: contents = ()   # the samples say more
+    if reads: contents = ()   # comparing samples is more precise
     if not _is_equal((type(dataset).__name__, size, reads, contents)): return False
     if not reads: return True
     with snapshot_random():
@@ -151,7 +151,7 @@ def is_same_data(
         return _is_equal(_fingerprint(samples))
 
 def _reads_samples(dl, contents, look):
-    "Return whether this process may read samples, and is to"
+    "Return whether this process may and should read samples"
     if contents and not look: return False
     if isinstance(dl.dataset, TensorDataset): return True
     if dl.num_workers: return False
@@ -164,7 +164,7 @@ def _is_equal(mine):
 
 def warn_unlike(
     dl:Any,  # the loader of this process
-    what:str # the message; `{}` stands for the numbers of samples
+    what:str # the message; `{}` is replaced by the numbers of samples
 ) -> None:
     "Warn that the processes have different data; all of them must call it"
     size = loader_len(getattr(dl, 'dataset', dl)) or 'unknown'
@@ -199,7 +199,7 @@ class RoundRobin:
         return ceil(self.limit/num_shards())
 
     def begin(self) -> None:
-        "Begin a phase: compare the data of the processes, and receive what process 0 drew; all of them must call it"
+        "Begin a phase: compare the processes' data, and receive process 0's draws; all of them must call it"
         self.n_own,batches = inf,iter(self.batches)
         if self.indexed: self.alike = is_same_data(self.whole)
         else:
@@ -221,7 +221,7 @@ class RoundRobin:
         return vars(self).pop('ready')
 
     def _as_drawn_by_first(self, batches):
-        "Return the indices that process 0 draws; `batches` itself if it is the same in all processes anyway"
+        "Return the indices drawn by process 0; `batches` itself if all processes draw the same"
         if not self.indexed: return batches
         sampler = self.batches.sampler if type(self.batches) is BatchSampler else self.batches
         if type(sampler) is SequentialSampler: return batches
@@ -255,7 +255,7 @@ class RoundRobin:
             yield first if batch is None else batch
 
     def sizes(self) -> list[int]:
-        "Return the number of samples in each batch, also in those of other processes"
+        "Return the number of samples in each batch, including other processes' batches"
         batches = self.batches
         if not self.indexed: return [*map(find_bs, batches)]
         if type(batches) is not BatchSampler: return [*map(len, batches)]
@@ -275,7 +275,7 @@ def take_turns(
     "Return a loader of every n-th batch of `dl` for each of n processes, and its `RoundRobin`"
     if not _has_known_sampler(dl):
         turns = RoundRobin(dl)
-        return turns,turns   # it is the loader, too
+        return turns,turns   # it is also the loader
     if dl.batch_sampler is None:
         turns = RoundRobin(dl, dl.sampler)
         return copy_loader(dl, sampler=turns, batch_size=None),turns
@@ -294,7 +294,7 @@ def merge_shards(
 ) -> tuple[list,list]:
     "Merge the results of several processes: return all indices in order, and their results"
     indices_of_each,results_of_each = zip(*shards)
-    positions = {}   # of each index, where it comes first: a repeated sample counts once
+    positions = {}   # for each index, its first position: a repeated sample counts once
     for position,i in enumerate(chain.from_iterable(indices_of_each)): positions.setdefault(i, position)
     indices = sorted(positions)
     order = [positions[i] for i in indices]
@@ -328,7 +328,7 @@ def share_already(
     return any(isinstance(cb, ShareBatches) or cb is ShareBatches for cb in cbs)
 
 class _Sharded(NamedTuple):
-    "Holds a loader of this process's batches, and the `RoundRobin` in it"
+    "A loader of this process's batches, with its `RoundRobin`"
     loader:Any
     turns:RoundRobin
 
@@ -349,9 +349,9 @@ class ShareBatches(Callback):
         is_sharded_already = batches.turns is not None or distributed_sampler(batches.loader) is not None
         if num_shards()>1 and not is_sharded_already:
             batches.share(*self._shard(batches.loader))
-            n_own = inf   # whole batches are repeated, of which `RoundRobin` knows
+            n_own = inf   # whole batches are repeated, which `RoundRobin` takes into account
         if n_own is not None: self.n_left[batches] = n_own
-        self.run_valid = len(self.n_left)>0   # if nothing is repeated, it need not be called for each batch
+        self.run_valid = len(self.n_left)>0   # without repetitions, it need not be called for each batch
 
     def _check_not_alone(self):
         learn = self.learn

@@ -20,7 +20,7 @@ from ..measure.batch_weight import BatchWeight, Divided, loss_divisor, warn_unli
 
 # %% ../../nbs/processes/18_shard_weights.ipynb #5d0a7e29
 class ShardWeights(Callback):
-    "Weighs the loss of each process by its targets, so that the mean of the gradients is that of all targets"
+    "Weights each process's loss by its targets, so that the mean of the gradients is over all targets"
     single,acts,run_valid = True,'nothing',False
     modes,order = ('fit','lr_find'),101   # after the `Agreement`, and around `MicroBatch`
     last_in = ('before_backward',)
@@ -47,7 +47,7 @@ class ShardWeights(Callback):
 
     def before_backward(self):
         learn = self.learn
-        is_new = self.weigh is None or learn.loss_func is not self.loss_func   # such as that of another turn
+        is_new = self.weigh is None or learn.loss_func is not self.loss_func   # such as another turn's
         if is_new: self._assign(weigh=BatchWeight(learn), loss_func=learn.loss_func, factor=None)
         if self.weigh.sums: return
         if not self.compared: self._compare()
@@ -78,7 +78,7 @@ class ShardWeights(Callback):
         return mean.item() if device.type=='cpu' else mean
 
     def _compare(self):
-        "Warn in the first batch if the losses of the processes are means over something else than their weights say"
+        "Warn in the first batch if the processes' losses are averaged over other quantities than their weights"
         learn,self.compared = self.learn,True
         own = Divided(loss_divisor(learn.loss_grad), float(self.weigh(learn)))
         of_all = gather_objects(own)

@@ -26,7 +26,7 @@ class Several(Team):
     "The team that trains if this process is one of several"
     @property
     def group(self) -> Any:
-        "The group in which processes agree about files; all must ask for it the first time"
+        "The group in which processes agree about files; the first time, all processes must access it"
         return file_group()
 
     def join(self) -> None:
@@ -55,19 +55,19 @@ class Several(Team):
         run:Any,   # a context manager: its next run
         cbs:Any    # callbacks of that run
     ) -> Any:
-        "Return a context manager of `run` in which it is known among which processes the data is sharded"
+        "Return a context manager for `run` in which the processes that share the data are known"
         ranks = ranks_with_shards(learn, callback_list(cbs))
         return run if ranks is None else sharded_run(run, ranks)
     def begin_run(self,
         learn:Any, # the Learner
-        what:str   # what begins, for messages
+        what:str   # what begins, for messages: 'validation'
     ) -> list:
         "Wait until all processes begin to validate or predict; return callbacks for that"
         agree = [Agreement(), PhaseEnds()] if self._meet_for(learn, what) else []
         return [*agree, *self._sharing(learn)]
 
     def _meet_for(self, learn, what):
-        "Wait for the others, unless the processes already agree; return whether they have synchronized"
+        "Wait for the other processes, unless all agree already; return whether they have synchronized"
         if num_shards()==1 or agree_already(learn): return False
         interruptibly(meet, what, 'or in one of them inside of `with alone():`')
         return True
@@ -78,23 +78,23 @@ class Several(Team):
     def agree(self,
         learn:Any # the Learner, in a fit
     ) -> None:
-        "Wait for the others before an exchange within a fit; raise what cancelled one of them"
+        "Wait for the other processes before a collective within a fit; raise a Cancel that one of them raised"
         if num_shards()>1 and agree_already(learn): learn.agreement._agree_at('ask')
     def exchange(self,
         data:bytes # of this process
     ) -> list|None:
-        "Return the bytes of all processes, by rank; None if they do not share memory, or these are too many for it"
+        "Return the bytes of all processes, by rank; None if they share no memory, or the bytes do not fit"
         board = _groups.get(shared_store())
         if not isinstance(board, Board): return None
         watch:Any = watching()
-        if watch.thread!=get_ident(): return None   # one thread writes on it
+        if watch.thread!=get_ident(): return None   # only one thread writes to it
         message = board.begin([len(data)], data[:board.room])
         watch.wait(message, watch.limit)
         return [message.data[r] for r in range(board.world)] if message.tolist()[0]<=board.room else None
     def meet(self,
         what:str # the operation that they synchronize for, for messages
     ) -> None:
-        "Wait for the others"
+        "Wait for the other processes"
         meet(what)
     def in_all(self,
         f:Callable # a function without arguments
@@ -116,7 +116,7 @@ class Several(Team):
     def has_shard(self,
         dl:Any # a loader
     ) -> bool:
-        "Return whether this process already has only its shard of `dl`, and the others have the rest"
+        "Return whether this process already loads only its own shard of `dl`"
         return num_shards()>1 and distributed_sampler(dl) is not None
     def gather_shards(self,
         idxs:list, # the indices of this process's samples

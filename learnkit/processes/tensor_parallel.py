@@ -129,7 +129,7 @@ class TensorParallel(DistributedTrainer):
     "Trains a model whose layers are sharded among processes; those that compute a layer together have the same batches"
     conflicts = dict(local_steps='each process has a part of the weights, and needs those of the others in each batch')
     def __init__(self,
-        timeout:float|None=None, # seconds that a process waits before it says who hangs; None: those of the group
+        timeout:float|None=None, # seconds until a waiting process reports which one hangs; None: the group's timeout
         compare:bool=True,       # end the fit if parameters that are not sharded differ between the processes?
         shard:bool=True          # shard the data among the rows of the mesh? False: each row has its own part already
     ):

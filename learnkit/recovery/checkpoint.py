@@ -30,7 +30,7 @@ class Stage:
 
     def begin(self) -> None:
         "Begin a save: the copies of the previous one are no longer needed"
-        self.free,self.used = self.used,{}   # what has no use now goes
+        self.free,self.used = self.used,{}   # obsolete files are deleted
 
     def __call__(self,
         t:torch.Tensor # a plain tensor, or a `DTensor`
@@ -56,7 +56,7 @@ def _pinned_like(t): return torch.empty_like(t, device='cpu', pin_memory=True)
 def _call(f): return f()
 
 class CheckpointWriter:
-    "Writes checkpoints; warns of those that it cannot write, or raises the error if `on_error` is 'raise'"
+    "Writes checkpoints; if one cannot be written, warns, or raises the error if `on_error` is 'raise'"
     def __init__(self,
         retention:Retention,   # which checkpoints to keep
         background:bool=False, # write in a thread?
@@ -77,7 +77,7 @@ class CheckpointWriter:
         path:Path,          # the file, ending in .pth
         sharded:bool=False  # does each process write its part? False: only the first one writes
     ) -> None:
-        "Write a checkpoint, once the previous one is written; all processes call it, but none that is forked"
+        "Write a checkpoint once the previous one is written; all processes call it, except forked ones"
         check_not_forked(self.pid, path.parent)
         self.wait()
         self.stage.begin()
@@ -109,16 +109,16 @@ class CheckpointWriter:
         except Exception as e: self.failed = e   # raised by `wait`, as this may be a thread
 
     def _read_back(self, path, first):
-        "Read a checkpoint; one that cannot be read is removed, because it would displace those that can"
+        "Read a checkpoint back; remove an unreadable one, because it would displace readable ones"
         try: read_checkpoint(path)
-        except RuntimeError: raise   # another process has ended, which says nothing about the file
+        except RuntimeError: raise   # another process has ended, so the file itself may be intact
         except Exception:
             first(lambda: remove_checkpoint(path))
             raise
         self.read_back = True
 
     def wait(self) -> None:
-        "Wait for the checkpoint that is being written; warn or raise if it could not be"
+        "Wait for the checkpoint that is being written; if that failed, warn or raise"
         if self.thread is not None: self.thread.join()
         self.thread,failed,self.failed = None,self.failed,None
         if failed is None: return
@@ -159,7 +159,7 @@ def _has_shards(learn): return any(map(is_sharded, learn.model.parameters()))
 
 @check_args
 class CheckpointCallback(Resumable):
-    "Saves the whole run at intervals, keeps the newest and best checkpoints; `fit(..., resume='auto')` resumes it"
+    "Saves the whole run at intervals, keeps the newest and best checkpoints; `fit(..., resume='auto')` resumes"
     saves = ('every','seed')
     home = Path()       # where the fit began
     def __init__(self,
@@ -168,7 +168,7 @@ class CheckpointCallback(Resumable):
         best:Any=None,                 # keep the best too, by this column of the history ('valid_loss'), or a `Monitor`
         n_best:int=1,                  # how many of the best to keep
         folder:str|Path='checkpoints', # the folder; relative to the Learner's `path`; or in a store: 's3://bucket/run'
-        on_exception:bool=False,       # save once more after an exception, for inspection (not if the model is sharded)
+        on_exception:bool=False,       # save after an exception too, for inspection (not if the model is sharded)
         background:bool=False,         # write in a thread while training continues, from a copy whose memory is reused
         on_error:str='warn',           # if a checkpoint cannot be written: 'warn' and continue, or 'raise'
         overwrite:bool=False,          # delete an earlier run's checkpoints; with `resume=path`, those of later batches
@@ -183,7 +183,7 @@ class CheckpointCallback(Resumable):
         self.begun = False
         self.base = self.base_name = None   # checksums of weights that are not in each checkpoint; and their file
         self.lock,self.writer = FolderLock(),CheckpointWriter(self.retention, background, on_error)
-        self.value:float|None = None   # the monitored value, if a validation within this batch has measured it
+        self.value:float|None = None   # the monitored value, if it was measured in a validation within this batch
 
     @property
     def folder(self) -> Path:
@@ -204,7 +204,7 @@ class CheckpointCallback(Resumable):
         self.sessions = []
         self.base = self._find_base()
         self.base_name = None if self.base is None else base_file(self.base)
-        # what cannot be saved or loaded is an error now, not after an hour
+        # a state that cannot be saved or loaded raises now, not after an hour
         learn._check_run_state(learn._run_state(0, base=self.base))
         if rank_distrib()==0: self.lock.acquire(self.folder)
         resume = learn.current_run.resume
@@ -220,7 +220,7 @@ class CheckpointCallback(Resumable):
         self.begun = True
 
     def take_over(self) -> None:
-        "Lock the folder; this process writes to it from now on"
+        "Lock the folder; from now on this process writes to it"
         self.lock.acquire(self.folder)
         self.lock.mark_folder(self.folder)
 
@@ -239,7 +239,7 @@ class CheckpointCallback(Resumable):
         if due or best: self.save(learn.epoch, learn.iter+1, **about)
 
     def _is_best(self, value):
-        "Is it among the best so far, as process 0 knows them?"
+        "Is it among the best so far, according to process 0?"
         if value is None: return False
         self.learn._team.agree(self.learn)   # so that a process that does something else is reported, not waited for
         return team().in_first(lambda: self.retention.is_best(self.folder, value))
@@ -252,11 +252,11 @@ class CheckpointCallback(Resumable):
         if due or best: self.save(learn.epoch+1, 0, f'-epoch-{learn.epoch}', value=value)
 
     def _value_of_epoch(self):
-        "Return what is monitored, if this epoch has measured it"
+        "Return the monitored value, if it was measured in this epoch"
         if not self.monitor: return None
         is_known = self.monitor.is_known(self.learn)
         value = None if is_known else self.monitor.value(self.learn)
-        self.writer.wait()   # it may be deleting what is compared next
+        self.writer.wait()   # it may be deleting files that are compared next
         return value
 
     def after_fit(self):
@@ -298,7 +298,7 @@ class CheckpointCallback(Resumable):
         return later
 
     def _silence_earlier(self):
-        "Disable the callbacks before this one: what they did in `after_fit` is in the checkpoint"
+        "Disable the callbacks before this one: the checkpoint includes the results of their `after_fit`"
         for cb in self.learn.ordered_cbs():
             if cb is self: return
             cb.run = False
@@ -367,7 +367,7 @@ class CheckpointCallback(Resumable):
         self.base,self.base_name = state['base'],name
 
     def _write_base(self, state):
-        "Write what `state` omits, once; return the name of the file"
+        "Write the tensors that `state` omits, once; return the name of the file"
         path = self.folder/self.base_name
         if rank_distrib() or path.exists(): return path.name
         model = get_model(self.learn.model)
@@ -387,7 +387,7 @@ class CheckpointCallback(Resumable):
         return to_serializable(recorder.history[-1], copy=True)
 
     def _add_note(self):
-        "Add to an exception where the run was, and from which checkpoint it can resume"
+        "Add to an exception the run's position, and the checkpoint from which it can resume"
         self.writer.wait()
         learn,old = self.learn,list_checkpoints(self.folder)
         if not self.begun: return   # an error ended the fit before it began

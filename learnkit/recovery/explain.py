@@ -40,7 +40,7 @@ from .runs import Run
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000010
 def by_items(
     learn:Learner, # the Learner, in a batch, or in a part of one
-    names:list     # what to call its samples
+    names:list     # the name of its samples in messages
 ) -> list[dict]:
     "Return loss and gradient norm of each sample of the batch; empty if they have no losses of their own"
     n,more = n_items(learn),{}
@@ -94,11 +94,11 @@ def mixer_of(
     return getattr(learn.loss_func, 'mixer', None)
 
 class ItemLosses(Callback):
-    "Measures each sample of one batch, part by part where a callback splits it"
+    "Measures the loss of each sample in one batch, in each part if a callback splits it"
     order,acts,run_valid = 10_000,'nothing',False
     modes = ('fit',)
     def __init__(self,
-        step:int # the batch: how many there are before it
+        step:int # the batch's number
     ):
         self.step = step
         self.micro:slice|None = slice(0, None)   # the samples of this micro-batch; None: unknown, after a `split`
@@ -119,7 +119,7 @@ class ItemLosses(Callback):
         self.parts.append((learn.xb, learn.yb))
 
     def _names(self, n, indices):
-        "Return what to call the next `n` samples: their dataset indices, or their positions in the batch"
+        "Return the names of the next `n` samples: their dataset indices, or their positions in the batch"
         if indices is None or self.micro is None: return [*range(self.n, self.n+n)]
         return indices[self.micro]
 
@@ -130,14 +130,14 @@ class ItemLosses(Callback):
         return sum(o.start for o in parts)<self.n
 
     def _indices(self):
-        "Return the dataset indices of the batch; None if those of this part of it are unknown"
+        "Return the dataset indices of the batch; None if some are unknown"
         indices = indices_here(self.learn)
         if indices is None or self.micro is None: return None
         if len(indices[self.micro])!=n_items(self.learn): return None
         return indices
 
     def _with_partner(self, row, i, indices):
-        "Add to a row with which sample `MixUp` mixed it, and how large its own share is"
+        "Add to a row the sample's partner in `MixUp`, and the sample's own share"
         mixer:Any = mixer_of(self.learn)
         if getattr(mixer, 'other', None) is None: return row
         other = int(mixer.other[mixer.part][i])
@@ -156,7 +156,7 @@ class ItemLosses(Callback):
         return History(rows)
 
     def _share(self, loss):
-        "Return the factor by which the loss of a sample enters that of the batch"
+        "Return the weight of a sample's loss in the batch's loss"
         mean = 1/len(self.rows)
         if any('alone' in row for row in self.rows): return mean   # in the batch its loss may differ
         total = sum(row['loss'] for row in self.rows)
@@ -226,7 +226,7 @@ class LayerNorms(Callback):
     def cleanup(self): self.after_pred()
 
 class Unclipped(Callback):
-    "Records the norm of the gradient when it is ready for a step, before any clipping"
+    "Records the gradient's norm before any clipping"
     order,acts,run_valid = -10_000,'nothing',False
     modes,norm = ('fit',),None
     def before_step(self): self.norm = grad_norm(self.learn)
@@ -245,7 +245,7 @@ def grad_norm(
 def loss_scale(
     cbs:Iterable # callbacks
 ) -> float|None:
-    "Return the scale of the loss; None if it is not scaled"
+    "Return the loss scale; None if the loss is not scaled"
     for cb in cbs:
         scaler = own_attr(cb, 'scaler')
         is_scaler = isinstance(scaler, torch.amp.GradScaler)
@@ -261,7 +261,7 @@ def _norm(ts):
 def first_jumps(
     steps:dict, # the records of `LayerNorms`
     step:int,   # the step in which the loss jumped
-    times:float # a norm jumps if it is more than this many times the median before it
+    times:float # a norm jumps if it exceeds this many times the median of those before it
 ) -> History:
     "Return the first jump of each layer and norm that jumped, the earliest first"
     rows = []
@@ -279,16 +279,16 @@ def _earliest_and_largest(row):
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #446d7b12
 class Jump(NamedTuple):
-    "Describes a norm that is far above those before it"
+    "A norm far above the previous ones"
     step:int
     value:float
     usual:float   # the median of those before it
 
 def first_jump(
     norms:dict, # the norms of several steps, by step
-    times:float # a norm jumps if it is more than this many times the median before it
+    times:float # a norm jumps if it exceeds this many times the median of those before it
 ) -> Jump|None:
-    "Return the first jump, which needs three norms before it; None if there is none"
+    "Return the first jump, which needs three earlier norms; None if there is none"
     before = []
     for step,value in norms.items():
         if len(before)>=3:
@@ -307,14 +307,14 @@ def next_loss(
     return where['loss']
 
 class Explanation:
-    "Holds what was measured around a step in which the loss jumped"
+    "Holds the measurements around a step in which the loss jumped"
     def __init__(self,
         step:int,       # the step
         loss:float,     # its loss
         items:History,  # loss and gradient of the samples of its batch
-        layers:History, # layers whose gradient or update jumped, the earliest first
+        layers:History, # layers whose gradient or update jumped, earliest first
         noted:dict,     # learning rate, first module to return NaN, norms before and after clipping, loss scale
-        show:Callable   # draws samples of the batch, by their positions in it
+        show:Callable   # draws the batch's samples at given positions
     ):
         self.step,self.loss,self.noted = step,loss,noted
         self.items,self.layers,self._show = items,layers,show
@@ -323,13 +323,13 @@ class Explanation:
         n:int=5, # how many samples, the largest loss first
         **kwargs # as for `Items.show`
     ) -> Any: # the axes of the images, or a table
-        "Show the samples with the largest loss, with target, index and loss: images are drawn, others listed"
+        "Show the samples with the largest loss, with target, index and loss: draw images, list other samples"
         rows = self.items[:check_whole('n', n, what='a number of samples')]
         if not rows: raise ValueError('this batch has no losses per sample, so none can be shown')
         return self._show(rows, **kwargs)
 
     def _describe_step(self):
-        "Return what happened to the gradient, in words"
+        "Describe what happened to the gradient"
         noted = self.noted
         if 'at' not in noted: return 'no optimizer step followed'
         texts = []
@@ -353,7 +353,7 @@ class Explanation:
         return 'items of the batch:'
 
     def _largest_items(self):
-        "Return the rows with the largest losses, without what a table need not show"
+        "Return the rows with the largest losses, without columns that a table need not show"
         table = History()
         for row in self.items[:5]: table.append({k:v for k,v in row.items() if k not in ('alone','at')})
         return table
@@ -362,7 +362,7 @@ def describe_gradient(
     norm:float|None, # before clipping; None if unknown
     clipped:float    # afterwards
 ) -> str:
-    "Return the norm of a gradient, and whether it was clipped, in words"
+    "Describe a gradient by its norm, and say whether it was clipped"
     is_unchanged = norm is None or abs(clipped-norm)<=1e-4*norm
     if not is_unchanged: return f'gradient of norm {norm:.6g}, clipped to {clipped:.6g}'
     return f'gradient of norm {clipped:.6g}, not clipped'
@@ -407,9 +407,9 @@ def explain_spike(self:Learner,
     step:int,               # the step in which the loss jumped, from `Run.spikes`
     fit:Callable|None=None, # the call that trained the run, as for `learn.replay`
     before:int=10,          # how many steps before it to measure
-    times:float=10.          # a norm jumps if it is more than this many times the median before it
+    times:float=10.          # a norm jumps if it exceeds this many times the median of those before it
 ) -> Explanation:
-    "Replay a step in which the loss jumped, and measure what was unusual in it and in the steps before it"
+    "Replay a step in which the loss jumped, and measure what was unusual in it and in the previous steps"
     check_whole('before', before, least=4, what='a number of steps')
     first = max(0, step-before*batches_a_step(Run(folder), step))
     norms = LayerNorms()
@@ -419,7 +419,7 @@ def explain_spike(self:Learner,
     self.go_on(1, cbs=batch)
     if not batch.parts: raise ValueError(f'a callback has skipped the batch of `step` {step}')
     self.paused = before_step
-    loss = next_loss(self)   # once more, because `ItemLosses` calls the model
+    loss = next_loss(self)   # run again, because `ItemLosses` calls the model
     items,show = batch.shares(loss),make_show(self, batch.parts)
     _train_until_step(self, norms, step)
     steps = {s:record for s,record in norms.steps.items() if s>=first}
@@ -458,7 +458,7 @@ def rests_of(
     items:list, # all samples
     parts:list  # parts of them
 ) -> Iterator[list]:
-    "Yield for each part the samples that are not in it, unless these are all or none"
+    "Yield, for each part, the samples outside it, unless these are all or none"
     for part in parts:
         rest = [o for o in items if o not in part]
         if 0<len(rest)<len(items): yield rest
@@ -532,13 +532,13 @@ def _largest_usual_loss(spike, k):
     return level + k*deviation
 
 class _SpikeSearch:
-    "Finds the samples without which a spike is gone, by training the steps before it again without some samples"
+    "Finds the samples that cause a spike by repeating the steps before it without some of them"
     def __init__(self, learn, folder, step, fit, largest):
         self.learn,self.folder,self.step,self.fit = learn,folder,step,fit
         self.largest = largest   # loss that is not a spike
 
     def find_from(self, first):
-        "Return the fewest samples from batch `first` on without which the spike is gone; None if it stays without all"
+        "Return the fewest samples from batch `first` on that cause the spike; None if it stays without all of them"
         items,moment = items_until(self.learn, self.folder, first, max(self.step-1, first), self.fit)
         def is_gone(without): return self._is_gone(without, first, moment)
         try:

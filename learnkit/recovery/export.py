@@ -28,7 +28,7 @@ known_losses = {o.__name__:o for o in (
 def is_setting(
     v:Any # the value of an attribute
 ) -> bool:
-    "Return whether it can be written into a description"
+    "Return whether a description can store it"
     return v is None or isinstance(v, (bool,int,float,str))
 
 def settings_of(
@@ -45,7 +45,7 @@ def settings_of(
 def loss_config(
     f:Any # a loss function, or None
 ) -> dict|None:
-    "Return name and settings of a loss function, for JSON; for an unknown one, name and whether predictions need it"
+    "Return a loss function's name and settings as JSON; for an unknown loss, its name and whether predictions need it"
     if f is None: return None
     name = getattr(f, '__name__', type(f).__name__)
     if not _is_known(name, f): return dict(name=name, own=decides(f))
@@ -54,7 +54,7 @@ def loss_config(
     return dict(name=name, settings=settings_of(f), inner=inner)
 
 def _is_known(name, f):
-    "Is it one of `known_losses`, with no function of the user's in it, such as an `activation`?"
+    "Is it one of `known_losses`, without a user's function in it, such as an `activation`?"
     if known_losses.get(name) not in (f, type(f)): return False
     if not isinstance(f, nn.Module): return True
     return not any(callable(v) for k,v in vars(f).items() if not k.startswith('_'))
@@ -62,7 +62,7 @@ def _is_known(name, f):
 def decides(
     f:Callable # a loss function
 ) -> bool:
-    "Return whether it decides what predictions mean, by an `activation` or a `decodes`"
+    "Return whether it determines the meaning of predictions, by an `activation` or a `decodes`"
     inner = unwrap_partial(f)
     if hasattr(inner, 'activation') or hasattr(inner, 'decodes'): return True
     return loss_decodes(f) is not noop
@@ -87,10 +87,10 @@ def fits_setting(
 
 # %% ../../nbs/recovery/40a_loss_config.ipynb #3eef1549
 def loss_from_config(
-    config:dict,             # what `loss_config` returned
+    config:dict,             # a result of `loss_config`
     tensors:dict[str,Tensor] # the class weights, from the loss function's `state_dict`
 ) -> Callable|None:
-    "Return the loss function that `config` describes; raise ValueError if it is not among `known_losses`"
+    "Return the loss function described by `config`; raise ValueError if it is not among `known_losses`"
     name = config.get('name')
     if not isinstance(name, str) or name not in known_losses: raise ValueError(
         f'the loss function {name!r:.60} is unknown')
@@ -103,7 +103,7 @@ def loss_from_config(
     return f
 
 def _set_tensor(f, k, t, name):
-    "Set the class weights of a loss function, or of the one inside a `BaseLoss`, whose name begins with 'func.'"
+    "Set the class weights of a loss, or of a `BaseLoss`'s inner loss, whose name has the prefix 'func.'"
     last = k.removeprefix('func.')
     is_weight = last in ('weight','pos_weight') and isinstance(t, Tensor)
     if not is_weight: raise ValueError(f'{name} has no tensor {k!r:.60}')
@@ -126,7 +126,7 @@ from ..loop.check import check_path
 @patch
 def save_pretrained(self:Learner,
     folder:str|Path, # name of the folder, in `learn.path/learn.model_dir`, or a path
-    *others:Any,     # what to save with the model: a tokenizer, an image processor
+    *others:Any,     # objects to save with the model: a tokenizer, an image processor
     **kwargs         # arguments of the model's `save_pretrained`
 ) -> Path:
     "Save the model with its own `save_pretrained`; return the folder; raise TypeError for a model without it"
@@ -160,7 +160,7 @@ from ..loop.loop import loader_len
 
 # %% ../../nbs/recovery/40c_export.ipynb #d28e95fa
 _version = 1   # files of a newer version raise an error
-# how names begin in a .safetensors file: of the loss function that the file describes, and of what was trained in one
+# prefixes of names in a .safetensors file: of a described loss function, and of parameters trained in one
 _prefixes = {'loss':'learnkit.loss.', 'beside':'learnkit.beside.'}
 
 @uninterrupted
@@ -243,19 +243,19 @@ def _part_of(k):
 def find_export(
     file:str|Path,                  # the name that `Learner.export` was given, or a path
     folder:str|Path|None=None,      # the Learner's `path`; None: the current folder
-    model_dir:str|Path|None=None    # the folder in it for models; None: 'models'
+    model_dir:str|Path|None=None    # its subfolder for models; None: 'models'
 ) -> Any:
     "Return the path of an exported file: `file` itself, or where `Learner.export` writes one of that name"
     own = as_path(file)
     if own.is_file(): return own
     there = model_path(folder or '.', model_dir or 'models', file)
     if there.is_file(): return there
-    if own.is_dir(): return own   # reading it raises the error
+    if own.is_dir(): return own   # reading it raises an error
     where = f'{own}' if own==there else f'{own}, and no {there}'
     raise FileNotFoundError(f'there is no file {where}: pass the path that `learn.export` returned{_hint(there)}')
 
 def _hint(path):
-    "Return a hint at the file beside `path` with the most similar name, if there is one"
+    "Return a hint at the file next to `path` with the most similar name, if any"
     if not path.parent.is_dir(): return ''
     names = [o.name for o in path.parent.glob(f'*{path.suffix}')]
     close = get_close_matches(path.name, names, 1)
@@ -264,7 +264,7 @@ def _hint(path):
 
 # %% ../../nbs/recovery/40c_export.ipynb #799947ba
 def read_export(
-    file:str|Path|BinaryIO # what `Learner.export` wrote: its name, a path, or an open binary file
+    file:str|Path|BinaryIO # a file of `Learner.export`: its name, a path, or an open binary file
 ) -> tuple[dict,dict]:
     "Return the description and the tensors in a file; raise ValueError if the file is something else; runs no code"
     source:Any = file
@@ -285,7 +285,7 @@ def _is_complete(state):
 
 # %% ../../nbs/recovery/40c_export.ipynb #d00fb003
 def _hint_at_load(state):
-    "Say what reads a file that `learn.save` wrote: of weights alone, or with the optimizer's state"
+    "Return which function reads a file of `learn.save`, with weights alone or with the optimizer's state"
     is_of_save = 'model' not in state or state.keys()=={'model','opt'}
     return ': `learn.load` reads what `learn.save` wrote' if is_of_save else ''
 
@@ -302,9 +302,9 @@ def _check_note(file, note):
 
 # %% ../../nbs/recovery/40c_export.ipynb #023d04aa
 def load_learner(
-    file:str|Path|BinaryIO,        # what `Learner.export` wrote: its name, a path, or an open binary file
+    file:str|Path|BinaryIO,        # a file of `Learner.export`: its name, a path, or an open binary file
     model:nn.Module|None=None,     # a model with the same shapes, to load the weights into
-    loss_func:Callable|None=None,  # needed if your own loss function determines what predictions mean
+    loss_func:Callable|None=None,  # required if your own loss function determines the meaning of predictions
     dls:Any=None,                  # data to train further with; None: no data
     **kwargs                       # arguments of `Learner`; a name is looked up in its `path` and `model_dir`
 ) -> Learner:
@@ -359,9 +359,9 @@ def torch_export(
     if type(xb[0]) is Inputs: args,kwargs = (),{**xb[0]}
     dims = apply(_dims, kwargs or args)
     program,path = torch.export.export(model, args, kwargs, dynamic_shapes=dims),Path(path)
-    data = BytesIO()   # PyTorch ends the whole process if it writes to a file itself, and the disk is full
+    data = BytesIO()   # PyTorch aborts the whole process if it writes to a file itself and the disk is full
     torch.export.save(program, data)
-    with closing(Draft(path.parent)) as draft:   # it appears when it is complete
+    with closing(Draft(path.parent)) as draft:   # it becomes visible when complete
         (draft.path/path.name).write_bytes(data.getvalue())
         draft.publish()
 
@@ -388,7 +388,7 @@ class ExportAtEnd(Callback):
         export:Callable|None=None    # `export(model, xb, path)` for another format; None: `torch_export`
     ): self.fname,self.export = Path(fname),torch_export if export is None else export
 
-    def before_fit(self): self.home = Path.cwd()   # the file comes to the same folder, also after a `chdir`
+    def before_fit(self): self.home = Path.cwd()   # the file is written to the same folder, also after a `chdir`
     def after_fit(self):
         learn = self.learn
         xb = getattr(learn.current_run, 'xb', None)

@@ -17,20 +17,20 @@ from ..data.locks import FileLock
 
 # %% ../../nbs/recovery/15a_folder_lock.ipynb #c8ea2ff1
 class FolderLock(FileLock):
-    "Locks a folder against other runs; in a store, the later run takes it over"
+    "Locks a folder against other runs; in a store, a later run takes the lock over"
     mark:Any = None   # in a store: the file that names the owner of the folder
     owner = ''        # the text that identifies this run
     displaced = False # was there the mark of another run?
     def acquire(self,
         folder:Path # the folder, created if missing
     ) -> None:
-        "Lock `folder`; raise ValueError if another run has it. Does nothing in a store"
+        "Lock `folder`; raise ValueError if another run has locked it. Does nothing in a store"
         if not isinstance(folder, StorePath): super().acquire(folder/'.lock', folder, 'use another `folder`')
 
     def mark_folder(self,
         folder:Path # the folder
     ) -> None:
-        "In a store, mark the folder as this run's; call it when the run has passed all checks"
+        "In a store, mark the folder as this run's; call it after all checks of the run have passed"
         if not isinstance(folder, StorePath): return
         self.mark,self.owner = folder/'owner.txt',f'process {os.getpid()} on {socket.gethostname()}, {uuid4().hex[:8]}'
         self.displaced = self.mark.exists()
@@ -39,7 +39,7 @@ class FolderLock(FileLock):
     def _write_mark(self): self.mark.write_bytes(self.owner.encode())
 
     def check(self) -> None:
-        "Raise RuntimeError if another run has taken over the folder in a store, OSError if its mark cannot be read"
+        "Raise RuntimeError if another run has taken over the folder in a store, OSError if its mark is unreadable"
         if self.mark is None: return
         try: owner = self.mark.read_text()
         except FileNotFoundError: return self._write_mark()   # a user deleted it
@@ -82,7 +82,7 @@ from .state import format_version
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #0ae0113b
 class _HashingFile:
-    "A file that computes its SHA-256 and its size while it is written"
+    "A file that computes its SHA-256 and size during writing"
     def __init__(self, f): self.f,self.sha,self.size = f,hashlib.sha256(),0
     def flush(self): self.f.flush()
     @critical
@@ -98,11 +98,11 @@ def _checksum(info): return hashlib.sha256(json.dumps(info, sort_keys=True).enco
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #27bef20f
 def write_checkpoint(
-    state:dict,  # what `Learner._run_state` returned
+    state:dict,  # a result of `Learner._run_state`
     path:Path,   # the file, ending in .pth
     **info       # further entries of the manifest: numbers, strings, tensors, and lists and dicts of them
 ) -> Path:
-    "Write a checkpoint and, once it is on the disk, its manifest; return its path, a new one if `path` exists"
+    "Write a checkpoint, flush it, then write its manifest; return its path, a new one if `path` exists"
     rest,parts = split_shards(state)
     if parts: return _write_sharded(rest, parts, path, info)
     path,old = _place(path)
@@ -129,7 +129,7 @@ def _write_rest(state, path, info):
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #3776aead
 def _write_sharded(rest, parts, path, info):
-    "Write the parts of all processes, then the rest in process 0, and the manifest last; all of them must call it"
+    "Write all processes' shards, then the rest in process 0, and the manifest last; all of them must call it"
     in_first = team().in_first
     path,old = in_first(lambda: _place(path))
     try:
@@ -161,7 +161,7 @@ def _write_both(state, path, note):
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #38444f50
 def _for_json(o):
-    "Return `o` as JSON returns it when it is read: with texts as keys, and lists for tensors"
+    "Convert `o` to the form in which JSON reads it back: strings as keys, lists in place of tensors"
     if isinstance(o, torch.Tensor): return _for_json(o.tolist())
     if isinstance(o, dict): return {str(k):_for_json(v) for k,v in o.items()}
     if isinstance(o, (list,tuple)): return [*map(_for_json, o)]
@@ -171,7 +171,7 @@ def _for_json(o):
 def remove_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> None:
-    "Delete a checkpoint: the manifest first, so that an interrupted deletion does not leave what looks like one"
+    "Delete a checkpoint: the manifest first, so that an interrupted deletion leaves no apparent checkpoint"
     _manifest(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)
     remove_shards(_shards(path))
@@ -182,7 +182,7 @@ _max_size = 2**26   # bytes of a manifest: a file of that name may be something 
 def checkpoint_info(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
-    "Read the manifest of a checkpoint; raise ValueError if it is missing or cannot be read"
+    "Read a checkpoint's manifest; raise ValueError if it is missing or unreadable"
     file = _manifest(path)
     _check_manifest_exists(path, file)
     with file.open('rb') as f: text = f.read(_max_size+1)
@@ -214,7 +214,7 @@ def _open_checked(path, info):
 def read_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
-    "Read the state in a checkpoint; raise ValueError if any byte differs from what was written"
+    "Read a checkpoint's state; raise ValueError if any byte has changed since it was written"
     info = checkpoint_info(path)
     with _open_checked(path, info) as f: sha = hashlib.file_digest(f, 'sha256').hexdigest()
     if sha!=info['sha256']: raise ValueError(f'{path} is damaged: its SHA-256 is {sha[:12]}…, '
@@ -225,7 +225,7 @@ def read_checkpoint(
     return read_shards(state, _shards(path), info['shards'])
 
 def _with_base(state, path):
-    "The weights of the model, with those that are in a file of their own; without these, if it is missing or damaged"
+    "Return the model's weights including its base file's; without those if the file is missing or damaged"
     base,weights = state.get('base'),state['model']
     check_base_format(base, path)
     try: tensors = read_base(path.parent/str(state['base_file']), base)
@@ -242,10 +242,10 @@ def base_file(
     return f"base-{hashlib.sha256(json.dumps(base, sort_keys=True).encode()).hexdigest()[:16]}.pth"
 
 def write_base(
-    weights:dict, # the tensors of a base, by name
+    weights:dict, # Read a base's tensors; raise FileNotFoundError, or ValueError if they do not match
     path:Path     # its file; one that is there stays
 ) -> None:
-    "Write a base, unless it is there"
+    "Write a base, unless it exists"
     if path.exists(): return
     like = next(iter(list_checkpoints(path.parent)), path)
     with atomic(path, like) as f: torch.save(to_serializable(dict(weights)), f)
@@ -304,7 +304,7 @@ def newest_checkpoint(
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #2fedc4c5
 def _set_aside(path):
-    "Rename a checkpoint that cannot be read; the manifest first, so that it no longer counts as a checkpoint"
+    "Rename an unreadable checkpoint; the manifest first, so that it no longer counts as a checkpoint"
     aside = path.with_name(f'damaged-{path.name}')
     renames = (_manifest(path), _manifest(aside)),(path, aside),(_shards(path), _shards(aside))
     for old,new in renames:

@@ -49,7 +49,7 @@ def short_hash(
 def numbers_of(
     v:Any # a tensor, or anything else
 ) -> Any:
-    "Return the first 64 numbers of a tensor; anything else as it is"
+    "Return the first 64 values of a tensor; return other objects unchanged"
     if not isinstance(v, torch.Tensor): return v
     return v.flatten()[:64].tolist()
 
@@ -79,7 +79,7 @@ def _spread_positions(size, n):
     return sorted({size-1, *(size*k//n for k in range(n))})
 
 def _are_plain(values):
-    return all(isinstance(v, (list,*plain)) for v in values)   # a list has the numbers of a tensor
+    return all(isinstance(v, (list,*plain)) for v in values)   # a list has a tensor's values
 
 # %% ../../nbs/recovery/10_identity.ipynb #127e58f5
 def is_array(
@@ -99,7 +99,7 @@ def is_sequence(
 # %% ../../nbs/recovery/10_identity.ipynb #84e7cd76
 def parts_of_data(
     ds:Any,       # a dataset
-    size:int|None # how many samples it has
+    size:int|None # the number of its samples
 ) -> Iterator[tuple[str, Any]]:
     "Yield the attributes of a dataset by name; of a short list, such as `tensors` or `datasets`, each entry"
     for name,value in sorted(getattr(ds, '__dict__', {}).items()):
@@ -136,20 +136,20 @@ def _has_entry_per_sample(part, size):
     return False
 
 # %% ../../nbs/recovery/10_identity.ipynb #2dcfa1d6
-# not compared as arguments: what is compared by itself, or may differ between processes
+# not compared as arguments: they are compared separately, or may differ between processes
 ignored_arguments = {'self','data_source','dataset','generator','seed','rank','num_replicas','args','kwargs'}
 
 def parameter_names(
     f:Any # a function or a class
 ) -> list[str]:
-    "Return the names of its parameters; none if it is written in C"
+    "Return the names of its parameters; empty for a function written in C"
     try: return [*signature(f).parameters]
     except (TypeError, ValueError): return []
 
 def arguments(
     o:Any # an object
 ) -> dict[str, Any]:
-    "Return the constructor arguments of `o` that it keeps as attributes of the same names"
+    "Return the constructor arguments of `o` that it stores in attributes of the same names"
     names = {*parameter_names(type(o).__init__)} - ignored_arguments
     attributes = {**getattr(o, '_buffers', {}), **getattr(o, '__dict__', {})}
     return {name:attributes[name] for name in sorted(names & attributes.keys())}
@@ -158,7 +158,7 @@ def arguments(
 def name_of(
     f:Any # a function or a class
 ) -> str:
-    "Return its name with that of its module"
+    "Return its name with its module's"
     module = getattr(f, '__module__', None)
     name   = getattr(f, '__qualname__', type(f).__name__)
     return f'{module}.{name}'
@@ -167,7 +167,7 @@ def name_of(
 def is_secret(
     name:Any, # the name or number of an argument
     v:Any,    # its value
-    of:Any    # the object that it was passed to
+    of:Any    # the function that gets it as an argument
 ) -> bool:
     "Return whether the argument is a password, a token or the like"
     return masked(name, v, of) is not v
@@ -175,7 +175,7 @@ def is_secret(
 def partial_arguments(
     f:partial # a partial function
 ) -> dict:
-    "Return the arguments that it fixes, by number or name; also by name those whose name says that they are secret"
+    "Return its fixed arguments by position or name, including those whose name marks a secret"
     fixed = {}
     names = parameter_names(f.func)[:len(f.args)]
     for i,(value,name) in enumerate(zip_longest(f.args, names)):
@@ -188,7 +188,7 @@ ambiguous_names = 'key','pat','sig'   # `pat` may be a pattern, by which a datas
 def describe_value(
     name:Any,  # the name of an argument
     v:Any,     # its value
-    of:Any,    # the object that it was passed to
+    of:Any,    # the function that gets it as an argument
     depth:int  # how many levels of nested objects to describe
 ) -> str:
     "Describe a value; of a secret nothing, but of a `key` or the like, which may choose a column, a hash"
@@ -223,7 +223,7 @@ def describe_container(
     o:Any,    # a mapping, a sequence or a set
     depth:int # how many levels of nested objects to describe
 ) -> str:
-    "Describe what a container holds; of a long sequence only its length"
+    "Describe a container's content; for a long sequence only its length"
     if isinstance(o, Mapping): return 'dict' + describe_arguments(o, o, depth)
     if isinstance(o, (set,frozenset)): return describe_set(o, depth)
     if len(o)>=50: return f'{type(o).__name__} of {len(o)}'
@@ -267,7 +267,7 @@ def inner_optimizers(
 def sampler_of(
     dl:Any # a loader
 ) -> Any:
-    "Return what chooses the order of the samples; None if that is unknown"
+    "Return the object that determines the order of samples; None if it is unknown"
     batches = getattr(dl, 'batch_sampler', None)
     draws_itself = batches is not None and not hasattr(batches, 'sampler')
     if draws_itself: return batches
@@ -276,7 +276,7 @@ def sampler_of(
 def batch_sizes_of(
     dl:Any # a loader
 ) -> tuple:
-    "Return its batch size, and whether it drops an incomplete last batch; None where that is unknown"
+    "Return its batch size, and whether it drops an incomplete last batch; None where unknown"
     if not isinstance(dl, DataLoader): return getattr(dl, 'bs', None),getattr(dl, 'drop_last', None)
     batches = dl.batch_sampler
     return getattr(batches, 'batch_size', None),getattr(batches, 'drop_last', None)
@@ -297,7 +297,7 @@ def _num_shards_of(dl):
 
 # %% ../../nbs/recovery/10_identity.ipynb #3a8e4060
 def _order_of(dl):
-    "Describe what chooses the order of the samples, as one process would have it; None if that is unknown"
+    "Describe how the order of samples is chosen, as in a single process; None if that is unknown"
     shard = distributed_sampler(dl)
     sampler = _undistributed(shard) if type(shard) is DistributedSampler else sampler_of(dl)
     if sampler is None: return None
@@ -341,7 +341,7 @@ def _describe_schedule(f): return [describe(f(i/8)) for i in range(9)]
 
 @patch
 def _identity(self:Learner) -> dict[str, str|None]:
-    "Return what this run trains with, in words; call it in `before_fit`"
+    "Describe the parts of this run that identify it; call it in `before_fit`"
     texts = _loader_identity('training', self.dls.train)
     if self.dls.valid is not None: texts |= _loader_identity('validation', self.dls.valid)
     texts |= _model_identity(get_model(self.model))
@@ -357,7 +357,7 @@ def _identity(self:Learner) -> dict[str, str|None]:
 def identity_of_all(
     who:dict # the identity of a run, in this process
 ) -> dict[str, str|None]:
-    "Return the identity of a run of several processes, with a hash where they differ; all of them must call it"
+    "Return the identity of a run of several processes, with a hash for differing parts; all of them must call it"
     identities = gather_objects(who)
     points = dict.fromkeys(chain.from_iterable(identities))
     return {point:_join_texts([o.get(point) for o in identities]) for point in points}
@@ -372,7 +372,7 @@ def then_and_now(
     b:str|None, # the same point of another one
     most:int=80 # how many characters of each are shown
 ) -> tuple[str,str]:
-    "Return both as they are, or, of long texts, the part in which they differ"
+    "Return both texts; of long ones, the part in which they differ"
     if a is None: a = 'nothing'
     if b is None: b = 'nothing'
     first = 0
@@ -380,7 +380,7 @@ def then_and_now(
     return _excerpt(a, first, most),_excerpt(b, first, most)
 
 def _excerpt(text, first, most):
-    "Return at most `most` characters from `first` on, with dots for what is cut off; of a short text all"
+    "Return at most `most` characters from `first` on, with dots for omitted text; all of a short text"
     if len(text)<=most: return text
     start = '…' if first else ''
     end   = '…' if len(text)>first+most else ''
@@ -423,7 +423,7 @@ def session(
 def origin_of(
     sessions:list # the sessions of a run
 ) -> dict[str, str|int]:
-    "Return which run this one branched from, and after how many batches; empty if it is not a branch"
+    "Return the run that this one branched from, and the number of its batches; empty if it is not a branch"
     branches = [session for session in sessions if 'parent' in session]
     if not branches: return {}
     return dict(parent=branches[-1]['parent'], left_at=branches[-1]['train_iter'])

@@ -29,8 +29,8 @@ from ..optim.inventory import named_buffers, put_buffers, trained_modules
 # %% ../../nbs/recovery/30a_skip_nan.ipynb #1229234a
 @check_args
 class SkipNaN(Callback):
-    "Skips training batches whose loss or gradients are NaN or infinite"
-    acts = 'sometimes'   # it acts on a NaN only, and may be added to a run that had one
+    "Skips training batches with NaN or infinite losses or gradients"
+    acts = 'sometimes'   # it acts on a NaN only, so it may be added to a run that had one
     name = 'skip_nan'
     order,run_valid = MixedPrecision.order+.5,False
     modes,saves = ('fit','lr_find'),('n','row','steps')
@@ -44,7 +44,7 @@ class SkipNaN(Callback):
     ):
         self.at_most,self.wait = check_whole('at_most', at_most, what='a number of batches', none=True),wait
         self.n,self.row,self.steps = 0,0,[]   # skipped batches; those in a row; how many batches were done before each
-        if not wait: self.acts = 'nothing'    # it decides by the gradients, which are the same in all processes
+        if not wait: self.acts = 'nothing'    # it decides by the gradients, which are identical in all processes
 
     def before_fit(self): self.n,self.row,self.steps = 0,0,[]
     def before_train(self):
@@ -61,7 +61,7 @@ class SkipNaN(Callback):
         self.buffers = {name:_BufferCopy(b, b.clone()) for name,b in buffers if not is_lazy(b)}
 
     def before_micro_batch(self):
-        "Keep the accumulated gradients: those of a part are added before the loss of the whole batch is known"
+        "Keep the accumulated gradients: a part's gradients are added before the batch's loss is known"
         learn = self.learn
         counters = [snapshot_attributes(cb, *cb.saves) for cb in learn.cbs if accumulates(cb)]
         is_first_part = self.grads is None
@@ -80,7 +80,7 @@ class SkipNaN(Callback):
 
     def before_step(self):
         grads = [p.grad for p in opt_params(self.learn.opt) if p.grad is not None]
-        finite = all_finite(grads)   # the same in all processes, while the loss is that of this one
+        finite = all_finite(grads)   # identical in all processes, while the loss is this process's own
         if self.wait or num_distrib()==1: finite = finite & self.learn.loss.isfinite().all()
         if not self.wait: self._zero(grads, finite)
         elif finite: self.row = 0
@@ -123,13 +123,13 @@ class SkipNaN(Callback):
         raise CancelFit(learn.stop_reason)
 
     def nonfinite_loss(self) -> None:
-        "Handle the event, so that it raises no error: `after_loss` and `before_step` skip such batches"
+        "Handle the event so that no error is raised: `after_loss` and `before_step` skip such batches"
     def cleanup(self):
         self.snapshot = self.last = self.grads = None
         self.buffers = {}
 
 class _BufferCopy(NamedTuple):
-    "Holds a buffer as it was before a batch"
+    "A buffer's value before a batch"
     buffer:torch.Tensor   # the tensor itself: a module may assign another one
     value:torch.Tensor
 
@@ -139,7 +139,7 @@ _kept  = .9998    # of the memory of wide tails from one batch to the next: half
 
 @check_args
 class SpikeDetection(Callback):
-    "Treats a training loss far above all usual ones as NaN, which `SkipNaN` and others handle; without them, warns"
+    "Treats a training loss far above the usual ones as NaN, for `SkipNaN` and others to handle; otherwise warns"
     acts = 'nothing'
     order,run_valid = MixedPrecision.order+.4,False
     modes,saves = ('fit',),('losses','first','widest','seen')
@@ -157,7 +157,7 @@ class SpikeDetection(Callback):
     def _start(self, losses):
         self.losses,self.ranked = losses,sorted(losses)
         self.first = None    # the median of the first losses
-        self.widest = 0.     # the largest distance between median and third largest so far; it fades
+        self.widest = 0.     # the largest distance between median and third largest so far; it decays
 
     def before_fit(self):
         self._start([])
@@ -177,7 +177,7 @@ class SpikeDetection(Callback):
         width = max(self.ranked[-3]-median, .01*abs(median)) # of the tail; three losses of a new level are its level
         self.widest = max(width, self.widest*_kept)
         factor = self.k
-        if usual>0: factor = min(max(1.5*width/usual, 4.), self.k)   # the longer the tail, the further it may reach
+        if usual>0: factor = min(max(1.5*width/usual, 4.), self.k)   # the longer the tail, the higher the limit
         return median,max(median + factor*width, median + 2*self.widest, self.first/2)
 
     def after_loss(self):
@@ -194,7 +194,7 @@ class SpikeDetection(Callback):
         self._add(loss)
 
     def _add(self, loss):
-        "Add a loss to the last ones, a spike too: where the level has changed, it is soon the usual one"
+        "Add a loss to the recent ones, even a spike: after a change of level, it soon becomes usual"
         losses = [*self.losses, loss]   # another list, as a checkpoint that is being written may have the old one
         insort(self.ranked, loss)
         if len(losses)>self.window: del self.ranked[bisect_left(self.ranked, losses[0])]
@@ -248,7 +248,7 @@ class RollBackOnNaN(Callback):
     saver:Any = None   # a `CheckpointCallback`
     good:Any = None    # the last good state, or True if it is in a checkpoint
     flag:Any = None    # a sum on the device, NaN if any loss since the last check was
-    spike:Any = None   # what is said of a loss since then that was a spike
+    spike:Any = None   # description of a spike since the last good state
     due = False        # is a check due? The same in all processes, although one of them may skip a batch
     def __init__(self,
         every:Any='100ba',    # how often to check the losses and keep a copy; text such as '500ba', see `Every`
@@ -261,8 +261,8 @@ class RollBackOnNaN(Callback):
         self.every,self.source = Every(every, at_once=True),source
         self.factor = check_fraction('factor', factor, what='a factor for the learning rate')
         self.at_most = check_whole('at_most', at_most)
-        self.n,self.scale = 0,1.   # how often it rolled back; `factor**n`
-        self.written = None        # the learning rates that it set last
+        self.n,self.scale = 0,1.   # number of rollbacks; `factor**n`
+        self.written = None        # the learning rates from its last change
 
     def before_fit(self):
         learn = self.learn
@@ -298,7 +298,7 @@ class RollBackOnNaN(Callback):
         if not self._all_finite(weights_finite(self.learn.opt)): self._roll_back()
 
     def nonfinite_loss(self) -> None:
-        "Handle the event, so that it raises no error: `after_loss` and `after_train` go back to good weights"
+        "Handle the event so that no error is raised: `after_loss` and `after_train` restore good weights"
     def cleanup(self): self.good = self.flag = self.saver = None
 
     def _all_finite(self, weights=True):
@@ -319,7 +319,7 @@ class RollBackOnNaN(Callback):
             loss=learn.loss, epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._restored_cbs()}))
 
     def _restored_cbs(self):
-        "Return the callbacks that are rolled back too; no observers, since it did happen, but the record of this epoch"
+        "Return the callbacks to roll back too: not observers, because it did happen, except the epoch's record"
         cbs = []
         for cb in self.learn.cbs:
             if cb in (self,self.saver): continue
@@ -352,7 +352,7 @@ class RollBackOnNaN(Callback):
         with evaluating(learn):   # the state may be from a moment when the optimizer was in evaluation mode
             load_weights(get_model(learn.model), good['model'], good.get('base', {}))
             load_beside(learn, good.get('beside', {}))
-            load_opt_state(learn, deepcopy(good['opt']))   # the optimizer keeps and changes the tensors that it gets
+            load_opt_state(learn, deepcopy(good['opt']))   # the optimizer keeps and modifies the loaded tensors
         learn.opt.zero_grad()
         for cb in self._restored_cbs():
             is_of_other_epoch = cb.name=='recorder' and good['epoch']!=learn.epoch   # its history has more rows by now
@@ -385,7 +385,7 @@ class RollBackOnNaN(Callback):
 def self_healing(
     k:float=16.,          # how far above the last losses a spike is, as for `SpikeDetection`
     window:int=1000,      # the number of these losses
-    in_row:int=3,         # after this many in a row, the weights are to blame, not the batches
+    in_row:int=3,         # number in a row after which the weights are restored, because the batches are not the cause
     every:Any='50ba',     # how often to check the losses and keep a copy of the weights
     factor:float=1.,      # the learning rate is multiplied by this each time the weights are restored
     at_most:int=3,        # how many times to roll back; then the fit ends
@@ -410,13 +410,13 @@ from ..optim.steps import accumulates
 # %% ../../nbs/recovery/30c_replay_oom.ipynb #104b328a
 @check_args
 class ReplayOnOOM(MicroBatch):
-    "Runs a training batch again in smaller parts when it does not fit into memory"
+    "Repeats a training batch in smaller parts when it does not fit into memory"
     conflicts = dict(parts='it would change the shapes in one process only: write `MicroBatch`')
     name,saves = 'replay_on_oom',('size','n_fitted')
     n_fitted = 0              # how many batches have fitted since the size changed
     least:int|None = None     # the smallest size that was warned of
     attempt,stepping = 0,False
-    snapshot:Any = None   # of what was there when the batch began
+    snapshot:Any = None   # snapshot from the beginning of the batch
     def __init__(self,
         size:int|None=None,       # number of samples in a part to begin with; None: the whole batch
         split:Callable|None=None, # how to split a batch, as for `MicroBatch`
@@ -429,7 +429,7 @@ class ReplayOnOOM(MicroBatch):
     def before_step(self): self.stepping = True
 
     def wrap(self, what:str, do:Callable) -> Callable:
-        "Repeat a training batch, in smaller parts, until it fits into memory"
+        "Run a training batch; repeat it in smaller parts until it fits into memory"
         return partial(self._until_it_fits, do) if what=='batch' else do
 
     def _until_it_fits(self, do):
@@ -485,7 +485,7 @@ class ReplayOnOOM(MicroBatch):
         if is_split and self.n_fitted>=self.grow: self.size,self.n_fitted = 2*self.size,0
 
     def _rewind(self):
-        "Restore what was there when the batch began, and free memory"
+        "Restore the state from the beginning of the batch, and free memory"
         learn = self.learn
         learn.pred = learn.loss_grad = None
         self.snapshot.restore()

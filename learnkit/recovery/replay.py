@@ -51,7 +51,7 @@ def moment_until(
 
 def check_step(
     run:Run, # the run
-    step:int # the number of its batches done before it
+    step:int # the number of batches before it
 ) -> None:
     "Raise ValueError if the run has no such step"
     check_whole('step', step, least=0, what='a number of batches')
@@ -63,7 +63,7 @@ def why_it_differs(
     then:dict, # a session of the run
     now:dict   # the current session
 ) -> str:
-    "Return, in words, what changed in the environment since the run, or else what may have changed"
+    "Return what changed in the environment since the run, or what may have changed, in words"
     changed = []
     for name in ('device','threads','processes','torch','learnkit'):
         before = then.get(name, now[name])
@@ -126,10 +126,10 @@ def is_own(
 class Replays(Pausable):
     "Lets a fit begin at a step of an earlier run and pause at a later one, comparing losses; nothing writes files"
     order,run_valid = 100,False   # in the place of a `CheckpointCallback`
-    alone = False                 # works with several processes: all of them know at which step to pause
+    alone = False                 # works with several processes, because all know the step at which to pause
     disabled:Any = None    # the ids of the callbacks that get no events, once they are known
     has_begun = False      # has the fit begun that trains up to the step?
-    display:Any = None     # a bar, until it gets there
+    display:Any = None     # a progress bar up to that step
     next_update = 0.       # when to update the bar
     def __init__(self,
         record:Record,       # the record of the run
@@ -231,13 +231,13 @@ def cbs_of_call(
 def indices_for(
     learn:Learner # the Learner
 ) -> list:
-    "Return a callback that knows which samples are in a batch, unless the Learner has one"
+    "Return a callback that records the samples of each batch, unless the Learner has one"
     return [ItemIndices()] if own_attr(learn, 'item_indices') is None else []
 
 def pause_before(
     learn:Learner,       # the Learner
     run:Run,             # an earlier run
-    step:int,            # the number of its batches done before it
+    step:int,            # the number of batches before it
     fit:Callable|None,   # the call that trained the run; None: `learn.fit`
     observers:list       # callbacks that observe the batches up to there
 ) -> Record:
@@ -263,9 +263,9 @@ def pause_before(
 @patch
 def replay(self:Learner,
     folder:str|Path,        # the folder of the run, as for `Run`
-    step:int,               # the number of its training batches done before it
+    step:int,               # the number of training batches before it
     fit:Callable|None=None, # the call that trained it: `partial(learn.fit_one_cycle, 10, .1)`; None: `learn.fit`
-    cbs:Any=None            # callbacks that observe, in addition to those of the run
+    cbs:Any=None            # callbacks that observe, in addition to the run's own
 ) -> dict:                  # where it is paused, the samples of the batch, how many losses were compared and equal
     "Go to the moment before a step of an earlier run, and pause; `learn.go_on()` resumes from there"
     run = Run(folder)
@@ -336,9 +336,9 @@ class SkipData(Callback):
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000010
 def describe_skip(
-    skip:Any # what a branch skips: '20ba', or samples of the dataset; None: nothing
+    skip:Any # what to skip: '20ba', or samples of the dataset; None: nothing
 ) -> str:
-    "Return what is skipped, in words, for the message of a branch"
+    "Describe what is skipped, for the message of a branch"
     if skip is None: return ''
     if isinstance(skip, str): return f', without the next {int(Time(skip).value)} batches'
     some = ', '.join(map(str, skip[:10]))
@@ -363,9 +363,9 @@ class Branch(Paused):
     "A paused moment of an earlier run, from which another run continues"
     same_run = False
     def __init__(self,
-        moment:Paused, # where it begins
+        moment:Paused, # the step at which it begins
         run:Run,       # the earlier run
-        skip:Any       # the batches or samples that it skips, for the record
+        skip:Any       # the skipped batches or samples, for the record
     ):
         super().__init__(deepcopy(moment.state), run.duration, [])
         self.path,self.run,self.skip = moment.path,run,skip
@@ -391,7 +391,7 @@ class Branch(Paused):
         text = f"{self.run.folder}: continuing from step {self.state['train_iter']} as a run of its own"
         text += describe_skip(self.skip)
         shown = dict(new)
-        if self.skip is not None and _skipper not in then: shown.pop(_skipper, None)   # it is described already
+        if self.skip is not None and _skipper not in then: shown.pop(_skipper, None)   # it has been described already
         if shown: text += f", with what is new: {'; '.join(shown.values())}"
         learn.say(text)
 
@@ -437,7 +437,7 @@ def check_branch(
     learn:Learner,     # the Learner
     to:str|Path,       # the folder of the new run
     lr:Any,            # its learning rate
-    fit:Callable|None  # what to call
+    fit:Callable|None  # the function to call
 ) -> None:
     "Raise ValueError if the branch cannot be a run of its own"
     roots = [own_attr(cb, 'root') for cb in learn.cbs if resumes(cb)]

@@ -18,7 +18,7 @@ from .file import checkpoint_info, list_checkpoints, remove_checkpoint, train_it
 
 # %% ../../nbs/recovery/20a_retention.ipynb #39d38840
 class Retention:
-    "Keeps the newest checkpoints in a folder and the best by a monitored value, and deletes the others"
+    "Keeps a folder's newest checkpoints and the best by a monitored value, and deletes all others"
     def __init__(self,
         keep:int|None=3,           # how many of the newest to keep; None: all
         n_best:int=1,              # how many of the best to keep
@@ -95,12 +95,12 @@ from .identity import differences, inner_optimizers
 from .state import duration_of, num_shards_of
 
 package = Learner.__module__.partition('.')[0]
-batch_size = 'training batch size'   # a point of the identity: that of all processes together
+batch_size = 'training batch size'   # an entry of the identity that covers all processes together
 
 # %% ../../nbs/recovery/20b_resume.ipynb #4b86d4e7
 def earlier_checkpoints(
     folder:Path,    # the folder for the checkpoints of a new run
-    overwrite:bool  # may those of an earlier run be deleted?
+    overwrite:bool  # may an earlier run's be deleted?
 ) -> list[Path]:
     "Return the checkpoints of an earlier run; raise ValueError if there are any and `overwrite` is False"
     old = list_checkpoints(folder)
@@ -126,14 +126,14 @@ def later_checkpoints(
 
 # %% ../../nbs/recovery/20b_resume.ipynb #4b86d4e9
 class _View(NamedTuple):
-    "Says what a process sees of the checkpoints"
+    "A process's view of the checkpoints"
     names:list           # of the checkpoints in the folder
-    manifest:str|None    # of the newest one; None: it cannot be seen
+    manifest:str|None    # for the newest checkpoint; None: unknown
 
 def _view_of(
     where:Path # a folder with checkpoints, or one of them
 ) -> _View:
-    "Return what this process sees there"
+    "Return this process's view of the checkpoints"
     paths = [where] if where.suffix=='.pth' else list_checkpoints(where)
     return _View([p.name for p in paths], _manifest_text(paths))
 
@@ -144,10 +144,10 @@ def _manifest_text(paths):
     return manifest.read_text() if manifest.is_file() else None
 
 def find_in_all(
-    find:Callable, # finds a checkpoint and reads it
+    find:Callable, # function that finds a checkpoint and reads it
     where:Path     # a folder with checkpoints, or one of them
 ) -> Any:
-    "Return what `find` returns; if the processes do not see the same files, what it returned in process 0"
+    "Return the result of `find`; if the processes see different files, process 0's result"
     views = team().in_all(lambda: _view_of(where))
     if all(view==views[0] for view in views): return find()
     found = None
@@ -171,7 +171,7 @@ def find_checkpoint(
 
 def _find(folder, resume, overwrite):
     if resume=='auto':
-        were_there = bool(list_checkpoints(folder))   # `newest_checkpoint` sets aside what cannot be read
+        were_there = bool(list_checkpoints(folder))   # `newest_checkpoint` sets unreadable ones aside
         path,state = newest_checkpoint(folder, set_aside=rank_distrib()==0)
         if were_there and path is None: warn(
             f'no checkpoint in {folder} can be read: the run starts from the beginning')
@@ -186,14 +186,14 @@ def is_new_or_gone(
     then:dict, # the identity of a run
     now:dict   # the identity of the run that begins
 ) -> bool:
-    "Return whether it is a callback of the user's that only one of the runs has"
+    "Return whether it is a callback of a user's class that only one of the runs has"
     if not point.startswith('callback '): return False
     before,after = then.get(point),now.get(point)
     if before is not None and after is not None: return False
     return _is_of_user(str(before or after))
 
 def _is_of_user(text):
-    "Is this description of a callback that of a class or of functions of the user's?"
+    "Does this description belong to a callback of a user's class or functions?"
     has_users_functions = text.startswith(f'{Callback.__module__}.')   # `Callback(before_fit=f)`
     return has_users_functions or not text.startswith(f'{package}.')
 
@@ -201,10 +201,10 @@ def check_identity(
     path:Path,   # the checkpoint
     state:dict,  # the state in the checkpoint
     now:dict,    # the identity of the run that begins
-    asked:bool,  # was this checkpoint asked for explicitly?
-    over:bool=False # is the run that it is from finished, and this one not longer?
+    asked:bool,  # was this checkpoint requested explicitly?
+    over:bool=False # is the checkpoint's run finished, and this one not longer?
 ) -> dict[str, str]:
-    "Return what has changed in this run, in words; raise ValueError if it is another run and `asked` is False"
+    "Return the changes in this run, in words; raise ValueError if it is a different run and `asked` is False"
     then = state.get('identity', now)   # older checkpoints have none
     if not is_identity(then): raise ValueError(
         f'{path} is not the checkpoint of a run: its `identity` is {then!r:.40}')
@@ -219,28 +219,28 @@ def check_identity(
 
 # %% ../../nbs/recovery/20b_resume.ipynb #f51a6be4
 def _ignore_division(changed, then, now, n_then):
-    "Remove from `changed` what only follows from another number of processes"
+    "Remove from `changed` all entries that follow from a different number of processes"
     n_now = num_shards()
     if n_now!=n_then: changed.pop('validation batch size', None)   # some scripts divide it by the number of processes
     same_in_each = batch_size_of(then)*n_now==batch_size_of(now)*n_then
     if same_in_each: changed.pop(batch_size, None)
 
 def _advice(path, state, over):
-    "How to continue the run of a checkpoint with what is new"
+    "Return advice for continuing a checkpoint's run with the changed parts"
     if not over: return f'To continue the other one with what is new in this one, write `resume={str(path)!r}`'
     return f'That run is finished; {how_to_branch(path, state)}'
 
 # %% ../../nbs/recovery/20b_resume.ipynb #06517574
 def how_to_branch(
     path:Path,  # a checkpoint of a finished run
-    state:dict  # the state in it
+    state:dict  # the state in the checkpoint
 ) -> str:
-    "Return what to write to train on from the end of a finished run"
+    "Return what to write to continue training from the end of a finished run"
     return (f"to train on from its end with what is new, write `learn.branch({str(path.parent)!r}, "
             f"{state['train_iter']}, to='NEW FOLDER')`")
 
 def is_identity(
-    o:Any # what a checkpoint has for the identity of its run
+    o:Any # a checkpoint's entry for the identity of its run
 ) -> bool:
     "Return whether it is an identity: a dict of texts"
     if not isinstance(o, dict): return False
@@ -285,13 +285,13 @@ class Ratio(NamedTuple):
         n:int,          # how many batches there were then
         most:int|None   # how many there can be; None: any number
     ) -> int:
-        "Return how many batches now have as many samples"
+        "Convert a number of batches to the current batch size"
         converted = n*self.then//self.now
         if most is None: return converted
         return min(converted, most)
 
 def _convert_callbacks(learn, cbs, fewer, n_iter):
-    "Convert the states of callbacks that count batches; there are `fewer` now that are done in this epoch"
+    "Convert the states of callbacks that count batches; `fewer` batches of this epoch now count as done"
     if 'train_for' in cbs: cbs['train_for']['before'] += fewer   # batches that were done still count
     if n_iter and 'train_eval' in cbs: cbs['train_eval']['n'] = n_iter
     if num_shards()==1: cbs.pop('distributed_trainer', None)   # one process has none
@@ -301,7 +301,7 @@ def _convert_callbacks(learn, cbs, fewer, n_iter):
 # %% ../../nbs/recovery/20b_resume.ipynb #b3643fe7
 def is_longer(
     learn:Learner, # the Learner, in a fit
-    state:dict     # the state of the run that it resumes
+    state:dict     # the state of the resumed run
 ) -> bool:
     "Return whether the fit is planned to be longer than that run; raise ValueError if their units differ"
     then,now = duration_of(state),learn.duration
@@ -349,7 +349,7 @@ def note_fit(
     learn:Learner,        # the Learner, in a fit
     root:Path|StorePath,  # the folder of all its fits
     n:int,                # the number of this fit
-    ended:Path|None=None, # the folder of this fit if it has ended; None: it has begun
+    ended:Path|None=None, # the folder of this fit if it has ended; None: it is running
     seed:int|None=None    # the seed of its data
 ) -> None:
     "Note that a fit has begun or ended"
@@ -377,18 +377,18 @@ from .state import DataPosition
 class Paused:
     "A run paused between two batches, in memory: `learn.go_on()` resumes it"
     items:Any = None          # the dataset indices of its batch, with `ItemIndices`
-    path = Path('the pause')  # the checkpoint that it was read from, for messages
+    path = Path('the pause')  # the checkpoint from which it was read, for messages
     n_passed = 0              # how many pauses within the next batch to ignore
     until:int|None = None     # pause again after so many training batches: see `resume_paused`
     origin:Any = None         # of a copy: the original
     then:Any = None           # the next fit of the same call, such as `fine_tune`
     over = False              # has the run ended?
-    same_run = True           # does the fit that resumes it belong to the same run, for loggers?
+    same_run = True           # does the resuming fit belong to the same run, for loggers?
     def __init__(self,
         state:dict,    # the state of the run, as in a checkpoint, with copies of all tensors
         duration:Any,  # how long the run is
         cbs:list,      # the callbacks that were for this fit only
-        new:dict|None=None # what changes from there on: `{'lr':…}` to use the learning rate of the new fit
+        new:dict|None=None # settings that change at this point: `{'lr':…}` to use the new fit's learning rate
     ):
         self.state,self.duration,self.cbs = state,duration,cbs
         self.new = new or {}
@@ -398,16 +398,16 @@ class Paused:
         return f'a run of {self.duration}, paused in epoch {epoch}, after {done} of its batches'
 
     def find_changes(self,
-        learn:Learner, # the Learner, in the fit that resumes it
+        learn:Learner, # the Learner, in the resuming fit
         who:dict       # the identity of that fit
     ) -> dict[str, str]:
-        "Return what changes from there on"
+        "Return the settings that change at this point"
         return self.new
 
     def describe_origin(self,
-        folder:Path # the checkpoint folder of the fit that resumes it
+        folder:Path # the checkpoint folder of the resuming fit
     ) -> dict[str, str|int]:
-        "Return what to note about the paused run in these checkpoints"
+        "Return a note about the paused run for these checkpoints"
         return {}
 
     def keep_batch(self,
@@ -421,7 +421,7 @@ class Paused:
         new:dict|None=None,  # as for the constructor
         until:int|None=None  # pause again after so many training batches; None: train to the end
     ) -> 'Paused':
-        "Return a copy for the fit that resumes it, which changes the tensors"
+        "Return a copy for the resuming fit, which modifies the tensors"
         copied = copy(self)
         copied.state,copied.new = deepcopy(self.state),new or {}
         copied.origin,copied.until = self,until
@@ -434,8 +434,8 @@ class Resumable(DataPosition):
     order,run_valid = 100,False
     modes = ('fit',)
     resumes = True        # so `fit(resume=...)` is allowed
-    late = False          # it has to record the order of the data from the beginning
-    who:Any = None        # what the run trains with: see `identity`
+    late = False          # the order of the data must be recorded from the beginning
+    who:Any = None        # the description of the run: see `identity`
     sessions:list = []    # of the run: see `session`
     finished = False      # was the resumed run finished?
 
@@ -460,7 +460,7 @@ class Resumable(DataPosition):
 
     def take_up(self,
         where:Path,    # the checkpoint, for messages
-        state:dict,    # what `contents` returned
+        state:dict,    # a result of `contents`
         new:dict,      # the points in which the identities differ
         longer:bool    # is the run now planned to be longer?
     ) -> None:
@@ -480,4 +480,4 @@ class Resumable(DataPosition):
         was_to_stop = stopped and not state['done']
         is_over = self.finished or was_to_stop
         learn.start_epoch = learn.n_epoch if is_over else min(state['epoch'], learn.n_epoch)
-        learn.epoch = max(state['epoch']-1, 0)   # the last one, if there is none to come
+        learn.epoch = max(state['epoch']-1, 0)   # the last one, if no more follow

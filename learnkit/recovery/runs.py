@@ -31,7 +31,7 @@ from .state import duration_in_words, duration_of
 def by_number(
     path:Path # a path
 ) -> list:
-    "Return a key for sorting, by which `fit-10` comes after `fit-9`: alternating texts and numbers"
+    "Return a sort key by which `fit-10` comes after `fit-9`: alternating strings and numbers"
     parts = re.split(r'([0-9]+)', str(path))
     parts[1::2] = map(int, parts[1::2])
     return parts
@@ -69,7 +69,7 @@ def run_folder(
 # %% ../../nbs/recovery/37a_runs.ipynb #c59dc9b7
 def parent_folder(
     folder:Path, # the folder of the branch
-    parent:Any   # what its checkpoints say about the run that it left
+    parent:Any   # its checkpoints' entry about the run from which it branched
 ) -> str:
     "Return the folder of the run that a branch left"
     where = str(parent)
@@ -78,21 +78,21 @@ def parent_folder(
 
 # %% ../../nbs/recovery/37a_runs.ipynb #d1a50002
 class Spike(NamedTuple):
-    "Describes a loss that is far above those before it"
+    "A loss far above the previous ones"
     n:int              # the number of the loss
     loss:float
-    median:float|None  # of those before it; None if there were too few
-    deviations:float   # how many it is above that
+    median:float|None  # median of the previous losses; None if there were too few
+    deviations:float   # deviations above that median
 
 def find_spikes(
     losses:list, # the losses of the batches
     k:float,     # how many deviations above the median a spike is
-    window:int   # how many losses before it to take the median of
+    window:int   # how many previous losses the median is over
 ) -> list[Spike]:
     "Return the losses that are far above those before them"
     x = torch.tensor(losses, dtype=torch.float64)
     if len(x)<=window: before = x.new_empty(0, window)
-    else: before = x.unfold(0, window, 1)[:-1]   # for each loss from number `window` on, those before it
+    else: before = x.unfold(0, window, 1)[:-1]   # for each loss from index `window` on, the previous losses
     finite = before.nan_to_num(posinf=nan, neginf=nan, nan=nan)
     medians = finite.nanmedian(1).values
     spread = (finite-medians[:,None]).abs().nanmedian(1).values
@@ -114,10 +114,10 @@ class Run(RecorderPlots):
     path:Any            # of the checkpoint
     train_iter:int      # how many batches are done
     finished:bool
-    duration:Any        # how long the run is to be
+    duration:Any        # the run's planned length
     settings:dict       # its settings, as text
     sessions:History    # each start of the run, with devices and versions
-    interrupted:list    # after how many batches it was interrupted, and resumed
+    interrupted:list    # the numbers of batches at which it was interrupted and resumed
     def __init__(self,
         folder:str|Path,   # the folder of `CheckpointCallback`, one above, or `…/fit-1`; or in a store
         fit:int|None=None  # number of one of its fits; None: the last one
@@ -154,7 +154,7 @@ class Run(RecorderPlots):
 
     @property
     def parent(self) -> tuple[str, int]|None:
-        "For a branch: the folder of the run that it left, and after how many batches; else None"
+        "For a branch: the parent run's folder, and the number of batches before the branch; else None"
         origin = origin_of(self.sessions)
         if not origin: return None
         return parent_folder(self.folder, origin['parent']),check_type(origin['left_at'], int)
@@ -169,9 +169,9 @@ class Run(RecorderPlots):
         return History(filter(None, rows))
 
     def spikes(self,
-        k:float=8.,    # a loss is a spike if it is this many deviations above the median of those before it
-        window:int=50  # how many losses before it to take the median of
-    ) -> History: # step as for `learn.replay`, loss, median before it, deviations above that
+        k:float=8.,    # a loss is a spike if it exceeds the median of the previous ones by this many deviations
+        window:int=50  # how many previous losses the median is over
+    ) -> History: # step as for `learn.replay`, loss, median of the previous ones, deviations above it
         "Return the batches in which the loss jumped, or was NaN"
         check_whole('window', window, least=8, what='a number of losses')
         spikes = History()
@@ -254,7 +254,7 @@ def seconds_of(
 
 # %% ../../nbs/recovery/37a_runs.ipynb #4f23e482
 def check_type(
-    o:Any,    # what a checkpoint holds
+    o:Any,    # an entry of a checkpoint
     kind:type # the expected type
 ) -> Any:
     "Return `o`; raise TypeError if it is of another type"
@@ -262,10 +262,10 @@ def check_type(
     return o
 
 def check_list(
-    o:Any,    # what a checkpoint holds
+    o:Any,    # an entry of a checkpoint
     kind:type # of its entries
 ) -> list:
-    "Return a copy of the list `o`; raise TypeError if it is not a list, or has entries of another type"
+    "Return a copy of the list `o`; raise TypeError if it is not a list, or an entry has another type"
     return [check_type(v, kind) for v in check_type(o, list)]
 
 def checkpoint_row(
@@ -285,7 +285,7 @@ def checkpoint_row(
 def names_of(
     folders:list # the folders of runs
 ) -> list[str]:
-    "Return the middle parts of the paths, in which they differ; whole paths if those are not unique"
+    "Return the middle parts of the paths, in which they differ; whole paths if these are not unique"
     paths = [*map(path_parts, folders)]
     n_first = common_length(paths)
     rests = [parts[n_first:] for parts in paths]
@@ -324,7 +324,7 @@ def short_texts(
     return [_cut_out(text, first, most) for text in texts]
 
 def _cut_out(text, first, most):
-    "Return at most `most` characters from `first` on, with dots for what is cut off; nothing of an empty text"
+    "Return at most `most` characters from `first` on, with dots for omitted text; empty for an empty text"
     if not text: return ''
     before = '…' if first else ''
     after  = '…' if len(text)>first+most else ''
@@ -398,7 +398,7 @@ class Runs(History):
         ax:Any=None, # matplotlib axes to draw on; None: new ones
         **kwargs:Any # as for `Run.plot_loss`
     ) -> Any: # the matplotlib axes
-        "Plot the losses of all runs; a branch begins with a dot where it left its parent"
+        "Plot all runs' losses; a branch begins with a dot at its parent's curve"
         if ax is None: ax = pyplot().subplots()[1]
         opened = [*map(Run, self['run'])]
         for name,run in zip(names_of([r.folder for r in opened]), opened): _plot_branch(ax, name, run, kwargs)
@@ -406,7 +406,7 @@ class Runs(History):
         return ax
 
 def _plot_branch(ax, name, run, kwargs):
-    "Plot the losses of a run; of a branch from the dot where it left its parent"
+    "Plot a run's losses; a branch begins with a dot at its parent's curve"
     _,left_at = run.parent or (None,5)   # the first losses of a run are often too large to plot
     if run.lrs.total<=left_at: return
     first,*_ = _plot_loss(ax, name, run, {'skip_start':left_at, **kwargs})
@@ -417,7 +417,7 @@ def _plot_branch(ax, name, run, kwargs):
 def runs(
     folder:str|Path='.' # any folder above the runs
 ) -> Runs:
-    "Return a table of the runs that left checkpoints in `folder`, with the last row of each; it can be sorted"
+    "Return a sortable table of the runs with checkpoints in `folder`, with each run's last row"
     table = Runs()
     for fit in fit_folders(as_path(folder)):
         paths = list_checkpoints(fit)

@@ -79,7 +79,7 @@ def write_shards(
     parts:dict,  # sharded tensors by name, the same in all processes
     folder:Path  # the folder to write to; its contents are deleted
 ) -> dict[str, list]: # name of a file -> size, SHA-256
-    "Write this process's shards, and return the files of all; all processes must call it; raise OSError in all"
+    "Write this process's shards and return all processes' files; all of them must call it; an OSError is raised in all"
     from torch.distributed import checkpoint as dcp
     team().in_first(lambda: remove_shards(folder))
     group,rank = team().group,rank_distrib()
@@ -202,7 +202,7 @@ def _check_files(folder, files):
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #92eb6cb1
 def _empty(t):
-    "Return what the tensor `t` on meta is read into: an equal part in each process"
+    "Return an empty tensor for `t` on meta: an equal part in each process"
     if num_distrib()==1 or not t.ndim: return torch.empty(t.shape, dtype=t.dtype)
     from torch.distributed.device_mesh import DeviceMesh
     from torch.distributed.tensor import Shard, empty
@@ -219,7 +219,7 @@ def _read_piece(folder, place, dtype, size):
     raise ValueError(f'{file} is damaged: it has other data in place of a piece of a tensor')
 
 def _fill(t, folder, pieces):
-    "Read into `t`, this process's part of a tensor, what the pieces have of it"
+    "Fill `t`, this process's part of a tensor, from the pieces in the files"
     own,first = getattr(t, '_local_tensor', t),0
     if own is not t: first = min(rank_distrib() * -(-len(t)//num_distrib()), len(t))   # as `torch.chunk` cuts
     for box,place in pieces.items():
@@ -235,9 +235,9 @@ def _fill(t, folder, pieces):
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #1a34dac5
 def read_shards(
-    state:Any,   # the state from a file, with meta tensors for what is read here
+    state:Any,   # the state in a file, with meta tensors in place of shards to read
     folder:Path, # the folder that `write_shards` wrote
-    files:dict   # what `write_shards` returned
+    files:dict   # a result of `write_shards`
 ) -> Any:
     "Return `state` with sharded tensors, or plain ones in a single process; raise ValueError in all processes"
     _check_files(folder, files)

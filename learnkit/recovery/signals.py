@@ -27,7 +27,7 @@ def exit_exception(
 ) -> BaseException:
     "Return the exception that ends a process as this signal would: `KeyboardInterrupt` for SIGINT, else `SystemExit`"
     if number==signal.SIGINT: return KeyboardInterrupt()
-    return SystemExit(128+number)   # the exit status by which shells and schedulers know a signal
+    return SystemExit(128+number)   # the exit status by which shells and schedulers recognize a signal
 
 def to_signal(
     s:Any # `signal.SIGTERM`, its number, or its name 'SIGTERM'
@@ -55,7 +55,7 @@ class StopOnSignal(Callback):
         for s in self.signals:
             if s.name in ('SIGKILL','SIGSTOP'): raise ValueError(
                 f'a process cannot handle {s.name}: use a signal such as SIGTERM')
-        self.received:int|None = None   # the number of the signal, once it has arrived
+        self.received:int|None = None   # the signal's number, once it has arrived
         self.fetching:int|None = None   # the batch that is being fetched
         self.pid:int|None = None        # of the process that fits; a forked one inherits the handlers
         self.old_handlers = {}          # the handlers from before the fit
@@ -82,7 +82,7 @@ class StopOnSignal(Callback):
 
     @property
     def _has_agreement(self):
-        "Do several processes agree on what they do? Then a signal that one of them received counts for all"
+        "Do several processes agree on each step? Then a signal received by one of them applies to all"
         return 'agreement' in vars(self.learn)
 
     def _signal_of_all(self):
@@ -103,14 +103,14 @@ class StopOnSignal(Callback):
         self._restore_handlers()
         received,self.received = self.received,None
         if received is None or self.learn.exc is not None: return
-        raise exit_exception(received)   # it came after the fit
+        raise exit_exception(received)   # it arrived after the fit
 
     def _receive(self, number, frame):
-        "Handle the first signal by recording it; a second one ends the process at once"
+        "Record the first signal; a second one ends the process at once"
         if os.getpid()!=self.pid: return   # a worker of a loader
         if self.received is not None: return handle_or_wait(self._end_now, number, frame)
         self.received = number
-        # workers may have received it too: PyTorch would raise an error when they end
+        # workers may have received it too: PyTorch raises an error when they end
         if hasattr(signal, 'SIGCHLD'): self.old_handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, _ignore)
 
     def _end_now(self, number, frame):
@@ -149,7 +149,7 @@ class StopOnSignal(Callback):
 def _ignore(number, frame): pass
 
 def _is_of_dead_worker(e):
-    "Is it the error that PyTorch raises when a worker of a loader has ended?"
+    "Is it PyTorch's error for a loader worker that has ended?"
     return isinstance(e, RuntimeError) and 'DataLoader worker' in text_of(e)
 
 # %% ../../nbs/recovery/35b_close.ipynb #b67f4046
@@ -177,7 +177,7 @@ def _closed(self:Learner) -> bool:
 
 @patch
 def close(self:Learner) -> None:
-    "Let the callbacks release what they hold, and prevent further runs; raise RuntimeError in a run"
+    "Let the callbacks release their resources, and prevent further runs; raise RuntimeError in a run"
     with turn(self):
         if self.mode is not None: raise RuntimeError(
             f'a `{self.mode}` is running{self._position}: close the Learner when it has ended')
@@ -201,7 +201,7 @@ def close_all() -> None:
 def _close_at_exit(self:Learner) -> Learner:
     "Close this Learner when Python exits, if it still exists; return it"
     if not _at_exit:
-        atexit.unregister(close_all)   # it may be registered for Learners that were deleted since
+        atexit.unregister(close_all)   # it may be registered for deleted Learners
         atexit.register(close_all)
     _at_exit.add(self)
     return self
@@ -228,12 +228,12 @@ from .state import states_of_all
 
 # %% ../../nbs/recovery/35c_pause.ipynb #3330b2c9
 class PlannedPause(Pause):
-    "Ends a fit that pauses after a number of batches, or at an event of one; `resume_paused` catches it"
+    "Ends a fit that pauses after a number of batches, or at an event; `resume_paused` catches it"
 
 def without_graph(
     t:Any # a tensor, or anything else
 ) -> Any:
-    "Return a tensor without its graph; anything else as it is"
+    "Return a tensor without its graph; return other objects unchanged"
     if not isinstance(t, Tensor): return t
     return t.detach()
 
@@ -251,7 +251,7 @@ class _Breakpoints(StopOnSignal):
     n_passed = 0                  # how many of the next pauses to ignore, since the fit paused there before
     def _begin_breakpoints(self):
         "Find out whether to copy the state before each batch; raise ValueError if a user could not continue"
-        callback_of = {}   # the events at which the fit may pause, and a callback that may pause it there
+        callback_of = {}   # the events at which the fit may pause, and a callback that can pause it there
         for cb in self.learn.cbs:
             for name in tuplify(pauses(cb)): callback_of[event.check(name)] = cb
         self.user_at = attended()
@@ -270,14 +270,14 @@ class _Breakpoints(StopOnSignal):
         "Call the handler `f` of an event, and handle a `Pause` that it raises"
         try: return f(**taken(f, kwargs))
         except Pause:
-            if self.n_passed: self.n_passed -= 1   # the fit paused here before
+            if self.n_passed: self.n_passed -= 1   # the fit has paused here before
             elif self.user_at=='terminal': self._open_shell(name)
             else: self._pause_at(name)
 
     def _pause_at(self, name):
         batch_is_over = name=='after_batch' and self.learn.training
         is_between = batch_is_over or name=='after_epoch'
-        if is_between or self.moment is None:   # without a copy from before this batch, pause after it
+        if is_between or self.moment is None:   # without a copy from before this batch, pause after the batch
             self.pauses_after_batch = True
             return
         self.moment.n_passed += 1
@@ -289,7 +289,7 @@ class _Breakpoints(StopOnSignal):
 
     def _pause_at_moment(self):
         "Let the Learner pause at the last copied moment; return where that is"
-        learn = self.learn   # no local variable for the moment: a traceback that is shown would keep it in memory
+        learn = self.learn   # no local variable for it, because a displayed traceback would keep it in memory
         learn.paused,self.moment = self.moment,None
         learn.paused.keep_batch(learn)
         return repr(learn.paused)
@@ -323,15 +323,15 @@ class Pausable(_Breakpoints, Resumable):
     "Lets Ctrl-C pause a fit between two batches, and `Pause` at an event; `learn.go_on()` resumes it"
     order,single,late = 101,True,False
     run_valid = True
-    alone = True   # is it for one process only?
+    alone = True   # does it concern one process only?
     last_in = 'before_fetch','after_batch','after_epoch'
-    first_in = ('after_train',)   # before others start a new phase
+    first_in = ('after_train',)   # before other callbacks start a new phase
     until:int|None = None         # pause after so many batches of training
     keeper:Any = None             # collects the state of the run: a `CheckpointCallback`, or this callback
     train_is_cancelled = False    # was the training of this epoch cancelled?
     ends_next_fit:Any = None      # raised before the first batch: the previous fit was over before its pause
     def __init__(self,
-        in_valid:bool=True # copy the state before each validation, so that Ctrl-C pauses there? False: only after it
+        in_valid:bool=True # copy the state before each validation, so that Ctrl-C can pause there? False: only after it
     ):
         super().__init__(signal.SIGINT)
         self.in_valid = in_valid
@@ -359,7 +359,7 @@ class Pausable(_Breakpoints, Resumable):
         if self.copies_all: return True
         if not self.in_valid: return False
         cbs = [cb for cb in self.learn.cbs if cb.run]
-        answers = [may_validate(cb)() for cb in cbs]   # ask all: they may count the calls
+        answers = [may_validate(cb)() for cb in cbs]   # call all, because they may count the calls
         return any(answers)
 
     def _receive(self, number, frame):
@@ -396,7 +396,7 @@ class Pausable(_Breakpoints, Resumable):
     def before_train(self):
         learn,self.train_is_cancelled = self.learn,False
         if self.keeper is self: super().before_train()
-        done = learn.iter+1 if learn.iter else 0   # `iter` is that of the last batch, as in a file
+        done = learn.iter+1 if learn.iter else 0   # `iter` is the last batch's, as in a file
         if self._copies_next() and self.moment is None: self._copy(learn.epoch, done)
 
     def after_cancel_train(self): self.train_is_cancelled = True
@@ -428,7 +428,7 @@ class Pausable(_Breakpoints, Resumable):
         super().cleanup()
 
     def _pause_of_next_fit(self):
-        "Return what ends the next fit before its first batch; None: nothing"
+        "Return the class of the exception that ends the next fit before its first batch; None: the fit runs"
         if self.received:
             self.received = None
             return KeyboardInterrupt
@@ -436,7 +436,7 @@ class Pausable(_Breakpoints, Resumable):
         return PlannedPause
 
     def _pause_if_due(self, epoch, done):
-        "Pause between two batches if that is due; copy the state if a later pause may return to it"
+        "Pause between two batches if a pause is due; copy the state if a later pause may need it"
         learn,self.moment = self.learn,None
         kind = self._due_pause()
         if kind is not None or self._copies_next(): self._copy(epoch, done)
@@ -447,7 +447,7 @@ class Pausable(_Breakpoints, Resumable):
         self._end_fit(kind)
 
     def _due_pause(self):
-        "Return the class of the exception that ends the fit now; None: it continues"
+        "Return the class of the exception that ends the fit now; None: the fit continues"
         if self.received: return KeyboardInterrupt
         if self.pauses_after_batch: return Pause
         if self.until is None or self.learn.train_iter<self.until: return None
@@ -513,8 +513,8 @@ def _paused_fit(learn):
 def go_on(self:Learner,
     batches:int|None=None,              # how many; None: to the end of the fit
     until:str|None=None,                # an event within the next batch to pause at, such as 'after_loss'
-    lr:float|slice|list|dict|None=None, # another learning rate from here on; None: the current one
-    cbs:Any=None                        # more callbacks from here on
+    lr:float|slice|list|dict|None=None, # a new learning rate from this batch on; None: the current one
+    cbs:Any=None                        # further callbacks from this batch on
 ) -> dict|None:                         # where the run is paused now, and the loss; None at its end
     "Resume the fit that `Pausable` paused; raise RuntimeError if none is paused"
     paused = _paused_fit(self)

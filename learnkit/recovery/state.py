@@ -41,9 +41,9 @@ def _run_state(self:Learner,
     epoch:int,        # the epoch to resume in
     done:int=0,       # how many of its batches are done
     copy:Any=False,   # copy all tensors to the CPU? Or a function that copies them
-    base:dict|None=None # what to omit if it is as it was, by checksums from `base_of`; None: nothing but quantised
+    base:dict|None=None # tensors to omit if unchanged, by checksums from `base_of`; None: only quantised ones
 ) -> dict[str, Any]:
-    "Return everything that this run needs to resume; raise TypeError if a checkpoint cannot hold a part of it"
+    "Return all state that this run needs to resume; raise TypeError if a checkpoint cannot store a part of it"
     weights,base = split_state(self, base)
     duration = self.duration or Time(self.n_epoch, 'ep')
     state = dict(
@@ -131,7 +131,7 @@ def _check_run_state(self:Learner, state):
 # %% ../../nbs/recovery/02a_run_state.ipynb #c2563b35
 @uninterrupted
 def _try_callbacks(learn, state):
-    "Load the states of callbacks and random numbers on trial, then restore the old ones; raise ValueError if it fails"
+    "Load callbacks' states and random states on trial, then restore the old ones; raise ValueError if that fails"
     old = {cb:deepcopy(cb.state_dict()) for cb in learn.cbs if cb.key in state['cbs']}
     params = [*named_params(learn).values()]
     with snapshot_random(), snapshot_grads(params), snapshot_contents(*old, leave=params):
@@ -147,7 +147,7 @@ def states_of_all(
     learn:Any,      # the Learner
     place:Any=None  # the position in this process's data
 ) -> dict:
-    "Gather the state that differs between processes, for a checkpoint; every process must call it"
+    "Gather the states that differ between processes, for a checkpoint; every process must call it"
     if num_shards()==1: return {}
     sums = [*map(running_sums, train_metrics(learn))]
     own = dict(rngs=pack_state(get_random_states()), meters=sums, grads_of=waiting_grads(learn),
@@ -173,7 +173,7 @@ local_steps = Word('local_steps', None, 'How many steps has each process taken b
 def own_states_of_cbs(
     learn:Any # the Learner
 ) -> dict[str, dict]:
-    "Return the states of callbacks that differ from those of process 0; every process must call it"
+    "Return the callbacks' states that differ from process 0's; every process must call it"
     states,marks = {},{}
     for cb in learn.cbs:
         if _is_alike_in_all(cb): continue
@@ -201,7 +201,7 @@ def train_metrics(
 def running_sums(
     metric:Any # a metric
 ) -> dict|None:
-    "Return what a metric has accumulated in this process, without the loss of each batch"
+    "Return a metric's accumulated state in this process, without the losses of batches"
     if not hasattr(metric, 'state_dict'): return None
     return {k:v for k,v in metric.state_dict().items() if k not in ('_raw','_values')}
 
@@ -248,9 +248,9 @@ def _restore_waiting_grads(learn, grads):
 @patch
 @uninterrupted
 def _restore(self:Learner,
-    state:dict # what `run_state` returned
+    state:dict # a result of `run_state`
 ) -> None:
-    "Restore the state of a run; raise ValueError, and changes nothing, if it does not fit this Learner"
+    "Restore a run's state; if it does not fit this Learner, raise ValueError and change nothing"
     self._check_run_state(state)
     _try_callbacks(self, state)
     model,grads = get_model(self.model),state['grads']
@@ -273,7 +273,7 @@ def _restore(self:Learner,
     _restore_own(self, state)
 
 def _warn_of_stretched(learn, before, now):
-    "Warn of schedules over the whole fit, whose values jump where the fit became longer"
+    "Warn about schedules over the whole fit, whose values jump if the fit became longer"
     for cb in learn.cbs:
         jumps = _jumps(own_attr(cb, 'scheds', None) or {}, before, now)
         if jumps: warn(
@@ -311,7 +311,7 @@ def _load_states(learn, states):
         if cb.key in states: _load_if_other(cb, states[cb.key])
 
 def _load_if_other(cb, state):
-    "Load `state`, unless `cb` has it already: in the middle of an epoch, callbacks are restored a second time"
+    "Load `state`, unless `cb` has it already: within an epoch, callbacks are restored a second time"
     own = cb.state_dict()
     is_whole = not any(map(is_sharded, leaves(own)))
     if is_whole and is_equal(to_serializable(own), state): return
@@ -349,15 +349,15 @@ def _place_without_workers(place, state):
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2d
 class DataPosition(Callback):
     "Keeps the position in the training data of a fit, and begins there when the fit is resumed"
-    noted:Any = None                # the `NotedLoader` of the training loader, once it was needed
+    noted:Any = None                # the training loader's `NotedLoader`, once needed
     ongoing:OngoingLoader|None = None   # a loader that makes several passes over it in an epoch, or less than one
     seed = None                     # distinguishes runs with different initial random numbers
     resume_state:Any = None         # the state of the run to resume, until its epoch begins
     place:Any = None                # its position in the data, until the loader is there
     data_state:Any = None           # the states that samplers, datasets and transforms report: a `DataState`
     saved_data_state:Any = None     # the states to load when the loader is known
-    hidden:Any = None               # what model and loss change outside of `state_dict`: a `HiddenState`
-    unsaved:Any = None              # what changes and is in no checkpoint: `UnsavedNumbers`
+    hidden:Any = None               # state of model and loss outside of `state_dict`: a `HiddenState`
+    unsaved:Any = None              # state that changes and is in no checkpoint: `UnsavedNumbers`
     others = ()                     # generators of the other loaders
     warned = False                  # of unknown random numbers?
 
@@ -378,7 +378,7 @@ class DataPosition(Callback):
     ) -> None:
         "Continue at the position in `state`; raise ValueError if it is invalid"
         self._check_skipped(path, state)
-        noted = self._noted_loader(self.learn.dls.train)   # here, since a finished fit has no further epoch
+        noted = self._noted_loader(self.learn.dls.train)   # here, because a finished fit has no further epoch
         place = own_place(state)
         if place is None and noted.listed: place = self._place_of_older(state)
         is_before_first_epoch = place is None and not state['done']
@@ -403,7 +403,7 @@ class DataPosition(Callback):
         return dict(done=state['done']-state.get('skipped', 0), begun=dict(rng={}, own=[]), now=[], others=others)
 
     def _check_place(self, place):
-        "Raise an error if `place` is not a position in the data; begin there if it is the beginning of an epoch"
+        "Raise an error if `place` is not a position in the data; begin there if it is the start of an epoch"
         noted = self.noted
         is_seeded_alike = noted.seeded==('seeded' in place)
         is_whole = is_seeded_alike and num_shards()==1   # else a shard of the loader is read
@@ -420,7 +420,7 @@ class DataPosition(Callback):
              '`SeededLoader` does not depend on num_workers.')
 
     def _set_others(self, states):
-        "Set the generators of the other loaders; raise ValueError, and changes nothing, if the states are not theirs"
+        "Set the other loaders' generators; if the states do not fit, raise ValueError and change nothing"
         if not isinstance(states, list) or len(states)!=len(self.others): raise ValueError(
             'the validation data has different random number generators')
         for generator,state in zip(self.others, states): check_generator(generator, state)
@@ -447,7 +447,7 @@ class DataPosition(Callback):
         return state
 
     def _resume_within_epoch(self, state):
-        "Skip the batches that are done; restore `state` once more, because the callbacks have begun a new epoch since"
+        "Skip the finished batches; restore `state` again, because the callbacks have begun a new epoch in between"
         learn,self.resume_state = self.learn,None
         learn.batches.start,learn.iter = state['done'],state['done']-1
         learn._restore(state)
@@ -462,7 +462,7 @@ class DataPosition(Callback):
         "The recorded loader for the training loader `dl`: the same as in the last epoch, if `dl` is the same"
         self.ongoing = dl if isinstance(dl, OngoingLoader) else None
         if self.ongoing is not None: self.noted = dl.passes
-        elif isinstance(dl, NotedLoader): self.noted = dl   # that of another CheckpointCallback
+        elif isinstance(dl, NotedLoader): self.noted = dl   # made for another CheckpointCallback
         elif self.noted is None or self.noted.dl is not dl: self.noted = NotedLoader(dl)
         return self.noted
 

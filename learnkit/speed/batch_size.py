@@ -33,7 +33,7 @@ def batch_of(
     b:Any, # a batch: nested tensors, each with the samples along its first dimension
     n:int  # number of samples
 ) -> Any:  # a batch, nested as `b`
-    "Return a batch of `n` samples, repeating those of `b`; raise ValueError for a tensor without an entry per sample"
+    "Return a batch of `n` samples by repeating those of `b`; raise ValueError for a tensor without a sample axis"
     bs = find_bs(b)
     def resize(t):
         if is_record(t) or is_batch_object(t): raise ValueError(
@@ -92,9 +92,9 @@ def find_batch_size(self:Learner,
     start:int=2,         # the first size to try, doubled while it fits; a batch norm needs two samples
     most:int|None=None,  # the largest size to try; None: the number of training samples
     exact:bool=False,    # try sizes in between, too; False: only `start` times a power of two
-    batch:Any=None       # the batch whose samples are repeated; None: the first of the training loader
+    batch:Any=None       # the batch whose samples are repeated; None: the training loader's first
 ) -> int:
-    "Return the largest batch size with which a training step fits into memory, and leave the Learner as it was"
+    "Return the largest batch size for which a training step fits into memory; restore the Learner"
     start = check_whole('start', start, what='a number of samples')
     limit = _most(self, most)
     if start>limit: raise ValueError(f'start={start} is above most={limit}: there is no size to try')

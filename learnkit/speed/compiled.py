@@ -28,7 +28,7 @@ def _compile_config() -> Iterator[None]:
     settings:dict[str,Any] = dict(
         trace_autograd_ops=True,
         automatic_dynamic_shapes=False,
-        trace_numpy=False,              # or what `np.random` draws would come from PyTorch's generator
+        trace_numpy=False,              # otherwise `np.random`'s numbers would come from PyTorch's generator
         record_runtime_overhead=False)  # or a profiler would be called twice before each compiled function
     keys = torch.compiler.config
     cache_key_tag = f'{keys.cache_key_tag} {instruction_sets()}'   # machines that share the cache may differ
@@ -48,14 +48,14 @@ _own   = 'update','amp',"G['__builtins_dict",*[f"G['{name}']" for name in _names
 def foreign_guards(
     guards:list # the guards of a compiled function, from `torch.compile`
 ) -> list[bool]:
-    "Return, for each guard, whether it is about anything but the parts of a train step"
+    "Return, for each guard, whether it depends on objects outside the train step"
     return [not g.name.startswith(_own) for g in guards]
 
 # %% ../../nbs/speed/05a_compile_settings.ipynb #d49ffbb6
 def compile_options(
     options:dict|None=None # inductor options of the user; None: those for the CPU
 ) -> list[dict]:
-    "Return the inductor options for a compiled step, in the order in which they are tried"
+    "Return the inductor options for a compiled step, in order of preference"
     tried = [{'cpp_wrapper':True, 'cpp.vec_isa_ok':True}, {}] if options is None else [options]
     always = {'fallback_random':True, 'cpp.march':'', 'cpp_cache_precompile_headers':False,
               'guard_filter_fn':foreign_guards}
@@ -65,7 +65,7 @@ def compile_options(
 def own_code(
     f:FunctionType # the function to compile
 ) -> FunctionType:
-    "Give `f` a code object of its own, and return it: PyTorch counts what it compiles by code, and frees it with that"
+    "Return `f` with a code object of its own: PyTorch counts compilations by code, and frees compiled code with it"
     from torch._dynamo.eval_frame import reset_code
     f.__code__ = f.__code__.replace()   # an equal code, but a new object
     finalize(f, reset_code, f.__code__).atexit = False
@@ -104,7 +104,7 @@ def takes(
     known:tuple, # shapes, with None for each size that varies
     shapes:tuple # the shapes of a batch
 ) -> bool:
-    "Return whether `known` includes `shapes`; a size of 0 or 1 does not vary, as PyTorch compiles it separately"
+    "Return whether `known` covers `shapes`; sizes 0 and 1 do not vary, because PyTorch compiles them separately"
     return len(known)==len(shapes) and all(map(_fits, known, shapes))
 
 def _fits(known, shape):
@@ -143,13 +143,13 @@ def find_shapes(
     most:int,           # the largest number of entries; with `dynamic` of entries that differ in dimensions
     dynamic:bool        # may sizes vary?
 ) -> tuple|None:
-    "Return the entry of `known` that takes a batch, perhaps a new one; `None` if there is none and none may be added"
+    "Return the entry of `known` that covers a batch, possibly a new one; None if none does and none may be added"
     if shapes is None or shapes in known: return shapes
     if dynamic: return _find_varying(known, shapes, most)
     return _add(known, shapes) if len(known)<most else None
 
 def _find_varying(known, shapes, most):
-    "As `find_shapes` with `dynamic`: widen the last entry with as many dimensions if there is one"
+    "Like `find_shapes` with `dynamic`: widen the last entry with the same number of dimensions, if any"
     n_dims  = _dims(shapes)
     similar = [k for k in known if _dims(k)==n_dims]
     for k in similar:
@@ -234,7 +234,7 @@ def shared_call(
 def repeated_blocks(
     model:nn.Module # a model
 ) -> list[list[nn.Module]]:
-    "Return the outermost blocks that `model` repeats, a list for those of one kind; raise ValueError without any"
+    "Return the outermost repeated blocks of `model`, one list per kind; raise ValueError if there are none"
     found = [*_repeated(model)]
     if found: return found
     raise ValueError(f'{type(model).__name__} has no block that it repeats: omit `regional=True`')

@@ -42,13 +42,13 @@ def find_units(
     model:nn.Module,           # the model
     by:int|type|tuple|Callable # a number of parameters, or as in `pick_modules`
 ) -> list[nn.Module]:
-    "Return the modules whose parameters are fetched together, inner modules first, the model itself last"
+    "Return the modules whose parameters are fetched together, inner modules first, the model last"
     picked = _by_size(model, by) if isinstance(by, int) else pick_modules(model, by)
     owners = {}
     for m in model.modules():
         for p in m.parameters(recurse=False): owners.setdefault(id(p), set()).add(m)
     def is_unit(m):
-        "Return whether `m` is called itself, and no module outside of it uses its parameters"
+        "Return whether `m` is called itself, and its parameters are used in no other module"
         if m is model or isinstance(m, _never_called): return False
         inside = {*m.modules()}
         return all(owners[id(p)] <= inside for p in m.parameters())
@@ -57,7 +57,7 @@ def find_units(
 # %% ../../nbs/speed/30a_shard_model.ipynb #65bdc2e4
 def swap_params(
     opt:Any,         # an optimizer, or an `OptimWrapper`
-    new:dict[int,Any]# the `id` of a parameter -> the one that replaces it
+    new:dict[int,Any]# the `id` of a parameter -> its replacement
 ) -> None:
     "Replace parameters of an optimizer; keep its state, sharded like the new parameters"
     def swap(ps): return [new.get(id(p), p) for p in ps]
@@ -98,7 +98,7 @@ def _check_sharded(model):
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #1cef9b4d
 def _device_of_values(model):
-    "The device on which process 0 has the values of the model, which it sends to all"
+    "Return the device on which process 0 has the model's values, which it sends to all processes"
     devices = [p.device.type for p in model.parameters()]
     if 'meta' in devices: raise ValueError(
         'parameters of the model are on `meta` in process 0 and have no values. Create the model on the CPU there (the '
@@ -170,7 +170,7 @@ from ..processes.distributed import DistributedTrainer, steps_in_turn
 @check_args
 class FullyShard(DistributedTrainer):
     "Train one model with all processes, each with a shard of the parameters, gradients and optimizer state"
-    called:Any = None   # True once the sharded model was called; until then the hook that sets it
+    called:Any = None   # True after the sharded model's first call; until then the hook that sets it
     conflicts = dict(local_steps='each process has a part of the weights, and needs those of the others in each batch')
     def __init__(self,
         by:int|type|tuple|Callable=10_000_000, # units to fetch: modules of a class, of this many parameters, or f(m)
@@ -205,7 +205,7 @@ class FullyShard(DistributedTrainer):
     def _groups(self): return [dist.group.WORLD, *self.mesh.get_all_groups()]
 
     def _shard_model(self) -> None:
-        "Shard the model of the Learner, if it isn't yet, and replace the parameters of its optimizers"
+        "Shard the Learner's model, unless that is done, and replace the parameters in its optimizers"
         learn = self.learn
         if self.mesh is None:
             from torch.distributed.device_mesh import init_device_mesh

@@ -56,7 +56,7 @@ class SlowStep:
         return pred,loss,[]
 
     def update(self,
-        grads:list # the gradient of each parameter; None where the loss does not depend on it
+        grads:list # each parameter's gradient; None where the loss does not depend on it
     ) -> None:
         "Clip the gradients, and take a step with them"
         params = self.inputs.params
@@ -68,7 +68,7 @@ class SlowStep:
         for p in params: p.grad = None
 
     def tensors(self,
-        res:tuple # what the compiled step, or the slow path, returned
+        res:tuple # the result of the compiled step or the slow path
     ) -> dict:
         "Return the tensors to compare, by name"
         pred,loss,rest = res
@@ -124,7 +124,7 @@ def _rounding(t):
 # %% ../../nbs/speed/15a_fused_step.ipynb #257e5147
 @check_args
 class FusedStep(Callback):
-    "Train on a batch with one compiled call (`torch.compile`), provided that no callback has handlers inside it"
+    "Train on a batch with one compiled call (`torch.compile`), unless callbacks have handlers within it"
     conflicts = dict(parts='it computes the step together with the gradients: remove it')
     order,run_valid = 1000,False
     modes,saves = ('fit','lr_find'),('shapes','missing_state')
@@ -155,7 +155,7 @@ class FusedStep(Callback):
 
     def wrap(self, what:str, do:Callable) -> Callable:
         if what!='batch': return do
-        self.handlers_seen = None   # a phase begins: choose the part anew
+        self.handlers_seen = None   # a phase begins: choose the part again
         return partial(self._do_batch, do)
 
     def _do_batch(self, do):
@@ -252,7 +252,7 @@ class FusedStep(Callback):
         if self.config is not None: self.config.__enter__()
 
     def _look_at_handlers(self):
-        "Collect what the compiled step does in place of handlers; return those that it would skip, early and late ones"
+        "Collect the handlers that the compiled step replaces; return those that it would skip, early and late ones"
         early,late = map(self._handlers_of, batch_events())
         self.clips = [h.cb for h in late if h.compiled_as=='clip']
         self.afterwards = [h.call for h in late if h.compiled_as==h.event]
@@ -292,7 +292,7 @@ class FusedStep(Callback):
         return None
 
     def _fusable_shape(self, learn):
-        "Prepare the inputs and return the shape to run fused; None: eager (a warning says why, or it is counted)"
+        "Prepare the inputs and return the shape to run fused; None: run eagerly (a warning says why, or it is counted)"
         shapes = batch_shapes((*learn.xb, *learn.yb))
         if learn.iter==0:   # the first batch of an epoch is eager
             if self.dynamic: find_shapes(self.shapes, shapes, self.max_shapes, True)
@@ -314,7 +314,7 @@ class FusedStep(Callback):
         return known
 
     def _lost_state(self, inputs):
-        "Has a further parameter no state? Then the optimizer creates it, in an eager step"
+        "Does a parameter lack a state? Then the optimizer creates it, in an eager step"
         new = set(inputs.missing_state).difference(self.missing_state)
         self.missing_state = inputs.missing_state
         return bool(new)
@@ -331,7 +331,7 @@ class FusedStep(Callback):
         return False
 
     def _drop_inputs(self, do):
-        "Drop the inputs, some of which were replaced; with a new model, loss or optimizer choose the part anew, too"
+        "Drop the inputs if some were replaced; after a new model, loss or optimizer, choose the part again"
         if not self.inputs.belongs_to(self.learn): return self._choose_part(do)
         self.inputs.restore_counts()
         self.inputs = None
@@ -345,9 +345,9 @@ class FusedStep(Callback):
 # %% ../../nbs/speed/15a_fused_step.ipynb #77257fa6
 def with_backward(
     loss:torch.Tensor, # the loss of a batch
-    backward:Callable  # what its `backward` does
+    backward:Callable  # the function that its `backward` calls
 ) -> torch.Tensor:
-    "Return the loss as a tensor whose gradients are computed already: its `backward` calls `backward`"
+    "Return the loss as a tensor whose gradients are already computed: its `backward` calls `backward`"
     res:Any = loss.detach()
     res.backward = backward
     return res
@@ -363,7 +363,7 @@ def compiled_as(
     cb:Callback, # a callback
     name:str     # an event
 ) -> str|None:
-    "Return what a compiled step does in place of the callback's handler for an event, by its class; None: nothing"
+    "Return the compiled step's replacement for the callback's handler of an event, by its class; None: nothing"
     is_known = 'compiled' in vars(type(cb)) and name not in vars(cb)   # a subclass, or another handler, may do more
     return compiled(cb) if is_known else None
 
@@ -373,7 +373,7 @@ class Handler(NamedTuple):
     cb:Callback
     event:str
     call:Callable        # the handler
-    compiled_as:str|None # what a compiled step does in its place
+    compiled_as:str|None # the compiled step's replacement for the handler
 
 def _name_first(handlers):
     "The first of the handlers that a compiled step would skip, in words; None if there is none"
@@ -413,7 +413,7 @@ def compile_obstacle(
     return None
 
 def _owning_callback(loss_func):
-    "The callback of which `loss_func` is a method, or that is an attribute of it; None if there is none"
+    "Return the callback that owns `loss_func` as a method or attribute; None if there is none"
     owners = [getattr(loss_func, '__self__', None), *getattr(loss_func, '__dict__', {}).values()]
     return next((o for o in owners if isinstance(o, Callback)), None)
 
@@ -433,14 +433,14 @@ from ..learner.save import unchanged
 
 # %% ../../nbs/speed/15b_profile_fused.ipynb #fd7c8e6c
 class FusedProfile(NamedTuple):
-    "The seconds that a training step takes, eager and fused, and those for compiling it"
+    "The seconds of an eager and of a fused training step, and of compiling it"
     eager:float
     fused:float|None     # None: no batch was fused
     compiling:float|None
     why:str              # the warning about batches that are not fused, or not completely
     @property
     def pays_off(self) -> int|None:
-        "The number of steps after which compiling has paid off; `None` if it never does"
+        "The number of steps after which compiling has saved time; `None` if it never does"
         if self.fused is None or self.compiling is None: return None
         if self.fused>=self.eager: return None
         return ceil(self.compiling/(self.eager-self.fused))

@@ -22,7 +22,7 @@ _formats = {4:torch.channels_last, 5:torch.channels_last_3d}
 
 @check_args
 def set_memory_format(
-    model:nn.Module,        # the model, whose weights are rearranged in place
+    model:nn.Module,        # the model whose weights are rearranged in place
     channels_last:bool=True # False: convert back to contiguous
 ) -> list[torch.Tensor]:
     "Rearrange the weights of convolutions in memory; return those that were changed"
@@ -116,7 +116,7 @@ from ..loop.words import own_attr
 # %% ../../nbs/speed/20c_free_outputs.ipynb #71f0b9d8
 class FreeOutputs(Callback):
     "Release the predictions of a training batch once its loss is computed, to save memory (Composer's `FreeOutputs`)"
-    order,modes,run_valid = 99,('fit','lr_find'),False   # after all others, which may use them at `after_loss`
+    order,modes,run_valid = 99,('fit','lr_find'),False   # after all other callbacks, which may use them at `after_loss`
     def before_fit(self):
         needs_outputs = getattr(own_attr(self.learn, 'recorder'), 'train_metrics', False)
         if needs_outputs: raise ValueError(

@@ -49,7 +49,7 @@ def add_grads(
     params:list, # parameters
     grads:list   # each parameter's gradient from a train step; None where the loss does not depend on it
 ) -> None:
-    "Add gradients to those of the parameters, as `backward` does"
+    "Add gradients to the parameters', like `backward`"
     sums,new = [],[]
     for p,grad in zip(params, grads):
         if grad is None: continue
@@ -154,12 +154,12 @@ class StepInputs:
         self.missing_state = []      # the indices of parameters without a state
         self.moved   = []            # step counts that are on the GPU meanwhile: (state, key)
         if optim and self.params: self.read_hypers()
-        # what `is_current` compares with
+        # the values that `is_current` compares
         self.seen    = self._objects(learn)
         self.methods = _methods(self.opt)
 
     def _collect_params(self, modules):
-        "Collect the trained parameters of the optimizer, and those of the model that are not in it"
+        "Return the optimizer's trained parameters, and the model's parameters outside of it"
         self.all_params = opt_params(self.opt)
         self.trained = [p.requires_grad for p in self.all_params]
         self.params = [p for p in self.all_params if p.requires_grad]
@@ -188,7 +188,7 @@ class StepInputs:
         return [hooks for hooks in step_hooks(self.opt) if hooks is not called]
 
     def _find_switches(self):
-        "The settings of the optimizer, such as 'nesterov', each value of which has code of its own"
+        "Return the optimizer's settings, such as 'nesterov', for whose values different code is compiled"
         if not self.optim: return []
         return [k for k,v in self.opt.defaults.items() if isinstance(v, (type(None),bool,str))]
 
@@ -200,7 +200,7 @@ class StepInputs:
             for pg in opt.param_groups: objects += map(pg.get, self.switches)
         if own: return objects
         objects.append(opt.state)
-        for pg in opt.param_groups: objects += pg['params']   # a loop is faster than one expression here
+        for pg in opt.param_groups: objects += pg['params']   # a loop is faster here than one expression
         if self.optim:
             for state in opt.state.values():
                 objects.append(state)
@@ -319,7 +319,7 @@ from .compiled import compile_options, format_shapes, own_code, with_varying_siz
 _homes = str(Path(torch.__file__).parent),str(Path(getfile(compile_options)).parents[1])
 
 def _is_users(file:str) -> bool:
-    "Is it a file of the user's, not of PyTorch or learnkit? A cell of a notebook is not a file"
+    "Is it a user's file, outside of PyTorch and learnkit? A notebook cell is not a file"
     return not file.startswith(_homes) and Path(file).is_file()
 
 def _shorten(message):
@@ -343,9 +343,9 @@ class CompileError(Exception):
     "A train step could not be compiled; nothing was computed"
 
 def is_compile_error(
-    e:Exception # what calling a compiled function raised
+    e:Exception # the exception that a compiled function raised
 ) -> bool:
-    "Return whether `e` was raised by the compiler, or by code that it was tracing, before anything was computed"
+    "Return whether `e` was raised by the compiler, or by code during tracing, before anything was computed"
     from torch._dynamo import convert_frame, exc
     if isinstance(e, (exc.TorchDynamoException, exc.FailOnRecompileLimitHit)): return True
     return any(o.filename==convert_frame.__file__ for o in extract_tb(e.__traceback__))
@@ -389,7 +389,7 @@ class CompiledStep:
         states:list,        # the optimizer's state of each parameter,
         hypers:torch.Tensor # the hyperparameters
     ) -> tuple:
-        "Return what the train step returns; compile it if it is not compiled for this shape yet"
+        "Return the result of the train step; compile it first for a new shape"
         known = self.codes.get(shape)
         if known and self.dynamo._stance.stance=='default':   # see `torch.compiler.set_stance`
             scope = {**self.enclosed, 'xb':xb, 'yb':yb, 'params':params, 'states':states, 'hypers':hypers}
@@ -414,20 +414,20 @@ class CompiledStep:
     def _function(self, code:Any):
         "Compiled code as a function, which is called without PyTorch's dispatch, so that the compiler stays off"
         f = FunctionType(code, self.f.__globals__, self.f.__name__, None, self.f.__closure__)
-        used = getclosurevars(f).globals   # no others, as those may hold compiled code that could be freed
+        used = getclosurevars(f).globals   # no other attributes, which may hold compiled code that could be freed
         names = {k:getattr(v, '_torchdynamo_orig_callable', v) for k,v in used.items()}
         return FunctionType(code, names, self.f.__name__, None, self.f.__closure__)
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #b8d6cf8f
-class StepCompiler(Stateful):   # with no state to save: what is compiled in a trial stays afterwards
+class StepCompiler(Stateful):   # it has no state to save: a step compiled in a trial is kept
     "Compile train steps, run them, and keep them for the next batch"
     def __init__(self,
-        limit:int=4,           # how often a step may be recompiled, because something it depends on has changed
+        limit:int=4,           # how often a step may be recompiled after a change in its dependencies
         options:dict|None=None # inductor options for `torch.compile`; None: those for the device
     ):
         self.limit,self.options = limit,options
         self.steps:dict[StepKey,CompiledStep] = {}
-        self.no_grad = torch.no_grad()   # one object for all calls, as making it takes longer than its work
+        self.no_grad = torch.no_grad()   # one object for all calls, because creating it takes longer than using it
 
     def __call__(self,
         inputs:StepInputs, # the inputs of the step other than the batch
@@ -450,7 +450,7 @@ class StepCompiler(Stateful):   # with no state to save: what is compiled in a t
         return tree_map(_clone, res) if inputs.cuda else res   # a CUDA graph overwrites its results at the next call
 
     def _compile(self, step, inputs, args, shape):
-        "Run the step for the first time with a shape, which compiles it; try other options if the compiler fails"
+        "Run the step for the first time with a shape, which compiles it; try other options if that fails"
         from torch._dynamo.exc import BackendCompilerFailed
         rng = get_random_states()
         _announce(inputs, shape)
@@ -487,7 +487,7 @@ class StepCompiler(Stateful):   # with no state to save: what is compiled in a t
     def __getstate__(self) -> dict: return {**vars(self), 'steps':{}}
 
 def _announce(inputs, shape):
-    "Print what is compiled now, as it takes a while"
+    "Print that a step is being compiled, because that takes a while"
     what = 'the step' if inputs.optim else 'the gradients'
     print(f'compiling {what} for batches of {format_shapes(shape)}: 2 to 30 s, or 1 s from the on-disk cache '
           '(see `compile_cache`)', file=sys.stderr, flush=True)

@@ -57,15 +57,15 @@ def adam_step(
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #6eccb157
 class FunctionalOptim:
-    "An optimizer in functional form: how it updates one parameter, and the settings it takes for that"
+    "An optimizer in functional form: its update of one parameter, and the settings of that update"
     def __init__(self,
         step:Callable,        # updates one parameter: `step(p, grad, state, hypers, options)`
         hyper_names:tuple,     # the hyperparameters of a parameter group: numbers, or tuples of numbers
         option_names:tuple=(), # the settings that select a formula, such as 'nesterov'
-        has_state:bool=True    # has it a state even without momentum?
+        has_state:bool=True    # does it have a state even without momentum?
     ):
         store_attr()
-        self.n_hypers = len(hyper_names)   # the numbers of a parameter group
+        self.n_hypers = len(hyper_names)   # a parameter group's numbers
         if 'betas' in hyper_names: self.n_hypers += 1
         self.look = itemgetter(*hyper_names)
 
@@ -128,7 +128,7 @@ def functional_optim(
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #baf6202d
 def _is_patched(opt):
-    "Has the optimizer, or its class in PyTorch, other methods `step` and `zero_grad` than those of PyTorch?"
+    "Do the optimizer or its class in PyTorch have a replaced `step` or `zero_grad`?"
     is_torch = type(opt).__module__.startswith('torch.optim')
     if is_torch and unwrapped_step(type(opt).step) is None: return True
     if not is_own_step(opt): return True

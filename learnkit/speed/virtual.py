@@ -17,7 +17,7 @@ from ..data.process import num_distrib
 # %% ../../nbs/speed/25a_fixed_order.ipynb #c20530b6
 def merged(
     a:tuple[Tensor,Tensor], # means and sums; the last sum is the weight
-    b:tuple[Tensor,Tensor]  # means and sums of what comes after `a`
+    b:tuple[Tensor,Tensor]  # means and sums of the part after `a`
 ) -> tuple[Tensor,Tensor]:
     "Return the merged means and sums of `a` and `b`, reusing the memory of both"
     (means_a,sums_a),(means_b,sums_b) = a,b
@@ -30,7 +30,7 @@ def merged(
 
 # %% ../../nbs/speed/25a_fixed_order.ipynb #1dadc9e1
 class MergeTree:
-    "Merge what is pushed, neighbours first: a binary tree over all parts"
+    "A binary tree over all parts that merges neighbours first"
     def __init__(self):
         self.n = 0        # the number of parts
         self.parts = []   # the merged branches, the largest first
@@ -43,7 +43,7 @@ class MergeTree:
         part = means,sums
         self.n += 1
         n = self.n
-        while n%2==0:   # the branch is as large as the one before it
+        while n%2==0:   # the branch is as large as the previous one
             part = merged(self.parts.pop(), part)
             n //= 2
         self.parts.append(part)
@@ -100,7 +100,7 @@ class ShardMeans:
     "Take gradients, loss and buffers of shards out of the model, and put in their means over all processes"
     def __init__(self,
         params:Iterable, # the parameters that are trained
-        learn:Any        # the Learner, whose buffers change
+        learn:Any        # the Learner whose buffers change
     ):
         self.params = [p for p in params if p.requires_grad]
         self.buffers = BatchBuffers(learn)
@@ -116,7 +116,7 @@ class ShardMeans:
         self.tree = MergeTree()
         self.live = False       # has a shard counted?
         self.full = False       # has a shard had gradients of all parameters?
-        self.extra:Any = None   # the sums of the `beside` of `add`, once they are merged
+        self.extra:Any = None   # the sums of `beside` from `add`, after merging
         self.before = [p.grad for p in self.params]
         self.buffers.begin()
         self.most = [*self.buffers.first(False).values()]   # of buffers of whole numbers: the largest values
@@ -165,7 +165,7 @@ class ShardMeans:
     ) -> Tensor:
         "Put the means over all shards into the model; return the loss; raise CancelBatch if none counts"
         means,sums = merge_processes(*self.tree.total())
-        # the sums are those of `beside`, a flag of each gradient, the flag of the loss, and the weight
+        # sums: those of `beside`, a flag per gradient, the loss's flag, and the weight
         self.extra,flags,n_losses,weight = sums.tensor_split([-len(self.params)-2, -2, -1])
         if not self.live and not n_losses: raise CancelBatch('every shard of this batch was cancelled')
         if total: means[:self.n+1].mul_(weight)
@@ -178,7 +178,7 @@ class ShardMeans:
         return loss[0]
 
     def _put_grads(self, flat, has_grad):
-        "Add the gradients in `flat` to those before the batch; `has_grad` says of which parameters there are any"
+        "Add the gradients in `flat` to those from before the batch; `has_grad` marks the parameters with a gradient"
         grads = flat.split([p.numel() for p in self.params])
         for p,grad,has,old in zip(self.params, grads, has_grad, self.before):
             p.grad = old
@@ -223,7 +223,7 @@ from ..processes.distributed import share_random_states
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #47896043
 def _obstacle(cb):
-    "Why a callback does not work with shards: as it declares, or by the unit that it counts; None if it works"
+    "Return why a callback does not work with shards: its declaration, or its unit of counting; None if it works"
     declared = conflicts(cb).get('parts')
     if declared is not None: return declared
     counts_samples = unit_of(cb) in ('sp','tok')
@@ -251,12 +251,12 @@ def check_obstacles(
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #47896045
 class ShardLog(Logged):
-    "Replace a `Logged` metric while a shard runs: sum what the shard logs, and its weights"
+    "Replaces a `Logged` metric while a shard runs: sums the shard's logged values and weights"
     def __init__(self,
-        metric:Logged # the metric that it replaces
+        metric:Logged # the replaced metric
     ):
         super().__init__(metric.name)
-        self.both = torch.zeros(2)   # the weighted sum of what is logged, and the sum of the weights
+        self.both = torch.zeros(2)   # the weighted sum of logged values, and the sum of the weights
 
     def add(self, val, n):
         val,n = _as_scalar(val),_as_scalar(n)
@@ -265,17 +265,17 @@ class ShardLog(Logged):
 def _as_scalar(o): return torch.as_tensor(o).detach().reshape(()).float()
 
 class LoggedShards:
-    "Collect what the shards of a batch log and how many samples they have, and pass the totals to the metrics"
+    "Collects the logged values of a batch's shards with their weights, and passes the totals to the metrics"
     def __init__(self,
         meter:Any,          # the `Meter` of the phase, or None
         device:torch.device # the model's device
     ):
         self.meter,self.device = meter,device
         self.own  = {} if meter is None else meter.logged               # the metrics
-        self.logs = {name:ShardLog(m) for name,m in self.own.items()}   # what replaces them during a shard
+        self.logs = {name:ShardLog(m) for name,m in self.own.items()}   # the replacements during a shard
 
     def begin(self) -> None:
-        "Begin to collect what a shard logs"
+        "Begin to collect a shard's logged values"
         if not self.own: return
         self.meter.n_items,self.meter.logged = None,self.logs
 
@@ -286,13 +286,13 @@ class LoggedShards:
         if not self.own: return None
         both = torch.stack([log.both.to(self.device) for log in self.logs.values()]).flatten()
         for log in self.logs.values(): log.both = torch.zeros(2)
-        if n==0: both = torch.zeros_like(both)   # what the stand-in for a missing shard has logged
+        if n==0: both = torch.zeros_like(both)   # the logged values of the stand-in for a missing shard
         return F.pad(both, (1, 0), value=n)
 
     def merge(self,
         total:torch.Tensor|None # the sums of all shards; None: there are none, after a failure
     ) -> None:
-        "Pass to the metrics what all shards have logged"
+        "Pass all shards' logged values to the metrics"
         if not self.own: return
         self.meter.logged = self.own
         if total is None: return
@@ -318,7 +318,7 @@ class VirtualShards(Callback):
     loader:Any = None   # a loader of `Shards`
     shards:Shards       # this process's shards of the current batch
     means:ShardMeans    # collects gradients, loss and buffers of all shards
-    logged:Any = None   # a `LoggedShards`: collects what they log
+    logged:Any = None   # a `LoggedShards` that collects logged values
     def __init__(self,
         n:int=8 # how many batches of the loader (shards) make up the batch of an optimizer step
     ): self.n = check_whole('n', n, what='a number of shards')
@@ -339,7 +339,7 @@ class VirtualShards(Callback):
         self.threads = torch.get_num_threads()
 
     def _synchronize(self):
-        "Take random states and weights from process 0, and add what processes need to agree"
+        "Copy random states and weights from process 0, and add the objects by which processes agree"
         share_random_states()
         for t in named_params(self.learn).values(): dist.broadcast(t.data, 0)
         for t in named_buffers(self.learn).values():
@@ -358,7 +358,7 @@ class VirtualShards(Callback):
         self._check_threads()
 
     def _check_threads(self):
-        "Warn if the run began with a different number of threads: sums depend on it"
+        "Warn if the run began with a different number of threads, on which sums depend"
         now,then = torch.get_num_threads(),self.threads
         self.threads = now
         if now!=then and self.means.device.type=='cpu': warn(
@@ -378,7 +378,7 @@ class VirtualShards(Callback):
         seed_cpu(seed)
         if device=='cpu': return
         module = torch.get_device_module(device)
-        # MPS has the first of these, and PyTorch requires only the second of others
+        # MPS has the first of these; of other accelerators PyTorch requires only the second
         if hasattr(module, 'manual_seed'): module.manual_seed(seed)
         else: module.manual_seed_all(seed)
 
@@ -390,7 +390,7 @@ class VirtualShards(Callback):
             shard = own[i]
             first = sum(map(find_bs, own[:i]))
             learn.current_run.in_part = slice(first, first+find_bs(shard))
-        else:   # a stand-in, which `before_pred` cancels, so that each process fires the events of a batch
+        else:   # a stand-in cancelled by `before_pred`, so that each process fires the events of a batch
             shard = self.shards.any
             learn.current_run.in_part = True
         self._seed(self.loader.first+i)
