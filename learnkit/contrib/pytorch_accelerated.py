@@ -277,13 +277,15 @@ class PAHandler(View, CallbackHandler):
     library,what = 'pytorch-accelerated','the callback handler'
     @property
     def callbacks(self) -> list:
-        "The callbacks of pytorch-accelerated that the Learner has"
-        return [cb.theirs for cb in self._adapters()]
-    def _adapters(self): return [cb for cb in self.learn.cbs if isinstance(cb, PACallback)]
-    def _take(self, cb): self.learn.add_cb(PACallback(cb))
+        "The callbacks of pytorch-accelerated that the Learner has, those included that are learnkit's by their names"
+        return [cb.theirs if isinstance(cb, PACallback) else cb for cb in self._in_learner()]
+    def _in_learner(self):
+        classes = PACallback,NeedsMeans,MoveModulesToDeviceCallback
+        return [cb for cb in self.learn.cbs if isinstance(cb, classes)]
+    def _take(self, cb): self.learn.add_cb(cb)
     def clear_callbacks(self) -> None:
         "Remove all callbacks of pytorch-accelerated"
-        self.learn.remove_cbs(self._adapters())
+        self.learn.remove_cbs(self._in_learner())
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4eba8f39
 class PATrainer(View):

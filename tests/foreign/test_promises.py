@@ -6,7 +6,7 @@ import pytest, torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
-from learnkit.all import CheckpointCallback, DataLoaders, ItemIndices, Learner, event
+from learnkit.all import CheckpointCallback, DataLoaders, ItemIndices, Learner, displays, event
 from learnkit.contrib import composer, fastnlp as nlp, pytorch_accelerated as pa
 from learnkit.loop.names import names_in
 
@@ -197,6 +197,132 @@ def test_fastnlp_markers():
     finally: nlp.Trainer.waiting.clear()
     assert said==['next','every','-','one','every','-','every','-']
 
+def test_fastnlp_evaluates_after_the_epoch_is_over():
+    order = []
+    class Notes(nlp.Callback):
+        def on_train_batch_end(self, trainer): order.append('batch')
+        def on_train_epoch_end(self, trainer): order.append('epoch')
+        def on_evaluate_begin(self, trainer): order.append('evaluate')
+    run(trainer([Notes()], evaluate_every=-2))
+    assert order==['batch']*3+['epoch']+['batch']*3+['epoch','evaluate']
+
+def test_fastnlp_evaluates_when_a_function_says_so():
+    "It gets the trainer, after each batch"
+    asked,evaluated = [],[]
+    def when(trainer):
+        asked.append(trainer.global_forward_batches)
+        return trainer.global_forward_batches in (2,3)
+    class Notes(nlp.Callback):
+        def on_evaluate_end(self, trainer, results): evaluated.append((trainer.global_forward_batches, sorted(results)))
+    run(trainer([Notes()], evaluate_every=when))
+    names = ['acc#acc','valid_loss#valid_loss']
+    assert asked==[1,2,3,4,5,6] and evaluated==[(2,names),(3,names)]
+
+def test_fastnlp_gives_the_state_when_trainer_and_driver_have_theirs(tmp_path):
+    "By `callback_name`: another class under the same name gets it"
+    class Keeps(nlp.Callback):
+        callback_name = 'mine'
+        def on_save_checkpoint(self, trainer): return dict(weight=trainer.model.linear.weight.sum().item())
+    class Reads(nlp.Callback):
+        callback_name,got = 'mine',None
+        def on_load_checkpoint(self, trainer, states): self.got = states,trainer.model.linear.weight.sum().item(),trainer.cur_epoch_idx,trainer.state.note
+    class Other(Reads): callback_name = 'another'
+    first = run(trainer([Keeps()]))
+    first.state['note'] = 'kept'
+    first.save_checkpoint(tmp_path)
+    reads,other = Reads(),Other()
+    trainer([reads, other], 3).load_checkpoint(tmp_path)
+    w = first.model.linear.weight.sum().item()
+    assert reads.got==(dict(weight=w), w, 2, 'kept') and other.got is None
+
+@pytest.mark.parametrize('monitor', ['acc#acc', lambda results: results['acc#acc']])
+def test_fastnlp_watches_a_name_or_a_function_of_the_results(monitor):
+    seen = []
+    class Watch(nlp.HasMonitorCallback):
+        def on_evaluate_end(self, trainer, results): seen.append((self.get_monitor_value(results), float(results['acc#acc'])))
+    run(trainer([Watch(monitor)]))
+    assert len(seen)==2 and all(type(a) is float and a==b for a,b in seen)
+
+class Weights(nlp.Callback):
+    "Notes the weights at each evaluation, and gives it a result"
+    def __init__(self, values): self.values,self.weights = values,[]
+    def on_evaluate_end(self, trainer, results): self.weights.append(trainer.model.linear.weight.detach().clone())
+    def watch(self, results): return self.values[len(self.weights)-1]
+
+@pytest.mark.parametrize('how', ['memory','folder','functions'])
+def test_fastnlp_loads_the_best_model(how, tmp_path):
+    "Saved when it is the best so far, loaded when the run ends, and deleted unless it is to stay"
+    notes,folder,used = Weights([1., 3., 2.]),tmp_path/'best',[]
+    def save(to): torch.save(t.model.state_dict(), to/'own.pt')
+    def load(of):
+        used.append(sorted(p.name for p in of.iterdir()))
+        t.model.load_state_dict(torch.load(of/'own.pt'))
+    kwargs = dict(memory=dict(), folder=dict(save_folder=folder, delete_after_train=False),
+                  functions=dict(save_folder=folder, model_save_fn=save, model_load_fn=load))[how]
+    t = trainer([notes, nlp.LoadBestModelCallback(notes.watch, **kwargs)], 3)
+    run(t)
+    assert torch.equal(t.model.linear.weight, notes.weights[1]) and not torch.equal(t.model.linear.weight, notes.weights[2])
+    assert [p.name for p in tmp_path.rglob('*.*')]==(['fastnlp_model.pkl.tar'] if how=='folder' else [])
+    assert used==([['own.pt']] if how=='functions' else [])
+
+def test_fastnlp_saves_models_and_checkpoints(tmp_path):
+    "In folders that `load_model` and `load_checkpoint` take; with the best, its results; and where a run ends early"
+    notes = Weights([1., 3., 2.])
+    class Ends(nlp.Callback):
+        def on_evaluate_end(self, trainer, results):
+            if trainer.cur_epoch_idx==3: raise nlp.EarlyStopException('enough')
+    best = nlp.CheckpointCallback(tmp_path/'best', topk=1, monitor=notes.watch)
+    whole = nlp.CheckpointCallback(tmp_path/'whole', every_n_epochs=2, save_object='trainer')
+    t = run(trainer([notes, best, whole, Ends()], 5))
+    assert sorted(p.name for p in (tmp_path/'best').iterdir())==['epoch_2-batch_6','epoch_3-batch_9-exception_EarlyStopException']
+    assert sorted(p.name for p in (tmp_path/'best/epoch_2-batch_6').iterdir())==['fastnlp_evaluate_results.json','fastnlp_model.pkl.tar']
+    assert [p.name for p in (tmp_path/'whole').iterdir() if 'exception' not in p.name]==['epoch_2']
+    t.load_model(tmp_path/'best/epoch_2-batch_6')
+    assert torch.equal(t.model.linear.weight, notes.weights[1])
+    again = trainer(n_epochs=5)
+    again.load_checkpoint(tmp_path/'whole/epoch_2')
+    assert again.cur_epoch_idx==2 and torch.equal(again.model.linear.weight, notes.weights[1])
+
+def test_fastnlp_saves_at_no_other_exception(tmp_path):
+    class Fails(nlp.Callback):
+        def on_train_epoch_end(self, trainer): raise ValueError
+    for classes in (nlp.EarlyStopException, None, (KeyError,)):
+        with pytest.raises(ValueError): run(trainer([nlp.CheckpointCallback(tmp_path, on_exceptions=classes), Fails()]))
+    assert [*tmp_path.iterdir()]==[]
+    with pytest.raises(ValueError): run(trainer([nlp.CheckpointCallback(tmp_path, on_exceptions=[KeyError,ValueError]), Fails()]))
+    assert [p.name for p in tmp_path.iterdir()]==['epoch_1-batch_3-exception_ValueError']
+
+@pytest.mark.parametrize('bar,rows', [(None,0), ('raw',2), ('tqdm',2), ('rich',2), ('auto',2)])
+def test_fastnlp_shows_what_progress_bar_says(bar, rows, capsys):
+    trainer(progress_bar=bar).run()
+    assert len([o for o in capsys.readouterr().out.splitlines() if re.match(r'[01] ', o)])==rows
+
+@pytest.mark.parametrize('name', ['RichCallback','TqdmCallback','RawTextCallback'])
+def test_fastnlp_callbacks_show_progress(name, capsys):
+    trainer([getattr(nlp, name)(print_every=2, loss_round_ndigit=3)], progress_bar=None).run()
+    assert len([o for o in capsys.readouterr().out.splitlines() if re.match(r'[01] ', o)])==2
+
+def test_fastnlp_times_the_parts(capsys):
+    trainer([nlp.TimerCallback()], progress_bar=None).run()
+    assert len(re.findall(r'forward \d+\.\d+ s .* backward .* step .* valid .* total', capsys.readouterr().out))==2
+
+def test_fastnlp_evaluates_more_data():
+    t = run(trainer([nlp.MoreEvaluateCallback(batches(1), {'acc':nlp.Accuracy()})]))
+    other = t.learn.validate(dl=batches(1))
+    assert t.learn.recorder.history['more_loss'][-1]==pytest.approx(other[0])
+
+def test_fastnlp_refuses_what_it_cannot_do():
+    "Arguments of the twelve classes that were ignored"
+    for wrong,match in [(lambda: nlp.CheckpointCallback(every_n_epoch=1), 'every_n_epoch'), (lambda: nlp.LoadBestModelCallback('acc', folder='x'), 'folder'),
+                        (lambda: nlp.RawTextCallback(print_evry=1), 'print_evry')]:
+        with pytest.raises(TypeError, match=match): wrong()
+    for wrong,match in [(lambda: nlp.CheckpointCallback(only_state_dict=False), 'model_save_fn'), (lambda: nlp.LoadBestModelCallback('acc', only_state_dict=False), 'model_save_fn'),
+                        (lambda: nlp.LoadBestModelCallback('acc', model_save_fn=print), 'together'), (lambda: nlp.LoadBestModelCallback('acc', model_save_fn=print, model_load_fn=print), 'save_folder'),
+                        (lambda: nlp.TorchGradClipCallback(parameters=[]), 'all parameters'), (lambda: trainer(progress_bar='bars'), "'tqdm'"),
+                        (lambda: trainer().save_model('x', only_state_dict=False), 'model_save_fn'), (lambda: trainer().load_model('x', only_state_dict=False), 'model_load_fn')]:
+        with pytest.raises(ValueError, match=match): wrong()
+    with pytest.raises(TypeError, match='such as `Event.on_train_begin'): nlp.Trainer.on('on_train_begin')
+
 # Composer
 
 def learner(cbs=(), **kwargs):
@@ -378,3 +504,49 @@ def test_pa_handler():
     handler.add_callbacks([C()])
     handler.call_event('mine', 1, y=2)
     assert seen==[('B',1,2),('A',1,2),('C',1,2)]
+
+def test_pa_callbacks_that_are_added_later(tmp_path):
+    "Those of the page too that are learnkit's by their names: they were wrapped, and did nothing"
+    t = pa_train([], epochs=1)
+    handler = t.callback_handler
+    handler.add_callback(Given([3., 1., 2.]))
+    handler.add_callbacks([pa.SaveBestModelCallback(str(tmp_path/'best.pt'), 'mine'), pa.EarlyStoppingCallback(watch_metric='mine'), pa.MoveModulesToDeviceCallback])
+    assert handler.callback_list==['Given','SaveBestModel','EarlyStopping','MoveModulesToDeviceCallback']
+    with pytest.raises(ValueError, match='already a SaveBestModel'): handler.add_callback(pa.SaveBestModelCallback())
+    with pytest.raises(TypeError, match='not a callback'): handler.add_callback([])
+    pa_train([], trainer=t, epochs=4)
+    assert [p.name for p in tmp_path.iterdir()]==['best.pt'] and len(t.learn.recorder.history)==3
+    handler.clear_callbacks()
+    assert handler.callbacks==[]
+    pa_train([], trainer=t, epochs=4)
+    assert len(t.learn.recorder.history)==4
+
+def test_pa_shows_a_bar_for_training_and_for_validation(monkeypatch):
+    shown = []
+    class Notes(displays['terminal']):
+        def begin(self, what, n):
+            shown.append((what, n))
+            super().begin(what, n)
+    for kind in displays: monkeypatch.setitem(displays, kind, Notes)
+    torch.manual_seed(0)
+    model = nn.Linear(4, 2)
+    t = pa.Trainer(model, nn.CrossEntropyLoss(), torch.optim.SGD(model.parameters(), .1), [pa.ProgressBarCallback()])
+    t.train(pa_data(16), 2, pa_data(8), per_device_batch_size=4)
+    assert shown==[(f'Epoch {i}/2 {phase}', n) for i in (1,2) for phase,n in (('train',4),('valid',2))]
+
+def test_pa_moves_modules_for_an_evaluation_too():
+    moved = []
+    class Notes(nn.Linear):
+        def to(self, *args, **kwargs):
+            moved.append(self)
+            return super().to(*args, **kwargs)
+    t = pa_train([pa.MoveModulesToDeviceCallback()], epochs=1)
+    t.extra = Notes(1, 1)
+    with t.learn.no_logging(): t.evaluate(pa_data(8), 4)
+    assert moved==[t.extra]
+
+def test_pa_gives_each_callback_its_trainer():
+    seen = []
+    events = {f'on_{k}':lambda self, trainer, **kwargs: seen.append(trainer) for k in [*NAMES, 'init_end','train_step_start','train_step_end','eval_step_start','eval_step_end']}
+    t = pa_train([type('Its', (pa.TrainerCallback,), events)()], epochs=1)
+    assert len(seen)==1+6+2*4+2*2 and all(o is t for o in seen)
