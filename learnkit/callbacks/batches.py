@@ -118,6 +118,8 @@ class ItemIndices(Callback):
         self.loaders = {}   # id of a loader -> its `RecordingLoader`
         self.streams = []   # the open phases, the innermost last
 
+    def __getstate__(self) -> dict: return {**vars(self), 'loaders':{}, 'streams':[]}   # a copy is in no phase
+
     def before_epoch(self): self.streams = []
     def before_train(self):
         learn = self.learn

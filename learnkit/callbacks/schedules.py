@@ -380,6 +380,10 @@ class TorchScheduler(Scheduler):
         self.frequency = check_whole('frequency', frequency, what='a number of steps or epochs')
         if _is_sched(make): self.sched = make
 
+    def __getstate__(self) -> dict:
+        own = self.make if _is_sched(self.make) else None
+        return {**vars(self), 'sched':own, 'hook':None, 'kept':None, 'tick':None}   # a copy is at rest
+
     def before_fit(self):
         opt = getattr(self.learn.opt, 'opt', self.learn.opt)
         if not isinstance(opt, Optimizer): raise TypeError(

@@ -190,7 +190,11 @@ class TrainFor(Callback):
             case 'sp':  self.done += 0 if learn.batch is None else find_bs(learn.batch)
             case 'tok': self.done += 0 if learn.batch is None else find_tokens(learn.batch, learn.dls)
         learn.pct_train = pct = self.pct
-        if pct>=1 and self.unit!='ba': learn.stop(f'{learn.duration} of training are done')
+        if pct>=1 and not self._ends_here(): learn.stop(f'{learn.duration} of training are done')
+
+    def _ends_here(self):
+        "Does the epoch end with this batch anyway? Not if a callback has replaced the loader by a longer one since"
+        return self.unit=='ba' and self.learn.iter+1==self.learn.n_iter
 
     @property
     def pct(self) -> float:

@@ -132,7 +132,8 @@ class TrainEvalCallback(Callback):
     "Moves the model to its device, switches between training and evaluation, counts batches (fastai's name)"
     single,acts = True,'alike'
     order,run_valid = -10,False
-    n,saves = None,('n',)
+    n,saves = None,('n',)    # the batches of an epoch whose data has no `len`; None: no epoch has counted them yet
+    counted_in = None        # the training data in which they were counted
     modes_beside:tuple|list = ()   # pairs of a module of the loss function and its mode before evaluation
     def before_fit(self):
         learn = self.learn
@@ -146,7 +147,7 @@ class TrainEvalCallback(Callback):
 
     def before_train(self):
         learn = self.learn
-        self.n = self._known_length() if learn.n_iter is None else learn.n_iter
+        if learn.n_iter is None: self._look_up_length()
         learn.pct_train = learn.epoch/learn.n_epoch
         set_epoch(learn.batches.loader, learn.epoch)
         has_state = isinstance(learn.opt, OptimWrapper) and learn.opt.opt.state
@@ -156,23 +157,27 @@ class TrainEvalCallback(Callback):
         switch_opt(learn, True)
         learn.training = True
 
-    def _known_length(self):
-        "Return how many batches an earlier epoch had, of data without a `len`; None, with a note, if there was none"
+    def _look_up_length(self):
+        "Forget the number of batches if it is that of other data; say so if an epoch of it is not known to end"
         learn = self.learn
+        is_of_other_data = self.counted_in is not None and self.counted_in is not learn.dls.train
+        if is_of_other_data: self.n = self.counted_in = None
         in_epochs = learn.mode=='fit' and learn.duration is not None and learn.duration.unit=='ep'
         if self.n is None and in_epochs: learn.say(
             'The training data has no `len`, so this epoch ends with the data. For endless data specify an amount: '
             "`fit('2000ba')`, `cbs=StepsPerEpoch(500)` for epochs, `profile(n_batches=50)`.")
-        return self.n
 
     def after_batch(self):
         run = self.learn.current_run
         run.train_iter += 1
-        if self.n: run.pct_train = (run.epoch + min(1, (run.iter+1)/self.n))/run.n_epoch
+        n = self.n if run.n_iter is None else run.n_iter   # it changes if a callback replaces the loader
+        if n: run.pct_train = (run.epoch + min(1, (run.iter+1)/n))/run.n_epoch
         if run.iter==run.batches.start: check_trained(self.learn)   # the first one of the phase
 
-    def after_train(self):
-        if self.learn.iter is not None: self.n = self.learn.iter+1
+    def after_exhaust(self):
+        "Count the batches of a whole pass: not of one that was limited, stopped or cancelled"
+        learn = self.learn
+        if learn.training and learn.n_iter is None: self.n,self.counted_in = learn.iter+1,learn.dls.train
 
     def after_epoch(self): switch_opt(self.learn, False)   # not in `after_train`, which may take a last step
     after_fit = after_epoch

@@ -188,6 +188,8 @@ def _psutil(what:str) -> ModuleType:
 
 class MemoryMonitor(Observer):
     "Log the memory in use, in GB (10^9 bytes): the accelerator's, or without one the process's (needs psutil)"
+    def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k!='process'}   # psutil's has a lock
+
     def before_fit(self):
         super().before_fit()
         self.where = self.learn.device
@@ -211,6 +213,9 @@ class SystemMetrics(Observer):
     def __init__(self,
         every:Any='10s' # how often; see `Observer`
     ): super().__init__(every)
+
+    def __getstate__(self) -> dict:
+        return {k:v for k,v in vars(self).items() if k not in ('psutil','gpu_percent')}   # made by each fit
 
     def before_fit(self):
         super().before_fit()

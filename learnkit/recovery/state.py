@@ -347,6 +347,8 @@ def _place_without_workers(place, state):
     return {**{name:value for name,value in place.items() if name not in of_workers}, 'done':fetched}
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2d
+_of_one_fit = 'noted','ongoing','resume_state','place','data_state','saved_data_state','hidden','unsaved','others'
+
 class DataPosition(Callback):
     "Keeps the position in the training data of a fit, and begins there when the fit is resumed"
     noted:Any = None                # the training loader's `NotedLoader`, once needed
@@ -360,6 +362,8 @@ class DataPosition(Callback):
     unsaved:Any = None              # state that changes and is in no checkpoint: `UnsavedNumbers`
     others = ()                     # generators of the other loaders
     warned = False                  # of unknown random numbers?
+
+    def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k not in _of_one_fit}   # at rest
 
     def begin_data(self) -> None:
         "Begin at the start of the data; called when a fit begins"

@@ -323,6 +323,10 @@ class VirtualShards(Callback):
         n:int=8 # how many batches of the loader (shards) make up the batch of an optimizer step
     ): self.n = check_whole('n', n, what='a number of shards')
 
+    def __getstate__(self) -> dict:
+        of_one_fit = 'stack','added','weigh','loader','shards','means','logged'   # a copy is at rest
+        return {k:v for k,v in vars(self).items() if k not in of_one_fit}
+
     def before_fit(self):
         world = num_distrib()
         size,rest = divmod(self.n, world)

@@ -23,6 +23,7 @@ from learnkit.learner.learner import Learner
 from learnkit.data.nested import leaves
 from learnkit.measure.losses import CrossEntropyLossFlat
 from learnkit.measure.metrics import accuracy, mae
+from test_trace import CALLBACKS
 from toys import Reg, SGD, at, few, learner, model, slow, throw, weights
 
 def limited(fs, seconds=30):
@@ -299,3 +300,20 @@ def test_batches_are_freed_at_once():
         learn.fit(2); learn.validate()
         assert max(alive)<=2 and sum(r() is not None for r in refs)==0
     finally: gc.enable()
+
+MORE = dict(virtual=lambda: [lk.VirtualShards(2)], pausable=lambda: [lk.Pausable()], system=lambda: [lk.SystemMetrics(), lk.MemoryMonitor()], steps=lambda: [lk.StepsPerEpoch(3)],
+            paths=lambda: [lk.CheckShortCuts()])
+
+@pytest.mark.parametrize('cb', ['checkpoint','indices','torch_schedule',*MORE,*slow(*(k for k in CALLBACKS if k not in ('checkpoint','indices','torch_schedule')))])
+def test_a_copy_within_a_fit_with_callbacks(cb, tmp_path, monkeypatch):
+    "Callbacks hold what belongs to the fit: iterators, hooks, locks. A copy has none of that, and a fit of its own"
+    monkeypatch.chdir(tmp_path)
+    kept = []
+    keep = at('after_batch', lambda s: kept.append(copy.deepcopy(s.learn)), lambda s: s.training and s.iter==1)
+    loader = DataLoader(TensorDataset(torch.randn(16, 4), torch.randn(16, 1)), 4, shuffle=True)
+    learn = learner(dls=DataLoaders(loader, loader), cbs=[*(CALLBACKS|MORE)[cb](), keep], path=tmp_path)
+    with learn.no_logging(): learn.fit(1)
+    copied = kept[0]
+    copied.remove_cbs([lk.CheckpointCallback, copied.cbs[-1]])   # its folder has the checkpoints of the fit
+    with copied.no_logging(): copied.fit(1)
+    copy.deepcopy(learn)   # also after a fit

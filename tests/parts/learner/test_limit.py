@@ -340,3 +340,26 @@ def test_no_validation():
     learn.fit(2)
     assert learn.recorder.history['valid_loss']==[None]*2 and learn.train_iter==6 and learn.validate()[0]>0
     with pytest.raises(ValueError, match='`train`'): LimitBatches(0)
+
+@pytest.mark.parametrize('amount', [2, '6ba', '7ba', '9ba', '20ba'])
+@pytest.mark.parametrize('event', ['before_epoch', 'before_train'])
+def test_a_loader_that_a_callback_replaces(amount, event):
+    "A curriculum: with another length from the second epoch on, the fit has the right length, and each batch the right fraction of it"
+    short,long = batches(3),batches(6)
+    seen = []
+    class Curriculum(Callback):
+        def switch(self):
+            if self.epoch: self.learn.dl = long
+        def before_batch(self):
+            if self.training: seen.append(self.pct_train)
+        if event=='before_train': before_train = switch
+    class Replace(Curriculum):
+        def before_epoch(self):
+            if self.epoch: self.learn.dls.loaders[0] = long
+    learn = learner(dls=DataLoaders(short, batches(2)))
+    with learn.no_logging(): learn.fit(amount, cbs=Curriculum() if event=='before_train' else Replace())
+    n = 9 if amount==2 else int(amount[:-2])
+    assert learn.train_iter==n
+    if amount==2: expected = [i/6 for i in range(3)] + [.5+i/12 for i in range(6)]
+    else:         expected = [i/n for i in range(n)]
+    assert seen==pytest.approx(expected)

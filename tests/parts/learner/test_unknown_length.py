@@ -13,6 +13,8 @@ from learnkit.callbacks.schedules import ParamScheduler
 from learnkit.callbacks.schedules import *
 from learnkit.optim.schedule import SchedLin
 from learnkit.callbacks.schedules import TorchScheduler
+from learnkit.callbacks import lr_find   # it adds the method
+from learnkit.loop.events import CancelFit, CancelTrain
 from toys import at
 
 batches = [(x, x.sum(1, keepdim=True)) for x in torch.randn(8, 4, 3, generator=torch.Generator().manual_seed(0))]
@@ -81,3 +83,30 @@ def test_said_at_once_that_it_may_never_end(capsys):
     learn = mk(Stream())
     assert [said(lambda: learn.fit(2)) for _ in range(2)]==[1,0]
     with learn.no_logging(): assert said(lambda: mk(Stream()).validate())==0
+
+def stop_after(n): return at('after_batch', lambda cb: cb.learn.train_iter==n and cb.learn.stop())
+def cancel_after(n, cancel):
+    def leave(cb):
+        if cb.learn.training and cb.learn.train_iter==n: raise cancel
+    return at('after_batch', leave)
+CUT = dict(amount=lambda l: l.fit('11ba'), limit=lambda l: l.fit(1, cbs=LimitBatches(3)), stop=lambda l: l.fit(2, cbs=stop_after(3)),
+           train=lambda l: l.fit(1, cbs=cancel_after(3, CancelTrain)), fit=lambda l: l.fit(2, cbs=cancel_after(3, CancelFit)), lr_find=lambda l: l.lr_find(num_it=6, show_plot=False))
+
+@pytest.mark.parametrize('name', CUT)
+def test_an_epoch_that_was_cut_counts_nothing(name):
+    "A schedule of the next fit took the length of the epoch that was cut for that of the data"
+    learn = mk(Stream())
+    with learn.no_logging():
+        CUT[name](learn)
+        with pytest.raises(ValueError, match='has no `len`'): learn.fit_one_cycle(2)
+
+@pytest.mark.parametrize('name', CUT)
+def test_a_whole_epoch_still_counts_after_one_that_was_cut(name):
+    def fits(l): l.fit(1); CUT[name](l); l.fit_one_cycle(2)
+    assert all(map(torch.equal, run(mk(Stream()), fits), run(mk(batches), fits)))
+
+def test_other_data_have_another_length():
+    learn = mk(Stream(4))
+    run(learn, lambda l: l.fit(1))
+    learn.dls = DataLoaders(Stream(8), batches[:2])
+    with pytest.raises(ValueError, match='has no `len`'): run(learn, lambda l: l.fit_one_cycle(2))
