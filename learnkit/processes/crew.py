@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/processes/40_crew.ipynb #67b51a54
 import logging, os, socket, time
 from collections.abc import Callable
+from concurrent.futures import Future
 from datetime import timedelta
 from functools import cache
 from platform import node
@@ -107,9 +108,16 @@ class Crew:
             if time.monotonic()>end: raise ProcessFailed('the lighthouse has not reported the processes for '
                                                          f'{self.patience:g} seconds: one of them hangs, or validates '
                                                          f'for longer ({e})') from e
-            manager._quorum_future = None   # otherwise it raises the same error again
+            self._forget_attempt()
             return False
         return True
+
+    def _forget_attempt(self):
+        "Remove a failed attempt from the manager, which would raise its error again"
+        attributes = vars(self.manager)
+        failed = [name for name,value in attributes.items() if _has_failed(value)]
+        for name in failed: attributes[name] = None
+        if not failed: time.sleep(1)   # the error came at once, and would come as fast again
 
     def count(self,
         works:bool # does this process run a part of this batch? A new one does not
@@ -141,6 +149,11 @@ class Crew:
         "Notify the other processes that this one has left"
         self.manager.shutdown()
         self.group.shutdown()
+
+def _has_failed(o):
+    "Return whether it is a future that ended with an error"
+    if not isinstance(o, Future) or not o.done(): return False
+    return o.exception() is not None
 
 def _listens(address):
     url = urlsplit(address)

@@ -319,14 +319,19 @@ def form_buckets(
     model = ddp.module
     params = [p for p in model.parameters() if p.requires_grad]
     if not _can_form_buckets(ddp, params): return False
-    first = min(dist._DEFAULT_FIRST_BUCKET_BYTES, ddp.bucket_bytes_cap)
+    first = min(_first_bucket_bytes, ddp.bucket_bytes_cap)
     fits_into_one = sum(p.nbytes for p in params)<=first
     if fits_into_one: ddp.reducer._push_all_rebuilt_params()
     else: _zero_backward(ddp, model, params)
     ddp.reducer._rebuild_buckets()   # else in the next forward pass, where they would wait for each other
     return True
 
+_first_bucket_bytes = getattr(dist, '_DEFAULT_FIRST_BUCKET_BYTES', 2**20)
+_private = '_push_all_rebuilt_params','_rebuild_buckets'   # of the `Reducer` in PyTorch's wrapper
+
 def _can_form_buckets(ddp, params):
+    reducer = getattr(ddp, 'reducer', None)
+    if not all(hasattr(reducer, name) for name in _private): return False
     if ddp.find_unused_parameters or ddp.static_graph: return False
     if ddp.mixed_precision is not None: return False
     if any(p._backward_hooks or p._post_accumulate_grad_hooks for p in params): return False
@@ -375,7 +380,18 @@ def send_first(
     group:Any # the process group
 ) -> None:
     "Broadcast the tensors of the first process in `group`"
-    if ts: dist._broadcast_coalesced(group, ts, 2**28, 0)
+    if not ts: return
+    together = getattr(dist, '_broadcast_coalesced', None)   # private
+    if together is None: _send_one_by_one(ts, group)
+    else: together(group, ts, 2**28, 0)
+
+def _send_one_by_one(ts, group):
+    "Broadcast the tensors as `send_first` does, each in a message of its own"
+    first = dist.get_global_rank(group, 0)
+    for t in ts:
+        sent = t.contiguous()
+        dist.broadcast(sent, first, group=group)
+        if sent is not t: t.copy_(sent)
 
 # %% ../../nbs/processes/20b_distributed.ipynb #bf68e3f2
 def _detach_all(ts): return [t.detach() for t in ts]

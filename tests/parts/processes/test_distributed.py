@@ -12,6 +12,7 @@ from torch.utils.data.distributed import DistributedSampler
 from learnkit.all import (AccumMetric, Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, ItemIndices, JsonLogger, Learner, LimitBatches, LossMonitor, MicroBatch,
                           ProgressCallback, Recorder, SaveModelCallback, ServiceLogger, StepsPerEpoch, StopAfter, StopOnSignal, ValidateEvery, accuracy, find_bs, mae, rank_distrib, rmse)
 from learnkit.callbacks import intervals as every_module
+from learnkit.processes import distributed as distributed_module
 from learnkit.processes.shard import ShareBatches
 from learnkit.processes.distributed import DistributedTrainer, _sync_buffers, form_buckets
 from learnkit.recovery.file import list_checkpoints
@@ -550,6 +551,33 @@ def _forms_buckets(rank, world):
         assert not called
 
 def test_buckets_are_formed_before_the_first_batch(processes): processes(2, _forms_buckets)
+
+class Lacks:
+    "`torch.distributed` of a version that lacks a function"
+    def __init__(self, *names): self.names = names
+    def __getattr__(self, k):
+        if k in self.names: raise AttributeError(k)
+        return getattr(dist, k)
+
+class Waits(Callback):
+    acts = 'nothing'
+    def before_batch(self): self.waits = self.learn.distributed_trainer.waits
+
+def _lacks_private_functions(rank, world, path):
+    def fitted(where):
+        torch.manual_seed(1)
+        (learn := learner(DataLoader(data(24), 4), DataLoader(data(9), 3), path=path/where)).fit(2, cbs=(waits := Waits()))
+        return state(learn.model),waits.waits
+    whole,waits = fitted('a')
+    with pytest.MonkeyPatch.context() as m:
+        m.delattr(dist.Reducer, '_push_all_rebuilt_params')
+        m.setattr(distributed_module, 'dist', Lacks('_broadcast_coalesced'))
+        slower,waits_now = fitted('b')
+    assert (waits, waits_now)==(False, True)
+    torch.testing.assert_close(slower, whole)
+    assert all(torch.equal(o, slower) for o in everywhere(slower))
+
+def test_without_private_functions_it_is_slower_and_right(processes, tmp_path): processes(2, _lacks_private_functions, tmp_path)
 
 def _own_lists(rank, world, path):
     "Process 1 compared its data with that of process 0, and was refused"

@@ -1,5 +1,6 @@
 """Processes come and go, and the run is what one process would have made: `FaultTolerant`. Where torchft is missing only what needs no process is tested."""
 import multiprocessing, os, time, warnings
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ from learnkit.all import (Callback, CancelBatch, CheckpointCallback, CSVLogger, 
 from learnkit.data.locks import FileLock
 from learnkit.data.process import alone, rank_distrib, set_beside
 from learnkit.processes.agreement import ProcessFailed
+from learnkit.processes.crew import Crew
 from learnkit.optim.steps import check_passes
 from learnkit.processes.part_sums import PartSums, part_of
 
@@ -220,3 +222,24 @@ def test_processes_that_are_killed_and_come_train_as_one(tmp_path):
     for a,b in zip(ends[1][3], one[3]): torch.testing.assert_close(torch.tensor(a), torch.tensor(b), rtol=1e-3, atol=1e-4)
     assert len((tmp_path/'loud/history.csv').read_text().splitlines())==len((tmp_path/'quiet/history.csv').read_text().splitlines())
     for found,wanted in zip(*([p.name for p in sorted((tmp_path/d/'checkpoints/fit-1').glob('*.pth'))] for d in ('loud','quiet'))): assert found==wanted
+
+@needs_torchft
+def test_the_lighthouse_is_asked_again(monkeypatch):
+    "Of two processes one comes late: the first has asked in vain, also with a torchft in which a private name is gone"
+    import torchft
+    from torchft.coordination import LighthouseServer
+    for renamed in (False, True):
+        if renamed: monkeypatch.setattr(torchft.Manager, '_quorum_future', property(lambda m: vars(m).get('_renamed'), lambda m,v: vars(m).update(_renamed=v)), raising=False)
+        house = LighthouseServer(bind='127.0.0.1:0', min_replicas=2, join_timeout_ms=100)
+        first = Crew(house.address(), 'localhost', 1., 60., dict)
+        first.step = 3
+        with ThreadPoolExecutor(2) as pool:
+            waits = pool.submit(first.gather)
+            time.sleep(2.5)
+            assert not waits.done()
+            second = Crew(house.address(), 'localhost', 5., 60., dict)
+            second.step = 3
+            pool.submit(second.gather).result(), waits.result()
+        assert (first.members, second.members, first.step)==([0,1], [0,1], 3)
+        for crew in (first, second): crew.leave()
+        house.shutdown()
