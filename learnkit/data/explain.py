@@ -356,6 +356,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default
 
 from .arrays import BatchTensorDataset, collate_tensors
 from .batch import split_batch
+from .nested import leaves
 from ..loop.check import takes_one
 from ..loop.loop import BatchStream, loader_len
 from .snapshot import snapshot_loader, snapshot_random
@@ -416,6 +417,28 @@ def sample_with_nan(
     bad = [~t.isfinite().reshape(len(t), -1).all(1) for t in _tensors_in_memory(dl) if t.is_floating_point()]
     found = [int(rows.nonzero()[0]) for rows in bad if rows.any()]
     return min(found, default=None)
+
+def find_nan_in_batch(
+    xb:tuple, # the inputs of a batch
+    yb:tuple  # its targets
+) -> str|None:
+    "Return which input or target has NaN or infinite numbers, such as '`xb[0]`'; None if none has. Waits for the device"
+    for name,value in _named_values(xb, yb):
+        if any(map(_is_bad, leaves(value))): return f'`{name}`'
+    return None
+
+def _named_values(xb, yb):
+    "Yield each input and target with the expression that reads it from the Learner; those of a mapping one by one"
+    for part,values in (('xb', xb), ('yb', yb)):
+        for i,value in enumerate(values):
+            name = f'{part}[{i}]'
+            if not isinstance(value, Inputs): yield name,value
+            else: yield from ((f'{name}[{k!r}]', v) for k,v in value.items())
+
+def _is_bad(t):
+    "Is it a tensor with NaN or infinite numbers?"
+    if not isinstance(t, Tensor) or not t.is_floating_point(): return False
+    return not t.isfinite().all()
 
 # %% ../../nbs/data/45c_unfetched.ipynb #7ea74b87
 def check_ahead(

@@ -548,7 +548,7 @@ def test_dl(self:Learner,
     items:list, # inputs as the dataset returns them, without target
     bs:int=64   # samples in a batch
 ) -> Any:
-    "Return a loader of samples, with the `collate_fn` of the data: `learn.get_preds(dl=learn.test_dl(items))`"
+    "Return a loader of samples, with the `collate_fn` of the data: `learn.get_preds(dl=learn.test_dl(samples))`"
     if hasattr(self.dls, 'test_dl'): return self.dls.test_dl(items, bs=bs)   # fastai's, which transforms them
     items,bs = list(items),check_whole('bs', bs, what='a batch size')
     return [_batch_of(self, items[i:i+bs]) for i in range(0, len(items), bs)]
@@ -587,7 +587,7 @@ def add_item_note(
         'file first. For many files write `learn.get_preds(dl=learn.test_dl(paths))`, with a dataset that reads them')
     elif isinstance(item, torch.Tensor) and item.ndim>1: add_note(e,
         f'`predict` takes one sample, and added an axis to {shapes(item)}. For several samples write '
-        '`learn.get_preds(dl=learn.test_dl(items))`, for a batch `learn.get_preds(dl=[batch])`')
+        '`learn.get_preds(dl=learn.test_dl(samples))`, for a batch `learn.get_preds(dl=[batch])`')
 
 # %% ../../nbs/learner/40c_predict.ipynb #fae861d6
 @patch

@@ -74,7 +74,7 @@ from typing import Any
 from warnings import warn
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #1bc3a837
-from ..data.explain import sample_with_nan
+from ..data.explain import find_nan_in_batch, sample_with_nan
 from ..loop.callback import Callback
 from ..loop.current_run import register_state
 from ..loop.events import event
@@ -138,8 +138,8 @@ class NonFiniteCheck(Callback):
         raises = self.on_nan=='raise' and not is_handled
         if raises and not weights_finite(learn.opt): raise NonFiniteLoss(
             f'{message}, and so are weights: {hint}.\n'
-            'To skip such batches: SkipNaN(). To restore earlier weights: RollBackOnNaN().\n'
-            'To end the fit without an error: TerminateOnNaNCallback().')
+            'To skip such batches, add SkipNaN(); to restore earlier weights, RollBackOnNaN();\n'
+            'to end the fit without an error, TerminateOnNaNCallback().')
         if not self.warned: self._warn(message, hint, weights_are_finite=raises)
         self.warned = True
         learn('nonfinite_loss', message=message)
@@ -165,9 +165,13 @@ class NonFiniteCheck(Callback):
         return f'the training loss was {loss} in {self._position(start+i)}'
 
     def _hint(self, losses, start):
+        "Return where the data has NaN, or else what usually helps"
         look_at_data = 'look for nan in the inputs and targets'
-        sample = sample_with_nan(self.learn.dls.train)
+        learn = self.learn
+        sample = sample_with_nan(learn.dls.train)
         if sample is not None: return f'sample {sample} of the training data has nan or inf, so repair or remove it'
+        in_batch = find_nan_in_batch(learn.xb, learn.yb)
+        if in_batch is not None: return f'{in_batch} of the last batch has nan or inf, so repair or remove such samples'
         never_finite = start+_last_finite(losses)<0   # in this fit
         if never_finite: return look_at_data
         return f'a lower learning rate or clipped gradients may help, or {look_at_data}'

@@ -68,6 +68,22 @@ def nan_in_memory(c):
     broken = x.clone()
     broken[5,2] = float('nan')
     on_dl(DataLoader(TensorDataset(broken, y), 4)).fit(1)
+class BrokenDataset(torch.utils.data.Dataset):
+    "Samples of a user's own class, one of which has a NaN in its second input"
+    def __len__(self): return 8
+    def __getitem__(self, i): return x[i],(x[i]*float('nan') if i>=4 else x[i]),y[i]
+class TwoInputs(nn.Module):
+    def __init__(self): super().__init__(); self.l = cls(1)
+    def forward(self, a, b): return self.l(a+b)
+@bad(NonFiniteLoss, '`xb[1]` of the last batch has nan or inf')
+def nan_in_the_second_input(c): on_dl(DataLoader(BrokenDataset(), 4), TwoInputs()).fit(1)
+@bad(NonFiniteLoss, "`xb[0]['second']` of the last batch has nan or inf")
+def nan_in_an_input_by_name(c):
+    class M(TwoInputs):
+        def forward(self, first, second): return super().forward(first, second)
+    on_dl([dict(first=x, second=x*float('nan'), label=y)], M()).fit(1)
+@bad(NonFiniteLoss, '`yb[0]` of the last batch has nan or inf')
+def nan_in_the_targets(c): on_dl([(x, y*float('inf'))]).fit(1)
 @bad(TypeError, 'after_all', 'if it is a helper, give it another name')
 def helper_named_like_an_event(c):
     class C(Callback):
@@ -840,7 +856,7 @@ for name,do,exc,*words in [   # what somebody types in the first hour, who comes
     ('predict_a_path', lambda c: image_classes(nn.Linear(8,3)).predict('images/0.png'), Exception, "'images/0.png'", 'learn.test_dl'),
     ('predict_a_path_object', lambda c: image_classes(nn.Linear(8,3)).predict(Path('0.png')), Exception, '0.png', 'read the file first'),
     ('predict_two_items', lambda c: image_classes(nn.Sequential(nn.Conv2d(3,4,8), nn.Flatten(), nn.Linear(4,3))).predict(torch.zeros(2,3,9,9)), Exception,
-     'learn.get_preds(dl=learn.test_dl(items))', 'float32[2, 3, 9, 9]'),
+     'learn.get_preds(dl=learn.test_dl(samples))', 'float32[2, 3, 9, 9]'),
     ('images_into_a_linear', lambda c: image_classes(nn.Linear(10,3)).fit(1), RuntimeError, '`nn.Flatten()`', '`nn.Linear(192, 3)`'),
     ('f1_of_three_classes', lambda c: image_classes(nn.Sequential(nn.Flatten(), nn.Linear(192,3)), metrics=f1_score).fit(1), ValueError,
      "`metrics=skm_to_learnkit(f1_score, average='macro')`"),
