@@ -1,5 +1,6 @@
 """Writes what the trainers of other libraries give their callbacks into tests/foreign/recorded/, for each that is installed here:
-`python tests/foreign/record.py keras lightning transformers pytorch_accelerated fastnlp`. With `--compare` it compares only, and prints all that differs."""
+`python tests/foreign/record.py keras lightning transformers pytorch_accelerated fastnlp`. With `--compare` it compares only, and prints all that differs.
+`python tests/foreign/record.py --table` prints the table of `coming_from` from the records, for which none of them is installed."""
 import importlib, json, sys, warnings
 from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
@@ -13,8 +14,18 @@ def show(system, job, theirs, ours, known):
         if (hook,str(at)) not in seen: print('   ', hook, at, *values)
         seen.add((hook,str(at)))
 
+def table():
+    "The rows of `coming_from`: how much was compared, by system and job"
+    for path in sorted(recording.folder.glob('*.json')):
+        system = path.stem
+        jobs,known = importlib.import_module(f'jobs_{system}'),importlib.import_module(f'learnkit.contrib.{system}').differences
+        for job,theirs in recording.read(system)['jobs'].items():
+            ours = json.loads(json.dumps(jobs.ours(job)))
+            yield recording.row_of(system, job, recording.count(theirs, ours, known, job))
+
 def main(*args):
     warnings.simplefilter('ignore')
+    if '--table' in args: print('\n'.join([*table()]))
     only = [a for a in args if not a.startswith('--')]
     for system in only:
         jobs = importlib.import_module(f'jobs_{system}')

@@ -3,6 +3,7 @@ An entry is the name of the hook and what was given: arguments, and what its doc
 import json, math
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -91,6 +92,23 @@ def compare(theirs, ours, known, job=''):
     found = [(hook,*d) for (hook,x),(_,y) in zip(a, b) for d in unlike(x, y)]
     new = [d for d in found if not is_known(d[0], d[1], known)]
     return len(a),new,[d for d in found if d not in new]
+
+class Count(NamedTuple):
+    "What the table of `coming_from` says of a job"
+    methods:int    # different ones that were called
+    calls:int      # entries
+    compared:int   # those whose method is not in the list of differences as a whole
+    values:int     # in these
+    differ:int     # values of these that are in the list
+
+def count(theirs, ours, known, job):
+    "How much was compared in a job, and how much of that is listed as different"
+    as_a_whole = {k.removesuffix(' *') for k in known_in(job, known) if k.endswith(' *')}
+    compared = [(hook,given) for hook,given in theirs if hook not in as_a_whole]
+    listed = compare(theirs, ours, known, job)[2]
+    return Count(len({hook for hook,_ in theirs}), len(theirs), len(compared), sum(values_in(given) for _,given in compared), len(listed))
+
+def row_of(system, job, counts): return f'| {system} | {job} | '+' | '.join(map(str, counts))+' |'
 
 def values_in(o):
     if isinstance(o, dict): return sum(map(values_in, o.values()))

@@ -1,6 +1,7 @@
 """A callback is given here what it is given in the trainer that it was written for: entry by entry, value by value, as recorded there (`record.py` writes the
 records anew, where the other library is installed). What differs is in the `differences` of its adapter, with a reason, and nothing is listed that is the same."""
 import importlib, json, sys
+from functools import cache
 from pathlib import Path
 import pytest
 sys.path.insert(0, str(Path(__file__).parent))
@@ -15,6 +16,7 @@ def quiet(monkeypatch, tmp_path):
     monkeypatch.setattr('learnkit.learner.bars.ProgressCallback.before_fit', lambda self: None)
 
 def differences(system): return importlib.import_module(f'learnkit.contrib.{system}').differences
+@cache
 def ours(system, job): return json.loads(json.dumps(importlib.import_module(f'jobs_{system}').ours(job)))
 
 @pytest.mark.filterwarnings('ignore')
@@ -40,6 +42,52 @@ def test_each_listed_difference_is_one(system):
             if any(recording.is_known(hook, at, known) for hook,at,*_ in places): found.add(k)
             if any(where(theirs, hook)!=where(mine, hook) for hook in hooks): found.add(k)
     assert [k for k in listed if k not in found]==[]
+
+PAGE = Path(__file__).resolve().parents[2]/'nbs/examples/coming_from.ipynb'
+
+def text_of_the_page(): return '\n'.join(''.join(c['source']) for c in json.loads(PAGE.read_text(encoding='utf-8'))['cells'])
+def rows_of_the_page():
+    "The table of what was compared: system -> its rows"
+    lines = text_of_the_page().splitlines()
+    return {s:[o for o in lines if o.startswith(f'| {s} | ')] for s in SYSTEMS}
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('system', SYSTEMS)
+def test_the_table_of_coming_from_is_current(system):
+    "`record.py --table` prints it anew"
+    listed = differences(system)
+    rows = [recording.row_of(system, job, recording.count(theirs, ours(system, job), listed, job)) for job,theirs in recording.read(system)['jobs'].items()]
+    assert rows_of_the_page()[system]==rows
+    assert recording.read(system)['version'].split(',')[0] in text_of_the_page()
+
+def test_the_sums_are_those_of_the_table():
+    numbers = [[int(n) for n in row.strip('| ').split(' | ')[2:]] for rows in rows_of_the_page().values() for row in rows]
+    values,differ = (sum(o[i] for o in numbers) for i in (3,4))
+    assert f'of {values} values in {len(numbers)} jobs, {differ} differ' in text_of_the_page()
+
+def test_each_difference_has_a_reason():
+    for system in SYSTEMS: assert all(len(reason.split())>3 for reason in differences(system).values()), system
+
+def test_methods_of_lightning_that_no_job_calls(tmp_path):
+    "Those of a checkpoint, with what was written into it, and those of a sanity check; Composer's are in `test_promises.py`"
+    from torch import nn
+    from learnkit.all import CheckpointCallback, DataLoaders, Learner, SanityCheck
+    class Base: __module__,__qualname__ = 'lightning.pytorch.callbacks.callback','Callback'
+    Base.__name__ = 'Callback'
+    class Keeps(Base):
+        def __init__(self): self.loaded,self.order = [],[]
+        def on_save_checkpoint(self, trainer, pl_module, checkpoint): checkpoint['mine'] = trainer.global_step
+        def on_load_checkpoint(self, trainer, pl_module, checkpoint): self.loaded.append(checkpoint['mine'])
+        def on_sanity_check_start(self, trainer, pl_module): self.order.append('start')
+        def on_sanity_check_end(self, trainer, pl_module): self.order.append('end')
+        def on_train_batch_start(self, trainer, pl_module, batch, batch_idx): self.order.append(batch_idx)
+    data = recording.loader(recording.train_rows)
+    for n,loaded in (1,None),(2,3):
+        cb = Keeps()
+        learn = Learner(DataLoaders(data, data), recording.net(), nn.CrossEntropyLoss(), cbs=cb, path=tmp_path)
+        with learn.no_logging(): learn.fit(n, cbs=[CheckpointCallback('1ep'), *([] if loaded else [SanityCheck(1)])], resume='auto')
+        if loaded: assert cb.loaded==[loaded]
+        else: assert cb.order==['start','end',0,1,2]
 
 def test_what_differs_is_noticed():
     "The comparison itself: a value, a missing one, a hook"
