@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 from warnings import warn
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
@@ -274,6 +275,45 @@ def persistent_loaders(
     for dl in loaders_in(o):
         if dl.num_workers and dl.persistent_workers: yield dl
 
+# %% ../../nbs/data/53_workers.ipynb #1364d3d7
+_continued:Any = WeakKeyDictionary()   # loader -> the seed of the workers that a resumed run had
+
+def base_seed_of(
+    dl:DataLoader # a loader whose workers persist
+) -> int|None:
+    "Return the seed that the loader drew for its workers; None if they have not begun"
+    return getattr(dl._iterator, '_base_seed', None)
+
+def continue_workers(
+    dl:DataLoader,     # a loader whose workers persist
+    base_seed:int|None # from `base_seed_of`, when the run was saved
+) -> None:
+    "Let the next pass draw what it drew after that: no seed for new workers, if they had begun"
+    _continued.pop(dl, None)
+    if base_seed_of(dl)==base_seed: return   # they live
+    dl._iterator = None
+    if base_seed is not None: _continued[dl] = base_seed
+
+# %% ../../nbs/data/53_workers.ipynb #1364d3d8
+_watched:Any = WeakKeyDictionary()   # loader -> its `Watch`
+
+class Watch(NamedTuple):
+    "Says how to learn what workers draw"
+    notes:Any       # a function of the loader: what takes the place of `collate_fn` and has a `begin` for its workers
+    take_off:Any    # a function of the iterator, which takes the notes off the batches
+
+def watch_workers(
+    dl:DataLoader,  # a loader whose workers persist
+    watch:Watch     # how to learn what they draw
+) -> None:
+    "Watch the workers of the loader, once they begin"
+    _watched[dl] = watch
+
+def _begin_watch(dl):
+    if dl not in _watched or dl._iterator is not None: return
+    notes = _watched[dl].notes(dl)
+    dl.collate_fn,dl.worker_init_fn = notes,notes.begin
+
 # %% ../../nbs/data/53_workers.ipynb #1364d3d5
 @contextmanager
 def inform_workers(
@@ -282,13 +322,14 @@ def inform_workers(
 ) -> Iterator[None]:
     "In this block, update the persistent workers of `loader` at the beginning of each pass"
     loaders = [*persistent_loaders(loader)]
-    before = [(dl, dl.worker_init_fn, dl._iterator) for dl in loaders]
+    names = 'worker_init_fn','collate_fn','generator'
+    before = [(dl, {name:vars(dl)[name] for name in names}, dl._iterator) for dl in loaders]
     for dl in loaders: _prepare(dl, epoch)
     try: yield
     finally:
-        for dl,init,it in before:
-            dl.worker_init_fn = init
-            if dl._iterator is not it: _inform(dl)
+        for dl,attributes,it in before:
+            vars(dl).update(attributes)
+            if dl._iterator is not it: _note_begun(dl)
             keep_queues(dl)
 
 # %% ../../nbs/data/53_workers.ipynb #522f3b7c
@@ -296,6 +337,13 @@ def _prepare(dl, epoch):
     if dl._iterator is not None: _inform(dl)
     if isinstance(dl._iterator, InformedWorkers) and not hasattr(dl, 'set_epoch'): dl._iterator.epoch = epoch
     dl.worker_init_fn = StartWorker(dl)   # if workers begin now
+    seed = _continued.pop(dl, None)
+    if seed is not None: dl.generator = torch.Generator().manual_seed(seed)   # their seed is drawn from it
+    _begin_watch(dl)
+
+def _note_begun(dl):
+    if dl in _watched and dl._iterator is not None: _watched[dl].take_off(dl._iterator)
+    _inform(dl)
 
 def _inform(dl):
     it:Any = dl._iterator

@@ -284,6 +284,7 @@ def _in_no_module(learn, params):
     known = {*map(id, of_model)}.union(*map(param_ids, _all_optimizers(learn)))
     return [p for p in params if p.grad is not None and id(p) not in known]
 
+# %% ../../nbs/learner/30_create_opt.ipynb #3871e7f5
 _writes_grad = type(torch.ones(1, requires_grad=True).view(1).grad_fn.next_functions[0][0])   # `AccumulateGrad`
 
 def graph_params(

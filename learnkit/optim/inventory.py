@@ -66,6 +66,7 @@ def _entries_of(container):
 
 def _by_position(values): return {str(i):v for i,v in enumerate(values)}
 
+# %% ../../nbs/optim/28_inventory.ipynb #9bb27b2e
 def _attributes_of(owner):
     "The attributes of the object that a method belongs to, by name"
     if isinstance(owner, Dispatcher): return {}

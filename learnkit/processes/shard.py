@@ -218,7 +218,11 @@ class RoundRobin:
         return n if self.alike is False else ceil(n/num_shards())
     def __iter__(self) -> Iterator:
         if self.ready is None: self.begin()
-        return vars(self).pop('ready')
+        return self._use_ready()
+
+    def _use_ready(self):
+        "Yield the batches; a loader whose workers begin asks for an iterator twice, and uses only the second one"
+        yield from vars(self).pop('ready')
 
     def _as_drawn_by_first(self, batches):
         "Return the indices drawn by process 0; `batches` itself if all processes draw the same"

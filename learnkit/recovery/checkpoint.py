@@ -329,7 +329,7 @@ class CheckpointCallback(Resumable):
         path = self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth'
         if isinstance(path, StorePath) and not self._owns_folder(): return
         learn('before_save_checkpoint', path=path)
-        self.unsaved.warn(() if self.noted is None else self.noted.lost_in_workers)
+        self.unsaved.warn(self.lost_in_workers)
         place = self.data_place(done)
         own = states_of_all(learn, place) if resumable else {}
         copy = self.writer.stage if self.background else False

@@ -318,13 +318,15 @@ def _load_if_other(cb, state):
     cb.load_state_dict(deepcopy(state))
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #7238f966
+from itertools import chain
 from pathlib import Path
 
 from ..callbacks.batches import OngoingLoader
 from ..data.noted import NotedLoader
 from ..data.random import check_generator, derived_seed, generator_state, set_generator
 from ..data.snapshot import generators_in
-from ..data.stateful import draws_nothing
+from ..data.stateful import StreamNotes, StreamWorkerNotes, draws_nothing, note_stream
+from ..data.workers import Watch, base_seed_of, continue_workers, persistent_loaders, watch_workers
 from ..loop.callback import Callback
 from .kept import HiddenState
 from .reported import DataState, UnsavedNumbers, warn_if_inexact
@@ -341,10 +343,15 @@ def own_place(
 
 def _place_without_workers(place, state):
     if not isinstance(place, dict): return place
-    of_workers = 'n_workers','workers','base_seed'
+    of_workers = 'n_workers','workers','base_seed','base_seeds'
     done = state['done']
     fetched = done-state.get('skipped', 0) if done else 0
     return {**{name:value for name,value in place.items() if name not in of_workers}, 'done':fetched}
+
+# %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2f
+_watch = Watch(StreamWorkerNotes, note_stream)
+_persist = ('its workers persist, and have drawn random numbers in an earlier epoch, which new workers will not have: '
+            'write `persistent_workers=False`')
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2d
 _of_one_fit = 'noted','ongoing','resume_state','place','data_state','saved_data_state','hidden','unsaved','others'
@@ -361,6 +368,8 @@ class DataPosition(Callback):
     hidden:Any = None               # state of model and loss outside of `state_dict`: a `HiddenState`
     unsaved:Any = None              # state that changes and is in no checkpoint: `UnsavedNumbers`
     others = ()                     # generators of the other loaders
+    with_workers:list = []          # other loaders whose workers persist
+    base_seeds:list = []            # the seeds of these workers in the run to resume, in the same order
     warned = False                  # of unknown random numbers?
 
     def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k not in _of_one_fit}   # at rest
@@ -374,6 +383,9 @@ class DataPosition(Callback):
         self.warned = False
         others = [dl for dl in learn.dls.loaders[1:] if dl is not None]
         self.others = generators_in(*others)
+        have_workers = [dl for dl in others if getattr(dl, 'num_workers', 0)]
+        self.with_workers,self.base_seeds = [*chain.from_iterable(map(persistent_loaders, have_workers))],[]
+        for dl in self.with_workers: watch_workers(dl, _watch)
         warn_if_inexact(learn)
 
     def resume_data(self,
@@ -414,6 +426,8 @@ class DataPosition(Callback):
         if is_whole: noted.check(place)
         if is_whole and not place['done']: noted.begin_at(place)
         self._set_others(place.get('others'))
+        self.base_seeds = place.get('base_seeds', [])   # older checkpoints have none
+        for dl,base_seed in zip(self.with_workers, self.base_seeds): continue_workers(dl, base_seed)
         self._warn_of_workers(noted.dl, place.get('n_workers'))
 
     def _warn_of_workers(self, dl, before):
@@ -429,6 +443,19 @@ class DataPosition(Callback):
             'the validation data has different random number generators')
         for generator,state in zip(self.others, states): check_generator(generator, state)
         for generator,state in zip(self.others, states): set_generator(generator, state)
+
+    def before_validate(self):
+        loader = self.learn.batches.loader
+        if not getattr(loader, 'num_workers', 0): return
+        for dl in persistent_loaders(loader): self._note_workers(dl)
+
+    def _note_workers(self, dl):
+        "Note a loader whose workers persist, perhaps a shard that was made for this validation"
+        if any(dl is other for other in self.with_workers): return
+        n = len(self.with_workers)
+        self.with_workers.append(dl)
+        watch_workers(dl, _watch)
+        if n<len(self.base_seeds): continue_workers(dl, self.base_seeds[n])
 
     def before_train(self):
         learn,noted = self.learn,self._noted_loader(self.learn.dl)
@@ -498,16 +525,29 @@ class DataPosition(Callback):
         place = noted.state(self.done_in_pass(done))
         if place is None: return None
         self._warn_if_inexact(noted, place)
-        place = {**place, 'others':[generator_state(g) for g in self.others]}
+        place = {**place, 'others':[generator_state(g) for g in self.others],
+                 'base_seeds':[*map(base_seed_of, self.with_workers)]}
         try: return to_serializable(place, 'place', copy=True)
         except TypeError as e:
             warn(f'{e}. A resumed run will read the first batches of its epoch again, without training.')
             noted.stateful = None
             return self.data_place(done)
 
+    @property
+    def lost_in_workers(self) -> set[str]:
+        "Return what workers have changed in their data, and no checkpoint saves"
+        lost = set() if self.noted is None else self.noted.lost_in_workers
+        return lost.union(*[it.lost for it in self._watched_iterators()])
+
+    def _watched_iterators(self):
+        iterators = [dl._iterator for dl in self.with_workers]
+        return [it for it in iterators if isinstance(it, StreamNotes)]
+
     def _warn_if_inexact(self, noted, place):
         if self.warned: return
-        why = noted.why_inexact(place)
+        what,why = 'training',noted.why_inexact(place)
+        have_drawn = any(it.drawn for it in self._watched_iterators())
+        if not why and have_drawn: what,why = 'validation',_persist
         if not why: return
         self.warned = True
-        warn(f'a resumed run may not have the same training data: {why}')
+        warn(f'a resumed run may not have the same {what} data: {why}')

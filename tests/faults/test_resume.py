@@ -62,10 +62,10 @@ class Crash(Callback):
 
 def model(): return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(.3), nn.Linear(8, 1))
 
-def learner(path, cbs=(), every='2ba', workers=0, data=None, opt=Adam, **kwargs):
+def learner(path, cbs=(), every='2ba', workers=0, data=None, opt=Adam, valid=None, **kwargs):
     set_seed(42)
     data = data or (lambda: DataLoader(Noisy(), BS, shuffle=True, num_workers=workers))
-    valid = DataLoader(Noisy(), BS)
+    valid = DataLoader(Noisy(), BS) if valid is None else valid()
     learn = Learner((data(), valid), model(), nn.MSELoss(), opt, lr=.01, path=path, default_cbs=False, metrics=[AvgMetric(nn.L1Loss(), 'l1')],
                     cbs=[TrainEvalCallback, Recorder(train_metrics=True), NonFiniteCheck, CheckpointCallback(every, **kwargs), *(cb() for cb in cbs)])
     learn.logger = lambda row: None

@@ -1,15 +1,17 @@
 """A run that is stopped and resumed ends like one that was not stopped, also where an epoch ends otherwise than by its last batch."""
-import itertools
+import itertools, warnings
+from datetime import timedelta
 
-import pytest
-from torch.utils.data import DataLoader, get_worker_info
+import pytest, torch
+from torch import distributed as dist
+from torch.utils.data import DataLoader, Subset, get_worker_info
 
 from learnkit.all import Callback
 from learnkit.callbacks.trackers import EarlyStoppingCallback
 from learnkit.callbacks.clock import StopAfter
 from learnkit.loop.events import CancelBatch
 from learnkit.learner.fit import LimitBatches, ShortEpochCallback
-from test_resume import BS, Crash, Noisy, Stream, assert_same, end, fit, learner, stopped
+from test_resume import BS, N, PER, Crash, Noisy, Stream, assert_same, end, fit, learner, stopped
 from toys import few, slow
 
 def dies(event, n=1):
@@ -59,6 +61,55 @@ def test_workers_find_the_data_set_they_were_given(persistent, tmp_path):
     "In `worker_init_fn`, `get_worker_info().dataset` was one around it, so what was set there was not seen"
     data = lambda: DataLoader(Opened(), BS, shuffle=True, num_workers=1, worker_init_fn=open_dataset, persistent_workers=persistent)
     check(tmp_path, Crash(4), n=2, data=data)
+
+class Fixed(Noisy):
+    "Draws nothing"
+    def __getitem__(self, i): return torch.full((4,), i/N),torch.ones(1)
+
+def in_workers(persistent=True, shuffle=False): return DataLoader(Fixed(), BS, shuffle=shuffle, num_workers=1, persistent_workers=persistent)
+
+@few(3, 3)
+@pytest.mark.parametrize('k', [PER+2, *slow(3, 2*PER+1)])
+@pytest.mark.parametrize('shuffle', [False, True])
+@pytest.mark.parametrize('training', [0, *slow(1)])
+def test_workers_of_the_validation_persist(k, shuffle, training, tmp_path):
+    "Those of a resumed run began anew, and took a seed, so that the epochs to come had another order, in silence"
+    data = lambda: DataLoader(Noisy(), BS, shuffle=True, num_workers=training, persistent_workers=training>0)
+    check(tmp_path, Crash(k), n=4, data=data, valid=lambda: in_workers(shuffle=shuffle))
+
+@pytest.mark.parametrize('k', [PER+3, *slow(2*PER+3)])
+def test_workers_of_the_validation_live_on_in_this_process(k, tmp_path):
+    "The process has workers at the resume, from a validation after the checkpoint; at the next one they are those of the checkpoint"
+    def learners(path):
+        shared = in_workers(shuffle=True)
+        return lambda: learner(path, every='7ba', valid=lambda: shared)
+    straight = end(fit(learners(tmp_path/'a')()))
+    assert_same(straight, end(stopped(learners(tmp_path/'b'), Crash(PER, 'after_validate', valid=True), Crash(k))))
+
+@pytest.mark.parametrize('data,persistent,word', [(Noisy, True, 'validation data: its workers persist'), (Noisy, False, None), (Fixed, True, None)])
+def test_workers_of_the_validation_that_draw_and_persist_are_warned_of(data, persistent, word, tmp_path):
+    valid = lambda: DataLoader(data(), BS, num_workers=1, persistent_workers=persistent)
+    def run(): fit(learner(tmp_path, valid=valid), 2)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter('always')
+        run()
+    said = [str(w.message) for w in said if 'resumed' in str(w.message)]
+    assert len(said)==(word is not None) and all(word in text for text in said), said
+
+def _resumed_in_two(rank, folder):
+    torch.set_num_threads(1)
+    dist.init_process_group('gloo', init_method=f'file://{folder}/store', rank=rank, world_size=2, timeout=timedelta(seconds=60))
+    try:
+        def make(name): return learner(folder/name, data=lambda: DataLoader(Subset(Fixed(), range(24)), BS, shuffle=True), valid=lambda: in_workers(shuffle=True))
+        straight = end(fit(make('a')))
+        shared = {k:straight[k] for k in ('model','opt','history')}   # each process has losses of its own
+        assert_same(shared, end(stopped(lambda: make('b'), Crash(5))))
+    finally: dist.destroy_process_group()
+
+@pytest.mark.slow
+def test_workers_of_the_validation_of_two_processes_persist(tmp_path):
+    "A loader whose workers begin asks its sampler twice, and process 0 drew the order of the validation each time"
+    torch.multiprocessing.start_processes(_resumed_in_two, (tmp_path,), nprocs=2, start_method='fork')
 
 class Endless:
     "A sampler without an end, which says when too much is asked of it"
