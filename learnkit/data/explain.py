@@ -422,18 +422,18 @@ def find_nan_in_batch(
     xb:tuple, # the inputs of a batch
     yb:tuple  # its targets
 ) -> str|None:
-    "Return which input or target has NaN or infinite numbers, such as '`xb[0]`'; None if none has. Waits for the device"
+    "Return which input or target has NaN or infinite numbers, in words; None if none has. Waits for the device"
     for name,value in _named_values(xb, yb):
-        if any(map(_is_bad, leaves(value))): return f'`{name}`'
+        if any(map(_is_bad, leaves(value))): return name
     return None
 
 def _named_values(xb, yb):
-    "Yield each input and target with the expression that reads it from the Learner; those of a mapping one by one"
-    for part,values in (('xb', xb), ('yb', yb)):
+    "Yield each input and target with its name in messages; those of a mapping one by one"
+    for part,values in (('input `xb', xb), ('target `yb', yb)):
         for i,value in enumerate(values):
-            name = f'{part}[{i}]'
-            if not isinstance(value, Inputs): yield name,value
-            else: yield from ((f'{name}[{k!r}]', v) for k,v in value.items())
+            name = f'the {part}[{i}]'
+            if not isinstance(value, Inputs): yield f'{name}`',value
+            else: yield from ((f'{name}[{k!r}]`', v) for k,v in value.items())
 
 def _is_bad(t):
     "Is it a tensor with NaN or infinite numbers?"

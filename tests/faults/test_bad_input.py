@@ -75,14 +75,14 @@ class BrokenDataset(torch.utils.data.Dataset):
 class TwoInputs(nn.Module):
     def __init__(self): super().__init__(); self.l = cls(1)
     def forward(self, a, b): return self.l(a+b)
-@bad(NonFiniteLoss, '`xb[1]` of the last batch has nan or inf')
+@bad(NonFiniteLoss, 'the input `xb[1]` of the last batch has nan or inf')
 def nan_in_the_second_input(c): on_dl(DataLoader(BrokenDataset(), 4), TwoInputs()).fit(1)
-@bad(NonFiniteLoss, "`xb[0]['second']` of the last batch has nan or inf")
+@bad(NonFiniteLoss, "the input `xb[0]['second']` of the last batch has nan or inf")
 def nan_in_an_input_by_name(c):
     class M(TwoInputs):
         def forward(self, first, second): return super().forward(first, second)
     on_dl([dict(first=x, second=x*float('nan'), label=y)], M()).fit(1)
-@bad(NonFiniteLoss, '`yb[0]` of the last batch has nan or inf')
+@bad(NonFiniteLoss, 'the target `yb[0]` of the last batch has nan or inf')
 def nan_in_the_targets(c): on_dl([(x, y*float('inf'))]).fit(1)
 @bad(TypeError, 'after_all', 'if it is a helper, give it another name')
 def helper_named_like_an_event(c):
