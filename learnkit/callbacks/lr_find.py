@@ -110,7 +110,6 @@ from ..learner.learner import Learner
 from ..learner.save import unchanged
 from ..loop.check import check_args, check_whole, unwrap_partial
 from ..loop.events import CancelFit
-from ..loop.run import null_logger
 from ..loop.settings import pyplot
 from ..loop.signals import uninterrupted
 from ..loop.loop import loader_len
@@ -288,8 +287,7 @@ def lr_find(self:Learner,
     L(suggest_funcs).map(_func_name)   # raises before the training for anything but a function
     if show_plot: pyplot()             # raises before the training without matplotlib
     recorders = [cb for cb in self.cbs if cb.name=='recorder']
-    with unchanged(self), self.removed_cbs(recorders):
-        self.logger = null_logger
+    with unchanged(self), self.no_logging(), self.removed_cbs(recorders):
         beta = vars(recorders[0]).get('beta', .98) if recorders else .98
         n_epochs = num_it//n + 1 if n else num_it
         self._train('lr_find', n_epochs, cbs=[Recorder(valid_metrics=False, beta=beta), finder])

@@ -11,6 +11,8 @@ __all__ = ['TerminateOnNaNCallback', 'ProgressBarCallback', 'SaveBestModelCallba
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #5fa0937b
 from collections import defaultdict
+from copy import copy
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,6 +26,7 @@ from ..data.batch import find_bs
 from ..data.files import write_atomic
 from ..data.modules import get_model
 from ..data.process import maybe_gather, num_distrib, rank_distrib, team
+from ..loop.current_run import lay_over, take_off
 from ..loop.loop import loader_len
 from ..measure.scalars import to_number
 
@@ -374,10 +377,16 @@ class PATrainer(View):
 def _loader(i):
     def get(self): return self.learn.dls.loaders[i]
     def put(self, dl):
-        loaders = self.learn.dls.loaders
-        self.replaced = {i:loaders[i], **vars(self).get('replaced', {})}
-        loaders[i] = dl
+        layers = vars(self).setdefault('layers', {})   # by loader
+        take_off(self.learn, layers.get(i))
+        layers[i] = lay_over(self.learn, 'dls', partial(_with_loader, i, dl))
     return property(get, put)
+
+def _with_loader(i, dl, dls):
+    "Return a copy of `dls` with another loader number `i`"
+    dls = copy(dls)
+    dls.loaders = [dl if j==i else old for j,old in enumerate(dls.loaders)]
+    return dls
 
 PATrainer._train_dataloader,PATrainer._eval_dataloader = _loader(0),_loader(1)
 
@@ -421,8 +430,8 @@ class PACallback(ForeignCallback):
         trainer_of(self.learn).run_history.reset()
     def cleanup(self):
         "Give the Learner back the loaders that a callback had replaced"
-        replaced = vars(trainer_of(self.learn)).pop('replaced', {})
-        for i,dl in replaced.items(): self.learn.dls.loaders[i] = dl
+        layers = vars(trainer_of(self.learn)).pop('layers', {})
+        for layer in layers.values(): take_off(self.learn, layer)
 
 def trainer_of(
     learn:Any # the Learner

@@ -238,7 +238,7 @@ from ..loop.check import check_args, takes_one
 from ..loop.dispatcher import callback_list, outside
 from ..loop.events import event
 from ..loop.loop import Loop
-from ..loop.current_run import HasRun, register_state, state_names
+from ..loop.current_run import HasRun, own_values, register_state, state_names
 from ..loop.run import null_logger, running, write_out
 from ..loop.settings import plain
 from ..loop.signals import explaining
@@ -402,7 +402,8 @@ class Learner(Loop):
         return sorted({*super().__dir__(), *of_model})
     def __getstate__(self) -> dict:
         own = {k:v for k,v in vars(self).items() if k not in ('_lock','_heard','_heard_else')}
-        return own | {'current_run':self.current_run.at_rest()}
+        rest = self.current_run.at_rest()
+        return own | own_values(self.current_run, rest) | {'current_run':rest}
     def __copy__(self): raise TypeError(
         'a Learner and its shallow copy would share their callbacks, but each callback belongs to one Learner: write '
         '`copy.deepcopy(learn)`, or make another Learner with `learn.dls` and `learn.model`')

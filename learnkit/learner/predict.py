@@ -249,7 +249,7 @@ from ..data.snapshot import Snapshot, snapshot_contents, snapshot_forward, snaps
 from .learner import Learner
 from .checks import check_dls
 from ..loop.current_run import laid_over
-from ..loop.run import Guard, null_logger, turn
+from ..loop.run import Guard, NullLogger, turn
 from ..loop.signals import critical, interruptibly
 from ..loop.words import Word
 from ..measure.losses import none_reduce
@@ -264,7 +264,7 @@ def no_logging(self:Learner) -> Iterator[Learner]:
     "Silence the Learner's logger: no rows of the history are printed"
     with laid_over(self, 'logger', _silence): yield self
 
-def _silence(logger): return null_logger
+def _silence(logger): return NullLogger()   # one of its own: a layer recognizes what it has made
 
 # %% ../../nbs/learner/40b_inference.ipynb #fd85032d
 @patch

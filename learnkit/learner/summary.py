@@ -45,6 +45,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..data.batch import shapes
+from ..loop.current_run import in_place
 from ..loop.signals import interruptibly, uninterrupted
 
 # %% ../../nbs/learner/60b_layer_info.ipynb #7d74003f
@@ -137,13 +138,14 @@ def _fastai_rows(learn, *xb):
         for hook in hooks: hook.remove()
     return rows
 
+def _eager(): return torch.compiler.set_stance('force_eager')
+
 @uninterrupted
 def _layer_info(learn):
     "Return the model (a copy, if it is lazy), its `layer_info`, and the shapes of its input"
     model  = _copy_if_lazy(get_model(learn.model))
-    before = snapshot_forward(model, learn.dls.train),snapshot_attributes(learn, 'model', 'current_run')
-    with Snapshot(*before), torch.no_grad(), torch.compiler.set_stance('force_eager'):
-        learn.model = model.eval()
+    before = snapshot_forward(model, learn.dls.train),snapshot_attributes(learn, 'current_run')
+    with Snapshot(*before), in_place(learn, 'model', model.eval()), torch.no_grad(), _eager():
         learn.current_run = learn.current_run.begin(learn.mode)   # the batch below is set there
         learn._use_device()
         learn._split(learn._set_device(interruptibly(learn.dls.one_batch)))

@@ -7,10 +7,14 @@ __all__ = ['Run']
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17005
 from collections.abc import Callable, Iterator
+from collections import deque
 from contextlib import contextmanager
 from copy import copy
+from functools import partial
 from operator import attrgetter
+from types import CellType
 from typing import Any
+from weakref import ref
 
 import torch
 
@@ -78,25 +82,36 @@ class Run(Progress, BatchState):
         vars(self).update(batch | {k:v for k,v in vars(fit).items() if k in taken})
 
     def assign(self,
-        name:str, # an attribute that may have layers
+        name:str, # 'loss_func' or 'logger'
         value:Any # its new value
     ) -> None:
         "Assign a permanent value: it replaces the assigned one, and wrappers stay on top"
-        wrappers = [layer for layer in self.layers.get(name, (None,()))[1] if layer.wraps]
-        self._lay(name, value, wrappers)
+        base,layers = self.layers.get(name, (None,()))
+        if layers: value,layers = _assigned(name, value, base, layers)
+        self._lay(name, value, layers)
 
     def assigned(self,
-        name:str # an attribute that may have layers
+        name:str # 'loss_func' or 'logger'
     ) -> Any:
         "Return the value assigned to the attribute, without its layers"
         return self.layers[name][0] if name in self.layers else getattr(self, name)
 
     def _lay(self, name, base, layers):
         "Set an attribute to `base` with `layers` applied"
+        self._note_layers(name, base, layers, {name:_top(base, layers)})
+
+    def _note_layers(self, name, base, layers, values=None):
         known = {k:v for k,v in self.layers.items() if k!=name}
         if layers: known[name] = base,tuple(layers)
         if not known: known = Run.layers   # the object that it was before there were any
-        vars(self).update({'layers':known, name:_top(base, layers)})   # a single call, which no signal can interrupt
+        vars(self).update(values or {}, layers=known)   # a single call, which no signal can interrupt
+
+    def runs(self) -> Iterator['Run']:
+        "Yield this run and those that it is inside of"
+        run = self
+        while run is not None:
+            yield run
+            run = run.outer
 
     def at_rest(self) -> 'Run':
         "Return the state that a Learner has when all runs have ended, for a copy of the Learner"
@@ -106,16 +121,39 @@ class Run(Progress, BatchState):
         if self.trains: rest.end_fit(self)
         return rest
 
+_lasting = [*Progress.__annotations__]   # the values that a fit leaves to the next run
+
+# %% ../../nbs/loop/17_current_run.ipynb #c0a1701e
 def _top(base, layers):
     "Return an attribute's value: the last replacement, with all its wrappers"
     value = base
     for layer in layers:
         if not layer.wraps: value = layer.value
     for layer in layers:
-        if layer.wraps: value = layer.value(value)
+        if layer.wraps: value = layer.over(value)
     return value
 
-_lasting = [*Progress.__annotations__]   # the values that a fit leaves to the next run
+def _assigned(name, value, base, layers):
+    "Return the value and the layers of an attribute after `value` was assigned to it"
+    wrappers = [layer for layer in layers if layer.wraps]
+    below = value
+    for layer in reversed(wrappers): below = layer.below(below)   # a wrapper that they made counts as the value in it
+    if below is value and wrappers and _contains(value, _top(base, layers)): raise ValueError(
+        f'the new `learn.{name}` contains the present one, which a callback has wrapped, so the wrapper would be applied '
+        f"twice. Make it of `learn.current_run.assigned('{name}')`, which is not wrapped, or use "
+        f"`learnkit.loop.current_run.lay_over(learn, '{name}', wrap)`.")
+    return below,wrappers
+
+def _contains(new, old):
+    "Does an object call another one, as far as its attributes, arguments, modules and variables show it?"
+    owner = getattr(new, '__self__', None)
+    parts = [*getattr(owner, '__dict__', {}).values(), *getattr(new, '__dict__', {}).values()]
+    if isinstance(new, torch.nn.Module): parts += new.modules()
+    if isinstance(new, partial): parts += [new.func, *new.args, *new.keywords.values()]
+    for cell in getattr(new, '__closure__', None) or ():
+        if cell!=CellType(): parts.append(cell.cell_contents)
+    return old is not None and any(o is old for o in parts)
+
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17012
 class HasRun:
@@ -123,7 +161,8 @@ class HasRun:
     current_run:Run
     def __init__(self): self.current_run = Run()
 
-_layered = 'loss_func','logger'   # callbacks put something in their place, or over them
+_layered = 'loss_func','logger'       # callbacks replace or wrap these
+_layered_own = 'model','dls','opt'    # and these, which are the Learner's own: a value assigned in a run stays
 
 def _property(name, doc=None):
     def write(self, value): setattr(self.current_run, name, value)
@@ -133,6 +172,43 @@ def _property(name, doc=None):
 
 state_names = [name for cls in (Progress, BatchState, Run) for name in cls.__annotations__]
 for name in state_names: setattr(HasRun, name, _property(name))
+
+# %% ../../nbs/loop/17_current_run.ipynb #c0a1701d
+class OwnAttribute:
+    "Lets an attribute of the Learner have layers; it has no `__get__`, so reading it costs what it does without this"
+    def __init__(self,
+        name:str # of the attribute
+    ): self.name = name
+
+    def __set__(self, learn, value):
+        runs = [run for run in learn.current_run.runs() if self.name in run.layers]
+        if not runs: vars(learn)[self.name] = value
+        else: _assign_under_layers(learn, self.name, value, runs)
+    def __delete__(self, learn):
+        if self.name not in vars(learn): raise AttributeError(self.name)
+        del vars(learn)[self.name]
+
+for name in _layered_own: setattr(HasRun, name, OwnAttribute(name))
+
+@uninterrupted
+def _assign_under_layers(learn, name, value, runs):
+    "Give an attribute of the Learner another value, in all runs in which it has layers"
+    laid = [_assigned(name, value, *run.layers[name]) for run in runs]
+    top = _top(*laid[0])   # each of these raises before anything is changed
+    for run,(base,layers) in zip(runs, laid): run._note_layers(name, base, layers)
+    vars(learn)[name] = top
+
+def own_values(
+    before:Run, # a run of a Learner
+    after:Run   # another one, inside or outside of it
+) -> dict:      # names: values
+    "Return which values the Learner's own attributes have in the run `after`, if they have layers in either"
+    if before.layers is after.layers: return {}
+    values = {}
+    for name in _layered_own:
+        if name in after.layers: values[name] = _top(*after.layers[name])
+        elif name in before.layers: values[name] = before.layers[name][0]
+    return values
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17015
 _registered = {}   # the attributes that features have added to runs
@@ -149,17 +225,48 @@ def register_state(
     if lasts: _lasting.append(name)
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17020
+layered = *_layered,*_layered_own   # the attributes that may have layers
+
 class Layer:
     "Replaces an attribute for a while, or wraps its value"
+    now:tuple|None = None   # the value below at present, and its wrapper
     def __init__(self,
-        name:str,  # the attribute: 'loss_func' or 'logger'
+        name:str,  # the attribute: one of `layered`
         value:Any, # the replacement; or a function that wraps the value below
         wraps:bool # is it a wrapping function?
-    ): self.name,self.value,self.wraps = name,value,wraps
+    ):
+        if name not in layered: raise ValueError(f'`learn.{name}` cannot have layers: only {", ".join(layered)} can')
+        self.name,self.value,self.wraps = name,value,wraps
+        self.made:deque = deque(maxlen=8)   # pairs of a wrapper made before, and the value in it
 
+    def over(self,
+        below:Any # the value below
+    ) -> Any:
+        "Return its wrapper"
+        if self.now is not None and self.now[0] is below: return self.now[1]
+        value = self.value(below)
+        self.now = below,value
+        self.made.append((_weakly(value), below))
+        return value
+
+    def below(self,
+        value:Any # perhaps a wrapper made by this layer
+    ) -> Any:
+        "Return the value in the wrapper; anything else as it is"
+        if self.now is not None and self.now[1] is value: return self.now[0]
+        return next((below for made,below in self.made if made() is value), value)
+
+    def __getstate__(self): return {**vars(self), 'made':deque(maxlen=8)}   # a weak reference cannot be copied
+
+def _weakly(o):
+    "A function that returns `o` while that exists: a wrapped model must not outlive its layer"
+    try: return ref(o)
+    except TypeError: return lambda: o   # of a kind that has no weak references, as functions of C
+
+# %% ../../nbs/loop/17_current_run.ipynb #c0a1701f
 def put_in_place(
     learn:HasRun, # the Learner
-    name:str,     # 'loss_func' or 'logger'
+    name:str,     # the attribute: one of `layered`
     value:Any     # the replacement, until it is removed
 ) -> Layer:       # for `take_off`
     "Replace an attribute's value; wrappers stay on top of it"
@@ -167,7 +274,7 @@ def put_in_place(
 
 def lay_over(
     learn:HasRun, # the Learner
-    name:str,     # 'loss_func' or 'logger'
+    name:str,     # the attribute: one of `layered`
     wrap:Callable # a function that wraps the value below; called again when that changes
 ) -> Layer:       # for `take_off`
     "Wrap an attribute's value by `wrap`, until the layer is removed"
@@ -176,8 +283,9 @@ def lay_over(
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17021
 def _put(learn, layer):
     run,name = learn.current_run,layer.name
-    base,layers = run.layers.get(name, (getattr(run, name),()))
-    run._lay(name, base, [*layers, layer])
+    holder = learn if name in _layered_own else run
+    base,layers = run.layers.get(name, (getattr(holder, name),()))
+    _lay(learn, run, name, base, [*layers, layer])
     return layer
 
 def take_off(
@@ -185,22 +293,43 @@ def take_off(
     layer:Layer|None  # a result of `put_in_place` or `lay_over`; None is ignored
 ) -> None:
     "Take a layer off, whatever was put on since; in the runs outside, too"
-    run = learn.current_run
-    while layer is not None and run is not None:
+    if layer is None: return
+    for run in learn.current_run.runs():
         base,layers = run.layers.get(layer.name, (None,()))
         left = [o for o in layers if o is not layer]
-        if len(left)<len(layers): run._lay(layer.name, base, left)
-        run = run.outer
+        if len(left)<len(layers): _lay(learn, run, layer.name, base, left)
+
+def _lay(learn, run, name, base, layers):
+    if name in _layered_own: _lay_own(learn, run, name, base, layers)
+    else: run._lay(name, base, layers)
+
+@uninterrupted
+def _lay_own(learn, run, name, base, layers):
+    value = _top(base, layers)   # raises before anything is changed
+    run._note_layers(name, base, layers)
+    if run is learn.current_run: vars(learn)[name] = value
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17022
 @uninterrupted
 @contextmanager
 def laid_over(
     learn:HasRun, # the Learner
-    name:str,     # 'loss_func' or 'logger'
+    name:str,     # the attribute: one of `layered`
     wrap:Callable # as for `lay_over`
 ) -> Iterator[HasRun]:
     "Lay something over an attribute in a `with` block"
     layer = lay_over(learn, name, wrap)
+    try: yield learn
+    finally: take_off(learn, layer)
+
+@uninterrupted
+@contextmanager
+def in_place(
+    learn:HasRun, # the Learner
+    name:str,     # the attribute: one of `layered`
+    value:Any     # as for `put_in_place`
+) -> Iterator[HasRun]:
+    "Put something in the place of an attribute in a `with` block"
+    layer = put_in_place(learn, name, value)
     try: yield learn
     finally: take_off(learn, layer)

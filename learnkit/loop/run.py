@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
+from .current_run import own_values
 from .events import cancel_types
 from .loop import Loop
 from .tracebacks import add_note
@@ -116,7 +117,9 @@ def _pushed(learn, mode):
             vars(run).clear()   # the traceback of an error may keep the run, but not its batch and its workers
 
 def _switch_to(learn, run):
-    vars(learn).update(current_run=run, _heard={}, _heard_else={}, _wrapping=None)   # one call: no signal comes between
+    own = own_values(learn.current_run, run)
+    # one call: no signal comes between
+    vars(learn).update(own, current_run=run, _heard={}, _heard_else={}, _wrapping=None)
 
 def _end(run):
     "Pass on to the outer run the values that it takes over from this one"
@@ -169,8 +172,13 @@ class Guard:
     def __exit__(self, kind:Any, e:BaseException|None, tb:Any) -> None:
         learn,exc = self.learn,None if e is None else self._after_exception(e)
         first = learn._isolated('cleanup', exc, reverse=True)
-        if exc is not None: vars(learn).update({k:v for k,v in self.kept.items() if _wraps(vars(learn)[k], v)})
+        if exc is not None: self._unwrap()
         if first is not None and first is not e: raise no_orphan(learn, first)
+
+    def _unwrap(self):
+        "Remove what a callback of another library has wrapped around the model or the optimizer"
+        for name,value in self.kept.items():
+            if _wraps(vars(self.learn)[name], value): setattr(self.learn, name, value)
 
     def _after_exception(self, e):
         "Tell the callbacks about `e`; return it, or the exception by which one of them has replaced it"

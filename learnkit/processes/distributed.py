@@ -35,6 +35,7 @@ def unsync_norms(
 # %% ../../nbs/processes/20b_distributed.ipynb #6e79a350
 from contextlib import contextmanager
 from copy import copy
+from functools import partial
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -50,6 +51,7 @@ from ..data.random import derived_seed, get_random_states, pack_state, set_rando
 from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback, runs_in
 from ..loop.check import check_args, unwrap_partial
+from ..loop.current_run import lay_over, take_off
 from ..loop.tracebacks import add_note, text_of
 from ..loop.words import Word, observes, own_attr
 from ..optim.steps import accumulates
@@ -78,7 +80,8 @@ class DistributedTrainer(Callback):
     acts = 'nothing'
     conflicts = dict(parts='VirtualShards shards the data itself: remove `DistributedTrainer` and `distrib_ctx`')
     order,modes,saves = TrainEvalCallback.order-2,('fit','lr_find'),('seed',)
-    replaced:Any = None             # the Learner's own model and data, while they are replaced
+    layers = ()                     # what lies over the Learner's model and data
+    is_on = False                   # is it a fit of several processes?
     norms:Any = {}                  # the batch norms that were replaced, by name
     seed = 0
     samplers = ()                   # the samplers that shard the data
@@ -106,12 +109,12 @@ class DistributedTrainer(Callback):
         if not has_group and is_only_process(): return
         device = getattr(one_param(learn.model), 'device', torch.device('cpu'))
         self._check_possible(has_group, device)
-        self.replaced,self.apart = (learn.model, learn.dls),False
+        self.is_on,self.apart = True,False
         self._check_alike()
         introduce()
         share_random_states()   # callbacks may request seeds, too
         self.seed = derived_seed(2**31)
-        if self.shard: learn.dls = self._shard(learn.dls)
+        if self.shard: self._lay_over('dls', self._shard)
         if self.sync_bn: self.norms = sync_norms(learn.model)
         self.near = self._group_of_gradients()
         self._wrap(device)
@@ -179,8 +182,9 @@ class DistributedTrainer(Callback):
         self.equal = False
 
     def cleanup(self):
-        if self.replaced is None: return
-        (self.learn.model,self.learn.dls),self.replaced = self.replaced,None
+        if not self.is_on: return
+        for layer in self.layers: take_off(self.learn, layer)
+        self.is_on,self.layers = False,()
         unsync_norms(self.learn.model, self.norms)
         self.learn.remove_cbs(self.added)
         for group,seconds in self.limits: set_timeout(group, seconds)
@@ -198,7 +202,7 @@ class DistributedTrainer(Callback):
         exchanges_later = reduces_before_step or self.near is None
         formed = exchanges_later   # then there are no buckets
         if not is_wrapped:
-            learn.model = self._wrapped(learn.model, device)
+            self._lay_over('model', partial(self._wrapped, device=device))
             if not exchanges_later: formed = form_buckets(learn.model)
         learn.model.require_backward_grad_sync = not exchanges_later
         self.waits = not formed
@@ -212,8 +216,13 @@ class DistributedTrainer(Callback):
             'the model is in `DistributedDataParallel`, which all-reduces gradients in each step: with DiLoCo pass '
             'the Learner the plain model')
 
+    def _lay_over(self, name, wrap): self.layers = [*self.layers, lay_over(self.learn, name, wrap)]
+
     def _wrapped(self, model, device):
         "Return the model in `DistributedDataParallel`, without broadcasts of buffers: they follow the backward pass"
+        if isinstance(self.learn.model, DistributedDataParallel): raise ValueError(
+            'the model cannot be replaced during a fit of several processes, which exchange the gradients of its '
+            'parameters: replace it between two fits')
         options = {**self.kwargs, _sync_buffers:False}
         self.sends_buffers = self.kwargs.get(_sync_buffers, True)
         if device.type=='cuda': options.setdefault('device_ids', [device])

@@ -24,7 +24,7 @@ from ..data.process import num_distrib
 from ..learner.learner import Learner
 from ..learner.save import unchanged
 from ..loop.check import check_whole
-from ..loop.run import null_logger
+from ..loop.current_run import in_place
 from ..loop.signals import uninterrupted
 from ..optim.steps import accumulates
 
@@ -64,9 +64,10 @@ def largest_fitting(
 # %% ../../nbs/speed/22_batch_size.ipynb #40127543
 def _fits(learn, b, n):
     "Is there memory for two training steps with `n` samples?"
-    learn.dls = DataLoaders([batch_of(b, n)]*2, n_inp=learn.dls.n_inp, device=learn.dls.device)
+    batches = DataLoaders([batch_of(b, n)]*2, n_inp=learn.dls.n_inp, device=learn.dls.device)
     fits = True
-    try: learn._train('lr_find', 1)   # a mode without validation, schedules and records
+    try:
+        with in_place(learn, 'dls', batches): learn._train('lr_find', 1)   # without validation, schedules and records
     except (RuntimeError, MemoryError) as e:
         if not is_out_of_memory(e): raise
         fits = False
@@ -101,8 +102,7 @@ def find_batch_size(self:Learner,
     if num_distrib()>1: raise RuntimeError(
         'find_batch_size works in one process only, as the others would wait for one that runs out of memory: '
         'call `learn.find_batch_size()` in a script without launcher, with the model of one process')
-    with unchanged(self), self.removed_cbs([*filter(_is_in_the_way, self.cbs)]):
-        self.logger = null_logger
+    with unchanged(self), self.no_logging(), self.removed_cbs([*filter(_is_in_the_way, self.cbs)]):
         b = self.dls.one_batch() if batch is None else batch
         n = largest_fitting(partial(_fits, self, b), start, limit, exact)
     if not n: raise torch.OutOfMemoryError(f'not even a batch of {start} samples fits into memory')

@@ -1,5 +1,5 @@
-"Whatever a callback puts in the place of a loss or a logger is a layer: every pair, put on and taken off in every order, and what is called is looked at, not what is set"
-import copy, itertools, pickle
+"Whatever a callback puts in the place of the loss, the logger, the model, the data or the optimizer is a layer: every pair, put on and taken off in every order, and what is called is looked at, not what is set"
+import contextlib, copy, itertools, pickle
 from itertools import permutations
 
 import pytest, torch, torch.nn.functional as F
@@ -7,22 +7,30 @@ from hypothesis import given, settings, strategies as st
 from torch import nn
 
 from learnkit.all import *
-from learnkit.loop.current_run import HasRun, lay_over, put_in_place, take_off
-from toys import at, batches, learner, weights
+from learnkit.loop.current_run import HasRun, in_place, laid_over, lay_over, layered, put_in_place, take_off
+from learnkit.loop.run import _switch_to
+from toys import at, batches, few, learner, weights
 
 torch.set_num_threads(1)
 
 # the mechanism, against a model of it: a list
 
-kinds = st.sampled_from(['place','over','assign','off','run','end'])
+kinds = st.sampled_from(['place','over','assign','again','off','run','end'])
+@pytest.mark.parametrize('name', layered)
 @given(st.lists(st.tuples(kinds, st.integers(0, 9)), max_size=25))
-@settings(max_examples=300, deadline=None)
-def test_as_a_list_says(steps):
-    "What is assigned counts until another is; of those in its place the last; around it all that lies over it, in their order; a run inside begins with the same"
+@settings(max_examples=60, deadline=None)
+def test_as_a_list_says(name, steps):
+    """What is assigned counts until another is; of those in its place the last; around it all that lies over it, in their order;
+    a run inside begins with the same, and what is assigned in it to the model, the data or the optimizer lasts; what is assigned
+    to itself stays as it is, but that what had its place is there for good"""
     learn = HasRun()
     base = lambda: 'own'
-    learn.loss_func = base
+    setattr(learn, name, base)
+    lasts = name in ('model','dls','opt')
     runs,made = [(base,[])],[]
+    def assign(f):
+        changed = range(len(runs)) if lasts else [len(runs)-1]
+        for i in changed: runs[i] = f,[o for o in runs[i][1] if o[0]=='over']
     def expected():
         own,layers = runs[-1]
         f = own
@@ -35,21 +43,24 @@ def test_as_a_list_says(steps):
         own,layers = runs[-1]
         if kind=='place':
             f = lambda i=i: f'p{i}'
-            made.append(put_in_place(learn, 'loss_func', f)); runs[-1] = own,[*layers, ('place',made[-1],f)]
+            made.append(put_in_place(learn, name, f)); runs[-1] = own,[*layers, ('place',made[-1],f)]
         elif kind=='over':
-            made.append(lay_over(learn, 'loss_func', over(f'o{i}'))); runs[-1] = own,[*layers, ('over',made[-1],f'o{i}')]
+            made.append(lay_over(learn, name, over(f'o{i}'))); runs[-1] = own,[*layers, ('over',made[-1],f'o{i}')]
         elif kind=='assign':
             f = lambda i=i: f'a{i}'
-            learn.loss_func = f; runs[-1] = f,[o for o in layers if o[0]=='over']
+            setattr(learn, name, f); assign(f)
+        elif kind=='again':
+            places = [value for place,_,value in layers if place=='place']
+            setattr(learn, name, getattr(learn, name)); assign(places[-1] if places else own)
         elif kind=='off' and made:
             layer = made[n%len(made)]
             take_off(learn, layer)
             runs = [(own,[o for o in layers if o[1] is not layer]) for own,layers in runs]
         elif kind=='run':
-            learn.current_run = learn.current_run.begin('validate'); runs.append((own,list(layers)))
+            _switch_to(learn, learn.current_run.begin('validate')); runs.append((own,list(layers)))
         elif kind=='end' and len(runs)>1:
-            learn.current_run = learn.current_run.outer; runs.pop()
-        assert learn.loss_func()==expected()
+            _switch_to(learn, learn.current_run.outer); runs.pop()
+        assert getattr(learn, name)()==expected()
 
 # every pair of what replaces or wraps a loss
 
@@ -197,3 +208,140 @@ def test_a_learner_in_a_block_is_pickled_and_copied():
     learn = learner()
     with learn.no_logging(): again = [pickle.loads(pickle.dumps(learn)), copy.deepcopy(learn)]
     for o in again: o.fit(1)
+
+# who notes what is there and puts it back later, as callbacks of other libraries do
+
+class Notes(Callback):
+    "Replaces the loss of training for the second epoch, and puts back what it has noted"
+    order = 60
+    def before_batch(self):
+        if self.epoch==1 and self.training and self.iter==2: self.old,self.learn.loss_func = self.learn.loss_func,Named('other')
+        if self.epoch==1 and self.training and self.iter==4: self.learn.loss_func = self.old
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('over', OVER)
+def test_what_was_noted_and_put_back_is_laid_over_once(over):
+    _,called = fit(Notes(), OVER[over]())
+    names = ['own']*7 + ['own','own','other','other','own','own'] + ['own']
+    assert [name for name,_ in called]==[name for i,name in enumerate(names) for _ in range(2 if over=='mixup' and i not in (6, 13) else 1)]
+
+class Wraps:
+    "A loss of the user's, around the one that it is given"
+    def __init__(self, f): self.f = f
+    def __call__(self, *args, **kw): return self.f(*args, **kw)
+def closure(f): return lambda *args, **kw: f(*args, **kw)
+class Module(nn.Module):
+    def __init__(self, f): super().__init__(); self.f = f
+    def forward(self, *args, **kw): return self.f(*args, **kw)
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('wrap', [Wraps, closure, partial, Module, lambda f: Wraps(f).__call__])
+def test_what_would_lie_over_itself_is_refused(wrap):
+    "A loss around the mixed loss would be mixed twice, silently; one around the loss below is mixed once"
+    with pytest.raises(ValueError, match='contains the present one'):
+        fit(MixUp(.4), at('before_batch', lambda cb: setattr(cb.learn, 'loss_func', wrap(cb.learn.loss_func)), lambda cb: cb.training and cb.train_iter==2, order=50))
+    if wrap is not Module:   # a loss that is a module must say whether it has a loss for each sample
+        right,_ = fit(MixUp(.4), at('before_batch', lambda cb: setattr(cb.learn, 'loss_func', WithReduction(cb.learn.current_run.assigned('loss_func'))), lambda cb: cb.training and cb.train_iter==2, order=50))
+        plain,_ = fit(MixUp(.4))
+        assert torch.equal(weights(right), weights(plain))
+class WithReduction(Wraps):
+    def __call__(self, pred, targ, reduction='mean'): return self.f(pred, targ, reduction=reduction)
+
+# the model, the data and the optimizer
+
+class Around(nn.Module):
+    "A model in a wrapper that counts its calls"
+    def __init__(self, module): super().__init__(); self.module,self.n = module,0
+    def forward(self, x): self.n += 1; return self.module(x)
+
+class Lays(Callback):
+    "Lays something over an attribute, or in its place, for a part of a fit"
+    def __init__(self, name, how, value, first, end): self.name_,self.how,self.value,self.first,self.end,self.layer = name,how,value,first,end,None
+    def before_epoch(self):
+        if self.epoch==self.first: self.layer = self.how(self.learn, self.name_, self.value)
+        if self.epoch==self.end: take_off(self.learn, self.layer)
+    def cleanup(self): take_off(self.learn, self.layer)
+
+def first_half(dls): return DataLoaders(dls.train[:len(dls.train)//2], dls.valid)
+def without_one(dls): return DataLoaders(dls.train[1:], dls.valid)
+@few(14)
+@pytest.mark.parametrize('a', [(1,3), (1,5), (2,3)])
+@pytest.mark.parametrize('b', [(1,3), (2,4), (2,5)])
+@pytest.mark.parametrize('assigns', [None, 2, 3])
+@pytest.mark.parametrize('fails', [False, True])
+def test_layers_of_the_data_in_every_order(a, b, assigns, fails):
+    "Each epoch has the batches of the data that is assigned, with what lies over it then; afterwards the Learner has what was assigned"
+    n_batches,own = [],dict(first=DataLoaders(batches(8), batches(1)), later=DataLoaders(batches(4), batches(1)))
+    def assign(cb):
+        if cb.epoch==assigns: cb.learn.dls = own['later']
+        if cb.epoch==4 and fails: raise KeyError('stop')
+    learn = learner(dls=own['first'], cbs=[Lays('dls', lay_over, first_half, *a), Lays('dls', lay_over, without_one, *b), at('before_epoch', assign, order=90), at('after_train', lambda cb: n_batches.append(cb.n_iter), order=90)])
+    with learn.no_bar(), learn.no_logging(), (pytest.raises(KeyError) if fails else contextlib.nullcontext()): learn.fit(6)
+    want = []
+    for epoch in range(4 if fails else 6):
+        n = 4 if assigns is not None and epoch>=assigns else 8
+        on = [f for f,(first,end) in ((2,a), (1,b)) if first<=epoch<end]
+        if a[0]>b[0]: on.reverse()
+        for f in on: n = n//2 if f==2 else n-1
+        want.append(n)
+    assert n_batches==want and learn.dls is own['first' if assigns is None else 'later'] and not learn.current_run.layers
+
+@pytest.mark.parametrize('when', ['in the fit', 'in a validation', 'never'])
+def test_a_model_in_a_wrapper(when):
+    "Training, validations within it and predictions call it; a copy of the Learner has the model alone, and so has the Learner afterwards"
+    copies,models = [],[]
+    learn = learner(4)
+    model = learn.model
+    new = nn.Sequential(model)   # with the same parameters
+    def look(cb):
+        models.append(type(cb.learn.model))
+        if cb.train_iter==2: copies.append(copy.deepcopy(cb.learn).model)
+        if cb.train_iter==3 and when=='in the fit': cb.learn.model = new
+        if cb.train_iter==3: cb.learn.validate(dl=batches(2), cbs=Callback(before_batch=replace))
+    def replace(cb):
+        models.append(type(cb.learn.model))
+        if when=='in a validation': cb.learn.model = new
+    with learn.no_bar(), learn.no_logging(): learn.fit(1, cbs=[Lays('model', lay_over, Around, 0, 9), at('after_batch', look, lambda cb: cb.training and cb.mode=='fit', order=90)])
+    assert {*models}=={Around} and len(models)==6 and type(copies[0]) is type(model)
+    assert learn.model is (model if when=='never' else new) and learn.opt is not None
+
+def test_the_optimizer_for_a_while():
+    "One that steps for another one, put in its place for two batches"
+    learn = learner(6)
+    steps = []
+    class Counts:
+        def __init__(self, opt): self.__dict__.update(opt=opt)
+        def __getattr__(self, k): return getattr(self.__dict__['opt'], k)
+        def step(self): steps.append(1); self.opt.step()
+    class For(Callback):
+        def before_batch(self):
+            if self.training and self.train_iter==2: self.layer = lay_over(self.learn, 'opt', Counts)
+            if self.training and self.train_iter==4: take_off(self.learn, self.layer)
+    plain = learner(6)
+    for o in (learn, plain):
+        with o.no_bar(), o.no_logging(): o.fit(1, cbs=For() if o is learn else None)
+    assert len(steps)==2 and torch.equal(weights(learn), weights(plain)) and not isinstance(learn.opt, Counts)
+
+# searches within blocks
+
+@few(10)
+@pytest.mark.parametrize('order', list(permutations(range(3))))
+@pytest.mark.parametrize('search', [lambda o: o.lr_find(num_it=6, show_plot=False, suggest_funcs=None), lambda o: o.find_batch_size(most=2), lambda o: o.summary(), lambda o: o.get_preds(dl=batches(2)), lambda o: o.validate()])
+def test_searches_within_blocks(search, order):
+    "Whatever lies over logger, loss and data, and whenever it is taken off: the Learner is as before, silent inside, and says all afterwards"
+    rows = []
+    learn = learner(8)
+    learn.remove_cb(ProgressCallback)
+    learn.logger = rows.append
+    before = {k:getattr(learn, k) for k in ('dls','model','loss_func')}
+    quiet = learn.no_logging()
+    quiet.__enter__()
+    layers = [None, lay_over(learn, 'dls', first_half), lay_over(learn, 'loss_func', lambda f: Wraps(f))]
+    for i in order:
+        tops = {k:getattr(learn, k) for k in ('dls','model','loss_func')}
+        search(learn)
+        assert all(getattr(learn, k) is v for k,v in tops.items())
+        quiet.__exit__(None, None, None) if i==0 else take_off(learn, layers[i])
+    assert not rows and all(getattr(learn, k) is before[k] for k in ('dls','model','loss_func')) and not learn.current_run.layers
+    learn.fit(1)
+    assert len(rows)==1 and learn.logger==rows.append

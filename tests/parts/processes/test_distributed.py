@@ -594,3 +594,33 @@ def _own_lists(rank, world, path):
     assert torch.equal(run('cut'), whole)
 
 def test_data_of_each_process_goes_on(processes, tmp_path): processes(2, _own_lists, tmp_path)
+
+# the model and the data in a fit are layers over the Learner's own
+
+def _assigns_in_a_fit(rank, world):
+    "Data that is assigned in the middle of a fit is sharded, too, and the Learner keeps it whole"
+    first,later = DataLoaders(DataLoader(data(16), 2), DataLoader(data(4), 2)),DataLoaders(DataLoader(data(8), 2), DataLoader(data(4), 2))
+    learn = learner(*first)
+    model,seen = learn.model,[]
+    def look(cb):
+        seen.append((sum(len(b[0]) for b in cb.learn.dls.train), type(cb.learn.model)))
+        if cb.epoch==1: cb.learn.dls = later
+    cb = Callback(before_epoch=look)
+    cb.order,cb.acts = 50,'alike'
+    learn.fit(4, cbs=[cb, DistributedTrainer()])
+    assert seen==[(8, DDP), (8, DDP), (4, DDP), (4, DDP)], seen
+    assert learn.dls is later and learn.model is model and not learn.current_run.layers
+
+def test_data_that_is_assigned_in_a_fit_is_sharded(processes): processes(2, _assigns_in_a_fit)
+
+def _replaces_the_model(rank, world, wraps):
+    learn = learner(DataLoader(data(16), 2), DataLoader(data(4), 2))
+    model = learn.model
+    def replace(cb): cb.learn.model = nn.Sequential(cb.learn.model) if wraps else net()
+    cb = Callback(before_epoch=replace)
+    cb.order,cb.acts = 50,'alike'
+    with pytest.raises(Exception, match='contains the present one' if wraps else 'cannot be replaced during a fit of several processes'): learn.fit(2, cbs=[cb, DistributedTrainer()])
+    assert learn.model is model and not learn.current_run.layers
+
+@pytest.mark.parametrize('wraps', [False, *slow(True)])
+def test_a_model_that_would_train_without_the_others_is_refused(processes, wraps): processes(2, _replaces_the_model, wraps)
