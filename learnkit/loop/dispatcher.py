@@ -217,8 +217,8 @@ class Dispatcher(HasRun):
         if getattr(cb, 'learn', None) is not None: _leave_learner(cb)
         name = cb.name
         namesakes = self._namesakes(name)
-        if namesakes.last is not None: _warn_redefined(namesakes.last, cb)
-        if key is None or key in namesakes.by_key: key = namesakes.first_free(name)
+        if namesakes.by_key: _warn_redefined(namesakes.last, cb)
+        if key is None or key in namesakes.by_key: key = namesakes.first_free(name) if namesakes.by_key else name
         namesakes.by_key[key],cb.key = cb,key
         cb.learn = self
         self.cbs.append(cb)
@@ -231,7 +231,8 @@ class Dispatcher(HasRun):
         if self._cbs_by_name is None:
             self._cbs_by_name = {}
             for cb in self.cbs: self._namesakes(cb.name).by_key[cb.key] = cb
-        return self._cbs_by_name.setdefault(name, Namesakes())
+        if name not in self._cbs_by_name: self._cbs_by_name[name] = Namesakes()
+        return self._cbs_by_name[name]
 
     def remove_cb(self,
         cb:Callback|type[Callback] # a callback, or a class whose instances are all removed
@@ -257,9 +258,9 @@ class Dispatcher(HasRun):
 
     def _take_out(self, cbs):
         if not cbs: return
-        meant = {*map(id, cbs)}
-        gone = [o for o in self.cbs if id(o) in meant]
-        self.cbs = L(o for o in self.cbs if id(o) not in meant)
+        meant,there = {*map(id, cbs)},self.cbs.items
+        gone = [o for o in there if id(o) in meant]
+        self.cbs = L([o for o in there if id(o) not in meant])
         for o in gone:
             self._namesakes(o.name).remove(o.key)
             self._name_last(o)
@@ -268,9 +269,11 @@ class Dispatcher(HasRun):
 
     def _name_last(self, gone):
         "Assign a removed callback's attribute to the last remaining one of its name, if any"
-        last = self._namesakes(gone.name).last
-        if last is not None: setattr(self, gone.name, last)
-        elif vars(self).get(gone.name) is gone: delattr(self, gone.name)
+        name = gone.name
+        last = self._namesakes(name).last
+        if last is not None: return setattr(self, name, last)
+        del self._cbs_by_name[name]
+        if vars(self).get(name) is gone: delattr(self, name)
 
     def add_cbs(self,
         cbs:Callback|type[Callback]|Iterable|None # several callbacks, or one, or none
@@ -317,15 +320,22 @@ class Dispatcher(HasRun):
             try: self._take_in(o, o.key)
             except ValueError as e: fault = e
         if gone: self._restore_order(before)
-        for o in gone: self._name_last(o)
+        for name in {o.name for o in gone}: self._sort_namesakes(name)
         if fault is not None: raise fault
+
+    def _sort_namesakes(self, name):
+        "Give the attribute to the last callback of this name, in the order of all callbacks"
+        namesakes = self._namesakes(name)
+        if len(namesakes.by_key)<2: return
+        namesakes.by_key = {o.key:o for o in self.cbs if o.name==name}
+        setattr(self, name, namesakes.last)
 
     def _restore_order(self, before):
         "Move the callbacks that are in the list `before` to the front, in its order"
-        known,present = {*map(id, before)},{*map(id, self.cbs)}
+        known,present = {*map(id, before)},{*map(id, self.cbs.items)}
         there = [o for o in before if id(o) in present]
-        new   = [o for o in self.cbs if id(o) not in known]
-        self.cbs,self._cbs_by_name = L(there+new),None   # the order of namesakes may be another one
+        new   = [o for o in self.cbs.items if id(o) not in known]
+        self.cbs = L(there+new)
 
 def _meant_by(cb, cbs):
     "Those of `cbs` that are `cb`, or of the class `cb`"
