@@ -45,7 +45,6 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..data.batch import shapes
-from ..loop.current_run import in_place
 from ..loop.signals import interruptibly, uninterrupted
 
 # %% ../../nbs/learner/60b_layer_info.ipynb #7d74003f
@@ -113,6 +112,7 @@ import torch
 
 from ..data.modules import get_model
 from ..data.snapshot import Snapshot, snapshot_attributes, snapshot_forward
+from ..loop.current_run import in_place
 
 # %% ../../nbs/learner/60c_summary.ipynb #5ddd22bf
 def _copy_if_lazy(model):
