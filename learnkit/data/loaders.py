@@ -115,12 +115,16 @@ class DataLoaders:
 
     @property
     def train(self) -> DataLoader|Any:
-        "The loader for training: a DataLoader, or another iterable of batches"
+        "The loader for training: a DataLoader, or another iterable of batches; assign another for the epochs to come"
         return self.loaders[0]
+    @train.setter
+    def train(self, dl:Any): self.loaders[0] = as_loader(dl, 'training')
     @property
     def valid(self) -> DataLoader|Any:
         "The loader for validation, None if there is none"
         return self.loaders[1] if len(self)>1 else None
+    @valid.setter
+    def valid(self, dl:Any): self.loaders[1:2] = [None if dl is None else as_loader(dl, 'validation')]
     @property
     def train_ds(self) -> Any:
         "The dataset for training, None if its loader has none"

@@ -74,7 +74,8 @@ class LimitBatches(Callback):
         batches = self.learn.batches
         is_under_way = batches.it is not None   # it was added during a phase, and begins with the next one
         if amount is None or is_under_way: return
-        batches.stop_at(n_batches(amount, batches.n))
+        # a number holds also for a loader that a callback puts in place of this one
+        batches.stop_at(n_batches(amount, batches.n) if isinstance(amount, float) else amount)
     def cleanup(self): self.active = False
 
 # %% ../../nbs/learner/45a_limit.ipynb #52b37886

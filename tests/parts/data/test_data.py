@@ -24,6 +24,15 @@ def test_plain_loaders():
     with pytest.raises(IndexError): dls[3]
     assert dls.to(None) is dls and dls.device is None
 
+def test_assigned_loaders():
+    dls = DataLoaders([x])
+    dls.train,dls.valid = [y],lambda: [z]
+    assert dls.train==dls[0]==[y] and list(dls.valid)==[z] and len(dls)==2
+    dls.valid = None
+    assert dls.valid is None and len(dls)==2
+    for name in ('train','valid'):
+        with pytest.raises(TypeError, match='must be an iterable of batches'): setattr(dls, name, 'abc')
+
 def test_from_function():
     dls = DataLoaders(lambda: (tensor(i) for i in range(3)), lambda: [x])
     for _ in range(2): assert [int(o) for o in dls.train]==[0,1,2] and list(dls.valid)==[x]

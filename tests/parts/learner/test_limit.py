@@ -355,7 +355,7 @@ def test_a_loader_that_a_callback_replaces(amount, event):
         if event=='before_train': before_train = switch
     class Replace(Curriculum):
         def before_epoch(self):
-            if self.epoch: self.learn.dls.loaders[0] = long
+            if self.epoch: self.learn.dls.train = long
     learn = learner(dls=DataLoaders(short, batches(2)))
     with learn.no_logging(): learn.fit(amount, cbs=Curriculum() if event=='before_train' else Replace())
     n = 9 if amount==2 else int(amount[:-2])
@@ -363,3 +363,13 @@ def test_a_loader_that_a_callback_replaces(amount, event):
     if amount==2: expected = [i/6 for i in range(3)] + [.5+i/12 for i in range(6)]
     else:         expected = [i/n for i in range(n)]
     assert seen==pytest.approx(expected)
+
+def test_a_limit_holds_for_a_loader_that_a_callback_replaces():
+    n = []
+    class Curriculum(Callback):
+        def before_train(self):
+            if self.epoch: self.learn.dl = batches(6)
+        def after_train(self): n.append(self.iter+1)
+    learn = learner()
+    with learn.no_logging(): learn.fit(2, cbs=[Curriculum(), LimitBatches(4)])
+    assert n==[3,4]
