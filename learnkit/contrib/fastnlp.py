@@ -214,6 +214,7 @@ def _check_weights_only(only_state_dict):
 
 def _of_fastnlp(learn): return [cb for cb in learn.cbs if isinstance(cb, NLPCallback)]
 
+# %% ../../nbs/contrib/65_fastnlp.ipynb #985d3090
 class NLPEvaluator(View):
     "The Learner in the form of fastNLP's evaluator"
     library,what = 'fastNLP','the evaluator'
@@ -618,7 +619,7 @@ class Trainer:
         evaluate_dataloaders:Any=None, # the validation data
         metrics:dict|None=None,        # metrics by name, as a Learner takes them
         callbacks:Any=None,            # of fastNLP or learnkit
-        evaluate_every:Any=-1,         # after so many batches, negative: epochs; a function of the trainer: if it is true
+        evaluate_every:Any=-1,         # after so many batches, negative: epochs; a function of the trainer: when true
         monitor:Any=None,              # the monitor of callbacks that have none of their own
         larger_better:bool=True,       # is a larger value better?
         accumulation_steps:int=1,      # batches for each step of the optimizer
@@ -904,7 +905,7 @@ def FitlogCallback(
     *args:Any,   # arguments of fastNLP
     **kwargs:Any # the same
 ) -> Any:
-    "the monitor of callbacks that specify none"
+    "Raise an ImportError that names the loggers of learnkit"
     raise ImportError('`FitlogCallback` works in fastNLP alone: write `TensorBoardLogger()` or `WandbLogger()`')
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #6d4b548a

@@ -397,6 +397,7 @@ def warn_no_target(
     warn(f'the {batch} has no target, so {loss}: it is {shapes(b)}; {how}; '
          'a loss function without targets takes only the predictions')
 
+# %% ../../nbs/data/45c_unfetched.ipynb #52c8e1a0
 def _batch_in_memory(dl):
     "A part of the first batch of `dl` if it is in memory, otherwise `None`"
     if isinstance(dl, (list,tuple)): return dl[0] if dl else None
@@ -418,6 +419,7 @@ def sample_with_nan(
     found = [int(rows.nonzero()[0]) for rows in bad if rows.any()]
     return min(found, default=None)
 
+# %% ../../nbs/data/45c_unfetched.ipynb #52c8e1a1
 def find_nan_in_batch(
     xb:tuple, # the inputs of a batch
     yb:tuple  # its targets

@@ -140,6 +140,7 @@ def _fastai_rows(learn, *xb):
 
 def _eager(): return torch.compiler.set_stance('force_eager')
 
+# %% ../../nbs/learner/60c_summary.ipynb #5ddd22b0
 @uninterrupted
 def _layer_info(learn):
     "Return the model (a copy, if it is lazy), its `layer_info`, and the shapes of its input"

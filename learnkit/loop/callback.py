@@ -108,6 +108,7 @@ def annotated(
     for c in cls.__mro__: names.update(vars(c).get('__annotations__', ()))
     return names
 
+# %% ../../nbs/loop/15b_callback.ipynb #085d28b0
 class _EventsAsArguments:
     "Shows each event as an optional argument, in `help` and in a notebook, where a class has no constructor of its own"
     def __get__(self, cb, cls):

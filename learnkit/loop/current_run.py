@@ -139,8 +139,8 @@ def _assigned(name, value, base, layers):
     below = value
     for layer in reversed(wrappers): below = layer.below(below)   # a wrapper that they made counts as the value in it
     if below is value and wrappers and _contains(value, _top(base, layers)): raise ValueError(
-        f'the new `learn.{name}` contains the present one, which a callback has wrapped, so the wrapper would be applied '
-        f"twice. Make it of `learn.current_run.assigned('{name}')`, which is not wrapped, or use "
+        f'the new `learn.{name}` contains the present one, which a callback has wrapped, so the wrapper would be '
+        f"applied twice. Make it of `learn.current_run.assigned('{name}')`, which is not wrapped, or use "
         f"`learnkit.loop.current_run.lay_over(learn, '{name}', wrap)`.")
     return below,wrappers
 
@@ -303,6 +303,7 @@ def _lay(learn, run, name, base, layers):
     if name in _layered_own: _lay_own(learn, run, name, base, layers)
     else: run._lay(name, base, layers)
 
+# %% ../../nbs/loop/17_current_run.ipynb #c0a17026
 @uninterrupted
 def _lay_own(learn, run, name, base, layers):
     value = _top(base, layers)   # raises before anything is changed

@@ -63,7 +63,7 @@ class Namesakes:
 
     @property
     def last(self) -> Any:
-        "The one that was added last, None if there is none"
+        "Last one added, None if there is none"
         return next(reversed(self.by_key.values()), None)
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #8a284dad

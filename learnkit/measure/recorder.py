@@ -491,6 +491,7 @@ def pack_counts(
     "Return them in 8 bytes each"
     return torch.tensor(counts, dtype=torch.int64)
 
+# %% ../../nbs/measure/45c_recorder.ipynb #cf963460
 def unpack_counts(
     state:torch.Tensor|list # a result of `pack_counts`; a list in older checkpoints
 ) -> list:

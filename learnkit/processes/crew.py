@@ -155,6 +155,7 @@ def _has_failed(o):
     if not isinstance(o, Future) or not o.done(): return False
     return o.exception() is not None
 
+# %% ../../nbs/processes/40_crew.ipynb #bcc469c0
 def _listens(address):
     url = urlsplit(address)
     try: socket.create_connection((url.hostname, url.port or 80), 5).close()

@@ -394,6 +394,7 @@ def send_first(
     if together is None: _send_one_by_one(ts, group)
     else: together(group, ts, 2**28, 0)
 
+# %% ../../nbs/processes/20b_distributed.ipynb #cf764ff0
 def _send_one_by_one(ts, group):
     "Broadcast the tensors as `send_first` does, each in a message of its own"
     first = dist.get_global_rank(group, 0)
