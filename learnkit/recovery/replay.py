@@ -50,13 +50,15 @@ def moment_until(
     return None
 
 def check_step(
-    run:Run, # the run
-    step:int # the number of batches before it
+    run:Run,          # the run
+    step:int,         # the number of batches before it
+    at_end:bool=False # may it be the end of a finished run?
 ) -> None:
     "Raise ValueError if the run has no such step"
     check_whole('step', step, least=0, what='a number of batches')
-    if run.finished and step>=run.train_iter: raise ValueError(
-        f'{run.folder} has ended after {run.train_iter} batches, so `step` must be from 0 to {run.train_iter-1}')
+    last = run.train_iter if at_end else run.train_iter-1
+    if run.finished and step>last: raise ValueError(
+        f'{run.folder} has ended after {run.train_iter} batches, so `step` must be from 0 to {last}')
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000013
 def why_it_differs(
@@ -295,6 +297,7 @@ from ..loop.events import CancelBatch
 from ..loop.words import observes, own_attr
 from .identity import writes
 from .resume import divide_anew, is_longer
+from .state import duration_in_words
 from .runs import fit_folders
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000009
@@ -369,16 +372,26 @@ class Branch(Paused):
     ):
         super().__init__(deepcopy(moment.state), run.duration, [])
         self.path,self.run,self.skip = moment.path,run,skip
+        is_end = run.finished and self.state['train_iter']==run.train_iter
+        if is_end: self.state['stop_reason'] = None   # the reason was that of the earlier run
 
     def find_changes(self, learn, who):
         then = self.state.get('identity', who)
         is_longer(learn, self.state)   # raises an error for another unit
+        self._check_not_over(learn)
         divide_anew(learn, self.state, who)
         self._keep_states_of_loggers(learn)
         new = differences(then, who)
         new.pop('seed', None)
         self._announce(learn, new, then)
         return new
+
+    def _check_not_over(self, learn):
+        "Raise ValueError if there is nothing left to train"
+        is_over = not self.state['done'] and self.state['epoch']>=learn.n_epoch
+        if is_over: raise ValueError(
+            f'{self.run.folder} has trained all of its {duration_in_words(self.run.duration)}, so the branch would train nothing. Pass '
+            'the length of the whole, as `fit=partial(learn.fit, 20)`')
 
     def _keep_states_of_loggers(self, learn):
         "Keep the present states of loggers, so that they write to the files of this run"
@@ -420,7 +433,7 @@ def branch(self:Learner,
     "Continue from a step of an earlier run, as a run of its own in another folder"
     run = Run(folder)
     skippers = callbacks_that_skip(self, skip, check_whole('step', step, least=0, what='a number of batches'))
-    check_step(run, step)
+    check_step(run, step, at_end=True)
     check_branch(self, to, lr, fit)
     moment = moment_until(run, step)
     if moment is None or moment.state['train_iter']!=step:

@@ -90,7 +90,8 @@ def test_the_first_loss_that_differs_is_named(run, tmp_path):
 
 @pytest.mark.parametrize('step,words', [(20, 'from 0 to 19'), (-1, 'step'), (1.5, 'step')])
 def test_no_such_step(step, words, run, tmp_path):
-    for f in (made(tmp_path/'a').replay, partial(made(tmp_path/'a').branch, to=tmp_path/'b')):
+    with pytest.raises(ValueError, match='from 0 to 20'): made(tmp_path/'a').branch(tmp_path/'a', 21, to=tmp_path/'b')   # a branch may begin at the end
+    for f in (made(tmp_path/'a').replay, *([partial(made(tmp_path/'a').branch, to=tmp_path/'b')] if step!=20 else [])):
         with pytest.raises((ValueError, TypeError), match=words): f(tmp_path/'a', step)
 
 def test_a_run_by_the_clock_is_refused(tmp_path):
@@ -166,6 +167,28 @@ def test_a_branch_can_be_resumed_and_branched_from(run, tmp_path):
     assert b.parent==(str(run.folder), 8) and b.interrupted==[at] and b.train_iter==20
     made(tmp_path/'b', lr=.05).branch(tmp_path/'b', at, tmp_path/'c')
     assert Run(tmp_path/'c').losses==b.losses and Run(tmp_path/'c').parent==(str(b.folder), at)
+
+def test_a_run_that_was_stopped_goes_on_from_its_end(tmp_path):
+    "As the message advises that names what is new; `branch` refused the step that was in it"
+    class Stops(Callback):
+        def __init__(self, epoch): self.epoch = epoch
+        def after_epoch(self):
+            if self.learn.epoch==self.epoch: self.learn.stop('enough')
+    made(tmp_path/'whole').fit(4)
+    made(tmp_path/'a', Stops(1)).fit(4)
+    with pytest.raises(ValueError) as e: made(tmp_path/'a', Stops(9)).fit(4, resume='auto')
+    advice = str(e.value).split('write `')[1].rstrip('`').replace('NEW FOLDER', str(tmp_path/'b'))
+    learn = made(tmp_path/'a', Stops(9))
+    exec(advice, dict(learn=learn))
+    assert learn.train_iter==40 and Run(tmp_path/'b').losses==Run(tmp_path/'whole').losses
+
+def test_a_branch_from_the_end_of_a_whole_run_must_be_longer(run, tmp_path):
+    with pytest.raises(ValueError, match='has trained all of its 2 epochs.*partial'): made(tmp_path/'a').branch(tmp_path/'a', 20, tmp_path/'b')
+    with pytest.raises(ValueError, match='`step` must be from 0 to 20'): made(tmp_path/'a').branch(tmp_path/'a', 21, tmp_path/'b')
+    made(tmp_path/'whole').fit(3)
+    learn = made(tmp_path/'a')
+    learn.branch(tmp_path/'a', 20, tmp_path/'c', fit=partial(learn.fit, 3))
+    assert learn.train_iter==30 and Run(tmp_path/'c').losses==Run(tmp_path/'whole').losses
 
 def test_batches_are_left_out(run, tmp_path):
     learn = made(tmp_path/'a')
