@@ -332,6 +332,36 @@ def test_wandb_active_run(tmp_path, monkeypatch):
     soon(read, [(None, False, 1, None), (1, True, None, None), (2, True, None, None), (3, True, None, .05), (3, False, None, .05), (None, False, 2, None)])
 
 @pytest.mark.slow
+def test_wandb_sweep(tmp_path, monkeypatch):
+    "The agent of a sweep calls the function in a thread of its own, once for each run; a stand-in for the server says which runs there are"
+    wandb = pytest.importorskip('wandb')
+    from wandb.agents import pyagent
+    monkeypatch.chdir(tmp_path)
+    for k,v in dict(MODE='offline', SILENT='true', API_KEY='0'*40, DIR=str(tmp_path), CONSOLE='off').items(): monkeypatch.setenv(f'WANDB_{k}', v)
+    rates = dict(a=.01, b=.1)
+    class NoServer(pyagent.Agent):
+        def _register(self): self._agent_id = 'agent'
+        def _heartbeat(self):
+            for id,lr in rates.items():
+                job = pyagent.Job(dict(run_id=id, type='run', args=dict(lr=dict(value=lr))))
+                self._run_status[id] = pyagent.RunStatus.QUEUED
+                self._queue.put(job)
+    monkeypatch.setattr(pyagent, 'Agent', NoServer)
+    monkeypatch.setattr(wandb, 'Api', lambda *args, **kwargs: SimpleNamespace())
+    seen = {}
+    def train():
+        with wandb.init() as run:
+            learn = quiet(path=tmp_path, lr=run.config.lr, cbs=WandbLogger())
+            learn.fit(2)
+            assert learn.wandb_logger.experiment is run and run.sweep_id=='sweep'
+            seen[run.id] = run.config['lr'],run.summary['valid_loss'],learn.recorder.history[-1]['valid_loss']
+    wandb.agent('sweep', function=train, project='p', entity='e', count=2)
+    assert {id:o[0] for id,o in seen.items()}==rates and all(o[1]==pytest.approx(o[2]) for o in seen.values())
+    assert seen['a'][1]!=seen['b'][1]
+    def read(): return [sum('valid_loss' in row for row in WandbFile(*tmp_path.glob(f'wandb/offline-run-*-{id}/run-{id}.wandb')).rows()) for id in rates]
+    soon(read, [2, 2])
+
+@pytest.mark.slow
 def test_mlflow_active_run(tmp_path, monkeypatch):
     "The run that is open gets the numbers and stays open; without one, the experiment that the script has set gets a run"
     mlflow = pytest.importorskip('mlflow'); pytest.importorskip('alembic')
