@@ -68,7 +68,7 @@ from .data.loaders import *
 from .data.locks import *
 from .data.modules import *
 from .data.nested import *
-from .data.noted import *
+from .data.resumable_loader import *
 from .data.process import *
 from .data.random import *
 from .data.seeded import *
@@ -150,10 +150,10 @@ from .recovery.explain import *
 from .recovery.export import *
 from .recovery.file import *
 from .recovery.identity import *
-from .recovery.kept import *
+from .recovery.hidden_state import *
 from .recovery.nan import *
 from .recovery.replay import *
-from .recovery.reported import *
+from .recovery.data_state import *
 from .recovery.resume import *
 from .recovery.runs import *
 from .recovery.shard_files import *

@@ -14,7 +14,7 @@ from fastcore.basics import GetAttr, patch
 from torch.utils.data import DataLoader, IterableDataset
 
 from ..data.loaders import copy_loader
-from ..data.noted import NotedLoader
+from ..data.resumable_loader import ResumableLoader
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.check import check_whole
@@ -97,7 +97,7 @@ def knows_indices(
     "Return whether the samples in the batches of `dl` can be known"
     has_workers = getattr(dl, 'num_workers', 0)>0
     if has_workers and not getattr(dl, 'in_order', True): return False
-    if isinstance(dl, NotedLoader): return dl.indexed or dl.batch_indices is not None
+    if isinstance(dl, ResumableLoader): return dl.indexed or dl.batch_indices is not None
     if hasattr(type(dl), 'batch_indices'): return dl.batch_indices is not None
     is_plain = isinstance(dl, DataLoader) and type(dl).__iter__ is DataLoader.__iter__
     return is_plain and not isinstance(dl.dataset, IterableDataset)
@@ -126,7 +126,7 @@ class ItemIndices(Callback):
         batches,dl = learn.batches,learn.dl
         self.streams.append(batches)
         if not knows_indices(dl): return
-        if isinstance(dl, NotedLoader): dl.keep_indices()
+        if isinstance(dl, ResumableLoader): dl.keep_indices()
         elif not hasattr(type(dl), 'batch_indices'):
             dl = self._recording(dl)
             batches.replace(dl)
@@ -203,7 +203,7 @@ class OngoingLoader(GetAttr):
         n:int   # how many batches an epoch has
     ):
         self.dl,self.n = dl,check_whole('n', n, what='a number of batches')
-        self.passes = NotedLoader(dl)
+        self.passes = ResumableLoader(dl)
         self.passes.keep_indices()
 
     def __len__(self) -> int: return self.n
@@ -318,7 +318,7 @@ from torch.utils.data import BatchSampler
 
 from ..data.device import is_plain_batch, pin_leaf
 from ..data.nested import apply
-from ..data.noted import draw_at_start
+from ..data.resumable_loader import draw_at_start
 from ..data.seeded import SeededLoader
 from ..data.parts import is_stateful
 from ..loop.loop import exhausted
@@ -380,7 +380,7 @@ def made_by_workers(
     dl:Any # a loader
 ) -> bool:
     "Return whether workers make the batches of `dl`, and this process draws random numbers only when an epoch begins"
-    if isinstance(dl, NotedLoader): dl = dl.dl
+    if isinstance(dl, ResumableLoader): dl = dl.dl
     has_workers = getattr(dl, 'num_workers', 0)>0
     if isinstance(dl, SeededLoader): return has_workers and not dl.swaps_rng
     if not isinstance(dl, DataLoader) or not has_workers: return False
@@ -418,7 +418,7 @@ class Prefetch(Callback):
         learn = self.learn
         n = self._n_ahead(learn.dl, it)
         is_useless = n==0 and not isinstance(learn.dl, OngoingLoader)
-        is_first_phase = learn.training and learn.epoch==learn.start_epoch
+        is_first_phase = learn.training and learn.epoch==learn.current_run.start_epoch
         if is_useless and is_first_phase: warn(
             'Prefetch() has no effect: the batches are loaded in this process. Let workers load them '
             '(`DataLoader(num_workers=...)`), or write `Prefetch(thread=True)` if loading them needs no random '
@@ -434,7 +434,7 @@ class Prefetch(Callback):
                 'is: let workers make the batches (`DataLoader(num_workers=...)`), and write `Prefetch()`')
             return 0
         if hasattr(it, 'indices'): return 0   # `ItemIndices` has only the indices of the last batch
-        if self.thread and isinstance(dl, NotedLoader) and dl.draws_here: raise ValueError(
+        if self.thread and isinstance(dl, ResumableLoader) and dl.draws_here: raise ValueError(
             'Prefetch(thread=True) cannot be used with `CheckpointCallback` and data that is loaded in this process: '
             'it would use up random numbers of batches that are not trained yet. Let a worker load it '
             '(`DataLoader(num_workers=1)`), and write `Prefetch()`')

@@ -113,7 +113,7 @@ class Clock(StopwatchCallback):
     def before_fit(self):
         if self.loaded or self.learn.mode!='fit': return
         self._reset()
-        self.counts['epoch'] = self.learn.start_epoch
+        self.counts['epoch'] = self.learn.current_run.start_epoch
     def after_batch(self):
         counts,batch = self.counts,self.learn.batch
         counts['batch'] += 1

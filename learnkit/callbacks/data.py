@@ -111,12 +111,12 @@ class MapOutputs(Callback):
 
     def after_pred(self):
         learn,run = self.learn,self.learn.current_run
-        out = self.f(learn.pred if learn.output is None else learn.output)
+        out = self.f(learn.pred if run.output is None else run.output)
         is_read = run.own_output is not None and isinstance(out, Mapping)
         if not is_read:
             learn.pred = out
             return
-        learn.output = out   # read it as if it were the model's output
+        run.output = out   # read it as if it were the model's output
         run.output_loss,learn.pred = run.own_output.read(out, learn.yb)
 
 # %% ../../nbs/callbacks/00c_move_modules.ipynb #f42c4b8e

@@ -169,7 +169,7 @@ class OnCallback(Callback):
 _pending = []   # `PendingHandler`s of the functions that `Learner.on` decorated
 
 class PendingHandler:
-    "A function that waits for a Learner; called with one, it returns its callbacks for `Learner.on_create`"
+    "A function that waits for a Learner; called with one, it returns its callbacks for `Learner._on_create`"
     def __init__(self,
         f:Callable,       # a function of the Learner
         name:str,         # the event
@@ -187,10 +187,10 @@ class PendingHandler:
     def add(self) -> None:
         "Start waiting"
         _pending.append(self)
-        if self.marker in (None,'all'): Learner.on_create.append(self)
+        if self.marker in (None,'all'): Learner._on_create.append(self)
     def remove(self) -> None:
         "Stop waiting"
-        for l in (_pending, Learner.on_create):
+        for l in (_pending, Learner._on_create):
             if self in l: l.remove(self)
 
 def marked_handlers(

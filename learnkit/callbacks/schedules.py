@@ -123,7 +123,7 @@ class ParamScheduler(Scheduler):
 
     def _measure(self, n):
         "Set the length of the fit in schedules whose warm-up is a number of batches; `n` is an epoch's length"
-        duration = self.learn.duration
+        duration = self.learn.current_run.duration
         if duration is None: return
         is_unknown = duration.unit=='ep' and not n
         if is_unknown: return

@@ -150,10 +150,10 @@ def _kept(config) -> Iterator[None]:
         is_made_meanwhile = _current.get() is config
         return SaveConfig(config) if is_made_meanwhile else []
     token = _current.set(config)
-    Learner.on_create.append(keep)
+    Learner._on_create.append(keep)
     try: yield
     finally:
-        Learner.on_create.remove(keep)
+        Learner._on_create.remove(keep)
         _current.reset(token)
 
 def _parser(f, exits):

@@ -94,13 +94,13 @@ class ComposerRun(OurCallback):
     def before_fit(self):
         if self.learn.mode!='fit': return
         self.all_samples,self.all_seconds,self.iteration = 0,0.,0
-        self.first_epoch,self.results = self.learn.start_epoch,{}
+        self.first_epoch,self.results = self.learn.current_run.start_epoch,{}
         view_of(ComposerState, self.learn).stopped_at = None
         self.meter = new_meter(self.learn.metrics)
     def before_epoch(self):
         self.train.reset()
         self.is_whole = self.is_over = False
-        is_first = self.learn.mode=='fit' and self.learn.epoch==self.learn.start_epoch
+        is_first = self.learn.mode=='fit' and self.learn.epoch==self.learn.current_run.start_epoch
         if is_first and not self._has_cycles(): self._begin_iteration()
     def _has_cycles(self): return any(cb.name=='cycles' for cb in self.learn.cbs)
     def _begin_iteration(self):
@@ -339,7 +339,7 @@ class ComposerState(View):
     def max_duration(self) -> Time:
         "The planned duration of the fit; once a callback has stopped it, the actual duration"
         if self.stopped_at is not None: return Time(self.stopped_at, 'ba')
-        return self.learn.duration or Time(self.learn.n_epoch, 'ep')
+        return self.learn.current_run.duration or Time(self.learn.n_epoch, 'ep')
     def stop_training(self) -> None:
         "End the fit after this batch or epoch"
         self.stopped_at = self.learn.train_iter

@@ -274,7 +274,7 @@ class NLPCallback(ForeignCallback):
         self._take_monitor()
         self._view().stopped = None
         self.begins_later = _sanity_check(self.learn) is not None
-        if self.learn.mode=='fit': self._view().epochs_done = self.learn.start_epoch
+        if self.learn.mode=='fit': self._view().epochs_done = self.learn.current_run.start_epoch
     def before_epoch(self):
         vars(self._view()).update(epochs_done=self.learn.epoch, batches_done=0)
         begins_now = self.begins_later and self.learn.mode=='fit'

@@ -287,8 +287,8 @@ def output_of(
     learn:Any # the Learner
 ) -> Any:
     "Return the model's whole output for the current batch: a dict with its loss, if it returns one"
-    if learn.output is None: return learn.pred
-    return learn.output
+    if learn.current_run.output is None: return learn.pred
+    return learn.current_run.output
 
 def optimizers_of(
     learn:Any # the Learner

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..data.loaders import as_loader, set_epoch
 from ..data.workers import inform_workers
-from ..data.noted import NotedLoader
+from ..data.resumable_loader import ResumableLoader
 from ..loop.check import check_args, check_choice
 from ..loop.loop import loader_len
 
@@ -27,7 +27,7 @@ class CombinedSource:
     def __init__(self,
         name:str, # the loader's name
         dl:Any    # any iterable of batches
-    ): self.name,self.passes = name,NotedLoader(as_loader(dl, name))
+    ): self.name,self.passes = name,ResumableLoader(as_loader(dl, name))
 
     def begin(self) -> None:
         "Start over: the next batch is the first one"

@@ -38,7 +38,7 @@ def check_length(
     what:str   # text after the fraction, for the message
 ) -> None:
     "Raise ValueError if the number of batches in an epoch is unknown"
-    if getattr(own_attr(learn, 'duration'), 'unit', 'ep')!='ep': return   # `TrainFor` knows the fraction
+    if getattr(own_attr(learn.current_run, 'duration'), 'unit', 'ep')!='ep': return   # `TrainFor` knows the fraction
     if learn.n_iter is None and getattr(own_attr(learn, 'train_eval'), 'n', None) is None: raise ValueError(
         f'{what} depends on the completed fraction of the run, but the training loader has no `len`. '
         "Specify the length of the fit, as in `fit('5000ba')`, or of an epoch, as in `cbs=StepsPerEpoch(500)` "
@@ -164,16 +164,16 @@ class TrainFor(Callback):
 
     def before_fit(self):
         learn,length = self.learn,Time(self.total, self.unit)
-        if learn.duration!=length: raise ValueError(
+        if learn.current_run.duration!=length: raise ValueError(
             f"the length of a fit is its first argument: write `learn.fit('{length}')`")
         if self.unit not in ('ba','st') and num_distrib()>1: raise ValueError(
             "several processes must end at the same batch: specify the length in batches, `fit('2000ba')`, steps or "
             "epochs")
-        if self.unit!='ba' and learn.start_epoch: raise ValueError(
-            f'start_epoch={learn.start_epoch} skips epochs, whose length is unknown in a fit of '
-            f'{learn.duration}: specify batches, or resume from a checkpoint')
+        if self.unit!='ba' and learn.current_run.start_epoch: raise ValueError(
+            f'start_epoch={learn.current_run.start_epoch} skips epochs, whose length is unknown in a fit of '
+            f'{learn.current_run.duration}: specify batches, or resume from a checkpoint')
         self.done = self.before = self.idle = 0
-        self.at,self.left_out,self.fresh = -1,learn.start_epoch,True
+        self.at,self.left_out,self.fresh = -1,learn.current_run.start_epoch,True
         self.since = monotonic() if self.unit=='s' else None
 
     def before_train(self):
@@ -191,7 +191,7 @@ class TrainFor(Callback):
             case 'sp':  self.done += 0 if learn.batch is None else find_bs(learn.batch)
             case 'tok': self.done += 0 if learn.batch is None else find_tokens(learn.batch, learn.dls)
         learn.pct_train = pct = self.pct
-        if pct>=1 and not self._ends_here(): learn.stop(f'{learn.duration} of training are done')
+        if pct>=1 and not self._ends_here(): learn.stop(f'{learn.current_run.duration} of training are done')
 
     def _ends_here(self):
         "Does the epoch end with this batch anyway? Not if a callback has replaced the loader by a longer one since"
@@ -209,7 +209,7 @@ class TrainFor(Callback):
         trained_nothing = self.at!=learn.epoch or self.done==self.before
         self.idle = self.idle+1 if trained_nothing else 0
         if self.idle>=max_idle: raise RuntimeError(
-            f'{self.idle} epochs in a row trained no batch, so {learn.duration} would never be done: '
+            f'{self.idle} epochs in a row trained no batch, so {learn.current_run.duration} would never be done: '
             'end the fit by `CancelFit`, or do not cancel the training of each epoch')
         learn.n_epoch = self._estimate_epochs(pct)
 
@@ -223,9 +223,10 @@ class TrainFor(Callback):
 
     def _count_skipped(self):
         "Count the epochs before `start_epoch` as done"
-        n,self.left_out = self.learn.n_iter,0
+        n,n_skipped = self.learn.n_iter,self.left_out
+        self.left_out = 0
         if n is None: raise ValueError(
-            f'start_epoch={self.learn.start_epoch} skips epochs of a loader without a `len`, so their number of '
+            f'start_epoch={n_skipped} skips epochs of a loader without a `len`, so their number of '
             'batches is unknown: resume from a checkpoint, or set it with `cbs=LimitBatches(500)`')
         self.done = self.learn.epoch*n
 

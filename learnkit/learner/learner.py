@@ -162,8 +162,9 @@ class TrainEvalCallback(Callback):
         learn = self.learn
         is_of_other_data = self.counted_in is not None and self.counted_in is not learn.dls.train
         if is_of_other_data: self.n = self.counted_in = None
-        in_epochs = learn.mode=='fit' and learn.duration is not None and learn.duration.unit=='ep'
-        if self.n is None and in_epochs: learn.say(
+        duration  = learn.current_run.duration
+        in_epochs = duration is not None and duration.unit=='ep'
+        if self.n is None and learn.mode=='fit' and in_epochs: learn.say(
             'The training data has no `len`, so this epoch ends with the data. For endless data specify an amount: '
             "`fit('2000ba')`, `cbs=StepsPerEpoch(500)` for epochs, `profile(n_batches=50)`.")
 
@@ -255,6 +256,8 @@ from ..optim.several import as_opt_func
 # %% ../../nbs/learner/35c_learner.ipynb #ad6b1ef8
 register_state('transfer', None, 'what moves batches to the device; None: they are there', lasts=True)
 register_state('own_output', None, 'how to read the output of a model that has its own loss', lasts=True)
+register_state('output', None, "the model's whole output, if `pred` is a part of it")
+register_state('duration', None, 'how long the fit is: a `Time`', lasts=True)
 register_state('output_loss', None, 'the loss that the model returned')
 register_state('checks_loss', True, 'is the loss of this batch checked, as in the first one of a phase?')
 
@@ -272,7 +275,7 @@ of_modules = dict(
     **{k:_converts.format(k) for k in ('half','bfloat16','float','double')})
 of_others = dict(
     history='`learn.recorder.history`', losses='`learn.recorder.losses`',
-    evaluate='`learn.validate()`', test='`learn.validate(dl=…)`',
+    evaluate='`learn.validate()`', gather_args='`learn.hparams()`', test='`learn.validate(dl=…)`',
     log='`self.log` in a callback, or `learn.log_numbers`', optimizer='`learn.opt`', callbacks='`learn.cbs`',
     train_dataloader='`learn.dls.train`', val_dataloader='`learn.dls.valid`', criterion='`learn.loss_func`')
 
@@ -280,7 +283,7 @@ of_others = dict(
 @check_args
 class Learner(Loop):
     "Trains `model` on `dls`, calling the callbacks at every event"
-    on_create:list[Callable] = []   # called with each new Learner; each returns callbacks for it: see `Learner.on`
+    _on_create:list[Callable] = []   # called with each new Learner; each returns callbacks for it: see `Learner.on`
     distributed:bool = True         # train together with the other processes that a launcher started?
     _before_wd:Any = None           # the weight decay before a fit was given one
     dls:DataLoaders                 # the data
@@ -322,7 +325,7 @@ class Learner(Loop):
             own = TrainEvalCallback,*self._team.default_cbs(),Recorder,NonFiniteCheck,ProgressCallback
             self.add_cbs([*default_callbacks(own, cbs), *cbs])
         else: self.add_cbs(cbs)
-        for f in [*self.on_create]: self.add_cbs(f(self))
+        for f in [*self._on_create]: self.add_cbs(f(self))
         self('after_create')
 
     def add_cb(self,

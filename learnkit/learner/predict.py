@@ -66,7 +66,8 @@ class GatherPredsCallback(Callback):
     inputs = preds = targets = decoded = losses = None
     skip = False   # was this batch cancelled?
     drafts:dict = {}        # folder -> the `Draft` of its files, which appear there at the end
-    turns,taken = None,()   # how the processes share the batches, and the turns of this process that have results
+    round_robin:Any = None   # how the processes share the batches, if they do
+    taken:Any = ()           # the numbers of the batches of this process that have results
     def __init__(self,
         with_input:bool=False,         # keep the inputs too
         with_loss:bool=False,          # keep the loss of each sample; the loss function must not reduce
@@ -90,12 +91,12 @@ class GatherPredsCallback(Callback):
         if not with_input: self.before_batch = None   # there is nothing to do there
 
     def before_validate(self):
-        batches,self.turns,self.taken = self.learn.batches,None,[]
+        batches,self.round_robin,self.taken = self.learn.batches,None,[]
         if self.idxs is None: n,positions = count_items(batches.whole),None
         else: n,positions = len(self.idxs),item_positions(self.idxs)
         if self.mmap is not None: self._check_mmap(n)
         self._make_drafts()
-        if batches.turns is None: self._begin(n, positions)
+        if batches.round_robin is None: self._begin(n, positions)
         else: batches.wrap(partial(self._begin_own, n, positions))   # then the processes can compare their data
 
     def _check_mmap(self, n):
@@ -138,24 +139,24 @@ class GatherPredsCallback(Callback):
         if self.with_targs: self.targets.append(targs)
         if self.decodes is not None: self.decoded.append(self.decodes(pred))
         if self.with_loss: self.losses.append(self._losses(learn.loss, yb))
-        if self.turns is not None: self.taken.append(learn.iter)
+        if self.round_robin is not None: self.taken.append(learn.iter)
 
     def _losses(self, loss, yb):
         if not yb: raise ValueError('`with_loss` asks for the loss of each sample, but the batches have no target')
         return losses_by_item(loss, yb, self.learn.loss_func, self.concat_dim)
 
     def _save(self, folder, b):
-        learn,shares_batches = self.learn,self.turns is not None
+        learn,shares_batches = self.learn,self.round_robin is not None
         i = learn.iter
         if shares_batches: i = i*num_shards() + shard_rank()   # its index as in a single process
         file = self._draft(folder)/str(i)
         torch.save(learn.to_detach(b, gather=not shares_batches), file, pickle_protocol=self.pickle_protocol)
 
     def after_validate(self):
-        order = None if self.turns is None else self._order()
+        order = None if self.round_robin is None else self._order()
         for name in ('inputs','preds','targets','decoded','losses'):
             buffer = getattr(self, name)
-            if self.turns is None: values = getattr(buffer, 'value', None)
+            if self.round_robin is None: values = getattr(buffer, 'value', None)
             else: values = buffer.gather(self.taken, order)
             setattr(self, name, values)
         self.inp = None
@@ -163,12 +164,12 @@ class GatherPredsCallback(Callback):
 
     def _publish(self):
         "Move the files into their folders, and remove the files of further batches that an earlier run saved there"
-        if self.mmap is not None and self.turns is not None:
+        if self.mmap is not None and self.round_robin is not None:
             team().in_all(lambda: None)   # all have opened the files that process 0 moves
             team().in_first(lambda: self.drafts.pop(Path(self.mmap)).publish())
         for folder,draft in self.drafts.items():
             numbered = [p.name for p in folder.iterdir() if p.name.isdigit()]
-            if self.turns is not None: numbered = [n for n in numbered if int(n)%num_shards()==shard_rank()]
+            if self.round_robin is not None: numbered = [n for n in numbered if int(n)%num_shards()==shard_rank()]
             draft.publish(numbered)
         self.drafts = {}
 
@@ -192,22 +193,22 @@ class GatherPredsCallback(Callback):
 
     def _begin_own(self, n, positions, it):
         "Prepare for this process's part of `n` samples, in one process at the `positions`, when `it` is to begin"
-        turns = self.learn.batches.turns
-        if turns.alike: self.turns = turns
+        round_robin = self.learn.batches.round_robin
+        if round_robin.alike: self.round_robin = round_robin
         elif self.mmap is not None: raise ValueError(
             'the processes have different data, so their results are not one file: write `learn.distributed = False` '
             'before, and pass each process its own folder as `mmap`')
-        if self.mmap is not None: self._begin_shared(turns, positions)
-        elif turns.alike:
-            bs = getattr(turns.whole, 'batch_size', None)
-            about = len(turns)*bs if n and bs else None
+        if self.mmap is not None: self._begin_shared(round_robin, positions)
+        elif round_robin.alike:
+            bs = getattr(round_robin.whole, 'batch_size', None)
+            about = len(round_robin)*bs if n and bs else None
             self._begin(about, key='')   # results are ordered when they are joined
         else: self._begin(n, positions)
         return it
 
-    def _begin_shared(self, turns, positions):
+    def _begin_shared(self, round_robin, positions):
         "Prepare to write into files that all processes share, each at the positions of its samples"
-        mine = turns.sizes(),positions,uuid4().hex,self._draft(self.mmap)
+        mine = round_robin.sizes(),positions,uuid4().hex,self._draft(self.mmap)
         sizes,positions,key,folder = from_first(mine)
         n_shards = num_shards()
         of_each = places([list(enumerate(sizes[shard::n_shards])) for shard in range(n_shards)], positions)
@@ -322,7 +323,7 @@ def _snapshot_in_run(learn, dl, draws):
 def _infer(learn, before, after, nested, dl):
     "Run the validation phase on `dl`, between the events `before` and `after` if it is not nested in another run"
     if nested: return interruptibly(learn._do_epoch_validate, dl=dl)
-    learn.n_epoch,learn.start_epoch = 1,0
+    learn.n_epoch,learn.current_run.start_epoch = 1,0
     def run():
         learn(before)
         learn._do_fit(train=False, valid=lambda: dl)

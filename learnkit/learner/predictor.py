@@ -34,7 +34,7 @@ def _kept_open(learn, cbs):
     "A run for predictions that holds the lock only when it begins and ends"
     with learn.no_bar(), learn._run('predict', cbs), Guard(learn):
         learn.n_epoch,learn.current_run.skip_loss = 1,True
-        learn.start_epoch = learn.epoch = 0
+        learn.current_run.start_epoch = learn.epoch = 0
         learn(['before_predict','before_fit','before_epoch'])
         learn._use(iter(()))   # there is no loader: batches are handed over
         learn('before_validate')

@@ -24,15 +24,13 @@ from .signals import uninterrupted
 class Progress:
     "How far a run is"
     epoch:int = 0                # the number of the epoch
-    n_epoch:int = 1              # how many epochs there are, those before `start_epoch` included
-    start_epoch:int = 0          # the number of the first epoch
+    n_epoch:int = 1              # how many epochs there are, those that are skipped included
     iter:int|None = None         # the number of the batch in its phase; None: none has begun
     n_iter:int|None = None       # how many batches the phase has; None: unknown
     pct_train:float = 0.         # the fraction of the fit that is done
     train_iter:int = 0           # training batches done
     train_steps:int = 0          # optimizer steps done
     stop_reason:str|None = None  # the reason for which the run ends soon: see `learn.stop`
-    duration:Any = None          # how long the fit is: a `Time`
     paused:Any = None            # the paused run that can be resumed: see `Pausable`
 
 class BatchState:
@@ -42,7 +40,6 @@ class BatchState:
     yb:tuple                     # the targets
     pred:Any                     # the output of the model
     loss:torch.Tensor|None       # for the record: without a graph
-    output:Any = None            # the model's whole output, if `pred` is a part of it
     loss_grad:torch.Tensor|None  # the loss to differentiate
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17010

@@ -31,7 +31,7 @@ class BatchStream:
     limit = it = None
     skipped = 0   # batches that were cancelled before they were fetched: the loader still has them
     unfetched:tuple[int,int]; ended:tuple[int,str|None]   # the last one, and how: see `check_unfetched`
-    turns:Any = None   # how several processes share the batches, if they do
+    round_robin:Any = None   # how several processes share the batches, if they do
     def __init__(self,
         loader:Iterable,            # any iterable of batches
         counted:Callable|None=None  # called with the number of batches, or None, whenever that changes
@@ -56,23 +56,23 @@ class BatchStream:
     ) -> None:
         "End before batch number `n`. Raises RuntimeError if the first batch was fetched already."
         self._check_new('stop_at')
-        if self.turns is not None: n = self.turns.stop_at(n)
+        if self.round_robin is not None: n = self.round_robin.stop_at(n)
         self.limit = n if self.limit is None else min(n, self.limit)
         self._count()
 
     @property
     def whole(self) -> Iterable:
         "The loader of all batches, including those that other processes do"
-        return self.loader if self.turns is None else self.turns.whole
+        return self.loader if self.round_robin is None else self.round_robin.whole
 
     def share(self,
         loader:Iterable, # of the batches of this process
-        turns:Any        # a `RoundRobin`, which says how they share the batches of `self.loader`
+        round_robin:Any        # a `RoundRobin`, which says how they share the batches of `self.loader`
     ) -> None:
         "Take the batches from `loader`, and count all processes' batches to detect the end of the stream"
         limit,self.limit = self.limit,None
         self.replace(loader)
-        self.turns = turns
+        self.round_robin = round_robin
         if limit is not None: self.stop_at(limit)
 
     def replace(self,
@@ -97,8 +97,8 @@ class BatchStream:
     def open(self) -> None:
         "Begin the stream; `next` then returns the batches"
         it = iter(self.loader)
-        if self.turns is not None:
-            if self.turns.alike is None: self.turns.begin()   # an iterator may request them later
+        if self.round_robin is not None:
+            if self.round_robin.alike is None: self.round_robin.begin()   # an iterator may request them later
             self._count()
         if self.limit is not None: it = Limited(it, self.limit-self.start+self.skipped)
         for f in self.wrappers: it = f(it)
@@ -144,6 +144,7 @@ register_state('do_fetched', None, 'does a batch as the loader gave it, and retu
 register_state('do_batch', None, 'does the batch that is in `xb` and `yb`')
 register_state('in_part', False, 'is this a part of the batch, and of which samples (a slice)? Then no step follows')
 register_state('skip_loss', False, 'compute no loss?')
+register_state('start_epoch', 0, 'the number of the first epoch', lasts=True)
 
 event.register('after_joint_loss', 'of a batch in micro-batches: `loss` is that of the whole batch, so judge it here',
                depth=3, after='after_loss', by='MicroBatch')
@@ -205,7 +206,9 @@ class Loop(Dispatcher):
         run = self.current_run
         run.do_fetched,run.do_batch = do_fetched,do_batch
 
-    def _epochs(self): return takewhile(lambda i: i<self.n_epoch, count(self.start_epoch))   # `n_epoch` may change
+    def _epochs(self):
+        first = self.current_run.start_epoch
+        return takewhile(lambda i: i<self.n_epoch, count(first))   # `n_epoch` may change
 
     def _open_batches(self):
         first = not self.batches.start   # otherwise an epoch has begun: its validation and row come first

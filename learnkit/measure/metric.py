@@ -301,7 +301,8 @@ def _loss_attr(
 ) -> Any:
     "Return a part of the loss: from the loss function, or if the model computes the loss, its output or the model"
     if learn.loss_func is not None: return getattr(learn.loss_func, name)
-    output = learn.pred if learn.output is None else learn.output
+    whole  = learn.current_run.output
+    output = learn.pred if whole is None else whole
     if isinstance(output, Mapping) and name in output: return output[name]
     for o in (output, get_model(learn.model)):
         if hasattr(o, name): return getattr(o, name)

@@ -297,7 +297,7 @@ class SanityCheck(Callback):
     def before_fit(self):
         learn = self.learn
         has_no_loader = self.ds_idx==1 and learn.dls.valid is None
-        has_no_epoch  = learn.start_epoch>=learn.n_epoch
+        has_no_epoch  = learn.current_run.start_epoch>=learn.n_epoch
         if has_no_loader or has_no_epoch: return
         dl    = learn._loader(self.ds_idx, None)
         meter = MeterCallback(learn.metrics, copy=True)

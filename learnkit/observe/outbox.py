@@ -186,7 +186,7 @@ class Outbox:
         "Return whether rows may be announced now: not before a resumed run has loaded its position"
         if learn.mode is None: return True    # outside of a run
         if learn.mode!='fit': return False    # rows wait for the fit
-        if learn.start_epoch>=learn.n_epoch: return False   # the resumed run was over: nothing is new
+        if learn.current_run.start_epoch>=learn.n_epoch: return False   # the resumed run was over: nothing is new
         has_begun = learn.iter is not None or learn.train_iter>0
         return has_begun   # then a resume has set `train_iter`
 
@@ -278,12 +278,11 @@ def hparams(self:Learner,
              'batch size':getattr(self.dls, 'bs', getattr(train, 'batch_size', None)),
              'batch per epoch':loader_len(train), 'frozen idx':getattr(self.opt, 'frozen_idx', 0)}
     if self.mode=='fit':
-        if self.duration.unit=='ep': known['epochs'] = self.duration.value
-        else: known['duration'] = self.duration
+        duration = self.current_run.duration
+        if duration.unit=='ep': known['epochs'] = duration.value
+        else: known['duration'] = duration
     known['callbacks'] = [cb.key for cb in self.cbs]
     for cb in self.cbs:
         if not observes(cb): known |= {f'{cb.key}.{name}':value for name,value in settings(cb).items()}
     known |= {name:masked(name, value) for name,value in own.items()}
     return {name:plain(value) for name,value in known.items()}
-
-Learner.gather_args = Learner.hparams   # fastai's name

@@ -142,7 +142,7 @@ class RuntimeEstimator(StopwatchCallback, Observer):
         "Return the seconds of the remaining validations, if they take as long as the previous ones"
         done = self.epoch_validations
         if not done: return 0.
-        n_left = self.learn.n_epoch - self.learn.start_epoch - len(done)
+        n_left = self.learn.n_epoch - self.learn.current_run.start_epoch - len(done)
         return n_left*sum(done)/len(done)
 
     def measure(self) -> dict|None:

@@ -214,7 +214,7 @@ class Agreement(Callback):
         learn,n_batches = self.learn,self.learn.batches.n
         cbs = _callbacks_that_may_differ(learn)
         decides = {point:_could_decide(cbs, events) for point,events in _events_before().items()}
-        begins = learn.epoch==learn.start_epoch   # the fit begins, or resumes
+        begins = learn.epoch==learn.current_run.start_epoch   # the fit begins, or resumes
         most,least = self._agree_at('before_train', compare=begins, outside=_could_decide(cbs, _events_outside()),
                                    n_batches=n_batches or 0, unknown_length=n_batches is None, **decides)
         self._ask_at(most)

@@ -187,9 +187,10 @@ def check_divisible(
     if num_distrib()>1: raise ValueError(
         'FaultTolerant needs independent processes, but these are in a process group: start each one separately, '
         'without `torchrun --nproc-per-node`')
-    if learn.duration is not None and learn.duration.unit=='s': raise ValueError(
+    duration = learn.current_run.duration
+    if duration is not None and duration.unit=='s': raise ValueError(
         'the clocks of several processes differ: specify the length of the fit in batches or epochs, not '
-        f'{learn.duration}')
+        f'{duration}')
     for cb in learn.cbs:
         if cb is me: continue
         why = _why_not(cb)

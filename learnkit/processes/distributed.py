@@ -258,7 +258,8 @@ class DistributedTrainer(Callback):
         "Raise ValueError, in all processes, if they are about to run different things"
         learn = self.learn
         acting = [cb for cb in learn.ordered_cbs() if not observes(cb)]
-        mine = {'length':str(learn.duration), 'first epoch':learn.start_epoch, 'callbacks':[cb.key for cb in acting],
+        run  = learn.current_run
+        mine = {'length':str(run.duration), 'first epoch':run.start_epoch, 'callbacks':[cb.key for cb in acting],
                 'parameters':[tuple(p.shape) for p in learn.model.parameters()], **settings_of(learn, acting)}
         digests = gather_objects(short_hash(repr(mine)))   # the settings of a large model are many thousand characters
         if len({*digests})>1: self._raise_different(gather_objects(mine))

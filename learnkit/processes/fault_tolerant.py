@@ -185,7 +185,7 @@ class FaultTolerant(Resumable):
         self.message = message
         self._count_step()
         self._find_rank()
-        self.learn.current_run.resume = Paused(run, self.learn.duration, [])
+        self.learn.current_run.resume = Paused(run, self.learn.current_run.duration, [])
 
     def _skip(self, n):
         "Skip this fit, because the other processes are in a later one"
@@ -201,20 +201,21 @@ class FaultTolerant(Resumable):
         self.who = others[0].who if others else learn._identity()   # theirs is from before they restored a run
         self.finished,self.sessions = False,[]
         self.begin_data()
-        if isinstance(learn.current_run.resume, Paused): self._go_on(learn.current_run.resume.state, others)
+        if isinstance(learn.current_run.resume, Paused): self._continue_run(learn.current_run.resume.state, others)
         elif learn.current_run.resume is not None and not others: raise ValueError(
             f'resume={learn.current_run.resume!r} needs a `CheckpointCallback`: FaultTolerant writes no files')
-        if self.crew is None: learn.start_epoch = learn.n_epoch   # the other processes are in a later fit
+        if self.crew is None: learn.current_run.start_epoch = learn.n_epoch   # the other processes are in a later fit
         self.sessions = [*self.sessions, session(learn)]
         self.logs = learn.logger
         self._show()
 
-    def _go_on(self, run, others):
+    def _continue_run(self, run, others):
         learn,where = self.learn,Path('the other processes')
         different = differences(run['identity'], self.who)
         different.pop('seed', None)
         texts = [*different.values()]
-        if run['duration']!=str(learn.duration): texts.append(f"it is {learn.duration} long and was {run['duration']}")
+        now = str(learn.current_run.duration)
+        if run['duration']!=now: texts.append(f"it is {now} long and was {run['duration']}")
         if texts: raise ValueError("the run of this process differs from that of the training processes: "
                                    f"{'; '.join(texts)}")
         if others: self.resume_data(where, run)   # the other processes provide the state

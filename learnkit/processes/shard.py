@@ -278,13 +278,13 @@ def take_turns(
 ) -> tuple[Any,RoundRobin]:
     "Return a loader of every n-th batch of `dl` for each of n processes, and its `RoundRobin`"
     if not _has_known_sampler(dl):
-        turns = RoundRobin(dl)
-        return turns,turns   # it is also the loader
+        round_robin = RoundRobin(dl)
+        return round_robin,round_robin   # it is also the loader
     if dl.batch_sampler is None:
-        turns = RoundRobin(dl, dl.sampler)
-        return copy_loader(dl, sampler=turns, batch_size=None),turns
-    turns = RoundRobin(dl, dl.batch_sampler)
-    return copy_loader(dl, batch_sampler=turns),turns
+        round_robin = RoundRobin(dl, dl.sampler)
+        return copy_loader(dl, sampler=round_robin, batch_size=None),round_robin
+    round_robin = RoundRobin(dl, dl.batch_sampler)
+    return copy_loader(dl, batch_sampler=round_robin),round_robin
 
 def _has_known_sampler(dl):
     "Return whether a sampler determines which samples are in a batch"
@@ -334,7 +334,7 @@ def share_already(
 class _Sharded(NamedTuple):
     "A loader of this process's batches, with its `RoundRobin`"
     loader:Any
-    turns:RoundRobin
+    round_robin:RoundRobin
 
 class ShareBatches(Callback):
     "Shards the batches of a validation among all processes, and drops repeated samples"
@@ -350,7 +350,7 @@ class ShareBatches(Callback):
         self._check_not_alone()
         batches = self.learn.batches
         n_own = count_own_items(batches.loader)   # None: no sample is repeated
-        is_sharded_already = batches.turns is not None or distributed_sampler(batches.loader) is not None
+        is_sharded_already = batches.round_robin is not None or distributed_sampler(batches.loader) is not None
         if num_shards()>1 and not is_sharded_already:
             batches.share(*self._shard(batches.loader))
             n_own = inf   # whole batches are repeated, which `RoundRobin` takes into account
@@ -368,18 +368,18 @@ class ShareBatches(Callback):
     def _shard(self, dl):
         "Return a loader of this process's batches and its `RoundRobin`; the same pair in each epoch if workers persist"
         before = self.persistent
-        sharded = before if before and before.turns.whole is dl else _Sharded(*take_turns(dl))
+        sharded = before if before and before.round_robin.whole is dl else _Sharded(*take_turns(dl))
         if getattr(dl, 'persistent_workers', False): self.persistent = sharded
-        turns = sharded.turns
-        turns.limit = turns.alike = turns.ready = None   # unknown again: `RoundRobin.begin` compares anew
+        round_robin = sharded.round_robin
+        round_robin.limit = round_robin.alike = round_robin.ready = None   # unknown again: `RoundRobin.begin` compares anew
         # a sharded forward is a collective: all processes need as many batches
-        turns.as_often = any(map(is_sharded, self.learn.model.parameters()))
+        round_robin.as_often = any(map(is_sharded, self.learn.model.parameters()))
         return sharded
 
     def before_batch(self):
         learn = self.learn
-        turns,self.own = learn.batches.turns,self.n_left.get(learn.batches)
-        if turns is not None: self.own = int(learn.iter<turns.n_own)   # the batch is whole, or a repetition
+        round_robin,self.own = learn.batches.round_robin,self.n_left.get(learn.batches)
+        if round_robin is not None: self.own = int(learn.iter<round_robin.n_own)   # the batch is whole, or a repetition
         elif self.own is not None: self._cut_batch()
 
     def _cut_batch(self):

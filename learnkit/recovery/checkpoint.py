@@ -306,7 +306,7 @@ class CheckpointCallback(Resumable):
     def _where(self, state, new):
         "Return where the run resumes, in words"
         where = 'the run is finished' if self.finished else f"resuming at epoch {state['epoch']}, batch {state['done']}"
-        then,now = duration_in_words(duration_of(state)),duration_in_words(self.learn.duration)
+        then,now = duration_in_words(duration_of(state)),duration_in_words(self.learn.current_run.duration)
         if now!=then: where += f", with {now} in all instead of {then.removesuffix(' epochs')}"
         if new: where += f", with what is new: {'; '.join(new.values())}"
         return where

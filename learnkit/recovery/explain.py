@@ -303,7 +303,7 @@ def next_loss(
     *cbs:Callback     # further callbacks from there on
 ) -> float:
     "Train on the next batch, and return its loss"
-    where:Any = learn.go_on(1, cbs=cbs)
+    where:Any = learn.resume(1, cbs=cbs)
     return where['loss']
 
 class Explanation:
@@ -414,9 +414,9 @@ def explain_spike(self:Learner,
     first = max(0, step-before*batches_a_step(Run(folder), step))
     norms = LayerNorms()
     self.replay(folder, first, fit, cbs=[norms, norms.unclipped])
-    if step>first: self.go_on(step-first)
+    if step>first: self.resume(step-first)
     before_step,batch = self.paused,ItemLosses(step)
-    self.go_on(1, cbs=batch)
+    self.resume(1, cbs=batch)
     if not batch.parts: raise ValueError(f'a callback has skipped the batch of `step` {step}')
     self.paused = before_step
     loss = next_loss(self)   # run again, because `ItemLosses` calls the model
@@ -432,7 +432,7 @@ def _train_until_step(learn, norms, step):
     "Train until the optimizer step that uses the gradients of batch `step`, if they are accumulated"
     while max(norms.steps, default=-1)<step:
         if not learn.paused or not learn.paused.state['grads']: return
-        learn.go_on(1)
+        learn.resume(1)
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000018
 def fewest(
@@ -475,8 +475,8 @@ def items_until(
     batches = [learn.replay(folder, first, fit)['items']]
     before_first = learn.paused
     while len(batches)<=last-first:
-        learn.go_on(1)
-        learn.go_on(until='before_batch')
+        learn.resume(1)
+        learn.resume(until='before_batch')
         batches.append(learn.paused.items)
     if None in batches: raise ValueError(
         'the dataset indices of these batches are unknown, so single samples cannot be excluded')
@@ -498,7 +498,7 @@ def first_of_step(
         acts = 'nothing'
         def after_step(self): steps.append(self.learn.train_iter)
     learn.replay(folder, first, fit, cbs=Steps())
-    if step>first: learn.go_on(step-first)
+    if step>first: learn.resume(step-first)
     steps = [s for s in steps if first<=s<step]
     if not steps: raise ValueError(
         f'the loss of `step` {step} jumps, and there was no optimizer step before it')
@@ -554,5 +554,5 @@ class _SpikeSearch:
     def _is_gone(self, without, first, moment):
         "Is the loss no spike if the run trains again from `moment`, before batch `first`, without some samples?"
         self.learn.paused = moment
-        loss = self.learn.go_on(self.step+1-first, cbs=SkipData(items=without))['loss']
+        loss = self.learn.resume(self.step+1-first, cbs=SkipData(items=without))['loss']
         return isfinite(loss) and loss<=self.largest

@@ -33,7 +33,7 @@ from ..loop.events import event
 from ..loop.secrets import hide_in_items, hide_secrets
 from ..loop.settings import masked
 from ..loop.loop import loader_len
-from .kept import closure_of
+from .hidden_state import closure_of
 from ..loop.words import Word, observes
 
 # %% ../../nbs/recovery/10_identity.ipynb #12238937

@@ -186,7 +186,7 @@ class Replays(Pausable):
 
     def _check_run(self, then, state=None):
         "Raise ValueError if the fit is not set up as the run was"
-        run,now = self.record.run,self.learn.duration
+        run,now = self.record.run,self.learn.current_run.duration
         changed = differences(then, self.who) if then else {}
         if state is not None: changed.pop('seed', None)   # the state has all random states
         if now!=run.duration: changed['duration'] = f'it is {now} long and was {run.duration}'
@@ -269,12 +269,12 @@ def replay(self:Learner,
     fit:Callable|None=None, # the call that trained it: `partial(learn.fit_one_cycle, 10, .1)`; None: `learn.fit`
     cbs:Any=None            # callbacks that observe, in addition to the run's own
 ) -> dict:                  # where it is paused, the samples of the batch, how many losses were compared and equal
-    "Go to the moment before a step of an earlier run, and pause; `learn.go_on()` resumes from there"
+    "Go to the moment before a step of an earlier run, and pause; `learn.resume()` resumes from there"
     run = Run(folder)
     check_step(run, step)
     record = pause_before(self, run, step, fit, [*L(cbs)])
     before_step = self.paused
-    self.go_on(until='before_batch')
+    self.resume(until='before_batch')
     if self.paused is not before_step:
         self.paused = before_step
         warn(f'a callback has skipped the batch of step {step}')

@@ -304,7 +304,7 @@ def is_longer(
     state:dict     # the state of the resumed run
 ) -> bool:
     "Return whether the fit is planned to be longer than that run; raise ValueError if their units differ"
-    then,now = duration_of(state),learn.duration
+    then,now = duration_of(state),learn.current_run.duration
     if then.unit!=now.unit: raise ValueError(
         f"the planned length of this checkpoint's run is {then}, which cannot be compared with {now}: use the same "
         f"unit, as in `fit('{then}', resume=...)`")
@@ -375,7 +375,7 @@ from .state import DataPosition
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #a7169b9c
 class Paused:
-    "A run paused between two batches, in memory: `learn.go_on()` resumes it"
+    "A run paused between two batches, in memory: `learn.resume()` resumes it"
     items:Any = None          # the dataset indices of its batch, with `ItemIndices`
     path = Path('the pause')  # the checkpoint from which it was read, for messages
     n_passed = 0              # how many pauses within the next batch to ignore
@@ -479,5 +479,5 @@ class Resumable(DataPosition):
         if stopped: learn.stop(stopped)
         was_to_stop = stopped and not state['done']
         is_over = self.finished or was_to_stop
-        learn.start_epoch = learn.n_epoch if is_over else min(state['epoch'], learn.n_epoch)
+        learn.current_run.start_epoch = learn.n_epoch if is_over else min(state['epoch'], learn.n_epoch)
         learn.epoch = max(state['epoch']-1, 0)   # the last one, if no more follow

@@ -285,7 +285,7 @@ class _Breakpoints(StopOnSignal):
 
     def _end_fit(self, kind, within=''):
         "End the fit, which can continue from the last copied moment"
-        raise kind(f'{self._pause_at_moment()}{within}: `learn.go_on()` continues')
+        raise kind(f'{self._pause_at_moment()}{within}: `learn.resume()` continues')
 
     def _pause_at_moment(self):
         "Let the Learner pause at the last copied moment; return where that is"
@@ -309,7 +309,7 @@ class _Breakpoints(StopOnSignal):
     def _pause_before_error(self):
         has_begun = self.received or self.learn.iter is not None
         if not has_begun or self.moment is None: return
-        add_note(self.learn.exc, f'{self._pause_at_moment()}: `learn.go_on()` continues')
+        add_note(self.learn.exc, f'{self._pause_at_moment()}: `learn.resume()` continues')
 
     def _explain_unannounced_pause(self):
         learn = self.learn
@@ -320,7 +320,7 @@ class _Breakpoints(StopOnSignal):
 # %% ../../nbs/recovery/35c_pause.ipynb #76b1e48a
 @check_args
 class Pausable(_Breakpoints, Resumable):
-    "Lets Ctrl-C pause a fit between two batches, and `Pause` at an event; `learn.go_on()` resumes it"
+    "Lets Ctrl-C pause a fit between two batches, and `Pause` at an event; `learn.resume()` resumes it"
     order,single,late = 101,True,False
     run_valid = True
     alone = True   # does it concern one process only?
@@ -373,7 +373,8 @@ class Pausable(_Breakpoints, Resumable):
 
     def _copy_beginning(self):
         learn,loader = self.learn,self.keeper.note_beginning()
-        learn.epoch,loader.place = learn.start_epoch,loader.beginning()   # the first batch advances its generators
+        learn.epoch  = learn.current_run.start_epoch
+        loader.place = loader.beginning()   # the first batch advances its generators
         self._copy(learn.epoch, 0)
         loader.place = None
 
@@ -459,7 +460,7 @@ class Pausable(_Breakpoints, Resumable):
         place = keeper.place
         if place is None: place = keeper.data_place(done)
         state = keeper.contents(epoch, done, place, states_of_all(learn, place), copy=True)
-        self.moment = Paused(state, learn.duration, [*learn.current_run.fit_cbs])
+        self.moment = Paused(state, learn.current_run.duration, [*learn.current_run.fit_cbs])
         self.moment.then = learn.current_run.to_come
         self.n_passed = 0
 
@@ -510,7 +511,7 @@ def _paused_fit(learn):
 # %% ../../nbs/recovery/35c_pause.ipynb #2d7cb605
 @patch
 @uninterrupted
-def go_on(self:Learner,
+def resume(self:Learner,
     batches:int|None=None,              # how many; None: to the end of the fit
     until:str|None=None,                # an event within the next batch to pause at, such as 'after_loss'
     lr:float|slice|list|dict|None=None, # a new learning rate from this batch on; None: the current one

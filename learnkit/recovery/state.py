@@ -31,7 +31,7 @@ from ..loop.signals import uninterrupted
 from ..optim.inventory import (load_beside, load_opt_state, named_params, opt_state, shape_lazy,
     state_beside, without_lazy)
 from ..optim.base import check_base, check_base_format, left_out, load_weights, split_state
-from .kept import is_equal
+from .hidden_state import is_equal
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #6cead52a
 format_version = 3   # of checkpoints; a newer one raises an error. 2: random states are bytes; 3: rows are a text
@@ -45,7 +45,7 @@ def _run_state(self:Learner,
 ) -> dict[str, Any]:
     "Return all state that this run needs to resume; raise TypeError if a checkpoint cannot store a part of it"
     weights,base = split_state(self, base)
-    duration = self.duration or Time(self.n_epoch, 'ep')
+    duration = self.current_run.duration or Time(self.n_epoch, 'ep')
     state = dict(
         version=format_version, epoch=epoch, done=done, n_epoch=self.n_epoch, train_iter=self.train_iter,
         train_steps=self.train_steps, pct_train=self.pct_train, model=without_lazy(weights),
@@ -265,9 +265,9 @@ def _restore(self:Learner,
     _load_states(self, state['cbs'])
     self.train_iter,self.pct_train = state['train_iter'],state['pct_train']
     self.train_steps = state.get('train_steps', state['train_iter'])   # older checkpoints have no steps
-    then = duration_of(state)
-    if self.duration and then!=self.duration:   # the run has become longer
-        self.pct_train *= then/self.duration
+    then,now = duration_of(state),self.current_run.duration
+    if now and then!=now:   # the run has become longer
+        self.pct_train *= then/now
         _warn_of_stretched(self, state['pct_train'], self.pct_train)
     self.state.update(state['state'])
     _restore_own(self, state)
@@ -277,7 +277,7 @@ def _warn_of_stretched(learn, before, now):
     for cb in learn.cbs:
         jumps = _jumps(own_attr(cb, 'scheds', None) or {}, before, now)
         if jumps: warn(
-            f'the fit is now {learn.duration} long, so the schedule of {type(cb).__name__} is stretched: '
+            f'the fit is now {learn.current_run.duration} long, so the schedule of {type(cb).__name__} is stretched: '
             f'{", ".join(jumps)}. To keep it, resume with the previous length, and continue with another fit')
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #5c5cf800
@@ -322,14 +322,14 @@ from itertools import chain
 from pathlib import Path
 
 from ..callbacks.batches import OngoingLoader
-from ..data.noted import NotedLoader
+from ..data.resumable_loader import ResumableLoader
 from ..data.random import check_generator, derived_seed, generator_state, set_generator
 from ..data.snapshot import generators_in
 from ..data.stateful import StreamNotes, StreamWorkerNotes, draws_nothing, note_stream
 from ..data.workers import Watch, base_seed_of, continue_workers, persistent_loaders, watch_workers
 from ..loop.callback import Callback
-from .kept import HiddenState
-from .reported import DataState, UnsavedNumbers, warn_if_inexact
+from .hidden_state import HiddenState
+from .data_state import DataState, UnsavedNumbers, warn_if_inexact
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2c
 def own_place(
@@ -358,7 +358,7 @@ _of_one_fit = 'noted','ongoing','resume_state','place','data_state','saved_data_
 
 class DataPosition(Callback):
     "Keeps the position in the training data of a fit, and begins there when the fit is resumed"
-    noted:Any = None                # the training loader's `NotedLoader`, once needed
+    noted:Any = None                # the training loader's `ResumableLoader`, once needed
     ongoing:OngoingLoader|None = None   # a loader that makes several passes over it in an epoch, or less than one
     seed = None                     # distinguishes runs with different initial random numbers
     resume_state:Any = None         # the state of the run to resume, until its epoch begins
@@ -493,11 +493,11 @@ class DataPosition(Callback):
         "The recorded loader for the training loader `dl`: the same as in the last epoch, if `dl` is the same"
         self.ongoing = dl if isinstance(dl, OngoingLoader) else None
         if self.ongoing is not None: self.noted = dl.passes
-        elif isinstance(dl, NotedLoader): self.noted = dl   # made for another CheckpointCallback
-        elif self.noted is None or self.noted.dl is not dl: self.noted = NotedLoader(dl)
+        elif isinstance(dl, ResumableLoader): self.noted = dl   # made for another CheckpointCallback
+        elif self.noted is None or self.noted.dl is not dl: self.noted = ResumableLoader(dl)
         return self.noted
 
-    def note_beginning(self) -> NotedLoader:
+    def note_beginning(self) -> ResumableLoader:
         "Note the state that the data report before the first batch; return their loader"
         noted = self._noted_loader(self.learn.dls.train)
         self._begin_data_state(noted)

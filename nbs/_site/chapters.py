@@ -44,7 +44,8 @@ howtos = [
     ('saving', 'Saving, resuming, predicting', 'What a run leaves, and how to continue it.',
      'save_and_load export_a_model resume_after_a_crash stop_on_a_signal predict_new_items predict_a_folder features'),
     ('looking', 'Looking and logging', 'What the data, the run and the mistakes look like.',
-     'look_at_the_mistakes stop_look_go_on why_the_loss_jumped another_rate_from_a_step output_and_steps log_to_a_file '
+     'look_at_the_mistakes pause_and_resume why_the_loss_jumped another_rate_from_a_step output_and_steps '
+     'log_to_a_file '
      'log_to_tensorboard log_to_wandb log_to_mlflow write_a_logger'),
     ('own', 'Losses, metrics, callbacks', 'Parts of your own.',
      'write_a_loss loss_with_inputs write_a_metric write_a_callback own_training_step skip_or_stop test_a_callback'),

@@ -634,10 +634,10 @@ def watched(folder, kill_at=0):
         made.append(learn)
         return [CheckpointCallback('3ba', folder=Path(folder)/f'{len(made)}'), Counts()]
     def resuming(self, mode, *args, resume=None, **kw): train(self, mode, *args[:6], resume='auto' if mode=='fit' else None, **kw)
-    Learner.on_create.append(watch)
+    Learner._on_create.append(watch)
     Learner._train = resuming
     try: yield
-    finally: Learner.on_create.remove(watch); Learner._train = train
+    finally: Learner._on_create.remove(watch); Learner._train = train
 
 def resumes(cls, folder):
     "Is a run that is killed and started again the same, to the bit, as one that is not?"
@@ -655,10 +655,10 @@ def resumes(cls, folder):
 def quiet():
     "No bars and tables"
     def hushed(learn): learn.remove_cbs([cb for cb in learn.cbs if isinstance(cb, ProgressCallback)]); learn.logger = lambda *args: None; return []
-    Learner.on_create.append(hushed)
+    Learner._on_create.append(hushed)
     try:
         with redirect_stdout(io.StringIO()): yield
-    finally: Learner.on_create.remove(hushed)
+    finally: Learner._on_create.remove(hushed)
 
 def n_lines(f): return len([l for l in getsource(f).splitlines()[1:] if l.strip()])
 

@@ -222,7 +222,7 @@ def test_a_run_is_gone_back_into(cbs, tmp_path):
     straight.fit(2, cbs=losses)
     again = one(lk.CheckpointCallback('4ba', keep=None))
     at = again.replay(tmp_path/'a', 7)
-    assert at['compared']==at['equal'] and again.go_on(1)['loss']==losses.seen[7].item()
+    assert at['compared']==at['equal'] and again.resume(1)['loss']==losses.seen[7].item()
     other = one(lk.CheckpointCallback('4ba', keep=None))
     other.branch(tmp_path/'a', 5, tmp_path/'b')
     assert equal(state(straight.model), state(other.model))
@@ -230,7 +230,7 @@ def test_a_run_is_gone_back_into(cbs, tmp_path):
     torch.manual_seed(7)
     with pytest.raises(KeyboardInterrupt): stopped.fit(2, cbs=interrupt('after_pred', 3))
     assert stopped.paused and stopped.batch[0].is_cpu
-    stopped.get_preds(); stopped.go_on(2); stopped.go_on(until='after_backward'); stopped.go_on()
+    stopped.get_preds(); stopped.resume(2); stopped.resume(until='after_backward'); stopped.resume()
     assert equal(state(straight.model), state(stopped.model))
 
 def test_a_spike_is_explained(tmp_path):

@@ -46,7 +46,7 @@ inner = '''ismin_torch notmax_torch pv unsqueeze largest Word Place RootMetric C
     none_reduce NoneReduce loss_decodes check_whole check_fraction check_amount check_length check_choice check_path mk_comp to_cpu sync_folder remove_checkpoint list_checkpoints newest_checkpoint train_iter_of write_checkpoint
     write_safetensors write_state parse_csv read_checkpoint checkpoint_info read_safetensors torch_export layer_info plot_hypers valley slide minimum steep AMPMode MeterCallback derived_seed
     check_keywords known_keywords log_value OtherName names_in name_hint adapter_of find_checkpoint find_in_all peek_checkpoint read_state'''.split()
-later = ['go_on', 'no_random', 'default_device', 'load_learner', 'save_pretrained']   # context managers, when they are entered; and what looks first at what the machine, the file or the model has
+later = ['resume', 'no_random', 'default_device', 'load_learner', 'save_pretrained']   # context managers, when they are entered; and what looks first at what the machine, the file or the model has
 unused = {('Learner.to_channelslast','amp_mode'), ('AdaptiveGradientClip','skip')}   # looked at with `use_amp=True`; when the names of the parameters are known
 
 f = lambda *a, **k: None

@@ -11,7 +11,7 @@ from torch.optim import SGD
 
 from learnkit.optim.inventory import load_beside, state_beside
 from learnkit.data.files import to_serializable
-from learnkit.recovery.kept import HiddenState
+from learnkit.recovery.hidden_state import HiddenState
 from toys import equal, learner
 
 torch.set_num_threads(1)

@@ -30,7 +30,7 @@ class _Watch(_lk.Callback):
 def _watch(learn):
     _Watch.learners.append(learn)
     return [_lk.CheckpointCallback('19ba', folder=_Path({folder!r})/str(len(_Watch.learners))), _Watch()]
-_Learner.on_create.append(_watch)
+_Learner._on_create.append(_watch)
 
 def _train(self, mode, *args, resume=None, _do=_Learner._train, **kwargs):
     _do(self, mode, *args[:6], resume='auto' if mode=='fit' else None, **kwargs)

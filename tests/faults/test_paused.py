@@ -47,8 +47,8 @@ def made(path, cfg):
 
 def act(learn, how):
     if how=='preds': learn.get_preds()
-    elif how in untils: learn.go_on(until=how)
-    else: learn.go_on(1 if how=='step' else 2)
+    elif how in untils: learn.resume(until=how)
+    else: learn.resume(1 if how=='step' else 2)
 
 def stopped(path, cfg):
     learn,ends = made(path, cfg),[*cfg['ends']]
@@ -60,9 +60,9 @@ def stopped(path, cfg):
         for how in acts:
             if learn.paused is not None: act(learn, how)
         if learn.paused is None: break
-        try: learn.go_on(cbs=[press(*then)] if then else None)
+        try: learn.resume(cbs=[press(*then)] if then else None)
         except KeyboardInterrupt: pass
-    while learn.paused is not None: learn.go_on()   # Ctrl-C came as late as in `after_fit`
+    while learn.paused is not None: learn.resume()   # Ctrl-C came as late as in `after_fit`
     return learn
 
 def differs(seed):
@@ -90,24 +90,24 @@ def paused(*cbs, **kw):
 def test_what_is_seen_where_it_stands():
     learn = paused()
     assert 'paused in epoch 0, after 2 of its batches' in repr(learn.paused)
-    assert learn.go_on(until='after_loss')['train_iter']==2 and learn.xb[0].shape==(4, 4) and learn.loss_grad.requires_grad
+    assert learn.resume(until='after_loss')['train_iter']==2 and learn.xb[0].shape==(4, 4) and learn.loss_grad.requires_grad
     loss = learn.loss.item()
-    assert learn.go_on(until='after_pred')['loss'] is None   # it was 0
-    assert learn.go_on(1)==dict(epoch=0, iter=2, train_iter=3, loss=loss)
-    assert learn.go_on(1)['epoch']==1 and learn.recorder.history['epoch']==[0]
-    with learn.no_bar(), learn.no_logging(): assert learn.go_on() is None
+    assert learn.resume(until='after_pred')['loss'] is None   # it was 0
+    assert learn.resume(1)==dict(epoch=0, iter=2, train_iter=3, loss=loss)
+    assert learn.resume(1)['epoch']==1 and learn.recorder.history['epoch']==[0]
+    with learn.no_bar(), learn.no_logging(): assert learn.resume() is None
     assert learn.paused is None and learn.train_iter==6
 
 @pytest.mark.parametrize('args,words', [(dict(batches=0), 'batches'), (dict(batches=1, until='after_loss'), 'not both'), (dict(until='after_epoch'), 'within a batch'), (dict(until='nonsense'), 'within a batch')])
 def test_what_cannot_be_gone_on_to_is_refused(args, words):
     learn = paused()
-    with pytest.raises(ValueError, match=words): learn.go_on(**args)
+    with pytest.raises(ValueError, match=words): learn.resume(**args)
     assert learn.paused is not None
 
 def test_what_is_paused_is_let_go_by_the_next_fit():
     learn = paused()
     with learn.no_bar(), learn.no_logging(): learn.fit(1)
-    with pytest.raises(RuntimeError, match='There is no paused fit'): learn.go_on()
+    with pytest.raises(RuntimeError, match='There is no paused fit'): learn.resume()
     with pytest.raises(ValueError, match='writes no files'): learn.fit(1, resume='auto')
 
 def test_a_fit_that_stands_leaves_its_batch_to_be_looked_at():
@@ -118,15 +118,15 @@ def test_a_fit_that_stands_leaves_its_batch_to_be_looked_at():
     assert learn.xb[0] is xb and learn.loss.item()==loss
     copy.deepcopy(learn)
     moment,pred = weakref.ref(learn.paused),weakref.ref(learn.pred)
-    with learn.no_bar(), learn.no_logging(): learn.go_on()
+    with learn.no_bar(), learn.no_logging(): learn.resume()
     gc.collect()
     assert learn.xb==(None,) and learn.batch is None and moment() is None and pred() is None
 
 def test_a_new_fit_stands_nowhere_since_another_stood_there():
     learn = small(3, cbs=Pausable())
     with learn.no_bar(), learn.no_logging():
-        with pytest.raises(KeyboardInterrupt, match=r'paused in epoch 0, after 2 of its batches: `learn.go_on\(\)` continues'): learn.fit(2, cbs=press('after_pred', 2))
-        learn.go_on(1)
+        with pytest.raises(KeyboardInterrupt, match=r'paused in epoch 0, after 2 of its batches: `learn.resume\(\)` continues'): learn.fit(2, cbs=press('after_pred', 2))
+        learn.resume(1)
         learn.fit(2)
     assert learn.train_iter==6 and learn.paused is None
 
@@ -144,7 +144,7 @@ def test_a_callback_that_is_removed_meanwhile_stays_away():
         learn.remove_cb(count)
         with warnings.catch_warnings():
             warnings.simplefilter('error')   # that it is gone is no news
-            learn.go_on(cbs=More)
+            learn.resume(cbs=More)
     assert count.n==2 and learn.train_iter==6 and more==[4]
 
 def test_after_an_error_it_goes_on_from_where_it_stood():
@@ -153,11 +153,11 @@ def test_after_an_error_it_goes_on_from_where_it_stood():
     with whole.no_bar(), whole.no_logging(): whole.fit(2)
     with learn.no_bar(), learn.no_logging():
         for n in (None, 2):
-            with pytest.raises(ZeroDivisionError): learn.go_on(n, cbs=Callback(after_step=fails))
-        with pytest.raises(KeyboardInterrupt): learn.go_on(cbs=[press('after_pred', 1), press('after_loss', 1)])   # two at once
-        with pytest.raises(TypeError, match='learning rate'): learn.go_on(lr='x')
+            with pytest.raises(ZeroDivisionError): learn.resume(n, cbs=Callback(after_step=fails))
+        with pytest.raises(KeyboardInterrupt): learn.resume(cbs=[press('after_pred', 1), press('after_loss', 1)])   # two at once
+        with pytest.raises(TypeError, match='learning rate'): learn.resume(lr='x')
         assert 'after 2 of its batches' in repr(learn.paused)
-        learn.go_on()
+        learn.resume()
     assert equal(whole.model.state_dict(), learn.model.state_dict())
 
 def test_an_error_shows_no_line_of_the_library(monkeypatch):
@@ -165,7 +165,7 @@ def test_an_error_shows_no_line_of_the_library(monkeypatch):
     learn = paused()
     def fails(self): 1/0
     for how in (dict(), dict(batches=1)):
-        with pytest.raises(ZeroDivisionError) as e: learn.go_on(cbs=Callback(after_step=fails), **how)
+        with pytest.raises(ZeroDivisionError) as e: learn.resume(cbs=Callback(after_step=fails), **how)
         assert {Path(o.path).name for o in e.traceback}=={'test_paused.py'}
 
 def test_a_fit_that_was_not_paused_lets_go_of_what_is():
@@ -173,8 +173,8 @@ def test_a_fit_that_was_not_paused_lets_go_of_what_is():
     with learn.no_bar(), learn.no_logging():
         with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=[Pausable(), press('after_pred', 2)])
         learn.fit(1)
-        with pytest.raises(RuntimeError, match='There is no paused fit'): learn.go_on()
-        with pytest.raises(RuntimeError, match='a `fit` is running'): learn.fit(1, cbs=Callback(after_pred=lambda self: self.learn.go_on()))
+        with pytest.raises(RuntimeError, match='There is no paused fit'): learn.resume()
+        with pytest.raises(RuntimeError, match='a `fit` is running'): learn.fit(1, cbs=Callback(after_pred=lambda self: self.learn.resume()))
     learn = paused()
     learn.close()
     assert learn.paused is None
@@ -188,9 +188,9 @@ def test_in_a_validation_it_stands_at_once():
     with learn.no_bar(), learn.no_logging():
         with pytest.raises(KeyboardInterrupt, match='in its validation'): learn.fit(2, cbs=[Callback(after_batch=watch), press('after_loss', 5)])
         assert seen==[0, 1] and not learn.training and learn.recorder.history==[]
-        learn.go_on(1)
+        learn.resume(1)
         assert learn.train_iter==4 and len(learn.recorder.history)==1
-        learn.go_on()
+        learn.resume()
     assert equal(whole.model.state_dict(), learn.model.state_dict()) and learn.recorder.history['valid_loss']==whole.recorder.history['valid_loss']
 
 def in_validation(n, e=None):
@@ -214,9 +214,9 @@ def test_in_a_validation_within_an_epoch_it_stands_at_once(every, n):
     learn,whole = made(Pausable()),made()
     with whole.no_bar(), whole.no_logging(): whole.fit(1)
     with learn.no_bar(), learn.no_logging():
-        with pytest.raises(KeyboardInterrupt, match=f'after {1+2*(n>5)} of its batches: `learn.go_on'): learn.fit(1, cbs=in_validation(n))
+        with pytest.raises(KeyboardInterrupt, match=f'after {1+2*(n>5)} of its batches: `learn.resume'): learn.fit(1, cbs=in_validation(n))
         assert learn.mode is None and len(learn.validate_every.history)==n//6
-        learn.go_on()
+        learn.resume()
     assert equal(whole.model.state_dict(), learn.model.state_dict()) and whole.recorder.history['valid_loss']==learn.recorder.history['valid_loss']
     assert [r['valid_loss'] for r in whole.validate_every.history]==[r['valid_loss'] for r in learn.validate_every.history]
 
@@ -238,7 +238,7 @@ def test_an_error_in_a_validation_lets_the_fit_stand_before_it(prompt):
         with learn.no_bar(), learn.no_logging():
             with pytest.raises(ZeroDivisionError, match=words): learn.fit(2, cbs=faulty)
             learn.paused.cbs.remove(faulty)
-            learn.go_on()
+            learn.resume()
         assert equal(whole.model.state_dict(), learn.model.state_dict()) and whole.recorder.history['valid_loss']==learn.recorder.history['valid_loss']
 
 def test_a_checkpoint_beside_it_and_nothing_is_said_twice(tmp_path):
@@ -257,8 +257,8 @@ def test_a_log_that_is_appended_to_goes_on(tmp_path):
             if not stop: learn.fit(2)
             else:
                 with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=[Pausable(), press('after_pred', 4)])
-                learn.go_on(1)
-                learn.go_on()
+                learn.resume(1)
+                learn.resume()
         return [row.rpartition(',')[0] for row in (tmp_path/str(stop)/'history.csv').read_text().splitlines()]
     assert text(True)==text(False)
 
@@ -272,8 +272,8 @@ def test_a_bar_is_left_where_the_fit_stands(capsys):
     "It was left at 0 % if the fit had stood before the first update"
     learn = small(10, cbs=[Pausable(), ProgressCallback('terminal', every=60)])
     with pytest.raises(KeyboardInterrupt): learn.fit(1, cbs=press('after_pred', 7))
-    learn.go_on(2)
-    learn.go_on()
+    learn.resume(2)
+    learn.resume()
     lines = [l.rpartition('\r')[2] for l in capsys.readouterr().out.replace('\r\n', '\n').split('\n')]
     said = [l for l in lines if l.strip()]
     assert '[6/10' in [l for l in said if 'train' in l and '|' in l][0] and 'interrupted: epoch 0, batch 6' in said, said
@@ -297,10 +297,10 @@ def test_a_callback_that_raises_Pause_in_a_batch_lets_the_fit_stand_there(prompt
         assert learn.train_iter==0 and learn.xb[0].shape==(4, 4)
         if at in ('after_loss', 'after_pred'): (learn.pred if at=='after_pred' else learn.loss_grad).sum().backward()
         learn.get_preds()
-        assert learn.go_on(1)['train_iter']==1
-        stands(learn.go_on, 'epoch 1, after 1 of its batches')
-        stands(lambda: learn.go_on(cbs=Watch('after_step', [4])), 'epoch 1, after 1 of its batches, in the next one at `after_step`') if at<'after_step' else None
-        learn.go_on()
+        assert learn.resume(1)['train_iter']==1
+        stands(learn.resume, 'epoch 1, after 1 of its batches')
+        stands(lambda: learn.resume(cbs=Watch('after_step', [4])), 'epoch 1, after 1 of its batches, in the next one at `after_step`') if at<'after_step' else None
+        learn.resume()
     assert equal(whole.model.state_dict(), learn.model.state_dict()) and equal(whole.opt.state_dict(), learn.opt.state_dict())
     assert learn.recorder.history['train_loss']==whole.recorder.history['train_loss']
 
@@ -323,7 +323,7 @@ def test_a_sampler_that_counts_stands_in_the_first_batch(prompt):
         with learn.no_bar(), learn.no_logging():
             if not cbs: learn.fit(2); return learn.model.weight
             stands(lambda: learn.fit(2), 'epoch 0, after 0 of its batches')
-            learn.go_on()
+            learn.resume()
         return learn.model.weight
     assert torch.equal(fitted(), fitted(Pausable(), Watch('after_loss', [0])))
 
@@ -336,7 +336,7 @@ def test_a_generator_of_the_data_stands_in_the_first_batch(prompt):
         with learn.no_bar(), learn.no_logging():
             if not cbs: learn.fit(2); return learn.model.weight
             stands(lambda: learn.fit(2), 'epoch 0, after 0 of its batches, in the next one')
-            learn.go_on()
+            learn.resume()
         return learn.model.weight
     assert torch.equal(fitted(), fitted(Pausable(), Watch('after_loss', [0])))
 
@@ -351,7 +351,7 @@ def test_in_the_first_batch_of_a_resumed_fit_it_stands_there(prompt, tmp_path, n
     with learn.no_bar(), learn.no_logging():
         stands(lambda: learn.fit(2, resume='auto'), f'epoch {n//3}, after {n%3} of its batches, in the next one at `after_loss`')
         learn.get_preds()
-        learn.go_on()
+        learn.resume()
     assert equal(whole.model.state_dict(), learn.model.state_dict()) and equal(whole.opt.state_dict(), learn.opt.state_dict())
 
 def tuned(*cbs):
@@ -374,7 +374,7 @@ def test_of_a_fine_tune_both_fits_go_on(at, says):
     learn = tuned()
     with learn.no_bar(), learn.no_logging():
         with pytest.raises(KeyboardInterrupt, match=says): fine_tune(learn, press(*at), Pausable())
-        learn.go_on()
+        learn.resume()
     assert as_tuned(learn) and learn.paused is None and learn.current_run.to_come is None
 
 def test_batch_by_batch_through_a_fine_tune():
@@ -382,13 +382,13 @@ def test_batch_by_batch_through_a_fine_tune():
     more = Callback(after_step=lambda self: seen.append(self.learn.opt.frozen_idx))
     with learn.no_bar(), learn.no_logging():
         with pytest.raises(KeyboardInterrupt): fine_tune(learn, press('after_pred', 2))
-        learn.go_on(1, cbs=more)
-        assert learn.go_on(3)==dict(epoch=0, iter=None, train_iter=0, loss=None) and 'a run of 2ep' in repr(learn.paused)   # between the two
+        learn.resume(1, cbs=more)
+        assert learn.resume(3)==dict(epoch=0, iter=None, train_iter=0, loss=None) and 'a run of 2ep' in repr(learn.paused)   # between the two
         copy.deepcopy(learn)
-        assert learn.go_on(1)['train_iter']==1
+        assert learn.resume(1)['train_iter']==1
         def fails(self): 1/0
-        with pytest.raises(ZeroDivisionError): learn.go_on(cbs=Callback(after_pred=fails))
-        learn.go_on()
+        with pytest.raises(ZeroDivisionError): learn.resume(cbs=Callback(after_pred=fails))
+        learn.resume()
     assert as_tuned(learn) and seen==[1]+[0]*6
 
 def test_a_condition_is_a_breakpoint(prompt):
@@ -400,13 +400,13 @@ def test_a_condition_is_a_breakpoint(prompt):
     learn.on('after_epoch', pause_if=lambda learn: True)
     with learn.no_bar(), learn.no_logging():
         stands(lambda: learn.fit(2), 'epoch 0, after 2 of its batches, in the next one at `after_loss`')
-        stands(learn.go_on, 'epoch 1, after 0 of its batches: ')
-        stands(learn.go_on, 'epoch 1, after 1 of its batches: ')
-        stands(learn.go_on, 'epoch 1, after 3 of its batches, in the next one at `after_loss`')
+        stands(learn.resume, 'epoch 1, after 0 of its batches: ')
+        stands(learn.resume, 'epoch 1, after 1 of its batches: ')
+        stands(learn.resume, 'epoch 1, after 3 of its batches, in the next one at `after_loss`')
         assert not learn.training and not learn.model.training
-        stands(learn.go_on, 'epoch 1, after 3 of its batches, in the next one at `after_loss`')   # the next batch of the validation
-        stands(learn.go_on, 'epoch 2, after 0 of its batches: ')
-        learn.go_on()
+        stands(learn.resume, 'epoch 1, after 3 of its batches, in the next one at `after_loss`')   # the next batch of the validation
+        stands(learn.resume, 'epoch 2, after 0 of its batches: ')
+        learn.resume()
     assert equal(whole.model.state_dict(), learn.model.state_dict()) and learn.recorder.history['valid_loss']==whole.recorder.history['valid_loss']
     learn.off()
     assert [cb.name for cb in learn.cbs]==[cb.name for cb in small(3, cbs=Pausable()).cbs]
@@ -428,7 +428,7 @@ def test_in_a_terminal_a_breakpoint_opens_a_shell_in_the_fit(monkeypatch):
     def type_in(prompt=''):
         if len(typed)==2: typed.clear(); raise EOFError
         typed.append(1)
-        return 'torch.rand(3); seen.append((learn.train_iter, learn.loss.item(), learn.get_preds()[0].shape))' if len(typed)==1 else 'learn.go_on()'
+        return 'torch.rand(3); seen.append((learn.train_iter, learn.loss.item(), learn.get_preds()[0].shape))' if len(typed)==1 else 'learn.resume()'
     seen,isatty = [],type('Tty', (), dict(isatty=lambda s: True, write=lambda s, t: said.append(t), flush=lambda s: None))
     said = []
     monkeypatch.setattr('builtins.input', type_in)

@@ -55,7 +55,7 @@ def replayed(path, cfg, step, seen):
     if any(int(p.stem.split('-')[1])<=step for p in list_checkpoints(Run(path).folder)): torch.rand(3), random.random()   # else it begins at the beginning
     at = learn.replay(path, step, fit=partial(so_many[cfg['policy']], learn, 3))
     batch,left_out = learn.batch,learn.train_iter!=step
-    learn.go_on(1)
+    learn.resume(1)
     counted['steps'] += 1; counted['losses'] += at['equal']
     odd = [] if at['equal']==at['compared'] else ['losses']
     if not left_out: odd += [k for k,a,b in (('batch', batch, seen[step][0]), ('loss', float(learn.loss), seen[step][1])) if not alike(a, b)]

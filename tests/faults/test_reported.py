@@ -126,9 +126,9 @@ def test_what_is_known_at_the_start(make, words, tmp_path):
 @pytest.mark.parametrize('state', [3, {'sampler':3}, {1:{}}])
 def test_states_that_are_none(state, tmp_path):
     "A damaged checkpoint is refused by a ValueError"
-    from learnkit.recovery.reported import DataState
-    from learnkit.data.noted import NotedLoader
-    kept = DataState(NotedLoader(kinds['sampler'](Saying)))
+    from learnkit.recovery.data_state import DataState
+    from learnkit.data.resumable_loader import ResumableLoader
+    kept = DataState(ResumableLoader(kinds['sampler'](Saying)))
     with pytest.raises(ValueError): kept.load_state_dict(state)
 
 class Beside(Callback):

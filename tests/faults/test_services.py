@@ -78,7 +78,7 @@ def test_a_fit_that_stood_goes_on_in_the_same_run():
         if not stop: learn.fit(2)
         else:
             with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=at('after_step', lambda cb: signal.raise_signal(signal.SIGINT), lambda cb: cb.train_iter==1))
-            for n in (1, 3, None): learn.go_on(n)
+            for n in (1, 3, None): learn.resume(n)
         assert [*server.runs]==['run0'] and server.runs['run0']['status']=='finished'
         return server.runs['run0']['rows']
     assert rows(True)==rows(False)
@@ -141,12 +141,12 @@ def test_a_learner_that_resumes_its_own_run(tmp_path):
 def test_a_new_learner_takes_over(tmp_path):
     "In a notebook the cell is run again: the old Learner's thread sends no more, and what it is sending then is waited for"
     server = Server()
-    old,sending,go_on = interrupted(server, tmp_path),threading.Event(),threading.Event()
-    def write(metrics, step): sending.set(); go_on.wait(5); Listed.write(old.listed, metrics, step)
+    old,sending,resume = interrupted(server, tmp_path),threading.Event(),threading.Event()
+    def write(metrics, step): sending.set(); resume.wait(5); Listed.write(old.listed, metrics, step)
     old.listed.write = write
     sending.wait(5)
     server.down = []
-    threading.Timer(.2, go_on.set).start()
+    threading.Timer(.2, resume.set).start()
     new = quiet(n=4, path=tmp_path, cbs=[Listed(server), LossMonitor('1ba'), CheckpointCallback('4ba')])
     new.fit(2, resume='auto')
     assert steps(server)==[*range(1, 9)] and len(server.runs)==1 and server.runs['run0']['status']=='finished'

@@ -13,7 +13,7 @@ from learnkit.callbacks.batches import StepsPerEpoch
 from learnkit.learner.fit import LimitBatches
 from learnkit.recovery.file import list_checkpoints, read_checkpoint, write_checkpoint
 from learnkit.data.loaders import DataLoaders
-from learnkit.data.noted import NotedLoader
+from learnkit.data.resumable_loader import ResumableLoader
 from learnkit.data.seeded import SeededLoader
 from learnkit.data.parts import is_stateful
 from test_resume import Crash, assert_same, end, fit
@@ -263,7 +263,7 @@ def test_no_state_is_asked_before_the_data_is_gone_through():
     "To ask a `StatefulDataLoader` for its state begins it, which draws a random number, or starts workers"
     class Asked(Own):
         def state_dict(self): raise AssertionError('too early')
-    assert SeededLoader(Asked(), 0).position(0)['state'] is None and NotedLoader(Asked()).state(0) is None
+    assert SeededLoader(Asked(), 0).position(0)['state'] is None and ResumableLoader(Asked()).state(0) is None
 
 def nodes():
     "torchdata's other way to make batches"

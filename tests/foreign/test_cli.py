@@ -54,7 +54,7 @@ def test_by_all_ways_the_same_bits(folder):
     assert (folder/'run.yaml').read_text()==(folder/'that.yaml').read_text()
     others.append(main(.05, act='gelu', ema=EMACallback(.9), cbs=[lk.GradientClip(.5)], net=Group(3)))
     assert all(equal(weights(learn), weights(o)) for o in others)
-    assert [any(isinstance(cb, SaveConfig) for cb in o.cbs) for o in others]==[True]*5+[False] and not Learner.on_create
+    assert [any(isinstance(cb, SaveConfig) for cb in o.cbs) for o in others]==[True]*5+[False] and not Learner._on_create
 
 def test_what_is_typed(monkeypatch, capsys):
     monkeypatch.setattr(sys, 'argv', ['train.py', '--lr', '.01'])
@@ -137,12 +137,12 @@ def test_each_thread_has_its_own(request):
         threads = [threading.Thread(target=job, args=(lr,)) for lr in (.1, .2)]
         for t in threads: t.start()
         for t in threads: t.join()
-        assert res=={.1:.1, .2:.2} and not Learner.on_create
+        assert res=={.1:.1, .2:.2} and not Learner._on_create
 
 def test_after_an_error_nothing_stays():
     def fails(n:int=1): raise RuntimeError('no')
     with pytest.raises(RuntimeError): cli(fails, [])
-    assert not Learner.on_create and module._current.get() is None
+    assert not Learner._on_create and module._current.get() is None
 
 def test_what_is_missing_is_named(monkeypatch):
     module._parser_class.cache_clear()

@@ -222,10 +222,10 @@ def test_goes_on_where_it_was_killed(tmp_path):
         def after_batch(self):
             if self.train_iter==8: raise OSError('killed')
     def make(dls, cbs=(), folder='cut'): return classes(dls, cbs=[CheckpointCallback('1ba', folder=tmp_path/folder), *cbs])
-    go_on = partial(Learner.fit, resume='auto')
+    resume = partial(Learner.fit, resume='auto')
     whole = clf(make=make, folder='whole').fit(X, y)
-    with pytest.raises(OSError): clf(make=make, train=go_on, cbs=(Quits(),)).fit(X, y)
-    est = clf(make=make, train=go_on).fit(X, y)
+    with pytest.raises(OSError): clf(make=make, train=resume, cbs=(Quits(),)).fit(X, y)
+    est = clf(make=make, train=resume).fit(X, y)
     assert torch.equal(weights(est), weights(whole)) and est.learn_.train_iter==15
 
 def test_trains_on():

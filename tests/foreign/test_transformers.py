@@ -245,7 +245,7 @@ def test_a_trained_model_generates():
     learn = learner('causal', lr=1e-2)
     learn.fit(1)
     out = learn.model.generate(torch.tensor([[5,6]]), max_new_tokens=4, do_sample=False)
-    assert out.shape[1]<=6 and learn.output is None
+    assert out.shape[1]<=6 and learn.current_run.output is None
 
 @pytest.mark.parametrize('task', ['classes','causal'])
 def test_killed_and_resumed(task, tmp_path):

@@ -515,7 +515,7 @@ def on_the_class():
         assert at('all')==['all']
         Learner.off()
         with pytest.warns(UserWarning, match='marker'): assert at('all')==[]
-        assert Learner.on_create==[]
+        assert Learner._on_create==[]
         with pytest.warns(UserWarning, match="'y'"): at('y')
         with pytest.raises(ValueError, match='no event'): Learner.on('before_fitt')
     finally: Learner.off()

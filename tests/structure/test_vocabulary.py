@@ -1,5 +1,5 @@
 "What `vocabulary.py` counts is so: its numbers agree with the objects, and each of its finders finds what was planted"
-import ast, os, subprocess, sys
+import ast, json, os, re, subprocess, sys
 import pytest
 import vocabulary
 from vocabulary import complexity, densities, hand_kept_lists, report, root, rules_of_order, table
@@ -16,6 +16,19 @@ def test_the_counts_agree_with_the_objects(now):
     assert now['Loop: declared attributes']==[*Loop.__annotations__]
     assert {*now['Learner: public names']}=={k for k in dir(Learner) if not k.startswith('_')}
     assert {'model','dls','cbs'} <= {*now['vars(learn) in a batch']}
+
+def pages_for_users():
+    "What people read who use the library: the README, the book, how-tos and examples"
+    found = [*root.glob('nbs/book/*.ipynb'), *root.glob('nbs/howto/*.ipynb'), *root.glob('nbs/examples/*.ipynb'), root/'nbs/index.ipynb']
+    cells = [c for path in found for c in json.loads(path.read_text(encoding='utf-8'))['cells']]
+    return '\n'.join([''.join(c['source']) for c in cells] + [path.read_text(encoding='utf-8') for path in root.glob('nbs/examples/*.py')])
+
+def test_each_public_name_of_the_learner_is_for_users(now):
+    "It is fastai's, or a page for users shows it: what only modules of the library read is private, or an attribute of the run"
+    own,text = now["Learner: of these not fastai's"],pages_for_users()
+    assert len(own)<50 and not {'rebind','on_create','start_epoch'} & {*own} and 'distributed' in own
+    assert not [name for name in own if not re.search(rf'(\blearn|\bLearner|\))\.{name}\b', text)]
+    assert vocabulary.fastai_names<={*now['Learner: public names']}
 
 def test_calls_are_counted_alike_each_time(now):
     again = vocabulary.asked(root)

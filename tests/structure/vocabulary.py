@@ -191,6 +191,13 @@ def asked(at):
     if done.returncode: raise RuntimeError(f'The learnkit of {at} could not be asked:\n{done.stderr}')
     return json.loads(done.stdout.splitlines()[-1])
 
+# The names of fastai's Learner that its users and callbacks write, attributes that a run sets included
+fastai_names = {*'''add_cb add_cbs added_cbs all_batches create_mbar create_opt distrib_ctx dl epoch export fine_tune fit fit_flat_cos
+    fit_one_cycle fit_sgdr freeze freeze_to get_preds iter load logger loss loss_func loss_grad loss_not_reduced lr_find metrics n_epoch
+    n_iter no_bar no_logging no_mbar one_batch ordered_cbs pct_train pred predict remove_cb remove_cbs removed_cbs save show_results
+    show_training_loop smooth_loss summary test_dl to_bf16 to_channelslast to_contiguous to_detach to_fp16 to_fp32 train_iter training
+    tta unfreeze validate x xb y yb'''.split()}
+
 # the table
 
 stay = {'dls','model','opt','loss_func'}   # a run uses these as they are
@@ -199,7 +206,9 @@ def report(at):
     said    = asked(at)
     changed = {*said['loop'], *said['in_batch']}-stay
     rows = {'Callback: attributes':said['callback'], 'Callback: methods':said['methods'], 'Loop: declared attributes':said['loop'],
-            'Learner: public names':said['learner'], 'vars(learn) in a batch':said['in_batch'], 'rules of order':rules_of_order(at),
+            'Learner: public names':said['learner'],
+            'Learner: of these not fastai\'s':[k for k in said['learner'] if k not in fastai_names],
+            'vars(learn) in a batch':said['in_batch'], 'rules of order':rules_of_order(at),
             'lists of what a run changes':hand_kept_lists(at, changed), 'functions of complexity above 16':complex_functions(at)}
     for title,key in (('a training batch', 'batch'), ('a fit of 20 batches', 'fit'), ('a checkpoint', 'checkpoint')):
         own,all_ = said[key]

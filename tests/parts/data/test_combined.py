@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from learnkit.all import (Callback, CheckpointCallback, CombinedLoader, DataLoaders, EachLoader, FusedStep, GradientAccumulation, InTurn, Learner,
                           LimitBatches, OverfitBatches, Prefetch, Recorder, SAM, SeededLoader, StepsPerEpoch, mae)
-from learnkit.data.noted import NotedLoader
+from learnkit.data.resumable_loader import ResumableLoader
 from toys import few
 
 names = 'abcd'
@@ -219,10 +219,10 @@ def test_fused(order):
     assert steps==n and all(torch.allclose(*ps, atol=1e-6) for ps in zip(fused, eager))
 
 def test_is_not_taken_for_another_position():
-    noted = NotedLoader(CombinedLoader(lists([3, 2])))
+    noted = ResumableLoader(CombinedLoader(lists([3, 2])))
     for _ in zip(noted, range(2)): pass
     cut = noted.state(0)   # between two epochs, of which the first was cut
-    other = NotedLoader(CombinedLoader(lists([3, 2])))
+    other = ResumableLoader(CombinedLoader(lists([3, 2])))
     other.begin_at(cut)
     assert [*other]==oracle([3, 2])
 

@@ -76,12 +76,12 @@ def test_runs_of_other_threads_are_counted():
     n,_ = runs_elsewhere()
     learner().fit(1)
     assert runs_elsewhere()[0]==n
-    inside,go_on = threading.Event(),threading.Event()
-    def wait(cb): inside.set(); go_on.wait(9)
+    inside,resume = threading.Event(),threading.Event()
+    def wait(cb): inside.set(); resume.wait(9)
     t = threading.Thread(target=lambda: learner().fit(1, cbs=at('before_train', wait)))
     t.start()
     assert inside.wait(9) and runs_elsewhere()==(n+1, True)
-    go_on.set(); t.join()
+    resume.set(); t.join()
     assert runs_elsewhere()==(n+1, False)
 
 def test_a_null_logger_is_any_noop():

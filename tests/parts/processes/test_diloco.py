@@ -298,7 +298,7 @@ def test_it_goes_on_from_where_it_was_paused(event, n):
     whole,learn = learner(7),learner(7, cbs=Pausable())
     whole.fit(2, cbs=DiLoCo(3))
     with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=[DiLoCo(3), press(event, n)])
-    learn.go_on()
+    learn.resume()
     assert torch.equal(state(learn.model), state(whole.model)) and learn.train_iter==14
 
 # Cancels, in one of the processes

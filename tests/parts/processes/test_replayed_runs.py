@@ -36,10 +36,10 @@ def comes_again(path, kind, seen, end, steps):
         at = learn.replay(path/'a', step)
         assert (at['train_iter'], at['compared'], at['equal'])==(step, step%4, step%4)
         x,loss,after = seen[step]
-        learn.go_on(until='after_loss')
+        learn.resume(until='after_loss')
         if kind!='shards': assert torch.equal(learn.xb[0], x) and learn.loss.item()==loss
-        assert learn.go_on(1)['loss']==loss and (not learn.paused or torch.equal(torch.cat([v.flatten().double() for v in learn.paused.state['model'].values()]), after))
-        if learn.paused: learn.go_on()
+        assert learn.resume(1)['loss']==loss and (not learn.paused or torch.equal(torch.cat([v.flatten().double() for v in learn.paused.state['model'].values()]), after))
+        if learn.paused: learn.resume()
         assert torch.equal(weights(learn.model), end)
     assert files(path/'a')==before
 

@@ -34,8 +34,8 @@ def test_the_batch_in_hand(run, tmp_path):
     at = learn.replay(tmp_path/'a', 6)
     assert (at['train_iter'], at['compared'], at['equal'], len(at['items'])) == (6, 2, 2, 8)
     assert torch.equal(learn.dls.train.dataset[at['items'][0]][0], learn.xb[0][0])
-    assert learn.go_on(until='after_loss')['loss'] == run.losses[6] == learn.go_on(1)['loss']
-    learn.go_on()
+    assert learn.resume(until='after_loss')['loss'] == run.losses[6] == learn.resume(1)['loss']
+    learn.resume()
     assert learn.recorder.smooth_loss.raw == run.losses and learn.paused is None
 
 def test_nobody_writes(tmp_path):
@@ -48,7 +48,7 @@ def test_nobody_writes(tmp_path):
     before,n = files(tmp_path),Mine.n
     learn = made(tmp_path/'a', *cbs())
     learn.replay(tmp_path/'a', 7)
-    learn.go_on()
+    learn.resume()
     assert files(tmp_path)==before and Mine.n==n
 
 def test_who_looks_on_is_heard(run, tmp_path):
@@ -102,7 +102,7 @@ def test_the_beginning_is_computed_without_a_checkpoint(run, tmp_path):
     for p in list_checkpoints(run.folder)[1:]: remove_checkpoint(p)
     for step in (0, 3):
         learn = made(tmp_path/'a')
-        assert learn.replay(tmp_path/'a', step)['equal']==step and learn.go_on(1)['loss']==run.losses[step]
+        assert learn.replay(tmp_path/'a', step)['equal']==step and learn.resume(1)['loss']==run.losses[step]
 
 def test_on_beyond_the_last_checkpoint(tmp_path):
     "Where the process died, nothing is recorded, and the batches come again all the same"
@@ -115,13 +115,13 @@ def test_on_beyond_the_last_checkpoint(tmp_path):
     straight = made(tmp_path/'b'); straight.fit(2)
     again = made(tmp_path/'a')
     assert again.replay(tmp_path/'a', 7)['compared']==0
-    assert again.go_on(1)['loss']==straight.recorder.smooth_loss.raw[7]
+    assert again.resume(1)['loss']==straight.recorder.smooth_loss.raw[7]
 
 def test_epochs_of_so_many_steps(tmp_path):
     cbs = lambda: (StepsPerEpoch(7), EMACallback(decay=.9))
     made(tmp_path/'a', *cbs()).fit(3)
     learn = made(tmp_path/'a', *cbs())
-    assert learn.replay(tmp_path/'a', 18)['equal']==2 and learn.go_on(1)['loss']==Run(tmp_path/'a').losses[18]
+    assert learn.replay(tmp_path/'a', 18)['equal']==2 and learn.resume(1)['loss']==Run(tmp_path/'a').losses[18]
 
 class Drawn(IterableDataset):
     "Draws its items, and knows how many there were"
@@ -140,8 +140,8 @@ def test_a_loader_that_draws_when_it_is_asked_for_its_position(step, tmp_path):
     learn = make()
     if step>=4: torch.rand(3)
     at = learn.replay(tmp_path/'a', step)
-    assert at['equal']==at['compared']==step%4 and learn.go_on(1)['loss']==Run(tmp_path/'a').losses[step]
-    learn.go_on()
+    assert at['equal']==at['compared']==step%4 and learn.resume(1)['loss']==Run(tmp_path/'a').losses[step]
+    learn.resume()
     assert learn.recorder.smooth_loss.raw==Run(tmp_path/'a').losses
 
 # branches
@@ -381,7 +381,7 @@ def test_the_loss_of_a_sequence_is_that_of_its_tokens_that_count(tmp_path):
     make().fit(1)
     learn = make()
     why = learn.explain_spike(tmp_path, 25)
-    learn.replay(tmp_path, 25); learn.go_on(until='after_loss')
+    learn.replay(tmp_path, 25); learn.resume(until='after_loss')
     each = nn.functional.cross_entropy(learn.pred.movedim(-1, 1), learn.yb[0], reduction='none')
     count = (learn.yb[0]!=-100).sum(1)
     want = dict(zip(learn.paused.items, (each.sum(1)/count).tolist()))

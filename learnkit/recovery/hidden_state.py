@@ -261,7 +261,7 @@ def is_numpy(
     "Return whether `v` is an array of NumPy, or one of its numbers"
     return hasattr(v, 'tobytes') and hasattr(v, 'dtype')
 
-# %% ../../nbs/recovery/01b_kept.ipynb #02c48470
+# %% ../../nbs/recovery/01b_hidden_state.ipynb #02c48470
 from collections.abc import Callable
 from warnings import warn
 
@@ -270,7 +270,7 @@ from ..data.random import check_generator, generator_state, set_generator
 from ..learner.learner import Learner
 from ..learner.save import mismatch
 
-# %% ../../nbs/recovery/01b_kept.ipynb #b0dae2da
+# %% ../../nbs/recovery/01b_hidden_state.ipynb #b0dae2da
 def map_values(
     v:Any,     # a value, or containers of values
     f:Callable # the function to call with each value
@@ -292,7 +292,7 @@ def _copied_to_cpu(v):
     if not isinstance(v, torch.Tensor): return v
     return v.detach().to('cpu', copy=True)
 
-# %% ../../nbs/recovery/01b_kept.ipynb #d1c2a004
+# %% ../../nbs/recovery/01b_hidden_state.ipynb #d1c2a004
 def is_equal(
     a:Any, # numbers, strings and tensors, also in containers
     b:Any  # the same kinds of things
@@ -317,7 +317,7 @@ def is_same_tensor(
     if a.dtype!=b.dtype or a.shape!=b.shape: return False
     return bool(a.equal(b.to(a.device)))
 
-# %% ../../nbs/recovery/01b_kept.ipynb #d1c2a006
+# %% ../../nbs/recovery/01b_hidden_state.ipynb #d1c2a006
 class Restored(NamedTuple):
     "Says what an object was changed to"
     own:Any
@@ -411,7 +411,7 @@ def takes_values(
     if own.layout is not torch.strided: return False
     return 0 not in own.stride()   # an expanded tensor has fewer elements than it shows
 
-# %% ../../nbs/recovery/01b_kept.ipynb #d1c2a007
+# %% ../../nbs/recovery/01b_hidden_state.ipynb #d1c2a007
 def entry_of(
     o:Any, # a holder
     k:str  # the name of an entry
@@ -442,7 +442,7 @@ def has_place(
         return changes_in_place(own)
     return is_state(own)
 
-# %% ../../nbs/recovery/01b_kept.ipynb #28234e41
+# %% ../../nbs/recovery/01b_hidden_state.ipynb #28234e41
 class Place(NamedTuple):
     "Says where a value from a checkpoint belongs"
     o:Any      # the holder
