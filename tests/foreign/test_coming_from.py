@@ -126,3 +126,41 @@ def test_what_is_written_there(system, known, tmp_path, monkeypatch):
             try: exec(code, names)
             except Exception as e: wrong.append((code, repr(e)[:200]))
     assert wrong==[]
+
+# what a team checks first
+
+def features():
+    "Of the table of ten libraries: what is named, its link or None, and what is said of learnkit"
+    text = '\n'.join(''.join(c['source']) for c in json.loads(page.read_text(encoding='utf-8'))['cells'])
+    table = re.search(r'^\| what \| learnkit \|.*\n\|[-|]+\n((?:\|.*\n)+)', text, re.M)[1]
+    for line in table.strip().splitlines():
+        what,ours,*others = line.strip('| ').split(' | ')
+        link = re.search(r'\]\((.+)\)$', what)
+        assert len(others)==8, line
+        yield what,link and link[1],ours
+
+def test_each_feature_has_a_page():
+    for what,link,ours in features():
+        assert ours in ('✓','~','–') or ours.isdigit(), what
+        assert bool(link)==(ours=='✓'), what
+        if link and link[0]!='#': assert (page.parent/link).exists(), link
+    assert {ours for *_,ours in features()} > {'✓','~','–'}   # also those in which others are better
+
+def test_the_number_of_packages():
+    "Those that an installation adds to PyTorch's own: required, and required by these"
+    from importlib.metadata import PackageNotFoundError, requires
+    from configparser import ConfigParser
+    def name(o): return re.match(r'[\w.-]+', o)[0].lower()
+    def required(package):
+        try: return {name(o) for o in requires(package) or () if 'extra' not in o}
+        except PackageNotFoundError: return set()
+    settings = ConfigParser(interpolation=None)
+    settings.read(page.parents[2]/'settings.ini')
+    found,new = set(),{name(o) for o in settings['DEFAULT']['requirements'].split()}
+    while new:
+        found |= new
+        new = {o for package in new for o in required(package)}-found
+    of_torch = {'torch'}
+    while more := {o for package in of_torch for o in required(package)}-of_torch: of_torch |= more
+    said, = [ours for what,_,ours in features() if what.startswith('packages')]
+    assert int(said)==len(found-of_torch), found-of_torch
