@@ -85,6 +85,8 @@ class DistributedTrainer(Callback):
     norms:Any = {}                  # the batch norms that were replaced, by name
     seed = 0
     samplers = ()                   # the samplers that shard the data
+    own_dls:Any   = None            # the data with this process's shard,
+    own_train:Any = None            # and its training loader
     added = ()                      # callbacks that were added to the fit
     sends_buffers = False           # does process 0 broadcast its buffers?
     waits = False                   # do the processes wait for each other in a forward pass, to form buckets?
@@ -157,7 +159,17 @@ class DistributedTrainer(Callback):
         self.apart = True
 
     def before_train(self):
+        if self.is_on and self.learn.dls is self.own_dls: self._shard_if_replaced()
         for s in self.samplers: s.seed = self.seed   # a resumed run uses the seed of its beginning
+
+    def _shard_if_replaced(self):
+        "Shard the training loader that a callback has put into `dls` since, as in a curriculum"
+        learn = self.learn
+        train = learn.dls.train
+        if train is self.own_train: return
+        learn.current_run.assigned('dls').loaders[0] = train   # it stays after the fit
+        learn.dls.loaders[0] = self._shard_of(train)
+        learn.dl = learn.dls.train
 
     def _at_end(self):
         "Broadcast the buffers of process 0, but no running statistics if the processes train apart: they are averaged"
@@ -185,6 +197,7 @@ class DistributedTrainer(Callback):
         if not self.is_on: return
         for layer in self.layers: take_off(self.learn, layer)
         self.is_on,self.layers = False,()
+        self.own_dls = self.own_train = None
         unsync_norms(self.learn.model, self.norms)
         self.learn.remove_cbs(self.added)
         for group,seconds in self.limits: set_timeout(group, seconds)
@@ -278,16 +291,23 @@ class DistributedTrainer(Callback):
     def _shard(self, dls):
         "Return a copy of `dls` with a shard of the training data; raise ValueError if it cannot be sharded"
         train,*others = dls.loaders
-        if self._has_own_data(train): return dls
+        dls = copy(dls)
+        dls.loaders = [self._shard_of(train), *others]
+        self.own_dls = dls
+        return dls
+
+    def _shard_of(self, train):
+        "Return a loader of this process's shard; `train` itself if the processes have different data"
+        self.own_train,self.samplers = train,()
+        if self._has_own_data(train): return train
         new = shard_loader(train, self.seed)
         if new is None: raise ValueError(
             'this training data cannot be sharded: use a `DataLoader` of a dataset that has a length, or '
             f'`{type(self).__name__}(shard=False)` if each process already has its own shard')
         pairs = zip(_loaders_in(new), _loaders_in(train))
         self.samplers = [distributed_sampler(part) for part,whole in pairs if part is not whole]
-        dls = copy(dls)
-        dls.loaders = [new, *others]
-        return dls
+        self.own_train = new
+        return new
 
     def _has_own_data(self, train):
         "Return whether the training data differs between the processes, and warn of it; all of them must call it"

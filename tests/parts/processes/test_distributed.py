@@ -178,6 +178,28 @@ class Sees(Callback):
 
 def test_as_by_hand(processes): processes(2, _trains)
 
+class Curriculum(Callback):
+    "Other data from the second epoch on"
+    def __init__(self, dl): self.dl,self.seen = dl,[]
+    def before_epoch(self):
+        if self.epoch==1: self.learn.dls.train = self.dl
+    def before_batch(self):
+        if self.training and self.epoch>0: self.seen += self.x[:,0].int().tolist()
+
+def _replaces(rank, world):
+    rows = torch.arange(12.)[:,None].repeat(1, 4)
+    other = DataLoader(TensorDataset(rows, torch.zeros(12, 1)), 2)
+    cb = Curriculum(other)
+    learn = learner(DataLoader(data(8), 2), None)
+    learn.fit(3, cbs=cb)
+    assert len(cb.seen)==12 and len({*cb.seen})==6, cb.seen   # half of the rows, in both epochs
+    others = everywhere(torch.tensor(sorted({*cb.seen})))
+    assert sorted(torch.cat(others).tolist())==[*range(12)] and learn.dls.train is other
+
+def test_a_loader_that_a_callback_replaces_is_sharded(processes):
+    "Each process trained on all of it"
+    processes(2, _replaces)
+
 def _shows(rank, world):
     "Process 0 alone logs rows and calls its progress bar; afterwards `logger`, `run` and `dls` are what they were"
     rows,bar,predicted = [],[],[]
