@@ -17,6 +17,7 @@ from ..loop.settings import optional_import
 class TqdmBar(TerminalBar):
     "A progress bar of tqdm for each phase, the rows above it"
     bar = None
+    counts_down = True
     def __init__(self,
         n_epoch:int=0 # epochs in the table; 0: there is no table
     ):
@@ -65,6 +66,7 @@ displays['tqdm'] = TqdmBar
 class RichBar(LineDisplay):
     "Progress bars of rich for the epochs and the batches; in the rows above them new best values are green"
     pace = .2
+    counts_down = True
     bars,epochs,batches = None,None,None
     def __init__(self,
         n_epoch:int=0 # epochs in the table; 0: there is no table

@@ -153,6 +153,7 @@ class NotebookBar(LineDisplay):
     "Shows a bar for the epochs, the table, and a bar for the batches, in the output of a notebook cell"
     pace,left = .2,False
     master = bar = None
+    counts_down = True
     def __init__(self,
         n_epoch:int=0 # epochs in the table; 0: there is no table
     ):
@@ -303,7 +304,8 @@ class ProgressCallback(Callback):
         done = learn.pct_train-pct_begun
         if not learn.n_iter or done<=0: return []   # without `n_iter`, `pct_train` moves by whole epochs
         left = (now-begun)*(1-learn.pct_train)/done
-        return [f'{format_time(left)} left']
+        which = 'left in all' if getattr(self.mbar, 'counts_down', False) else 'left'
+        return [f'{format_time(left)} {which}']
 
     def _end(self):
         if self.mbar: self.mbar.end()

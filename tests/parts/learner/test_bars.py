@@ -268,6 +268,16 @@ def test_an_error_after_the_last_event_is_no_interruption():
         with screen() as s, pytest.raises(ValueError): make('lines', at(ev, throw(ValueError('boom')), order=99)).fit(1)
         assert 'ValueError' not in s.getvalue()
 
+@pytest.mark.parametrize('kind,words', [('lines', 'left'), ('terminal', 'left'), ('notebook', 'left in all'), ('tqdm', 'left in all'), ('rich', 'left in all')])
+def test_a_bar_with_two_remaining_times_says_what_they_are_of(kind, words):
+    "In a notebook there was `[9/23 00:00<00:01 loss 0.9429, 00:05 left]`: of the epoch, and of the whole fit"
+    notes = []
+    class Noted(displays[kind]):
+        def update(self, i, note=''): notes.append(note); super().update(i, note)
+    with screen(), mock.patch.dict(displays, {kind:Noted}): make(kind).fit(2)
+    times = [note.split(', ')[-1] for note in notes if ' left' in note]
+    assert times and all(re.fullmatch(rf'\d\d:\d\d {words}', time) for time in times), notes
+
 def test_no_time_left_without_a_length():
     "The part that is done moves by whole epochs then, so the time left would grow while an epoch runs"
     for length in (True, False):
