@@ -282,6 +282,17 @@ def gather_turns(
     in_turn = chain.from_iterable(zip_longest(*by_rank))
     return torch.cat([part for part in in_turn if part is not None])
 
+# %% ../../nbs/data/15a_process.ipynb #c1d20e05
+def scatter(
+    parts:list|None, # in process 0: for each process a tensor of integers, all of one length; in others None
+    n:int            # that length
+) -> Tensor:
+    "Return this process's part, on the CPU; every process must call it"
+    own = torch.empty(n, dtype=torch.int64, device=_sending_device('cpu'))
+    if parts is not None: parts = [part.to(own.device).contiguous() for part in parts]
+    dist.scatter(own, parts, 0)
+    return own.cpu()
+
 # %% ../../nbs/data/15a_process.ipynb #c1d20e02
 def gather_from_shards(
     x:Any # the object of this process; it is pickled

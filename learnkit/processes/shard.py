@@ -22,8 +22,8 @@ from torch.utils.data.distributed import DistributedSampler
 from ..data.batch import find_bs
 from ..data.loaders import copy_loader
 from ..data.nested import leaves, nested_reorder, to_concat
-from ..data.process import (distributed_sampler, from_first, gather_objects, num_shards, rank_distrib,
-    shard_rank, shard_ranks)
+from ..data.process import (distributed_sampler, from_first, gather_objects, num_distrib, num_shards,
+    rank_distrib, scatter, shard_rank, shard_ranks)
 from ..data.random import get_random_states, set_random_states
 from ..data.snapshot import snapshot_random
 from ..learner.combined import CombinedLoader
@@ -65,13 +65,46 @@ class SharedDraws(DistributedSampler):
         self.draws = sampler
 
     def __iter__(self) -> Iterator:
-        self.dataset = from_first([*self.draws] if rank_distrib()==0 else None)
-        n = len(self.dataset)   # which some samplers change from epoch to epoch
+        drawn = draw(self.draws) if rank_distrib()==0 else ()
+        n,are_indices = from_first((len(drawn), isinstance(drawn, Tensor)))   # some samplers change in each epoch
+        self.dataset = range(n)
         if not n: return iter(())
         self.num_samples = ceil(n/self.num_replicas)
         self.total_size = self.num_samples*self.num_replicas
+        if are_indices and num_distrib()>1: return in_blocks(self._receive(drawn))
+        drawn = from_first(drawn)
         own = range(self.rank, self.total_size, self.num_replicas)
-        return (self.dataset[i%n] for i in own)   # `i%n`: the first ones are repeated at the end
+        own_draws = [drawn[i%n] for i in own]   # `i%n`: the first ones are repeated at the end
+        return map(int, own_draws) if are_indices else iter(own_draws)
+
+    def _receive(self, drawn):
+        "Return the shard of this process of the indices that process 0 has drawn, and no others"
+        of_ranks,parts = gather_objects(self.rank),None
+        if rank_distrib()==0:
+            n_rounds = ceil(self.total_size/len(drawn))   # the first ones are repeated at the end
+            drawn = drawn.repeat(n_rounds)[:self.total_size] if n_rounds>1 else drawn
+            parts = [drawn[shard::self.num_replicas] for shard in of_ranks]
+        return scatter(parts, self.num_samples)
+
+# %% ../../nbs/processes/15a_shard.ipynb #546fcd11
+_block = 2**16   # draws at a time
+
+def draw(
+    sampler:Any # a sampler
+) -> Any:
+    "Return the draws of a sampler: a tensor if they are indices, otherwise a list"
+    draws,blocks = iter(sampler),[]
+    while block := [*islice(draws, _block)]:
+        are_indices = all(type(i) is int for i in block)
+        if not are_indices: return [*chain.from_iterable(map(in_blocks, blocks)), *block, *draws]
+        blocks.append(torch.tensor(block))
+    return torch.cat(blocks) if blocks else []
+
+def in_blocks(
+    indices:Tensor # of one dimension
+) -> Iterator[int]:
+    "Yield the elements as numbers, of which there is a list for a block at a time"
+    for block in indices.split(_block): yield from block.tolist()
 
 # %% ../../nbs/processes/15a_shard.ipynb #546fcd0a
 def shard_loader(

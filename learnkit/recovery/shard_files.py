@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import contextmanager
 from enum import EnumMeta
-from io import BytesIO
+from io import BufferedWriter, BytesIO, FileIO
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,6 +75,43 @@ def _plain_errors(what):
 def _digest(file):
     with open(file, 'rb') as f: return [file.stat().st_size, hashlib.file_digest(f, 'sha256').hexdigest()]
 
+class _HashedFile(BufferedWriter):
+    "A file for writing; what is written is hashed, so that it need not be read back"
+    def __init__(self, path):
+        super().__init__(FileIO(path, 'wb'))
+        self.sha,self.size,self.has_moved = hashlib.sha256(),0,False
+    def write(self, data):
+        self.sha.update(data)
+        n = super().write(data)
+        self.size += n
+        return n
+    def seek(self, *args):
+        self.has_moved = True   # what comes next may replace what was hashed
+        return super().seek(*args)
+    def fileno(self):
+        self.flush()   # DCP syncs what has this number, and would miss what is still in memory
+        return super().fileno()
+    def digest(self):
+        "Return what `_digest` does; None if only reading the file can tell"
+        return None if self.has_moved else [self.size, self.sha.hexdigest()]
+
+def _hashing_file_system(digests):
+    "Return the file system for DCP that puts the digest of each file it writes into `digests`"
+    from torch.distributed.checkpoint.filesystem import FileSystem
+    class Hashing(FileSystem):
+        @contextmanager
+        def create_stream(self, path, mode):
+            if mode!='wb':
+                with super().create_stream(path, mode) as stream: yield stream
+                return
+            with _HashedFile(path) as stream:
+                yield stream
+                digests[Path(path)] = stream.digest()
+        def rename(self, path, new_path):
+            super().rename(path, new_path)
+            digests[Path(new_path)] = digests.pop(Path(path), None)
+    return Hashing()
+
 def write_shards(
     parts:dict,  # sharded tensors by name, the same in all processes
     folder:Path  # the folder to write to; its contents are deleted
@@ -83,13 +120,15 @@ def write_shards(
     from torch.distributed import checkpoint as dcp
     team().in_first(lambda: remove_shards(folder))
     group,rank = team().group,rank_distrib()
+    digests = {}
     writer = dcp.FileSystemWriter(folder, sync_files=True)
+    writer.fs = _hashing_file_system(digests)
     with _plain_errors(f'{folder} could not be written'):
         dcp.save(parts, storage_writer=writer, process_group=group, no_dist=group is None)
     def digest_own():
         own = sorted(folder.glob(f'__{rank}_*'))
         if rank==0: own.append(folder/'.metadata')
-        return {p.name:_digest(p) for p in own if p.exists()}
+        return {p.name:digests.get(p) or _digest(p) for p in own if p.exists()}
     files = {}
     for of_process in team().in_all(digest_own): files |= of_process
     return files

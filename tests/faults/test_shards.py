@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest, torch
 from torch.distributed.checkpoint.filesystem import SerializationFormat
 
+from learnkit.recovery import shard_files
 from learnkit.recovery.shard_files import _fills, read_shards, split_shards, write_shards
 from toys import slow
 
@@ -112,3 +113,22 @@ def test_random_damage(n, tmp_path):
             except ValueError: refused += 1; continue
             for a,b in zip([*state['model'].values(), *state['opt']], [*got['model'].values(), *got['opt']]): assert (a.shape,a.dtype)==(b.shape,b.dtype)
     assert refused>n//2
+
+def test_files_are_hashed_while_they_are_written(tmp_path, monkeypatch):
+    "No file is read back, and the sums are those of the files; where a writer goes back in a file, it is read"
+    read,digest = [],shard_files._digest
+    monkeypatch.setattr(shard_files, '_digest', lambda file: read.append(file.name) or digest(file))
+    parts = {'a':torch.randn(5000), 'b':torch.arange(3)}
+    files = shard_files.write_shards(parts, tmp_path/'new')
+    assert not read and len(files)==2
+    for name,found in files.items(): assert found==digest(tmp_path/'new'/name)
+    with shard_files._HashedFile(tmp_path/'f') as f:
+        f.write(b'12345')
+        assert f.digest()[0]==5
+        f.seek(0)
+        f.write(b'9')
+        assert f.digest() is None
+    file = shard_files._HashedFile(tmp_path/'g')
+    file.write(b'123')
+    assert file.fileno()>0 and (tmp_path/'g').read_bytes()==b'123'   # what is synced is on its way to the disk
+    file.close()

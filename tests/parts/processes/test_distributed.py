@@ -646,3 +646,26 @@ def _replaces_the_model(rank, world, wraps):
 
 @pytest.mark.parametrize('wraps', [False, *slow(True)])
 def test_a_model_that_would_train_without_the_others_is_refused(processes, wraps): processes(2, _replaces_the_model, wraps)
+
+class Uneven:
+    "A sampler of one length that draws something else"
+    def __init__(self, drawn): self.drawn = drawn
+    def __len__(self): return 8
+    def __iter__(self): return iter(self.drawn)
+
+def _draws_are_sent(rank, world):
+    from learnkit.data import process
+    from learnkit.processes.shard import SharedDraws
+    sent = []
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(process, '_pickle', lambda x, pickled=process._pickle: sent.append(pickled(x)) or sent[-1])
+        for drawn in ([*range(70_000, 0, -1)], [5, 3, 1, 2], [7], [], [[4, 2], [1]], ['a', 'b', 'c', 'd'], [*range(70_000), (1, 2)]):
+            n = -(-len(drawn)//world)
+            wanted = [drawn[i%len(drawn)] for i in range(rank, n*world, world)] if drawn else []
+            sampler = SharedDraws(Uneven(drawn if rank==0 else 'nothing'))
+            sent.clear()
+            assert [*sampler]==wanted and len(sampler)==(n or -(-8//world))
+            if all(type(i) is int for i in drawn): assert sum(map(len, sent))<1000   # none of the indices is pickled
+
+@pytest.mark.parametrize('world', [2, *slow(3)])
+def test_each_process_receives_only_its_draws(processes, world): processes(world, _draws_are_sent)
