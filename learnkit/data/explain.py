@@ -212,6 +212,8 @@ def loss_hint(
                                'as in `lambda pred,y: loss(pred[0], y)`.')
     if isinstance(pred, Mapping): return (f'The model gives a mapping: pick an entry, as in `lambda pred,y: '
         f"loss(pred[{next(iter(pred), '')!r}], y)`, or with `cbs=MapOutputs(...)`, which metrics see too.")
+    if 'str' in shapes(targs): return (
+        'The targets are text: number the classes in the dataset, as in `classes.index(label)`.')
     f = unwrap_partial(loss_func)
     kind = loss_kind(f)
     if not kind: return order_hint(f, 'loss function')
@@ -271,6 +273,9 @@ def _call_hint(text, given, xb):
     if 'str' in given: return 'The batch holds a string: turn text into numbers in the dataset or in `collate_fn`.'
     if 'ndarray' in given: return (
         'The batch holds a NumPy array (ndarray) where the model wants a tensor: convert it with `torch.as_tensor`.')
+    if 'must be Tensor, not tuple' in text and 'tuple' not in given: return (
+        'A layer before gives a tuple, as `nn.LSTM` and `nn.GRU` do: write a module whose `forward` passes on only the '
+        'first element.')
     if 'positional argument' in text:
         return '`DataLoaders(..., n_inp=)` says how many elements of a batch are inputs of the model.'
     if 'unexpected keyword' in text and isinstance(xb[0], Inputs): return (
@@ -315,6 +320,7 @@ def output_loss(
 )->Tensor|None: # None if there is none
     "Return the loss in the output of a model: its key or attribute `loss`"
     return pred.get('loss') if isinstance(pred, dict) else getattr(pred, 'loss', None)
+
 
 
 

@@ -49,10 +49,12 @@ def _why_no_loader(dl, nm):
         instead = 'DataLoader(ds, batch_size=64)' if nm=='given' else 'DataLoaders.from_dsets(train, valid, bs=64)'
         return f"{kind} is a dataset, which has samples; write `{instead}`"
     is_array = isinstance(dl, Tensor) or hasattr(type(dl), '__array__')
+    if is_array and nm=='given': return f"this is a {kind}; write `learn.test_dl(samples)`"
     if is_array: return f"this is a {kind}; write `DataLoaders.from_tensors(x, y)`"
     if isinstance(dl, (GeneratorType, zip, map, filter, enumerate)):
         return f"a {kind} can be read only once; pass a function that makes one, `DataLoaders(lambda: …)`"
-    if isinstance(dl, (type(None), str, bytes, Mapping)): return f"this is a {kind}"
+    if isinstance(dl, (str,Path)): return f"this is a {kind}; write a `Dataset` that reads the file, and a loader of it"
+    if isinstance(dl, (type(None), bytes, Mapping)): return f"this is a {kind}"
     if _is_batch(dl):
         return "this is a tuple of tensors, which looks like one batch; pass a list of batches, `DataLoaders([b1, b2])`"
     if nm=='given' and isinstance(dl, int):

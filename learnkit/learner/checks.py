@@ -123,7 +123,8 @@ def note_model_error(
 ) -> None:
     "Add notes: the inputs of the model, and the usual cause"
     add_note(e, f'The model was called with {shapes(learn.xb)}{learn._position}')
-    if isinstance(e, TypeError) and _predicts_list(learn): hint = 'A sample is one tensor; a list is several inputs'
+    if isinstance(e, TypeError) and _predicts_list(learn): hint = (
+        'A sample is one tensor, and a list is several inputs: write `torch.tensor(…)` for a list of numbers')
     else: hint = model_hint(e, learn.xb) or layer_hint(e, learn.model)
     if hint: add_note(e, hint)
 

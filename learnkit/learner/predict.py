@@ -345,10 +345,11 @@ def _numbered_loader(dls, ds_idx):
     check_dls(dls)
     if not isinstance(ds_idx, int): raise TypeError(
         f'ds_idx must be the index of a loader in `dls`, not a {type(ds_idx).__name__}: pass a loader as `dl=`')
+    if ds_idx==1: raise ValueError(
+        'the Learner has no validation data (`ds_idx=1`): pass data as `dl=`, or make the Learner with '
+        '`(train_dl, valid_dl)`')
     n = sum(dl is not None for dl in loaders)
-    to_add = ', or a validation loader to DataLoaders' if ds_idx==1 else ''
-    raise ValueError(f'there is no loader number {ds_idx} (`ds_idx`): `dls` has {n}. '
-                     f'Pass the data as `dl=`{to_add}')
+    raise ValueError(f'there is no loader number {ds_idx} (`ds_idx`): `dls` has {n}. Pass the data as `dl=`')
 
 # %% ../../nbs/learner/40b_inference.ipynb #88353b2b
 @patch

@@ -364,7 +364,7 @@ def test_another_loader():
 def test_no_validation_set():
     seen = []
     learn = learner(nv=0, cbs=[ValidateEvery('1ba'), at('before_batch', lambda cb: seen.append(1))])
-    with pytest.raises(ValueError, match='there is no loader number 1'): learn.fit(1)
+    with pytest.raises(ValueError, match='no validation data'): learn.fit(1)
     assert not seen
 
 @pytest.mark.parametrize('ev', ['before_validate', 'before_batch', 'after_loss', 'after_validate'])
