@@ -293,7 +293,7 @@ class MicroBatch(Callback):
     def after_loss(self):
         learn = self.learn
         if learn.loss_grad is None or self.whole is None: return
-        share = 1. if self.weigh.sums else self._share()   # of the micro-batch in the batch's loss
+        share = 1. if self.weigh.sums else self._share()   # share of the micro-batch in the batch's loss
         loss = learn.loss*share
         if isinstance(share, torch.Tensor):
             loss  = torch.where(share>0, loss, share)   # if no target of the micro-batch counts: 0 times NaN

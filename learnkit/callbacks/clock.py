@@ -72,7 +72,7 @@ class Timestamp:
     batch:int             # training batches that are done
     sample:int            # training samples that are done, under Composer's name
     token:int|None        # tokens that are done; None if the batches are not texts
-    seconds:float         # of training, without validation
+    seconds:float         # seconds of training, without validation
     dur:float             # fraction of the run, from 0 to 1
     batch_in_epoch:int    # batches of this epoch
     sample_in_epoch:int   # samples of this epoch

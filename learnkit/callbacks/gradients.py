@@ -25,7 +25,7 @@ from ..loop.events import nearest
 class GradientClip(Callback):
     "Clip gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"
     order,modes,run_valid = 11,('fit','lr_find'),False
-    norm = None       # of the gradients before the last step, or by the names of optimizers
+    norm = None       # norm of the gradients before the last step, or by the names of optimizers
     max_norm:Any      # a number, or numbers by the names of optimizers
     by_name = False   # is there a norm for each of several optimizers?
     mixed = False     # are parameters sharded in different ways, or some not, such as those of a loss function?

@@ -23,7 +23,7 @@ _higher = set('''acc accuracy f1 f2 fbeta auc auroc roc auprc ap map dice iou mi
                  variance similarity'''.split())
 
 def lower_better(
-    name:str # of a loss or a metric
+    name:str # name of a loss or a metric
 ) -> bool|None:
     "Return whether a lower value is better, judged by the name; None if the name is unclear"
     words = re.findall('[a-z]+[0-9]*', camel2snake(name))

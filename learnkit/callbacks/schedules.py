@@ -442,7 +442,7 @@ class TorchScheduler(Scheduler):
         if self.due: self.tick()
         self._assign(due=False)
 
-    def after_row(self, row, epoch):   # of a validation within an epoch
+    def after_row(self, row, epoch):   # `row`: a validation within an epoch
         if not epoch and isinstance(self.sched, ReduceLROnPlateau): self._step_with(row)
     def _step_with(self, row):
         value = row.get(self.monitor)
@@ -469,7 +469,7 @@ class TorchScheduler(Scheduler):
     def _begin(self, opt):
         "Use the user's scheduler, or create one and load the state that a checkpoint had before"
         if self.sched is self.make: return self._take_over(opt)
-        state    = self.sched   # of a checkpoint, which was loaded before there was a scheduler
+        state    = self.sched   # state of a checkpoint, which was loaded before there was a scheduler
         settings = _settings(opt)
         lrs      = [group['lr'] for group in opt.param_groups]
         self.sched = self.make(opt)

@@ -199,7 +199,7 @@ class SaveModelCallback(TrackerCallback):
     held = None                 # the best model as bytes, if it is not in a file
     best_name:str|None = None   # the name of its file
     base:dict|bool = False      # with `only_trained`: checksums of the weights when the fit began
-    hash:str|None = None        # of the file `saved`, in the process that writes
+    hash:str|None = None        # hash of the file `saved`, in the process that writes
     wrote    = False            # was that file written in this fit?
     n_failed = 0                # how often a file could not be written in this fit
     home     = Path()           # the working directory when the fit began

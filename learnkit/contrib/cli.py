@@ -44,7 +44,7 @@ def _hidden(k, v):
 
 def _flat(
     v:Any,    # a configuration, or a part of one
-    name:str='' # of the part
+    name:str='' # name of the part
 ) -> dict[str, Any]:
     "Return the settings by names that are joined by dots"
     if isinstance(v, Mapping):

@@ -35,7 +35,7 @@ _event_names = [k for k in names_in('Composer') if k not in _no_events]
 Event:Any = Enum('Event', {k.upper():k for k in _event_names}, type=str, module=__name__)
 
 def event_of(
-    name:str # of a method, such as 'epoch_start'
+    name:str # name of a method, such as 'epoch_start'
 ) -> Any:
     "Return the event of that name: Composer's own if Composer has been imported, else ours"
     return getattr(sys.modules.get('composer'), 'Event', Event)(name)
@@ -195,7 +195,7 @@ def _timestamp(counts):
 class ComposerMetric:
     "A metric of the Learner, in the form that Composer's callbacks compute"
     def __init__(self,
-        metric:Any,     # of the Learner
+        metric:Any,     # metric of the Learner
         values:Callable # -> the values that were measured last, by name
     ): self.metric,self.name,self.values = metric,metric.name,values
     def compute(self) -> torch.Tensor:
@@ -267,7 +267,7 @@ class ComposerState(View):
         else: self.learn._split(value)
 
     def batch_get_item(self,
-        key:Any # of a part of the batch: an index, a name, or a function of the batch, also first in a pair
+        key:Any # key of a part of the batch: an index, a name, or a function of the batch, also first in a pair
     ) -> Any:
         "Return a part of the batch"
         get = key[0] if isinstance(key, (tuple,list)) else key
@@ -447,7 +447,7 @@ class Callback:
     "The base class of Composer's callbacks"
     def __init__(self,
         *args:Any,   # not used: for classes with several bases
-        **kwargs:Any # the same
+        **kwargs:Any # not used
     ): pass
     def as_callback(self) -> ComposerCallback:
         "Return the callback that a Learner has for this one"
@@ -483,8 +483,8 @@ class Trainer:
         eval_dataloader:Any=None,    # the validation data
         optimizers:Any=None,         # an optimizer; None: Adam
         max_duration:str|int='1ep',  # how long `fit` trains: text such as '2ep' or '100ba', or a number of epochs
-        callbacks:Any=None,          # of Composer or learnkit
-        algorithms:Any=None,         # of Composer
+        callbacks:Any=None,          # callbacks of Composer or learnkit
+        algorithms:Any=None,         # Composer algorithms
         loss_func:Any=None           # learnkit's argument for the loss function
     ):
         cbs:list = [*L(algorithms), *L(callbacks)]

@@ -105,7 +105,7 @@ model_file,checkpoint_file = 'fastnlp_model.pkl.tar','fastnlp_checkpoint.pkl.tar
 class NLPTrainer(View):
     "The Learner, as callbacks of fastNLP see their trainer"
     library,what = 'fastNLP','the trainer'
-    monitor = larger_better = None   # what a callback watches that does not say it
+    monitor = larger_better = None   # the monitor of callbacks that specify none
     input_mapping = output_mapping = evaluate_batch_step_fn = None
     given_optimizers = asked_epochs = None   # as a Trainer was given them
     batches_before = 0               # of the checkpoint that was loaded
@@ -166,7 +166,7 @@ class NLPTrainer(View):
         elif hasattr(folder, 'write'): self.learn.save(folder, with_opt=False)
         else: save_here(self.learn, Path(folder)/model_file)
     def load_model(self,
-        folder:Any,                         # what `save_model` was given
+        folder:Any,                         # a folder written by `save_model`
         only_state_dict:bool=True,          # only True is supported
         model_load_fn:Callable|None=None,   # called with the folder, to load in another way
         **kwargs:Any                        # not used
@@ -413,7 +413,7 @@ class HasMonitorCallback(Callback):
         self.monitor_value,self.taken = None,None
 
     def take_monitor(self,
-        monitor:Any,       # that of the trainer
+        monitor:Any,       # the trainer's monitor
         larger_better:Any  # is a larger value better?
     ) -> None:
         "Monitor what the trainer monitors, unless specified here; raise ValueError if a required monitor is missing"
@@ -591,7 +591,7 @@ class CallbackManager:
         callbacks:Any=() # several callbacks
     ): self.class_callbacks = callback_list(callbacks)
     def add_one_callback(self,
-        callback:Any # of fastNLP
+        callback:Any # a callback of fastNLP
     ) -> None:
         "Add a callback"
         self.class_callbacks.append(callback)
@@ -618,7 +618,7 @@ class Trainer:
         n_epochs:int=20,               # for how long
         evaluate_dataloaders:Any=None, # the validation data
         metrics:dict|None=None,        # metrics by name, as a Learner takes them
-        callbacks:Any=None,            # of fastNLP or learnkit
+        callbacks:Any=None,            # callbacks of fastNLP or learnkit
         evaluate_every:Any=-1,         # after so many batches, negative: epochs; a function of the trainer: when true
         monitor:Any=None,              # the monitor of callbacks that have none of their own
         larger_better:bool=True,       # is a larger value better?
@@ -810,7 +810,7 @@ def _place(trainer): return f'epoch_{trainer.cur_epoch_idx}-batch_{trainer.globa
 class LRSchedCallback(Callback):
     "Steps a scheduler of PyTorch after each step of the optimizer, or after each epoch"
     def __init__(self,
-        scheduler:Any,       # of PyTorch
+        scheduler:Any,       # scheduler of PyTorch
         step_on:str='batch'  # 'batch' or 'epoch'
     ):
         if step_on not in ('batch','epoch'): raise ValueError(f"step_on is 'batch' or 'epoch', not {step_on!r}")

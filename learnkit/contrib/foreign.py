@@ -37,7 +37,7 @@ from ..optim.steps import accumulates
 # %% ../../nbs/contrib/35_foreign.ipynb #f4deab56
 def overrides(
     theirs:Any,        # a callback of another library
-    name:str,          # of a method
+    name:str,          # name of a method
     bases:tuple        # names of the library's own classes, whose methods do nothing
 ) -> bool:
     "Return whether the user's class, or the object itself, has a method of this name"
@@ -52,7 +52,7 @@ class View:
     library:ClassVar[str] = ''; what:ClassVar[str] = ''   # for messages, as 'Keras' and 'the model'
     instead:ClassVar[Mapping] = {}   # advice for a name that has no counterpart
     def __init__(self,
-        learn:Any # Return the number of batches per optimizer step
+        learn:Any # the Learner
     ): self._learner = ref(learn)
 
     @property
@@ -369,7 +369,7 @@ class ForeignCallback(Callback):
         return by_event
 
     def has(self,
-        name:str # of a method
+        name:str # name of a method
     ) -> bool:
         "Return whether the foreign callback defines a method of this name itself"
         bases = (self.base,) if isinstance(self.base, str) else self.base
@@ -401,13 +401,13 @@ class ForeignCallback(Callback):
         return _is_in_phase(o, self.learn)
 
     def due(self,
-        name:str # of the wrapped callback's method
+        name:str # name of the wrapped callback's method
     ) -> bool:
         "Return whether to call it at the event of this table entry"
         return True
 
     def call(self,
-        name:str # of the wrapped callback's method
+        name:str # name of the wrapped callback's method
     ) -> None:
         "Call a method of the wrapped callback; raise CancelFit for an exception by which its library ends a fit"
         self.prepare()
@@ -418,19 +418,19 @@ class ForeignCallback(Callback):
         self.obey(name, res)
 
     def arguments(self,
-        name:str # of the wrapped callback's method
+        name:str # name of the wrapped callback's method
     ) -> tuple:
         "Return the positional arguments that the other library passes to the method"
         return ()
     def keywords(self,
-        name:str # of the wrapped callback's method
+        name:str # name of the wrapped callback's method
     ) -> dict:
         "Return the keyword arguments that the other library passes to the method"
         return {}
     def prepare(self) -> None:
         "Set the attributes that the wrapped callback expects"
     def obey(self,
-        name:str, # of the wrapped callback's method
+        name:str, # name of the wrapped callback's method
         res:Any   # the value that the method returned
     ) -> None:
         "Carry out the request that the foreign callback returned or set"

@@ -95,7 +95,7 @@ class KerasModel(View):
     variables,trainable_variables = weights,trainable_weights
 
     def __init__(self,
-        learn:Any # Return the number of batches per optimizer step
+        learn:Any # the Learner
     ):
         super().__init__(learn)
         self._moment,self._logs = None,{}

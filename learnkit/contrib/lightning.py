@@ -149,7 +149,7 @@ class LightningTrainer(View):
     logged_metrics = progress_bar_metrics = callback_metrics
 
     def __init__(self,
-        learn:Any # Return the number of batches per optimizer step
+        learn:Any # the Learner
     ):
         super().__init__(learn)
         self._metrics:dict = {}
@@ -187,7 +187,7 @@ class LightningModule(View):
         return super().__getattr__(k)
     def __call__(self,
         *args:Any,   # passed to the model
-        **kwargs:Any # the same
+        **kwargs:Any # not used
     ) -> Any:
         "Call the model"
         return self.learn.model(*args, **kwargs)
@@ -203,7 +203,7 @@ class LightningModule(View):
         "Return the optimizer"
         return self.trainer.optimizers[0]
     def log(self,
-        name:str,  # of the number
+        name:str,  # name of the number
         value:Any, # the number
         **kwargs:Any # Lightning's options for averaging and display: not used
     ) -> None:

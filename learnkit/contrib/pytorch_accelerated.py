@@ -36,7 +36,7 @@ class PARunHistory(View):
     library,what = 'pytorch-accelerated','run_history'
     metric_name_prefix,at = '',''   # `at`: the event of the other library that is being called
     def __init__(self,
-        learn:Any # Return the number of batches per optimizer step
+        learn:Any # the Learner
     ):
         super().__init__(learn)
         self.own:dict[str,list] = defaultdict(list)
@@ -231,7 +231,7 @@ class PAAccelerator(View):
 class CallbackHandler:
     "Calls a method of several callbacks, in their order"
     def __init__(self,
-        callbacks:Any # of pytorch-accelerated: instances or classes
+        callbacks:Any # callbacks of pytorch-accelerated: instances or classes
     ):
         self._own:list = []
         self.add_callbacks(callbacks)
@@ -334,7 +334,7 @@ class PATrainer(View):
         "Print a line"
         if rank_distrib()==0: self.learn.say(' '.join(map(str, args)))
     def gather(self,
-        tensor:torch.Tensor,    # of this process
+        tensor:torch.Tensor,    # a tensor of this process
         padding_value:Any=None  # not used: tensors of different lengths are gathered too
     ) -> Any:
         "Return the tensors of all processes as one"
@@ -358,7 +358,7 @@ class PATrainer(View):
         self._accelerator.wait_for_everyone()
         if rank_distrib()==0: write_atomic({**state, **(checkpoint_kwargs or {})}, Path(save_path).absolute())
     def load_checkpoint(self,
-        checkpoint_path:str,      # what `save_checkpoint` wrote
+        checkpoint_path:str,      # a file written by `save_checkpoint`
         load_optimizer:bool=True, # the optimizer's state too?
         load_scheduler:bool=True  # load the scheduler's state too?
     ) -> dict:
@@ -603,7 +603,7 @@ class Trainer(PATrainer):
         model:torch.nn.Module, # the model to train
         loss_func:Callable,    # called with the model's output and the target
         optimizer:Any,         # an optimizer
-        callbacks:Any=()       # of pytorch-accelerated or learnkit
+        callbacks:Any=()       # callbacks of pytorch-accelerated or learnkit
     ):
         learn = TrainerSteps.__new__(TrainerSteps)
         self._own_learner = learn
@@ -638,7 +638,7 @@ class Trainer(PATrainer):
         return Trainer.calculate_train_batch_loss(self, batch)
 
     def backward_step(self,
-        loss:torch.Tensor # of the batch
+        loss:torch.Tensor # loss of the batch
     ) -> None:
         "Compute the gradients"
         Learner._backward(self.learn)

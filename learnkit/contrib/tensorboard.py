@@ -69,7 +69,7 @@ class TensorBoardLogger(FileLogger):
 
 # %% ../../nbs/contrib/00_tensorboard.ipynb #0f199fdc
 def _markdown(rows):
-    names = [*dict.fromkeys(chain.from_iterable(rows))]   # of all rows, without duplicates
+    names = [*dict.fromkeys(chain.from_iterable(rows))]   # names of all rows, without duplicates
     lines = [names, ['---']*len(names)]
     for row in rows: lines.append([row.get(name, '') for name in names])
     return '\n'.join(map(_markdown_line, lines))

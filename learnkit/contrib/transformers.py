@@ -22,7 +22,7 @@ from ..loop.loop import loader_len
 # %% ../../nbs/contrib/50_transformers.ipynb #cce461ed
 def eval_metrics(
     found:Measured,    # the results of an epoch
-    seconds:float,     # that the validation took
+    seconds:float,     # seconds of the validation
     n_batches:int,     # how many it had
     n_samples:int|None # how many samples those had, if it is known
 ) -> dict:
@@ -32,7 +32,7 @@ def eval_metrics(
 
 def speed_of(
     phase:str,         # 'train' or 'eval'
-    seconds:float,     # that it took
+    seconds:float,     # seconds of the training
     n_steps:int,       # how many steps or batches it had
     n_samples:int|None # how many samples those had, if it is known
 ) -> dict:
@@ -92,7 +92,7 @@ class HFState(View):
     train_batch_size = of_learner(_train_batch_size)
     is_world_process_zero = is_local_process_zero = of_process(is_first)
     def __init__(self,
-        learn:Any # Return the number of batches per optimizer step
+        learn:Any # the Learner
     ):
         super().__init__(learn)
         self.log_history:list = []
@@ -136,7 +136,7 @@ class HFControl:
     "Flags by which a callback requests an action, as in `TrainerControl`"
     should_training_stop = should_epoch_stop = should_evaluate = should_save = should_log = False
     def obey(self,
-        learn:Any # Return the number of batches per optimizer step
+        learn:Any # the Learner
     ) -> None:
         "Carry out the requests; raise CancelTrain to end an epoch, NotImplementedError for an unsupported request"
         asked = _take_asked(self)

@@ -23,7 +23,7 @@ class WandbFile:
     "A run's `.wandb` file, which may still grow: `rows` reads new rows"
     block,head = 2**15,7   # records lie in blocks of so many bytes; each has a header of so many
     def __init__(self,
-        path:Path # of the file
+        path:Path # path of the file
     ):
         self.path,self.pos,self.size = path,self.head,0
         self.last = -1   # the last step that was read
@@ -44,7 +44,7 @@ class WandbFile:
             record += data[i+self.head:end]
             i = end
             if kind not in _ends_record: continue
-            self.pos = start+i   # from here `rows` reads the next time
+            self.pos = start+i   # the next call of `rows` reads from here
             yield record
             record = b''
 
@@ -59,7 +59,7 @@ class WandbFile:
         if rows: self.last = rows[-1]['step']
         return rows
 
-_ends_record = 1,4   # the next call of `rows` reads from here
+_ends_record = 1,4   # kinds of records: a whole record, and the last part of one
 
 def _row(history):
     "Return a record of the history as a dictionary, without W&B's own entries"
@@ -78,7 +78,7 @@ def _wandb() -> Any:
 @check_args
 class WandbLogger(ServiceLogger):
     "Logs to the active run of Weights & Biases, or to a new one (needs the package `wandb`); `experiment` is that run"
-    experiment:Any = None       # kinds of records: a whole record, and the last part of one
+    experiment:Any = None       # its run
     file:WandbFile|None = None  # of that run
     newest = -1                 # the newest step that its server has
     is_own_run = True   # did this logger start the run, so that it must end it?

@@ -146,7 +146,7 @@ class Permutation:
 class ComputedBatches(Sequence):
     "The batches of an epoch in a computed order, each created on request"
     def __init__(self,
-        order:Permutation, # of the samples
+        order:Permutation, # order of the samples
         bs:int,            # samples in a batch
         numbers:range      # which batches
     ): self.order,self.bs,self.numbers = order,bs,numbers

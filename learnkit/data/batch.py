@@ -96,7 +96,7 @@ def find_device(
 # %% ../../nbs/data/05_batch.ipynb #3f966abb
 def select_samples(
     b:Any,                # a batch
-    positions:list|slice, # of the samples to select
+    positions:list|slice, # positions of the samples to select
     n:int,                # how many samples the batch has
     strict:bool=True      # raise ValueError for an ambiguous list? False: its entries belong to the whole batch
 ) -> Any:
@@ -130,7 +130,7 @@ def _has_list_of_samples(b, n):
 def select_split_samples(
     xb:tuple,             # the inputs of a batch
     yb:tuple,             # its targets
-    positions:list|slice, # of the samples to select
+    positions:list|slice, # positions of the samples to select
     n:int,                # how many samples the batch has
     strict:bool=True      # as for `select_samples`
 ) -> tuple[tuple,tuple]:

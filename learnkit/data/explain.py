@@ -532,7 +532,7 @@ def in_worker(
 
 # %% ../../nbs/data/45c_unfetched.ipynb #bbcd8133
 def lost(
-    name:str, # of a generator
+    name:str, # name of a generator
     i:int     # the number of the batch that was cancelled
 ) -> RuntimeError:
     "Return the error for data that a `CancelBatch` has ended"

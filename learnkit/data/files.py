@@ -29,7 +29,7 @@ class AtomicFile:
 
     @critical   # `torch.save` would hide the interrupt
     def write(self,
-        b:bytes # what to write
+        b:bytes # the bytes to write
     ) -> int:
         "Write `b`; return the number of bytes written, raise OSError if the write fails"
         try: return self.f.write(b)
@@ -82,7 +82,7 @@ class StorePath:
     name,stem,suffix = (property(lambda self, k=k: getattr(self.inner, k)) for k in ('name','stem','suffix'))
     parent = property(lambda self: self._like(self.inner.parent))
     def with_name(self,
-        name:str # of another file in the same folder
+        name:str # name of another file in the same folder
     ) -> 'StorePath':
         "Return the path of that file"
         return self._like(self.inner.with_name(name))
@@ -116,7 +116,7 @@ class StorePath:
         "Return whether it is a folder"
         return self._ask('isdir')
     def glob(self,
-        pattern:str # of names in this folder
+        pattern:str # pattern of names in this folder
     ) -> list:
         "Return the paths of the files whose names match `pattern`; none if there is no such folder"
         try: found = self._ask('ls', detail=False)
@@ -139,7 +139,7 @@ class StorePath:
         "Return the content"
         return self._ask('cat_file')
     def read_text(self,
-        encoding:str='utf-8' # of the file
+        encoding:str='utf-8' # encoding of the file
     ) -> str:
         "Return the content as text"
         return self.read_bytes().decode(encoding)
@@ -223,7 +223,7 @@ def atomic(
     finally: tmp.unlink(missing_ok=True)
 
 def write_atomic(
-    obj:Any,   # what `torch.save` can write
+    obj:Any,   # an object that `torch.save` can write
     path:Path, # the file to write; its folder is created
     **kwargs   # arguments of `torch.save`
 ) -> Path:

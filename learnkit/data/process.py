@@ -132,8 +132,8 @@ _first_size = 2**14   # where process 0 alone sends one
 
 class _Head(NamedTuple):
     "The first message about an object"
-    length:int      # of the object, in bytes
-    beginning:bytes # of the object
+    length:int      # length of the object, in bytes
+    beginning:bytes # first bytes of the object
 
 def _to_message(data):
     "Bytes as a tensor that the processes can send"
@@ -204,8 +204,8 @@ class _Piece(NamedTuple):
     "Describes the tensor of a process"
     shape:tuple
     dtype:torch.dtype
-    kind:str         # of its device
-    values:list|None # of a small tensor; `None`: too many to be sent with the description
+    kind:str         # kind of its device
+    values:list|None # values of a small tensor; `None`: too many to be sent with the description
     def n_rows(self): return self.shape[0] if self.shape else 1
     def tensor(self): return torch.tensor(self.values, dtype=self.dtype).view(self.shape or 1)
 
@@ -490,7 +490,7 @@ class Team:
     ) -> None:
         "Wait for the other processes before a collective within a fit; raise the Cancel that one of them raised"
     def exchange(self,
-        data:bytes # of this process
+        data:bytes # bytes of this process
     ) -> list|None:
         "Return the bytes of all processes, by rank; None if only the process group is available"
     def meet(self,

@@ -86,7 +86,7 @@ class ResumableSampler(GetAttr):
     late:Any = None             # its `LateSteps`
     undo:Callable = noop        # called before the next pass begins
     def __init__(self,
-        sampler:Any # of indices, or of batches of them
+        sampler:Any # sampler of indices, or of batches of them
     ): self.sampler,self.watched = sampler,_draws_later(sampler)
 
     def __len__(self) -> int: return len(self.sampler)
@@ -144,7 +144,7 @@ class ProbedBatches(PositionedBatches):
         it:Iterator,       # an iterator of batches
         again:Any,         # begins once more, if there is no batch; None: then it has ended
         predicted:Callable,# returns the mark of the next batch as the present state has it, or None
-        number:int         # of the batch that is predicted
+        number:int         # number of the batch that is predicted
     ):
         super().__init__(it, again)
         self.predicted,self.number = predicted,number

@@ -288,7 +288,7 @@ class ShardLoader(SeededLoader):
         return super().seek(epoch, start*self.n, state)
 
     def own(self,
-        shards:list # of a batch; fewer than `n` at the end of an epoch
+        shards:list # shards of a batch; fewer than `n` at the end of an epoch
     ) -> list:
         "Return this process's own batches"
         return shards[self.first:self.first+self.size]

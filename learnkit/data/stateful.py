@@ -182,7 +182,7 @@ def set_cpu_states(
 class RngStream:
     "A separate stream of random numbers: each `with stream:` block continues where the previous one ended"
     def __init__(self,
-        seed:int # of the first block
+        seed:int # seed of the first block
     ): self.seed,self.states = seed,None
 
     def __enter__(self) -> None:
@@ -579,7 +579,7 @@ def _is_long(s):
     return n>=computed_from and n==len(s.sampler.data_source) and not s.sampler.replacement
 
 def record_sampler(
-    sampler:Any, # of indices, or of batches of them
+    sampler:Any, # sampler of indices, or of batches of them
     seed:int,    # to draw with
     epoch:int,   # for samplers that have `set_epoch`
     limit:int|None=None # how many entries are needed; None: all

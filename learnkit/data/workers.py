@@ -86,7 +86,7 @@ def marks_in(
 class Change(NamedTuple):
     "Says that an attribute has another value"
     path:tuple       # the names that lead to the object
-    name:str         # of the attribute
+    name:str         # name of the attribute
     value:Any        # the new one
     is_there:bool    # else the attribute was deleted
 
@@ -187,7 +187,7 @@ class Message:
 
 def receive(
     resume:_ResumeIteration, # PyTorch's message
-    news:News                # what has changed
+    news:News                # the changes
 ) -> _ResumeIteration:
     "Apply the news in a worker, and return the original message"
     try: obey(news)
@@ -202,7 +202,7 @@ class Failed(_ResumeIteration):
 
 # %% ../../nbs/data/53_workers.ipynb #5b33f20f
 def note_failure(
-    seed:int|None, # of PyTorch's message
+    seed:int|None, # seed of PyTorch's message
     why:str        # the error in the worker
 ) -> _ResumeIteration:
     "Note in the main process that a worker did not obey, and return PyTorch's message"
@@ -251,7 +251,7 @@ class InformedWorkers:
 # %% ../../nbs/data/53_workers.ipynb #e8271d6e
 @lru_cache
 def informed_class(
-    cls:type # of an iterator of a `DataLoader`
+    cls:type # class of an iterator of a `DataLoader`
 ) -> type:
     "Return the class of an iterator that sends its workers news"
     return type(cls.__name__, (InformedWorkers,cls), {})

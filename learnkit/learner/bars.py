@@ -240,7 +240,7 @@ class ProgressCallback(Callback):
     "Shows a progress bar and a table of the Recorder's rows; plain lines where there is no terminal"
     acts = 'nothing'
     single = writes = True
-    name = 'progress'   # of subclasses too
+    name = 'progress'   # name of subclasses too
     order,nested = 60,False
     kind = mbar = table = layer = None
     begun = None   # when the first phase began, and the fraction of the fit that was done

@@ -23,7 +23,7 @@ class CombinedSource:
     "One of several loaders, and the position in it"
     live:Any = None      # the iterator of its present pass
     n_pass = done = 0    # the number of that pass, and how many of its batches were given
-    laps = 0             # how many passes over it have begun in this iteration
+    laps = 0             # how many passes over it have ended since the whole began
     def __init__(self,
         name:str, # the loader's name
         dl:Any    # any iterable of batches

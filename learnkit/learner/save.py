@@ -333,7 +333,7 @@ def _keep_own(weights, model, patterns):
 # %% ../../nbs/learner/55b_save.ipynb #2897f743
 class _Parts(NamedTuple):
     "What a file of `learn.save` has"
-    weights:dict    # of the model
+    weights:dict    # weights of the model
     beside:dict     # for other trained modules, such as the loss function's
     base:dict       # checksums of the weights that were omitted
     opt:dict|None   # the optimizer's state
@@ -358,8 +358,8 @@ def _with_prefix(state, prefix):
 
 # %% ../../nbs/learner/55b_save.ipynb #6d8afd4d
 def check_beside(
-    learn:Any,   # the state of modules trained outside the model, by name; empty in older files
-    beside:dict, # the state of what trains outside the model, by name; empty in older files
+    learn:Any,   # the Learner
+    beside:dict, # the state of modules trained outside the model, by name; empty in older files
     file:Any     # the file's path, for messages
 ) -> None:
     "Raise ValueError if a shape in `beside` does not fit; warn about weights in only one of file and Learner"

@@ -72,7 +72,7 @@ class _LayerRow(NamedTuple):
     "A call of a layer"
     name:str
     kind:str        # the name of its class
-    shape:str       # of its output
+    shape:str       # shape of its output
     n_params:int
     n_trainable:int # how many of the parameters are trained
     is_shared:bool  # are its parameters counted in a row above?

@@ -62,7 +62,7 @@ class Run(Progress, BatchState):
         return self.mode in ('fit','lr_find')
 
     def begin(self,
-        mode:str # of the run inside
+        mode:str # mode of the run inside
     ) -> 'Run':
         "Return the state of a run inside this one, which begins as a copy"
         run = Run()
@@ -174,7 +174,7 @@ for name in state_names: setattr(HasRun, name, _property(name))
 class OwnAttribute:
     "Lets an attribute of the Learner have layers; it has no `__get__`, so reading it costs what it does without this"
     def __init__(self,
-        name:str # of the attribute
+        name:str # name of the attribute
     ): self.name = name
 
     def __set__(self, learn, value):

@@ -55,7 +55,7 @@ class Namesakes:
             self.n_taken += 1
 
     def remove(self,
-        key:str # of one of them
+        key:str # key of one of them
     ) -> None:
         "Free a key"
         del self.by_key[key]

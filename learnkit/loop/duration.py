@@ -56,7 +56,7 @@ class Time:
     __hash__ = None   # it equals strings of several spellings
     def __init__(self,
         value:Any,         # text such as '500ba', another `Time`, or a number if there is a `unit`
-        unit:str|None=None # of a number: 'ep', 'ba', 'st', 'sp', 'tok', 'dur', 's', 'm' or 'h'
+        unit:str|None=None # unit of a number: 'ep', 'ba', 'st', 'sp', 'tok', 'dur', 's', 'm' or 'h'
     ):
         v,u = _parse(value) if unit is None else (value,unit)
         if u not in (*_counted, 'dur', *_seconds): raise ValueError(

@@ -16,14 +16,14 @@ key_words = {'key','apikey','token','authtoken','accesstoken','accesskey','secre
              'accountkey','pass','sig','signature','sas','pat','otp','sessionid','csrf'}   # of other things, too
 
 def words_of(
-    name:Any # of a setting
+    name:Any # name of a setting
 ) -> set[str]:
     "Return the words in a name such as `api_key` or `apiKey`"
     spaced = re.sub('([a-z])([A-Z])', r'\1_\2', str(name))
     return {*re.findall('[a-z]+', spaced.lower())}
 
 def is_secret_name(
-    name:Any, # of a setting
+    name:Any, # name of a setting
     v:Any     # its value
 ) -> bool:
     "Return whether the name marks a secret; False for a value that is None, a bool or a function"

@@ -30,7 +30,7 @@ _collecting = Parameter.VAR_POSITIONAL,Parameter.VAR_KEYWORD
 private = Word('private', (), 'Which of its arguments are written nowhere?')
 
 def masked(
-    name:Any,   # of a setting
+    name:Any,   # name of a setting
     v:Any,      # its value
     o:Any=None  # the object that has it; its `private` names further settings to mask
 ) -> Any: # `v`, or `***`

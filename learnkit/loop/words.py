@@ -33,7 +33,7 @@ class Word:
     "A question to callbacks: the name of an attribute, the default answer, and the question in words"
     known:'dict[str,Word]' = {}   # all that are declared, by name
     def __init__(self,
-        name:str,    # of the attribute
+        name:str,    # name of the attribute
         default:Any, # the answer of callbacks without the attribute
         doc:str,     # the question, as a sentence
         choices:tuple=() # the possible answers; (): any

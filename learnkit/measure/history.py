@@ -211,7 +211,7 @@ def _are_rows(o): return isinstance(o, list) and all(isinstance(row, dict) for r
 # %% ../../nbs/measure/42a_history.ipynb #3d1a77c1
 def one_moment(
     rows:list, # the rows so far; the last one may be of the same batch
-    row:dict   # of a validation within an epoch
+    row:dict   # the row of a validation within an epoch
 ) -> bool:
     "Return whether `row` and the last of `rows` can be one row: they belong to the same batch and do not conflict"
     if not rows or row.get('train_iter') is None: return False

@@ -17,7 +17,7 @@ from torch import Tensor
 # %% ../../nbs/measure/15a_metric_states.ipynb #ba1dbc74
 @contextmanager
 def unsynced(
-    metric:Any # of torchmetrics, or of any kind
+    metric:Any # metric of torchmetrics, or of any kind
 ) -> Iterator[None]:
     "A block in which torchmetrics does not synchronize with other processes"
     parts = parts_with(metric, '_to_sync')
@@ -28,7 +28,7 @@ def unsynced(
         for m,on in zip(parts, before): m._to_sync = on
 
 def parts_with(
-    metric:Any, # of torchmetrics, or of any kind
+    metric:Any, # metric of torchmetrics, or of any kind
     attr:str    # the name of an attribute
 ) -> list:
     "Return the metrics that `metric` consists of, itself included, as far as they have the attribute `attr`"
@@ -397,7 +397,7 @@ def _check_replica(name):
 def _uncompiled(f:Callable) -> Callable: return torch.compiler.disable(f)
 
 def log_value(
-    name:str,             # of a `Logged` metric
+    name:str,             # name of a `Logged` metric
     value:Any,            # a number, or a tensor with one element: a mean over `n`
     n:float|Tensor|None=None # its weight; None: the number of samples in the batch
 ) -> None:
@@ -410,7 +410,7 @@ def log_value(
 
 @patch
 def log(self:Callback,
-    name:str,             # of a `Logged` metric
+    name:str,             # name of a `Logged` metric
     value:Any,            # a number, or a tensor with one element: a mean over `n`
     n:float|Tensor|None=None # its weight; None: the number of samples in the batch
 ) -> None:

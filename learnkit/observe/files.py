@@ -413,7 +413,7 @@ def _line(cells):
 class CSVFile(LogFile):
     "A CSV file to which rows and columns can be added"
     saves = (*LogFile.saves,'names')
-    names:list = []       # of the columns
+    names:list = []       # names of the columns
     last:tuple = (None,0) # the last row written, None if unknown, and its position in the file
 
     def head_of(self, data):

@@ -158,7 +158,7 @@ class OptimizerMonitor(Observer):
 
 class _StepStart(NamedTuple):
     "What `OptimizerMonitor` remembers at the start of an optimizer step"
-    names:list        # of the parameters that have gradients
+    names:list        # names of the parameters that have gradients
     params:list       # the parameters, which the step changes in place
     old:list          # copies of them
     grad_norms:list   # the norms of their gradients

@@ -19,7 +19,7 @@ class Action(NamedTuple):
     "An action to which the time of a run is assigned"
     phase:str      # 'train', 'valid', or '' outside of both
     kind:str       # 'loop' (a part of the loop between two events), 'event' or 'callback'
-    name:str       # of the part of the loop, the event, or the callback
+    name:str       # name of the part of the loop, the event, or the callback
     event:str=''   # the event at which the callback was called
 
 _starts = dict(before_train='loader start', before_validate='loader start', before_fetch='loader wait',

@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 @lru_cache
 def _hyper_places(
-    keys:tuple # of a parameter group, or the parameters of an optimizer class
+    keys:tuple # names of a parameter group, or the parameters of an optimizer class
 ) -> dict:
     "Return the place of each hyper-parameter, by its short name"
     places = {}

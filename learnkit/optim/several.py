@@ -76,7 +76,7 @@ class SeveralOptimizers(Optimizer):
     def __getstate__(self): return {**vars(self)}
 
     def optimizer(self,
-        name:str # of an optimizer
+        name:str # name of an optimizer
     ) -> Optimizer:
         "Return the optimizer called `name`, with its groups as they are now"
         named = self.named_optimizers
@@ -147,7 +147,7 @@ class SeveralWrapper(OptimWrapper):
         return 1+max(pg['group'] for pg in self.opt.param_groups)
 
     def hypers_of(self,
-        name:str # of an optimizer
+        name:str # name of an optimizer
     ) -> L:
         "Return the hyper-parameters of one optimizer, a dictionary for each of its groups"
         self.opt.optimizer(name)

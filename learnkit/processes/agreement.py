@@ -84,7 +84,7 @@ class Said(NamedTuple):
     cancel:int=0          # the number of the scope that it cancels; `_failed`: it has failed
     stops:int=0           # does this process want to stop the fit?
     data_ended:int=0      # has its data ended?
-    digest:int=0          # of its weights and hyperparameters, if they are compared
+    digest:int=0          # digest of its weights and hyperparameters, if they are compared
     signal:int=0          # the signal that it has received
     interval:int=0        # after how many batches it proposes the next exchange
     n_batches:int=0       # how many batches its phase has

@@ -429,7 +429,7 @@ def _detach_all(ts): return [t.detach() for t in ts]
 
 def take_means(
     ts:list,       # tensors, of the same shapes in all processes
-    group:Any=None,# of processes; None: all of them
+    group:Any=None,# group of processes; None: all of them
     near:Any=None  # of those with the same tensors as this process: each of them all-reduces a part
 ) -> None:
     "Replace tensors with their means over all processes of `group`, by one all-reduce for each type and device"

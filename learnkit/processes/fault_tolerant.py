@@ -79,7 +79,7 @@ class FaultTolerant(Resumable):
     met = False           # were the processes gathered already after this batch?
     sums:Any = None       # a `PartSums`, from the first batch of a phase on
     first:int|None = None # the first sample of the part; None: it has not begun
-    share:Any = 1.        # of the part in the loss of the batch
+    share:Any = 1.        # share of the part in the loss of the batch
     cancel:Any = None     # the Cancel that ended the part
     locked = ''           # why nothing is written
     n_compared = 0        # with how many processes weights and data were compared

@@ -148,7 +148,7 @@ def is_only_process() -> bool:
 class _Place(NamedTuple):
     "Says where a process computes"
     machine:str
-    kind:str         # of device, such as 'cuda'
+    kind:str         # kind of device, such as 'cuda'
     index:int|None   # the number of the device on its machine
 
 def _describe_places(places):

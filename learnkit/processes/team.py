@@ -81,7 +81,7 @@ class Several(Team):
         "Wait for the other processes before a collective within a fit; raise a Cancel that one of them raised"
         if num_shards()>1 and agree_already(learn): learn.agreement._agree_at('ask')
     def exchange(self,
-        data:bytes # of this process
+        data:bytes # bytes of this process
     ) -> list|None:
         "Return the bytes of all processes, by rank; None if they share no memory, or the bytes do not fit"
         board = _groups.get(shared_store())

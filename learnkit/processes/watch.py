@@ -180,7 +180,7 @@ class Watch(Thread):
     limit = 600.               # seconds to wait for what others send
     n,store = 0,None           # how many fits there were, which the processes begin together; for words of this fit
     message:Any = None         # the fit and the number of the message that this process waits for
-    number = 0                 # of the last message of this fit
+    number = 0                 # number of the last message of this fit
     here,waits = '',False      # where this process is; may it wait for others there?
     since,beats = 0.,0         # since when it is there; how many words it has said
     is_asking = False          # does it find out who is the cause? It stays where it waited until then
@@ -204,7 +204,7 @@ class Watch(Thread):
         self.limit,self.message,self.number = limit,None,0
         self.thread,self.store = get_ident(),dist.PrefixStore(f'learnkit/{Watch.n}', shared_store())
 
-    # what it says
+    # its text
 
     def run(self) -> None:
         "Publish where the process is, until it leaves the group"
@@ -299,7 +299,7 @@ class Watch(Thread):
         "Does a notice say that a message of this fit will not come?"
         return notice.rank!=self.rank and notice.fit in (None, Watch.n)
 
-    # what it says of the others
+    # its text about the others
 
     def blame(self) -> str:
         "Describe which process did not reach a point of a fit; every caller gets the same text"
@@ -355,7 +355,7 @@ class Watch(Thread):
         return ', '.join(f'process {rank} is at {point}' for rank,point in enumerate(points))
 
 # %% ../../nbs/processes/02_watch.ipynb #11a17520
-_watches:list[Watch] = []   # that of the present group
+_watches:list[Watch] = []   # the `Watch` of the present group
 
 def watching() -> Watch|None:
     "Return the `Watch` of this process, which begins now if there was none; None if the process is in no group"

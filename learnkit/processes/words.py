@@ -100,7 +100,7 @@ class Notices:
     ): self.store,self.known = store,{}
 
     def add(self,
-        notice:Notice # of this process
+        notice:Notice # notice of this process
     ) -> None:
         "Add a notice"
         nth = self.store.add('n', 1)

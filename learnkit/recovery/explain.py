@@ -146,7 +146,7 @@ class ItemLosses(Callback):
         return {'item':row['item'], 'mixed_with':other, 'own_share':share.item(), **row}
 
     def shares(self,
-        loss:float # of the whole batch
+        loss:float # loss of the whole batch
     ) -> History:
         "Return the samples, the largest loss first, each with the norm of its part of the batch's gradient"
         if not self.are_known: return History()

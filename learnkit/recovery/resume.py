@@ -127,7 +127,7 @@ def later_checkpoints(
 # %% ../../nbs/recovery/20b_resume.ipynb #4b86d4e9
 class _View(NamedTuple):
     "A process's view of the checkpoints"
-    names:list           # of the checkpoints in the folder
+    names:list           # names of the checkpoints in the folder
     manifest:str|None    # for the newest checkpoint; None: unknown
 
 def _view_of(

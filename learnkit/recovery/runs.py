@@ -111,7 +111,7 @@ def find_spikes(
 @check_args
 class Run(RecorderPlots):
     "Reads the newest checkpoint in a run's folder; needs no model and no data, and runs no code"
-    path:Any            # of the checkpoint
+    path:Any            # path of the checkpoint
     train_iter:int      # how many batches are done
     finished:bool
     duration:Any        # the run's planned length
@@ -263,7 +263,7 @@ def check_type(
 
 def check_list(
     o:Any,    # an entry of a checkpoint
-    kind:type # of its entries
+    kind:type # kind of its entries
 ) -> list:
     "Return a copy of the list `o`; raise TypeError if it is not a list, or an entry has another type"
     return [check_type(v, kind) for v in check_type(o, list)]
@@ -314,7 +314,7 @@ def common_length(
     return n
 
 def short_texts(
-    values:list, # of a setting, in several runs
+    values:list, # values of a setting, in several runs
     most:int=50  # how many characters fit
 ) -> list[str]:
     "Return texts that fit into a table: of long ones the part that begins 20 characters before they differ"

@@ -168,7 +168,7 @@ class Box(NamedTuple):
 
 class FilePlace(NamedTuple):
     "Says where a piece is"
-    name:str      # of the file
+    name:str      # name of the file
     start:int     # its first byte
     n:int         # how many bytes
 

@@ -544,7 +544,7 @@ class _PauseAt(Callback):
     "Pauses at an event of one batch"
     order,acts = 10_000,'nothing'
     def __init__(self,
-        name:str,     # of the event
+        name:str,     # name of the event
         moment:Paused # before the batch
     ):
         super().__init__(**{name:_PauseAt._pause})

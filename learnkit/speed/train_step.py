@@ -120,7 +120,7 @@ class StepKey(NamedTuple):
     amp:tuple|None
     accumulates:bool
     optim:Any
-    options:tuple  # of each parameter group
+    options:tuple  # options of each parameter group
     group_of:tuple # the index of each parameter's group
     clips:tuple    # for each clipping: which norm, and whether by value
 

@@ -310,7 +310,7 @@ class VirtualShards(Callback):
     order,run_valid = TrainEvalCallback.order-2,False
     modes,saves = ('fit',),('seed','threads')
     conflicts = dict(passes='the shards of a batch are gone before its step: remove it')
-    seed = 0            # of this fit
+    seed = 0            # seed of this fit
     threads = 0         # of PyTorch at the begin of the run
     stack:Any = None    # contexts that end with the fit
     added:Any = ()      # callbacks that it added
