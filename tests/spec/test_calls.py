@@ -97,7 +97,7 @@ def by_hand(watch=None):
     return dl.watch
 
 # What a step takes today, so that one more is seen; raise a number only if what is added is worth it
-CALLS = dict(training=61, validation=69, prediction=33)   # 7 of those in training stand in place of 20 of torch's around the step; 10 in validation count the targets that count
+CALLS = dict(training=61, validation=69, prediction=37)   # `next` and `copy_` put predictions and targets where assignments to slices, which are no calls, took longer; 7 of those in training stand in place of 20 of torch's around the step; 10 in validation count the targets that count
 ONE   = 1790   # helpers that name an idea are calls; the callbacks are asked for loss functions of their own, three times; `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
 OPEN  = 81     # a sample may be a dataclass, and helpers have names; the same by a `Predictor`: each call more is a hundredth of what a small model takes
 START = 2880   # a callback is found by its name without a search through all, two calls for each; the graph of the first loss is searched for parameters that nothing trains (78 calls); helpers that name an idea are calls; the modules of the loss functions are looked up, those of callbacks too; a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
