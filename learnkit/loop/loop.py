@@ -123,9 +123,11 @@ class Limited(GetAttr):
         return next(self.it)
 
 # %% ../../nbs/loop/30b_loop.ipynb #e3ce7324
+from collections.abc import Callable
 from functools import partial
 from itertools import count, takewhile
 from typing import Any
+from weakref import WeakMethod
 
 import torch
 from torch import nn
@@ -149,13 +151,27 @@ register_state('start_epoch', 0, 'the number of the first epoch', lasts=True)
 event.register('after_joint_loss', 'of a batch in micro-batches: `loss` is that of the whole batch, so judge it here',
                depth=3, after='after_loss', by='MicroBatch')
 
+# %% ../../nbs/loop/30b_loop.ipynb #83990b5c
+class WeakCall:
+    "Calls a method of an object that it does not keep alive; a copy is the method itself"
+    def __init__(self,
+        method:Callable # a bound method
+    ): self.method = WeakMethod(method)
+
+    def __call__(self, *args:Any) -> Any: return self.method()(*args)
+    def __eq__(self, o:object) -> bool: return self.method()==o
+    def __reduce__(self):
+        method = self.method()
+        return getattr,(method.__self__, method.__name__)
+
 # %% ../../nbs/loop/30b_loop.ipynb #83990b5d
 class Loop(Dispatcher):
     "The training loop: the steps of a batch, and the loop itself"
     dls:Any; model:nn.Module; opt:Any
     def __init__(self):
         super().__init__()
-        self._wrap_batch([])
+        run = self.current_run
+        run.do_fetched,run.do_batch = WeakCall(self._do_fetched),WeakCall(self._do_one_batch)
 
     @property
     def dl(self) -> Any:

@@ -220,3 +220,21 @@ def test_who_listens_is_asked_anew_in_each_run():
         with cb.learn._run('validate'): cb.learn('after_row', row={}, epoch=True)
     learner(cbs=[fit_only, at('after_epoch', look)], default_cbs=False).fit(2, cbs=at('before_epoch', lambda cb: cb.learn('after_row', row={}, epoch=True)))
     assert heard==['fit']*2
+
+@pytest.mark.parametrize('fits', [True, False])
+def test_a_learner_without_callbacks_is_freed_at_once(fits):
+    "Its callbacks refer to it, as fastai's do; nothing else does, so without them no garbage collection is waited for"
+    learn = learner()
+    if fits:
+        with learn.no_bar(), learn.no_logging(): learn.fit(1)
+        learn.validate(); learn.get_preds()
+        assert learn.batch is learn.pred is learn.loss_grad is None and learn.xb==(None,) and all(p.grad is None for p in learn.model.parameters())
+    learn.remove_cbs([*learn.cbs])
+    refs = [weakref.ref(o) for o in (learn, learn.model, learn.dls)]
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        del learn
+        assert [r() for r in refs]==[None]*3
+    finally:
+        if on: gc.enable()
