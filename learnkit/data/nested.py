@@ -147,6 +147,9 @@ def _all_mappings(x): return all(isinstance(o, Mapping) for o in x)
 def _concat_tensors(tensors, dim):
     "The tensors concatenated along `dim`; an `L` with one tensor per sample if their shapes don't fit"
     tensors = [torch.atleast_1d(t) for t in tensors]
+    for t in tensors:
+        if not -t.ndim<=dim<t.ndim: raise ValueError(
+            f'tensors of shape {tuple(t.shape)} cannot be concatenated along dimension {dim}, which they do not have')
     other_dims = {_dims_without(t, dim) for t in tensors}
     if len(other_dims)==1: return torch.cat(tensors, dim)
     return _join([t.unbind(dim) for t in tensors])

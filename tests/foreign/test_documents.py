@@ -8,6 +8,7 @@ from fastcore.basics import mk_class
 from fastcore.test import test_eq as eq, test_stdout as prints
 from torch import nn
 from torch.optim import Adam
+from torch.utils.data import DataLoader, TensorDataset
 
 from learnkit.loop.callback import Callback
 from learnkit.callbacks.handlers import *
@@ -17,6 +18,7 @@ from learnkit.loop.events import CancelFit, event
 from learnkit.callbacks.batches import ItemIndices
 from learnkit.learner.predict import FetchPredsCallback, GatherPredsCallback
 from learnkit.learner.learner import Learner
+from learnkit.measure.losses import CrossEntropyLossFlat
 from learnkit.measure.metrics import accuracy
 from learnkit.callbacks.mixup import MixUp
 from learnkit.learner.predict import *
@@ -93,6 +95,69 @@ def test_callbacks_of_the_page():
     fit(learn, cbs=fetch)
     assert torch.equal(fetch.preds[0], learn.get_preds()[0])
     assert any(isinstance(o, TrainEvalCallback) for o in mk().cbs)
+
+def test_train_eval_counts_and_sets_the_modes():
+    seen = []
+    def note(cb): seen.append((cb.train_iter, round(cb.pct_train, 3), cb.training, cb.model.training))
+    noting = Callback(before_batch=note)
+    fit(mk(noting), 2)
+    eq(seen[:5], [(0,0.,True,True), (1,.167,True,True), (2,.333,True,True), (3,.5,False,False), (3,.5,False,False)])
+    eq(seen[-1], (6,1.,False,False))
+
+def gathered(learn, **kwargs):
+    cb = GatherPredsCallback(**kwargs)
+    with learn.loss_not_reduced(): learn.validate(cbs=cb)
+    return cb
+
+def test_what_is_gathered(tmp_path):
+    "Inputs and losses if they are asked for, predictions and targets unless they are not, and files of them"
+    learn = fit(mk())
+    x,y = (torch.cat(o) for o in zip(*learn.dls.valid))
+    with torch.no_grad(): preds = learn.model(x)
+    cb = gathered(learn, with_input=True, with_loss=True)
+    assert torch.equal(cb.inputs, x) and torch.equal(cb.targets, y) and torch.allclose(cb.preds, preds)
+    assert torch.allclose(cb.losses, nn.functional.cross_entropy(preds, y, reduction='none'))
+    for k in ('preds','targs'):
+        cb = gathered(learn, **{f'with_{k}':False, f'save_{k}':tmp_path/k}, pickle_protocol=4)
+        files = [torch.load(tmp_path/k/str(i), weights_only=False) for i in range(2)]   # True takes protocol 2 only
+        assert torch.allclose(torch.cat(files), dict(preds=preds, targs=y)[k]) and len([*(tmp_path/k).iterdir()])==2
+        assert (cb.preds if k=='preds' else cb.targets) is None
+    assert torch.allclose(gathered(learn, concat_dim=1, with_targs=False).preds, torch.cat(preds.split(4), 1))
+    with pytest.raises(ValueError, match='along dimension 1, which they do not have'): gathered(learn, concat_dim=1)
+
+@pytest.mark.parametrize('with_input', [True, False])
+@pytest.mark.parametrize('with_decoded', [True, False])
+def test_what_is_fetched(with_input, with_decoded):
+    "Of the loader that is given, or of that with the index; callbacks that are named are away meanwhile, and back afterwards"
+    class Away(Callback):
+        def after_pred(self): modes.append(self.learn.mode)
+    modes,away = [],Away()
+    for kwargs,at in [(dict(ds_idx=0), 0), (dict(), 1), (dict(dl='given'), None)]:
+        learn = mk([away], loss=CrossEntropyLossFlat())
+        dl = [(torch.ones(2, 3), torch.tensor([0, 1]))]
+        if at is None: kwargs = dict(dl=dl)
+        fetch = FetchPredsCallback(with_input=with_input, with_decoded=with_decoded, cbs=away, **kwargs)
+        fit(learn, cbs=fetch)
+        x,y = (torch.cat(o) for o in zip(*(dl if at is None else learn.dls.loaders[at])))
+        with torch.no_grad(): preds = learn.model(x).softmax(1)
+        want = [*([x] if with_input else []), preds, y, *([preds.argmax(1)] if with_decoded else [])]
+        assert len(fetch.preds)==len(want) and all(torch.allclose(a, b) for a,b in zip(fetch.preds, want))
+        assert away in learn.cbs and 'predict' not in modes
+        learn.get_preds()
+        assert modes.pop()=='predict'
+        modes.clear()
+
+@pytest.mark.parametrize('reorder', [True, False])
+def test_fetched_in_the_order_of_the_data(reorder):
+    torch.manual_seed(1)
+    x = torch.randn(8, 3)
+    data = TensorDataset(x, torch.arange(8))
+    dls = DataLoaders(DataLoader(data, 2, shuffle=True), DataLoader(data, 2))
+    learn = Learner(dls, nn.Linear(3, 8), nn.CrossEntropyLoss(), Adam)
+    fetch = FetchPredsCallback(ds_idx=0, reorder=reorder)
+    with learn.no_bar(), learn.no_logging(): learn.fit(1, cbs=fetch)
+    targs = fetch.preds[1].tolist()
+    assert sorted(targs)==[*range(8)] and (targs==[*range(8)])==reorder
 
 # the page's own lists of arguments, with their defaults
 OF_THE_PAGE = dict.fromkeys("""after_create before_fit before_epoch before_train before_batch after_pred after_loss before_backward after_cancel_backward
