@@ -89,6 +89,7 @@ def _common_length(tensors):
     return n
 
 def _select(tensors, idxs):
+    "Return a dataset of the samples with the indices `idxs`, on the devices where they are"
     selected = [t[idxs.to(t.device)] for t in tensors]
     return BatchTensorDataset(*selected)
 

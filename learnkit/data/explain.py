@@ -324,6 +324,7 @@ def output_loss(
 
 
 
+
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
 def loss_value_hint(
     loss:Any # the value that a loss function returned instead of a tensor
@@ -521,12 +522,13 @@ def ended_generator(
         tb = tb.tb_next
     return None
 
-def in_worker(
+def generator_in_workers(
     loader:Any # the loader
 ) -> str|None:
     "Return the name of the generator that yields the samples in each worker of `loader`, if there is one"
     ds = getattr(loader, 'dataset', None)
-    if not isinstance(ds, IterableDataset) or not getattr(loader, 'num_workers', 0): return None
+    has_workers = getattr(loader, 'num_workers', 0)>0
+    if not has_workers or not isinstance(ds, IterableDataset): return None
     f = type(ds).__iter__
     return f.__qualname__ if inspect.isgeneratorfunction(f) else None
 
@@ -567,7 +569,7 @@ def _count_in_a_row(batches, i):
 # %% ../../nbs/data/45c_unfetched.ipynb #86153c69
 def _check_data(batches, n, i, e):
     "Raise RuntimeError if the data, which raised the Cancel `e` at batch `i`, has lost samples or would never end"
-    name = in_worker(batches.loader)
+    name = generator_in_workers(batches.loader)
     if name is not None: raise lost(name, i)   # only this worker has ended
     batches.ended = i,ended_generator(e)
     most = max_unfetched

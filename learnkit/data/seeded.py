@@ -28,6 +28,7 @@ class SeededDataset(Dataset):
         return self.ds[key[-1]]
 
     def _seed(self, key):
+        "Seed the generators of PyTorch, NumPy and Python, and those in the dataset, from numbers that name a sample"
         seed_cpu(hash_seed(*key))
         for i,g in enumerate(self.generators): seed_generator(g, hash_seed(*key, i))
 

@@ -445,19 +445,24 @@ def snapshot_contents(
     "Take a snapshot of all state in `objects` and `loaders`; until it is restored, loaders have other workers"
     loaders = [*loaders]
     found:list[tuple[Any,Snapshot]] = [(dl, _snapshot_dataloader(dl)) for dl in loaders if type(dl) is DataLoader]
-    todo = [(o, Depth.everything, True) for o in objects]
-    for dl in loaders: todo += [(o, Depth.data, True) for o in _members_of(dl)]
+    todo = [_ToVisit(o, Depth.everything, given=True) for o in objects]
+    for dl in loaders: todo += [_ToVisit(o, Depth.data, given=True) for o in _members_of(dl)]
     if todo: found += _walk(todo, loaders, leave)
     for o,_ in found:
         if isinstance(o, DataLoader): o._iterator = None   # its workers are those from before the snapshot
     return Snapshot(*[snapshot for _,snapshot in found])
 
 # %% ../../nbs/data/30b_contents.ipynb #536b0852
+class _ToVisit(NamedTuple):
+    "An object that `_walk` has still to look into"
+    object:Any
+    depth:int    # how deeply
+    given:bool   # did the caller give it? Then it is looked into once more
+
 def _walk(todo, known=(), params=()):
     """Yield (object, snapshot) for all that can be reached from `todo`; for `known` and `params` only if listed there
 
-    An object is looked into again only if the caller gives it, or more deeply than before; so the walk ends. An entry
-    of `todo` says which object, how deeply to look into it, and whether the caller gave it.
+    An object is looked into again only if the caller gives it, or more deeply than before; so the walk ends.
     """
     depths = {id(o):Depth.everything for o in known}   # how deeply each object was looked into
     alive  = [*known]                                  # these objects, so that no other one gets the id of one of them
@@ -476,14 +481,14 @@ def _walk(todo, known=(), params=()):
             alive.append(o)
         snapshot,within,depth = _look_into(o, depth, given)
         yield o,snapshot
-        todo += [(v, depth, False) for v in within if type(v) not in _unchanging]
+        todo += [_ToVisit(v, depth, given=False) for v in within if type(v) not in _unchanging]
 
 # %% ../../nbs/data/30b_contents.ipynb #6a1f8f42
 def generators_in(
     *objects:Any # datasets, functions that make batches
 ) -> list:
     "Return the random number generators in `objects`"
-    todo = [(o, Depth.data, True) for o in objects]
+    todo  = [_ToVisit(o, Depth.data, given=True) for o in objects]
     found = {id(o):o for o,_ in _walk(todo) if is_generator(o)}
     return [*found.values()]
 

@@ -525,7 +525,9 @@ class NotedBatches:
         return {number:_from_note(note) for number,note in notes.items() if note}
 
 @lru_cache
-def _noted_class(cls, notes): return type(cls.__name__, (notes,cls), {})
+def _noted_class(cls, notes):
+    "Return a subclass of an iterator's class, with its name, whose batches pass through the class `notes` first"
+    return type(cls.__name__, (notes,cls), {})
 
 def note_batches(
     it:Any,           # an iterator of a loader

@@ -173,7 +173,8 @@ class TensorBuffer:
         if all(o is None for o in chunks): return None
         are_scalars = all(isinstance(o, Tensor) and o.dim()==0 for o in chunks)
         joined = torch.stack(chunks) if are_scalars else to_concat(chunks, dim=self.dim)
-        if self.positions is None or self.key is not None: return joined   # shared ones are ordered when all are there
+        is_ordered_later = self.key is not None   # when the results of all processes are there
+        if is_ordered_later or self.positions is None: return joined
         return self._reorder(joined)
 
     @property

@@ -134,11 +134,13 @@ class CombinedLoader:
 
     def __len__(self) -> int:
         ns:Any = {k:loader_len(dl) for k,dl in self.loaders.items()}
-        if None in ns.values() or self.size is not None or callable(self.weights):
-            raise TypeError('CombinedLoader has no len() here')
-        if self.order=='sequential': return sum(ns.values())
-        if self.order=='zip': return (min if self.until=='shortest' else max)(ns.values())
-        return _length(tuple(ns.values()), tuple(self.weights[k] for k in ns), self.until)
+        depends_on_batches = self.size is not None or callable(self.weights)
+        if depends_on_batches or None in ns.values(): raise TypeError('CombinedLoader has no len() here')
+        counts = tuple(ns.values())
+        if self.order=='sequential': return sum(counts)
+        if self.order=='zip': return min(counts) if self.until=='shortest' else max(counts)
+        weights = tuple([self.weights[k] for k in ns])
+        return _length(counts, weights, self.until)
 
     def __iter__(self) -> Iterator:
         if not self.resumed: self._begin()

@@ -153,9 +153,9 @@ class TrainFor(Callback):
     def __init__(self,
         much:str|Time # the amount: '2000ba', '500st', '1e6sp', '3e8tok' or '30m'
     ):
-        self.much = t = as_duration(much)
-        if t.unit=='ep': raise ValueError(f"for {t.value} epochs write `learn.fit({t.value})`")
-        self.total,self.unit = t.value,t.unit
+        self.much = amount = as_duration(much)   # as the argument is named, for `settings`
+        if amount.unit=='ep': raise ValueError(f"for {amount.value} epochs write `learn.fit({amount.value})`")
+        self.total,self.unit = amount.value,amount.unit
 
     @property
     def amount(self) -> int|float:

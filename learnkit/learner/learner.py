@@ -91,10 +91,12 @@ def default_callbacks(
     "Return `own` and learnkit's callbacks in `defaults.callbacks`, or only those; without any that `cbs` replace"
     listed = L(getattr(defaults, 'callbacks', None))
     ours   = [cb for cb in listed if issubclass(_class(cb), Callback)]
-    has_fastai = any(_class(cb).__name__=='CastToTensor' for cb in listed)   # so that fastai's data works too
-    if has_fastai: own = [*own, CastToTensor]
-    only_ours = ours and len(ours)==len(listed)
-    if not only_ours: ours = [*own, *(cb for cb in ours if cb not in own)]
+    names  = {_class(cb).__name__ for cb in listed}
+    if 'CastToTensor' in names: own = [*own, CastToTensor]   # fastai is imported, and its data shall work too
+    has_others = len(ours)<len(listed)
+    if has_others or not ours:
+        further = [cb for cb in ours if cb not in own]
+        ours = [*own, *further]
     given = [_class(cb) for cb in L(cbs)]
     return [cb for cb in ours if not _is_replaced(_class(cb), given)]
 
@@ -361,7 +363,7 @@ class Learner(Loop):
         loss = vars(self).get('_smooth_loss', self.recorder.smooth_loss.value)
         if loss is None: raise AttributeError('there is no smoothed loss before the first batch')
         return torch.as_tensor(loss)
-    @smooth_loss.setter
+    @smooth_loss.setter   # fastai's Recorder sets it
     def smooth_loss(self, v:torch.Tensor): self._smooth_loss = v
 
     @property

@@ -164,14 +164,18 @@ class GatherPredsCallback(Callback):
 
     def _publish(self):
         "Move the files into their folders, and remove the files of further batches that an earlier run saved there"
-        if self.mmap is not None and self.round_robin is not None:
+        shares_files = self.mmap is not None and self.round_robin is not None
+        if shares_files:
             team().in_all(lambda: None)   # all have opened the files that process 0 moves
             team().in_first(lambda: self.drafts.pop(Path(self.mmap)).publish())
-        for folder,draft in self.drafts.items():
-            numbered = [p.name for p in folder.iterdir() if p.name.isdigit()]
-            if self.round_robin is not None: numbered = [n for n in numbered if int(n)%num_shards()==shard_rank()]
-            draft.publish(numbered)
+        for folder,draft in self.drafts.items(): draft.publish(self._names_of_earlier(folder))
         self.drafts = {}
+
+    def _names_of_earlier(self, folder):
+        "Return the names of the files in a folder that this process replaces: of all batches, or of its own share"
+        names = [p.name for p in folder.iterdir() if p.name.isdigit()]   # the number of the batch
+        if self.round_robin is None: return names
+        return [name for name in names if int(name)%num_shards()==shard_rank()]
 
     def close(self) -> None:
         "Remove the files of a run that did not finish"

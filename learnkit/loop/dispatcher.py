@@ -210,7 +210,7 @@ class Dispatcher(HasRun):
                 raise
 
     def _take_in(self, cb, key=None):
-        "Add a callback, with this key if that is free"
+        "Add a callback, with this key if that is free; the checks come first, so that an error leaves nothing behind"
         cb = check_callback(cb)
         check_single(self, cb)
         check_name(self, cb)

@@ -181,7 +181,7 @@ class Guard:
             if _wraps(vars(self.learn)[name], value): setattr(self.learn, name, value)
 
     def _after_exception(self, e):
-        "Tell the callbacks about `e`; return it, or the exception by which one of them has replaced it"
+        "Fire `after_exception`; return `e`, or the exception that a callback has set in its place as `learn.exc`"
         learn = self.learn
         torch.set_grad_enabled(self.grad)   # it may have been raised inside `torch.no_grad` itself
         learn.exc = exc = no_orphan(learn, e)

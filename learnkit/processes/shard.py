@@ -404,7 +404,8 @@ class ShareBatches(Callback):
         sharded = before if before and before.round_robin.whole is dl else _Sharded(*take_turns(dl))
         if getattr(dl, 'persistent_workers', False): self.persistent = sharded
         round_robin = sharded.round_robin
-        round_robin.limit = round_robin.alike = round_robin.ready = None   # unknown again: `RoundRobin.begin` compares anew
+        # unknown again: `RoundRobin.begin` compares anew
+        round_robin.limit = round_robin.alike = round_robin.ready = None
         # a sharded forward is a collective: all processes need as many batches
         round_robin.as_often = any(map(is_sharded, self.learn.model.parameters()))
         return sharded
