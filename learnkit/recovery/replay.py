@@ -389,9 +389,10 @@ class Branch(Paused):
     def _check_not_over(self, learn):
         "Raise ValueError if there is nothing left to train"
         is_over = not self.state['done'] and self.state['epoch']>=learn.n_epoch
+        length = duration_in_words(self.run.duration)
         if is_over: raise ValueError(
-            f'{self.run.folder} has trained all of its {duration_in_words(self.run.duration)}, so the branch would train nothing. Pass '
-            'the length of the whole, as `fit=partial(learn.fit, 20)`')
+            f'{self.run.folder} has trained all of its {length}, so the branch would train nothing. Pass the length of '
+            'the whole, as `fit=partial(learn.fit, 20)`')
 
     def _keep_states_of_loggers(self, learn):
         "Keep the present states of loggers, so that they write to the files of this run"
