@@ -277,7 +277,7 @@ of_modules = dict(
     **{k:_converts.format(k) for k in ('half','bfloat16','float','double')})
 of_others = dict(
     history='`learn.recorder.history`', losses='`learn.recorder.losses`',
-    evaluate='`learn.validate()`', gather_args='`learn.hparams()`', test='`learn.validate(dl=…)`',
+    evaluate='`learn.validate()`', test='`learn.validate(dl=…)`',
     log='`self.log` in a callback, or `learn.log_numbers`', optimizer='`learn.opt`', callbacks='`learn.cbs`',
     train_dataloader='`learn.dls.train`', val_dataloader='`learn.dls.valid`', criterion='`learn.loss_func`')
 

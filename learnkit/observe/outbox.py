@@ -286,3 +286,5 @@ def hparams(self:Learner,
         if not observes(cb): known |= {f'{cb.key}.{name}':value for name,value in settings(cb).items()}
     known |= {name:masked(name, value) for name,value in own.items()}
     return {name:plain(value) for name,value in known.items()}
+
+Learner.gather_args = Learner.hparams   # fastai's name, which its loggers call
