@@ -646,8 +646,9 @@ class Trainer:
         if progress_bar=='raw': cbs.append(ProgressCallback('lines'))
         data = DataLoaders(train_dataloader, evaluate_dataloaders, device=device)
         self.learn = Learner(data, model, loss_func, optimizers, metrics=_named(metrics), cbs=cbs)
-        has_bar = any(isinstance(cb, ProgressCallback) for cb in cbs)
-        if progress_bar is None and not has_bar: self.learn.remove_cb(ProgressCallback)
+        default_bar = vars(self.learn).get('progress')   # unless `callbacks` has one
+        is_given = any(cb is default_bar for cb in cbs)
+        if progress_bar is None and not is_given: self.learn.remove_cbs(default_bar)
         self.callback_manager = CallbackManager([cb.theirs for cb in _of_fastnlp(self.learn)])
 
     @classmethod

