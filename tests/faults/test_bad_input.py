@@ -235,7 +235,7 @@ def batch_is_empty(c): fixed(c, learner(dls=DataLoaders([(), ()])), dls=good_dls
 def batch_of_arrays(c): fixed(c, learner(dls=DataLoaders([(x.numpy(), y.numpy())])), dls=good_dls()).fit(1)
 @bad(ValueError, '3 inputs', 'n_inp', '2 elements')
 def n_inp_is_too_large(c): learner(dls=DataLoaders(batches(2), n_inp=3)).fit(1)
-@bad(UserWarning, 'no target', 'n_inp')
+@bad(UserWarning, 'no target', '(input, target)')
 def batch_without_target(c): learner(dls=DataLoaders([(x,)], [(x,)])).fit(1)
 @bad(UserWarning, 'no target', '`label')
 def mapping_without_target(c):
@@ -497,9 +497,9 @@ def accuracy_of_numbers(c): fixed(c, learner(metrics=accuracy, dls=DataLoaders(b
 def top_5_of_3(c): fixed(c, on(x, labels, nn.CrossEntropyLoss(), metrics=top_k_accuracy), metrics=[]).fit(1)
 
 # inference
-@bad(ValueError, 'loader number 1', 'dl=', 'validation')
+@bad(ValueError, 'no validation data', 'dl=', '(train_dl, valid_dl)')
 def no_validation_set(c): fixed(c, learner(nv=0)).get_preds()
-@bad(ValueError, 'loader number 1', 'dl=', 'validation')
+@bad(ValueError, 'no validation data', 'dl=', '(train_dl, valid_dl)')
 def nothing_to_validate(c): fixed(c, learner(nv=0)).validate()
 @bad(ValueError, 'dl=|loader')
 def valid_is_none(c): fixed(c, learner(dls=DataLoaders(batches(2), None))).get_preds()
@@ -737,11 +737,11 @@ def metric_gives_an_array(c):
 def metric_returns_none(c):
     def none(p, t): (p-t).abs().mean()
     measures(c, none)
-@bad(UserWarning, 'validation batch has no target', 'n_inp', 'it has no loss: it is (float32[8, 4]);')
+@bad(UserWarning, 'validation batch has no target', '(input, target)', 'it has no loss: it is (float32[8, 4]);')
 def valid_batch_without_target(c): fixed(c, learner(dls=DataLoaders(batches(2), [(x,)])), dls=good_dls()).fit(1)
-@bad(UserWarning, 'validation batch has no target', 'n_inp')
+@bad(UserWarning, 'validation batch has no target', '(input, target)')
 def valid_dataset_without_target(c): fixed(c, learner(dls=DataLoaders(batches(2), DataLoader(TensorDataset(x)))), dls=good_dls()).fit(1)
-@bad(UserWarning, 'validation batch has no target', 'n_inp')
+@bad(UserWarning, 'validation batch has no target', '(input, target)')
 def validate_without_target(c): fixed(c, learner()).validate(dl=[x])
 
 # names and handlers of other libraries

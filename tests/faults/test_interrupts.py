@@ -72,7 +72,7 @@ def test_the_sweep_finds_what_breaks(tmp_path, monkeypatch):
     "Without waiting signals, lines that put something back break a Learner"
     monkeypatch.setattr(interrupts, '_waits', lambda frame: False)
     s = Sweep('validate', tmp_path)
-    wrong,t = s.once({2:interrupt()}, check=True, only='_switch_to')   # the second time it goes back
+    wrong,t = s.once({4:interrupt()}, check=True, only='_switch_to')   # the last line of the second call, which goes back
     reset()
     assert t.where and wrong
 

@@ -103,7 +103,7 @@ OPEN  = 81     # a sample may be a dataclass, and helpers have names; the same b
 START = 2880   # a callback is found by its name without a search through all, two calls for each; the graph of the first loss is searched for parameters that nothing trains (78 calls); helpers that name an idea are calls; the modules of the loss functions are looked up, those of callbacks too; a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
 EPOCH = 951    # helpers that name an idea are calls; the modules of the loss functions are looked up three times; an epoch of a fit, of a batch and a validation of one batch; 1,920 while each event was bound anew in each phase
 FUSED = 52     # a fused step, where the program is one of them; 65 while each module's hooks were looked at one by one, and the program told a profiler of itself
-LINES = dict(training=142, validation=121)   # statements in place of dense expressions; three of them name the run, which saves two calls; one says that there is no loss yet, so that a callback may set it in `after_pred`
+LINES = dict(training=143, validation=121)   # one asks how long the phase is, which a callback may change; statements in place of dense expressions; three of them name the run, which saves two calls; one says that there is no loss yet, so that a callback may set it in `after_pred`
 OPS   = dict(detach=1, clone=1)            # the loss, kept without its graph
 
 NEW = len(TRAIN)-14   # events of a batch that were added since: each is a call, at most four lines, and handlers that are looked for

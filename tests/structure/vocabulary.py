@@ -192,7 +192,7 @@ def asked(at):
     return json.loads(done.stdout.splitlines()[-1])
 
 # The names of fastai's Learner that its users and callbacks write, attributes that a run sets included
-fastai_names = {*'''add_cb add_cbs added_cbs all_batches create_mbar create_opt distrib_ctx dl dls epoch export fine_tune fit fit_flat_cos
+fastai_names = {*'''add_cb add_cbs added_cbs all_batches create_mbar create_opt distrib_ctx dl dls epoch export fine_tune fit fit_flat_cos gather_args
     fit_one_cycle fit_sgdr freeze freeze_to get_preds iter load logger loss loss_func loss_grad loss_not_reduced lr_find metrics model n_epoch
     n_iter no_bar no_logging no_mbar one_batch opt ordered_cbs pct_train pred predict remove_cb remove_cbs removed_cbs save show_results
     show_training_loop smooth_loss summary test_dl to_bf16 to_channelslast to_contiguous to_detach to_fp16 to_fp32 train_iter training
