@@ -31,6 +31,7 @@ def net(norm=False):
 class Layout:
     "How the processes share the model: `('dp','tp')` is the order of the dimensions"
     def __init__(self, shape, names, fsdp): self.shape,self.names,self.fsdp = shape,names,fsdp
+    def __str__(self): return f"{'x'.join(map(str, self.shape))} {'sharded' if self.fsdp else 'plain'}"   # the same in each process of pytest
     def __call__(self, model):
         "What a user of PyTorch writes"
         if num_distrib()==1: return model
