@@ -14,7 +14,7 @@ from ..loop.callback import Callback
 class Stopwatch:
     "Add up the seconds between `start` and `stop`"
     def __init__(self):
-        self.total = 0.     # seconds counted before the last pause
+        self.total = 0.     # seconds up to the last pause
         self.since = None   # when it was started; None: it is paused
     def start(self) -> None:
         "Start, unless it is running"
@@ -165,7 +165,7 @@ from .intervals import EveryCallback
 # %% ../../nbs/callbacks/55c_stop_after.ipynb #e287bb5b
 class StopAfter(EveryCallback):
     "End the fit when a budget of batches, steps, samples, epochs or time is used up; ValueError if that cannot happen"
-    acts = 'sometimes'   # the length does not identify a run, and processes may differ in when the clock is due
+    acts = 'sometimes'   # a run's length does not identify it, and clocks of processes differ
     due_at_once = True   # so all processes agree to stop at the same batch
     def __init__(self,
         much:Any # the budget: a number of training batches, text such as '500st', '30m' or '3ep', or a `Time`

@@ -66,7 +66,7 @@ def _maps_names(f):
 def rename_keys(
     d:Any,           # a mapping, such as a batch or the output of a model
     names:Mapping,   # old keys, and the new ones
-    what:str='batch' # name of `d`, for messages
+    what:str='batch' # what messages call `d`
 ) -> dict:
     "Return `d` with new keys; raise KeyError for a key that `d` lacks, ValueError if two keys become the same"
     if not isinstance(d, Mapping): raise TypeError(

@@ -195,7 +195,7 @@ class LRFinder(Scheduler):
     @property
     def curve(self) -> tuple:
         "The learning rates, and the smoothed loss after the batch of each"
-        if self.rec is None: return [],[]   # it was cancelled before its first batch
+        if self.rec is None: return [],[]   # it was cancelled before it began
         n = self.end if self.stop_div else None
         return [*map(float, self.hps[self.hyper][:n])],[*self._losses[:n]]
 

@@ -102,13 +102,13 @@ class ParamScheduler(Scheduler):
 
     def before_fit(self):
         learn = self.learn
-        self._measure(batches_per_epoch(learn))   # recorded here too, because a checkpoint saves the scheduled values
+        self._measure(batches_per_epoch(learn))   # here too, because a checkpoint records the schedules
         self.accumulation = own_attr(learn, 'gradient_accumulation')
         if 'wd' in self.names: self._spare_norms()
         super().before_fit()
 
     def _spare_norms(self):
-        "Schedule the weight decay like the Learner's `wd`: exempt norms and biases, and keep decays set per group"
+        "Schedule `wd` as the Learner sets it, not for norms and biases; raise if it would replace decays of groups"
         learn,opt = self.learn,self.learn.opt
         is_one_number = is_number(self.scheds['wd'](0.))
         if is_one_number: check_own_decays([h.get('wd') for h in opt.hypers], 'the schedule of `wd`')
@@ -132,7 +132,7 @@ class ParamScheduler(Scheduler):
 
     def before_batch(self):
         is_in_step = self.accumulation is not None and self.accumulation.count
-        if is_in_step: return   # the recorded hyperparameters are those of the first batch
+        if is_in_step: return   # a step keeps the hyperparameters of its first batch
         opt,pct = self.learn.opt,self.learn.pct_train
         for name,f in self.scheds.items(): opt.set_hyper(name, f(pct))
 
@@ -316,7 +316,7 @@ def fine_tune(self:Learner,
     if starts_frozen:
         continues = start_epoch>0 and _is_frozen(self)
         if not continues: self.freeze()
-        self.current_run.to_come = whole   # the schedule after the first part, if it is paused
+        self.current_run.to_come = whole   # the second part, for a first part that is paused and resumed
         try: self.fit_one_cycle(freeze_epochs, slice(base_lr), pct_start=.99, start_epoch=start_epoch, **kwargs)
         finally: self.current_run.to_come = None
     whole(self)
@@ -357,7 +357,7 @@ class TorchScheduler(Scheduler):
     sched  = None    # PyTorch's or timm's scheduler
     hook   = None    # of the optimizer's steps
     kept   = None    # arguments for `_restore` after the fit
-    tick   = None    # functions to call after a step
+    tick   = None    # the function to call after a step
     due    = False   # has the optimizer taken a step in this batch?
     behind = False   # must it catch up the steps of the epochs before `start_epoch`?
     n      = 0       # how many steps or epochs it has counted
@@ -442,7 +442,7 @@ class TorchScheduler(Scheduler):
         if self.due: self.tick()
         self._assign(due=False)
 
-    def after_row(self, row, epoch):   # `row`: a validation within an epoch
+    def after_row(self, row, epoch):   # `row`: the row of a validation within an epoch
         if not epoch and isinstance(self.sched, ReduceLROnPlateau): self._step_with(row)
     def _step_with(self, row):
         value = row.get(self.monitor)

@@ -23,7 +23,7 @@ class EarlyStoppingCallback(TrackerCallback):
     "End the fit after `patience` epochs, or validations within them, without improvement, or at a threshold"
     order,saves = TrackerCallback.order+3,('watch','wait','since','why')
     wait  = 0      # values without improvement so far
-    since = None   # the epoch of the best value; None: it is from an earlier fit
+    since = None   # the epoch of the best value; None: this fit has none yet
     why   = None   # the reason to stop as soon as `at_least` is done; None: there is none
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
@@ -31,7 +31,7 @@ class EarlyStoppingCallback(TrackerCallback):
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
         patience:int|None=1,                    # stop after this many values without improvement; None: ignore patience
         reset_on_fit:bool=True,                 # forget the best value when a fit begins
-        nan:str='worse',                        # a NaN is 'worse' than any value; or 'skip', 'raise', or 'stop' the fit
+        nan:str='worse',                        # a NaN is 'worse' than any value; 'skip' it; 'raise'; or 'stop' the fit
         *,
         threshold:float|None=None,              # stop at a value that is at least as good as this
         divergence:float|None=None,             # stop at a value that is worse than this
@@ -89,7 +89,7 @@ class EarlyStoppingCallback(TrackerCallback):
 
     def _time_of_best(self):
         if self.since is not None: return f'epoch {self.since}'
-        has_best = self.best is not None and isfinite(self.best)   # infinite until there is a best value
+        has_best = self.best is not None and isfinite(self.best)   # it is infinite until there is one
         return 'an earlier fit' if has_best else 'epoch 0'
 
     def _stop_if_due(self, epochs):

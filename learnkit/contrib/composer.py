@@ -80,7 +80,7 @@ class Timestamp(SimpleNamespace):
 
 # %% ../../nbs/contrib/60_composer.ipynb #583a7ff3
 class ComposerRun(OurCallback):
-    "Do once per batch what all callbacks of Composer share: count, begin the first iteration, close them"
+    "Do once for all callbacks of Composer what they share: count, begin the first iteration, close them"
     order = ForeignCallback.order - .5
     single,acts = True,'nothing'
     all_samples,all_seconds = 0,0.              # of the fit, without its evaluations
@@ -280,7 +280,7 @@ class ComposerState(View):
         label,learn = self.dataloader_label,self.learn
         if label is None: return None
         if label=='train': return learn.dls.train
-        if learn.batches is None: return None   # a prediction determines it with its first batch
+        if learn.batches is None: return None   # known from the first batch of a prediction on
         return learn.batches.loader
     @property
     def dataloader_len(self) -> Count|None:
@@ -301,7 +301,7 @@ class ComposerState(View):
         "Epochs, batches and samples that are done, in all and in this epoch"
         learn,run = self.learn,run_of(self.learn)
         epochs = learn.epoch+run.is_over
-        counts = Counts() if run.is_over else run.train   # a finished epoch has no open scopes
+        counts = Counts() if run.is_over else run.train   # no batch of the next epoch is done
         no_tokens = _count(0, 'tok')
         return Timestamp(
             total_wct=timedelta(seconds=run.all_seconds), epoch_wct=timedelta(seconds=counts.seconds),
@@ -389,7 +389,7 @@ class ComposerCallback(ForeignCallback):
     library:ClassVar[str] = 'Composer'
     replaced_by = _replaced_by
     def has(self, name):
-        "Return whether the wrapped callback handles this event; with `run_event` it may handle any event"
+        "Return whether the wrapped callback handles this event; an algorithm, or one with `run_event`, may handle any"
         if name in ('close','post_close'): return False   # `ComposerRun` calls these
         if name in _event_names and self._handles_all(): return True
         return super().has(name)

@@ -339,7 +339,7 @@ class NLPCallback(ForeignCallback):
         return dict(out, loss=loss)
 
     def state_dict(self):
-        "Return the result of `on_save_checkpoint`, or the plain attributes; both for a sanity check"
+        "Return the result of `on_save_checkpoint`; the plain attributes if it is missing, or for a sanity check"
         if self.begins_later or not self.has('on_save_checkpoint'): return super().state_dict()
         return dict(saved=self.theirs.on_save_checkpoint(self._view()))
     def load_state_dict(self, state):
@@ -881,7 +881,7 @@ def TimerCallback(
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #136a3a43
 def RichCallback(
-    print_every:int=1,         # not used, as what follows: how it looks is up to learnkit
+    print_every:int=1,         # not used, like the other arguments: the format is learnkit's
     loss_round_ndigit:int=6,   # not used
     monitor:Any=None,          # not used: all results are in the table
     larger_better:bool=True,   # not used
@@ -893,7 +893,7 @@ def RichCallback(
 TqdmCallback = RichCallback
 
 def RawTextCallback(
-    print_every:int=1,         # not used, as what follows: how it looks is up to learnkit
+    print_every:int=1,         # not used, like the other arguments: the format is learnkit's
     loss_round_ndigit:int=6,   # not used
     monitor:Any=None,          # not used: all results are in the line
     larger_better:bool=True,   # not used

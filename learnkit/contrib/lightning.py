@@ -35,7 +35,7 @@ def _is_number(v): return isinstance(v, (int,float))
 
 # %% ../../nbs/contrib/45_lightning.ipynb #fe7b10a0
 class LightningStrategy(View):
-    "Lightning's strategy: decisions of several processes"
+    "Lightning's strategy, by which processes decide together"
     library,what = 'Lightning','the strategy'
     def reduce_boolean_decision(self,
         decision:bool,  # the decision of this process
@@ -187,7 +187,7 @@ class LightningModule(View):
         return super().__getattr__(k)
     def __call__(self,
         *args:Any,   # passed to the model
-        **kwargs:Any # not used
+        **kwargs:Any # passed to the model
     ) -> Any:
         "Call the model"
         return self.learn.model(*args, **kwargs)
@@ -268,7 +268,7 @@ class LightningCallback(ForeignCallback):
         if self.has('setup'): self.call('setup')
 
     def call(self, name):
-        "Call it; clear gradients left from before training, as Lightning does before a backward pass"
+        "Call it; clear gradients that it leaves before training, as Lightning does before a backward pass"
         is_early = name in ('setup','on_fit_start','on_train_start') and not self._has_gradients()
         super().call(name)
         if is_early and self._has_gradients(): self.learn.model.zero_grad()

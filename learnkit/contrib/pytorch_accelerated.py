@@ -117,7 +117,7 @@ def _validated(rec):
     return _column('valid_loss', rows)
 
 def _evaluated(learn):
-    "The loss of the evaluation; None before it has one"
+    "The loss of the evaluation, in a list that is empty until there is one"
     meter = learn.current_run.phase_meter
     if meter is None: return []
     loss = to_number(meter.metrics[0].value)
@@ -280,7 +280,7 @@ class PAHandler(View, CallbackHandler):
     library,what = 'pytorch-accelerated','the callback handler'
     @property
     def callbacks(self) -> list:
-        "The callbacks of pytorch-accelerated that the Learner has, those included that are learnkit's by their names"
+        "The Learner's callbacks of pytorch-accelerated, including learnkit's callbacks under its names"
         return [cb.theirs if isinstance(cb, PACallback) else cb for cb in self._in_learner()]
     def _in_learner(self):
         classes = PACallback,NeedsMeans,MoveModulesToDeviceCallback
@@ -348,7 +348,7 @@ class PATrainer(View):
         save_path:str,               # where to, as seen from the current folder
         checkpoint_kwargs:Any=None,  # more to save
         save_optimizer:bool=True,    # the optimizer's state too?
-        save_scheduler:bool=True,    # load the scheduler's state too?
+        save_scheduler:bool=True,    # the scheduler's state too?
         save_per_node:bool=True      # not used: process 0 writes
     ) -> None:
         "Save a checkpoint in exactly this file, with the entries that pytorch-accelerated gives it"
@@ -360,7 +360,7 @@ class PATrainer(View):
     def load_checkpoint(self,
         checkpoint_path:str,      # a file written by `save_checkpoint`
         load_optimizer:bool=True, # the optimizer's state too?
-        load_scheduler:bool=True  # load the scheduler's state too?
+        load_scheduler:bool=True  # the scheduler's state too?
     ) -> dict:
         "Load a checkpoint; return all of it"
         self._accelerator.wait_for_everyone()
@@ -383,7 +383,7 @@ def _loader(i):
     return property(get, put)
 
 def _with_loader(i, dl, dls):
-    "Return a copy of `dls` with another loader number `i`"
+    "Return a copy of `dls` whose loader number `i` is `dl`"
     dls = copy(dls)
     dls.loaders = [dl if j==i else old for j,old in enumerate(dls.loaders)]
     return dls

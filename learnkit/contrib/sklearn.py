@@ -125,7 +125,7 @@ class _Estimator(_Parameters):
         sample_weight:Any=None # how much the loss of each sample counts; None: all the same
     ) -> Self:
         "Make a new Learner, `learn_`, and train it; return the estimator itself"
-        vars(self).pop('learn_', None)   # if this fails, the earlier state would not match the attributes set below
+        vars(self).pop('learn_', None)   # if this fails, the old Learner would not match the attributes set below
         for k,f in dict(make=self.make, train=self.train).items():
             if not callable(f): raise TypeError(f'`{k}` must be a function, not {f!r:.60}')
         self._check_make()

@@ -32,7 +32,7 @@ def eval_metrics(
 
 def speed_of(
     phase:str,         # 'train' or 'eval'
-    seconds:float,     # seconds of the training
+    seconds:float,     # seconds of the phase
     n_steps:int,       # how many steps or batches it had
     n_samples:int|None # how many samples those had, if it is known
 ) -> dict:

@@ -59,7 +59,7 @@ class WandbFile:
         if rows: self.last = rows[-1]['step']
         return rows
 
-_ends_record = 1,4   # kinds of records: a whole record, and the last part of one
+_ends_record = 1,4   # kinds of blocks that end a record: a whole record, and its last part
 
 def _row(history):
     "Return a record of the history as a dictionary, without W&B's own entries"
@@ -104,7 +104,7 @@ class WandbLogger(ServiceLogger):
         args |= self.init
         args['id'] = id or self.init.get('id')
         self.experiment = run = _wandb().init(**args)
-        self.newest = max(last, run.starting_step-1)   # the rows on the server
+        self.newest = max(last, run.starting_step-1)   # the newest step on the server
         self.file = WandbFile(Path(run.dir).parent/f'run-{run.id}.wandb')
         weakref.finalize(self.learn, run.finish).atexit = False   # W&B does it itself at exit
 
@@ -116,7 +116,7 @@ class WandbLogger(ServiceLogger):
             "of its own, pass `reinit='create_new'`.")
         self.experiment = run
         self.newest = -1 if is_new else int(run.summary.get(_step_name, -1))
-        self.defined = set()   # W&B's own names for these metrics
+        self.defined = set()   # names of metrics whose step metric is defined
 
     def _run_files(self, id):
         folder = Path(self.learn.path)/'wandb'   # with `-1` at the end for a second process in the same second

@@ -94,7 +94,7 @@ def _is_sum_of(node, n):
 def _kind(node): return type(node).__name__.partition('Backward')[0]   # such as 'Mul' of 'MulBackward0'
 
 def _is_weighted_mean(summands):
-    "Are these summands divided by a tensor, or multiplied by weights whose sum is 1?"
+    "Are these summands divided by a number or tensor, or multiplied by weights whose sum is 1?"
     kind = _kind(summands)
     if kind=='Div': return True
     if kind!='Mul': return False
@@ -249,7 +249,7 @@ def _ratio(loss): return loss.by/loss.weight
 def warn_unlike_means(
     learn:Any,                # the Learner
     losses:Sequence[Divided], # the losses of several batches
-    what:str                  # the owner of each batch: 'process' or 'batch'
+    what:str                  # what each loss belongs to: 'process', 'batch' or 'micro-batch'
 ) -> None:
     "Warn about a loss that is averaged over a quantity other than the batch weight"
     known = sorted([loss for loss in losses if loss.by and loss.weight], key=_ratio)

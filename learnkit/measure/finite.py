@@ -87,7 +87,7 @@ register_state('spike', None, 'what to say of the loss of this batch, if a callb
 def why_not_finite(
     learn:Any # the Learner, in a batch whose loss is NaN or infinite
 ) -> str:
-    "Return whether the loss was a spike, or is not finite, in words"
+    "Return the reason in words: the loss was a spike, or it is not finite"
     return learn.current_run.spike or 'the loss is nan or infinite'
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f5

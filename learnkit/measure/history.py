@@ -35,23 +35,23 @@ def format_value(
 _plain_types = {type(None), bool, int, float, str}   # JSON returns these as they were
 
 def _is_plain(row):
-    "Can JSON hold a row, exactly?"
+    "Can JSON store the row exactly?"
     if not {*map(type, row)} <= {str}: return False
     if not {*map(type, row.values())} <= _plain_types: return False
-    return all(v.bit_length()<=2000 for v in row.values() if type(v) is int)   # Python reads no longer ones
+    return all(v.bit_length()<=2000 for v in row.values() if type(v) is int)   # Python may not parse longer ones
 
 # %% ../../nbs/measure/42a_history.ipynb #f9986b11
 class RowEncoder:
     "Encodes the rows of a table for a checkpoint; a row that has not changed since the last call is not encoded again"
     def __init__(self):
-        self.rows:list = []    # those that were encoded: copies, as rows may change
-        self.lines:list = []   # of each its JSON: a list of values, if the row before has the same names
-        self.others:dict = {}  # the rows that JSON cannot hold, by number: their lines are empty
+        self.rows:list = []    # the rows that were encoded: copies, because rows may change
+        self.lines:list = []   # the JSON of each row: only its values, if the row before has the same names
+        self.others:dict = {}  # the rows that JSON cannot store, by number; their lines are empty
 
     def __call__(self,
         rows:list # all rows of the table
     ) -> dict:
-        "Return the rows as a text, and those that JSON cannot hold as they are"
+        "Return the rows as lines of JSON, and rows that JSON cannot store as dictionaries"
         self._forget(self._n_unchanged(rows))
         for row in rows[len(self.rows):]: self._encode(row)
         return dict(lines=''.join(self.lines), others=[(i,dict(row)) for i,row in self.others.items()])
@@ -151,7 +151,7 @@ class History(list):
         return next((v for v in reversed(self[k]) if v is not None), None)
 
     def state_dict(self) -> dict:
-        "Return the rows, encoded: rows that are as they were the last time cost nothing"
+        "Return the encoded rows; only rows that are new or changed since the last call are encoded"
         if self._encoder is None: self._encoder = RowEncoder()
         return self._encoder(self)
     def load_state_dict(self,

@@ -79,14 +79,14 @@ def _vectors(inp, targ):
 
 def mse(
     inp:Tensor, # predictions
-    targ:Tensor # targets, of the same length
+    targ:Tensor # targets, of the same size
 ) -> Tensor:
     "Mean squared error"
     return F.mse_loss(*_vectors(inp, targ))
 
 def mae(
     inp:Tensor, # predictions
-    targ:Tensor # targets, of the same length
+    targ:Tensor # targets, of the same size
 ) -> Tensor:
     "Mean absolute error"
     return F.l1_loss(*_vectors(inp, targ))
@@ -111,7 +111,7 @@ def _sq_err(inp, targ):
 @partial(RootMetric, _sq_err)
 def rmse(
     inp:Tensor, # predictions
-    targ:Tensor # targets, of the same length
+    targ:Tensor # targets, of the same size
 ) -> Tensor:
     "Root mean squared error"
     return _sq_err(inp, targ).mean().sqrt()
@@ -119,7 +119,7 @@ def rmse(
 # %% ../../nbs/measure/35a_metrics.ipynb #de8aa62e
 def msle(
     inp:Tensor, # predictions, more than -1
-    targ:Tensor # targets, of the same length
+    targ:Tensor # targets, of the same size
 ) -> Tensor:
     "Mean squared logarithmic error: of log(1 + `inp`) and log(1 + `targ`)"
     inp,targ = _vectors(inp, targ)
@@ -132,7 +132,7 @@ def _sq_pct_err(inp, targ):
 @partial(RootMetric, _sq_pct_err)
 def exp_rmspe(
     inp:Tensor, # predicted logarithms
-    targ:Tensor # logarithms of the targets, of the same length
+    targ:Tensor # logarithms of the targets, of the same size
 ) -> Tensor:
     "Root mean squared percentage error of `exp(inp)`"
     return _sq_pct_err(inp, targ).mean().sqrt()
@@ -165,7 +165,7 @@ from .metric import LossMetric
 # %% ../../nbs/measure/35b_more_metrics.ipynb #49f2cf33
 def of_classes(
     func:str,         # the name of a function of `sklearn.metrics`
-    **defaults:Any    # default arguments of the metric
+    **defaults:Any    # default arguments of the function
 ) -> Callable:
     "Return a function that makes a metric: `func` of the best classes along `axis`"
     def metric(

@@ -488,14 +488,14 @@ def _state(o):
 def pack_counts(
     counts:list # whole numbers
 ) -> torch.Tensor:
-    "Return them in 8 bytes each"
+    "Return the numbers as a tensor, with 8 bytes each"
     return torch.tensor(counts, dtype=torch.int64)
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf963460
 def unpack_counts(
     state:torch.Tensor|list # a result of `pack_counts`; a list in older checkpoints
 ) -> list:
-    "Return whole numbers as a list"
+    "Return the numbers as a list"
     return state.tolist() if isinstance(state, torch.Tensor) else state
 
 def _load_series(own, states, cls):
