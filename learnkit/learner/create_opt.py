@@ -278,7 +278,7 @@ def _check_leaves(learn):
     raise _of_no_module(lost)
 
 def _in_no_module(learn, params):
-    "Return those of the parameters that have a gradient and belong to no module and no optimizer"
+    "Return the given parameters that have a gradient and belong to no module and no optimizer"
     of_model = [*learn.model.parameters()]
     if any(map(is_sharded, of_model)): return []   # its graph has other objects
     known = {*map(id, of_model)}.union(*map(param_ids, _all_optimizers(learn)))
@@ -291,11 +291,11 @@ def graph_params(
     loss:Tensor # a loss, before or after its backward pass
 ) -> list[nn.Parameter]:
     "Return the parameters that the loss was computed from"
-    nodes,new = {},[loss.grad_fn]   # a dict, which keeps the order
+    nodes,new = {},{loss.grad_fn:None}   # dicts: they keep the order, and a node of several paths is in them once
     while new:
-        nodes |= dict.fromkeys(new)
+        nodes |= new
         edges = [edge for node in new if node for edge in node.next_functions]
-        new = [node for node,_ in edges if node not in nodes]
+        new = dict.fromkeys(node for node,_ in edges if node not in nodes)
     leaves = [node.variable for node in nodes if node.__class__ is _writes_grad]
     return [t for t in leaves if t.__class__ is nn.Parameter]
 
