@@ -315,7 +315,7 @@ class ProgressCallback(Callback):
         learn = self.learn
         if learn.mode!='fit' or self.mbar is None or self.begun is None: return
         is_behind = learn.iter is not None and learn.iter>self.mbar.shown
-        if is_behind and type(self.mbar) is not LineDisplay:   # a printed line names it
+        if is_behind and type(self.mbar) is not LineDisplay:   # plain lines: the last one says where
             self.mbar.update(learn.iter, ', '.join(self._time_left(time.perf_counter())))
         self.mbar.leave()
         if learn.logger==self._write: self.mbar.write(self._why_it_ended())

@@ -211,7 +211,7 @@ class TensorBuffer:
     def _write(self, ts):
         "Write the batches `ts` to their positions; from an accelerator, send them on their way"
         i,self.filled = self.filled,self.filled+_count_rows(ts)
-        self.places = iter(())   # those made before are taken now
+        self.places = iter(())   # the places made before are occupied now
         self._receive()
         if ts[0].is_cpu: self._put(i, ts)
         else: self.coming = i,Arrival(ts[0] if len(ts)==1 else torch.cat(ts))
@@ -227,7 +227,7 @@ class TensorBuffer:
         self.alike,self.max_pending = None,max(1, most)
 
     def _receive(self):
-        "Write the pending copies that have finished"
+        "Wait for the samples on their way from an accelerator, and write them"
         if self.coming is None: return
         (i,arrival),self.coming = self.coming,None
         self._put(i, [arrival.get()])

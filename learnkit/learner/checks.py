@@ -159,7 +159,7 @@ def note_backward_error(
     loss:torch.Tensor, # the loss that the backward pass started from
     e:RuntimeError     # the error of the backward pass
 ) -> None:
-    "Add a note that the loss has no gradient, or why it lost it"
+    "Add a note about why the backward pass failed, such as a loss without a gradient"
     text = text_of(e)
     if not loss.requires_grad: add_note(e,
         'The loss has no gradient: it does not depend on weights that are trained. '

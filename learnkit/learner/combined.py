@@ -23,7 +23,7 @@ class CombinedSource:
     "One of several loaders, and the position in it"
     live:Any = None      # the iterator of its present pass
     n_pass = done = 0    # the number of that pass, and how many of its batches were given
-    laps = 0             # how many passes over it have ended since the whole began
+    laps = 0             # how many passes over it have ended since the combined pass began
     def __init__(self,
         name:str, # the loader's name
         dl:Any    # any iterable of batches
@@ -197,7 +197,7 @@ class CombinedLoader:
         raise StopIteration
 
     def state_dict(self) -> dict:
-        "Return the position: each loader's own position, and the index of the next loader"
+        "Return the position: each loader's own, and the credits that decide which loader is next"
         sources = {k:p.state_dict() for k,p in self.sources.items()}
         return dict(n=self.n, credit=dict(self.credit), dl_name=self.dl_name, sources=sources)
 
@@ -401,7 +401,7 @@ class EachLoader(Callback):
         finally: take_off(learn, layer)
 
     def _measure(self, name):
-        if self.learn.loss is self.last: return   # the batch was cancelled before it was fetched
+        if self.learn.loss is self.last: return   # the batch was cancelled before it had a loss
         self.last = self.learn.loss
         for m in self.columns[name]: m.metric.accumulate(self.learn)
 

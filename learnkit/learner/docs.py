@@ -61,7 +61,7 @@ def meanings(
 
 def as_source(
     t:Any # an annotation
-) -> str: # '' if it has no comment
+) -> str: # '' if there is none, or it is `Any`
     "Return an annotation as in the source, without the names of modules"
     if t in (inspect.Parameter.empty, Any): return ''
     if t in (None, NoneType): return 'None'
@@ -227,5 +227,5 @@ def doc(
     if isinstance(f, str): f = _find_named(f)
     f = unwrap_partial(f)
     is_named = inspect.isroutine(f) or isinstance(f, (type,property,ModuleType))
-    if not is_named: f = getattr(f, '__wrapped__', type(f))   # `rmse` is an alias of its function
+    if not is_named: f = getattr(f, '__wrapped__', type(f))   # `rmse` is an object that wraps a function
     return shown(Doc(f))

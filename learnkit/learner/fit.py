@@ -35,7 +35,7 @@ def n_batches(
 # %% ../../nbs/learner/45a_limit.ipynb #3b8bc9f0
 def check_length(
     learn:Any, # the Learner, in a training phase
-    what:str   # text after the fraction, for the message
+    what:str   # the setting that depends on the fraction, for the message
 ) -> None:
     "Raise ValueError if the number of batches in an epoch is unknown"
     if getattr(own_attr(learn.current_run, 'duration'), 'unit', 'ep')!='ep': return   # `TrainFor` knows the fraction
@@ -204,7 +204,7 @@ class TrainFor(Callback):
 
     def after_epoch(self):
         learn = self.learn
-        if self.unit=='st': self.done = learn.train_steps   # one may have been added after the last batch
+        if self.unit=='st': self.done = learn.train_steps   # one may have been taken after the last batch
         learn.pct_train = pct = self.pct   # time has passed
         trained_nothing = self.at!=learn.epoch or self.done==self.before
         self.idle = self.idle+1 if trained_nothing else 0
@@ -233,7 +233,7 @@ class TrainFor(Callback):
     def _limit_batches(self):
         "End this epoch at the last batch of the fit, if that batch belongs to it"
         learn,n = self.learn,self.learn.batches.n
-        left = max(0, self.total-self.before)   # a resumed run may be shorter than its finished part
+        left = max(0, self.total-self.before)   # the new length of a resumed run may be less than it has done
         n_epochs_left = ceil(left/n) if n else 1
         learn.n_epoch = learn.epoch + max(1, n_epochs_left)
         if n is None or left<n: learn.batches.stop_at(left)

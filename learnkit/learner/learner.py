@@ -87,7 +87,7 @@ class CastToTensor(Callback):
 def default_callbacks(
     own:Iterable, # the callbacks that a Learner has by default
     cbs:Any=None  # the callbacks passed to it
-) -> list:        # the callbacks passed in addition
+) -> list:        # the default callbacks to add
     "Return `own` and learnkit's callbacks in `defaults.callbacks`, or only those; without any that `cbs` replace"
     listed = L(getattr(defaults, 'callbacks', None))
     ours   = [cb for cb in listed if issubclass(_class(cb), Callback)]
@@ -160,7 +160,7 @@ class TrainEvalCallback(Callback):
         learn.training = True
 
     def _look_up_length(self):
-        "Forget the number of batches if it is that of other data; say so if an epoch of it is not known to end"
+        "Forget a number of batches counted in other data; if none is known, print what to do for endless data"
         learn = self.learn
         is_of_other_data = self.counted_in is not None and self.counted_in is not learn.dls.train
         if is_of_other_data: self.n = self.counted_in = None

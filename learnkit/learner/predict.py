@@ -47,7 +47,7 @@ def losses_by_item(
     if loss.shape[1]==1: return loss[:,0]
     ignored = ignored_class(loss_func)
     if ignored is None or not is_by_target or targ.is_floating_point(): return loss.mean(1)
-    counts = (targ!=ignored).reshape(n, -1)   # other outputs have no loss
+    counts = (targ!=ignored).reshape(n, -1)   # ignored targets have no loss
     return (loss*counts).sum(1)/counts.sum(1).clamp(min=1)
 
 # %% ../../nbs/learner/40a_gather_preds.ipynb #d560d54a
@@ -230,7 +230,7 @@ class FetchPredsCallback(Callback):
     modes,remove_on_fetch = ('fit','validate'),True
     def __init__(self,
         ds_idx:int=1,            # which loader of `dls`
-        dl:Any=None,             # a loader to use instead of the one at `ds_idx`
+        dl:Any=None,             # the loader, any iterable of batches; None: the one of `ds_idx`
         with_input:bool=False,   # the inputs too
         with_decoded:bool=False, # the decoded predictions too
         cbs:Any=None,            # callbacks to remove meanwhile
@@ -385,7 +385,7 @@ def _raise_no_training(cb): raise RuntimeError(
 @uninterrupted
 @contextmanager
 def _opened(learn, agree):
-    "Return a run whose phases are executed in a `with` block"
+    "Open a run for a `with` block, whose code fires the events of the phases"
     with snapshot_random(), learn._run('validate', [Callback(before_train=_raise_no_training), *agree]), Guard(learn):
         learn.n_epoch = 1
         learn(['before_fit', 'before_epoch'])
@@ -531,7 +531,7 @@ def _own_collate(dls):
     batching = [dl for dl in (dls.valid, dls.train) if getattr(dl, 'batch_sampler', None) is not None]
     if not batching: return None
     f = getattr(batching[0], 'collate_fn', default_collate)
-    if getattr(f, 'mlm', False):   # transformers' own, which would mask tokens of the input
+    if getattr(f, 'mlm', False):   # transformers' collator, which would mask tokens of the input
         f = copy(f)
         f.mlm = False
     return None if f is default_collate else f

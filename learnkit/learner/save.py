@@ -334,7 +334,7 @@ def _keep_own(weights, model, patterns):
 class _Parts(NamedTuple):
     "What a file of `learn.save` has"
     weights:dict    # weights of the model
-    beside:dict     # for other trained modules, such as the loss function's
+    beside:dict     # weights of other trained modules, such as the loss function's
     base:dict       # checksums of the weights that were omitted
     opt:dict|None   # the optimizer's state
 

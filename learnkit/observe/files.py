@@ -414,7 +414,7 @@ class CSVFile(LogFile):
     "A CSV file to which rows and columns can be added"
     saves = (*LogFile.saves,'names')
     names:list = []       # names of the columns
-    last:tuple = (None,0) # the last row written, None if unknown, and its position in the file
+    last:tuple = (None,0) # the last row written, None if unknown, and the `pos` at which it begins
 
     def head_of(self, data):
         # the line with the names, which spans several lines of text if a name contains line breaks

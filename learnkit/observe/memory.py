@@ -58,7 +58,7 @@ class MemorySnapshot(Callback):
     def before_fetch(self):
         if self.n is None or not self.available: return
         if self.n_batches!=self.skip: return
-        self._stop()   # drop the values recorded so far
+        self._stop()   # drop the allocations recorded so far
         self._record()
     def after_batch(self):
         self.n_batches += 1

@@ -100,7 +100,7 @@ from .outbox import stack_scalars
 class OptimizerMonitor(Observer):
     "Log norms of gradients, weights and updates, and the ratio of update to weight (Composer's `OptimizerMonitor`)"
     saves = *Observer.saves,'due'
-    start:'_StepStart|None' = None   # norms of the measured step; None: not measured
+    start:'_StepStart|None' = None   # the values from before the measured step; None: no step is being measured
     row:dict|None = None             # the measured values, until the batch has been counted
     def __init__(self,
         every:Any='10ba',     # how often; the first step is measured, then the next one whenever this is due
@@ -166,7 +166,7 @@ class _StepStart(NamedTuple):
 def _norms(tensors):
     "Return each tensor's L2 norm over all processes with a shard of it; 16-bit tensors in 32 bits against overflow"
     norms:list = [None]*len(tensors)
-    kinds = {}   # PyTorch computes no list of several types or device meshes
+    kinds = {}   # by type and device mesh, as PyTorch takes no list with several of them
     for i,t in enumerate(tensors): kinds.setdefault((t.dtype, mesh_of(t)), []).append(i)
     for (dtype,_),places in kinds.items():
         precise = torch.promote_types(dtype, torch.float32)

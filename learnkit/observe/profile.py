@@ -104,7 +104,7 @@ class Profile(ActionTimer):
 
     @property
     def summary(self) -> str:
-        "Return a run's duration, the fraction spent waiting for data, and advice if that is a tenth or more"
+        "The run's duration, the fraction of it spent waiting for data, and advice if that is a tenth or more"
         fraction = self.wait_fraction
         text = f'total: {self.seconds:.3f} s; waiting for data: {fraction:.0%} of it'
         return text if fraction<.1 else f'{text}: {self._hint()}'
@@ -198,7 +198,7 @@ class ProfileCallback(Callback):
     def around_event(self,
         name:str # the event
     ) -> Around|None:
-        "Return what starts and ends the time of an event"
+        "Return the functions that start and end the timing of an event; None while nothing is measured"
         if not self._measures(): return None
         start,end = partial(self._start, name),partial(self._end, name)
         if name=='cleanup': return Around(before=end, after=start)   # callbacks clean up in reverse order

@@ -30,7 +30,7 @@ class Sender:
         self.most = most
         self.sent    = deque()       # items that were sent and are not safe yet
         self.unsent  = deque()       # items that were not sent yet
-        self.error   = None          # the last exception of `send`; None: it succeeded
+        self.error   = None          # the exception of the last call of `send`; None: it succeeded
         self.hurry   = False         # is `wait` running? Then retry at once
         self.thread  = None
         self.changed = Condition()   # guards these, and is notified when they change
@@ -51,7 +51,7 @@ class Sender:
 
     @uninterrupted
     def replace(self,
-        *items:Any # the new items
+        *items:Any # the new items, sent once `put` is called
     ) -> None:
         "Replace all items by `items`"
         with self.changed:

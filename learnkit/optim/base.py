@@ -116,7 +116,7 @@ def trained_names(
 
 def base_of(
     learn:Any,                 # the Learner
-    quantized_only:bool=False, # omit only tensors that no file can hold?
+    quantized_only:bool=False, # only tensors that no file can hold?
     frozen_only:bool=False     # only frozen parameters, and no buffer?
 ) -> dict[str,str]: # name in the `state_dict` -> checksum
     "Return the entries of the model's state that are not trained, with their checksums"

@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 @lru_cache
 def _hyper_places(
-    keys:tuple # names of a parameter group, or the parameters of an optimizer class
+    keys:tuple # the keys of a parameter group, or the parameter names of an optimizer class
 ) -> dict:
     "Return the place of each hyper-parameter, by its short name"
     places = {}
@@ -254,8 +254,8 @@ def write_hyper(
         _write(opt, pgs, name, v)
 
 def check_own_decays(
-    decays:list, # the weight decay of each group, for a function that sets it
-    what:str     # the argument that sets it, for the message
+    decays:list, # each group's weight decay, before a new one is set
+    what:str     # the argument or schedule that sets it, for the message
 )->None:
     "Raise ValueError if the groups have weight decays of their own, which one number for all would replace"
     different = {float(d) for d in decays if d is not None}
@@ -369,7 +369,7 @@ def no_compiler()->AbstractContextManager:
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #1d6ea6d8
 def _check_decoupling(cls, v):
-    "Raise TypeError if an optimizer class without the option `decouple_wd` decays differently from its declaration"
+    "Raise TypeError if `decouple_wd=v` contradicts how the optimizer class `cls`, without that option, decays"
     if bool(v)==issubclass(cls, AdamW): return
     how = 'adds weight decay to the gradient' if v else 'shrinks the weights themselves'
     raise TypeError(f"PyTorch's {cls.__name__} {how}: "
@@ -518,7 +518,7 @@ def build_optimizer(
 # %% ../../nbs/optim/00b_param_groups.ipynb #a5e8b27f
 def default_lr(
     opt_func:Any, # What the user gave as `opt_func`: class, `partial`, function or built optimizer
-    lr:float|Tensor|slice|list|None=None # the user's own learning rate
+    lr:float|Tensor|slice|list|None=None # the learning rate passed by the user; None: none
 )->float|Tensor|slice|list: # One learning rate, or one for each group
     "Return the learning rate for training: `lr`, or that of a `partial` or a built optimizer; otherwise 1e-3"
     check_rate('the learning rate `lr`', lr)
@@ -555,7 +555,7 @@ def _built_lr(opt_func):
 # %% ../../nbs/optim/00b_param_groups.ipynb #a5e8b280
 def creation_lr(
     opt_func:Any, # What the user gave as `opt_func`
-    lr:float|Tensor|slice|list|None # the user's own learning rate
+    lr:float|Tensor|slice|list|None # the learning rate passed by the user; None: none
 )->float|Tensor|slice|list|None: # None: do not pass any
     "Return the learning rate to create the optimizer with; a function that sets its own keeps it"
     if lr is not None: return lr

@@ -196,7 +196,7 @@ def _slots(learn, kind) -> dict[str,Slot]:
 
 def _named_modules(learn) -> Iterator[tuple[str,nn.Module]]:
     "Return all trained modules and their submodules, by name and without duplicates"
-    seen = set()   # shared by nested calls, which add to it
+    seen = set()   # shared by all calls of `named_modules`, which add to it
     for prefix,module in trained_modules(learn).items(): yield from module.named_modules(seen, prefix)
 
 # %% ../../nbs/optim/28_inventory.ipynb #4659a96c

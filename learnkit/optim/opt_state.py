@@ -156,7 +156,7 @@ def order_opt_state(
     has_names = all('param_names' in pg for pg in groups)
     if names is None or not has_names: return _without_names(sd, groups)
     saved = _numbers_by_name(groups, names)
-    order = [_find_group(saved, own, i) for i,own in enumerate(names)]   # order of the saved groups
+    order = [_find_group(saved, own, i) for i,own in enumerate(names)]   # the number of the saved group for each group
     _check_order(order, groups, names, sd)
     new = []
     for i,own in enumerate(names):

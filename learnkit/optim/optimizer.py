@@ -33,7 +33,7 @@ _grad_code = _code_of_wrappers(torch_optimizer._use_grad_for_differentiable, tor
 @lru_cache
 def unwrapped_step(
     step:Callable # The `step` of an optimizer class
-)->Callable|None: # None if PyTorch has not wrapped it
+)->Callable|None: # None if it is not wrapped like the steps of PyTorch's own optimizers
     "Return the `step` inside PyTorch's three wrappers, if all of them are PyTorch's own"
     grad_mode = getattr(step, '__wrapped__', None)
     if grad_mode is None: return None
@@ -78,7 +78,7 @@ def _observed_step(opt, update):
     if own is not None:
         is_of_scheduler = getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
         if not is_of_scheduler: return opt.step()
-        opt._opt_called = True   # the code of the scheduler's wrapper
+        opt._opt_called = True   # as the scheduler's wrapper does
     with torch.no_grad(): res = update(opt)
     for hook in [*opt._optimizer_step_post_hooks.values()]: hook(opt, (opt,), {})
     return res
@@ -106,7 +106,7 @@ from .opt_state import (check_opt_state, clear_opt_state, has_torch_state, lay_o
 # %% ../../nbs/optim/05b_optimizer.ipynb #4db001c5
 class OptimWrapper:
     "Wraps a torch optimizer: hyper-parameters by name, parameter groups, weight decay, freezing, state"
-    closure:Callable|None = None   # default argument of a step: see `Closure`
+    closure:Callable|None = None   # the closure of steps that are called without one: see `Closure`
     takes_group_dicts = True   # fastai's optimizers have a `set_hyper` too, but take lists of parameters
     def __init__(self,
         params:Iterable|None=None, # Parameters, or one list of them for each group; None if `opt` is built already
@@ -265,7 +265,7 @@ class OptimWrapper:
         for i,params in enumerate(old.param_lists): old_group |= dict.fromkeys(map(id, params), i)
         for params,h in zip(self.param_lists, self.hypers):
             groups = {old_group[id(p)] for p in params if id(p) in old_group}
-            if len(groups)!=1: continue   # all parameters are new, or belong to several groups
+            if len(groups)!=1: continue   # all parameters are new, or belonged to several groups
             hypers = dict(old.hypers[groups.pop()])
             h.update({k:hypers[k] for k in hypers.keys() - {'lr','wd'}})
 
@@ -367,7 +367,7 @@ def create_optimizer(
     opt_func:Any, # Class, `partial`, function of group dicts, built optimizer, or one with `set_hyper`
     params:Iterable,             # What `splitter(model)` returns: parameters, or one list of them for each group
     lr:float|Tensor|slice|list|None=None, # Learning rate; None: the optimizer's own
-    no_decay:Iterable=(),        # Parameters without weight decay, called on demand
+    no_decay:Iterable=(),        # Parameters without weight decay, once `split_no_decay` is called
     train_always:Iterable=()     # Parameters that are trained in frozen groups too
 )->Any: # An `OptimWrapper`, or another optimizer with `set_hyper`
     "Return the optimizer of a Learner; raise TypeError or ValueError if `opt_func` cannot make or be one"

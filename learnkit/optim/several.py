@@ -134,7 +134,7 @@ def _own_state(sd, name):
     state = {i:s for i,s in sd['state'].items() if i in numbers}
     own = dict(param_groups=groups, state=state)
     if 'n_states' in sd:
-        n_lost = sd['n_states']-len(sd['state'])   # the optimizer that took the step is unknown: each counts it
+        n_lost = sd['n_states']-len(sd['state'])   # the optimizers of lost states are unknown: each counts them all
         own['n_states'] = len(state)+n_lost
     return own
 
@@ -244,7 +244,7 @@ class NamedOptimizers:
         model:nn.Module,         # the model, whose parameter names are matched
         groups:Iterable|None=None, # the result of `splitter(model)`; None: all its parameters
         lr:Any=None,             # a learning rate, or a dict of them; None: the optimizers' own
-        no_decay:Iterable=(),    # parameters without weight decay, called on demand
+        no_decay:Iterable=(),    # parameters without weight decay, once `split_no_decay` is called
         train_always:Iterable=() # parameters that are trained in frozen groups too
     ) -> SeveralWrapper:
         "Make the optimizers; raise ValueError if one gets no parameters, or a parameter gets no optimizer"

@@ -65,7 +65,7 @@ def compile_options(
 def own_code(
     f:FunctionType # the function to compile
 ) -> FunctionType:
-    "Return `f` with a code object of its own: PyTorch counts compilations by code, and frees compiled code with it"
+    "Give `f` its own code object, by which PyTorch counts compilations and frees compiled code; return `f`"
     from torch._dynamo.eval_frame import reset_code
     f.__code__ = f.__code__.replace()   # an equal code, but a new object
     finalize(f, reset_code, f.__code__).atexit = False

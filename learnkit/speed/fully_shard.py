@@ -48,7 +48,7 @@ def find_units(
     for m in model.modules():
         for p in m.parameters(recurse=False): owners.setdefault(id(p), set()).add(m)
     def is_unit(m):
-        "Return whether `m` is called itself, and its parameters are used in no other module"
+        "Return whether `m` is called itself, and no module outside of it uses its parameters"
         if m is model or isinstance(m, _never_called): return False
         inside = {*m.modules()}
         return all(owners[id(p)] <= inside for p in m.parameters())

@@ -314,7 +314,7 @@ class FusedStep(Callback):
         return known
 
     def _lost_state(self, inputs):
-        "Does a parameter lack a state? Then the optimizer creates it, in an eager step"
+        "Does a further parameter lack a state? Then the optimizer creates it, in an eager step"
         new = set(inputs.missing_state).difference(self.missing_state)
         self.missing_state = inputs.missing_state
         return bool(new)
@@ -331,7 +331,7 @@ class FusedStep(Callback):
         return False
 
     def _drop_inputs(self, do):
-        "Drop the inputs if some were replaced; after a new model, loss or optimizer, choose the part again"
+        "Drop the inputs, which have been replaced in part; for a new model, loss or optimizer choose the part again"
         if not self.inputs.belongs_to(self.learn): return self._choose_part(do)
         self.inputs.restore_counts()
         self.inputs = None
@@ -363,7 +363,7 @@ def compiled_as(
     cb:Callback, # a callback
     name:str     # an event
 ) -> str|None:
-    "Return the compiled step's replacement for the callback's handler of an event, by its class; None: nothing"
+    "Return the compiled step's replacement for the callback's handler of an event, by its class; None: there is none"
     is_known = 'compiled' in vars(type(cb)) and name not in vars(cb)   # a subclass, or another handler, may do more
     return compiled(cb) if is_known else None
 

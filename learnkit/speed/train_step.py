@@ -159,7 +159,7 @@ class StepInputs:
         self.methods = _methods(self.opt)
 
     def _collect_params(self, modules):
-        "Return the optimizer's trained parameters, and the model's parameters outside of it"
+        "Collect the optimizer's parameters, those that are trained, and the model's parameters outside of it"
         self.all_params = opt_params(self.opt)
         self.trained = [p.requires_grad for p in self.all_params]
         self.params = [p for p in self.all_params if p.requires_grad]
@@ -414,7 +414,7 @@ class CompiledStep:
     def _function(self, code:Any):
         "Compiled code as a function, which is called without PyTorch's dispatch, so that the compiler stays off"
         f = FunctionType(code, self.f.__globals__, self.f.__name__, None, self.f.__closure__)
-        used = getclosurevars(f).globals   # no other attributes, which may hold compiled code that could be freed
+        used = getclosurevars(f).globals   # no other globals, which may hold compiled code that could be freed
         names = {k:getattr(v, '_torchdynamo_orig_callable', v) for k,v in used.items()}
         return FunctionType(code, names, self.f.__name__, None, self.f.__closure__)
 

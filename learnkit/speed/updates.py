@@ -65,7 +65,7 @@ class FunctionalOptim:
         has_state:bool=True    # does it have a state even without momentum?
     ):
         store_attr()
-        self.n_hypers = len(hyper_names)   # a parameter group's numbers
+        self.n_hypers = len(hyper_names)   # how many numbers a parameter group has
         if 'betas' in hyper_names: self.n_hypers += 1
         self.look = itemgetter(*hyper_names)
 
@@ -128,7 +128,7 @@ def functional_optim(
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #baf6202d
 def _is_patched(opt):
-    "Do the optimizer or its class in PyTorch have a replaced `step` or `zero_grad`?"
+    "Has `step` or `zero_grad` been replaced, in the optimizer or in PyTorch's class?"
     is_torch = type(opt).__module__.startswith('torch.optim')
     if is_torch and unwrapped_step(type(opt).step) is None: return True
     if not is_own_step(opt): return True

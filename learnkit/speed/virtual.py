@@ -286,7 +286,7 @@ class LoggedShards:
         if not self.own: return None
         both = torch.stack([log.both.to(self.device) for log in self.logs.values()]).flatten()
         for log in self.logs.values(): log.both = torch.zeros(2)
-        if n==0: both = torch.zeros_like(both)   # the logged values of the stand-in for a missing shard
+        if n==0: both = torch.zeros_like(both)   # drop the logged values of the stand-in for a missing shard
         return F.pad(both, (1, 0), value=n)
 
     def merge(self,
@@ -343,7 +343,7 @@ class VirtualShards(Callback):
         self.threads = torch.get_num_threads()
 
     def _synchronize(self):
-        "Copy random states and weights from process 0, and add the objects by which processes agree"
+        "Copy random states and weights from process 0, and add the callbacks by which the processes agree"
         share_random_states()
         for t in named_params(self.learn).values(): dist.broadcast(t.data, 0)
         for t in named_buffers(self.learn).values():
