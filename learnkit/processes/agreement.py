@@ -163,8 +163,8 @@ class Agreement(Callback):
     nested = property(lambda self: in_group())   # not in a run of this process alone, inside of a fit
     held_cancel:Any = None          # a Cancel of `after_batch`, held until all callbacks have handled the event
     own_stop:str|None = None        # the reason why this process wants to stop, until the other processes know it
-    asks_each_batch = True          # could a callback stop the phase in `after_batch`? False: ask after an interval
-    decides_outside = True          # could a callback end the fit outside of the batches? Then ask there once more
+    asks_each_batch = True          # may one process decide something in `after_batch`? False: ask after an interval
+    decides_outside = True          # may it do so outside of the batches? Then ask there once more
     compared_at:int|None = None     # the number of the batch after which the processes compared their weights
     interval:MessageInterval        # after how many batches the processes exchange messages again
     limit = 600.                    # seconds that this process waits for the others
@@ -221,7 +221,7 @@ class Agreement(Callback):
         if not most.unknown_length: self._stop_at_shortest(least.n_batches, most.n_batches)
 
     def _ask_at(self, most):
-        "From now on ask only at the points where a callback of some process may decide to end the phase"
+        "From now on ask only at the points before which a callback of any process may decide something by itself"
         asks = {point:bool(getattr(most, point)) for point in _in_batch}
         asks['after_fetch'] = bool(most.unknown_length)
         if not self.forward: _ask_later(asks, 'before_pred', 'before_backward')
@@ -436,7 +436,7 @@ class PhaseEnds(Callback):
         self.at_end()
     def after_fit(self):
         self._agree_if_needed('after_fit')
-        self.at_end()   # asked again, because a Cancel may have skipped `after_train`
+        self.at_end()   # called again, because a Cancel may have skipped `after_train`
     def after_epoch(self): self._agree_if_needed('after_epoch')   # before the row is written
     def after_validate(self):
         self._agree_at('after_validate')

@@ -63,7 +63,7 @@ class Board:
         rank:int, # the number of the process
         n:int     # the number of one of its messages
     ) -> tuple[list,bytes|None]|None:
-        "Return the numbers and data that a process has written; None if it has not written any"
+        "Return the numbers and data of a message of a process; None if it has not been written yet"
         at = self._place(rank, n)
         end = at+_numbers.size
         head = self.memory[at:end]

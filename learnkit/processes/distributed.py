@@ -258,7 +258,7 @@ class DistributedTrainer(Callback):
         if self.weigh and self.near is not None:
             self.added.append(ShardWeights(self.near, accumulates=any(map(accumulates, learn.cbs))))
         if not agree_already(learn): self.added += self._agreement_cbs()
-        learn.add_cbs(self.added)   # calls their `before_fit`, which the other callbacks have already handled
+        learn.add_cbs(self.added)   # calls their `before_fit`: the event in progress does not reach new callbacks
 
     def _agreement_cbs(self):
         model = self.learn.model
@@ -268,7 +268,7 @@ class DistributedTrainer(Callback):
         return [Agreement(self.timeout, compare=self.compare, forward=waits), PhaseEnds(self._at_end)]
 
     def _check_alike(self):
-        "Raise ValueError, in all processes, if they are about to run different things"
+        "Raise ValueError, in all processes, if the settings of their fits differ"
         learn = self.learn
         acting = [cb for cb in learn.ordered_cbs() if not observes(cb)]
         run  = learn.current_run
@@ -344,7 +344,7 @@ _sync_buffers = _new if _new in signature(DistributedDataParallel.__init__).para
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffe
 def form_buckets(
     ddp:DistributedDataParallel # the wrapper around a model
-) -> bool: # could it be sharded?
+) -> bool: # could it form them?
     "Let `ddp` form its buckets of gradients now, not after the first batch; all processes must call it"
     model = ddp.module
     params = [p for p in model.parameters() if p.requires_grad]
@@ -384,7 +384,7 @@ def _zero_backward(ddp, model, params):
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffa
 class Islands(NamedTuple):
-    "Groups of processes: one with a fast connection among its members, the other across these"
+    "Holds the two groups of a process: its island, with fast connections, and its counterparts in the other islands"
     near:Any   # the island of this process; None: it is the only member
     far:Any    # the processes that have its place in the other islands, and this one
 
@@ -430,7 +430,7 @@ def _detach_all(ts): return [t.detach() for t in ts]
 def take_means(
     ts:list,       # tensors, of the same shapes in all processes
     group:Any=None,# group of processes; None: all of them
-    near:Any=None  # of those with the same tensors as this process: each of them all-reduces a part
+    near:Any=None  # group of the processes with the same tensors as this one: each of them all-reduces a part
 ) -> None:
     "Replace tensors with their means over all processes of `group`, by one all-reduce for each type and device"
     by_kind = {}   # a dict has the same order in all processes, a set has not

@@ -106,7 +106,7 @@ class FaultTolerant(Resumable):
         cb:Any,    # a callback
         f:Callable # its handler
     ) -> Callable|None:
-        "Let callbacks that accumulate gradients count whole batches, and micro-batches know their samples in these"
+        "Let callbacks that accumulate gradients count whole batches, and give micro-batches their positions in these"
         if self.learn.mode!='fit': return f
         if name=='before_micro_batch': return partial(self._shift_samples, f)
         counts = name=='after_backward' and accumulates(cb)
@@ -163,7 +163,7 @@ class FaultTolerant(Resumable):
         return False
 
     def _let_pass(self, got):
-        "The other processes are within a batch: let them finish it, without a part from this process"
+        "Let the other processes, which are within a batch, finish it without a part from this process"
         if got['regroups'] and self.crew.count(False): self.crew.add_up(torch.zeros_like(got['message']))
 
     def _enter(self, steps, when=None):
@@ -413,10 +413,10 @@ class FaultTolerant(Resumable):
     # values that must be equal in all processes
 
     def _compared_numbers(self, whole):
-        "Return values that must be equal in all processes; weights and batch only in the first batch, or after a join"
+        "Return the values that must be equal in all processes; weights and data only if they are due"
         learn,n = self.learn,self._n_present()
         here = Compared(1, learn.epoch%2**12, learn.iter%2**12)
-        if learn.iter and n==self.n_compared: return here
+        if learn.iter and n==self.n_compared: return here   # else an epoch begins, or a process has joined or left
         self.n_compared = n
         batch = {str(i):t for i,t in enumerate(leaves(whole)) if isinstance(t, Tensor)}
         return here._replace(compares=1, weights=digest(compared(learn))%2**12, data=digest(batch)%2**12)

@@ -16,7 +16,7 @@ class MessageInterval:
         clock:Callable[[],float]=perf_counter # the time in seconds
     ):
         self.clock = clock
-        self.n,self.length = 0,0          # batches since the last message; the expected number
+        self.n,self.length = 0,0          # batches since the last message; the number at which to send the next
         self.since = clock()              # when the last message was sent
         self.cost:float|None = None       # seconds that the fastest message took; None: there was none
 
@@ -118,7 +118,7 @@ def _torchrun(env):
     local_rank = int(env.get('LOCAL_RANK', rank))
     return Launch(by, rank, world, local_rank, env['MASTER_ADDR'], env['MASTER_PORT'])
 
-_launchers = {   # the variables that a launcher sets in each process, and the programs that read them
+_launchers = {   # the variables that a launcher sets in each process, and the functions that read them
     ('RANK','WORLD_SIZE','MASTER_ADDR','MASTER_PORT'): _torchrun,
     _open_mpi_names: _open_mpi,
     _mpich_names: _mpich,
@@ -192,7 +192,7 @@ _advice = 'Each process that the launcher starts has to make a Learner, or to ca
 def _wait_for(find_late, launch, timeout):
     "Wait until no process is late; warn once which ones are, and raise RuntimeError after `timeout` seconds"
     start,has_warned,delay = monotonic(),False,.001
-    longest_delay = max(.02, launch.world/1e4)   # the processes together query the store 10,000 times a second
+    longest_delay = max(.02, launch.world/1e4)   # all query the store at most 10,000 times a second
     while late := find_late():
         waited = monotonic()-start
         if waited>timeout: raise RuntimeError(
@@ -275,7 +275,7 @@ def timeout_of(
 ) -> float:
     "Return after how many seconds a collective of a group fails"
     try: limits = [backend.options._timeout for backend in _backends(group).values()]
-    except (AttributeError, RuntimeError): limits = []   # PyTorch prints it for its own backends only
+    except (AttributeError, RuntimeError): limits = []   # only PyTorch's own backends have these options
     return min(limits, default=shared_store().timeout).total_seconds()
 
 _longer = 30.   # seconds: an accelerator's collective ends its process, which must report the hanging one before
@@ -433,7 +433,7 @@ class _Meeting:
     def outcome(self, seconds):
         "Return the outcome; '' if it is unknown after so many seconds"
         end,delay = monotonic()+seconds,.0005
-        longest_delay = max(.1, num_distrib()/1e4)   # the processes together query the store 10,000 times a second
+        longest_delay = max(.1, num_distrib()/1e4)   # all query the store at most 10,000 times a second
         while not self.store.check(['outcome']):
             if monotonic()>end: return ''
             sleep(delay)

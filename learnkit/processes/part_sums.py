@@ -30,7 +30,7 @@ class Part(NamedTuple):
     grads:Tensor   # of all parameters, flat; zeros for a parameter without a gradient
     loss:Tensor    # weight × loss
     buffers:Tensor # number of samples × (floating-point buffers, and the increments of the others)
-    numbers:Tensor # the weight, the number of samples, a 1 for each parameter with a gradient, and further numbers
+    numbers:Tensor # the weight, the number of samples, for each parameter 1 or 0 (has it a gradient?), and others
 
 class PartSums:
     "Takes the gradients and buffers of a part of a batch out of the model as one message, and puts the sums in"

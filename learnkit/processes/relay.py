@@ -23,7 +23,7 @@ class Relay:
         self.store,self.rank,self.over = store,rank,False
         self.shows = warnings.showwarning
         self.seen = set()   # the warnings of this process
-        self.listed = []    # the warnings on its list
+        self.listed = []    # the warnings that it has put on the list
         self.n_read = 0     # how much of the list process 0 has read
         warnings.showwarning = self._warned
 

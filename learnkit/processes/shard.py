@@ -103,7 +103,7 @@ def draw(
 def in_blocks(
     indices:Tensor # of one dimension
 ) -> Iterator[int]:
-    "Yield the elements as numbers, of which there is a list for a block at a time"
+    "Yield the elements as ints, converting one block at a time"
     for block in indices.split(_block): yield from block.tolist()
 
 # %% ../../nbs/processes/15a_shard.ipynb #546fcd0a

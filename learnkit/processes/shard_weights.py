@@ -47,7 +47,7 @@ class ShardWeights(Callback):
 
     def before_backward(self):
         learn = self.learn
-        is_new = self.weigh is None or learn.loss_func is not self.loss_func   # such as another turn's
+        is_new = self.weigh is None or learn.loss_func is not self.loss_func   # such as that of another optimizer
         if is_new: self._assign(weigh=BatchWeight(learn), loss_func=learn.loss_func, factor=None)
         if self.weigh.sums: return
         if not self.compared: self._compare()
@@ -78,7 +78,7 @@ class ShardWeights(Callback):
         return mean.item() if device.type=='cpu' else mean
 
     def _compare(self):
-        "Warn in the first batch if the processes' losses are averaged over other quantities than their weights"
+        "Warn in the first batch if a process's loss is not a mean over the number that its weight counts"
         learn,self.compared = self.learn,True
         own = Divided(loss_divisor(learn.loss_grad), float(self.weigh(learn)))
         of_all = gather_objects(own)

@@ -60,7 +60,7 @@ class Several(Team):
         return run if ranks is None else sharded_run(run, ranks)
     def begin_run(self,
         learn:Any, # the Learner
-        what:str   # what begins, for messages: 'validation'
+        what:str   # the call that begins, for messages: '`learn.validate()`'
     ) -> list:
         "Wait until all processes begin to validate or predict; return callbacks for that"
         agree = [Agreement(), PhaseEnds()] if self._meet_for(learn, what) else []

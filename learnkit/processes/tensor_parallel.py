@@ -113,7 +113,7 @@ class ColumnMeans(Callback):
 _columns = {}   # by store and columns
 
 def column_group(
-    columns:list # columns of each process
+    columns:list # the column of each process, by rank
 ) -> Any:
     "Return the process group of the column of this process; all must call it"
     distinct = [*map(list, sorted({*map(tuple, columns)}))]

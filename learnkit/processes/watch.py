@@ -204,7 +204,7 @@ class Watch(Thread):
         self.limit,self.message,self.number = limit,None,0
         self.thread,self.store = get_ident(),dist.PrefixStore(f'learnkit/{Watch.n}', shared_store())
 
-    # its text
+    # how it publishes
 
     def run(self) -> None:
         "Publish where the process is, until it leaves the group"
@@ -299,7 +299,7 @@ class Watch(Thread):
         "Does a notice say that a message of this fit will not come?"
         return notice.rank!=self.rank and notice.fit in (None, Watch.n)
 
-    # its text about the others
+    # how it describes the others
 
     def blame(self) -> str:
         "Describe which process did not reach a point of a fit; every caller gets the same text"

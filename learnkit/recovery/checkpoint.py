@@ -30,7 +30,7 @@ class Stage:
 
     def begin(self) -> None:
         "Begin a save: the copies of the previous one are no longer needed"
-        self.free,self.used = self.used,{}   # obsolete files are deleted
+        self.free,self.used = self.used,{}   # copies that the previous save did not need are freed
 
     def __call__(self,
         t:torch.Tensor # a plain tensor, or a `DTensor`
@@ -159,7 +159,7 @@ def _has_shards(learn): return any(map(is_sharded, learn.model.parameters()))
 
 @check_args
 class CheckpointCallback(Resumable):
-    "Saves the whole run at intervals, keeps the newest and best checkpoints; `fit(..., resume='auto')` resumes"
+    "Saves the whole run at intervals, keeps the newest and best checkpoints; `fit(..., resume='auto')` resumes it"
     saves = ('every','seed')
     home = Path()       # where the fit began
     def __init__(self,

@@ -40,7 +40,7 @@ from .runs import Run
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000010
 def by_items(
     learn:Learner, # the Learner, in a batch, or in a part of one
-    names:list     # the name of its samples in messages
+    names:list     # the names of its samples, for the rows
 ) -> list[dict]:
     "Return loss and gradient norm of each sample of the batch; empty if they have no losses of their own"
     n,more = n_items(learn),{}

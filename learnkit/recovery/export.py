@@ -45,7 +45,7 @@ def settings_of(
 def loss_config(
     f:Any # a loss function, or None
 ) -> dict|None:
-    "Return a loss function's name and settings as JSON; for an unknown loss, its name and whether predictions need it"
+    "Return a loss function's name and settings, for JSON; of an unknown one, its name and whether predictions need it"
     if f is None: return None
     name = getattr(f, '__name__', type(f).__name__)
     if not _is_known(name, f): return dict(name=name, own=decides(f))
@@ -261,7 +261,6 @@ def _hint(path):
     close = get_close_matches(path.name, names, 1)
     return f', or did you mean `{close[0]}`?' if close else ''
 
-
 # %% ../../nbs/recovery/40c_export.ipynb #799947ba
 def read_export(
     file:str|Path|BinaryIO # a file of `Learner.export`: its name, a path, or an open binary file
@@ -285,7 +284,7 @@ def _is_complete(state):
 
 # %% ../../nbs/recovery/40c_export.ipynb #d00fb003
 def _hint_at_load(state):
-    "Return which function reads a file of `learn.save`, with weights alone or with the optimizer's state"
+    "Return a hint at `learn.load` for a file of `learn.save`, with or without the optimizer's state; else ''"
     is_of_save = 'model' not in state or state.keys()=={'model','opt'}
     return ': `learn.load` reads what `learn.save` wrote' if is_of_save else ''
 

@@ -17,7 +17,7 @@ from ..data.locks import FileLock
 
 # %% ../../nbs/recovery/15a_folder_lock.ipynb #c8ea2ff1
 class FolderLock(FileLock):
-    "Locks a folder against other runs; in a store, a later run takes the lock over"
+    "Locks a folder against other runs; in a store, a later run takes the folder over"
     mark:Any = None   # in a store: the file that names the owner of the folder
     owner = ''        # the text that identifies this run
     displaced = False # was there the mark of another run?
@@ -225,7 +225,7 @@ def read_checkpoint(
     return read_shards(state, _shards(path), info['shards'])
 
 def _with_base(state, path):
-    "Return the model's weights including its base file's; without those if the file is missing or damaged"
+    "Return the model's weights with those from the base file; without these if it is missing or damaged"
     base,weights = state.get('base'),state['model']
     check_base_format(base, path)
     try: tensors = read_base(path.parent/str(state['base_file']), base)
@@ -242,7 +242,7 @@ def base_file(
     return f"base-{hashlib.sha256(json.dumps(base, sort_keys=True).encode()).hexdigest()[:16]}.pth"
 
 def write_base(
-    weights:dict, # Read a base's tensors; raise FileNotFoundError, or ValueError if they do not match
+    weights:dict, # the tensors of a base, by name
     path:Path     # its file; one that is there stays
 ) -> None:
     "Write a base, unless it exists"
@@ -255,7 +255,7 @@ def read_base(
     path:Path, # the file of a base
     base:dict  # checksums by name
 ) -> dict:     # name -> tensor
-    "Read the tensors of a base; raise FileNotFoundError, or ValueError if they are others"
+    "Read a base's tensors; raise FileNotFoundError, or ValueError if their checksums differ"
     known = read_state(path)
     tensors = {name:known[name] for name in base if name in known}   # the rest has changed since it was written
     wrong = [name for name,t in tensors.items() if not isinstance(t, torch.Tensor) or tensor_checksum(t)!=base[name]]

@@ -27,9 +27,6 @@ from ..optim.inventory import has_settings, named_params, trained_modules
 from ..data.parts import is_library
 
 
-
-
-
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
 mappings = dict,OrderedDict,defaultdict,Counter
 containers = list,tuple,deque,*mappings

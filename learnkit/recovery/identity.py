@@ -167,7 +167,7 @@ def name_of(
 def is_secret(
     name:Any, # the name or number of an argument
     v:Any,    # its value
-    of:Any    # the function that gets it as an argument
+    of:Any    # the function or object that has this argument
 ) -> bool:
     "Return whether the argument is a password, a token or the like"
     return masked(name, v, of) is not v
@@ -175,7 +175,7 @@ def is_secret(
 def partial_arguments(
     f:partial # a partial function
 ) -> dict:
-    "Return its fixed arguments by position or name, including those whose name marks a secret"
+    "Return its fixed arguments: positional ones by number, but those with the name of a secret by name"
     fixed = {}
     names = parameter_names(f.func)[:len(f.args)]
     for i,(value,name) in enumerate(zip_longest(f.args, names)):
@@ -188,7 +188,7 @@ ambiguous_names = 'key','pat','sig'   # `pat` may be a pattern, by which a datas
 def describe_value(
     name:Any,  # the name of an argument
     v:Any,     # its value
-    of:Any,    # the function that gets it as an argument
+    of:Any,    # the function or object that has this argument
     depth:int  # how many levels of nested objects to describe
 ) -> str:
     "Describe a value; of a secret nothing, but of a `key` or the like, which may choose a column, a hash"
@@ -423,7 +423,7 @@ def session(
 def origin_of(
     sessions:list # the sessions of a run
 ) -> dict[str, str|int]:
-    "Return the run that this one branched from, and the number of its batches; empty if it is not a branch"
+    "Return the run that this one branched from, and after how many batches; empty if it is not a branch"
     branches = [session for session in sessions if 'parent' in session]
     if not branches: return {}
     return dict(parent=branches[-1]['parent'], left_at=branches[-1]['train_iter'])

@@ -319,7 +319,7 @@ class RollBackOnNaN(Callback):
             loss=learn.loss, epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._restored_cbs()}))
 
     def _restored_cbs(self):
-        "Return the callbacks to roll back too: not observers, because it did happen, except the epoch's record"
+        "Return the other callbacks to restore: no observers, as they record what did happen, except the `Recorder`"
         cbs = []
         for cb in self.learn.cbs:
             if cb in (self,self.saver): continue

@@ -366,7 +366,7 @@ class Branch(Paused):
     "A paused moment of an earlier run, from which another run continues"
     same_run = False
     def __init__(self,
-        moment:Paused, # the step at which it begins
+        moment:Paused, # the moment at which it begins
         run:Run,       # the earlier run
         skip:Any       # the skipped batches or samples, for the record
     ):
@@ -391,8 +391,8 @@ class Branch(Paused):
         is_over = not self.state['done'] and self.state['epoch']>=learn.n_epoch
         length = duration_in_words(self.run.duration)
         if is_over: raise ValueError(
-            f'{self.run.folder} has trained all of its {length}, so the branch would train nothing. Pass the length of '
-            'the whole, as `fit=partial(learn.fit, 20)`')
+            f'{self.run.folder} has trained all of its {length}, so the branch would train nothing. Pass a '
+            'longer fit, such as `fit=partial(learn.fit, 20)`')
 
     def _keep_states_of_loggers(self, learn):
         "Keep the present states of loggers, so that they write to the files of this run"

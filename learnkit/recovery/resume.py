@@ -95,7 +95,7 @@ from .identity import differences, inner_optimizers
 from .state import duration_of, num_shards_of
 
 package = Learner.__module__.partition('.')[0]
-batch_size = 'training batch size'   # an entry of the identity that covers all processes together
+batch_size = 'training batch size'   # the entry of the identity with the batch size of all processes together
 
 # %% ../../nbs/recovery/20b_resume.ipynb #4b86d4e7
 def earlier_checkpoints(
@@ -128,7 +128,7 @@ def later_checkpoints(
 class _View(NamedTuple):
     "A process's view of the checkpoints"
     names:list           # names of the checkpoints in the folder
-    manifest:str|None    # for the newest checkpoint; None: unknown
+    manifest:str|None    # the text of the newest one's manifest; None: not found
 
 def _view_of(
     where:Path # a folder with checkpoints, or one of them
@@ -291,7 +291,7 @@ class Ratio(NamedTuple):
         return min(converted, most)
 
 def _convert_callbacks(learn, cbs, fewer, n_iter):
-    "Convert the states of callbacks that count batches; `fewer` batches of this epoch now count as done"
+    "Convert the states of callbacks that count batches; `fewer` says by how many `done` has decreased"
     if 'train_for' in cbs: cbs['train_for']['before'] += fewer   # batches that were done still count
     if n_iter and 'train_eval' in cbs: cbs['train_eval']['n'] = n_iter
     if num_shards()==1: cbs.pop('distributed_trainer', None)   # one process has none

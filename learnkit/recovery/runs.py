@@ -82,12 +82,12 @@ class Spike(NamedTuple):
     n:int              # the number of the loss
     loss:float
     median:float|None  # median of the previous losses; None if there were too few
-    deviations:float   # deviations above that median
+    deviations:float   # by how many deviations it exceeds that median
 
 def find_spikes(
     losses:list, # the losses of the batches
     k:float,     # how many deviations above the median a spike is
-    window:int   # how many previous losses the median is over
+    window:int   # the number of previous losses in the median
 ) -> list[Spike]:
     "Return the losses that are far above those before them"
     x = torch.tensor(losses, dtype=torch.float64)
@@ -170,7 +170,7 @@ class Run(RecorderPlots):
 
     def spikes(self,
         k:float=8.,    # a loss is a spike if it exceeds the median of the previous ones by this many deviations
-        window:int=50  # how many previous losses the median is over
+        window:int=50  # the number of previous losses in the median
     ) -> History: # step as for `learn.replay`, loss, median of the previous ones, deviations above it
         "Return the batches in which the loss jumped, or was NaN"
         check_whole('window', window, least=8, what='a number of losses')
@@ -263,7 +263,7 @@ def check_type(
 
 def check_list(
     o:Any,    # an entry of a checkpoint
-    kind:type # kind of its entries
+    kind:type # the type of its entries
 ) -> list:
     "Return a copy of the list `o`; raise TypeError if it is not a list, or an entry has another type"
     return [check_type(v, kind) for v in check_type(o, list)]
@@ -398,7 +398,7 @@ class Runs(History):
         ax:Any=None, # matplotlib axes to draw on; None: new ones
         **kwargs:Any # as for `Run.plot_loss`
     ) -> Any: # the matplotlib axes
-        "Plot all runs' losses; a branch begins with a dot at its parent's curve"
+        "Plot all runs' losses; a branch begins with a dot, where it left its parent"
         if ax is None: ax = pyplot().subplots()[1]
         opened = [*map(Run, self['run'])]
         for name,run in zip(names_of([r.folder for r in opened]), opened): _plot_branch(ax, name, run, kwargs)
@@ -406,7 +406,7 @@ class Runs(History):
         return ax
 
 def _plot_branch(ax, name, run, kwargs):
-    "Plot a run's losses; a branch begins with a dot at its parent's curve"
+    "Plot a run's losses; a branch begins with a dot, where it left its parent"
     _,left_at = run.parent or (None,5)   # the first losses of a run are often too large to plot
     if run.lrs.total<=left_at: return
     first,*_ = _plot_loss(ax, name, run, {'skip_start':left_at, **kwargs})

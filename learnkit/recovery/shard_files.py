@@ -92,7 +92,7 @@ class _HashedFile(BufferedWriter):
         self.flush()   # DCP syncs what has this number, and would miss what is still in memory
         return super().fileno()
     def digest(self):
-        "Return what `_digest` does; None if only reading the file can tell"
+        "Return size and SHA-256, as `_digest` does; None after a `seek`, as bytes may have been replaced"
         return None if self.has_moved else [self.size, self.sha.hexdigest()]
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #65f52716

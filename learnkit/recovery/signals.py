@@ -82,7 +82,7 @@ class StopOnSignal(Callback):
 
     @property
     def _has_agreement(self):
-        "Do several processes agree on each step? Then a signal received by one of them applies to all"
+        "Do several processes take decisions together? Then a signal received by one of them applies to all"
         return 'agreement' in vars(self.learn)
 
     def _signal_of_all(self):
@@ -323,7 +323,7 @@ class Pausable(_Breakpoints, Resumable):
     "Lets Ctrl-C pause a fit between two batches, and `Pause` at an event; `learn.resume()` resumes it"
     order,single,late = 101,True,False
     run_valid = True
-    alone = True   # does it concern one process only?
+    alone = True   # is it for a single process only?
     last_in = 'before_fetch','after_batch','after_epoch'
     first_in = ('after_train',)   # before other callbacks start a new phase
     until:int|None = None         # pause after so many batches of training

@@ -92,7 +92,7 @@ def has_type(
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #ab0776da
 def check_fields(
-    state:dict # the supposed result of `run_state`
+    state:dict # the supposed result of `_run_state`
 ) -> None:
     "Check that `state` has all parts, each of the right type; raise ValueError otherwise"
     version = state.get('version', 0)
@@ -213,7 +213,7 @@ def num_shards_of(
     return len(state.get('rngs', [None]))
 
 def _restore_own(learn, state):
-    "Restore what is this process's own; in another number, the random states of process 0, and its part of the sums"
+    "Restore this process's own state; with a new number of processes, process 0's random states and a part of the sums"
     rank = shard_rank()
     same_number = num_shards_of(state)==num_shards()
     rngs = state.get('rngs', [state['rng']])
@@ -248,7 +248,7 @@ def _restore_waiting_grads(learn, grads):
 @patch
 @uninterrupted
 def _restore(self:Learner,
-    state:dict # a result of `run_state`
+    state:dict # a result of `_run_state`
 ) -> None:
     "Restore a run's state; if it does not fit this Learner, raise ValueError and change nothing"
     self._check_run_state(state)
@@ -354,7 +354,8 @@ _persist = ('its workers persist, and have drawn random numbers in an earlier ep
             'write `persistent_workers=False`')
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2d
-_of_one_fit = 'noted','ongoing','resume_state','place','data_state','saved_data_state','hidden','unsaved','others'
+_of_one_fit = ('noted','ongoing','resume_state','place','data_state','saved_data_state','hidden','unsaved','others',
+               'with_workers','base_seeds')
 
 class DataPosition(Callback):
     "Keeps the position in the training data of a fit, and begins there when the fit is resumed"
@@ -372,7 +373,9 @@ class DataPosition(Callback):
     base_seeds:list = []            # the seeds of these workers in the run to resume, in the same order
     warned = False                  # of unknown random numbers?
 
-    def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k not in _of_one_fit}   # at rest
+    def __getstate__(self) -> dict:
+        "Return the attributes without those of the fit in progress, so that a copy is not in a fit"
+        return {k:v for k,v in vars(self).items() if k not in _of_one_fit}
 
     def begin_data(self) -> None:
         "Begin at the start of the data; called when a fit begins"
@@ -535,7 +538,7 @@ class DataPosition(Callback):
 
     @property
     def lost_in_workers(self) -> set[str]:
-        "Return what workers have changed in their data, and no checkpoint saves"
+        "The changes that workers made to their data, and that no checkpoint saves"
         lost = set() if self.noted is None else self.noted.lost_in_workers
         return lost.union(*[it.lost for it in self._watched_iterators()])
 
