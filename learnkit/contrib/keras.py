@@ -31,7 +31,6 @@ def by_name(
     "Return the values sorted by name, as Keras does"
     return dict(sorted(numbers.items()))
 
-
 # %% ../../nbs/contrib/40_keras.ipynb #4a31390b
 class KerasRate(float):
     "A learning rate with the methods of a Keras variable"

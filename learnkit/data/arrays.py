@@ -51,7 +51,7 @@ class BatchTensorDataset(TensorDataset):
     ) -> Sequence: return _TensorSamples(tuple([t[idxs] for t in self.tensors]))
 
 def collate_tensors(
-    items:Sequence # indices of samples; if the dataset is not a `BatchTensorDataset`, they are collated as usual
+    items:Sequence # samples of a batch from the dataset; collated as usual unless that is a `BatchTensorDataset`
 ) -> Any:
     "Return the tensors of a batch: the `collate_fn` for a `BatchTensorDataset`"
     return items.tensors if isinstance(items, _TensorSamples) else default_collate([*items])
@@ -89,7 +89,7 @@ def _common_length(tensors):
     return n
 
 def _select(tensors, idxs):
-    "Return a dataset of the samples with the indices `idxs`, on the devices where they are"
+    "Return a dataset of the samples with the indices `idxs`, on the devices of `tensors`"
     selected = [t[idxs.to(t.device)] for t in tensors]
     return BatchTensorDataset(*selected)
 

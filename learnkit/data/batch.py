@@ -100,7 +100,7 @@ def select_samples(
     n:int,                # how many samples the batch has
     strict:bool=True      # raise ValueError for an ambiguous list? False: its entries belong to the whole batch
 ) -> Any:
-    "Select samples of a batch; entries without a sample axis are returned unchanged"
+    "Select samples of a batch; entries for the whole batch are returned unchanged"
     chosen = [*range(n)][positions] if isinstance(positions, slice) else positions
     if chosen==[*range(n)]: return b
     if _is_list_of_samples(b, n): return [b[i] for i in chosen]

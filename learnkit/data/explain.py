@@ -33,7 +33,7 @@ _kind_of = {k:kind for kind,ks in _kinds.items() for k in ks}
 
 def loss_kind(
     loss_func:Any # Any loss function, maybe a `partial`
-)->str|None: # 'classes', 'binary' (logits of yes or no), 'numbers' (element-wise); None for an unknown loss
+)->str|None: # 'classes', 'binary' (logits of yes or no), 'numbers' (element-wise); None for any other loss
     "Return the kind of a PyTorch loss"
     f = unwrap_partial(loss_func)
     if inspect.isfunction(f): return _kind_of.get(f)
@@ -322,9 +322,6 @@ def output_loss(
     return pred.get('loss') if isinstance(pred, dict) else getattr(pred, 'loss', None)
 
 
-
-
-
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
 def loss_value_hint(
     loss:Any # the value that a loss function returned instead of a tensor
@@ -421,7 +418,7 @@ def _tensors_in_memory(dl):
 def sample_with_nan(
     dl:Any # a loader
 ) -> int|None: # the index in its dataset
-    "Return the first sample in memory that has NaN or infinite numbers; None if there is none, or data is in files"
+    "Return the first sample with NaN or infinite values; None if there is none, or the data is not in memory"
     bad = [~t.isfinite().reshape(len(t), -1).all(1) for t in _tensors_in_memory(dl) if t.is_floating_point()]
     found = [int(rows.nonzero()[0]) for rows in bad if rows.any()]
     return min(found, default=None)
@@ -431,7 +428,7 @@ def find_nan_in_batch(
     xb:tuple, # the inputs of a batch
     yb:tuple  # its targets
 ) -> str|None:
-    "Return which input or target has NaN or infinite numbers, in words; None if none has. Waits for the device"
+    "Return the name of an input or target with NaN or infinite values, None if none has; wait for the device"
     for name,value in _named_values(xb, yb):
         if any(map(_is_bad, leaves(value))): return name
     return None
@@ -445,7 +442,7 @@ def _named_values(xb, yb):
             else: yield from ((f'{name}[{k!r}]`', v) for k,v in value.items())
 
 def _is_bad(t):
-    "Is it a tensor with NaN or infinite numbers?"
+    "Is it a tensor with NaN or infinite values?"
     if not isinstance(t, Tensor) or not t.is_floating_point(): return False
     return not t.isfinite().all()
 
@@ -503,7 +500,7 @@ def check_item(
     item:Any, # a sample to predict
     dl:Any    # the training loader
 ) -> None:
-    "Raise ValueError if `item`, a tensor or an array, has the shape of a batch of `dl`"
+    "Raise ValueError if `item`, a tensor or an array, is a batch of samples shaped like those of `dl`"
     shape = _shape_of(item)
     if shape is None or len(shape)<2: return
     if shape[1:]==_sample_shape(dl): raise ValueError(
@@ -545,7 +542,7 @@ def lost(
 def check_unfetched(
     batches:BatchStream, # the batches of this phase
     i:int,               # the number of the batch that was cancelled before it was fetched
-    training:bool,       # does it belong to training?
+    training:bool,       # is it a training phase?
     e:BaseException      # the `CancelBatch`
 ) -> None:
     "Record that a batch was cancelled; raise RuntimeError if this would never end, or has ended the data"
@@ -586,7 +583,7 @@ def _warn_of_more(batches, i, training):
 
 def check_complete(
     batches:BatchStream, # the batches of this phase, which has ended
-    i:int,               # how many batches were fetched, cancelled ones included
+    i:int,               # how many batches it had, cancelled ones included
     training:bool=True   # is it a training phase?
 ) -> None:
     "Raise RuntimeError if the data has ended because a `CancelBatch` ended its generator; warn if its `len` is wrong"

@@ -70,7 +70,7 @@ class StorePath:
         self.inner = PurePosixPath(inner.strip('/'))
 
     def __str__(self):
-        is_root = self.inner==PurePosixPath()   # whose path is '.'
+        is_root = self.inner==PurePosixPath()   # whose `str` is '.'
         return f'{self.protocol}://' if is_root else f'{self.protocol}://{self.inner}'
     def __repr__(self): return f'StorePath({str(self)!r})'
     def __eq__(self, o): return isinstance(o, StorePath) and str(self)==str(o)
@@ -124,7 +124,7 @@ class StorePath:
         names = [PurePosixPath(o).name for o in found]
         return [self/name for name in names if fnmatchcase(name, pattern)]
     def rglob(self,
-        pattern:str # for the names in this folder and its subfolders
+        pattern:str # pattern of names in this folder and its subfolders
     ) -> list:
         "Return the paths of all files below this folder whose names match `pattern`"
         try: found = self._ask('find')
@@ -440,7 +440,7 @@ def _plain_mapping(o, at, copy, sharded):
     for k,v in o.items():
         place = f'{at}.{k}' if at else str(k)
         res[to_serializable(k, at)] = to_serializable(v, place, copy, sharded)
-    metadata = getattr(o, '_metadata', None)   # a `state_dict`'s versions of modules
+    metadata = getattr(o, '_metadata', None)   # the versions of modules in a `state_dict`
     if metadata is None: return res
     return with_metadata(OrderedDict(res), to_serializable(metadata, at))
 

@@ -117,7 +117,7 @@ class DataLoaders:
 
     @property
     def train(self) -> DataLoader|Any:
-        "The loader for training: a DataLoader, or another iterable of batches; assign another for the epochs to come"
+        "The loader for training: a DataLoader, or another iterable of batches; assign another for later epochs"
         return self.loaders[0]
     @train.setter
     def train(self, dl:Any): self.loaders[0] = as_loader(dl, 'training')
@@ -260,7 +260,7 @@ def _as_indices(idxs):
     except TypeError: return None
 
 def _sequential_sampler(s):
-    "Return a sampler for the samples of `s` in order, and their indices if `s` does not choose them in order"
+    "Return a sampler for the samples that `s` chooses, and their indices if it is not sequential; None if it is"
     if type(s) is SequentialSampler: return s, None
     is_permutation = type(s) is RandomSampler and not s.replacement
     if is_permutation: return SequentialSampler(s.data_source), None
@@ -280,7 +280,7 @@ def _sequential_unbatched(dl):
     s,idxs = _sequential_sampler(dl.sampler)
     if isinstance(s, SequentialSampler): return _sequential(dl, sampler=s, batch_size=None), None
     if idxs is not None: return _sequential(dl, sampler=sorted(idxs), batch_size=None), None
-    lists:Any = s   # the loader's sampler, if it returns the indices of a whole batch
+    lists:Any = s   # what the sampler yielded: lists, if it yields the indices of a whole batch
     if all(map(_is_list_of_indices, lists)): idxs = _as_indices(chain.from_iterable(lists))
     return _sequential(dl, sampler=s, batch_size=None), idxs
 

@@ -24,7 +24,7 @@ from ..loop.dispatcher import Dispatcher
 def is_stateful(
     o:Any # a loader or a dataset
 ) -> bool:
-    "Return whether `o` tracks its position: whether it has `load_state_dict`, and a `state_dict` without arguments"
+    "Return whether `o` tracks its position: it has `load_state_dict`, and `state_dict` needs no arguments"
     state,load = (getattr(o, k, None) for k in ('state_dict','load_state_dict'))
     if not (callable(state) and callable(load)): return False
     try: signature(state).bind()
@@ -55,13 +55,13 @@ def has_attributes(
 
 def walk_parts(
     o:Any,               # a part of a loader
-    path:tuple,          # the path of attribute names that leads to it
+    path:tuple,          # the path that leads to it: names, keys and indices
     seen:dict,           # the objects found so far, by `id`
     is_left_out:Callable,# object -> should it and its contents be skipped?
     is_whole:Callable,   # object -> are its contents skipped?
     depth:int=6          # how many objects within one another are searched
 ) -> Iterator[tuple[tuple, Any]]:
-    "Yield the objects with attributes in `o`, each with its path of attribute names"
+    "Yield the objects with attributes in `o`, each with its path"
     if depth==0 or id(o) in seen or is_left_out(o): return
     seen[id(o)] = o
     if has_attributes(o):

@@ -23,7 +23,7 @@ from .nested import apply
 
 # %% ../../nbs/data/15a_process.ipynb #b66b8c12
 _alone = ContextVar('alone', default=False)   # is this a block of `alone`?
-_is_initialized = getattr(dist, 'is_initialized', bool)   # PyTorch was built without process groups
+_is_initialized = getattr(dist, 'is_initialized', bool)   # `bool()` is False: for PyTorch without process groups
 
 def in_group() -> bool:
     "Return whether this process is one of a group, outside of a block of `alone`"
@@ -204,8 +204,8 @@ class _Piece(NamedTuple):
     "Describes the tensor of a process"
     shape:tuple
     dtype:torch.dtype
-    kind:str         # kind of its device
-    values:list|None # values of a small tensor; `None`: too many to be sent with the description
+    kind:str         # type of its device
+    values:list|None # its values; `None`: too many to be sent with the description
     def n_rows(self): return self.shape[0] if self.shape else 1
     def tensor(self): return torch.tensor(self.values, dtype=self.dtype).view(self.shape or 1)
 
@@ -297,14 +297,14 @@ def scatter(
 def gather_from_shards(
     x:Any # the object of this process; it is pickled
 ) -> list:
-    "Return what the processes with different shards of the data have; every process must call it"
+    "Return the objects of the processes that have different shards of the data; every process must call it"
     of_all = gather_objects(x)
     return [of_all[rank] for rank in shard_ranks()]
 
 def once_each(
-    of_all:list # what each process has, by rank
+    of_all:list # the objects of all processes, by rank
 ) -> list:
-    "Return it with None for processes whose shard another one has, too; every process must call it"
+    "Return `of_all` with None for each process that repeats the shard of another; every process must call it"
     if num_shards()==num_distrib(): return of_all
     counted = from_first([*shard_ranks()])
     return [x if rank in counted else None for rank,x in enumerate(of_all)]

@@ -259,7 +259,7 @@ def generator_state(
 
 def set_generator(
     g:Any,    # a random number generator
-    state:Any # a result of `generator_state`; in a file, its tuples may have become lists
+    state:Any # a result of `generator_state`; a file may have turned its tuples into lists
 ) -> None:
     "Continue from `state`; raise ValueError if `g` cannot be in such a state"
     try: _set(g, state)
@@ -279,7 +279,7 @@ def _set(g, state):
 # %% ../../nbs/data/25b_generators.ipynb #61c506a8
 def check_generator(
     g:Any,    # a random number generator
-    state:Any # a candidate for its state
+    state:Any # the state to check
 ) -> None:
     "Raise ValueError if `g` cannot be in `state`; `g` does not change"
     set_generator(_new_generator(g), state)
@@ -340,5 +340,5 @@ def generator_mark(
 ) -> Any:
     "Return a value that changes whenever `g` draws a number"
     state = generator_state(g)
-    if torch.is_tensor(state): return state.numpy().tobytes()
-    return repr(state)   # because a tensor's text omits most of its values
+    if torch.is_tensor(state): return state.numpy().tobytes()   # its `repr` omits most values
+    return repr(state)

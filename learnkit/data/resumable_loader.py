@@ -387,7 +387,7 @@ class ResumableLoader(GetAttr):
         if self.later: self.noted_sampler.undo = self._make_undo()
 
     def _open_indexed(self, notes):
-        "An iterator over the loader, made while that has the `ResumableSampler`, and what records worker states"
+        "Return an iterator over the loader, made while it has the `ResumableSampler` and `notes`, if any"
         attributes = {self._sampler_name:self.noted_sampler}
         if notes is not None: attributes.update(collate_fn=notes, worker_init_fn=notes.begin)
         it = self._call_with(self.dl.__iter__, **attributes)

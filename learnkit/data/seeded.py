@@ -16,10 +16,10 @@ from .stateful import hash_seed, seed_cpu
 
 # %% ../../nbs/data/60a_seeded_dataset.ipynb #12b095f9
 class SeededDataset(Dataset):
-    "A dataset whose samples have keys `(seed, epoch, index)`: a sample's random numbers depend only on its key"
+    "The dataset `ds` with keys `(seed, epoch, index)`: the random numbers of a sample depend only on its key"
     def __init__(self,
         ds:Any,                # a dataset that has indices
-        generators:Sequence=() # datasets to seed too, from which it draws samples
+        generators:Sequence=() # random number generators that `ds` draws from, to be seeded too
     ): self.ds,self.generators = ds,generators
 
     def __len__(self) -> int: return len(self.ds)
@@ -28,7 +28,7 @@ class SeededDataset(Dataset):
         return self.ds[key[-1]]
 
     def _seed(self, key):
-        "Seed the generators of PyTorch, NumPy and Python, and those in the dataset, from numbers that name a sample"
+        "Seed PyTorch, NumPy and Python on the CPU, and `generators`, with the key of a sample"
         seed_cpu(hash_seed(*key))
         for i,g in enumerate(self.generators): seed_generator(g, hash_seed(*key, i))
 
@@ -51,7 +51,7 @@ class WorkerInit:
 
     def __call__(self, worker_id:int) -> None:
         info:Any = get_worker_info()   # never None, as this is called in a worker
-        object.__setattr__(info, 'dataset', info.dataset.ds)   # PyTorch holds a separate reference to it
+        object.__setattr__(info, 'dataset', info.dataset.ds)   # PyTorch fetches samples by another reference
         if self.init is not None: self.init(worker_id)
 
 # %% ../../nbs/data/60b_seeded_loader.ipynb #5f3efab2
@@ -94,7 +94,7 @@ class SeededLoader(GetAttr):
     _default = 'dl'
     replay:ReplaySampler|None = None   # the order, if samples have indices
     stateful:Any = None                # the data that can save their state, otherwise
-    data_state:dict|None = None        # the position from which they begin
+    data_state:dict|None = None        # the state from which the next pass begins
     it:Any = None                      # the batches of the present pass
     restored:bool = False              # were these data restored, and have given no batch since?
     limit:int|None = None              # how many batches of an epoch are needed; None: all
@@ -166,7 +166,7 @@ class SeededLoader(GetAttr):
     def seek(self,
         epoch:int,            # the number of the epoch
         start:int=0,          # the number of its first batch
-        state:dict|None=None, # a result of `position`, if any
+        state:dict|None=None, # the entry `state` of a `position`, if any
         limit:int|None=None   # how many batches of the epoch are needed; None: all
     ) -> 'SeededLoader':
         "Move to batch `start` of an epoch, and return the loader itself"
@@ -216,21 +216,20 @@ class SeededLoader(GetAttr):
         self.it = it
         return it
 
-
     def position(self,
         done:int # how many batches of this epoch are trained; 0: the epoch is over
     ) -> dict:
-        "Return the position from which `seek` can continue"
+        "Return the position as arguments for `begin_at`"
         over = self.live and not done
         epoch = self.epoch+1 if over else self.epoch
         return dict(seed=self.seed, epoch=epoch, start=done, state=self._reported(done))
 
     def begin_at(self,
         limit:int|None=None, # how many batches of the next epoch are needed; None: all
-        seed:Any=None,       # a `position`, with the rest; without one, the next epoch follows
+        seed:Any=None,       # this and the rest are a `position`; None: the next epoch follows
         epoch:int=0,         # the number of the epoch
         start:int=0,         # the number of its first batch
-        state:dict|None=None # the data's own state at that point, if any
+        state:dict|None=None # the state of the data there, if any
     ) -> None:
         "Let the next pass begin there"
         if seed is not None:
@@ -282,7 +281,7 @@ class ShardLoader(SeededLoader):
     def seek(self,
         epoch:int,            # the number of the epoch
         start:int=0,          # the number of its first batch
-        state:dict|None=None, # a result of `position`, if any
+        state:dict|None=None, # the entry `state` of a `position`, if any
         limit:int|None=None   # not used: `stream` determines how many batches are needed
     ) -> 'ShardLoader':
         "Move to batch `start` of an epoch, and return the loader itself"
@@ -291,7 +290,7 @@ class ShardLoader(SeededLoader):
     def own(self,
         shards:list # shards of a batch; fewer than `n` at the end of an epoch
     ) -> list:
-        "Return this process's own batches"
+        "Return this process's shards of the batch"
         return shards[self.first:self.first+self.size]
 
     def _record(self, sampler, seed):

@@ -268,7 +268,7 @@ def snapshot_vars(
     return Snapshot(restore)
 
 # %% ../../nbs/data/30b_contents.ipynb #5bc0f438
-_own = __name__.partition('.')[0],'fastcore','__main__'   # a script or notebook, however it was started
+_own = __name__.partition('.')[0],'fastcore','__main__'   # the last is a script or notebook, however it was started
 
 @lru_cache
 def _is_installed(module):
@@ -326,7 +326,7 @@ class Depth(IntEnum):
 class Contents(NamedTuple):
     "The content of an object, found by visiting it"
     snapshot:Snapshot=Snapshot() # of the object itself
-    within:Iterable=()           # its objects that are still to be visited
+    within:Iterable=()           # the objects in it, to be visited next
     depth:Depth=Depth.everything # with which to visit these
 
 # %% ../../nbs/data/30b_contents.ipynb #9fb24498
@@ -370,7 +370,7 @@ def _within_container(o, in_data):
 
 # %% ../../nbs/data/30b_contents.ipynb #52b533de
 def _is_skipped(o):
-    "Is `o` a live iterator, such as a `DataLoader`'s, or an object that owns snapshots?"
+    "Is `o` a live iterator, such as a `DataLoader`'s, or an object that owns others to snapshot, as a Learner does?"
     cls = type(o)
     if is_foreign(cls) and hasattr(cls, '__next__'): return True
     return isinstance(o, (Dispatcher,Stateful)) or _owns_learner(o)
@@ -454,10 +454,10 @@ def snapshot_contents(
 
 # %% ../../nbs/data/30b_contents.ipynb #536b0852
 class _ToVisit(NamedTuple):
-    "An object that `_walk` has still to look into"
+    "An object that `_walk` has yet to look into"
     object:Any
     depth:int    # how deeply
-    given:bool   # did the caller give it? Then it is looked into once more
+    given:bool   # did the caller give it? Then it is looked into even if it was before
 
 def _walk(todo, known=(), params=()):
     """Yield (object, snapshot) for all that can be reached from `todo`; for `known` and `params` only if listed there

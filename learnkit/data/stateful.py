@@ -80,7 +80,7 @@ def is_indexed(
 def begins_anew(
     dl:Any # a loader that knows its position
 ) -> bool|None:
-    "Return whether a pass after an interrupted one begins at the start; None: only the dataset determines it"
+    "Return whether a pass after an interrupted one begins at the start; None: that depends on the dataset"
     dataset_class = type(getattr(dl, 'dataset', None))
     if _from_torchdata(dl) or dataset_class.__module__.startswith('datasets.'): return True
     return None if isinstance(dl, DataLoader) else False
@@ -107,7 +107,7 @@ def restore_position(
     o:Any,    # a loader or a dataset that knows its position
     state:Any # a result of its `state_dict`
 ) -> None:
-    "Restore the position; if that fails, say that the data may be different"
+    "Restore the position; if that fails, add a note that the data may be different"
     try: o.load_state_dict(state)
     except Exception as e:
         add_note(e, f'{type(o).__name__}.load_state_dict failed for the state in the checkpoint. Is this still the '
@@ -147,7 +147,7 @@ from .random import check_numpy_state, check_torch_state, plain_state
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #b369b837
 def hash_seed(
-    *key:Any # the purpose of the seed, such as the run's seed, an epoch and an index
+    *key:Any # the values to hash, such as the seed of the run, an epoch and an index
 ) -> int:
     "Return a seed of 63 bits, a hash of `key`"
     digest = blake2b(repr(key).encode(), digest_size=8).digest()
@@ -171,7 +171,7 @@ def get_cpu_states() -> tuple:
 def set_cpu_states(
     python:tuple,        # of Python's generator
     torch_:torch.Tensor, # of PyTorch's
-    numpy:dict|None      # NumPy's state; None if NumPy is not imported
+    numpy:dict|None      # of NumPy's; None if it was not imported
 ) -> None:
     "Restore the states that `get_cpu_states` returned"
     random.setstate(python)
@@ -199,7 +199,7 @@ class RngStream:
         return python,torch_,plain_state(numpy)
 
     def load_state_dict(self,
-        state:tuple # a result of `state_dict`; in a file, its tuples may have become lists
+        state:tuple # a result of `state_dict`; a file may have turned its tuples into lists
     ) -> None:
         "Continue from `state` in the next block; raise ValueError if a generator cannot be in such a state"
         (version,numbers,gauss),torch_,numpy = state
@@ -237,9 +237,9 @@ from .snapshot import snapshot_random
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #e0000010
 def check_states(
-    states:Any # the arguments for `set_random_states`
+    states:Any # arguments for `set_random_states`, as read from a file
 ) -> None:
-    "Raise ValueError if they are not, or if a generator could not be in such a state"
+    "Raise ValueError if `states` are no such arguments, or if a generator cannot be in such a state"
     known = {'random_state','torch_state','numpy_state'}
     if not isinstance(states, dict) or not states.keys()<=known: raise ValueError(
         f'these are no states of random number generators: {states!r:.40}')
@@ -280,7 +280,7 @@ class StepNotes(GetAttr):
     def again(self,
         n:int # how many steps
     ) -> Iterator:
-        "Repeat the first `n` steps, and yield their results; failed steps fail again"
+        "Repeat the first `n` steps, and yield their results; skip steps that failed, which fail again"
         for _ in range(n):
             set_random_states(**self.notes.get(self.i, {}))
             self.i += 1
@@ -317,7 +317,7 @@ def _from_note(note):
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #3dcdf564
 def _seed_worker(info, seed, number):
-    "Seed this process like worker `number` of a loader whose workers were seeded with `seed`"
+    "Make this worker number `number` of a loader whose base seed is `seed`, with the seeds that PyTorch gives it"
     object.__setattr__(info, 'id', number)
     object.__setattr__(info, 'seed', seed+number)
     random.seed(seed+number)
@@ -343,7 +343,7 @@ class UnsavedInWorker:
         self.states = [(o, _digest(o)) for o in self.stateful]
 
     def changed(self) -> str:
-        "Return the names of changed generators, the first time that any has changed"
+        "Return the names of attributes and states that have changed, the first time that any has"
         if self.said: return ''
         found = []
         for o,before in self.numbers:
@@ -354,7 +354,7 @@ class UnsavedInWorker:
         return ', '.join(found)
 
     def changed_states(self) -> list[str]:
-        "Return which random states have changed, in words"
+        "Return the objects whose `state_dict` has changed, in words"
         return [f'the state of {type(o).__name__}' for o,before in self.states if _digest(o)!=before]
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #41fa4ca8
@@ -464,7 +464,7 @@ class NotedBatches:
     def _next_data(self):
         try: b,number,note,lost = super()._next_data()
         except StopIteration: raise
-        except BaseException:   # a worker has drawn numbers, so all workers' states are unknown
+        except BaseException:   # a worker that failed has drawn numbers, and which one is unknown
             self._add(*((number, None) for number in range(self._num_workers)))
             raise
         self._add((number, note))
@@ -526,7 +526,7 @@ class NotedBatches:
 
 @lru_cache
 def _noted_class(cls, notes):
-    "Return a subclass of an iterator's class, with its name, whose batches pass through the class `notes` first"
+    "Return a subclass of `notes` and of `cls`, the class of an iterator, with the name of `cls`"
     return type(cls.__name__, (notes,cls), {})
 
 def note_batches(
@@ -575,7 +575,7 @@ def _begin_epoch(sampler, seed, epoch):
 computed_from = 2**24   # from this number of samples on, the order is computed and not recorded
 
 def _is_long(s):
-    "Does `s` yield a large number of samples, each once, in random order?"
+    "Does `s` batch at least `computed_from` samples, each once, in random order?"
     if type(s) is not BatchSampler or type(s.sampler) is not RandomSampler: return False
     n = len(s.sampler)
     return n>=computed_from and n==len(s.sampler.data_source) and not s.sampler.replacement
@@ -594,7 +594,7 @@ def record_sampler(
 
 # %% ../../nbs/data/55c_sampler.ipynb #55c7c783
 class ReplaySampler:
-    "A sampler that yields the steps in the list `recorded`"
+    "A sampler that yields the key of each entry of `recorded`"
     recorded:Sequence = ()
     def __init__(self,
         key:Callable # makes a key of the dataset, or a list of keys, of each entry

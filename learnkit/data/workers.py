@@ -110,7 +110,7 @@ def put(
 
 # %% ../../nbs/data/53_workers.ipynb #11bb9201
 class DataInWorkers:
-    "Records which dataset and collate function the workers of a loader have"
+    "Records the state of the dataset and the collate function that the workers of a loader have"
     def __init__(self,
         dl:DataLoader # the loader
     ):
@@ -118,7 +118,7 @@ class DataInWorkers:
         self.marks = marks_in(self.parts)
 
     def changes(self) -> tuple[list[bytes],list[str]]:
-        "Return the pickled changes since the last call, and the objects that cannot be sent"
+        "Return the pickled changes since the last call, and the names of attributes that cannot be sent"
         before,self.marks = self.marks,marks_in(self.parts)
         sent,unsent = [],[]
         for change in self._changes(before):
@@ -163,7 +163,7 @@ class StartWorker:
 # %% ../../nbs/data/53_workers.ipynb #34341efd
 class News(NamedTuple):
     "The information that a worker needs for the next pass"
-    epoch:int|None       # the worker's number, if the data needs it
+    epoch:int|None       # the number of the pass; None: the data does not need it
     changes:list[bytes]  # a pickled `Change` each
 
 def obey(
@@ -288,9 +288,9 @@ def continue_workers(
     dl:DataLoader,     # a loader whose workers persist
     base_seed:int|None # from `base_seed_of`, when the run was saved
 ) -> None:
-    "Let the next pass draw what it drew after that: no seed for new workers, if they had begun"
+    "Let the next pass start workers with `base_seed`, unless they are still alive; None: with a new seed"
     _continued.pop(dl, None)
-    if base_seed_of(dl)==base_seed: return   # they live
+    if base_seed_of(dl)==base_seed: return   # these workers are still alive
     dl._iterator = None
     if base_seed is not None: _continued[dl] = base_seed
 

@@ -21,7 +21,7 @@ class Stateful:
     def load_state_dict(self,
         state:dict # from `state_dict`
     ) -> None:
-        "Set the attributes to a result of `state_dict`; raise ValueError if `state` has other names"
+        "Set the attributes from a result of `state_dict`; raise ValueError if `state` has other names"
         _check_names(state, self)
         for k,v in state.items():
             own = getattr(self, k, None)
@@ -199,7 +199,7 @@ class Callback(Stateful):
 
     def wrap(self,
         what:str,   # 'fetched': a batch from the loader, passed to `do`; 'batch': the one in `xb` and `yb`
-        do:Callable # does it, up to `after_zero_grad`
+        do:Callable # runs it, up to `after_zero_grad`
     ) -> Callable:
         "Return the function that runs a batch: `do` or a wrapper of it; called when a phase begins"
         return do

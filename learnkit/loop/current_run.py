@@ -81,7 +81,7 @@ class Run(Progress, BatchState):
         name:str, # 'loss_func' or 'logger'
         value:Any # its new value
     ) -> None:
-        "Assign a permanent value: it replaces the assigned one, and wrappers stay on top"
+        "Assign a permanent value in place of the present one and its replacements; wrappers stay on top"
         base,layers = self.layers.get(name, (None,()))
         if layers: value,layers = _assigned(name, value, base, layers)
         self._lay(name, value, layers)
@@ -141,7 +141,7 @@ def _assigned(name, value, base, layers):
     return below,wrappers
 
 def _contains(new, old):
-    "Does an object call another one, as far as its attributes, arguments and modules show it?"
+    "Does `new` contain `old`, as far as its attributes, arguments and modules show?"
     owner = getattr(new, '__self__', None)
     parts = [*getattr(owner, '__dict__', {}).values(), *getattr(new, '__dict__', {}).values()]
     if isinstance(new, torch.nn.Module): parts += new.modules()
@@ -168,7 +168,7 @@ for name in state_names: setattr(HasRun, name, _property(name))
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a1701d
 class OwnAttribute:
-    "Lets an attribute of the Learner have layers; it has no `__get__`, so reading it costs what it does without this"
+    "Lets an attribute of the Learner have layers; it has no `__get__`, so reading it costs nothing extra"
     def __init__(self,
         name:str # name of the attribute
     ): self.name = name
@@ -195,7 +195,7 @@ def own_values(
     before:Run, # a run of a Learner
     after:Run   # another one, inside or outside of it
 ) -> dict:      # names: values
-    "Return which values the Learner's own attributes have in the run `after`, if they have layers in either"
+    "Return the values in the run `after` of the Learner's own attributes that have layers in either run"
     if before.layers is after.layers: return {}
     values = {}
     for name in _layered_own:
@@ -285,7 +285,7 @@ def take_off(
     learn:HasRun,     # the Learner
     layer:Layer|None  # a result of `put_in_place` or `lay_over`; None is ignored
 ) -> None:
-    "Take a layer off, whatever was put on since; in the runs outside, too"
+    "Remove a layer, even if others were added since; in the outer runs, too"
     if layer is None: return
     for run in learn.current_run.runs():
         base,layers = run.layers.get(layer.name, (None,()))
@@ -311,7 +311,7 @@ def laid_over(
     name:str,     # the attribute: one of `layered`
     wrap:Callable # as for `lay_over`
 ) -> Iterator[HasRun]:
-    "Lay something over an attribute in a `with` block"
+    "Wrap an attribute's value in a `with` block"
     layer = lay_over(learn, name, wrap)
     try: yield learn
     finally: take_off(learn, layer)
@@ -323,7 +323,7 @@ def in_place(
     name:str,     # the attribute: one of `layered`
     value:Any     # as for `put_in_place`
 ) -> Iterator[HasRun]:
-    "Put something in the place of an attribute in a `with` block"
+    "Replace an attribute's value in a `with` block"
     layer = put_in_place(learn, name, value)
     try: yield learn
     finally: take_off(learn, layer)

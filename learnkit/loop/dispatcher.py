@@ -63,7 +63,7 @@ class Namesakes:
 
     @property
     def last(self) -> Any:
-        "Last one added, None if there is none"
+        "The last one added; None if there is none"
         return next(reversed(self.by_key.values()), None)
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #8a284dad

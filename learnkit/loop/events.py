@@ -45,7 +45,7 @@ class Events:
         *args:Any,   # raises TypeError: `register` adds an event
         **kwargs:Any # the same
     ) -> 'Events':
-        "Return all events; callable because fastai expects a class under this name"
+        "Return all events; callable because `event` is a class in fastai"
         if args or kwargs: raise TypeError("event() takes no arguments: write event.register('name') to add an event")
         return self
 

@@ -67,7 +67,7 @@ class BatchStream:
 
     def share(self,
         loader:Iterable, # of the batches of this process
-        round_robin:Any        # a `RoundRobin`, which says how they share the batches of `self.loader`
+        round_robin:Any  # a `RoundRobin`, which says how the processes share the batches of `self.loader`
     ) -> None:
         "Take the batches from `loader`, and count all processes' batches to detect the end of the stream"
         limit,self.limit = self.limit,None

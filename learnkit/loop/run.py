@@ -200,7 +200,7 @@ def no_orphan(
     learn:Loop,     # the Learner
     e:BaseException # the exception that left a run
 ) -> BaseException:
-    "Return `e`; if it is a Cancel, return an error that says why it had no scope to end"
+    "Return `e`; if it is a Cancel, return an error that says that its scope was not open"
     cancels = cancel_types(e)
     if not cancels: return e
     scope,where = cancels[0].scope,getattr(e, 'raised_in', 'the model, the loss, a metric or the data')
@@ -223,7 +223,7 @@ class Printer:
         *args:Any,     # its arguments
         **kwargs:Any   # its arguments
     ) -> None:
-        "Call `f`; warn instead of raising if the disk is too full for its output"
+        "Call `f`; warn instead of raising if its output cannot be written"
         n = self.n
         try: f(*args, **kwargs)
         except BrokenPipeError: raise   # the process that reads the output has ended
@@ -251,7 +251,7 @@ def attended() -> str|None:
 
 def shell(
     says:str,   # a line for the reader
-    **names:Any # the names of valid entries
+    **names:Any # variables for use at the prompt
 ) -> None:
     "Open a prompt in a terminal, until Ctrl-D"
     import code

@@ -47,7 +47,7 @@ def settings(
     return {k:masked(k, kept[k], o) for k in _defaults(type(o)) if k in kept}
 
 def _is_method_of(o, v):
-    "Return whether `v` is a function that the constructor made a method of `o`: a handler, and no setting"
+    "Return whether `v` is a function that the constructor made a method of `o`: a handler, not a setting"
     return isinstance(v, MethodType) and v.__self__ is o
 
 # %% ../../nbs/loop/10a_settings.ipynb #0d83126a

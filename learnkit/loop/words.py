@@ -14,7 +14,7 @@ from typing import Any
 def own_attr(
     o:Any,            # an object that may pass attributes on to another one, such as a callback
     name:str,         # the name of an attribute
-    default:Any=None  # the default answer
+    default:Any=None  # the result if neither `o` nor its class has it
 ) -> Any:
     "Return an attribute of `o` or of its class, never one of an object to which `o` delegates"
     if name in getattr(o, '__dict__', ()) or hasattr(type(o), name): return getattr(o, name)
@@ -78,5 +78,5 @@ acts = Word('acts', 'apart', "What does it do to the run: 'nothing'; 'sometimes'
 def observes(
     cb:Any # a callback
 ) -> bool:
-    "Return whether `cb` leaves the run unchanged, as far as it is declared"
+    "Return whether `cb` declares that it changes nothing in the run, except to end it or to skip a batch"
     return acts(cb) in ('nothing','sometimes')
