@@ -735,7 +735,9 @@ class LoadBestModelCallback(HasMonitorCallback):
         if not self.is_saved: return
         trainer.load_model(self.folder, model_load_fn=self.load_fn)
         team().meet('the best model is loaded')
-        if self.delete_after_train and rank_distrib()==0: shutil.rmtree(self.folder)
+        if not self.delete_after_train: return
+        self.is_saved = False   # another run may find no better model
+        if rank_distrib()==0: shutil.rmtree(self.folder)
     on_evaluate_end = _evaluate_end
     on_train_end = _train_end
 

@@ -265,6 +265,13 @@ def test_fastnlp_loads_the_best_model(how, tmp_path):
     assert [p.name for p in tmp_path.rglob('*.*')]==(['fastnlp_model.pkl.tar'] if how=='folder' else [])
     assert used==([['own.pt']] if how=='functions' else [])
 
+def test_fastnlp_runs_again_when_the_best_model_was_deleted(tmp_path):
+    "A second run without a better result has nothing to load: it raised FileNotFoundError"
+    notes = Weights([2., 1.])
+    t = trainer([notes, nlp.LoadBestModelCallback(notes.watch, save_folder=tmp_path/'best')], 1)
+    run(run(t))
+    assert torch.equal(t.model.linear.weight, notes.weights[1])
+
 def test_fastnlp_saves_models_and_checkpoints(tmp_path):
     "In folders that `load_model` and `load_checkpoint` take; with the best, its results; and where a run ends early"
     notes = Weights([1., 3., 2.])
