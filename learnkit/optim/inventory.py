@@ -60,9 +60,15 @@ def _contents_of(value):
     return getattr(value, '__dict__', {})
 
 def _entries_of(container):
-    if len(container)>1000: return {}   # it is data, not a module
+    if _is_data(container): return {}
     if isinstance(container, Mapping): return {str(k):v for k,v in container.items()}
     return _by_position(container)
+
+def _is_data(container):
+    "Is it data, such as a large table of numbers, rather than a container of modules?"
+    if len(container)>1000: return True
+    values = container.values() if isinstance(container, Mapping) else container
+    return {*map(type, values)}<={int,float,str}
 
 def _by_position(values): return {str(i):v for i,v in enumerate(values)}
 
