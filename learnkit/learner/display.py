@@ -152,7 +152,7 @@ def _is_screen(out):
 class LineDisplay:
     "Shows progress as plain lines of text: one for each row, and one every 30 seconds"
     pace = 30. # seconds between two updates
-    counts_down = False   # does it show the remaining time of the epoch itself?
+    counts_down = False   # say 'left in all' for the fit, to tell that from the epoch's remaining time?
     def __init__(self,
         n_epoch:int=0 # epochs in the table; 0: there is no table
     ): self.n_epoch,self.table = n_epoch,None

@@ -206,7 +206,7 @@ class ServiceLogger(Service):
     wait:float = 30.     # seconds that the end of a fit waits for the service, at most
     files:bool = False   # are saved models sent?
     opened = False       # is the run at the service open?
-    warned = False       # of the present failure?
+    warned = False       # was a warning given for the present failure?
     asks   = False       # may the service have some of the rows? Then it is asked for its last steps
     there:dict = {}      # the service's last step of each metric, as far as known
     row:dict = {}        # the values logged at the current step: by kind, by name
