@@ -98,7 +98,7 @@ class BatchStream:
         "Begin the stream; `next` then returns the batches"
         it = iter(self.loader)
         if self.round_robin is not None:
-            if self.round_robin.alike is None: self.round_robin.begin()   # an iterator may request them later
+            if self.round_robin.alike is None: self.round_robin.begin()   # here in all: an iterator may read it later
             self._count()
         if self.limit is not None: it = Limited(it, self.limit-self.start+self.skipped)
         for f in self.wrappers: it = f(it)
