@@ -133,14 +133,14 @@ class NonFiniteCheck(Callback):
         "Warn about a loss that is not finite, or far larger than the first, or raise if weights are not finite"
         if all(map(isfinite, losses)): return self._warn_of_growth(losses, start)
         learn = self.learn
-        message,hint = self._message(losses, start),self._hint(losses, start)
+        message = self._message(losses, start)
         is_handled = len(learn.ordered_cbs('nonfinite_loss'))>0   # by other callbacks
         raises = self.on_nan=='raise' and not is_handled
         if raises and not weights_finite(learn.opt): raise NonFiniteLoss(
-            f'{message}, and so are weights: {hint}.\n'
+            f'{message}, and so are weights: {self._hint(losses, start)}.\n'
             'To skip such batches, add SkipNaN(); to restore earlier weights, RollBackOnNaN();\n'
             'to end the fit without an error, TerminateOnNaNCallback().')
-        if not self.warned: self._warn(message, hint, weights_are_finite=raises)
+        if not self.warned: self._warn(message, self._hint(losses, start), weights_are_finite=raises)
         self.warned = True
         learn('nonfinite_loss', message=message)
 

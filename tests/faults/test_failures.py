@@ -654,3 +654,17 @@ def test_no_checkpoint_yet(tmp_path):
     def fail(self): raise ValueError('a mistake')
     with pytest.raises(ValueError) as e: learner(data(), CheckpointCallback(), path=tmp_path).fit(1, cbs=Callback(after_pred=fail))
     assert 'no checkpoint' in '\n'.join(e.value.__notes__)
+
+def test_data_is_searched_for_nan_only_for_a_message(monkeypatch):
+    "A fit that only warns searches the data for NaN at its one warning, not each time that losses are read"
+    from learnkit.measure import finite
+    n,find = [0],finite.sample_with_nan
+    def count(dl):
+        n[0] += 1
+        return find(dl)
+    monkeypatch.setattr(finite, 'sample_with_nan', count)
+    x = torch.randn(8, 4)
+    bad = [(x*torch.nan, x[:,:1])]*2
+    learn = Learner(DataLoaders(bad), nn.Linear(4, 1), nn.MSELoss(), Adam, lr=.01, cbs=NonFiniteCheck('warn'))
+    with learn.no_logging(), pytest.warns(UserWarning, match='input `xb'): learn.fit(3)
+    assert n==[1]
