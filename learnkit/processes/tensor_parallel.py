@@ -128,6 +128,8 @@ def column_group(
 class TensorParallel(DistributedTrainer):
     "Trains a model whose layers are sharded among processes; those that compute a layer together have the same batches"
     conflicts = dict(local_steps='each process has a part of the weights, and needs those of the others in each batch')
+    was_called = False     # has the model been called in this fit? Before that, `fully_shard` has no state to reset
+    first_call:Any = None  # the hook that sets it
     def __init__(self,
         timeout:float|None=None, # seconds until a waiting process reports which one hangs; None: the group's timeout
         compare:bool=True,       # end the fit if parameters that are not sharded differ between the processes?
@@ -165,6 +167,7 @@ class TensorParallel(DistributedTrainer):
         if by_pytorch and turns: raise ValueError(
             f'{turns[0]} calls parts of the model outside of its forward pass, where `fully_shard` has only a part of '
             'their weights: remove `fully_shard`')
+        if by_pytorch: self.first_call = model.register_forward_pre_hook(self._note_call)
         self.sends_buffers = num_shards()>1
         unsharded = [p for p in model.parameters() if not is_sharded(p)]
         buffers = [b for b in model.buffers() if not is_sharded(b)]
@@ -186,7 +189,16 @@ class TensorParallel(DistributedTrainer):
         self.added.append(means)
         self.learn.add_cb(means)
 
+    def _note_call(self, *args):
+        self.was_called = True
+        self.first_call.remove()
+
     def after_exception(self):
         super().after_exception()
-        model = self.learn.model
-        if num_distrib()>1 and is_fully_sharded(model): model.reset_iter_state()   # a batch was not finished
+        model:Any = self.learn.model
+        if self.was_called: model.reset_iter_state()   # a batch was not finished
+
+    def cleanup(self):
+        super().cleanup()
+        if self.first_call is not None: self.first_call.remove()
+        self.first_call,self.was_called = None,False

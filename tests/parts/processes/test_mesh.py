@@ -202,6 +202,18 @@ def _refuses(rank, world, path):
     fully_shard(model[1], mesh=mesh['dp'])
     with pytest.raises(ValueError, match='the model itself is not: call it for the model, too'): learner(path, lambda _: model).fit(1)
 
+def _fails_early(rank, world, path):
+    "Before the first forward pass `fully_shard` has no state to reset, and after it a failed batch is reset"
+    def throw(cb): raise ValueError('too early')
+    learn = learner(path, Layout((2,1), ('dp','tp'), True))
+    for name in 'before_fit','before_batch','after_pred':
+        with pytest.raises(ValueError, match='too early') as e: learn.fit(1, cbs=Callback(**{name:throw}))
+        assert not [note for note in e.value.__notes__ if 'then failed' in note], e.value.__notes__
+    learn.fit(1)
+    assert learn.train_iter==6
+
+def test_fails_before_the_first_batch(processes, tmp_path): processes(2, _fails_early, tmp_path)   # noqa: F811
+
 @pytest.mark.slow
 def test_what_cannot_be_right_is_refused(processes, tmp_path): processes(4, _refuses, tmp_path)   # noqa: F811
 
