@@ -59,6 +59,7 @@ def _contents_of(value):
     if isinstance(value, type) or not callable(value): return {}
     return getattr(value, '__dict__', {})
 
+# %% ../../nbs/optim/28_inventory.ipynb #9bb27b30
 def _entries_of(container):
     if _is_data(container): return {}
     if isinstance(container, Mapping): return {str(k):v for k,v in container.items()}
