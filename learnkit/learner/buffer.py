@@ -258,7 +258,7 @@ class TensorBuffer:
         if not isinstance(t, Tensor): return
         if not t.is_cpu: self.alike,self.max_pending = None,max(1, 2**25//max(1, t.nbytes))
         elif self._fits_block(t) and chunk.dtype is t.dtype:
-            self.alike,self.batch_dtype,self.max_pending = t.shape,t.dtype,1   # the next ones are copied at once: hold none back
+            self.alike,self.batch_dtype,self.max_pending = t.shape,t.dtype,1   # copied at once: hold none back
 
     def _fits_block(self, t):
         "Can batches like `t` be copied into one tensor? A scalar and a tensor of a subclass are kept alone"
