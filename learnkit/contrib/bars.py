@@ -66,7 +66,6 @@ displays['tqdm'] = TqdmBar
 class RichBar(LineDisplay):
     "Progress bars of rich for the epochs and the batches; in the rows above them new best values are green"
     pace = .2
-    counts_down = True
     bars,epochs,batches = None,None,None
     def __init__(self,
         n_epoch:int=0 # epochs in the table; 0: there is no table
@@ -76,10 +75,11 @@ class RichBar(LineDisplay):
             import rich.console, rich.constrain, rich.progress, rich.text
         p,self.text,console = rich.progress,rich.text.Text,rich.console.Console()
         what,note = '{task.description}','{task.fields[note]}'
-        if console.width>=78: columns = (what, p.BarColumn(), p.MofNCompleteColumn(), p.TimeElapsedColumn(), '<',
-                                         p.TimeRemainingColumn(), note)
-        elif console.width>=50: columns = (what, p.MofNCompleteColumn(), note)
-        else: columns = ('{task.fields[phase]}', p.TaskProgressColumn(), note)
+        self.counts_down = console.width>=78   # is there room for the time that is left of the phase?
+        if self.counts_down:
+            columns = what,p.BarColumn(),p.MofNCompleteColumn(),p.TimeElapsedColumn(),'<',p.TimeRemainingColumn(),note
+        elif console.width>=50: columns = what,p.MofNCompleteColumn(),note
+        else: columns = '{task.fields[phase]}',p.TaskProgressColumn(),note
         class Bars(p.Progress):   # leave room for the ^C of an interrupt, which would wrap the line
             def get_renderables(self):
                 yield rich.constrain.Constrain(self.make_tasks_table(self.tasks), console.width-3)

@@ -322,6 +322,7 @@ def output_loss(
     return pred.get('loss') if isinstance(pred, dict) else getattr(pred, 'loss', None)
 
 
+
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
 def loss_value_hint(
     loss:Any # the value that a loss function returned instead of a tensor
@@ -411,7 +412,7 @@ def _batch_in_memory(dl):
 def _tensors_in_memory(dl):
     "The tensors of the dataset of a DataLoader, if the batches are made of them as they are; otherwise none"
     if type(dl) is not DataLoader or dl.collate_fn not in (default_collate,collate_tensors): return ()
-    ds = dl.dataset
+    ds:Any = dl.dataset
     if type(ds) not in (TensorDataset,BatchTensorDataset): return ()   # a class of the user's may give other samples
     return ds.tensors
 

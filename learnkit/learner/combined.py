@@ -139,7 +139,8 @@ class CombinedLoader:
         counts = tuple(ns.values())
         if self.order=='sequential': return sum(counts)
         if self.order=='zip': return min(counts) if self.until=='shortest' else max(counts)
-        weights = tuple([self.weights[k] for k in ns])
+        shares:Any = self.weights   # a mapping, as it is no function
+        weights = tuple([shares[k] for k in ns])
         return _length(counts, weights, self.until)
 
     def __iter__(self) -> Iterator:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import get_gradient_edge
 from torch.nn.parallel import DistributedDataParallel
 
 from ..data.modules import get_model, norms_and_biases
@@ -285,7 +286,7 @@ def _in_no_module(learn, params):
     return [p for p in params if p.grad is not None and id(p) not in known]
 
 # %% ../../nbs/learner/30_create_opt.ipynb #3871e7f5
-_writes_grad = type(torch.ones(1, requires_grad=True).view(1).grad_fn.next_functions[0][0])   # `AccumulateGrad`
+_writes_grad = type(get_gradient_edge(torch.ones(1, requires_grad=True)).node)   # `AccumulateGrad`
 
 def graph_params(
     loss:Tensor # a loss, before or after its backward pass

@@ -203,12 +203,13 @@ class DistributedTrainer(Callback):
         for group,seconds in self.limits: set_timeout(group, seconds)
         self.limits = ()
         self.norms = {}
-        self.samplers = self.added = ()
+        self.samplers:Any = ()
+        self.added:Any = ()
         self.sends_buffers = False
 
     def _wrap(self, device):
         "Wrap the model in `DistributedDataParallel`; `GradientExchange` all-reduces the gradients outside of it"
-        learn = self.learn
+        learn:Any = self.learn
         is_wrapped = isinstance(learn.model, DistributedDataParallel)
         self._check_model(is_wrapped)
         reduces_before_step = any(accumulates(cb) or steps_in_turn(cb) for cb in learn.cbs)

@@ -49,7 +49,7 @@ def data_ranks(
     model:nn.Module # a model for which `is_tensor_parallel` is True
 ) -> list[int]:
     "Return the processes that have the different shards of the data: the column of this process"
-    p = next(filter(is_sharded, model.parameters()))
+    p:Any = next(filter(is_sharded, model.parameters()))
     if not any(map(is_fully_sharded, model.modules())): return columns_beside(p.device_mesh)[rank_distrib()]
     if not is_fully_sharded(model): raise ValueError(
         'parts of the model are sharded by `fully_shard`, and the model itself is not: call it for the model, too')
@@ -176,7 +176,8 @@ class TensorParallel(DistributedTrainer):
         if num_shards()>1 and not by_pytorch: self._add_column_means()
 
     def _groups(self):
-        meshes = {p.device_mesh for p in self.learn.model.parameters() if is_sharded(p)}
+        sharded:Any = filter(is_sharded, self.learn.model.parameters())
+        meshes = {p.device_mesh for p in sharded}
         own = [group for mesh in meshes for group in mesh.get_all_groups()]
         means = [cb.group for cb in self.added if isinstance(cb, ColumnMeans)]
         return [dist.group.WORLD, *own, *means]
@@ -184,8 +185,8 @@ class TensorParallel(DistributedTrainer):
     def _add_column_means(self):
         "Average the gradients of the model over the columns"
         params = [*self.learn.model.parameters()]
-        mesh = next(filter(is_sharded, params)).device_mesh
-        means = ColumnMeans(params, column_group(columns_beside(mesh)))
+        sharded:Any = next(filter(is_sharded, params))
+        means = ColumnMeans(params, column_group(columns_beside(sharded.device_mesh)))
         self.added.append(means)
         self.learn.add_cb(means)
 

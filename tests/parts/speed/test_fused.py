@@ -839,6 +839,7 @@ def test_programs_of_learners_that_ended_are_let_go():
     "PyTorch compiles no more of one code after 256 programs, and kept them all: in a long search, and in these tests, each further fit was eager"
     import gc, weakref
     codes = []
+    learner().fit(1, cbs=Quick())   # PyTorch keeps the first program of a process
     with dynamo.config.patch(accumulated_recompile_limit=3):
         for i in range(5):
             learner().fit(1, cbs=(cb := Quick()))
