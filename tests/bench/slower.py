@@ -5,7 +5,7 @@
     python tests/bench/slower.py --counts       counts alone: half a minute, the same on any machine
 
 Counts are exact: those of a longer run minus those of a shorter one, divided by the difference of their lengths. Times are
-ratios of two runs, one right after the other, until the median is known to 2 percent. Nothing fails: somebody reads the table.
+ratios of two runs, one right after the other, until the median is known to 2 percent. It is a report: nothing fails.
 """
 import argparse, json, subprocess, sys, tempfile
 from contextlib import contextmanager
