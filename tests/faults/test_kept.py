@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from toys import few
 
-pytestmark = few(3, 8)   # of the cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(3, 5)   # of the cases of each test; all with LEARNKIT_SWEEP=1
 from learnkit.all import Adam, Callback, Learner, MixUp, Recorder, TrainEvalCallback, set_seed
 from learnkit.recovery.checkpoint import CheckpointCallback
 from test_resume import Crash, equal

@@ -17,7 +17,7 @@ from learnkit.all import (Adam, Callback, CheckpointCallback, ItemIndices, Learn
                           get_random_states, set_seed)
 from toys import equal, few, slow
 
-pytestmark = few(4, 13)   # of the cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(4, 6)   # of the cases of each test; all with LEARNKIT_SWEEP=1
 
 N,BS,PER,EPOCHS = 22,4,6,3   # the last batch is short
 

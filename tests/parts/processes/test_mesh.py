@@ -14,7 +14,7 @@ from learnkit.data.process import whole
 from learnkit.processes.tensor_parallel import TensorParallel
 from learnkit.speed.fully_shard import FullyShard
 from test_distributed import everywhere, processes
-from toys import slow
+from toys import few, slow
 
 torch.set_num_threads(1)
 
@@ -90,6 +90,7 @@ def _trains(rank, world, path, layout, wanted):
 
 def alone(path, **kw): return outcome(learner(path, one, train=ordered(16), **kw))
 
+@few(1, 1)   # with LEARNKIT_SWEEP=1 all of them
 @pytest.mark.parametrize('layout', [both, *slow(plain, turned)], ids=lambda o: '-'.join(o.names)+'-fsdp'*o.fsdp)
 def test_trains_as_one_process(processes, tmp_path, layout):   # noqa: F811
     processes(4, _trains, tmp_path, layout, {way:alone(tmp_path, **kw) for way,kw in ways.items()})
@@ -124,6 +125,7 @@ def _killed(rank, world, path, layout):
     found = weights(resumed),resumed.get_preds()[0]
     if rank==0: torch.save((found, str(exported), rows(resumed)), path/'found')
 
+@few(1, 1)   # with LEARNKIT_SWEEP=1 all of them
 @pytest.mark.parametrize('layout', [both, *slow(plain, turned)], ids=lambda o: '-'.join(o.names)+'-fsdp'*o.fsdp)
 def test_killed_and_resumed(processes, tmp_path, layout):   # noqa: F811
     processes(4, _killed, tmp_path, layout)
@@ -150,6 +152,7 @@ def _resumes(rank, world, path, layout, bs):
     found = resumes(path, layout, bs)
     if rank==0: torch.save(found, path/'found')
 
+@few(0, 2)
 @pytest.mark.parametrize('first,then,bs', [*slow((both,tensor,16), (both,one,16), (plain,both,8), (both,plain,8), (plain,one,16))], ids=str)
 def test_resumed_on_another_mesh(processes, tmp_path, first, then, bs):   # noqa: F811
     unbroken = learner(tmp_path/'whole', one, train=ordered(16))
