@@ -31,7 +31,7 @@ from toys import at, few, slow, throw
 
 dynamo = pytest.importorskip('torch._dynamo')
 pytestmark = [pytest.mark.slow,   # the first program costs 15 seconds; the notebooks compile some in `make test`
-              few(0, 2),   # cases of each test; all with LEARNKIT_SWEEP=1
+              few(0, 1),   # a case of each test; all with LEARNKIT_SWEEP=1
               pytest.mark.skipif(compile_config() is None, reason='this PyTorch compiles no backward pass'),
               pytest.mark.skipif(not shutil.which(os.environ.get('CXX', 'g++')), reason='there is no C++ compiler'),
               pytest.mark.filterwarnings('error:this fit')]
@@ -174,6 +174,7 @@ def test_more_optimizers(opt_func, make):
     assert cb.n==14 and cb.n_compiled==1 and cb.part=='whole' and close(state(a), state(b), 1e-5)
     for s,t in zip(a.opt.opt.state.values(), b.opt.opt.state.values()): assert close(s, t, 1e-5)
 
+@few(0, 0)
 @few(0, 1)
 @pytest.mark.skipif(not hasattr(torch.optim, 'Muon'), reason='this PyTorch has no Muon')
 @pytest.mark.parametrize('kw', [{}, dict(nesterov=False, adjust_lr_fn='match_rms_adamw', weight_decay=.2, ns_steps=3)])
@@ -192,6 +193,7 @@ def test_muon(make, kw):
     assert cb.n==14 and cb.n_compiled==1 and cb.part=='whole' and close(state(a), state(b), 1e-5)
     for s,t in zip(a.opt.opt.state.values(), b.opt.opt.state.values()): assert close(s, t, 1e-5)
 
+@few(0, 0)
 def test_an_optimizer_of_ones_own(monkeypatch):
     "What is put into the table is what a fused batch does"
     class Signs(SGD):
@@ -352,6 +354,7 @@ def test_gradients_have_memory_of_their_own(make):
     cb,a = globals()[make](),run()
     assert close(state(a), state(run(cb)), 1e-5) and cb.n==14 and not torch.equal(a.model.c, torch.ones(5, 3))
 
+@few(0, 0)
 def test_averages_and_gradients():
     "With a callback that looks at the gradients the loop makes the step, and updates the averages once"
     def run(*cbs):
@@ -436,6 +439,7 @@ def test_who_hears_before_batch_later_is_heard():
     learner().fit(1, cbs=[late, cb := Quick()])
     assert seen==[*range(8), 0, 1] and cb.n==7
 
+@few(0, 0)
 def test_what_is_replaced_as_an_epoch_begins():
     "Nobody hears of it, and the table of handlers is that of the epoch before"
     def adam(learn): learn.opt = OptimWrapper(learn.model.parameters(), Adam, lr=.01)
@@ -508,6 +512,7 @@ def test_ragged_batch_is_eager():
     b.fit(3)
     assert cb.n==3*6 and cb.n_compiled==1 and close(state(a), state(b))
 
+@few(0, 0)
 def test_several_shapes():
     batches = data(4) + data(4, 8) + data(4, 6)
     cb,a,b = Quick(max_shapes=2),learner(batches),learner(batches)
@@ -515,6 +520,7 @@ def test_several_shapes():
     b.fit(2)
     assert cb.n==2*7 and cb.n_compiled==2 and close(state(a), state(b))
 
+@few(0, 0)
 def test_many_shapes():
     "It does not go on compiling, and says so"
     batches = [b for i in range(2, 8) for b in data(1, i)]
@@ -522,6 +528,7 @@ def test_many_shapes():
     with pytest.warns(UserWarning, match=re.escape('4 batches had other shapes than [3, 4], [3]. Write FusedStep(dynamic=True)')): learner(batches).fit(1, cbs=cb)
     assert (cb.counts, cb.n_compiled)==(dict(fused=1, other=4), 1)
 
+@few(0, 0)
 @pytest.mark.parametrize('more', [[], [partial(EMACallback, decay=.5)], [lambda: MixedPrecision('bf16')]])
 def test_beside_a_compiled_model(more):
     "`learn.compile()` is for validation and predictions, of all loaders and sizes; a batch is still one program, and the numbers are the same"
@@ -803,6 +810,7 @@ def test_a_wrapper_with_a_step_of_its_own(how):
     with pytest.warns(UserWarning, match='up to the gradients'): learn.fit(1, cbs=cb)
     assert len(calls)==8 and cb.n==7
 
+@few(0, 0)
 def test_complex_weights():
     class Complex(nn.Module):
         def __init__(self): super().__init__(); self.w = nn.Parameter(torch.ones(4, 3, dtype=torch.complex64)*(1+.5j))
@@ -861,6 +869,7 @@ def test_left_gradients_count():
     cb = Quick()
     assert close(state(run()), state(run(cb))) and cb.n==6
 
+@few(0, 0)
 def test_weights_frozen_in_the_middle():
     def freeze(cb): cb.learn.model[0].weight.requires_grad_(False)
     def run(*cbs):
