@@ -7,7 +7,7 @@ import pytest
 from kinds import KINDS, WORKERS, outcome
 from toys import few
 
-pytestmark = few(2, 4)   # all with LEARNKIT_SWEEP=1
+pytestmark = few(2, 2)   # all with LEARNKIT_SWEEP=1
 TABLE = Path(__file__).with_name('kinds.json')   # what the page on resuming prints
 CASES = [(kind, workers) for kind,make in KINDS.items() for workers in WORKERS if make.with_workers or workers=='none']
 

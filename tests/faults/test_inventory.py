@@ -20,7 +20,7 @@ from learnkit.recovery.nan import RollBackOnNaN, SkipNaN
 from learnkit.speed.virtual import VirtualShards
 from toys import few
 
-pytestmark = few(4, 5)   # of the cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(3, 3)   # of the cases of each test; all with LEARNKIT_SWEEP=1
 
 # models whose parts sit everywhere
 

@@ -13,7 +13,7 @@ from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.nan import RollBackOnNaN
 from toys import few
 
-pytestmark = few(4, 5)   # of the cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(3, 3)   # of the cases of each test; all with LEARNKIT_SWEEP=1
 
 class Net(nn.Module):
     "Layers that are made in any order, with weights that depend on their names only; `a` and `b` have the same shapes, `c` another one"

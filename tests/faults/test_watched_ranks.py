@@ -112,19 +112,19 @@ places = {'first':lambda n: 0, 'middle':lambda n: n//2, 'last':lambda n: n-1}
 cases = [(n, how, place) for how in (*goes_on, *in_vain, *is_lost) for place in places for n in (3, 4)]
 fast = [(3, 'slow', 'first'), (4, 'killed', 'middle'), (3, 'frozen', 'last'), (3, 'hangs', 'middle'), (4, 'raises', 'first')]
 
-@few(len(fast), 6)
+@few(len(fast), 3)
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
 @pytest.mark.parametrize('world,how,place', [*fast, *slow(*[c for c in cases if c not in fast])])
 def test_who_is_the_cause(tmp_path, world, how, place): check(world, how, places[place](world), tmp_path)
 
-@few(1, 2)
+@few(1, 1)
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
 @pytest.mark.parametrize('how,place', [('slow','last'), *slow(*[(how, place) for how in ('slow','hangs','killed','raises') for place in places if (how, place)!=('slow','last')])])
 def test_also_between_machines(tmp_path, how, place):
     "Without memory that they share, messages go by gloo"
     check(3, how, places[place](3), tmp_path, boards=False)
 
-@few(1, 3)
+@few(1, 1)
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
 @pytest.mark.parametrize('world,how,place', [(3, 'hangs', 'middle'), *slow(*[(n, how, place) for how in ('hangs','stays frozen','slow','killed')
                                                                           for n,place in ((2, 'last'), (3, 'first'), (4, 'middle'))])])
@@ -136,7 +136,7 @@ def killed_soon():
     time.sleep(2.5)   # by then each of the others has said a word
     os.kill(os.getpid(), signal.SIGKILL)
 
-@few(1, 3)
+@few(1, 1)
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
 @pytest.mark.parametrize('how,keeper_ends', [('leaves',None), *slow(*[(how, None) for how in ('raises','exits','killed')],
                                                                  *[(how, killed_soon) for how in is_lost])])

@@ -88,7 +88,7 @@ def test_both_do_the_same_work():
 small = dict(step=dict(n=3), callbacks=dict(n=3), toolkit=dict(n=4), optimizers=dict(n=3), digits=dict(epochs=1), checkpoint=dict(epochs=1),
              preds=dict(rows=600, memory=False), forms=dict(rows=600), short=dict(n=4), predict=dict(n=2))
 
-@few(3)
+@few(3, 2)
 @pytest.mark.parametrize('part', small)
 def test_a_part_runs(part, shown, capsys):
     own.parts[part](1, **small[part])
@@ -115,7 +115,7 @@ def test_optimizers_say_what_differs(shown):
 nets = {'the tiny network':(tools.tiny, partial(gpu.numbers, bs=2)), 'a small ResNet':(partial(gpu.resnet, (2,4,4)), partial(gpu.pictures, bs=2, size=8)),
         'a small transformer':(partial(gpu.transformer, d=8, layers=1), partial(gpu.texts, bs=2, length=4))}
 
-@few(1)
+@few(1, 1)
 @pytest.mark.parametrize('part', [gpu.bench_idle, gpu.bench_throughput, gpu.bench_memory])
 def test_the_parts_for_a_device_run_on_the_cpu(part, shown):
     part(1, 'cpu', n=2, nets=nets)
