@@ -1004,6 +1004,7 @@ def process(folder, **env):
     assert where==str(folder)
     return hit=='1'
 
+@few(0, 0)
 def test_later_processes_find_the_program(tmp_path):
     def programs(): return {p for p in tmp_path.rglob('*.so')}
     assert not process(tmp_path) and (before := programs())
