@@ -695,7 +695,7 @@ def new_average(learn): p = learn.model[0].weight; learn.opt.opt.state[p]['exp_a
 def clear_state(learn): learn.opt.clear_state()
 def freeze(learn): learn.freeze()
 
-@few(2)
+@few(0, 1)
 @pytest.mark.parametrize('change', [add_group, new_weight, new_state, new_average, clear_state, freeze])
 def test_changes_in_the_middle(change):
     "Of the optimizer's groups, parameters and states: the next batch knows"
@@ -942,7 +942,7 @@ class Counts(nn.Module):
         self.n += 1
         return self.net(x)*(1 + self.n/100)
 
-@few(1)
+@few(0, 1)
 @pytest.mark.parametrize('model', [Branches, Refuses, Counts])
 def test_what_cannot_be_compiled_is_run_eagerly(model):
     def run(*cbs):
