@@ -164,7 +164,7 @@ class EMACallback(Callback):
     def before_fit(self):
         is_ambiguous = self.use and any(cb.use for cb in self._others())
         if is_ambiguous: raise ValueError(
-            'two averages would replace the weights in a validation: write `EMACallback(…, use=False)` for all but one')
+            'two averages would replace the weights in validation: write `EMACallback(…, use=False)` for all but one')
         if self.learn.mode!='fit': return
         self.avgs,self.fitting = WeightAverages(),True
         self.n_avg = self.n_step = 0

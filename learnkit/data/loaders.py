@@ -137,7 +137,7 @@ class DataLoaders:
         return getattr(self.valid, 'dataset', None)
     @property
     def bs(self) -> int|None:
-        "The number of samples in a training batch, None if its loader has no `batch_size`"
+        "The number of samples in a batch of the training loader, None if that has no `batch_size`"
         return getattr(self.train, 'batch_size', None)
 
     def to(self,

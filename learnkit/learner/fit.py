@@ -283,7 +283,7 @@ def fit(self:Learner,
 ) -> None:
     "Train for `n_epoch` epochs, or for an amount such as '2000ba' (batches) or '30m' (minutes)"
     rehearsal = limit_from_env() if limit_switch in os.environ else []
-    if rehearsal: n_epoch = _as_epochs(as_duration(n_epoch), self.dls.train)   # as many epochs, but shorter ones
+    if rehearsal: n_epoch = _as_epochs(as_duration(n_epoch), self.dls.train)   # the same number of epochs, each shorter
     cbs = [*map(adapt, callback_list(cbs)), *rehearsal]
     self.paused = None   # a paused fit cannot continue after this one
     finders = [cb for cb in [*self.cbs, *cbs] if cb.modes==('lr_find',)]   # such as an `LRFinder`

@@ -351,7 +351,7 @@ class FaultTolerant(Resumable):
         self.learn.loss_grad = self.learn.loss   # its own part may have set none
         self.learn('after_joint_loss')
         self.sums.put()
-        for cb,count in self.counters.items():   # which `wrap_handler` has left out
+        for cb,count in self.counters.items():   # which `wrap_handler` has skipped
             if cb in self.learn.cbs and is_called(cb, 'after_backward'): count()
 
     def _regroup(self):

@@ -20,7 +20,7 @@ def by_rule(cbs, name):
     return [cbs[i] for *_,i in sorted(places)]
 
 class Wraps(Callback):
-    "Leaves out, replaces and surrounds handlers: whatever it does, those that are called are called in their order"
+    "Skips, replaces and surrounds handlers: whatever it does, those that are called are called in their order"
     def __init__(self, order, ways, outer): self.order,self.ways,self.outer = order,ways,outer
     def wrap_handler(self, name, cb, f):
         match self.ways.get(name):

@@ -167,7 +167,7 @@ def test_resumed_on_another_mesh(processes, tmp_path, first, then, bs):   # noqa
     close(found[0], weights(unbroken))
     close_rows(found[1], rows(unbroken))
 
-# other ways, and what is refused
+# other ways, and what raises an error
 
 def _ways(rank, world, path, wanted):
     # accumulation with a checkpoint within a step

@@ -169,7 +169,7 @@ def test_a_branch_can_be_resumed_and_branched_from(run, tmp_path):
     assert Run(tmp_path/'c').losses==b.losses and Run(tmp_path/'c').parent==(str(b.folder), at)
 
 def test_a_run_that_was_stopped_goes_on_from_its_end(tmp_path):
-    "As the message advises that names what is new; `branch` refused the step that was in it"
+    "As the message advises that names what is new; `branch` raised an error for the step that was in it"
     class Stops(Callback):
         def __init__(self, epoch): self.epoch = epoch
         def after_epoch(self):
