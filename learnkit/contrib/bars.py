@@ -31,7 +31,7 @@ class TqdmBar(TerminalBar):
         self.end()
         LineDisplay.begin(self, what, n)
         self.watch()
-        self.text = getattr(self.out, 'isatty', bool)()   # is it drawn here, and not by tqdm?
+        self.text = getattr(self.out, 'isatty', bool)()   # is the bar drawn here, not by tqdm?
         self.bar = self.tqdm(total=n, desc=what, leave=False, dynamic_ncols=not self.text, mininterval=0,
                              ascii=self.fill=='#', file=io.StringIO() if self.text else self.out)
         if self.text: self.draw(0, '')
@@ -120,9 +120,9 @@ class RichBar(LineDisplay):
     def room(self): return self.bars.console.width-1 if self.bars.console.is_terminal else math.inf
 
     def _styled(self, row):
-        "The lines of a row as `Text`"
+        "Return the lines of a row as `Text`"
         lines,better = self.arranged(row),self._better(row)
-        n_head = len(lines)   # all of them in the head
+        n_head = len(lines)   # number of lines of the head
         if self.table is not None and row!=self.head: n_head -= len(self.table.lines)
         def style(n, i):
             if n<n_head: return 'bold'
@@ -135,7 +135,7 @@ class RichBar(LineDisplay):
         return {i for i,o in enumerate(zip(self.head, row)) if row!=self.head and self._improves(*o)}
 
     def _improves(self, name, cell):
-        "Whether this is better than all values before in its column; the first has none to be compared with"
+        "Return whether `cell` is better than all previous values of the column; False for the first"
         try: v,lower = float(cell),lower_better(name)
         except ValueError: return False
         if lower is None or v!=v: return False

@@ -35,7 +35,7 @@ import learnkit.observe.outbox   # noqa: F401  for `learn.hparams`
 
 # %% ../../nbs/contrib/17_cli.ipynb #55166549
 def _hidden(k, v):
-    "The setting `k`, with secrets masked"
+    "Return the setting `k`, with secrets masked"
     if isinstance(v, Mapping): return {n:_hidden(n, o) for n,o in v.items()}
     if isinstance(v, (list,tuple)): return [_hidden(k, o) for o in hide_in_items(v)]
     if not v: return v
@@ -57,7 +57,7 @@ def _flat(
     return {name:v}
 
 def _flat_parts(items, name):
-    "The settings of all parts, each by the name of the whole, a dot and its own"
+    "Return the settings of all parts; their names are joined by dots"
     found = {}
     for k,v in items:
         part_name = f'{name}.{k}' if name else str(k)
@@ -92,7 +92,7 @@ def _as_text(config): return {k:str(v) for k,v in _flat(config).items()}
 
 # %% ../../nbs/contrib/17_cli.ipynb #b04342ef
 def _sentence(message, parser):
-    "Say of an unknown name which is the nearest; other messages stay"
+    "For an unknown name, return the nearest known one; return other messages unchanged"
     said = re.search('there is no `.*', message)
     if said is not None: return _sentence_of_class(message, said[0])
     found = re.search(r"Option '([\w.-]+)' is not accepted|unrecognized arguments: --([\w.-]+)", message)
@@ -102,7 +102,7 @@ def _sentence(message, parser):
     return f'there is no `{name}`: {nearest(name, known)}'
 
 def _sentence_of_class(message, said):
-    "What was `said` already, and of the settings of which class, if of any"
+    "Return what was `said`, and for settings of a class, of which"
     of_class = re.search(r"class_path '[\w.]*?(\w+)'", message)
     return message if of_class is None else f'in {of_class[1]} {said}'
 
@@ -110,7 +110,7 @@ def _sentence_of_class(message, said):
 def _parser_class():
     with optional_import('a command line', 'jsonargparse', 'cli'):
         from jsonargparse import ArgumentParser, DefaultHelpFormatter
-    from fastcore.docments import docments   # it takes as long as a tenth of `import learnkit`
+    from fastcore.docments import docments   # takes a tenth of the time of `import learnkit`
     class Formatter(DefaultHelpFormatter):
         def _expand_help(self, action): return re.sub(', known subclasses: [^()]*', '', super()._expand_help(action))
     class Parser(ArgumentParser):
@@ -133,7 +133,7 @@ def _parser_class():
             for action in self._actions:
                 if action.dest==name: action.help = text
         def set_title(self, f):
-            "jsonargparse needs one more package to read the docstring"
+            "Set the title of the arguments of `f`; jsonargparse would need one more package to read its docstring"
             title = (f.__doc__ or f.__name__).strip().splitlines()[0]
             for group in self._action_groups:
                 if group.title is not None and str(f) in group.title: group.title = title
@@ -145,7 +145,7 @@ _reads_source = RLock()   # for the comments next to arguments: `ast.parse` of P
 
 @contextmanager
 def _kept(config) -> Iterator[None]:
-    "Each Learner that is made in this thread meanwhile keeps `config`"
+    "In this block, each Learner that this thread creates keeps `config`"
     def keep(learn):
         is_made_meanwhile = _current.get() is config
         return SaveConfig(config) if is_made_meanwhile else []
@@ -157,10 +157,10 @@ def _kept(config) -> Iterator[None]:
         _current.reset(token)
 
 def _parser(f, exits):
-    "The parser for the arguments of `f`"
+    "Return the parser for the arguments of `f`"
     parser,own = _parser_class()(exit_on_error=exits),unwrap_partial(f)
     parser.add_argument('--config', action='config', help='a YAML file with settings, such as the run.yaml of a run')
-    given = {k for k in signature(own).parameters if not takes_argument(f, k)}   # by a `partial`
+    given = {k for k in signature(own).parameters if not takes_argument(f, k)}   # arguments that a `partial` fixes
     if isinstance(own, type): parser.add_class_arguments(own, skip=given)
     else: parser.add_function_arguments(own, skip=given)
     return parser

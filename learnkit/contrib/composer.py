@@ -55,8 +55,8 @@ def _count(n, unit):
 
 # %% ../../nbs/contrib/60_composer.ipynb #d185d627
 class Counts:
-    "How many batches and samples of a phase are over, and how long they took"
-    began = 0.   # when, by `perf_counter`
+    "Counts the batches and samples of a phase that are done, and their seconds"
+    began = 0.   # when the batch began, by `perf_counter`
     def __init__(self): self.reset()
     def reset(self) -> None:
         "Reset all counts"
@@ -70,26 +70,26 @@ class Counts:
         self.samples += find_bs(learn.xb)
 
 class Timestamp(SimpleNamespace):
-    "Numbers of epochs, batches, samples and tokens, each in all and in the epoch, and the time that they took"
+    "Counts of epochs, batches, samples and tokens, in total and in the epoch, and the time that they took"
     def get(self,
-        unit:Any # 'iter', 'ep', 'ba', 'sp' or 'tok', also as a member of Composer's `TimeUnit`
+        unit:Any # 'iter', 'ep', 'ba', 'sp' or 'tok', or a member of Composer's `TimeUnit`
     ) -> Count:
-        "Return the number of that unit"
+        "Return the count in this unit"
         names = dict(iter='iteration', ep='epoch', ba='batch', sp='sample', tok='token')
         return getattr(self, names[getattr(unit, 'value', unit)])
 
 # %% ../../nbs/contrib/60_composer.ipynb #583a7ff3
 class ComposerRun(OurCallback):
-    "Do once for all callbacks of Composer what they share: count, begin the first iteration, close them"
+    "Does what all callbacks of Composer share, once: counts, begins the first iteration, closes the callbacks"
     order = ForeignCallback.order - .5
     single,acts = True,'nothing'
-    all_samples,all_seconds = 0,0.              # of the fit, without its evaluations
+    all_samples,all_seconds = 0,0.              # of the fit, without evaluations
     iteration,first_epoch = 0,0                 # the number of the iteration, and its first epoch
     began = 0.                                  # when the batch began, by `perf_counter`
-    is_whole = is_over = False                  # has the epoch no batch left? Is its training over, too?
+    is_whole = is_over = False                  # were all batches of the epoch read? Is its training phase over?
     def __init__(self):
         self.train,self.valid,self.predicted = Counts(),Counts(),Counts()
-        self.meter,self.results = new_meter([]),{}   # of the batch that was trained last; of the last validation
+        self.meter,self.results = new_meter([]),{}   # of the last training batch; of the last validation
 
     def before_fit(self):
         if self.learn.mode!='fit': return
@@ -134,7 +134,7 @@ class ComposerRun(OurCallback):
     def after_exhaust(self):
         if not self.learn.training: return
         has_no_length = loader_len(self.learn.dls.train) is None
-        if has_no_length: self.is_whole = True   # otherwise `after_batch` knows it
+        if has_no_length: self.is_whole = True   # else `after_batch` sets it
     def after_train(self): self.is_over = self.is_whole   # an epoch that was cut off is not counted
     def after_validate(self): self.results = measured(self.learn).valid
     def after_cycle(self):
@@ -142,7 +142,7 @@ class ComposerRun(OurCallback):
         self.first_epoch = self.learn.epoch+self.is_over
 
     def cleanup(self):
-        "Close all of Composer's callbacks, then call `post_close` of those that could be closed"
+        "Call `close` of all of Composer's callbacks, then `post_close` of those that closed without an error"
         if self.learn.mode!='fit': return
         failed,closed = [],[]
         for cb in composer_callbacks(self.learn):
@@ -163,7 +163,7 @@ class ComposerRun(OurCallback):
         vars(self).update(own)
 
 def _tried(f, failed):
-    "Call `f`; record its error in `failed`, and return whether it succeeded"
+    "Call `f`; append its error to `failed`; return whether it succeeded"
     try: f()
     except Exception as e: failed.append(e)
     else: return True
@@ -173,18 +173,18 @@ def _tried(f, failed):
 def composer_callbacks(
     learn:Any # the Learner
 ) -> list:
-    "Return its callbacks that call one of Composer, in their order"
+    "Return the Learner's callbacks that wrap a callback of Composer, in order"
     return [cb for cb in learn.cbs if isinstance(cb, ComposerCallback)]
 
 def run_of(
     learn:Any # the Learner
 ) -> ComposerRun:
-    "Return the callback that counts for Composer's callbacks"
+    "Return the Learner's `ComposerRun`, which counts batches and samples"
     return next(cb for cb in learn.cbs if isinstance(cb, ComposerRun))
 
 # %% ../../nbs/contrib/60_composer.ipynb #041ebade
 def _timestamp(counts):
-    "Batches and samples of a validation or prediction, as a timestamp"
+    "Return the batches and samples of a validation or prediction as a timestamp"
     batches,samples = _count(counts.batches, 'ba'),_count(counts.samples, 'sp')
     no_epochs,no_tokens = _count(0, 'ep'),_count(0, 'tok')
     took = timedelta(seconds=counts.seconds)
@@ -193,10 +193,10 @@ def _timestamp(counts):
                      token=no_tokens, token_in_epoch=no_tokens, total_wct=took, epoch_wct=took, batch_wct=took)
 
 class ComposerMetric:
-    "A metric of the Learner, in the form that Composer's callbacks compute"
+    "A metric of the Learner, with the `compute` that Composer's callbacks call"
     def __init__(self,
         metric:Any,     # metric of the Learner
-        values:Callable # -> the values that were measured last, by name
+        values:Callable # function: returns the latest values by name
     ): self.metric,self.name,self.values = metric,metric.name,values
     def compute(self) -> torch.Tensor:
         "Return the value that was measured last"
@@ -204,16 +204,16 @@ class ComposerMetric:
 
 # %% ../../nbs/contrib/60_composer.ipynb #12b28f62
 def _once_fetched(read, learn):
-    "Return the result of `read` once the Learner has a batch; None before the first batch"
+    "Return `read(learn)`; None if the Learner has no batch yet"
     try: return read(learn)
     except MissingAttribute: return None
 
 # %% ../../nbs/contrib/60_composer.ipynb #0c6e909e
 class ComposerState(View):
-    "The Learner, as Composer's callbacks see the state"
+    "The Learner in the form of Composer's `State`, which its callbacks expect"
     library,what = 'Composer','the state'
-    event = ''   # the name of that which is called now
-    stopped_at:int|None = None   # after how many batches a callback has stopped the fit
+    event = ''   # the event that is being called
+    stopped_at:int|None = None   # the number of batches after which a callback stopped the fit
     model      = of_learner('model')
     is_model_ddp = of_process(are_several)
     fsdp_enabled = fsdp_sharded_state_dict_enabled = False
@@ -226,18 +226,18 @@ class ComposerState(View):
 
     @property
     def outputs(self) -> Any:
-        "What the model returned for the batch; None before the first batch"
+        "The model's output for the batch; None before the first batch"
         return _once_fetched(output_of, self.learn)
     @outputs.setter
     def outputs(self, value:Any): self.learn.pred = value
     @property
     def evaluators(self) -> list:
-        "The evaluators: one dataset, or none"
+        "A list with one evaluator for the validation set; empty without one"
         if self.learn.dls.valid is None: return []
         return [SimpleNamespace(label='eval')]
     @property
     def batch_num_samples(self) -> int:
-        "How many samples the batch has"
+        "The number of samples in the batch"
         return find_bs(self.learn.xb)
     @property
     def eval_timestamp(self) -> Any:
@@ -250,7 +250,7 @@ class ComposerState(View):
 
     @property
     def loss(self) -> Any:
-        "The loss of the batch; until the backward pass, the tensor from which it begins"
+        "The loss of the batch; until the backward pass, the differentiable one"
         if self.event in ('after_loss','before_backward'): return self.learn.loss_grad
         return self.learn.loss
     @loss.setter
@@ -258,7 +258,7 @@ class ComposerState(View):
 
     @property
     def batch(self) -> Any:
-        "The batch as the loader gives it, on the device after `after_dataloader`; None before the first one"
+        "The batch as the loader gave it (from `after_dataloader` on the device); None before the first one"
         if self.event=='after_dataloader': return self.learn.batch
         return _once_fetched(batch_of, self.learn)
     @batch.setter
@@ -267,7 +267,7 @@ class ComposerState(View):
         else: self.learn._split(value)
 
     def batch_get_item(self,
-        key:Any # key of a part of the batch: an index, a name, or a function of the batch, also first in a pair
+        key:Any # index or key of a part of the batch, or a function of the batch; of a pair, the first counts
     ) -> Any:
         "Return a part of the batch"
         get = key[0] if isinstance(key, (tuple,list)) else key
@@ -298,10 +298,10 @@ class ComposerState(View):
 
     @property
     def timestamp(self) -> Any:
-        "Epochs, batches and samples that are done, in all and in this epoch"
+        "The epochs, batches and samples done, in total and in this epoch"
         learn,run = self.learn,run_of(self.learn)
         epochs = learn.epoch+run.is_over
-        counts = Counts() if run.is_over else run.train   # no batch of the next epoch is done
+        counts = Counts() if run.is_over else run.train   # the next epoch has none yet
         no_tokens = _count(0, 'tok')
         return Timestamp(
             total_wct=timedelta(seconds=run.all_seconds), epoch_wct=timedelta(seconds=counts.seconds),
@@ -314,24 +314,24 @@ class ComposerState(View):
 
     @property
     def eval_metric_values(self) -> dict:
-        "Results of the last validation, by the names of the columns"
+        "The results of the last validation, by the names of the columns"
         values = dict(run_of(self.learn).results)
         if 'loss' in values: values['valid_loss'] = values.pop('loss')
         return values
     @property
     def train_metric_values(self) -> dict:
-        "Values of the metrics for the batch that was trained last, as in Composer"
+        "The values of the metrics for the last training batch, as in Composer"
         values = named_values(run_of(self.learn).meter)
         values.pop('loss', None)
         return values
     @property
     def eval_metrics(self) -> dict:
-        "The metrics of the validation, by the label of its loader and their names"
+        "The validation metrics, by the label of the loader and their names"
         def values(): return self.eval_metric_values
         return dict(eval=_metrics_of(self.learn.metrics, values))
     @property
     def train_metrics(self) -> dict:
-        "The metrics of the training, by their names"
+        "The training metrics, by their names"
         def values(): return self.train_metric_values
         return _metrics_of(run_of(self.learn).meter.metrics[1:], values)
 
@@ -345,7 +345,7 @@ class ComposerState(View):
         self.stopped_at = self.learn.train_iter
         self.learn.stop('a callback called state.stop_training()')
     def get_elapsed_duration(self) -> Any:
-        "Return the fraction of the fit that is done, in whole epochs if its length is in epochs"
+        "Return the fraction of the fit that is done; in whole epochs if its length is a number of epochs"
         whole = self.max_duration
         done = _done(self.timestamp).get(whole.unit)
         part = self.learn.pct_train if done is None else done/whole.value
@@ -357,9 +357,9 @@ def _metrics_of(metrics, values): return {m.name:ComposerMetric(m, values) for m
 
 # %% ../../nbs/contrib/60_composer.ipynb #cc5e3bce
 class ComposerLogger(View):
-    "The Learner's loggers, as Composer's callbacks see a logger"
+    "The Learner's loggers in the form of a Composer logger"
     library,what = 'Composer','the logger'
-    destinations = ()   # the Learner has its own
+    destinations = ()   # none: the Learner has its own loggers
     def log_metrics(self,
         metrics:dict,     # numbers by name
         step:int|None=None# not used: the step is that of the Learner
@@ -369,7 +369,7 @@ class ComposerLogger(View):
     def log_hyperparameters(self,
         parameters:dict # settings by name
     ) -> None:
-        "Keep settings, in `learn.state`"
+        "Store settings in `learn.state`"
         self.learn.state.update(parameters)
     log_traces = log_hyperparameters
 
@@ -403,7 +403,7 @@ class ComposerCallback(ForeignCallback):
         super().before_fit()
         self._need_others()
     def _need_others(self):
-        "Add the counter, and the callbacks that fire the events handled by this one"
+        "Add `ComposerRun`, and the callbacks that fire the events which this one handles"
         others = {type(cb) for cb in self.learn.cbs}
         handles_checkpoints = self.has('batch_checkpoint') or self.has('epoch_checkpoint')
         if ComposerRun not in others: self.learn.add_cb(ComposerRun())
@@ -446,7 +446,7 @@ def adapted(
 class Callback:
     "The base class of Composer's callbacks"
     def __init__(self,
-        *args:Any,   # not used: for classes with several bases
+        *args:Any,   # not used; accepts the arguments of subclasses with several bases
         **kwargs:Any # not used
     ): pass
     def as_callback(self) -> ComposerCallback:
@@ -457,7 +457,7 @@ class Callback:
         state:Any,  # a `ComposerState`
         logger:Any  # a `ComposerLogger`
     ) -> None:
-        "Call the method that is named as the event is"
+        "Call the method that has the event's name"
         f = getattr(self, event.value, None)
         if f is not None: f(state, logger)
 
@@ -472,11 +472,11 @@ from ..learner.learner import Learner
 
 # %% ../../nbs/contrib/60_composer.ipynb #760be371
 class WholeBatch(OurCallback):
-    "Calls the model with the whole batch, as Composer's models expect"
+    "Calls the model with the whole batch as one argument, as Composer's models expect"
     def before_pred(self): self.learn.xb = ((*self.learn.xb,*self.learn.yb),)
 
 class Trainer:
-    "A Learner, made as a `Trainer` of Composer is; it is `trainer.learn`"
+    "Creates a Learner, `trainer.learn`, from the arguments of Composer's `Trainer`"
     def __init__(self,
         model:Any,                   # a module; one with a method `loss(outputs, batch)` needs no `loss_func`
         train_dataloader:Any,        # the training data
@@ -502,7 +502,7 @@ class Trainer:
         for cb in composer_callbacks(self.learn):
             if cb.has(event.value): cb.call(event.value)
     def fit(self,
-        duration:str|int|None=None # how long; None: `max_duration`
+        duration:str|int|None=None # how long to train; None: `max_duration`
     ) -> None:
         "Train"
         if duration is None: duration = self.max_duration

@@ -49,7 +49,7 @@ from ..observe.profile import TimerCallback as OurTimer
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #0288ed18
 class NLPDriver(View):
-    "The Learner, as callbacks of fastNLP see the driver of their trainer"
+    "The Learner in the form of a fastNLP driver, which its callbacks expect"
     library,what = 'fastNLP','the driver'
     model      = of_learner('model')
     optimizers = of_learner(optimizers_of)
@@ -77,7 +77,7 @@ class NLPDriver(View):
         return rank_distrib()
     def tensor_to_numeric(self,
         tensor:Any,          # one element; or several, with `reduce`
-        reduce:str|None=None # the method that makes one number of several, such as 'mean'
+        reduce:str|None=None # the method that reduces several elements to one, such as 'mean'
     ) -> Any:
         "Return the tensor as a number, or as a list of numbers"
         if not isinstance(tensor, torch.Tensor): return tensor
@@ -93,7 +93,7 @@ class NLPDriver(View):
         return from_first(obj)
 
 class NLPScaler:
-    "Represents the gradient scaler: callbacks see unscaled gradients"
+    "Stands in for the gradient scaler; callbacks see gradients that are unscaled already"
     def unscale_(self,
         optimizer:Any # not used
     ) -> None:
@@ -103,12 +103,12 @@ class NLPScaler:
 model_file,checkpoint_file = 'fastnlp_model.pkl.tar','fastnlp_checkpoint.pkl.tar'   # the names that fastNLP gives them
 
 class NLPTrainer(View):
-    "The Learner, as callbacks of fastNLP see their trainer"
+    "The Learner in the form of a fastNLP trainer, which its callbacks expect"
     library,what = 'fastNLP','the trainer'
     monitor = larger_better = None   # the monitor of callbacks that specify none
     input_mapping = output_mapping = evaluate_batch_step_fn = None
-    given_optimizers = asked_epochs = None   # as a Trainer was given them
-    batches_before = 0               # of the checkpoint that was loaded
+    given_optimizers = asked_epochs = None   # arguments of a `Trainer`; None: there is none
+    batches_before = 0               # batches trained before the loaded checkpoint was written
     fp16 = False
     epochs_done = batches_done = 0   # set by the adapter
     stopped:Any = None               # the wrapped callback's exception that ended the fit
@@ -125,7 +125,7 @@ class NLPTrainer(View):
 
     @property
     def optimizers(self) -> list:
-        "The optimizers that a Trainer was given, or that of the Learner"
+        "The optimizers passed to the Trainer; without a Trainer, the Learner's"
         return self.given_optimizers or self.driver.optimizers
     @property
     def n_epochs(self) -> int:
@@ -141,11 +141,11 @@ class NLPTrainer(View):
         return (self.num_batches_per_epoch or 0)*self.n_epochs
     @property
     def global_forward_batches(self) -> int:
-        "How many batches were trained, those before a checkpoint included"
+        "How many batches were trained, including those before a checkpoint"
         return self.batches_before+self.learn.train_iter
     @property
     def evaluator(self) -> Any:
-        "Return the evaluator; None if there is no data for it"
+        "The evaluator; None without a validation set"
         if self.learn.dls.valid is None: return None
         return view_of(NLPEvaluator, self.learn)
     def extract_loss_from_outputs(self,
@@ -160,7 +160,7 @@ class NLPTrainer(View):
         model_save_fn:Callable|None=None,   # called with the folder, to save in another way
         **kwargs:Any                        # not used
     ) -> None:
-        "Save the weights in this folder, as seen from the current one"
+        "Save the weights in `folder`, relative to the current folder"
         if model_save_fn is None: _check_weights_only(only_state_dict)
         if model_save_fn is not None: model_save_fn(folder)
         elif hasattr(folder, 'write'): self.learn.save(folder, with_opt=False)
@@ -224,7 +224,7 @@ class NLPEvaluator(View):
         "The metrics by name"
         return {m.name:m for m in self.learn.metrics}
     def run(self,
-        num_eval_batch_per_dl:int=-1 # how many batches; -1: all
+        num_eval_batch_per_dl:int=-1 # batches per loader to evaluate; -1: all
     ) -> dict:
         "Return the results of an evaluation"
         cbs = [] if num_eval_batch_per_dl<0 else [LimitBatches(valid=num_eval_batch_per_dl)]
@@ -252,11 +252,11 @@ _replaced_by = dict(TorchGradClipCallback='write `GradientClip(1.)`', FitlogCall
 class NLPCallback(ForeignCallback):
     "Calls a callback of fastNLP"
     library:ClassVar[str] = 'fastNLP'
-    base:ClassVar[tuple] = 'Callback',   # `HasMonitorCallback` of fastNLP takes the monitor of the trainer
+    base:ClassVar[tuple] = 'Callback',   # a `HasMonitorCallback` of fastNLP takes the trainer's monitor
     stops:ClassVar[tuple] = 'EarlyStopException',
     replaced_by = _replaced_by
     begins_later = False   # does a sanity check come before `on_train_begin`?
-    given:Any = None   # the batch passed to the wrapped callback, and its content then
+    given:Any = None   # the batch passed to the wrapped callback, and a copy of its entries
     def _take_monitor(self):
         "Let the wrapped callback monitor what the trainer monitors, if it has no monitor of its own"
         trainer = self._view()
@@ -285,10 +285,10 @@ class NLPCallback(ForeignCallback):
     def after_train(self): vars(self._view()).update(epochs_done=self.learn.epoch+1, batches_done=0)
     def after_exhaust(self):
         if not self.learn.training: return
-        if self.has('on_fetch_data_end'): self.call('on_fetch_data_end')   # of none
+        if self.has('on_fetch_data_end'): self.call('on_fetch_data_end')   # there is no batch
 
     def call(self, name):
-        "Call a method of the wrapped callback; an exception by which one ends the fit calls `on_exception` in all"
+        "Call a method of the wrapped callback; remember the exception that ends the fit, for `on_exception`"
         try: super().call(name)
         except CancelFit as e:
             self._view().stopped = e.__cause__
@@ -297,7 +297,7 @@ class NLPCallback(ForeignCallback):
         if self.has('on_exception') and self._view().stopped: self.call('on_exception')
 
     def due(self, name):
-        "Return whether an evaluation took place: it may have been cancelled, or be the sanity check"
+        "Return whether an evaluation took place: it may have been cancelled, or be a sanity check"
         if name=='on_train_begin': return not self.begins_later
         if name=='on_evaluate_end': return 'valid' not in getattr(self.learn.recorder, 'cancelled', ())
         return True
@@ -316,12 +316,12 @@ class NLPCallback(ForeignCallback):
         return trainer,
 
     def _batch(self):
-        "Return the batch; if it is a dict, the model gets the changes that the wrapped callback makes"
+        "Return the batch, and remember its entries, to find those that the wrapped callback replaces"
         batch = batch_of(self.learn)
         self.given = batch,_copied(batch)
         return batch
     def obey(self, name, res):
-        "Pass the batch to the model as the wrapped callback left it"
+        "Pass the batch to the model again if the wrapped callback has changed its entries"
         if name!='on_train_batch_begin': return
         batch,before = self.given
         self.given = None
@@ -335,11 +335,11 @@ class NLPCallback(ForeignCallback):
         learn = self.learn
         out = output_of(learn)
         if not isinstance(out, Mapping): out = dict(pred=out)
-        loss = learn.loss_grad*batches_a_step(learn)   # not yet divided, as in fastNLP
+        loss = learn.loss_grad*batches_a_step(learn)   # not divided yet, as in fastNLP
         return dict(out, loss=loss)
 
     def state_dict(self):
-        "Return the result of `on_save_checkpoint`; the plain attributes if it is missing, or for a sanity check"
+        "Return the result of `on_save_checkpoint`; without that method, or in a sanity check, the plain attributes"
         if self.begins_later or not self.has('on_save_checkpoint'): return super().state_dict()
         return dict(saved=self.theirs.on_save_checkpoint(self._view()))
     def load_state_dict(self, state):
@@ -349,16 +349,16 @@ class NLPCallback(ForeignCallback):
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #c142cd73
 def _copied(batch):
-    "A copy of a batch that is a dict, whose entries may be replaced; None of any other"
+    "Return a copy of a batch that is a dict, whose entries may be replaced; None for any other batch"
     return dict(batch) if isinstance(batch, Mapping) else None
 
 def _has_changed(batch, before):
-    "Has the batch other names than before, or other objects by them?"
+    "Return whether the batch has other keys than before, or other objects as values"
     if [*batch]!=[*before]: return True
     return any(batch[k] is not before[k] for k in before)
 
 def _sanity(learn):
-    "The results of the sanity check that was just made"
+    "Return the results of the latest sanity check"
     check = _sanity_check(learn)
     if check is None: return {}
     return check.results or {}
@@ -393,9 +393,9 @@ class EarlyStopException(BaseException):
 # %% ../../nbs/contrib/65_fastnlp.ipynb #edb2e6dd
 def longest_match(
     name:str,    # the requested name
-    known:Any    # the names that there are
+    known:Any    # the known names
 ) -> str|None:
-    "Return the name that has the longest part of `name` in it, the shortest of these; None if no two letters agree"
+    "Return the known name that shares the longest substring with `name`, the shortest of several; None if none does"
     def common(k): return SequenceMatcher(None, name, k, autojunk=False).find_longest_match().size
     def most_in_common(k): return common(k),-len(k)
     best = max(known, key=most_in_common, default='')
@@ -405,9 +405,9 @@ def longest_match(
 class HasMonitorCallback(Callback):
     "A callback that watches a result"
     def __init__(self,
-        monitor:str|Callable|None,      # the name of a result, a function of all results; None: that of the trainer
+        monitor:str|Callable|None,      # the name of a result, or a function of all results; None: the trainer's
         larger_better:bool|None=True,   # is a larger value better?
-        must_have_monitor:bool=False    # is it an error if there is none, nor one of the trainer?
+        must_have_monitor:bool=False    # raise an error if neither this callback nor the trainer has a monitor?
     ):
         self.monitor,self.larger_better,self.must_have_monitor = monitor,larger_better,must_have_monitor
         self.monitor_value,self.taken = None,None
@@ -445,7 +445,7 @@ class HasMonitorCallback(Callback):
     def is_better_results(self,
         results:dict # as for `on_evaluate_end`
     ) -> bool:
-        "Return whether the value is a new best; if so, store it"
+        "Return whether the value is the best so far; if so, store it"
         v = self.get_monitor_value(results)
         is_better = self._is_better(v)
         if is_better: self.monitor_value = v
@@ -458,16 +458,16 @@ class HasMonitorCallback(Callback):
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #1c8e73ff
 class EventOf:
-    "An event of fastNLP, and which calls are let through"
+    "An event of fastNLP, with a filter for its calls"
     def __init__(self,
         name:str,                    # such as 'on_before_backward'
         every:int|None=None,         # every so many calls
-        once:int|None=None,          # this call only, counted from 1
-        filter_fn:Callable|None=None # called with filter and trainer: let through if it is true
+        once:int|None=None,          # only call number `once`, counted from 1
+        filter_fn:Callable|None=None # called with the filter and the trainer; returns True to let a call through
     ): self.name,self.conditions,self.filter_fn = name,dict(every=every, once=once),filter_fn
 
     def filter(self) -> Filter:
-        "Return a new filter; of several conditions the first counts: `every`, then `once`, then `filter_fn`"
+        "Return a new filter with the first condition given: `every`, `once` or `filter_fn`"
         for k,v in self.conditions.items():
             if v is not None: return Filter(**{k:v})
         if self.filter_fn is None: return Filter()
@@ -488,7 +488,7 @@ Event = AllEvents()
 class OnFunction(Callback):
     "A function that is called at an event of fastNLP"
     def __init__(self,
-        f:Callable,   # called as the method of that name is
+        f:Callable,   # called with the arguments of the callback method of that name
         event:EventOf # when
     ):
         self.filter,self.f = event.filter(),f
@@ -505,7 +505,7 @@ class OnFunction(Callback):
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #5a3d9e10
 def _of_pred(m):
-    "The function `m` of the prediction, which a model of fastNLP returns in a dict with its loss"
+    "Return the metric function `m` for a model of fastNLP, which returns a dict with `pred` and `loss`"
     @wraps(m)
     def of_pred(out, *targs, **kw):
         pred = out['pred'] if isinstance(out, Mapping) else out
@@ -513,7 +513,7 @@ def _of_pred(m):
     return of_pred
 
 def _named(metrics):
-    "Functions under the names that fastNLP gives their results"
+    "Return the metrics as a list, with the names that fastNLP gives their results"
     named = []
     for k,m in (metrics or {}).items():
         if isinstance(m, FunctionType): m = AvgMetric(_of_pred(m), f'{k}#{k}')
@@ -522,7 +522,7 @@ def _named(metrics):
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #fe5a9df5
 class _SomeEpochs(OurCallback):
-    "Validates after every `n`-th epoch alone; after none if `n` is 0"
+    "Validates at the end of every `n`-th epoch only; never if `n` is 0"
     run_train,modes = False,('fit',)
     def __init__(self, n): self.n = n
     def before_validate(self):
@@ -530,12 +530,12 @@ class _SomeEpochs(OurCallback):
         if not is_due: raise CancelValid
 
 class _WithinEpochs(ValidateEvery):
-    "Validates when all callbacks have seen the batch"
+    "Validates within an epoch, after all other callbacks have handled the batch"
     order = ForeignCallback.order+1
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #11136603
 def _evaluate_every(n):
-    "What makes a fit evaluate after `n` batches, after `-n` epochs, or after each batch for which `n(trainer)` is true"
+    "Return callbacks that evaluate after `n` batches, `-n` epochs, or each batch for which `n(trainer)` is true"
     if callable(n): return [_WithinEpochs(partial(_asked, n)), _SomeEpochs(0)]
     if n==0: raise ValueError(
         'evaluate_every counts batches if it is positive, epochs if it is negative; 0 is neither')
@@ -546,7 +546,7 @@ def _evaluate_every(n):
 def _asked(f, learn): return learn.training and f(view_of(NLPTrainer, learn))
 
 def _limit(n_train, n_valid):
-    "What makes a fit train and evaluate at most so many batches of a loader; negative numbers limit nothing"
+    "Return callbacks that limit the batches of training and evaluation; a negative number is no limit"
     limits = {}
     if n_train>=0: limits['train'] = n_train
     if n_valid>=0: limits['valid'] = n_valid
@@ -559,12 +559,12 @@ def Accuracy() -> Callable:
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #092cab50
 def _mapped(mapping, o):
-    "Return `o` mapped by `mapping`: a function, or new names for entries of a dict"
+    "Return `o` mapped by `mapping`: a function, or a dict from old keys to new ones"
     if callable(mapping): return mapping(o)
     return {mapping.get(k, k):v for k,v in o.items()}
 
 class _MapsInput(OurCallback):
-    order = -20   # before all others see the batch
+    order = -20   # before all other callbacks
     def __init__(self, mapping): self.mapping = mapping
     def after_fetch(self): self.learn.batch = _mapped(self.mapping, self.learn.batch)
 
@@ -580,7 +580,7 @@ def _mapping_outputs(model, mapping):
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #2d6b3e75
 class _Watched(OurCallback):
-    "Passes the trainer's monitor to its callbacks before they ask for it"
+    "Passes the trainer's monitor to its callbacks before they need it"
     order,modes = -100,('fit',)
     def __init__(self, own): self.own = own
     def after_create(self): vars(view_of(NLPTrainer, self.learn)).update(self.own)
@@ -609,23 +609,23 @@ _bars = 'auto','rich','tqdm','raw',None
 
 class Trainer:
     "A Learner, made as a `Trainer` of fastNLP is; it is `trainer.learn`"
-    waiting:ClassVar[list] = []   # functions that `on` decorated, with event and marker
+    waiting:ClassVar[list] = []   # functions decorated by `on`, with event and marker, until a Trainer takes them
     def __init__(self,
         model:Any,                     # a module; its output has a `loss`, or `loss_func` computes it
         train_dataloader:Any,          # the training data
         optimizers:Any,                # an optimizer
-        device:Any=None,               # where to train; None: where the model is
+        device:Any=None,               # the device to train on; None: the accelerator, if any
         n_epochs:int=20,               # for how long
         evaluate_dataloaders:Any=None, # the validation data
         metrics:dict|None=None,        # metrics by name, as a Learner takes them
         callbacks:Any=None,            # callbacks of fastNLP or learnkit
-        evaluate_every:Any=-1,         # after so many batches, negative: epochs; a function of the trainer: when true
-        monitor:Any=None,              # the monitor of callbacks that have none of their own
+        evaluate_every:Any=-1,         # batches between evaluations, negative: epochs; or a function: evaluate if true
+        monitor:Any=None,              # the monitor of callbacks without one
         larger_better:bool=True,       # is a larger value better?
         accumulation_steps:int=1,      # batches for each step of the optimizer
         num_eval_sanity_batch:int=2,   # batches to evaluate before training, unless `run` specifies it
-        input_mapping:Any=None,        # batch -> batch; or new names by old ones, for a dict
-        output_mapping:Any=None,       # the same for what the model returns
+        input_mapping:Any=None,        # function of the batch, or a dict from old keys to new ones
+        output_mapping:Any=None,       # the same for the model's output
         progress_bar:str|None='auto',  # None: no bar; 'raw': lines; 'auto', 'rich', 'tqdm': learnkit's bar
         marker:str|None=None,          # which functions of `Trainer.on` it takes, besides those without a marker
         loss_func:Callable|None=None   # learnkit's argument for the loss function
@@ -646,7 +646,7 @@ class Trainer:
         if progress_bar=='raw': cbs.append(ProgressCallback('lines'))
         data = DataLoaders(train_dataloader, evaluate_dataloaders, device=device)
         self.learn = Learner(data, model, loss_func, optimizers, metrics=_named(metrics), cbs=cbs)
-        default_bar = vars(self.learn).get('progress')   # unless `callbacks` has one
+        default_bar = vars(self.learn).get('progress')   # removed below, unless `callbacks` has a bar
         is_given = any(cb is default_bar for cb in cbs)
         if progress_bar is None and not is_given: self.learn.remove_cbs(default_bar)
         self.callback_manager = CallbackManager([cb.theirs for cb in _of_fastnlp(self.learn)])
@@ -654,7 +654,7 @@ class Trainer:
     @classmethod
     def on(cls,
         event:EventOf,        # such as `Event.on_before_backward(every=2)`
-        marker:str|None=None  # which trainers: None is the next one, 'all' is all of them
+        marker:str|None=None  # which trainers: None: the next one; 'all': all of them
     ) -> Callable:
         "Decorate a function, to be called at an event"
         if not isinstance(event, EventOf): raise TypeError(
@@ -665,16 +665,16 @@ class Trainer:
         return _on
 
     def run(self,
-        num_train_batch_per_epoch:int=-1,       # batches of each epoch; -1: all
-        num_eval_batch_per_dl:int=-1,           # the same of each evaluation
-        num_eval_sanity_batch:int|None=None,    # batches to evaluate before training; None: as the trainer was made
-        resume_from:str|Path|None=None,         # a folder in which `save_checkpoint` wrote
+        num_train_batch_per_epoch:int=-1,       # training batches per epoch; -1: all
+        num_eval_batch_per_dl:int=-1,           # batches per evaluation; -1: all
+        num_eval_sanity_batch:int|None=None,    # batches to evaluate before training; None: the constructor's argument
+        resume_from:str|Path|None=None,         # a folder written by `save_checkpoint`
         resume_training:bool=True               # False: load the weights and the state of the optimizer only
     ) -> None:
         "Train"
         trainer = view_of(NLPTrainer, self.learn)
         if resume_from is not None: trainer.load_checkpoint(resume_from, resume_training)
-        done = trainer.epochs_done   # by the checkpoint that was loaded
+        done = trainer.epochs_done   # those before the loaded checkpoint
         start = done if done<self.n_epochs else 0
         n_sanity = self.num_eval_sanity_batch if num_eval_sanity_batch is None else num_eval_sanity_batch
         cbs = [*_evaluate_every(self.evaluate_every), *_limit(num_train_batch_per_epoch, num_eval_batch_per_dl)]
@@ -690,7 +690,7 @@ class EarlyStopCallback(HasMonitorCallback):
     def __init__(self,
         monitor:Any=None,        # as for `HasMonitorCallback`
         larger_better:bool=True, # is a larger value better?
-        patience:int=10          # evaluations without a better one
+        patience:int=10          # evaluations without improvement after which the run ends
     ):
         super().__init__(monitor, larger_better, must_have_monitor=True)
         self.patience,self.wait = patience,0
@@ -714,7 +714,7 @@ class LoadBestModelCallback(HasMonitorCallback):
         save_folder:str|Path|None=None,    # where the best model is stored; None: in memory
         model_save_fn:Callable|None=None,  # called with a folder, to save in another way
         model_load_fn:Callable|None=None,  # called with the same folder, to load in another way
-        delete_after_train:bool=True       # delete the folder of the best model when it is loaded?
+        delete_after_train:bool=True       # delete the folder with the best model once it is loaded?
     ):
         super().__init__(monitor, larger_better, must_have_monitor=True)
         if (model_save_fn is None)!=(model_load_fn is None): raise ValueError(
@@ -736,13 +736,13 @@ class LoadBestModelCallback(HasMonitorCallback):
         trainer.load_model(self.folder, model_load_fn=self.load_fn)
         team().meet('the best model is loaded')
         if not self.delete_after_train: return
-        self.is_saved = False   # another run may find no better model
+        self.is_saved = False   # a later run may find no better model
         if rank_distrib()==0: shutil.rmtree(self.folder)
     on_evaluate_end = _evaluate_end
     on_train_end = _train_end
 
 def _save_model(trainer, folder, save_fn):
-    "Save the model in a folder, by `save_fn` if it is given: the first process calls it when the folder is there"
+    "Save the model in `folder`; with `save_fn`, only the first process does, after creating the folder"
     if save_fn is None: trainer.save_model(folder)
     elif rank_distrib()==0:
         folder.mkdir(parents=True, exist_ok=True)
@@ -753,17 +753,17 @@ class CheckpointCallback(HasMonitorCallback):
     "Saves the model at intervals, the last one, the `topk` best, and the one at which a run ends early"
     def __init__(self,
         folder:str|Path|None=None,    # where files go; None: the current folder
-        every_n_epochs:int|None=None, # after each so many epochs
-        every_n_batches:int|None=None,# after each so many batches
-        last:bool=False,              # the newest model after each epoch, under one name
+        every_n_epochs:int|None=None, # save every so many epochs
+        every_n_batches:int|None=None,# save every so many batches
+        last:bool=False,              # keep the newest model, under a fixed name, after each epoch
         topk:int=0,                   # how many of the best to keep
-        on_exceptions:Any=EarlyStopException, # classes of exceptions at which to save, or one; None: no class
+        on_exceptions:Any=EarlyStopException, # exceptions after which to save, a class or several; None: none
         monitor:Any=None,             # as for `HasMonitorCallback`
         larger_better:bool=True,      # is a larger value better?
         only_state_dict:bool=True,    # only True is supported, unless `model_save_fn` is given
         model_save_fn:Callable|None=None, # called with a folder, to save the model in another way
         save_object:str='model',      # 'model', or 'trainer' for a checkpoint
-        save_evaluate_results:bool=True   # with each of the best, its results in `fastnlp_evaluate_results.json`?
+        save_evaluate_results:bool=True   # write each best model's results to `fastnlp_evaluate_results.json`?
     ):
         super().__init__(monitor, larger_better, must_have_monitor=topk>0)
         if save_object not in ('model','trainer'): raise ValueError(
@@ -828,7 +828,7 @@ class LRSchedCallback(Callback):
 class TorchWarmupCallback(Callback):
     "Increases the learning rate from 0 during warm-up, then keeps it or decreases it to 0"
     def __init__(self,
-        warmup:float|int=.1,    # a part of all batches, or how many
+        warmup:float|int=.1,    # how many batches, or the fraction of all
         schedule:str='constant' # 'constant' or 'linear'
     ):
         if schedule not in ('constant','linear'): raise ValueError(
@@ -850,7 +850,7 @@ class TorchWarmupCallback(Callback):
 def TorchGradClipCallback(
     clip_value:float=1.,     # the largest norm, or the largest absolute value of an element
     clip_type:str='norm',    # 'norm' or 'value'
-    parameters:Any=None      # only None is supported: all that the optimizer has
+    parameters:Any=None      # only None is supported: all parameters of the optimizer are clipped
 ) -> GradientClip:
     "Return a callback that clips the gradients before each step"
     if clip_type not in ('norm','value'): raise ValueError(f"clip_type is 'norm' or 'value', not {clip_type!r}")
@@ -863,7 +863,7 @@ def MoreEvaluateCallback(
     dataloaders:Any,            # more loaders to evaluate
     metrics:dict|None=None,     # metrics by name; None: those of the trainer
     evaluate_every:int=-1,      # after so many batches; negative: after so many epochs
-    name:str='more'             # before the names of the columns
+    name:str='more'             # prefix of the column names
 ) -> Evaluator:
     "Return a callback that evaluates further data"
     named = None if metrics is None else _named(metrics)
@@ -878,7 +878,7 @@ def TimerCallback(
     print_every:int=-1, # print after so many batches; negative: after so many epochs
     time_ndigit:int=3   # not used
 ) -> OurTimer:
-    "Return a callback that prints how time was spent"
+    "Return a callback that prints how the time was spent"
     return OurTimer(_every(print_every))
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #136a3a43

@@ -38,26 +38,26 @@ from ..optim.steps import accumulates
 def overrides(
     theirs:Any,        # a callback of another library
     name:str,          # name of a method
-    bases:tuple        # names of the library's own classes, whose methods do nothing
+    bases:tuple        # names of that library's own classes, whose methods do nothing
 ) -> bool:
     "Return whether the user's class, or the object itself, has a method of this name"
     if callable(vars(theirs).get(name)): return True
     for cls in type(theirs).__mro__:
-        if name in vars(cls): return cls.__name__ not in bases   # the first one, whose method is called
+        if name in vars(cls): return cls.__name__ not in bases   # the first class that defines it provides the method
     return False
 
 # %% ../../nbs/contrib/35_foreign.ipynb #44742aed
 class View:
     "The Learner under another library's names"
-    library:ClassVar[str] = ''; what:ClassVar[str] = ''   # for messages, as 'Keras' and 'the model'
-    instead:ClassVar[Mapping] = {}   # advice for a name that has no counterpart
+    library:ClassVar[str] = ''; what:ClassVar[str] = ''   # for messages, such as 'Keras' and 'the model'
+    instead:ClassVar[Mapping] = {}   # name without counterpart -> advice
     def __init__(self,
         learn:Any # the Learner
     ): self._learner = ref(learn)
 
     @property
     def learn(self) -> Any:
-        "The Learner; raises ReferenceError if it is gone"
+        "The Learner; raises ReferenceError if it was deleted"
         learn = self._learner()
         if learn is None: raise ReferenceError(
             f"{self.library}'s view of {self.what} has no Learner: it was unpickled, or its Learner was deleted. "
@@ -66,7 +66,7 @@ class View:
 
     def __getattr__(self, k:str) -> Any:
         if k.startswith('__'): raise AttributeError(k)
-        if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: raise its own error
+        if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: show its own error
         advice = self.instead.get(k, 'a callback that needs it reads the Learner, `.learn`, instead')
         raise AttributeError(f"`{k}` of {self.what} is {self.library}'s and has no counterpart here: {advice}")
 
@@ -96,7 +96,7 @@ def view_of(
     return views[cls]
 
 def of_learner(
-    read:str|Callable # the name of an attribute of the Learner, such as 'dls.train', or a function of the Learner
+    read:str|Callable # an attribute of the Learner, such as 'dls.train', or a function of the Learner
 ) -> property:
     "Return a property of a view: the result of `read` for its Learner"
     get = attrgetter(read) if isinstance(read, str) else read
@@ -106,7 +106,7 @@ def of_learner(
 def of_view(
     cls:type # a subclass of `View`
 ) -> property:
-    "Return a property of a view: another view of the same Learner"
+    "Return a property of a view: the view of class `cls` of the same Learner"
     return of_learner(partial(view_of, cls))
 
 # %% ../../nbs/contrib/35_foreign.ipynb #ddf04f88
@@ -129,12 +129,12 @@ def are_several() -> bool:
 def path_of(
     learn:Any # the Learner
 ) -> str:
-    "Return the path of the Learner as a text"
+    "Return the path of the Learner as a string"
     return str(learn.path)
 
 # %% ../../nbs/contrib/35_foreign.ipynb #92e5eeae
 def new_meter(
-    metrics:Any # `Metric`s; a column that a callback fills by `log` is skipped
+    metrics:Any # `Metric`s; columns that a callback fills by `log` are skipped
 ) -> Meter:
     "Return a meter of the loss and of copies of the metrics"
     computed = [m for m in metrics if not _is_logged(m)]
@@ -144,11 +144,11 @@ def _is_logged(metric): return vars(metric).get('is_logged') or getattr(type(met
 
 # %% ../../nbs/contrib/35_foreign.ipynb #729dd28c
 class TrainingMeans(Callback):
-    "Computes the means of the training loss, and of the metrics if asked, over the batches of the epoch so far"
+    "Computes the means of the training loss, and on request of the metrics, over the batches of the epoch so far"
     order,run_valid,modes = 50,False,('fit',)
     single,acts = True,'nothing'
     def __init__(self,
-        metrics:bool=False # compute the metrics of the Learner too?
+        metrics:bool=False # compute the Learner's metrics too?
     ): self.metrics,self.meter,self.epochs = metrics,Meter([AvgLoss()]),[]
 
     def before_fit(self):
@@ -166,7 +166,7 @@ class TrainingMeans(Callback):
 
     @property
     def values(self) -> dict:
-        "The means so far by name, without those that have no batch yet"
+        "The means so far, by name; metrics without a batch are missing"
         return named_values(self.meter)
 
     def state_dict(self) -> dict:
@@ -187,15 +187,15 @@ def means_in(
 
 # %% ../../nbs/contrib/35_foreign.ipynb #b1ce8da0
 class Measured(NamedTuple):
-    "Numbers of an epoch so far, by plain names such as `loss` and `accuracy`"
+    "The values of an epoch so far, by plain names such as `loss` and `accuracy`"
     train:dict
     valid:dict
-    other:dict   # columns that other callbacks add, by their names
+    other:dict   # columns of other callbacks, by their own names
 
 def named_values(
-    meter:Meter # of a phase
+    meter:Meter # the meter of a phase
 ) -> dict:
-    "Return the values of its metrics by name, without those that have no batch yet"
+    "Return the values of the meter's metrics by name; metrics without a batch are missing"
     values = [to_number(m.value) for m in meter.metrics]
     return {k:v for k,v in zip(_plain_names(meter), values) if v is not None}
 
@@ -205,7 +205,7 @@ def _plain_names(meter): return ['loss', *(m.name for m in meter.metrics[1:])]
 def measured(
     learn:Any # the Learner
 ) -> Measured:
-    "Return this epoch's values, as far as its row is filled"
+    "Return the values of this epoch that its row has so far"
     if learn.mode!='fit': return Measured({}, _of_phase(learn), {})
     rec,row = learn.recorder,learn.recorder.row
     known = {k:v for k,v in row.items() if v is not None}
@@ -217,7 +217,7 @@ def measured(
     return Measured(train, valid, other)
 
 def _by_plain_names(known, columns):
-    "Return the values that are known; `columns` are pairs of a plain name and the name in the row"
+    "Return the known values; `columns` has pairs of a plain name and the column"
     return {plain:known[column] for plain,column in columns if column in known}
 
 # %% ../../nbs/contrib/35_foreign.ipynb #745d69fe
@@ -232,8 +232,8 @@ def _means_of(learn):
 
 # %% ../../nbs/contrib/35_foreign.ipynb #20096faa
 def _train_columns(rec):
-    "The columns of training metrics, by plain names"
-    names = rec.train_names[1:]   # without the loss
+    "Return the columns of the training metrics, by plain names"
+    names = rec.train_names[1:]   # all but the loss
     if not names: return {}
     metrics = rec.train.metrics[-len(names):]
     return dict(zip([m.name for m in metrics], names))
@@ -241,7 +241,7 @@ def _train_columns(rec):
 # %% ../../nbs/contrib/35_foreign.ipynb #e3186fb2
 def save_here(
     learn:Any,          # the Learner
-    file:Any,           # a path, as seen from the current folder
+    file:Any,           # a path, relative to the current folder
     with_opt:bool=False # save the optimizer's state too?
 ) -> Path:
     "Save the model in exactly this file, as `learn.save` does; return its path"
@@ -316,7 +316,7 @@ _modes_of_phase = dict(train=('fit',), valid=('fit','validate'), predict=('predi
 _always = 'after_create', 'after_exception', 'before_sanity', 'after_sanity'
 
 def _modes(o:OtherName):
-    "Return the modes of the runs in which the wrapped callback is called; None: all"
+    "Return the modes of the runs in which this event is passed on; None: all"
     if o.phase: return _modes_of_phase[o.phase]
     if o.event.endswith('_predict'): return 'predict',
     if o.event.endswith(('_validate','_evaluate')): return 'fit','validate'
@@ -329,27 +329,27 @@ def _is_in_phase(o, learn):
 
 # %% ../../nbs/contrib/35_foreign.ipynb #3cae52a1
 def _asks_for(advice, theirs):
-    "Return which class of the library's own `theirs` is, if there is advice for it; else None"
+    "Return the name of the library's class that `theirs` is or extends, if it has advice; else None"
     for cls in type(theirs).__mro__:
         is_librarys = cls.__module__.partition('.')[0] in adapters
         if is_librarys and cls.__name__ in advice: return cls.__name__
     return None
 
-_default_names = 'recorder','progress','train_eval','non_finite_check','training_means'   # of callbacks that are there
+_default_names = 'recorder','progress','train_eval','non_finite_check','training_means'   # names of default callbacks
 
 @cache
 def _names_of_learner():
-    "The names of a Learner's attributes: of its class, and those that it keeps its arguments in"
+    "Return the names of a Learner's attributes, including its constructor's arguments"
     return {*dir(Learner), *annotated(Learner), *signature(Learner).parameters}
 
 class ForeignCallback(Callback):
     "Calls a callback of another library at the events that it knows, under its names and with its arguments"
-    library:ClassVar[str] = ''               # as in `names_in`
+    library:ClassVar[str] = ''               # a key of `names_in`
     base:ClassVar[str|tuple] = 'Callback'    # names of the library's classes whose methods do nothing
     stops:ClassVar[tuple] = ()               # names of the library's exceptions that end a fit
     replaced_by:ClassVar[Mapping] = {}       # classes of the library that need its own trainer -> what to write instead
     in_all_runs:ClassVar[tuple] = ()         # names that are called in fits, validations and predictions
-    means:ClassVar[str] = ''                 # the training values that it receives: '', 'loss', or 'metrics' for both
+    means:ClassVar[str] = ''                 # the training means that it needs: '', 'loss', or 'metrics' for both
     order = ProgressCallback.order+1         # by then the values passed to it are recorded and displayed
     def __init__(self,
         theirs:Any # the callback of that library
@@ -358,11 +358,11 @@ class ForeignCallback(Callback):
         if name is not None: raise TypeError(
             f"`{name}` of {self.library} works only in {self.library}'s own trainer: {self.replaced_by[name]}")
         self.theirs = theirs
-        for ours,calls in self._calls_by_event().items():   # an adapter's own handler comes first
+        for ours,calls in self._calls_by_event().items():   # an adapter's own handler is called first
             setattr(self, ours, partial(self._call, calls, getattr(type(self), ours, None)))
 
     def _calls_by_event(self):
-        "Return, for each event of learnkit, pairs of a method of the wrapped callback and its `OtherName`"
+        "Return, for each event of learnkit, pairs of the wrapped callback's method and its `OtherName`"
         by_event = {}
         for name,o in names_in(self.library).items():
             if o.event and self.has(name): by_event.setdefault(o.event, []).append((name, o))
@@ -371,7 +371,7 @@ class ForeignCallback(Callback):
     def has(self,
         name:str # name of a method
     ) -> bool:
-        "Return whether the foreign callback defines a method of this name itself"
+        "Return whether the wrapped callback, and not just its library's base class, defines this method"
         bases = (self.base,) if isinstance(self.base, str) else self.base
         return overrides(self.theirs, name, bases)
 
@@ -401,39 +401,39 @@ class ForeignCallback(Callback):
         return _is_in_phase(o, self.learn)
 
     def due(self,
-        name:str # name of the wrapped callback's method
+        name:str # the name of the wrapped callback's method
     ) -> bool:
-        "Return whether to call it at the event of this table entry"
+        "Return whether to call that method now; a subclass may exclude some calls"
         return True
 
     def call(self,
-        name:str # name of the wrapped callback's method
+        name:str # the name of the wrapped callback's method
     ) -> None:
-        "Call a method of the wrapped callback; raise CancelFit for an exception by which its library ends a fit"
+        "Call a method of the wrapped callback; an exception that ends a fit in its library becomes a CancelFit"
         self.prepare()
         try: res = getattr(self.theirs, name)(*self.arguments(name), **self.keywords(name))
-        except BaseException as e:   # as that of fastNLP is
+        except BaseException as e:   # fastNLP's is a BaseException
             if type(e).__name__ in self.stops: raise CancelFit(str(e) or type(e).__name__) from e
             raise
         self.obey(name, res)
 
     def arguments(self,
-        name:str # name of the wrapped callback's method
+        name:str # the name of the wrapped callback's method
     ) -> tuple:
         "Return the positional arguments that the other library passes to the method"
         return ()
     def keywords(self,
-        name:str # name of the wrapped callback's method
+        name:str # the name of the wrapped callback's method
     ) -> dict:
         "Return the keyword arguments that the other library passes to the method"
         return {}
     def prepare(self) -> None:
-        "Set the attributes that the wrapped callback expects"
+        "Set the attributes that the wrapped callback expects before it is called"
     def obey(self,
         name:str, # name of the wrapped callback's method
         res:Any   # the value that the method returned
     ) -> None:
-        "Carry out the request that the foreign callback returned or set"
+        "Carry out what the wrapped callback has returned or requested"
 
     def state_dict(self) -> dict:
         "Return the wrapped callback's state, or its plain attributes"

@@ -36,12 +36,12 @@ class KerasRate(float):
     "A learning rate with the methods of a Keras variable"
     optimizer:Any = None
     def assign(self,
-        value:float # the new rate
+        value:float # the new learning rate
     ) -> None:
-        "Set the rate of all parameter groups"
+        "Set the learning rate of all parameter groups"
         self.optimizer.learning_rate = value
     def numpy(self) -> float:
-        "Return the rate as a number"
+        "Return the learning rate as a number"
         return float(self)
 
 class KerasCount(int):
@@ -51,7 +51,7 @@ class KerasCount(int):
         return int(self)
 
 class KerasOptimizer(View):
-    "The optimizer, as Keras names its parts"
+    "The optimizer with the attributes that Keras uses"
     library,what = 'Keras','the optimizer'
     @property
     def iterations(self) -> KerasCount:
@@ -75,7 +75,7 @@ _as_learner = dict(compile='the Learner has the optimizer and the loss function,
                    predict='call `learn.get_preds(dl=dl)`')
 
 class KerasModel(View):
-    "The Learner, as Keras's callbacks see a model"
+    "The Learner in the form of a Keras model, which its callbacks expect"
     library,what,instead = 'Keras','the model',_as_learner
     stop_training = False
     optimizer = of_view(KerasOptimizer)
@@ -85,7 +85,7 @@ class KerasModel(View):
         return ['loss', *[m.name for m in self.learn.metrics]]
     @property
     def weights(self) -> list:
-        "The parameters and buffers, in the order of the state"
+        "The parameters and buffers, in the order of the `state_dict`"
         return [*self.learn.model.state_dict(keep_vars=True).values()]
     @property
     def trainable_weights(self) -> list:
@@ -99,29 +99,29 @@ class KerasModel(View):
         super().__init__(learn)
         self._moment,self._logs = None,{}
     def logs_at(self,
-        moment:tuple|None, # the method and the counters; None: forget the logs of the moment before
+        moment:tuple|None, # the method and the counters; None: forget the previous logs
         logs:dict          # the numbers
     ) -> dict:
-        "Return the current logs: one dict for all callbacks, so that each sees what earlier ones wrote into it"
+        "Return the logs of this moment: one dict for all callbacks, so that each sees what earlier ones wrote into it"
         if moment is None or moment!=self._moment: self._moment,self._logs = moment,dict(logs)
         return self._logs
 
     def get_weights(self) -> list:
-        "Return copies of the weights as arrays, in the order of the state"
+        "Return copies of the weights as arrays, in the order of the `state_dict`"
         return [v.detach().cpu().numpy().copy() for v in self.learn.model.state_dict().values()]
     def set_weights(self,
-        weights:list # as `get_weights` returned them
+        weights:list # a result of `get_weights`
     ) -> None:
         "Copy these weights into the model"
         own = self.learn.model.state_dict()
         for v,w in zip(own.values(), weights, strict=True): v.copy_(torch.as_tensor(w))
 
     def save_weights(self,
-        filepath:str|Path,   # where to, as seen from the current folder
+        filepath:str|Path,   # the file, relative to the current folder
         overwrite:bool=True, # only True is supported
-        **kwargs:Any         # arguments of Keras, for a model of Keras
+        **kwargs:Any         # further arguments, for a Keras model only
     ) -> None:
-        "Save the weights in exactly this file; a Keras model saves them itself"
+        "Save the weights in exactly this file; a Keras model uses its own method"
         own = self._own('save_weights')
         if own is None: save_here(self.learn, filepath)
         else: own(filepath, overwrite=overwrite, **kwargs)
@@ -129,21 +129,21 @@ class KerasModel(View):
         filepath:str|Path, # a file written by `save_weights`
         **kwargs:Any       # arguments of Keras, for a model of Keras
     ) -> None:
-        "Load the weights from exactly this file"
+        "Load the weights from exactly this file; a Keras model uses its own method"
         own = self._own('load_weights')
         if own is None: load_here(self.learn, filepath)
         else: own(filepath, **kwargs)
     def save(self,
-        filepath:str|Path,   # where to, as seen from the current folder
+        filepath:str|Path,   # the file, relative to the current folder
         overwrite:bool=True, # only True is supported
-        **kwargs:Any         # arguments of Keras, for a model of Keras
+        **kwargs:Any         # further arguments, for a Keras model only
     ) -> None:
-        "Save a model of Keras whole, of any other model the weights and the optimizer's state"
+        "Save a Keras model with its own method; of other models, save weights and optimizer state"
         own = self._own('save')
         if own is None: save_here(self.learn, filepath, with_opt=True)
         else: own(filepath, overwrite=overwrite, **kwargs)
     def _own(self, name):
-        "The method that a model of Keras has; None for any other model"
+        "Return the method `name` of a Keras model; None for any other model"
         model = self.learn.model
         if not hasattr(type(model), name): return None
         return getattr(model, name)
@@ -159,16 +159,16 @@ class KerasCallback(ForeignCallback):
     library:ClassVar[str] = 'Keras'
     means:ClassVar[str] = 'metrics'
     replaced_by = _replaced_by
-    last_logs:dict = {}   # of the epoch that ended last, for `on_train_end`
+    last_logs:dict = {}   # the logs of the last epoch, for `on_train_end`
     def has(self, name):
-        "Return whether it has this method: Keras calls `on_batch_end` unless `on_train_batch_end` replaces it"
+        "Return whether it has the method; as in Keras, `on_train_batch_end` replaces `on_batch_end`"
         if name in ('on_batch_begin','on_batch_end'):
             is_replaced = super().has(name.replace('on_', 'on_train_'))
             if is_replaced: return False
         return super().has(name)
 
     def prepare(self):
-        "Set the wrapped callback's model and Keras's params when a run begins"
+        "Before a run, set the wrapped callback's model and parameters"
         learn,theirs = self.learn,self.theirs
         model = view_of(KerasModel, learn)
         epochs = learn.n_epoch if learn.mode=='fit' else 1
@@ -188,12 +188,12 @@ class KerasCallback(ForeignCallback):
         attributes = vars(self.theirs)
         return attributes.get('mode')=='auto' and 'monitor' in attributes
     def _decide(self):
-        "Decide whether larger or smaller is better, as Keras does by its own metrics"
+        "Decide whether a larger or a smaller value is better, as Keras does from the metrics"
         lower = self._is_lower_better(self.theirs.monitor.removeprefix('val_'))
         if lower is not None: self.theirs.mode = 'min' if lower else 'max'
 
     def _is_lower_better(self, name):
-        "Return the metric's own answer, or one derived from its name; None if neither is known"
+        "Return whether the metric says that lower is better, or else whether its name does; None if unknown"
         for m in self.learn.metrics:
             if m.name!=name: continue
             said = says_lower(m)
@@ -214,7 +214,7 @@ class KerasCallback(ForeignCallback):
         return view_of(KerasModel, learn).logs_at(moment, logs)
 
     def arguments(self, name):
-        "Return a number and the logs, or the logs alone"
+        "Return the number of the batch or epoch and the logs, or only the logs"
         learn = self.learn
         if '_batch_' in name: return learn.iter,self._shared(name, self._batch_logs(name))
         match name:
@@ -231,12 +231,12 @@ class KerasCallback(ForeignCallback):
         return by_name(self.learn.training_means.values)
     def _valid_logs(self):
         meter = self.learn.current_run.phase_meter
-        if meter is None and self.learn.mode=='fit': meter = self.learn.recorder.valid   # the phase is over
+        if meter is None and self.learn.mode=='fit': meter = self.learn.recorder.valid   # the phase has ended
         if meter is None: return {}
         return by_name(named_values(meter))
 
     def obey(self, name, res):
-        "Stop if the wrapped callback has requested it"
+        "Stop the fit if the wrapped callback has requested that"
         asked = view_of(KerasModel, self.learn).stop_training
         if asked: self.learn.stop(f'{type(self.theirs).__name__} set stop_training')
 

@@ -24,7 +24,7 @@ from ..loop.loop import loader_len
 def callback_metrics(
     found:Measured # the results of an epoch
 ) -> dict:
-    "Return the numbers as tensors, with `train_` and `val_` before their names, and by the names of the table"
+    "Return the values as tensors, under the names of the table and with the prefixes `train_` and `val_`"
     numbers = {f'val_{k}':v for k,v in found.valid.items()}
     for k,v in found.valid.items(): numbers['valid_loss' if k=='loss' else k] = v
     numbers |= found.other
@@ -35,7 +35,7 @@ def _is_number(v): return isinstance(v, (int,float))
 
 # %% ../../nbs/contrib/45_lightning.ipynb #fe7b10a0
 class LightningStrategy(View):
-    "Lightning's strategy, by which processes decide together"
+    "The part of Lightning's strategy by which processes decide together"
     library,what = 'Lightning','the strategy'
     def reduce_boolean_decision(self,
         decision:bool,  # the decision of this process
@@ -60,17 +60,17 @@ _trainer_advice = dict(
     datamodule='`learn.dls` has the loaders', progress_bar_callback='`ProgressCallback` shows the progress')
 
 class LightningTrainer(View):
-    "The Learner, as Lightning's callbacks see a trainer"
+    "The Learner in the form of a Lightning trainer, which its callbacks expect"
     library,what,instead = 'Lightning','the trainer',_trainer_advice
     fast_dev_run = interrupted = False
     logger = log_dir = None
     max_steps = -1
     check_val_every_n_epoch,val_check_interval = 1,1.
-    epochs_done = 0   # more than `learn.epoch` only when the last one is over
+    epochs_done = 0   # how many epochs are done, once the last one is over
     accumulate_grad_batches = of_learner(batches_a_step)
     global_step    = of_learner('train_steps')
     max_epochs     = of_learner('n_epoch')
-    loggers        = of_process(list)   # none; a new list each time, because a callback may change it
+    loggers        = of_process(list)   # empty; a new list each time, as a callback may change it
     lr_scheduler_configs = of_process(list)
     optimizers     = of_learner(optimizers_of)
     train_dataloader = of_learner('dls.train')
@@ -84,11 +84,11 @@ class LightningTrainer(View):
 
     @property
     def current_epoch(self) -> int:
-        "The number of the epoch; after the last one, how many there were"
+        "The number of the epoch; after the last one, the number of epochs"
         return max(self.learn.epoch, self.epochs_done)
     @property
     def callbacks(self) -> list:
-        "The callbacks of Lightning that the Learner has"
+        "The Lightning callbacks that the Learner has"
         return [cb.theirs for cb in self.learn.cbs if isinstance(cb, LightningCallback)]
     @property
     def lightning_module(self) -> 'LightningModule':
@@ -97,7 +97,7 @@ class LightningTrainer(View):
     model = lightning_module
     @property
     def training(self) -> bool:
-        "Whether the run trains now, and does not validate"
+        "Whether this is a fit, outside of its validations"
         return self.stage=='fit' and not self.validates
     @property
     def validating(self) -> bool:
@@ -131,7 +131,7 @@ class LightningTrainer(View):
         return [inf if n is None else n]
     @property
     def estimated_stepping_batches(self) -> float:
-        "How many steps the optimizer makes in the fit"
+        "The number of optimizer steps in the fit; infinite if unknown"
         n = self.num_training_batches
         if n==inf: return inf
         return ceil(n/self.accumulate_grad_batches)*self.learn.n_epoch
@@ -144,7 +144,7 @@ class LightningTrainer(View):
         if v: self.learn.stop('a callback set trainer.should_stop')
     @property
     def callback_metrics(self) -> dict:
-        "The newest measured and logged values, as tensors"
+        "The latest measured and logged values, as tensors"
         return dict(self._metrics)
     logged_metrics = progress_bar_metrics = callback_metrics
 
@@ -156,20 +156,20 @@ class LightningTrainer(View):
     def note(self,
         numbers:dict # tensors by name
     ) -> None:
-        "Keep these values for `callback_metrics`"
+        "Store these values for `callback_metrics`"
         self._metrics.update(numbers)
 
     def save_checkpoint(self,
-        filepath:str,             # where to, as seen from the current folder
+        filepath:str,             # the file, relative to the current folder
         weights_only:bool=False,  # without the optimizer?
         storage_options:Any=None  # not used
     ) -> None:
-        "Save model and optimizer in exactly this file, for `learn.load`"
+        "Save model and optimizer to exactly this file, which `learn.load` can read"
         save_here(self.learn, filepath, with_opt=not weights_only)
 
 # %% ../../nbs/contrib/45_lightning.ipynb #44a3b180
 class LightningModule(View):
-    "The model, with the other attributes of a LightningModule; a copy of it is a copy of the model"
+    "The model with the further attributes of a LightningModule; copying it copies the model"
     library,what = 'Lightning','the module'
     trainer     = of_view(LightningTrainer)
     global_step = of_learner('train_steps')
@@ -203,8 +203,8 @@ class LightningModule(View):
         "Return the optimizer"
         return self.trainer.optimizers[0]
     def log(self,
-        name:str,  # name of the number
-        value:Any, # the number
+        name:str,  # name of the value
+        value:Any, # the value
         **kwargs:Any # Lightning's options for averaging and display: not used
     ) -> None:
         "Send a value to the loggers, and keep it in `trainer.callback_metrics`"
@@ -261,14 +261,14 @@ class LightningCallback(ForeignCallback):
     def after_fit(self):
         if self.learn.mode=='fit': self._say(epochs_done=len(self.learn.recorder.history.epochs), validates=False)
     def due(self, name):
-        "Return whether to call it: Lightning calls `teardown` only without an exception"
+        "Return whether to call it; as in Lightning, `teardown` is not called after an exception"
         if name=='setup': return self.learn.mode!='predict'   # there it comes first
         return name!='teardown' or self.learn.exc is None
     def before_predict(self):
         if self.has('setup'): self.call('setup')
 
     def call(self, name):
-        "Call it; clear gradients that it leaves before training, as Lightning does before a backward pass"
+        "Call the method; clear gradients that it leaves before training, as Lightning does before a backward pass"
         is_early = name in ('setup','on_fit_start','on_train_start') and not self._has_gradients()
         super().call(name)
         if is_early and self._has_gradients(): self.learn.model.zero_grad()
@@ -290,7 +290,7 @@ class LightningCallback(ForeignCallback):
         if name not in ('setup','teardown'): return {}
         return dict(stage=self._trainer().stage)
     def _outputs(self, name):
-        "The output of a step, once it is over"
+        "Return the output of a step that is done"
         learn = self.learn
         if not name.endswith('end'): return ()
         if '_predict_' in name: return output_of(learn),

@@ -32,9 +32,9 @@ from ..measure.scalars import to_number
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #55896066
 class PARunHistory(View):
-    "The history, by pytorch-accelerated's names"
+    "The history in the form of pytorch-accelerated's run history"
     library,what = 'pytorch-accelerated','run_history'
-    metric_name_prefix,at = '',''   # `at`: the event of the other library that is being called
+    metric_name_prefix,at = '',''   # `at`: the pytorch-accelerated event that is being called
     def __init__(self,
         learn:Any # the Learner
     ):
@@ -43,13 +43,13 @@ class PARunHistory(View):
 
     @property
     def current_epoch(self) -> int:
-        "The number of the epoch, counted from 1; after the last one, one more"
+        "The number of the epoch, from 1; after the last one, one more"
         if self.learn.mode=='validate' or self.at.startswith('on_evaluation'): return 1
         if self.at=='on_training_run_end': return len(self.learn.recorder.history.epochs)+1
         return self.learn.epoch+1
 
     def _values(self):
-        "All values by name, without numbers that have none yet"
+        "Return all values by name, without empty columns"
         values = {**self._losses(), **{k:v for k,v in self.own.items() if v}}
         return {k:v for k,v in values.items() if v}
     def _losses(self):
@@ -65,59 +65,59 @@ class PARunHistory(View):
         metric_name:str, # a column of the table
         metric_value:Any # a number, or anything else, such as a confusion matrix
     ) -> None:
-        "Keep a value; write it into the row of this epoch if it is a number"
+        "Store a value; if it is a number, also write it into the epoch's row"
         name = self.metric_name_prefix+metric_name
         self.own[name].append(metric_value)
         if self.learn.mode!='fit': return
         number = to_number(metric_value)
         if isinstance(number, (int,float)): self.learn.recorder.row[name] = float(number)
     def delete_metric(self,
-        metric_name:str # of a value recorded by `update_metric`
+        metric_name:str # a name used with `update_metric`
     ) -> None:
-        "Forget all values of a number"
+        "Delete all values of a metric"
         self.own.pop(metric_name, None)
     def set_metric_name_prefix(self,
-        prefix:str='' # a prefix for the names of all values recorded from now on
+        prefix:str='' # the prefix
     ) -> None:
-        "Put a prefix before the names that `update_metric` is given"
+        "Set the prefix of names passed to `update_metric` from now on"
         self.metric_name_prefix = prefix
     def reset(self) -> None:
-        "Forget the values recorded by `update_metric`"
+        "Delete the values recorded by `update_metric`"
         self.own.clear()
 
     def get_metric_names(self) -> set:
-        "Return the names of the metrics measured so far"
+        "Return the names of all metrics recorded so far"
         return set(self._values())
     def get_metric_values(self,
-        metric_name:str # the name of a number
+        metric_name:str # the name of a metric
     ) -> list:
-        "Return the values so far; a column of the table has one for each epoch"
+        "Return the values of a metric, one per epoch if it is a column of the table"
         values = self._values()
         if metric_name in values: return [*values[metric_name]]
         return _column(metric_name, self.learn.recorder.history)
     def get_latest_metric(self,
-        metric_name:str # the name of a number
+        metric_name:str # the name of a metric
     ) -> Any:
-        "Return the newest value; raise ValueError if there is none"
+        "Return the latest value; raise ValueError if there is none"
         values = self.get_metric_values(metric_name)
         if not values: raise ValueError(
             f'no value of {metric_name!r} was recorded yet; there are: {", ".join(sorted(self.get_metric_names()))}')
         return values[-1]
 
 def _column(name, rows):
-    "The values of a column, without rows that have none"
+    "Return the values of a column, without missing ones"
     return [row[name] for row in rows if row.get(name) is not None]
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #727efc0e
 def _validated(rec):
-    "The losses of all validations, including the current epoch's"
+    "Return the losses of all validations, including the present epoch's"
     rows = [*rec.history.epochs]
     is_kept = any(row is rec.row for row in rows)
     if rec.row and not is_kept: rows.append(rec.row)
     return _column('valid_loss', rows)
 
 def _evaluated(learn):
-    "The loss of the evaluation, in a list that is empty until there is one"
+    "Return the loss of a separate evaluation, in a list; empty if there is none"
     meter = learn.current_run.phase_meter
     if meter is None: return []
     loss = to_number(meter.metrics[0].value)
@@ -125,7 +125,7 @@ def _evaluated(learn):
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #0d624a99
 class PARunConfig(View):
-    "The settings of a run, by pytorch-accelerated's names, as attributes or as samples"
+    "The settings of a run, under pytorch-accelerated's names, as attributes or by index: `config['num_epochs']`"
     library,what = 'pytorch-accelerated','run_config'
     gradient_clip_value = None
     mixed_precision = 'no'
@@ -137,16 +137,16 @@ class PARunConfig(View):
 
     @property
     def num_epochs(self) -> int:
-        "How many epochs the fit has; an evaluation has one"
+        "The number of epochs; 1 in a separate evaluation"
         if self.learn.mode in ('fit',None): return self.learn.n_epoch
         return 1
     @property
     def train_dl_kwargs(self) -> dict:
-        "The settings of the loader for training"
+        "The settings of the training loader"
         return _dl_kwargs(self.learn.dls.train)
     @property
     def eval_dl_kwargs(self) -> dict:
-        "The settings of the loader for evaluation"
+        "The settings of the validation loader"
         return _dl_kwargs(self.learn.dls.valid)
     @property
     def train_per_device_batch_size(self) -> int|None:
@@ -158,15 +158,15 @@ class PARunConfig(View):
         return self._batch_size(self.learn.dls.valid)
     @property
     def train_total_batch_size(self) -> int|None:
-        "How many samples there are for one step of the optimizer, in all processes"
+        "The number of samples per optimizer step, over all processes"
         return _times(self.train_per_device_batch_size, self.num_processes*self.gradient_accumulation_steps)
     @property
     def eval_total_batch_size(self) -> int|None:
-        "How many samples the batches for evaluation have in all processes together"
+        "The number of samples per validation batch, over all processes"
         return _times(self.eval_per_device_batch_size, self.num_processes)
     @property
     def max_num_train_steps(self) -> int|None:
-        "How many steps the optimizer may make"
+        "The number of optimizer steps in the fit"
         n = _times(self.num_update_steps_per_epoch, self.num_epochs)
         return None if n is None else n+1
     @property
@@ -203,7 +203,7 @@ def _times(n, k): return None if n is None else n*k
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #532e5171
 class PAAccelerator(View):
-    "Parts of `trainer._accelerator` that callbacks use"
+    "The parts of `trainer._accelerator` that callbacks use"
     library,what = 'pytorch-accelerated','the accelerator'
     is_main_process = is_local_main_process = of_process(is_first)
     device = of_learner('device')
@@ -213,13 +213,13 @@ class PAAccelerator(View):
     def unwrap_model(self,
         model:Any # a model, wrapped or not
     ) -> Any:
-        "Return the model inside"
+        "Return the model without its wrappers"
         return get_model(model)
     def save(self,
         obj:Any,  # a state
-        file:Any  # where to
+        file:Any  # what to save
     ) -> None:
-        "Save an object with PyTorch, in process 0"
+        "Save an object with `torch.save`, in process 0"
         if self.is_main_process: torch.save(obj, file)
     def print(self,
         *args:Any # what to print, in process 0 alone
@@ -229,7 +229,7 @@ class PAAccelerator(View):
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #f97be506
 class CallbackHandler:
-    "Calls a method of several callbacks, in their order"
+    "Calls a method of several callbacks, in order"
     def __init__(self,
         callbacks:Any # callbacks of pytorch-accelerated: instances or classes
     ):
@@ -244,7 +244,7 @@ class CallbackHandler:
         return self._own
     @property
     def callback_list(self) -> list:
-        "The names of the classes"
+        "The class names of the callbacks"
         return [type(cb).__name__ for cb in self.callbacks]
     def __iter__(self): return iter(self.callbacks)
 
@@ -276,11 +276,11 @@ class CallbackHandler:
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #850090f6
 class PAHandler(View, CallbackHandler):
-    "The handler of the callbacks of pytorch-accelerated that a Learner has"
+    "The callback handler of pytorch-accelerated, for the Learner's callbacks"
     library,what = 'pytorch-accelerated','the callback handler'
     @property
     def callbacks(self) -> list:
-        "The Learner's callbacks of pytorch-accelerated, including learnkit's callbacks under its names"
+        "The Learner's callbacks, unwrapped where they are pytorch-accelerated's"
         return [cb.theirs if isinstance(cb, PACallback) else cb for cb in self._in_learner()]
     def _in_learner(self):
         classes = PACallback,NeedsMeans,MoveModulesToDeviceCallback
@@ -292,7 +292,7 @@ class PAHandler(View, CallbackHandler):
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4eba8f39
 class PATrainer(View):
-    "The Learner, as callbacks of pytorch-accelerated see their trainer"
+    "The Learner in the form of a pytorch-accelerated trainer, which its callbacks expect"
     library,what = 'pytorch-accelerated','the trainer'
     instead = dict(save_training_state="`CheckpointCallback('1ep')` saves all of a run",
                    load_training_state="`learn.fit(n, resume='auto')` with a `CheckpointCallback` resumes a run")
@@ -318,15 +318,15 @@ class PATrainer(View):
         return getattr(self.learn.opt, 'opt', self.learn.opt)
     @property
     def train_dataset(self) -> Any:
-        "The dataset for training, or a placeholder for its loader"
+        "The training dataset; without one, the loader in its place"
         return getattr(self.learn.dls.train, 'dataset', self.learn.dls.train)
     @property
     def eval_dataset(self) -> Any:
-        "The dataset for evaluation, or a placeholder for its loader"
+        "The validation dataset; without one, the loader in its place"
         return getattr(self.learn.dls.valid, 'dataset', self.learn.dls.valid)
     @property
     def collate_fn(self) -> Any:
-        "The function that collates samples; None if the loader has none"
+        "The function that collates samples into a batch; None if the loader has none"
         return getattr(self.learn.dls.train, 'collate_fn', None)
     def print(self,
         *args:Any # what to print, in process 0 alone
@@ -337,7 +337,7 @@ class PATrainer(View):
         tensor:torch.Tensor,    # a tensor of this process
         padding_value:Any=None  # not used: tensors of different lengths are gathered too
     ) -> Any:
-        "Return the tensors of all processes as one"
+        "Return the tensors of all processes, concatenated"
         return maybe_gather(tensor)
     def get_model(self,
         keep_torch_compile:bool=True # not used
@@ -351,7 +351,7 @@ class PATrainer(View):
         save_scheduler:bool=True,    # the scheduler's state too?
         save_per_node:bool=True      # not used: process 0 writes
     ) -> None:
-        "Save a checkpoint in exactly this file, with the entries that pytorch-accelerated gives it"
+        "Save a checkpoint in exactly this file, with the entries of a pytorch-accelerated checkpoint"
         state = dict(model_state_dict=self.get_model().state_dict())
         if save_optimizer: state['optimizer_state_dict'] = self.optimizer.state_dict()
         if save_scheduler and self.scheduler is not None: state['scheduler_state_dict'] = self.scheduler.state_dict()
@@ -362,7 +362,7 @@ class PATrainer(View):
         load_optimizer:bool=True, # the optimizer's state too?
         load_scheduler:bool=True  # the scheduler's state too?
     ) -> dict:
-        "Load a checkpoint; return all of it"
+        "Load a checkpoint; return its whole content"
         self._accelerator.wait_for_everyone()
         state = torch.load(checkpoint_path, map_location='cpu', weights_only=True)
         self.get_model().load_state_dict(state['model_state_dict'])
@@ -383,7 +383,7 @@ def _loader(i):
     return property(get, put)
 
 def _with_loader(i, dl, dls):
-    "Return a copy of `dls` whose loader number `i` is `dl`"
+    "Return a copy of `dls` with `dl` as loader number `i`"
     dls = copy(dls)
     dls.loaders = [dl if j==i else old for j,old in enumerate(dls.loaders)]
     return dls
@@ -405,7 +405,7 @@ class PACallback(ForeignCallback):
     stops:ClassVar[tuple] = 'StopTrainingError',
     means:ClassVar[str] = 'loss'
     def arguments(self, name):
-        "Return the trainer, or the script's own if it made the Learner"
+        "Return the trainer: the script's own if it created the Learner"
         trainer = trainer_of(self.learn)
         trainer.run_history.at = name
         return trainer,
@@ -421,7 +421,7 @@ class PACallback(ForeignCallback):
     def _output(self):
         learn = self.learn
         loss = learn.loss_grad if learn.training else learn.loss
-        computed = vars(learn).get('computed')   # by a trainer
+        computed = vars(learn).get('computed')   # set by a `Trainer`
         if computed is not None: return {**computed, 'loss':loss}
         return dict(loss=loss, model_outputs=output_of(learn), batch_size=find_bs(learn.xb))
 
@@ -429,14 +429,14 @@ class PACallback(ForeignCallback):
         super().before_fit()
         trainer_of(self.learn).run_history.reset()
     def cleanup(self):
-        "Give the Learner back the loaders that a callback had replaced"
+        "Restore loaders that a callback has replaced"
         layers = vars(trainer_of(self.learn)).pop('layers', {})
         for layer in layers.values(): take_off(self.learn, layer)
 
 def trainer_of(
     learn:Any # the Learner
 ) -> Any:
-    "Return what callbacks of this Learner get as `trainer`"
+    "Return what callbacks of this Learner receive as `trainer`"
     own = vars(learn).get('trainer')
     return view_of(PATrainer, learn) if own is None else own
 
@@ -469,7 +469,7 @@ TerminateOnNaNCallback,ProgressBarCallback = OurTerminateOnNaN,ProgressCallback
 
 class MoveModulesToDeviceCallback(MoveModules):
     "Moves modules that are attributes of the trainer, of callbacks or of the loss, but not the model"
-    order = ForeignCallback.order   # after the methods of a trainer, which may make them
+    order = ForeignCallback.order   # after the methods of a trainer, which may create modules
     def before_fit(self):
         super().before_fit()
         for module in find_modules(trainer_of(self.learn)): module.to(self.learn.device)
@@ -491,7 +491,7 @@ class LogMetricsCallback(TrainerCallback):
         for k,v in metrics.items(): trainer.print(f'{k}: {v}')
 
 class PrintProgressCallback(TrainerCallback):
-    "Prints when training begins, when it ends, and the number of each epoch"
+    "Prints when training begins and ends, and the number of each epoch"
     def _begin(self, trainer, **kwargs): trainer.print('training begins')
     def _epoch(self, trainer, **kwargs): trainer.print(f'epoch {trainer.run_history.current_epoch}')
     def _end(self, trainer, **kwargs): trainer.print('training ends')
@@ -499,7 +499,7 @@ class PrintProgressCallback(TrainerCallback):
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4e0c1104
 class Latest:
-    "A function of the Learner for trackers: the newest value of a number in the run history"
+    "Function of the Learner, for trackers: the latest value of a metric in the run history"
     def __init__(self,
         metric:str # its name, such as 'eval_loss_epoch'
     ): self.__name__ = metric
@@ -509,7 +509,7 @@ def _comp(greater_is_better): return 'max' if greater_is_better else 'min'
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #228c370a
 class NeedsMeans(OurCallback):
-    "Adds the means of the training loss to the run history"
+    "Records the means of the training loss in the run history"
     def after_create(self): _need_means(self.learn)
     def before_fit(self):
         _need_means(self.learn)
@@ -531,12 +531,12 @@ class SaveBestModel(NeedsMeans, SaveModelCallback):
         super().__init__(Latest(watch_metric), comp, fname=path, reset_on_fit=reset_on_train)
 
 class EarlyStopping(NeedsMeans, OurEarlyStopping):
-    "Ends training when a number gets no better"
+    "Ends training when a metric does not improve"
     def __init__(self,
         early_stopping_patience:int=1,        # epochs without improvement after which training ends
         early_stopping_threshold:float=.01,   # a change of less than this is no improvement
-        watch_metric:str='eval_loss_epoch',   # which number is watched
-        greater_is_better:bool=False,         # is more better?
+        watch_metric:str='eval_loss_epoch',   # a smaller change is no improvement
+        greater_is_better:bool=False,         # the name of the metric
         reset_on_train:bool=True              # forget the best value when a fit begins?
     ):
         super().__init__(Latest(watch_metric), _comp(greater_is_better), min_delta=early_stopping_threshold,
@@ -557,8 +557,8 @@ from ..loop.dispatcher import callback_list
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4e0c1107
 class TrainerSteps(Learner):
-    "A Learner whose `trainer` computes each batch and takes the steps"
-    trainer:Any = None   # set before the Learner is made, because callbacks get it in `on_init_end`
+    "A Learner whose `trainer` computes the batches and takes the steps"
+    trainer:Any = None   # set before the constructor runs, because callbacks get it in `on_init_end`
     def _pred(self):
         trainer,batch = self.trainer,batch_of(self)
         compute = trainer.calculate_train_batch_loss if self.training else trainer.calculate_eval_batch_loss
@@ -598,7 +598,7 @@ class TrainerHooks(OurCallback):
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #22ac5101
 class Trainer(PATrainer):
-    "A Learner, made as a `Trainer` of pytorch-accelerated is; it is `trainer.learn`"
+    "Creates a Learner, `trainer.learn`, from the arguments of pytorch-accelerated's `Trainer`"
     def __init__(self,
         model:torch.nn.Module, # the model to train
         loss_func:Callable,    # called with the model's output and the target
@@ -625,16 +625,16 @@ class Trainer(PATrainer):
     def evaluation_run_end(self) -> None: "Called when `evaluate` ends"
 
     def calculate_train_batch_loss(self,
-        batch:Any # as the loader gives it
+        batch:Any # the batch as the loader gave it
     ) -> dict:
-        "Return `loss`, `model_outputs` and `batch_size` of a batch; a subclass may compute them otherwise"
+        "Return `loss`, `model_outputs` and `batch_size` for a batch; a subclass may override it"
         xb,yb = batch[0],batch[1]
         out = self.model(xb)
         return dict(loss=self.loss_func(out, yb), model_outputs=out, batch_size=find_bs(yb))
     def calculate_eval_batch_loss(self,
-        batch:Any # as the loader gives it
+        batch:Any # the batch as the loader gave it
     ) -> dict:
-        "Return the same of a batch for validation"
+        "Return `loss`, `model_outputs` and `batch_size` for a validation batch"
         return Trainer.calculate_train_batch_loss(self, batch)
 
     def backward_step(self,
@@ -646,7 +646,7 @@ class Trainer(PATrainer):
         "Take an optimizer step"
         Learner._step(self.learn)
     def scheduler_step(self) -> None:
-        "Take a scheduler step, after each optimizer step, if `train` got a scheduler"
+        "Step the scheduler, if there is one"
         if self.scheduler is not None: self.scheduler.step()
     def optimizer_zero_grad(self) -> None:
         "Set the gradients to None"
@@ -668,29 +668,29 @@ class Trainer(PATrainer):
     def get_default_train_dl_kwargs(self,
         batch_size:int # samples in a batch
     ) -> dict:
-        "Return the arguments that the loader for training is made with"
+        "Return the default arguments of the training loader"
         return dict(shuffle=True, batch_size=batch_size)
     def get_default_eval_dl_kwargs(self,
         batch_size:int # samples in a batch
     ) -> dict:
-        "Return the arguments that the loader for evaluation is made with"
+        "Return the default arguments of the validation loader"
         return dict(shuffle=False, batch_size=batch_size)
 
-    datasets:tuple = (None,None)   # for training and evaluation, as they were given last
+    datasets:tuple = (None,None)   # the latest datasets for training and validation
     collate_with:Any = None
     def train(self,
-        train_dataset:Any,                 # pairs of input and target
+        train_dataset:Any,                 # dataset of (input, target)
         num_epochs:int,                    # for how long
-        eval_dataset:Any=None,             # the same for validation
+        eval_dataset:Any=None,             # the validation dataset
         per_device_batch_size:int=8,       # samples in a batch
-        max_num_train_steps:int|None=None, # end after so many steps of the optimizer
-        gradient_accumulation_steps:int=1, # batches for each step
+        max_num_train_steps:int|None=None, # end after this many optimizer steps
+        gradient_accumulation_steps:int=1, # batches per optimizer step
         gradient_clip_value:float|None=None, # the largest absolute value of an element of the gradients
         create_scheduler_fn:Callable|None=None, # optimizer -> scheduler
         train_dataloader_kwargs:dict|None=None, # arguments of `DataLoader` for training
         eval_dataloader_kwargs:dict|None=None,  # the same for evaluation
         reset_run_history:bool=True,       # only True is supported
-        collate_fn:Callable|None=None      # makes a batch of samples
+        collate_fn:Callable|None=None      # collates samples into a batch
     ) -> None:
         "Train"
         self.datasets,self.collate_with = (train_dataset, eval_dataset),collate_fn

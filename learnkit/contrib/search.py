@@ -17,9 +17,9 @@ from ..observe.files import MetricsLogger
 # %% ../../nbs/contrib/15_search.ipynb #5615f8ea
 class OptunaPruning(TrackerCallback):
     "Reports a value to an Optuna trial after each validation; raises `optuna.TrialPruned` if Optuna prunes it"
-    acts = 'nothing'   # a run's length does not identify it
+    acts = 'nothing'   # the length of a run is not part of its identity
     saves = 'watch','reported'
-    known = frozenset()   # the values that the trial had when the fit resumed
+    known = frozenset()   # the values that the trial already had when the fit resumed
     def __init__(self,
         trial:Any,                                    # the trial that Optuna passes to the objective
         monitor:str|Callable|Metric|None='valid_loss' # a column, metric or function of the Learner; None: valid_loss
@@ -47,7 +47,7 @@ class OptunaPruning(TrackerCallback):
             raise self.pruned(f'{self.watch.name} was {value:.6g} in validation {len(self.reported)}')
 
     def after_load_checkpoint(self):
-        study = getattr(self.trial, 'study', None)   # a `FixedTrial` has none
+        study = getattr(self.trial, 'study', None)   # a `FixedTrial` has no study
         if study: self.known = {*study.get_trials(deepcopy=False)[self.trial.number].intermediate_values}
         for step,value in enumerate(self.reported): self._report(step, value)
 
@@ -62,7 +62,7 @@ class RayTuneReport(MetricsLogger):
         with optional_import('RayTuneReport', 'ray', 'search'): from ray import tune
         self.tune,self.reported = tune,[]
 
-    def write(self, metrics, step): "Gauges are no results of a trial"
+    def write(self, metrics, step): "Do nothing: values within an epoch are no results of a trial"
     def write_row(self, row, step):
         numbers = {k:v for k,v in row.items() if isinstance(v, (int,float)) and k not in ('epoch','train_iter')}
         self.reported.append({**numbers, 'epoch':row['epoch'], 'step':step})

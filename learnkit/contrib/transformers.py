@@ -55,7 +55,7 @@ def _rate(learn):
 class HFArguments(View):
     "The settings of the Learner, under the names of `TrainingArguments`; assigned values are stored"
     library,what = 'Hugging Face','args'
-    # what a stopper asks for: which number decides, and that there is an evaluation
+    # tell early stopping which metric decides, and that there is an evaluation
     metric_for_best_model,greater_is_better = 'eval_loss',False
     load_best_model_at_end = True
     eval_strategy = logging_strategy = 'epoch'
@@ -81,7 +81,7 @@ class HFArguments(View):
 
 # %% ../../nbs/contrib/50_transformers.ipynb #ee1efdca
 class HFState(View):
-    "The counters of the Learner, as callbacks see `TrainerState`"
+    "The Learner's counters in the form of a `TrainerState`"
     library,what = 'Hugging Face','state'
     global_step = 0
     best_metric = best_model_checkpoint = best_global_step = None
@@ -107,7 +107,7 @@ class HFState(View):
     def note_log(self,
         logs:dict # numbers by name
     ) -> None:
-        "Add an entry to `log_history`, once, however many callbacks there are"
+        "Append an entry to `log_history`, unless another callback has appended it already"
         entry = dict(logs, step=self.global_step)
         if not self._is_noted(entry): self.log_history.append(entry)
 
@@ -119,7 +119,7 @@ class HFState(View):
     def note_best(self,
         metrics:dict # as for `on_evaluate`
     ) -> None:
-        "Keep the best value so far of the metric that `args` names, as their trainer does before the next evaluation"
+        "Store the best value so far of the metric that `args` names, as Hugging Face's trainer does before evaluating"
         args = view_of(HFArguments, self.learn)
         v = metrics.get(args.metric_for_best_model)
         if v is None: return
@@ -160,14 +160,14 @@ _replaced_by = dict(
     MLflowCallback='write `MLflowLogger()`')
 
 # %% ../../nbs/contrib/50_transformers.ipynb #7c79ddb3
-_calls_itself = 'on_epoch_end','on_log'   # in an order that the table of names does not have
+_calls_itself = 'on_epoch_end','on_log'   # called by `HFCallback` itself, in the order of Hugging Face's trainer
 
 class HFCallback(ForeignCallback):
     "Calls a callback of Hugging Face's Trainer"
     library:ClassVar[str] = 'Hugging Face'
     base:ClassVar[str] = 'TrainerCallback'
     replaced_by = _replaced_by
-    n_steps,begins,stepped = 0,True,True   # of the optimizer; does one begin with this batch, and is it done?
+    n_steps,begins,stepped = 0,True,True   # optimizer steps taken; does a step begin with this batch, and was it taken?
     since,total = 0,0.                     # steps since the last log, and the sum of their losses
     all_steps = 0.                         # the sum of the losses of all steps
     started = began_eval = 0.              # when the fit began, and the validation
@@ -218,13 +218,13 @@ class HFCallback(ForeignCallback):
         self.since,self.total = 0,0.
         self._log(loss=loss, learning_rate=_rate(self.learn))
     def _end_partial_step(self):
-        "Count the step that is made with the batches left over at the end of an epoch"
+        "Count the step that is taken at the end of an epoch with the remaining batches"
         self.total = self.total + sum(self.parts)/len(self.parts)
         self.n_steps,self.since,self.parts = self.n_steps+1,self.since+1,[]
         self._state().epoch = self.learn.pct_train*self.learn.n_epoch
         self._call_own('on_step_end')
     def _end_epoch(self):
-        "Call `on_epoch_end` with the flags as their trainer sets them first: an epoch is logged, and validated"
+        "Call `on_epoch_end` with logging and evaluation requested, as Hugging Face's trainer does"
         self.control.should_log,self.control.should_evaluate = True,self.learn.dls.valid is not None
         self._call_own('on_epoch_end')
         self._forget_flags()
@@ -283,7 +283,7 @@ class HFCallback(ForeignCallback):
     def obey(self, name, res):
         "Carry out the requests of `control`: the returned one, or its own"
         if res is not None: self.control = res
-        if name=='on_epoch_end': self._forget_flags()   # it is logged and validated in any case
+        if name=='on_epoch_end': self._forget_flags()   # both happen in any case
         HFControl.obey(self.control, self.learn)
 
     def state_dict(self):

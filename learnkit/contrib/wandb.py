@@ -20,8 +20,8 @@ from ..observe.services import ServiceLogger, as_columns, pictures
 
 # %% ../../nbs/contrib/05_wandb_logger.ipynb #8480480e
 class WandbFile:
-    "A run's `.wandb` file, which may still grow: `rows` reads new rows"
-    block,head = 2**15,7   # records lie in blocks of so many bytes; each has a header of so many
+    "Reads the new rows of a run's `.wandb` file, which may still grow"
+    block,head = 2**15,7   # records are in blocks of 2**15 bytes, each part with a header of 7 bytes
     def __init__(self,
         path:Path # path of the file
     ):
@@ -29,14 +29,14 @@ class WandbFile:
         self.last = -1   # the last step that was read
 
     def records(self) -> Iterator[bytes]:
-        "Read the records that are new"
+        "Return the new records"
         with open(self.path, 'rb') as f:
             f.seek(self.pos)
             data,start = f.read(),self.pos
         i,record = 0,b''
         while True:
             left = self.block-(start+i)%self.block
-            if left<self.head: i += left   # no header fits in here
+            if left<self.head: i += left   # too little room for a header
             if i+self.head>len(data): return
             n,kind = unpack_from('<HB', data, i+4)
             end = i+self.head+n
@@ -59,10 +59,10 @@ class WandbFile:
         if rows: self.last = rows[-1]['step']
         return rows
 
-_ends_record = 1,4   # kinds of blocks that end a record: a whole record, and its last part
+_ends_record = 1,4   # types of a part that end a record: the whole record, or its last part
 
 def _row(history):
-    "Return a record of the history as a dictionary, without W&B's own entries"
+    "Return a record of the history as a dictionary, without W&B's internal keys"
     values = {item.key or '.'.join(item.nested_key):json.loads(item.value_json) for item in history.item}
     own = {k:v for k,v in values.items() if not k.startswith('_')}
     return {'step':values['_step'], **own}
@@ -106,10 +106,10 @@ class WandbLogger(ServiceLogger):
         self.experiment = run = _wandb().init(**args)
         self.newest = max(last, run.starting_step-1)   # the newest step on the server
         self.file = WandbFile(Path(run.dir).parent/f'run-{run.id}.wandb')
-        weakref.finalize(self.learn, run.finish).atexit = False   # W&B does it itself at exit
+        weakref.finalize(self.learn, run.finish).atexit = False   # W&B finishes runs at exit itself
 
     def _join_run(self, run, is_new):
-        "Log to the run that the user began, whose step others may increment: there `learnkit/step` is the step"
+        "Log to the user's active run; its step may belong to other code, so `learnkit/step` is the step"
         unused = [*self.init] if self.project is None else ['project', *self.init]
         if unused: warn(
             f"WandbLogger logs to the active run {run.id}, so it does not use {', '.join(unused)}. For a run "
@@ -158,7 +158,7 @@ class WandbLogger(ServiceLogger):
         self.newest = step
 
     def _log_beside(self, values, step):
-        "Log to a run to which other code logs too"
+        "Log to a run that other code logs to as well"
         for name in values:
             if name not in self.defined: self.experiment.define_metric(name, step_metric=_step_name)
         self.defined.update(values)

@@ -38,25 +38,25 @@ from .stateful import (NotedBatches, PositionedBatches, StepNotes, StreamNotes, 
 draw_at_start = SequentialSampler, RandomSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler
 
 def _draws_later(sampler):
-    "May `sampler` draw from the global generators after its first step?"
+    "Return whether `sampler` may draw from the global generators after its first step"
     if type(sampler) is BatchSampler: sampler = sampler.sampler
     if type(sampler) not in draw_at_start: return True
     if not isinstance(sampler, RandomSampler) or not sampler.replacement: return False
-    return sampler.generator is not None   # then it draws by chunks
+    return sampler.generator is not None   # then it draws chunk by chunk
 
 class Skip(NamedTuple):
     "The steps of a sampler that the next pass skips"
     done:int             # how many
-    taken:int            # how many were taken, because workers are ahead
-    notes:dict|None=None # the random states of these, of `StepNotes`
+    taken:int            # how many were requested: workers request some in advance
+    notes:dict|None=None # the recorded random states of the steps taken, from `StepNotes`
 
 class LateSteps:
-    "The steps of a sampler's iterator `it` after skipped ones, which are skipped when the first is requested"
-    rest:Any = None   # the steps that are left, once it has begun
+    "The steps of the sampler's iterator `it` after the skipped ones; it skips them when the first step is requested"
+    rest:Any = None   # the remaining steps, once iteration has begun
     def __init__(self,
         noted:Any,     # the `ResumableSampler`
         it:Iterator,   # over its sampler
-        skip:Skip      # the steps to skip
+        skip:Skip      # the number of steps to skip, with their random states
     ): self.noted,self.it,self.skip = noted,it,skip
 
     def __iter__(self) -> Iterator: return self
@@ -65,7 +65,7 @@ class LateSteps:
         return next(self.rest)
 
     def begin(self) -> None:
-        "Take the steps to skip, which may draw random numbers"
+        "Take the steps to skip, which may draw random numbers; later calls do nothing"
         if self.rest is not None: return
         skip = self.skip
         if self.noted.watched:
@@ -100,7 +100,7 @@ class ResumableSampler(GetAttr):
         return self._record(it, self.yielded)
 
     def begin_late(self) -> None:
-        "Take the steps to skip, unless a worker was given steps already; the pass after this one skips none"
+        "Take the steps to skip, unless a worker has received steps already; the next pass skips none"
         self.late.begin()
         self.skip,self.undo = None,noop
 
@@ -124,7 +124,7 @@ def _summarize(o):
     return tuple(o.shape),o.detach().flatten()[::step].tolist()
 
 class OpenedBatches(GetAttr):
-    "Iterates over `it`, and keeps the mark of the first batch"
+    "Iterates over `it`, and stores the hash of the first batch in `mark`"
     _default,mark = 'it',None
     def __init__(self,
         it:Iterator # an iterator of batches
@@ -138,13 +138,13 @@ class OpenedBatches(GetAttr):
 
 # %% ../../nbs/data/67_resumable_loader.ipynb #b43a1dc5
 class ProbedBatches(PositionedBatches):
-    "The batches of data that know their position; the second one of a worker shows whether the state is complete"
+    "Batches of data that tracks its position; one of them shows whether the saved state is complete"
     n,is_other = 0,False
     def __init__(self,
         it:Iterator,       # an iterator of batches
-        again:Any,         # begins once more, if there is no batch; None: then it has ended
-        predicted:Callable,# returns the mark of the next batch as the present state has it, or None
-        number:int         # number of the batch that is predicted
+        again:Any,         # function that begins once more if there is no batch; None: the data has ended then
+        predicted:Callable,# returns the hash of the next batch as computed from the present state, or None
+        number:int         # which batch to compare with its prediction, counted from 1
     ):
         super().__init__(it, again)
         self.predicted,self.number = predicted,number
@@ -161,21 +161,21 @@ _other_batches = ('The training data were read again for this resume, and begin 
 
 # %% ../../nbs/data/67_resumable_loader.ipynb #9cf30a6a
 class ResumableLoader(GetAttr):
-    "The batches of `dl` as they are, from any batch of a pass on"
+    "The batches of `dl`, unchanged, from any batch of a pass on"
     _default = 'dl'
     place:dict|None = None    # where the next pass begins
     limit:int|None = None     # how many batches of a pass are needed
     data_state:Any = None      # a `DataState`, which records the states of the data's parts when a pass begins
-    # of the present pass
-    begun:Any = None          # the random states at its beginning
+    # the rest describes the present pass
+    begun:Any = None          # the random states at its start
     done = 0                  # the number of its first batch
-    made_from = 0             # the number of the first batch that is made for it, and perhaps dropped
-    it:Any = None             # its batches; with workers a weak reference to them
-    steps:Any = None          # the `StepNotes` of a loader that is read again on a resume
+    made_from = 0             # the first batch that is loaded; those before `done` are dropped
+    it:Any = None             # its iterator; with workers a weak reference
+    steps:Any = None          # the `StepNotes` of a loader that is read again from the start on a resume
     opened:Any = None         # its `OpenedBatches`
     base_seed:int|None = None # of the workers
-    later = False             # did the workers begin in an earlier pass?
-    retry = False             # does it begin once more if it gives no batch?
+    later = False             # did the workers start in an earlier pass?
+    retry = False             # does it begin once more if there is no batch?
     is_lossy = False          # is the state of the data incomplete?
     probed = False            # was it tested whether the state of the data is complete?
     def __init__(self,
@@ -184,11 +184,11 @@ class ResumableLoader(GetAttr):
         self.dl,self.indexed,self.listed = dl,is_indexed(dl),is_listed(dl)
         self.seeded = isinstance(dl, SeededLoader)
         plain = not (self.indexed or self.listed or self.seeded)
-        self.stateful = None   # the data that knows its position
+        self.stateful = None   # the loader or dataset that tracks its position
         if self.seeded: self.stateful = dl.stateful
         if plain: self.stateful = knows_position(dl)
         self.generators = [] if self.seeded else generators_in(dl)
-        self.to_put = []   # the generators that are restored from a checkpoint after the pass has begun
+        self.to_put = []   # the generators to restore from a checkpoint once the pass has begun
         if plain and self.stateful is not None: self.to_put = self.generators
         self.noted = False   # are the random states of the workers recorded?
         if self.indexed:
@@ -198,7 +198,7 @@ class ResumableLoader(GetAttr):
 
     @property
     def lost_in_workers(self) -> set[str]:
-        "Return what workers have changed in their data, and no checkpoint saves"
+        "The changes that workers made to their data and that no checkpoint saves"
         it = self._workers_iterator()
         if not isinstance(it, (NotedBatches,StreamNotes)): return set()
         return it.lost
@@ -214,7 +214,7 @@ class ResumableLoader(GetAttr):
     @property
     def _sampler_name(self): return 'sampler' if self.dl.batch_sampler is None else 'batch_sampler'
     def _find_sampler(self):
-        own = getattr(self.dl._iterator, '_index_sampler', None)   # of workers that persist
+        own = getattr(self.dl._iterator, '_index_sampler', None)   # its workers persist
         if isinstance(own, ResumableSampler): return own
         return ResumableSampler(vars(self.dl)[self._sampler_name])
 
@@ -222,46 +222,46 @@ class ResumableLoader(GetAttr):
 
     @property
     def counted(self) -> bool:
-        "Whether a position is found by counting, so that no sample before it is loaded"
+        "Whether a position is found by counting batches, without loading the samples before it"
         if self.seeded: return self.dl.indexed
         return self.indexed or self.listed
 
     @property
     def draws_here(self) -> bool:
-        "Whether this process may draw random numbers while it makes a batch"
+        "Whether this process may draw random numbers while it loads a batch"
         if self.seeded: return self.dl.swaps_rng
         if self.listed or getattr(self.dl, 'num_workers', 0): return False
         return not draws_nothing(self.dl)
 
     @property
     def batch_indices(self) -> Any:
-        "The indices of the remaining batches, if they are stored; None if unknown"
+        "The dataset indices of the remaining batches, if they are recorded; else None"
         if self.seeded: return self.dl.batch_indices
         if not self.indexed: return None
         return self.noted_sampler.yielded
     def keep_indices(self) -> None:
-        "Keep the indices of the batches from now on"
+        "Record the indices of the batches from now on"
         if not self.indexed: return
         if self.noted_sampler.yielded is None: self.noted_sampler.yielded = deque()
 
     def begin_at(self,
         state:dict # from `state`
     ) -> None:
-        "Let the next pass begin there"
+        "Let the next pass begin at the position `state`"
         self.place = state
-        if not state['done']: self._put(self.generators, state['now'])   # otherwise after the pass has begun
+        if not state['done']: self._put(self.generators, state['now'])   # else once the pass has begun
 
     def begin_after(self,
         n:int # how many batches
     ) -> None:
-        "Let the next pass skip its first batches, as if it began with the present random states"
+        "Let the next pass skip its first `n` batches, as if it began with the present random states"
         begun = dict(rng={}, own=[*map(generator_state, self.generators)])
         self.begin_at(dict(done=n, begun=begun, now=[*map(generator_state, self.to_put)]))
 
     def check(self,
-        place:dict # a result of `state`, perhaps
+        place:dict # a result of `state`, to be checked
     ) -> None:
-        "Raise ValueError if `place` is not a position, or that of other data"
+        "Raise ValueError if `place` is not a position, or is that of different data"
         done,now = place.get('done'),place.get('now')
         if type(done) is not int or done<0: self._fail(f"`done` is {done!r:.40}")
         begun = place.get('begun') if done else dict(rng={}, own=now)
@@ -293,7 +293,7 @@ class ResumableLoader(GetAttr):
         return found
 
     def _now(self) -> dict[str, Any]:
-        "The present random states"
+        "Return the present random states"
         return dict(rng=pack_state(states_of(marks())), own=[*map(generator_state, self.generators)])
     def _set(self, rng, own):
         set_random_states(**rng)
@@ -301,7 +301,7 @@ class ResumableLoader(GetAttr):
     def _put(self, generators, states):
         for g,s in zip(generators, states): set_generator(g, s)
     def _make_undo(self):
-        "A function that restores the present random states"
+        "Return a function that restores the present random states"
         return partial(self._set, **self._now())
 
     def __iter__(self) -> Iterator:
@@ -313,14 +313,14 @@ class ResumableLoader(GetAttr):
             self._set(**self.begun)
         if self.data_state is not None: self.data_state.begin()
         it = self._begin(place)
-        self.it = weakref.ref(it) if self.indexed else it   # workers end with the pass
-        if self.done:   # the batches that were skipped have drawn
+        self.it = weakref.ref(it) if self.indexed else it   # the workers end when the pass does
+        if self.done:   # the skipped batches have drawn random numbers
             set_random_states(**now['rng'])
             self._put(self.to_put, place.get('now', ()))
         return it
 
     def _begin(self, place:dict):
-        "An iterator over the batches from `place` on"
+        "Return an iterator over the batches from `place` on"
         if self.indexed: return self._begin_indexed(place)
         if self.seeded: self.dl.begin_at(self.limit, **place.get('seeded') or {})
         if self.listed and self.done: return iter(self.dl[self.done:])
@@ -329,7 +329,7 @@ class ResumableLoader(GetAttr):
         return self._begin_rereading(place)
 
     def _begin_rereading(self, place):
-        "The batches of a loader that is read again up to the place"
+        "Return the batches from `place` on of a loader that is read again from the start"
         self.opened = it = OpenedBatches(self._open_stream(place))
         if getattr(self.dl, 'num_workers', 0): self._drop(it)
         else:
@@ -343,13 +343,13 @@ class ResumableLoader(GetAttr):
         dl = self.dl
         persists = is_plain(dl) and dl.num_workers>0 and dl.persistent_workers
         if not persists: return iter(dl)
-        if place: dl._iterator = None   # its workers have other states
+        if place: dl._iterator = None   # its workers have other random states
         self.later = dl._iterator is not None
         if self.later: return iter(dl)
         return self._open_noted_stream()
 
     def _open_noted_stream(self):
-        "The batches of a stream whose workers report what no checkpoint saves"
+        "Return the batches of a stream whose workers report the changes that no checkpoint saves"
         dl = self.dl
         notes = StreamWorkerNotes(dl)
         it = self._call_with(dl.__iter__, collate_fn=notes, worker_init_fn=notes.begin)
@@ -357,7 +357,7 @@ class ResumableLoader(GetAttr):
         return it
 
     def _drop(self, it):
-        "Take the batches before the place from `it`; those that failed may fail again"
+        "Drop the batches of `it` before the position; errors that they raise are ignored"
         for _ in range(self.done):
             try: next(it)
             except StopIteration: break
@@ -366,13 +366,13 @@ class ResumableLoader(GetAttr):
 
     def _begin_indexed(self, place):
         dl = self.dl
-        if place and dl.persistent_workers: dl._iterator = None   # its workers have other states
+        if place and dl.persistent_workers: dl._iterator = None   # its workers have other random states
         workers_live = dl.persistent_workers and dl._iterator is not None
-        self.later = place.get('later', workers_live)   # then no seed is drawn for new workers
-        same_workers = place if place.get('n_workers')==dl.num_workers else {}   # states of another number say nothing
+        self.later = place.get('later', workers_live)   # if so, no seed is drawn for new workers
+        same_workers = place if place.get('n_workers')==dl.num_workers else {}   # another number of workers: useless
         states,self.base_seed = same_workers.get('workers'),same_workers.get('base_seed')
         are_unknown = bool(same_workers) and states is None
-        must_remake = self.noted and self.done>0 and are_unknown   # all batches, to draw as they did
+        must_remake = self.noted and self.done>0 and are_unknown   # so that workers draw the same numbers
         self.made_from = 0 if must_remake else self.done
         if place: self._skip_done(place)
         notes = None
@@ -403,7 +403,7 @@ class ResumableLoader(GetAttr):
         finally: own.update(before)
 
     def _begin_positioned(self, place):
-        "The batches of data that knows its position"
+        "Return the batches of data that tracks its position, from `place` on"
         state = place.get('data')
         is_resumed = state is not None
         is_over = is_resumed and self._go_to_position(state)
@@ -412,13 +412,13 @@ class ResumableLoader(GetAttr):
         it = iter(()) if is_over else self._open_positioned()
         if not is_resumed: self._drop(it)
         batches = self._positioned_batches(it, again, is_resumed)
-        batches.ended = is_over   # also if the batches to come are skipped before they are fetched
+        batches.ended = is_over   # even if the remaining batches are skipped
         return batches
 
     def _go_to_position(self, state):
-        "Let the data continue there; return whether the pass was over"
+        "Restore the saved position of the data; return whether the pass had ended there"
         restore_position(self.stateful, state['data'])
-        if not self.done: getattr(self.stateful, 'begin_anew', noop)()   # the pass that was cut is over
+        if not self.done: getattr(self.stateful, 'begin_anew', noop)()   # a pass that was interrupted is over
         return self.done>0 and state['ended']
 
     def _positioned_batches(self, it, again, is_resumed):
@@ -427,7 +427,7 @@ class ResumableLoader(GetAttr):
         return ProbedBatches(it, again, self._predict_mark, number=n)
 
     def _must_probe(self, is_resumed):
-        "Is this the first pass, from its beginning, of a stream whose state may be incomplete?"
+        "Return whether this is the first, whole pass over a stream whose state may be incomplete"
         is_first = not (self.probed or is_resumed or self.done)
         self.probed = True
         if not is_first or not isinstance(self.dl, DataLoader): return False
@@ -435,10 +435,10 @@ class ResumableLoader(GetAttr):
         return isinstance(ds, IterableDataset) and is_stateful(ds)
 
     def _open_positioned(self):
-        "The batches of data that knows its position; workers report what their state omits"
+        "Return the batches of data that tracks its position; workers report changes that its state omits"
         dl = self.dl
         if not self._has_stream_in_workers(): return iter(dl)
-        is_new = getattr(dl, '_initial_iter_for_state_dict', False)   # the workers began for its first state
+        is_new = getattr(dl, '_initial_iter_for_state_dict', False)   # started when its state was first read
         has_begun = dl._iterator is not None and (dl.persistent_workers or is_new)
         self.later = has_begun and not is_new
         if has_begun: return iter(dl)
@@ -449,7 +449,7 @@ class ResumableLoader(GetAttr):
         return self.dl.num_workers>0 and isinstance(self.dl.dataset, IterableDataset)
 
     def _ask_state(self):
-        "The state of the data; a loader of torchdata begins its workers to know it"
+        "Return the state of the data; a loader of torchdata starts its workers for it"
         begins_workers = self._has_stream_in_workers() and self.dl._iterator is None
         if not begins_workers: return self.stateful.state_dict()
         notes = StreamWorkerNotes(self.dl)
@@ -458,35 +458,35 @@ class ResumableLoader(GetAttr):
         return state
 
     def _predict_mark(self):
-        "Return the mark of the next batch, found with a copy of the data in its present state; None without a copy"
+        "Return the hash of the next batch, loaded from a copy of the data; None if the data cannot be copied"
         dl = self.dl
         try: ds,collate = deepcopy((dl.dataset, dl.collate_fn))
-        except Exception: return None   # it has open files, or the like
+        except Exception: return None   # it holds open files or the like
         with snapshot_random():
             if self.stateful is dl: loader = stateful = self._new_loader(ds, collate)
             else: loader,stateful = copy_loader(dl, dataset=ds, collate_fn=collate, generator=torch.Generator()),ds
             return self._mark_of_next(loader, stateful)
 
     def _mark_of_next(self, loader, stateful):
-        "The mark of the first batch of `loader` after `stateful` has the present state; -1 if it cannot be loaded"
+        "Return the hash of the first batch of `loader` from the present state; -1 if the state cannot be loaded"
         state,it = deepcopy(self.stateful.state_dict()),None
         try:
             stateful.load_state_dict(state)
             it = iter(loader)
             return batch_mark(next(it))
         except StopIteration: return None
-        except Exception: return -1   # no batch has it
+        except Exception: return -1   # equals the hash of no batch
         finally: getattr(it, '_shutdown_workers', noop)()
 
     def _new_loader(self, ds, collate):
-        "A loader like this one of torchdata, of another dataset"
+        "Return a torchdata loader like this one, for the dataset `ds`"
         dl = self.dl
         return type(dl)(ds, dl.batch_size, drop_last=dl.drop_last, collate_fn=collate, num_workers=dl.num_workers,
                         multiprocessing_context=dl.multiprocessing_context, worker_init_fn=dl.worker_init_fn,
                         generator=torch.Generator())
 
     def _make_again(self):
-        "A function that begins the pass again, with the present random states"
+        "Return a function that begins the pass again with the present random states"
         undo = self._make_undo()
         def again():
             undo()
@@ -495,7 +495,7 @@ class ResumableLoader(GetAttr):
 
     @property
     def rereads(self) -> int:
-        "How many batches the next pass reads again, and drops"
+        "How many batches the next pass loads and drops"
         place = self.place or {}
         if place.get('data') is not None: return 0
         knows_workers = not self.noted or place.get('workers') is not None
@@ -503,17 +503,17 @@ class ResumableLoader(GetAttr):
         return place.get('done', 0)
 
     def beginning(self) -> dict|None:
-        "Return from where the first pass begins; None if that depends only on the present random states"
+        "Return the position at which the first pass begins; None if the present random states alone determine it"
         if self.seeded: return None
         place:dict[str, Any] = dict(done=0, now=[*map(generator_state, self.generators)])
         if self.stateful is None: return place
-        with snapshot_random(): place['data'] = dict(data=self._ask_state(), ended=False)   # torchdata's draws
+        with snapshot_random(): place['data'] = dict(data=self._ask_state(), ended=False)   # torchdata draws a number
         return place
 
     def state(self,
-        done:int # how many batches of the present pass are trained; 0: it is over
+        done:int # the number of batches of the present pass that are trained; 0: it has ended
     ) -> dict|None:
-        "Return from where a run resumes here, of numbers, tensors and strings; None before the first pass"
+        "Return the position to resume from, as numbers, tensors and strings; None before the first pass"
         if self.place is not None or self.begun is None: return self.place
         generators = self.to_put if done else self.generators
         place:dict[str, Any] = dict(done=done, now=[*map(generator_state, generators)])
@@ -525,7 +525,7 @@ class ResumableLoader(GetAttr):
         return place
 
     def _reread_notes(self):
-        "What a loader needs that is read again"
+        "Return the further state for a loader that is read again from the start"
         notes:dict[str, Any] = {}
         if self.steps is not None: notes['steps'] = self.steps.notes
         if self.opened is not None and self.opened.mark is not None: notes['opened'] = self.opened.mark
@@ -534,7 +534,7 @@ class ResumableLoader(GetAttr):
     def why_inexact(self,
         place:dict # from `state`
     ) -> str|None:
-        "Return why a run resumed at `place` may see other data; None: no reason. The first reason found is returned"
+        "Return why a run resumed at `place` may see other data; None: no known reason"
         if self.stateful is not None:
             reason = self._reason_in_state(place)
             if reason is not None: return reason
@@ -546,58 +546,58 @@ class ResumableLoader(GetAttr):
         return None
 
     def _reason_in_state(self, place):
-        "Return what the state of data that knows its position omits; None: nothing that is known"
+        "Return what the state of data that tracks its position omits; None: nothing known"
         if self._may_continue(place): return (
             f'its last pass was cut, and {type(self.stateful).__name__} does not report whether the next pass '
             'continues from there. A resumed run begins the pass again; with `StepsPerEpoch` each run continues')
         if self._has_drawn_in_workers() and is_stateful(self.dl.dataset): return (
             f'its workers draw random numbers, which the state of {type(self.dl).__name__} omits')
-        if isinstance(self.it, ProbedBatches): self.is_lossy = self.it.is_other   # probed once; outlives the iterator
+        if isinstance(self.it, ProbedBatches): self.is_lossy = self.it.is_other   # kept after `it` is gone
         if self.is_lossy: return (
             f'the state of {type(self.stateful).__name__} omits what its next samples depend on, such as a '
             'shuffle buffer, or cannot be loaded. Without `state_dict` the data is read again, and the run is exact')
         return None
 
     def _reason_in_workers(self, place):
-        "Return why new workers may differ from those that persist; None: no reason"
-        is_unrecorded = place.get('workers', {}) is None   # present but None: the states were not recorded
+        "Return why new workers may differ from persistent ones; None: no known reason"
+        is_unrecorded = place.get('workers', {}) is None   # present, but None: the states were not recorded
         if place.get('later') and is_unrecorded: return (
             'its workers persist, and had drawn random numbers before this fit, or for a batch that failed')
         is_seeded_stream = self.seeded and self._seeded_stream_persists()
-        if is_seeded_stream and not place['done']: return (   # whether they draw is not known
+        if is_seeded_stream and not place['done']: return (   # whether they draw is unknown
             'its workers persist, and a `SeededLoader` does not seed those of a stream anew in each epoch: '
             'write `persistent_workers=False`')
         have_drawn = self._has_drawn_in_workers() and self.dl.persistent_workers
-        if have_drawn and (self.later or not place['done']): return (   # before the pass to resume
+        if have_drawn and (self.later or not place['done']): return (   # in an earlier pass
             'its workers persist, and have drawn random numbers in an earlier epoch, which new workers will not have: '
             'write `persistent_workers=False`')
         return None
 
     def _seeded_stream_persists(self):
-        "Does a `SeededLoader` read a stream in workers that persist, and do not report what they draw?"
+        "Return whether a `SeededLoader` reads a stream in persistent workers that do not report what they draw"
         dl = getattr(self.dl, 'dl', None)
         if not isinstance(dl, DataLoader) or not dl.persistent_workers: return False
         if not isinstance(dl.dataset, IterableDataset): return False
         return not isinstance(self._workers_iterator(), StreamNotes)
 
     def _has_drawn_in_workers(self):
-        if self.seeded and self.dl.indexed: return False   # each sample has a seed of its own
+        if self.seeded and self.dl.indexed: return False   # each sample has its own seed
         it = self._workers_iterator()
         return isinstance(it, StreamNotes) and it.drawn
 
     def _may_continue(self, place):
-        "Is it unknown whether data that knows its position begins anew after a pass that was cut?"
+        "Return whether data that tracks its position may continue an interrupted pass, because this is unknown"
         if self.stateful is None: return False
         if self.seeded: dl,state = self.dl.dl,place.get('seeded', {}).get('state', 0)
         else: dl,state = self.dl,place.get('data', 0)
-        was_cut = state is None   # there is an entry, but it says nothing
+        was_cut = state is None   # an entry without a state
         return was_cut and begins_anew(dl) is None
 
     def _order(self, done):
-        "Additional state of an indexed loader"
+        "Return the further state for a map-style dataset"
         persists = self.dl.persistent_workers
         order = dict(n_workers=self.dl.num_workers, later=self.later if done else persists)
-        if done or persists:   # otherwise the next workers have another seed
+        if done or persists:   # otherwise the next workers get another seed
             order['base_seed'] = self.base_seed
             if self.noted: order['workers'] = self._worker_states(done)
         steps = self.noted_sampler.steps
@@ -611,7 +611,7 @@ class ResumableLoader(GetAttr):
         return it.states_at_end()
 
     def _position(self, done):
-        "What data that knows its position reports, and whether it has ended"
+        "Return the state of data that tracks its position, and whether it has ended"
         ended = self._has_ended()
         continues = done or ended
         if not continues and begins_anew(self.dl) is not False: return None
@@ -620,5 +620,5 @@ class ResumableLoader(GetAttr):
     def _has_ended(self):
         if self.it.ended: return True
         if self.stateful is self.dl: return False
-        inner = getattr(self.it.it, '_dataset_fetcher', None)   # of the dataset
+        inner = getattr(self.it.it, '_dataset_fetcher', None)   # the fetcher of the `DataLoader`
         return getattr(inner, 'ended', False)

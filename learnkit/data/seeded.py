@@ -19,7 +19,7 @@ class SeededDataset(Dataset):
     "The dataset `ds` with keys `(seed, epoch, index)`: the random numbers of a sample depend only on its key"
     def __init__(self,
         ds:Any,                # a dataset that has indices
-        generators:Sequence=() # random number generators that `ds` draws from, to be seeded too
+        generators:Sequence=() # random number generators that `ds` draws from, to be seeded as well
     ): self.ds,self.generators = ds,generators
 
     def __len__(self) -> int: return len(self.ds)
@@ -34,7 +34,7 @@ class SeededDataset(Dataset):
 
     @property
     def __getitems__(self) -> Callable|None:
-        "For datasets that load a whole batch at once; `None` for others, as `torch.utils.data` expects"
+        "The function that loads a whole batch of samples; None if `ds` has none, as `torch.utils.data` expects"
         get_items = getattr(self.ds, '__getitems__', None)
         if get_items is None: return None
         def _items(keys):
@@ -46,12 +46,12 @@ class SeededDataset(Dataset):
 class WorkerInit:
     "A `worker_init_fn` for a `SeededDataset`: `get_worker_info` then has the dataset inside it"
     def __init__(self,
-        init:Callable|None # the loader's own, called afterwards
+        init:Callable|None # the loader's own `worker_init_fn`, called afterwards
     ): self.init = init
 
     def __call__(self, worker_id:int) -> None:
         info:Any = get_worker_info()   # never None, as this is called in a worker
-        object.__setattr__(info, 'dataset', info.dataset.ds)   # PyTorch fetches samples by another reference
+        object.__setattr__(info, 'dataset', info.dataset.ds)   # PyTorch loads samples through another reference
         if self.init is not None: self.init(worker_id)
 
 # %% ../../nbs/data/60b_seeded_loader.ipynb #5f3efab2
@@ -69,7 +69,7 @@ from .stateful import (EndTrackingDataset, ReplaySampler, RngIterator, RngStream
 
 # %% ../../nbs/data/60b_seeded_loader.ipynb #5e2ab4d8
 def _generators(dl):
-    "The generators that the data uses, and the functions that produce samples and batches"
+    "Return the generators that the data and its collate function use"
     if isinstance(dl, DataLoader): return generators_in(dl.dataset, dl.collate_fn)
     return generators_in(dl)
 
@@ -93,15 +93,15 @@ class SeededLoader(GetAttr):
     "The batches of `dl` in an order that depends on `seed` and the epoch alone, from any batch on"
     _default = 'dl'
     replay:ReplaySampler|None = None   # the order, if samples have indices
-    stateful:Any = None                # the data that can save their state, otherwise
-    data_state:dict|None = None        # the state from which the next pass begins
-    it:Any = None                      # the batches of the present pass
-    restored:bool = False              # were these data restored, and have given no batch since?
+    stateful:Any = None                # otherwise, the object that saves the position
+    data_state:dict|None = None        # its state at the start of the next pass
+    it:Any = None                      # the iterator of the present pass
+    restored:bool = False              # was the position restored, and no batch loaded since?
     limit:int|None = None              # how many batches of an epoch are needed; None: all
     live = False                       # has a pass begun since the position was set?
     def __init__(self,
         dl:Any,  # any iterable of batches
-        seed:Any # for shuffling and augmentation: a number, or several in a tuple
+        seed:Any # the seed for shuffling and augmentation: a number, or a tuple of several
     ):
         self.dl,self.seed = dl,seed
         self.epoch = self.start = 0
@@ -116,7 +116,7 @@ class SeededLoader(GetAttr):
 
     def _replaying(self, dl):
         "Return a copy of `dl` that loads its indexed samples in the order of `replay`"
-        self.draws = not draws_nothing(dl)   # if nothing is drawn, the indices can stay
+        self.draws = not draws_nothing(dl)   # if nothing is drawn, plain indices suffice
         if dl.batch_sampler is None:   # each key is a batch
             self.replay = ReplaySampler(self._key if self.draws else noop)
             changes:dict = dict(sampler=self.replay, batch_size=None)
@@ -126,7 +126,7 @@ class SeededLoader(GetAttr):
         if self.draws:
             init = dl.worker_init_fn
             if dl.num_workers:
-                notes = StreamWorkerNotes(dl)   # of numbers that workers count
+                notes = StreamWorkerNotes(dl)   # lets workers report the attributes that they change
                 changes['collate_fn'],init = notes,notes.begin
             changes.update(dataset=SeededDataset(dl.dataset, _generators(dl)), worker_init_fn=WorkerInit(init))
         return copy_loader(dl, generator=torch.Generator(), **changes)
@@ -153,7 +153,7 @@ class SeededLoader(GetAttr):
 
     @property
     def swaps_rng(self) -> bool:
-        "Whether this process swaps its random number generators while it loads a batch"
+        "Whether this process replaces its random states while it loads a batch"
         if not self.indexed: return True
         return self.replay is not None and self.draws and not self.dl.num_workers
 
@@ -178,12 +178,12 @@ class SeededLoader(GetAttr):
     def in_pass(self,
         done:int # how many batches of the epoch are done
     ) -> int:
-        "Return how many batches of the present pass over the data are done; another kind of epoch may take several"
+        "Return how many batches of the present pass are done; in another kind of epoch a pass may span several epochs"
         return done
 
     @property
     def rereads(self) -> int:
-        "How many batches the next pass reads again, and drops"
+        "How many batches the next pass loads and drops"
         return 0 if self.indexed or self.data_state is not None else self.start
 
     def _record(self, sampler, seed): return record_sampler(sampler, seed, self.epoch, self.limit)[self.start:]
@@ -206,18 +206,18 @@ class SeededLoader(GetAttr):
             for i,g in enumerate(_generators(self.dl)): seed_generator(g, hash_seed(seed, i))
             return RngIterator(rng, self.loader, start)
         if state is not None: restore_position(self.stateful, state['data'])
-        # data restored at its end may have to be started twice
+        # restored at the end of a pass, the data may have to begin twice
         self.restored = state is not None or (self.restored and not self.it.yielded)
         if state is None or not start: it = RngIterator(rng, self.loader, start, retry=self.restored)
         else:
-            it = RngIterator(rng, () if state['ended'] else self.loader)   # to begin may draw, as it did then
-            it.ended = state['ended']   # also if the batches to come are skipped before they are fetched
+            it = RngIterator(rng, () if state['ended'] else self.loader)   # beginning may draw, as it did then
+            it.ended = state['ended']   # even if the remaining batches are skipped
             rng.load_state_dict(state['rng'])
         self.it = it
         return it
 
     def position(self,
-        done:int # how many batches of this epoch are trained; 0: the epoch is over
+        done:int # how many batches of this epoch are trained; 0: the epoch has ended
     ) -> dict:
         "Return the position as arguments for `begin_at`"
         over = self.live and not done
@@ -226,12 +226,12 @@ class SeededLoader(GetAttr):
 
     def begin_at(self,
         limit:int|None=None, # how many batches of the next epoch are needed; None: all
-        seed:Any=None,       # this and the rest are a `position`; None: the next epoch follows
+        seed:Any=None,       # this and the rest: a result of `position`; None: the next epoch follows
         epoch:int=0,         # the number of the epoch
         start:int=0,         # the number of its first batch
-        state:dict|None=None # the state of the data there, if any
+        state:dict|None=None # the state of the data at that position, if any
     ) -> None:
-        "Let the next pass begin there"
+        "Let the next pass begin at the position `state`"
         if seed is not None:
             self.seed = tuple(seed) if isinstance(seed, list) else seed
             self.seek(epoch, start, state)
@@ -255,14 +255,14 @@ from ..loop.loop import BatchStream
 
 # %% ../../nbs/data/60c_shard_loader.ipynb #eab4c459
 class Shards(NamedTuple):
-    "The shards of a batch that are this process's own"
-    own:list # batches of the loader; it may be empty at the end of an epoch
-    any:Any  # one of the shards, own or not
+    "The shards of a batch that this process computes"
+    own:list # batches of the loader; may be empty at the end of an epoch
+    any:Any  # one of the shards, this process's or not
 
 # %% ../../nbs/data/60c_shard_loader.ipynb #ae178e8a
 class ShardLoader(SeededLoader):
-    "The `Shards` of a process, where `n` consecutive batches of `dl` are the shards of one batch"
-    plan:list = []   # for an epoch with known indices: the shards of each batch, as indices
+    "Gives a process its `Shards`: each `n` consecutive batches of `dl` are the shards of one batch"
+    plan:list = []   # for an epoch with known indices: the dataset indices of each batch's shards
     stream:BatchStream|None = None   # the batches of the phase, which may be limited
     def __init__(self,
         dl:Any,     # any iterable of batches
@@ -273,7 +273,7 @@ class ShardLoader(SeededLoader):
     ):
         super().__init__(dl, seed)
         self.n,self.size = n,n//world
-        self.first = rank*self.size   # the number of the first own shard
+        self.first = rank*self.size   # the number of this process's first shard
 
     def __len__(self) -> int: return ceil(len(self.dl)/self.n)
     def __iter__(self) -> Iterator: return ShardIterator(self, super().__iter__())
@@ -282,7 +282,7 @@ class ShardLoader(SeededLoader):
         epoch:int,            # the number of the epoch
         start:int=0,          # the number of its first batch
         state:dict|None=None, # the entry `state` of a `position`, if any
-        limit:int|None=None   # not used: `stream` determines how many batches are needed
+        limit:int|None=None   # not used: `stream` has the number of batches
     ) -> 'ShardLoader':
         "Move to batch `start` of an epoch, and return the loader itself"
         return super().seek(epoch, start*self.n, state)
@@ -298,7 +298,7 @@ class ShardLoader(SeededLoader):
         if limit is not None: limit *= self.n
         shards = record_sampler(sampler, seed, self.epoch, limit)[self.start:]
         self.plan = [shards[i:i+self.n] for i in range(0, len(shards), self.n)]
-        made = []   # this process's shards of each batch; where it has none, the first shard
+        made = []   # this process's shards of each batch; if it has none, the first shard
         for batch in self.plan: made += self.own(batch) or batch[:1]
         return made
 
@@ -312,10 +312,10 @@ def _indices(shard): return shard if hasattr(shard, '__iter__') else [shard]
 
 # %% ../../nbs/data/60c_shard_loader.ipynb #2c3cd722
 class ShardIterator:
-    "Makes `Shards` of the batches of a loader"
+    "Makes `Shards` from the batches of a loader"
     def __init__(self,
         loader:ShardLoader, # the loader of these batches
-        it:Iterator         # the batches: own ones if their indices are known, else all
+        it:Iterator         # the batches: this process's if their indices are known, else all
     ): self.loader,self.it,self.at = loader,it,0
 
     def __iter__(self) -> Iterator: return self
@@ -333,7 +333,7 @@ class ShardIterator:
             return Shards(loader.own(shards), shards[0])
         if at>=len(loader.plan): raise StopIteration
         n_own = len(loader.own(loader.plan[at]))
-        shards = self._take(n_own or 1)   # the first one, where none is own
+        shards = self._take(n_own or 1)   # the first one, if this process has none
         return Shards(shards[:n_own], shards[0])
 
     def _take(self, n):

@@ -56,7 +56,7 @@ def knows_position(
     if forgets_buffer(ds, in_workers=getattr(dl, 'num_workers', 0)>0): return None
     if is_stateful(dl): return dl
     if not isinstance(ds, IterableDataset) or not is_stateful(ds): return None
-    return ds if is_plain(dl) and not dl.num_workers else None   # workers have their own copies of it
+    return ds if is_plain(dl) and not dl.num_workers else None   # each worker has its own copy
 
 # %% ../../nbs/data/55a_stateful.ipynb #1b90a052
 def find_stateful(
@@ -89,7 +89,7 @@ def begins_anew(
 def is_listed(
     dl:Any # a loader
 ) -> bool:
-    "Return whether `dl` has its batches at `dl[0]`, `dl[1]` …, and no `__iter__` of its own that yields others"
+    "Return whether `dl` is indexed by batch (`dl[0]`, `dl[1]` …), without an `__iter__` of its own"
     cls = type(dl)
     for t in (list, tuple):
         if isinstance(dl, t): return cls.__iter__ is t.__iter__ and cls.__getitem__ is t.__getitem__
@@ -104,7 +104,7 @@ def draws_nothing(
 
 # %% ../../nbs/data/55a_stateful.ipynb #45dd3dea
 def restore_position(
-    o:Any,    # a loader or a dataset that knows its position
+    o:Any,    # a loader or a dataset that tracks its position
     state:Any # a result of its `state_dict`
 ) -> None:
     "Restore the position; if that fails, add a note that the data may be different"
@@ -118,7 +118,7 @@ class PositionedBatches:
     "Iterates over the batches `it` of data that tracks its position; `ended` is True once there are no more"
     ended,yielded = False,False
     def __init__(self,
-        it:Iterator,   # an iterator of batches
+        it:Iterator,   # function that begins once more if there is no batch; None: the data has ended then
         again:Any=None # begins once more, if there is no batch; None: then it has ended
     ): self.it,self.again = it,again
 
@@ -211,9 +211,9 @@ class RngStream:
 class RngIterator(PositionedBatches):
     "Iterates over `batches`, which are loaded with the random numbers of `rng`"
     def __init__(self,
-        rng:RngStream,     # to draw from
+        rng:RngStream,     # the stream of random numbers to draw from
         batches:Iterable,  # an iterable of batches
-        skip:int=0,        # how many batches are made and dropped at the beginning
+        skip:int=0,        # how many batches to load and drop first
         retry:bool=False   # begin again, once, if there is no batch?
     ):
         self.rng,self.batches,self.skip = rng,batches,skip
@@ -237,9 +237,9 @@ from .snapshot import snapshot_random
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #e0000010
 def check_states(
-    states:Any # arguments for `set_random_states`, as read from a file
+    states:Any # arguments for `set_random_states`, read from a file
 ) -> None:
-    "Raise ValueError if `states` are no such arguments, or if a generator cannot be in such a state"
+    "Raise ValueError if `states` are not such arguments, or if a generator cannot be in one of the states"
     known = {'random_state','torch_state','numpy_state'}
     if not isinstance(states, dict) or not states.keys()<=known: raise ValueError(
         f'these are no states of random number generators: {states!r:.40}')
@@ -252,13 +252,13 @@ class StepNotes(GetAttr):
     "Iterates over `it`, and records the random states at the beginning of steps, unless they follow from earlier ones"
     _default = 'it'
     def __init__(self,
-        it:Iterator,          # draws from the global generators, or not
+        it:Iterator,          # may draw from the global generators
         notes:dict|None=None  # the notes of the steps to repeat
     ):
         self.it,self.i = it,0
         self.notes:dict = {} if notes is None else notes
-        self.at = marks()   # the generators' marks while only `it` draws numbers
-        self.missed = False # were there more steps than are recorded?
+        self.at = marks()   # the hashes of the generators as long as only `it` draws
+        self.missed = False # were there more steps than it records?
 
     def __iter__(self) -> Iterator: return self
     def __next__(self) -> Any:
@@ -280,7 +280,7 @@ class StepNotes(GetAttr):
     def again(self,
         n:int # how many steps
     ) -> Iterator:
-        "Repeat the first `n` steps, and yield their results; skip steps that failed, which fail again"
+        "Repeat the first `n` steps and yield their results; steps that fail again are skipped"
         for _ in range(n):
             set_random_states(**self.notes.get(self.i, {}))
             self.i += 1
@@ -317,7 +317,7 @@ def _from_note(note):
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #3dcdf564
 def _seed_worker(info, seed, number):
-    "Make this worker number `number` of a loader whose base seed is `seed`, with the seeds that PyTorch gives it"
+    "Seed this process as PyTorch seeds worker `number` of a loader whose base seed is `seed`"
     object.__setattr__(info, 'id', number)
     object.__setattr__(info, 'seed', seed+number)
     random.seed(seed+number)
@@ -328,7 +328,7 @@ def _seed_worker(info, seed, number):
 def _digest(o): return hash(pickle.dumps(o.state_dict()))
 
 class UnsavedInWorker:
-    "Notes numbers and states of data in a worker, and names those that samples have changed: no checkpoint has them"
+    "Watches data in a worker; names the numbers and states that loading a sample has changed and no checkpoint has"
     def __init__(self,
         *parts:Any # the dataset and the collate function
     ):
@@ -338,12 +338,12 @@ class UnsavedInWorker:
         self.note()
 
     def note(self) -> None:
-        "Note them as they are now"
+        "Record the present numbers and states"
         self.numbers = [(o, numbers_in(o)) for o in self.lossy]
         self.states = [(o, _digest(o)) for o in self.stateful]
 
     def changed(self) -> str:
-        "Return the names of attributes and states that have changed, the first time that any has"
+        "Return the names of attributes and states that have changed, the first time that any has; later ''"
         if self.said: return ''
         found = []
         for o,before in self.numbers:
@@ -354,17 +354,17 @@ class UnsavedInWorker:
         return ', '.join(found)
 
     def changed_states(self) -> list[str]:
-        "Return the objects whose `state_dict` has changed, in words"
+        "Return, in words, the objects whose `state_dict` has changed"
         return [f'the state of {type(o).__name__}' for o,before in self.states if _digest(o)!=before]
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #41fa4ca8
 class WorkerNotes:
-    "Runs in each worker as `collate_fn` and `worker_init_fn`: begins with given states, adds its own to each batch"
+    "The `collate_fn` and `worker_init_fn` of each worker: begins with given states, and sends its own with each batch"
     def __init__(self,
         dl:DataLoader,      # the loader
-        seed:int|None=None, # with which the workers that are continued began; None: as PyTorch seeds them now
-        turn:int=0,         # the worker that is to load the first batch
-        states:Any=None     # states from which workers continue, by number
+        seed:int|None=None, # the base seed of the workers to continue; None: the one that PyTorch gives them now
+        turn:int=0,         # the worker that loads the first batch
+        states:Any=None     # by worker number, the states to continue from
     ):
         self.collate,self.own_init,self.n = dl.collate_fn,dl.worker_init_fn,dl.num_workers
         self.seed,self.turn,self.states = seed,turn,states or {}
@@ -380,11 +380,11 @@ class WorkerNotes:
         self.generators = generators_in(info.dataset, self.collate)
         self.first = self._marks()
         self.unsaved = UnsavedInWorker(info.dataset, self.collate)
-        after_news.append(self.unsaved.note)   # the news of this process is not a change made by samples
+        after_news.append(self.unsaved.note)   # changes sent by the main process are not made by samples
         if self.number in self.states: self._set(**self.states[self.number])
 
     def _marks(self):
-        "Return the marks of the global generators by name, and the data's own by number"
+        "Return hashes of the global generators by name, and of the data's own generators by number"
         return {**marks(), **dict(enumerate(map(generator_mark, self.generators)))}
     def _set(self, rng, own):
         set_random_states(**rng)
@@ -402,14 +402,14 @@ class WorkerNotes:
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #c25cd3b1
 class StreamWorkerNotes(WorkerNotes):
-    "Notes of the workers of a stream, which persist: do they begin a pass as new workers would?"
-    differs = False   # from new workers
+    "`WorkerNotes` of a stream with persistent workers: do they begin a pass as new workers would?"
+    differs = False   # do they differ from new workers?
     def __init__(self,
         dl:DataLoader # the loader
     ):
         super().__init__(dl)
-        self.saves_own = is_stateful(dl) and is_stateful(dl.dataset)   # are generators of the data in a state?
-        self.begins_anew = begins_anew(dl) is True   # is the position irrelevant at the beginning of a pass?
+        self.saves_own = is_stateful(dl) and is_stateful(dl.dataset)   # includes the data's generators?
+        self.begins_anew = begins_anew(dl) is True   # does every pass begin at the start of the data?
 
     def begin(self,
         worker_id:int # from 0
@@ -418,15 +418,15 @@ class StreamWorkerNotes(WorkerNotes):
         super().begin(worker_id)
         self.last = self.first
         self.at_start = [] if self.saves_own or self.begins_anew else self.unsaved.states
-        self.unsaved.states = []   # a pass is read again, so they matter at its beginning
+        self.unsaved.states = []   # only its state at the start of a pass matters, as the data is read again
         self.lost = ''
         info:Any = get_worker_info()   # never None, as this is called in a worker
-        reseeds = hasattr(info.dataset, 'set_epoch')   # its generators may follow from the epoch
+        reseeds = hasattr(info.dataset, 'set_epoch')   # the epoch number may seed its generators
         self.only_global = reseeds or self.saves_own
         after_news.append(self._begin_pass)
 
     def _begin_pass(self):
-        "Has a generator been drawn from that the number of the epoch has not set?"
+        "At the start of a pass, find unsaved changes, and generators that were drawn from and not seeded anew"
         self.unsaved.states = self.at_start
         self.lost = ', '.join(self.unsaved.changed_states())
         self.unsaved.states = []
@@ -446,7 +446,7 @@ _kept = 128   # batches
 
 class StreamNotes:
     "Removes the notes of `StreamWorkerNotes` from the batches; the iterator of a `DataLoader` inherits from it"
-    drawn:bool   # do workers have random numbers that new ones would not have?
+    drawn:bool   # do workers have random states that new ones would not have?
     lost:set     # the changes that workers made in their data, and that no checkpoint saves
     def _next_data(self):
         b,_,note,lost = super()._next_data()
@@ -458,13 +458,13 @@ class StreamNotes:
 class NotedBatches:
     "Removes the notes of `WorkerNotes` from the batches; the iterator of a `DataLoader` inherits from it"
     _num_workers:int; _task_info:dict; _get_data:Any   # of PyTorch's iterator
-    added:deque; before:dict   # the last notes of this pass; those before, by the number of the worker
+    added:deque; before:dict   # the last states of this pass; earlier ones, by worker number
     lost:set   # the changes that workers made in their data, and that no checkpoint saves
-    n_batches = turn = 0       # of this pass; which worker takes the place of the first one
+    n_batches = turn = 0       # the batches of this pass; the worker that takes the place of the first one
     def _next_data(self):
         try: b,number,note,lost = super()._next_data()
         except StopIteration: raise
-        except BaseException:   # a worker that failed has drawn numbers, and which one is unknown
+        except BaseException:   # a worker has drawn numbers and failed, and it is unknown which
             self._add(*((number, None) for number in range(self._num_workers)))
             raise
         self._add((number, note))
@@ -479,7 +479,7 @@ class NotedBatches:
     def _forget(self, i, number, note): self.before[number] = note
 
     def _unasked(self):
-        "The notes of batches that were fetched in advance, once the workers have made them"
+        "Return the states sent with batches that were loaded in advance, after waiting for the workers"
         while self._tasks_outstanding:
             i,data = self._get_data()
             self._tasks_outstanding -= 1
@@ -488,7 +488,7 @@ class NotedBatches:
         for i,(worker,data) in sorted(self._task_info.items()):
             b = data[0] if isinstance(data, tuple) else data   # of torchdata's loader
             if isinstance(b, list): _,number,note,_ = b
-            else: number,note = (worker+self.turn)%self._num_workers,None   # it failed
+            else: number,note = (worker+self.turn)%self._num_workers,None   # loading failed
             notes.append((i, number, note))
         return notes
 
@@ -500,7 +500,7 @@ class NotedBatches:
         return super()._reset(*args, **kwargs)
 
     def _turn_back(self):
-        "Let each worker that persists have its own place"
+        "Put each persistent worker back into its own place"
         for k in ('_workers','_index_queues'):
             of_all = getattr(self, k)
             setattr(self, k, of_all[-self.turn:] + of_all[:-self.turn])
@@ -509,13 +509,13 @@ class NotedBatches:
     def states(self,
         n:int # how many batches of this pass are trained
     ) -> dict|None:
-        "Return the states of the workers after so many batches, by number; None if they are not known"
+        "Return the workers' states after `n` batches, by worker number; None if they are unknown"
         first = self.added[0][0] if self.added else 0
         if n>self.n_batches or n<first: return None
         return self._states([(i, number, note) for i,number,note in self.added if i<n])
 
     def states_at_end(self) -> dict|None:
-        "Return the states with which workers that persist begin the next pass, also if this one was cut"
+        "Return the states from which persistent workers begin the next pass, even if this one was interrupted"
         return self._states((*self.added, *self._unasked()))
 
     def _states(self, added):
@@ -526,14 +526,14 @@ class NotedBatches:
 
 @lru_cache
 def _noted_class(cls, notes):
-    "Return a subclass of `notes` and of `cls`, the class of an iterator, with the name of `cls`"
+    "Return a subclass of `notes` and the iterator class `cls`, with the name of `cls`"
     return type(cls.__name__, (notes,cls), {})
 
 def note_batches(
     it:Any,           # an iterator of a loader
-    notes:WorkerNotes # which it has
+    notes:WorkerNotes # the states that its workers send
 ) -> None:
-    "Make `it` remove the notes from the batches"
+    "Make `it` remove the workers' states from the batches"
     it.__class__ = _noted_class(type(it), NotedBatches)
     it.added,it.lost = deque(),set()
     it.before = {number:_as_note(states) for number,states in notes.states.items()}
@@ -543,7 +543,7 @@ def note_batches(
 def note_stream(
     it:Any # an iterator of a loader that has `StreamWorkerNotes`
 ) -> None:
-    "Make `it` remove the notes from the batches"
+    "Make `it` remove the workers' states from the batches"
     it.__class__ = _noted_class(type(it), StreamNotes)
     it.drawn,it.lost = False,set()
 

@@ -26,7 +26,7 @@ from .random import is_generator
 
 # %% ../../nbs/data/53_workers.ipynb #ab9f296f
 class Same:
-    "Represents an object that is compared by identity, and keeps it alive"
+    "Compares an object by identity, and keeps it alive"
     def __init__(self,
         o:Any # the object
     ): self.o = o
@@ -35,17 +35,17 @@ class Same:
 
 constants = int,float,complex,bool,str,bytes,type(None)
 sequences = list,tuple,set,frozenset
-max_entries = 1000   # of a container that are compared
+max_entries = 1000   # the number of entries of a container to compare
 
 # %% ../../nbs/data/53_workers.ipynb #7d60cb24
 def mark_of(
     v:Any,      # a value
-    depth:int=4 # how many containers within one another are looked into
+    depth:int=4 # how many levels of nested containers to look into
 ) -> Any:
-    "Return a value that changes if `v` becomes another object, or its content changes"
+    "Return a value that changes when `v` becomes another object, or its content changes"
     if type(v) in constants: return type(v),v
     if isinstance(v, torch.Tensor):
-        if v.is_inference(): return Same(v),None   # its writes are not counted
+        if v.is_inference(): return Same(v),None   # PyTorch counts no writes to it
         return Same(v),v._version
     if hasattr(v, 'tobytes') and hasattr(v, 'dtype'): return Same(v),_sample(v)
     if depth and isinstance(v, dict): return Same(v),len(v),[_mark_entry(e, depth) for e in _first(v.items())]
@@ -60,13 +60,13 @@ def _mark_entry(entry, depth):
 def _first(entries): return [e for _,e in zip(range(max_entries), entries)]
 
 def _sample(array):
-    "Up to 1000 elements of a NumPy array, or all of a smaller one"
+    "Return the bytes of up to 2000 elements of a NumPy array, evenly spread"
     flat = array.reshape(-1)
     return flat[::max(1, flat.size//max_entries)].tobytes()
 
 # %% ../../nbs/data/53_workers.ipynb #ce8b9d8d
 def _stays_here(o):
-    "Is `o` not part of the data, or a model, whose weights workers do not need?"
+    "Return whether `o` is no part of the data, or a model, whose weights workers do not need"
     if isinstance(o, nn.Module): return any(True for _ in o.parameters())
     return isinstance(o, above_data)
 
@@ -75,7 +75,7 @@ def _never(o): return False
 def marks_in(
     parts:dict # the dataset and the collate function, by name
 ) -> dict[tuple,dict[str,Any]]: # path -> name of the attribute -> mark
-    "Return marks that change with the attributes of all objects in `parts`"
+    "Return marks that change when an attribute of an object in `parts` changes"
     seen,marks = {},{}
     for name,part in parts.items():
         for path,o in walk_parts(part, (name,), seen, _stays_here, _never):
@@ -84,17 +84,17 @@ def marks_in(
 
 # %% ../../nbs/data/53_workers.ipynb #e1362bfc
 class Change(NamedTuple):
-    "Says that an attribute has another value"
+    "A changed attribute of an object in the data"
     path:tuple       # the names that lead to the object
     name:str         # name of the attribute
-    value:Any        # the new one
+    value:Any        # its new value
     is_there:bool    # else the attribute was deleted
 
 def object_at(
     parts:dict, # the dataset and the collate function, by name
     path:tuple  # the names that lead to the object
 ) -> Any:
-    "Return the object to which a path leads; raise KeyError if there is none"
+    "Return the object at `path` in `parts`; raise KeyError if there is none"
     o = parts
     for k in path: o = dict(contents_of(o))[k]
     return o
@@ -103,18 +103,18 @@ def put(
     parts:dict,   # the dataset and the collate function, by name
     change:Change # one of their attributes
 ) -> None:
-    "Make the change in `parts`"
+    "Apply the change to `parts`"
     attributes = vars(object_at(parts, change.path))
     if change.is_there: attributes[change.name] = change.value
     else: attributes.pop(change.name, None)
 
 # %% ../../nbs/data/53_workers.ipynb #11bb9201
 class DataInWorkers:
-    "Records the state of the dataset and the collate function that the workers of a loader have"
+    "Records the dataset and the collate function as the workers of a loader have them"
     def __init__(self,
         dl:DataLoader # the loader
     ):
-        self.parts:dict = dict(dataset=dl.dataset, collate_fn=dl.collate_fn)   # not `dl`, which keeps the workers
+        self.parts:dict = dict(dataset=dl.dataset, collate_fn=dl.collate_fn)   # `dl` keeps the workers alive
         self.marks = marks_in(self.parts)
 
     def changes(self) -> tuple[list[bytes],list[str]]:
@@ -130,7 +130,7 @@ class DataInWorkers:
 
     def _changes(self, before) -> Iterator[Change]:
         for path,now in self.marks.items():
-            if path not in before: continue   # it is part of a new object
+            if path not in before: continue   # it belongs to a new object
             o,then = object_at(self.parts, path),before[path]
             for k,mark in now.items():
                 is_new = k not in then or then[k]!=mark
@@ -145,13 +145,13 @@ def _is_elsewhere(v): return isinstance(v, torch.Tensor) and v.device.type!='cpu
 
 # %% ../../nbs/data/53_workers.ipynb #c045f57d
 parts_here:dict = {}    # in a worker: the objects that produce its batches
-after_news:list = []    # in a worker: functions that are called when the data has changed
-failures:list = []      # in the main process: why workers could not make a change
+after_news:list = []    # in a worker: functions to call when the data has changed
+failures:list = []      # in the main process: why workers could not apply a change
 
 class StartWorker:
-    "A `worker_init_fn` that keeps the dataset and the collate function where a `Message` finds them"
+    "A `worker_init_fn` that stores the dataset and the collate function where a `Message` finds them"
     def __init__(self,
-        dl:DataLoader # the loader, whose own function is called afterwards
+        dl:DataLoader # the loader, whose own `worker_init_fn` is called afterwards
     ): self.parts,self.init = dict(dataset=dl.dataset, collate_fn=dl.collate_fn),dl.worker_init_fn
 
     def __call__(self,
@@ -162,23 +162,23 @@ class StartWorker:
 
 # %% ../../nbs/data/53_workers.ipynb #34341efd
 class News(NamedTuple):
-    "The information that a worker needs for the next pass"
+    "The changes that a worker applies before the next pass"
     epoch:int|None       # the number of the pass; None: the data does not need it
     changes:list[bytes]  # a pickled `Change` each
 
 def obey(
     news:News # the changes
 ) -> None:
-    "Update this worker's data to match the main process's"
+    "Update this worker's data to match that of the main process"
     dataset = get_worker_info().dataset   # type: ignore[union-attr]
     if news.epoch is not None: set_epoch(dataset, news.epoch)
-    parts = parts_here or dict(dataset=dataset)   # the workers began before they were informed
+    parts = parts_here or dict(dataset=dataset)   # these workers started before updates were sent
     for change in map(pickle.loads, news.changes): put(parts, change)
     for f in after_news: f()
 
 # %% ../../nbs/data/53_workers.ipynb #8e9d44e7
 class Message:
-    "Replaces PyTorch's message that begins a pass; a worker that unpickles it applies the news first"
+    "Replaces PyTorch's message that begins a pass; a worker that unpickles it applies the update first"
     def __init__(self,
         resume:_ResumeIteration, # PyTorch's message
         news:News                # the changes
@@ -189,14 +189,14 @@ def receive(
     resume:_ResumeIteration, # PyTorch's message
     news:News                # the changes
 ) -> _ResumeIteration:
-    "Apply the news in a worker, and return the original message"
+    "Apply the update in a worker, and return PyTorch's message"
     try: obey(news)
     except Exception as e: return Failed(resume.seed, repr(e))
     return resume
 
 @dataclass(frozen=True)
 class Failed(_ResumeIteration):
-    "The reply of a worker that could not apply the news"
+    "The reply of a worker that could not apply the update"
     why:str = ''
     def __reduce__(self) -> tuple: return note_failure,(self.seed,self.why)
 
@@ -205,13 +205,13 @@ def note_failure(
     seed:int|None, # seed of PyTorch's message
     why:str        # the error in the worker
 ) -> _ResumeIteration:
-    "Note in the main process that a worker did not obey, and return PyTorch's message"
+    "Record in the main process that a worker could not apply an update; return PyTorch's message"
     failures.append(why)
     return _ResumeIteration(seed)
 
 # %% ../../nbs/data/53_workers.ipynb #e15f77dc
 class NewsQueue:
-    "A queue of a worker, in which PyTorch's message that a pass begins brings news"
+    "Replaces a worker's queue: adds an update to PyTorch's message that begins a pass"
     def __init__(self,
         queue:Any, # PyTorch's
         news:News  # the changes
@@ -219,15 +219,15 @@ class NewsQueue:
     def put(self,
         o:Any # a task, or PyTorch's message
     ) -> None:
-        "Send it to the worker"
+        "Send `o` to the worker"
         self.queue.put(Message(o, self.news) if isinstance(o, _ResumeIteration) else o)
 
 # %% ../../nbs/data/53_workers.ipynb #e082ecfc
 class InformedWorkers:
-    "Sends news to its workers when a pass begins; the iterator of a `DataLoader` inherits from it"
+    "An iterator of a `DataLoader` that sends its workers an update when a pass begins"
     _index_queues:list   # PyTorch's
     data:DataInWorkers
-    epoch:int|None = None   # the number of the pass to come
+    epoch:int|None = None   # the number of the next pass
     warned = False
     def _reset(self, loader:DataLoader, first_iter:bool=False, **kwargs:Any) -> None:
         changes,unsent = self.data.changes()
@@ -253,13 +253,13 @@ class InformedWorkers:
 def informed_class(
     cls:type # class of an iterator of a `DataLoader`
 ) -> type:
-    "Return the class of an iterator that sends its workers news"
+    "Return the subclass of `cls` that sends its workers updates"
     return type(cls.__name__, (InformedWorkers,cls), {})
 
 # %% ../../nbs/data/53_workers.ipynb #e50e218a
 def loaders_in(
     o:Any,      # a loader, or a wrapper of loaders
-    depth:int=4 # how many wrappers within one another are searched
+    depth:int=4 # how many levels of nested wrappers to search
 ) -> Iterator[DataLoader]:
     "Yield the DataLoaders in `o`"
     if isinstance(o, DataLoader):
@@ -276,19 +276,19 @@ def persistent_loaders(
         if dl.num_workers and dl.persistent_workers: yield dl
 
 # %% ../../nbs/data/53_workers.ipynb #1364d3d7
-_continued:Any = WeakKeyDictionary()   # loader -> the seed of the workers that a resumed run had
+_continued:Any = WeakKeyDictionary()   # loader -> the worker seed of the run to resume
 
 def base_seed_of(
     dl:DataLoader # a loader whose workers persist
 ) -> int|None:
-    "Return the seed that the loader drew for its workers; None if they have not begun"
+    "Return the seed that the loader drew for its workers; None if it has not started any"
     return getattr(dl._iterator, '_base_seed', None)
 
 def continue_workers(
     dl:DataLoader,     # a loader whose workers persist
-    base_seed:int|None # from `base_seed_of`, when the run was saved
+    base_seed:int|None # the result of `base_seed_of` in the saved run
 ) -> None:
-    "Let the next pass start workers with `base_seed`, unless they are still alive; None: with a new seed"
+    "Let the next pass start workers with `base_seed`, unless they are still alive; None: draw a new seed"
     _continued.pop(dl, None)
     if base_seed_of(dl)==base_seed: return   # these workers are still alive
     dl._iterator = None
@@ -298,15 +298,15 @@ def continue_workers(
 _watched:Any = WeakKeyDictionary()   # loader -> its `Watch`
 
 class Watch(NamedTuple):
-    "Says how to learn what workers draw"
-    notes:Any       # a function of the loader: what takes the place of `collate_fn` and has a `begin` for its workers
-    take_off:Any    # a function of the iterator, which takes the notes off the batches
+    "Functions that make workers report what they draw"
+    notes:Any       # function of the loader -> the `collate_fn` to use instead; its `begin` is the `worker_init_fn`
+    take_off:Any    # function of the iterator: remove the reports from the batches
 
 def watch_workers(
     dl:DataLoader,  # a loader whose workers persist
-    watch:Watch     # how to learn what they draw
+    watch:Watch     # how to make them report
 ) -> None:
-    "Watch the workers of the loader, once they begin"
+    "Let the loader's workers report what they draw, once they start"
     _watched[dl] = watch
 
 def _begin_watch(dl):
@@ -336,9 +336,9 @@ def inform_workers(
 def _prepare(dl, epoch):
     if dl._iterator is not None: _inform(dl)
     if isinstance(dl._iterator, InformedWorkers) and not hasattr(dl, 'set_epoch'): dl._iterator.epoch = epoch
-    dl.worker_init_fn = StartWorker(dl)   # if workers begin now
+    dl.worker_init_fn = StartWorker(dl)   # used if workers start now
     seed = _continued.pop(dl, None)
-    if seed is not None: dl.generator = torch.Generator().manual_seed(seed)   # their seed is drawn from it
+    if seed is not None: dl.generator = torch.Generator().manual_seed(seed)   # the workers' seed is drawn from it
     _begin_watch(dl)
 
 def _note_begun(dl):

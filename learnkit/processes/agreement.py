@@ -36,7 +36,7 @@ from .watch import by_others, watching
 
 # %% ../../nbs/processes/10_agreement.ipynb #adaf2f75
 class ProcessFailed(RuntimeError):
-    "Another process of this run failed, or did something different"
+    "Another process of this run failed, or did something different from this one"
 
 # from the innermost scope outwards: of several Cancels the outermost is raised
 _cancels = (CancelBackward,CancelStep,CancelZeroGrad,CancelBatch,CancelTrain,CancelValid,CancelEpoch,CancelFit)
@@ -62,7 +62,7 @@ _points = (*_in_batch,'after_fetch','before_train','after_exhaust','after_train'
 _numbers = {point:i for i,point in enumerate(_points)}
 
 def _events_before():
-    "Return the points of a batch, each with the events since the previous point, those that callbacks fire included"
+    "Return the points of a batch, each with the events since the previous point, including those that callbacks fire"
     events = [*event]
     events = events[events.index('before_train')+1:events.index('after_exhaust')]
     before,start = {},0
@@ -73,14 +73,14 @@ def _events_before():
 
 # %% ../../nbs/processes/10_agreement.ipynb #75cb232e
 def _events_outside():
-    "Return the events that are not between two points of a batch"
+    "Return the events outside a batch, before its first point or after its last"
     inside = {*chain.from_iterable(_events_before().values())}
     return [e for e in event if e not in inside]
 
 # %% ../../nbs/processes/10_agreement.ipynb #888ee5f8
 class Said(NamedTuple):
-    "Holds the message of a process; where a field is a question, 1 means yes"
-    point:int             # the number of the point
+    "The message of a process; in fields that are questions, 1 means yes"
+    point:int             # the number of the point in the batch
     cancel:int=0          # the number of the scope that it cancels; `_failed`: it has failed
     stops:int=0           # does this process want to stop the fit?
     data_ended:int=0      # has its data ended?
@@ -88,7 +88,7 @@ class Said(NamedTuple):
     signal:int=0          # the signal that it has received
     interval:int=0        # after how many batches it proposes the next exchange
     n_batches:int=0       # how many batches its phase has
-    unknown_length:int=0  # is that not known?
+    unknown_length:int=0  # is that number unknown?
     outside:int=0         # could one of its callbacks decide something outside of the batches?
     before_fetch:int=0    # … or between the previous point of a batch and this one?
     before_pred:int=0
@@ -100,7 +100,7 @@ class Said(NamedTuple):
     failed:int=0          # this process's number plus 1, if it has failed
 
 class Smallest(NamedTuple):
-    "Holds the smallest numbers of all messages"
+    "The smallest numbers of all messages"
     point:int
     digest:int
     interval:int
@@ -110,13 +110,13 @@ class Smallest(NamedTuple):
 def numbers_of(
     said:Said # the message of this process
 ) -> list[int]:
-    "Return the numbers to send: as the largest are exchanged, negative ones yield the smallest"
+    "Return the numbers to send; negated ones give the smallest, because the largest are exchanged"
     return [*said, -said.point, -said.digest, -said.interval, -said.n_batches]
 
 def read_numbers(
     numbers:list[int] # the largest of all messages
 ) -> tuple[Said,Smallest]:
-    "Return the largest of each number, and the smallest of those that were sent as negatives, too"
+    "Return the largest of each number, and the smallest of those that were sent negated"
     n = len(Said._fields)
     return Said(*numbers[:n]),Smallest(*map(neg, numbers[n:]))
 
@@ -129,7 +129,7 @@ def _messages(timeout):
     "Return the channel for messages: a board if the processes share memory, else a process group on the CPU"
     store = shared_store()
     if store not in _groups:
-        _groups.clear()   # they belong to a destroyed group
+        _groups.clear()   # they belong to a group that was destroyed
         board = share_board()
         _groups[store] = _ByGroup(timeout) if board is None else board
     return _groups[store]
@@ -154,9 +154,9 @@ class Agreement(Callback):
     order,run_valid = 100.5,False
     last_in = *_in_batch,'before_train','before_validate','after_exhaust','after_epoch'   # when all others have decided
     modes = 'fit','lr_find','validate','predict'
-    group:Any = None                # the object that sends messages
+    group:Any = None                # sends the messages
     watch:Any = None
-    relay:Any = None                # the relay of warnings
+    relay:Any = None                # passes warnings on to process 0
     agreed = 0                      # the scope of a Cancel that this process raises because another one did
     data_ended = False              # has the data of this phase ended in all processes?
     signal:int|None = None          # a signal that any process has received
@@ -170,8 +170,8 @@ class Agreement(Callback):
     limit = 600.                    # seconds that this process waits for the others
     def __init__(self,
         timeout:float|None=None, # seconds until a waiting process reports which one hangs; None: the group's timeout
-        shards:bool=False,  # can a process run the parts of a batch, up to the step, without the other processes?
-        compare:bool=False, # end the run if the models of the processes become different?
+        shards:bool=False,  # can a process compute its part of a batch, up to the step, without the others?
+        compare:bool=False, # end the run if the models in the processes become different?
         forward:bool=False  # do the processes wait for each other in the forward pass too?
     ):
         if timeout is not None: check_seconds(timeout)
@@ -214,14 +214,14 @@ class Agreement(Callback):
         learn,n_batches = self.learn,self.learn.batches.n
         cbs = _callbacks_that_may_differ(learn)
         decides = {point:_could_decide(cbs, events) for point,events in _events_before().items()}
-        begins = learn.epoch==learn.current_run.start_epoch   # the fit begins, or resumes
+        begins = learn.epoch==learn.current_run.start_epoch   # does the fit begin, or resume?
         most,least = self._agree_at('before_train', compare=begins, outside=_could_decide(cbs, _events_outside()),
                                    n_batches=n_batches or 0, unknown_length=n_batches is None, **decides)
         self._ask_at(most)
         if not most.unknown_length: self._stop_at_shortest(least.n_batches, most.n_batches)
 
     def _ask_at(self, most):
-        "From now on ask only at the points before which a callback of any process may decide something by itself"
+        "From now on ask only at points before which a callback of some process may decide something alone"
         asks = {point:bool(getattr(most, point)) for point in _in_batch}
         asks['after_fetch'] = bool(most.unknown_length)
         if not self.forward: _ask_later(asks, 'before_pred', 'before_backward')
@@ -231,7 +231,7 @@ class Agreement(Callback):
         self.asks_each_batch,self.decides_outside = asks.pop('after_batch'),bool(most.outside)
         for point,is_needed in asks.items():
             if is_needed: vars(self).pop(point, None)
-            else: setattr(self, point, None)   # a handler that is None is not called
+            else: setattr(self, point, None)   # not called
         self.learn._rebind()
 
     def _stop_at_shortest(self, least, most):
@@ -264,12 +264,12 @@ class Agreement(Callback):
         self._agree_at('after_fit', compare=not was_compared)
 
     def before_save_checkpoint(self):
-        if self.learn.exc is not None: return   # one process saves alone
+        if self.learn.exc is not None: return   # one process alone saves
         self._agree_at('before_save_checkpoint', compare=True)
 
     def after_batch(self):
         held,self.held_cancel,self.signal = self.held_cancel,None,None
-        if scope_of(held)>scope_of(CancelBatch()): raise held   # one of `CancelBatch` has no effect any more
+        if scope_of(held)>scope_of(CancelBatch()): raise held   # to raise `CancelBatch` here has no effect any more
         interval_is_over = self.interval.count_batch()
         if interval_is_over or self.asks_each_batch: self._ask_at_end_of_batch()
         elif self.learn.stop_reason: self._stop_later()
@@ -298,14 +298,14 @@ class Agreement(Callback):
     def after_cancel_fit(self):       self._announce(CancelFit)
 
     def _announce(self, cancel):
-        "Announce to the other processes that this one has cancelled a scope, unless all of them do"
-        if self.shards and self.learn.current_run.in_part: return   # a part of a batch does not concern the others
+        "Announce that this process has cancelled a scope, unless all processes do so"
+        if self.shards and self.learn.current_run.in_part: return   # only this process's part of a batch is over
         scope = scope_of(cancel())
         if self.agreed==scope: self.agreed = 0
         elif self.group is not None: self._agree_at(f'after_cancel_{cancel.scope}', scope)
 
     def after_exception(self):
-        "Tell the other processes that this one failed, or find out which one did"
+        "Announce that this process has failed, or find out which one did"
         learn = self.learn
         if self.group is None or isinstance(learn.exc, ProcessFailed): return
         if by_others(learn.exc):
@@ -333,7 +333,7 @@ class Agreement(Callback):
         message = self.group.begin(numbers_of(mine))
         try: self.watch.wait(message, timeout or self.limit)
         except RuntimeError as e:
-            others_know = cancel==_failed and isinstance(e, Mismatch)   # the exchange of objects notifies them
+            others_know = cancel==_failed and isinstance(e, Mismatch)   # they were notified when objects were exchanged
             if others_know: return mine,mine
             here = f'process {rank_distrib()} waited at `{at}`{self.learn._position}'
             raise ProcessFailed(f'{here}, and {self.watch.blame()}') from e
@@ -347,13 +347,13 @@ class Agreement(Callback):
         return most,least
 
     def _publish_stop(self):
-        "Return whether this process wants to stop the fit; write its reason into the store before the others read it"
+        "Return whether this process wants to stop the fit; store the reason before the others read it"
         reason = self.learn.stop_reason or self.own_stop
         if reason: self.watch.store.set('stop', reason)
         return bool(reason)
 
     def _cancel_as_another(self, at, most):
-        "Raise the Cancel that another process raised; return if this process is already at the end of that scope"
+        "Raise the Cancel that another process raised, unless this one is already at the end of that scope"
         if most.cancel==_failed: raise ProcessFailed(self.watch.failures() or f'process {most.failed-1} failed')
         cancel = _cancels[most.cancel-1]
         if at==f'after_cancel_{cancel.scope}': return
@@ -386,7 +386,7 @@ def _ask_later(asks, point, later):
     asks[point] = False
 
 def _acts_alike(cb, name):
-    "Return whether a callback does the same in all processes; a handler of a subclass is not covered by its base class"
+    "Return whether a callback does the same in all processes; a subclass's own handler may not"
     for o in (cb, *type(cb).__mro__):
         if 'acts' in vars(o): return vars(o)['acts'] in ('nothing','alike')
         if name in vars(o) and not observes(cb): return False
@@ -394,7 +394,7 @@ def _acts_alike(cb, name):
 
 # %% ../../nbs/processes/10_agreement.ipynb #9c94885c
 def _callbacks_that_may_differ(learn):
-    "Return the callbacks whose own class does not declare that they act identically in all processes"
+    "Return the callbacks whose own class does not declare that they do the same in all processes"
     names = {*event,'acts'}
     def is_declared_alike(cb):
         has_own_handlers = vars(cb).keys() & names
@@ -422,7 +422,7 @@ class PhaseEnds(Callback):
     acts,order,modes = 'nothing',49.5,Agreement.modes
     nested = Agreement.nested
     def __init__(self,
-        at_end:Callable=noop # the action of all processes at the end of training phases and of the fit, once they agree
+        at_end:Callable=noop # called at the end of each training phase and of the fit, once all processes agree
     ): self.at_end = at_end
 
     def before_fit(self):
@@ -436,14 +436,14 @@ class PhaseEnds(Callback):
         self.at_end()
     def after_fit(self):
         self._agree_if_needed('after_fit')
-        self.at_end()   # called again, because a Cancel may have skipped `after_train`
+        self.at_end()   # again, because a Cancel may have skipped `after_train`
     def after_epoch(self): self._agree_if_needed('after_epoch')   # before the row is written
     def after_validate(self):
         self._agree_at('after_validate')
         self.learn.agreement.interval.expire()   # a callback that handles this event later may want to stop
 
     def _agree_if_needed(self, at):
-        if self.learn.agreement.decides_outside: self._agree_at(at)   # else nothing was decided since they last agreed
+        if self.learn.agreement.decides_outside: self._agree_at(at)   # else nothing was decided since
 
     def _agree_at(self, at):
         self.learn.agreement._agree_at(at)

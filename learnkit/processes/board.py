@@ -21,12 +21,12 @@ from torch import distributed as dist
 from ..data.process import from_first, gather_objects, num_distrib, rank_distrib
 
 # %% ../../nbs/processes/08_board.ipynb #b0a2d008
-_numbers = Struct('27q')   # fields of a message: its checksum, its number, the length of its data, and its content
-_room,_last = 2**14,4      # for data, in bytes; for messages
+_numbers = Struct('27q')   # fields of a message: checksum, number of the message, length of its data, 24 numbers
+_room,_last = 2**14,4      # bytes for data; how many messages are kept
 _size = _numbers.size+_room
 
 class Board:
-    "Memory that processes share: each writes a few whole numbers, and reads the maximum over all; and data"
+    "Shared memory in which each process writes whole numbers and data, and reads the largest numbers of all"
     room = _room
     def __init__(self,
         file:Any,  # a file in memory, open for reading and writing
@@ -53,10 +53,10 @@ class Board:
         self.n += 1
         size = -1 if data is None else len(data)
         padding = [0]*(24-len(numbers))
-        said = _numbers.pack(0, self.n, size, *numbers, *padding)[8:]   # without a place for its checksum
+        said = _numbers.pack(0, self.n, size, *numbers, *padding)[8:]   # without the checksum
         if data is not None: said += data
         at = self._place(self.rank, self.n)
-        self.memory[at:at+8+len(said)] = crc32(said).to_bytes(8, 'little') + said   # for partial reads
+        self.memory[at:at+8+len(said)] = crc32(said).to_bytes(8, 'little') + said   # detects half-written messages
         return Message(self, self.n, numbers, data)
 
     def read(self,
@@ -68,7 +68,7 @@ class Board:
         end = at+_numbers.size
         head = self.memory[at:end]
         check,i,size,*numbers = _numbers.unpack(head)
-        if i<n or size>_room: return None   # of a message that is half written, this may be anything
+        if i<n or size>_room: return None   # a half-written message may contain anything
         data = self.memory[end:end+max(0, size)]
         is_whole = crc32(data, crc32(head[8:]))==check
         if not is_whole: return None
@@ -87,14 +87,14 @@ class Board:
 
 # %% ../../nbs/processes/08_board.ipynb #b0a2d00a
 class Mismatch(dist.DistError):
-    "Raised if some processes have sent data and others have not: they are at different points"
+    "Some processes have sent data and others have not, so they are at different points"
 
 class Message:
     "Holds the largest numbers over all processes, and the data of each, once `wait` has returned"
     def __init__(self,
         board:Board,    # the board that has the message
         n:int,          # its number
-        own:Sequence,   # this process's numbers
+        own:Sequence,   # the numbers of this process
         data:bytes|None # its data
     ):
         self.board,self.n,self.failed = board,n,False
@@ -131,7 +131,7 @@ class Message:
     def _is_lost(self):
         gone = self.missing.intersection(self.board.lost())
         if not gone: return False
-        self.is_completed()   # reads again, because ended processes may have left a last message
+        self.is_completed()   # read again: a process may have left a message before it ended
         return bool(gone & self.missing)
     def tolist(self) -> list[int]:
         "Return the numbers"
@@ -139,7 +139,7 @@ class Message:
 
 # %% ../../nbs/processes/08_board.ipynb #b0a2d00c
 def _open(pid, fd, name):
-    "A file that another process of this machine has open; None if there is none of that name"
+    "Open the shared file of another process on this machine; return None if there is none"
     path = f'/proc/{pid}/fd/{fd}'
     try: return open(path, 'r+b', buffering=0) if os.readlink(path).startswith(f'/memfd:{name}') else None
     except OSError: return None
@@ -148,7 +148,7 @@ def share_board() -> Board|None:
     "Return a board shared by all processes, None if they do not share memory; all of them must call it"
     rank,world,name = rank_distrib(),num_distrib(),uuid4().hex
     file = _memory(name) if rank==0 else None
-    board = None if file is None else Board(file, 0, world)   # its size is set before the others open it
+    board = None if file is None else Board(file, 0, world)   # the file has its size before the others open it
     where = from_first(None if file is None else (os.getpid(), file.fileno(), name))
     if where is None: return None
     if rank: file = _open(*where)
@@ -157,6 +157,6 @@ def share_board() -> Board|None:
     return board if all_have_it else None
 
 def _memory(name):
-    "A file in memory; None where the system has none"
+    "Open a file in memory; return None if the system has none"
     if not hasattr(os, 'memfd_create'): return None
     return open(os.memfd_create(name), 'r+b', buffering=0)

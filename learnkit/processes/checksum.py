@@ -22,7 +22,7 @@ from ..optim.inventory import named_params
 from ..recovery.state import local_steps
 
 # %% ../../nbs/processes/09_checksum.ipynb #c8ec5a07
-_integers = {1:torch.int8, 2:torch.int16, 4:torch.int32, 8:torch.int64}   # by bytes of an element
+_integers = {1:torch.int8, 2:torch.int16, 4:torch.int32, 8:torch.int64}   # bytes per element -> integer type
 
 @cache
 def _factors(device):
@@ -48,7 +48,7 @@ def checksum(
 def compared(
     learn:Any # the Learner, in a fit
 ) -> dict[str,Any]: # numbers and tensors, by their names in messages
-    "Return the values that must be equal in all processes; values that may explain other differences come first"
+    "Return the values to compare between processes; values that may explain other differences come first"
     equal = {'the epoch':learn.epoch, 'the number of training batches':learn.train_iter}
     equal.update(_hyperparameters(learn.opt.param_groups))
     in_local_steps = any(map(local_steps, learn.cbs))   # until the next outer step each process has its own weights
@@ -117,7 +117,7 @@ def digest(
     return int.from_bytes(hashed.digest())
 
 def _split_small(things):
-    "Return the small tensors by type and device, to be hashed whole and copied together; and all other things"
+    "Split `things` into small tensors, by type and device, to be hashed together, and everything else"
     small,rest = {},{}
     for name,thing in things.items():
         is_small = isinstance(thing, Tensor) and 1<thing.numel()<2**13

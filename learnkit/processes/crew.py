@@ -31,13 +31,13 @@ from .agreement import ProcessFailed
 # %% ../../nbs/processes/40_crew.ipynb #bcc469cd
 @cache
 def born(
-    pid:int # the process id, so that a forked process has its own time
+    pid:int # the process id; part of the cache key, so that a forked process gets its own time
 ) -> float:
     "Return roughly when this process began, in seconds"
     return time.time()
 
 class Crew:
-    "The processes that are present: torchft's `Manager`, for a process that trains by itself"
+    "The processes that are present: torchft's `Manager` for a process that trains with them"
     def __init__(self,
         address:str|None, # the lighthouse's address; None: from the environment
         host:str,         # the name of this machine
@@ -74,7 +74,7 @@ class Crew:
 
     @property
     def step(self) -> int:
-        "How many messages were added up: the process with the most is up to date"
+        "How many messages were summed; the process with the most is up to date"
         return self.manager.current_step()
     @step.setter
     def step(self, n:int): self.manager.load_state_dict(dict(step=n, batches_committed=0))
@@ -100,7 +100,7 @@ class Crew:
         return self.received
 
     def _ask(self, end):
-        "Ask the lighthouse; return whether it replied: torchft waits even for a reply that was lost"
+        "Ask the lighthouse; return whether it replied: torchft also waits for a reply that was lost"
         self.received,manager = None,self.manager
         try: manager.start_quorum()
         except (RuntimeError, TimeoutError) as e:
@@ -117,17 +117,17 @@ class Crew:
         attributes = vars(self.manager)
         failed = [name for name,value in attributes.items() if _has_failed(value)]
         for name in failed: attributes[name] = None
-        if not failed: time.sleep(1)   # the error came at once, and would come as fast again
+        if not failed: time.sleep(1)   # the error came at once, and would come again
 
     def count(self,
-        works:bool # does this process run a part of this batch? A new one does not
+        works:bool # does this process run a part of this batch? One that has just joined does not
     ) -> bool:
         "Find out which processes run a part of a batch; return False if one was lost"
         flags = torch.zeros(len(self.members))
         flags[self.rank] = works
         self._send(flags)
         if self.failed:
-            self.manager.should_commit()   # which reports it to the lighthouse
+            self.manager.should_commit()   # reports the loss to the lighthouse
             return False
         self.members = flags.nonzero().flatten().tolist()
         return True
@@ -142,7 +142,7 @@ class Crew:
     def _send(self, message):
         sent = message.cpu()   # gloo sends from there
         self.manager.allreduce(sent, reduce_op=dist.ReduceOp.SUM).wait()
-        if self.failed: self.group.abort()   # so that the processes that wait for this one fail too
+        if self.failed: self.group.abort()   # else processes that wait for this one would hang
         if sent is not message: message.copy_(sent)
 
     def leave(self) -> None:
@@ -168,7 +168,7 @@ due_at_once = Word('due_at_once', False, 'Must all processes act at the same bat
 def unit_of(
     cb:Any # a callback
 ) -> str|None:
-    "Return the unit in which `cb` counts, such as 'ba' or 's', None if it does not count"
+    "Return the unit in which `cb` counts, such as 'ba' or 's'; None if it does not count"
     return getattr(own_attr(cb, 'every'), 'unit', own_attr(cb, 'unit'))
 
 def _why_not(cb):
@@ -176,12 +176,12 @@ def _why_not(cb):
     if distributes(cb): return 'both shard the data'
     acts_in_all = due_at_once(cb) or not (observes(cb) or writes(cb))
     if acts_in_all and unit_of(cb)=='s': return "it would act at another batch in each process: count batches ('500ba')"
-    if accumulates(cb): return None   # the callback handles whole batches
+    if accumulates(cb): return None   # it handles whole batches
     return conflicts(cb).get('parts')
 
 def check_divisible(
     learn:Any, # the Learner, in a fit that begins
-    me:Any     # the callback that splits its batches
+    me:Any     # the callback that splits the batches
 ) -> None:
     "Raise ValueError if the batches of this fit cannot be split among processes that join and leave"
     if num_distrib()>1: raise ValueError(

@@ -25,7 +25,7 @@ from .distributed import islands, take_means
 # %% ../../nbs/processes/25_diloco.ipynb #82e72417
 def outer_step(
     w:Tensor,           # the weights after the last outer step, changed in place
-    way:Tensor,         # the difference between these and the mean of the present weights: a pseudo-gradient
+    way:Tensor,         # how far the mean of the present weights is from `w`: a pseudo-gradient
     m:Tensor|None,      # the momentum, changed in place; None: this is the first step
     lr:float,           # learning rate
     mom:float           # how much of the momentum stays
@@ -41,17 +41,17 @@ class DiLoCo(Callback):
     "Lets processes train by themselves for `every` steps, then moves all towards their mean, by an outer SGD step"
     single,acts = True,'alike'
     name = 'diloco'
-    order,modes = 101,('fit','validate','predict')   # the processes agree on a Cancel before it is called
+    order,modes = 101,('fit','validate','predict')   # called after the processes have agreed on a Cancel
     saves,late = ('local_steps','momentum','among','_met','_own'),False
-    first_in = ('after_step','before_validate','before_save_model')   # others then see the weights that all have
+    first_in = ('after_step','before_validate','before_save_model')   # others then see equal weights
     compiled = 'after_step'
     conflicts = dict(
         parts='it averages weights, and the parts of a batch are for all-reduced gradients: remove it')
     local_steps:Any = 0
     cancelled = False   # was the step of this batch cancelled?
-    depth = 0           # how many validations and saves are open, one within the other
-    among:Any = None  # how many processes take part in this round
-    kept:Any = None   # in a validation within a round: the weights of this process
+    depth = 0           # how many validations and saves are open, nested
+    among:Any = None  # how many processes take part in the present round
+    kept:Any = None   # during a validation within a round: this process's own weights
     def __init__(self,
         every:int=100,  # steps between two outer steps
         lr:float=.7,    # learning rate of the outer step: 1 goes to the mean of all weights
@@ -82,7 +82,7 @@ class DiLoCo(Callback):
             f'DiLoCo: {self.among} processes took {self.local_steps} steps of a round, and now there are '
             f'{num_distrib()}. All continue with the weights of process 0; the steps of the others are lost.')
         self.among = num_distrib()
-        # a run that resumes within a round keeps its copies
+        # a run that resumes within a round keeps the weights of the last outer step
         self.average.bind(self._tensors(), statistic_slots(self.learn))
 
     def _tensors(self):
@@ -104,9 +104,9 @@ class DiLoCo(Callback):
 
     @torch.no_grad()
     def _meet(self):
-        "All-reduce the differences from the weights of the last outer step, and take the next one from there"
+        "All-reduce the differences from the weights of the last outer step, and take the next outer step"
         learn,now,last = self.learn,self._tensors(),self.average.values
-        learn._team.agree(learn)   # so that a process that does something else is reported, not waited for
+        learn._team.agree(learn)   # so that a process at another point is reported, and not waited for
         _check_same_names(now, last)
         if not self.local_steps: now = {name:t for name,t in now.items() if not t.requires_grad}   # no step since then
         ways = {name:last[name]-t.detach() for name,t in now.items()}
@@ -115,7 +115,7 @@ class DiLoCo(Callback):
             take_means([*ways.values()], far, near)
         for name,way in ways.items():
             if now[name].requires_grad: self._outer_step(name, way)
-            else: last[name].sub_(way)   # an average: the mean of all
+            else: last[name].sub_(way)   # an average: take the mean
         self.average.put([w for _,w in self.average.groups])
         self._assign(local_steps=0)
 
@@ -123,18 +123,18 @@ class DiLoCo(Callback):
         weights,momentum = self.average.values[name],self.momentum.get(name)
         self.momentum[name] = outer_step(weights, way, momentum, self.lr, self.mom)
 
-    # a validation, or a saved model, within a round
+    # for a validation or a saved model within a round
 
     @uninterrupted
     def _swap_in(self):
-        "Put the weights of the last outer step into the model, if this is within a round"
+        "Put the weights of the last outer step into the model, if it is within a round"
         self.depth += 1
         if self.average.values and self.kept is None: self.kept = self.average.swap_in()
     before_validate = before_save_model = _swap_in
 
     @uninterrupted
     def _swap_out(self):
-        "Put the weights of this process back, bit for bit"
+        "Restore the weights of this process, bit for bit"
         self.depth -= 1
         if self.depth<=0: self._restore()
     after_validate = after_save_model = _swap_out
@@ -149,7 +149,7 @@ class DiLoCo(Callback):
 
     @property
     def _met(self):
-        "The weights of the last outer step by name; none between two epochs"
+        "The weights of the last outer step, by name; empty between epochs"
         return self.average.values
     @_met.setter
     def _met(self, values):
@@ -159,7 +159,7 @@ class DiLoCo(Callback):
 
     @property
     def _own(self):
-        "The model and the state of the optimizer of this process; of process 0 a checkpoint has them already"
+        "Return this process's model and optimizer state; nothing in process 0, whose state the checkpoint has anyway"
         if not rank_distrib() or self.learn.opt is None: return {}
         learn = self.learn
         return dict(model=get_model(learn.model).state_dict(), beside=state_beside(learn), opt=opt_state(learn))

@@ -80,23 +80,23 @@ class DistributedTrainer(Callback):
     acts = 'nothing'
     conflicts = dict(parts='VirtualShards shards the data itself: remove `DistributedTrainer` and `distrib_ctx`')
     order,modes,saves = TrainEvalCallback.order-2,('fit','lr_find'),('seed',)
-    layers = ()                     # what lies over the Learner's model and data
-    is_on = False                   # is it a fit of several processes?
+    layers = ()                     # the layers over the Learner's model and data
+    is_on = False                   # is this a fit of several processes?
     norms:Any = {}                  # the batch norms that were replaced, by name
     seed = 0
     samplers = ()                   # the samplers that shard the data
     own_dls:Any   = None            # the data with this process's shard,
     own_train:Any = None            # and its training loader
-    added = ()                      # callbacks that were added to the fit
+    added = ()                      # the callbacks that it added to the fit
     sends_buffers = False           # does process 0 broadcast its buffers?
     waits = False                   # do the processes wait for each other in a forward pass, to form buckets?
     equal = False                   # are the buffers equal in all processes?
     apart = False                   # do the processes draw different random numbers?
-    limits = ()                     # the groups whose collectives end after `timeout`, with their previous timeouts
+    limits = ()                     # groups whose collectives fail after `timeout`, with their previous timeouts
     near:Any = None                 # the group that all-reduces gradients in each step; None: there is none
     def __init__(self,
         sync_bn:bool=False,  # average batch norms over all processes? (not on the CPU)
-        shard:bool=True,     # shard the data? False: each process has its own part already
+        shard:bool=True,     # shard the data? False: each process has its own data already
         timeout:float|None=None, # seconds until a waiting process reports which one hangs; None: the group's timeout
         compare:bool=True,   # end the fit if weights or hyperparameters differ between the processes?
         weigh:bool=True,     # weight the loss of each process by its targets? False: equal weights
@@ -123,14 +123,14 @@ class DistributedTrainer(Callback):
         self._limit_waits()
 
     def _group_of_gradients(self):
-        "Return all processes; with a callback that lets them train apart, its group of this process, or None"
+        "Return the group that all-reduces gradients: all processes; with local steps the island, or None if alone"
         for cb in self.learn.cbs:
             trains_apart = local_steps(cb) is not None and runs_in(cb, self.learn.mode)
             if trains_apart: return islands(own_attr(cb, 'island', 1)).near
         return dist.group.WORLD
 
     def _limit_waits(self):
-        "Let collectives fail after `timeout` as messages do: processes wait for each other mostly in backward passes"
+        "Let collectives fail after `timeout`, as messages do: processes wait mostly in backward passes"
         if self.timeout is None: return
         self.limits = [(group,timeout_of(group)) for group in self._groups()]
         for group,_ in self.limits: set_timeout(group, self.timeout)
@@ -153,7 +153,7 @@ class DistributedTrainer(Callback):
         if name not in text_of(exc): return
         add_note(exc, f'In learnkit that is `learn.fit(…, cbs=DistributedTrainer({name}=True))`.')
 
-    def after_load_checkpoint(self): self.apart = self.learn.train_iter>0   # each has its own random numbers again
+    def after_load_checkpoint(self): self.apart = self.learn.train_iter>0   # each restores its own random states
     def before_epoch(self):
         if shard_rank() and not self.apart: set_seed(self.seed + shard_rank())
         self.apart = True
@@ -163,11 +163,11 @@ class DistributedTrainer(Callback):
         for s in self.samplers: s.seed = self.seed   # a resumed run uses the seed of its beginning
 
     def _shard_if_replaced(self):
-        "Shard the training loader that a callback has put into `dls` since, as in a curriculum"
+        "Shard a training loader that a callback has put into `dls` since, as a curriculum does"
         learn = self.learn
         train = learn.dls.train
         if train is self.own_train: return
-        learn.current_run.assigned('dls').loaders[0] = train   # it stays after the fit
+        learn.current_run.assigned('dls').loaders[0] = train   # it stays in place after the fit
         learn.dls.loaders[0] = self._shard_of(train)
         learn.dl = learn.dls.train
 
@@ -190,7 +190,7 @@ class DistributedTrainer(Callback):
         if self.near is not None: send_first(self._buffers(), self.near)
         self.equal = True
     def after_batch(self):
-        if self.learn.training and not self.equal: self.after_backward()   # the event was cancelled in all processes
+        if self.learn.training and not self.equal: self.after_backward()   # else a Cancel skipped it, in all processes
         self.equal = False
 
     def cleanup(self):
@@ -208,7 +208,7 @@ class DistributedTrainer(Callback):
         self.sends_buffers = False
 
     def _wrap(self, device):
-        "Wrap the model in `DistributedDataParallel`; `GradientExchange` all-reduces the gradients outside of it"
+        "Wrap the model in `DistributedDataParallel`; with accumulation, `GradientExchange` all-reduces gradients later"
         learn:Any = self.learn
         is_wrapped = isinstance(learn.model, DistributedDataParallel)
         self._check_model(is_wrapped)
@@ -233,7 +233,7 @@ class DistributedTrainer(Callback):
     def _lay_over(self, name, wrap): self.layers = [*self.layers, lay_over(self.learn, name, wrap)]
 
     def _wrapped(self, model, device):
-        "Return the model in `DistributedDataParallel`, without broadcasts of buffers: they follow the backward pass"
+        "Return the model in `DistributedDataParallel`; its buffers are broadcast later, after the backward pass"
         if isinstance(self.learn.model, DistributedDataParallel): raise ValueError(
             'the model cannot be replaced during a fit of several processes, which exchange the gradients of its '
             'parameters: replace it between two fits')
@@ -241,7 +241,7 @@ class DistributedTrainer(Callback):
         self.sends_buffers = self.kwargs.get(_sync_buffers, True)
         if device.type=='cuda': options.setdefault('device_ids', [device])
         if self._trains_apart() and self.near is not None:
-            options['process_group'] = self.near   # which makes weights equal within an island only
+            options['process_group'] = self.near   # it makes weights equal within an island only
             send_first(_detach_all([*model.parameters(), *self._buffers()]), dist.group.WORLD)
         with _unwritable_ignored(model): return DistributedDataParallel(model, **options)
 
@@ -250,7 +250,7 @@ class DistributedTrainer(Callback):
         learn = self.learn
         inside = {*map(id, learn.model.parameters())}
         outside = [p for p in named_params(learn).values() if id(p) not in inside]
-        in_model = {*map(id, learn.model.buffers())}   # PyTorch's wrapper has broadcast these
+        in_model = {*map(id, learn.model.buffers())}   # PyTorch's wrapper broadcasts these
         other_buffers = [b for b in self._buffers() if id(b) not in in_model]
         send_first(_detach_all([*outside, *other_buffers]), dist.group.WORLD)
         trained = [p for p in [*params, *outside] if p.requires_grad]
@@ -259,7 +259,7 @@ class DistributedTrainer(Callback):
         if self.weigh and self.near is not None:
             self.added.append(ShardWeights(self.near, accumulates=any(map(accumulates, learn.cbs))))
         if not agree_already(learn): self.added += self._agreement_cbs()
-        learn.add_cbs(self.added)   # calls their `before_fit`: the event in progress does not reach new callbacks
+        learn.add_cbs(self.added)   # call their `before_fit`: the event in progress does not reach new callbacks
 
     def _agreement_cbs(self):
         model = self.learn.model
@@ -275,7 +275,7 @@ class DistributedTrainer(Callback):
         run  = learn.current_run
         mine = {'length':str(run.duration), 'first epoch':run.start_epoch, 'callbacks':[cb.key for cb in acting],
                 'parameters':[tuple(p.shape) for p in learn.model.parameters()], **settings_of(learn, acting)}
-        digests = gather_objects(short_hash(repr(mine)))   # the settings of a large model are many thousand characters
+        digests = gather_objects(short_hash(repr(mine)))   # for a large model the settings have thousands of characters
         if len({*digests})>1: self._raise_different(gather_objects(mine))
 
     def _raise_different(self, settings):
@@ -358,7 +358,7 @@ def form_buckets(
     return True
 
 _first_bucket_bytes = getattr(dist, '_DEFAULT_FIRST_BUCKET_BYTES', 2**20)
-_private = '_push_all_rebuilt_params','_rebuild_buckets'   # of the `Reducer` in PyTorch's wrapper
+_private = '_push_all_rebuilt_params','_rebuild_buckets'   # private methods of the `Reducer` in PyTorch's wrapper
 
 def _can_form_buckets(ddp, params):
     reducer = getattr(ddp, 'reducer', None)
@@ -385,9 +385,9 @@ def _zero_backward(ddp, model, params):
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffa
 class Islands(NamedTuple):
-    "Holds the two groups of a process: its island, with fast connections, and its counterparts in the other islands"
-    near:Any   # the island of this process; None: it is the only member
-    far:Any    # the processes that have its place in the other islands, and this one
+    "The two groups of a process: its island, with fast connections, and the processes in its place on other islands"
+    near:Any   # the island of this process; None: the process is alone on it
+    far:Any    # the processes in its place on the other islands, and this one
 
 _islands = {}   # by store and size
 
@@ -399,7 +399,7 @@ def islands(
     n,key = num_distrib(),(shared_store(),size)
     if n%size: raise ValueError(f'{n} processes cannot be divided into islands of {size}')
     if key not in _islands:
-        _islands.clear()   # they belong to a destroyed group
+        _islands.clear()   # they belong to a group that was destroyed
         near,_ = dist.new_subgroups(size)
         same_place = [[*range(i, n, size)] for i in range(size)]
         far,_ = dist.new_subgroups_by_enumeration(same_place)
@@ -412,13 +412,13 @@ def send_first(
 ) -> None:
     "Broadcast the tensors of the first process in `group`"
     if not ts: return
-    together = getattr(dist, '_broadcast_coalesced', None)   # private
+    together = getattr(dist, '_broadcast_coalesced', None)   # a private function, which sends many at once
     if together is None: _send_one_by_one(ts, group)
     else: together(group, ts, 2**28, 0)
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ff0
 def _send_one_by_one(ts, group):
-    "Broadcast the tensors as `send_first` does, each in a message of its own"
+    "Broadcast the tensors as `send_first` does, each in its own message"
     first = dist.get_global_rank(group, 0)
     for t in ts:
         sent = t.contiguous()
@@ -431,10 +431,10 @@ def _detach_all(ts): return [t.detach() for t in ts]
 def take_means(
     ts:list,       # tensors, of the same shapes in all processes
     group:Any=None,# group of processes; None: all of them
-    near:Any=None  # group of the processes with the same tensors as this one: each of them all-reduces a part
+    near:Any=None  # group of the processes with the same tensors as this one; each all-reduces a part of them
 ) -> None:
     "Replace tensors with their means over all processes of `group`, by one all-reduce for each type and device"
-    by_kind = {}   # a dict has the same order in all processes, a set has not
+    by_kind = {}   # in all processes in the same order, unlike a set
     for t in ts: by_kind.setdefault((t.dtype,t.device), []).append(t)
     for same_kind in by_kind.values(): _take_means(same_kind, group, near)
 
@@ -449,7 +449,7 @@ def _take_means(ts, group, near):
     parts = flat.chunk(n)
     dist.all_reduce(parts[i], group=group)
     parts[i].div_(dist.get_world_size(group))
-    if n>1: dist.all_gather([*parts], parts[i].clone(), group=near)   # into the parts, which are views of `flat`
+    if n>1: dist.all_gather([*parts], parts[i].clone(), group=near)   # `parts` are views of `flat`
     for t,mean in zip(ts, flat[:sum(sizes)].split(sizes)): t.copy_(mean.view_as(t))
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764fff
@@ -463,14 +463,14 @@ class GradientExchange(Callback):
     ): self.params,self.group = params,group
 
     def before_step(self):
-        self.learn.agreement._agree_at('before_step')   # none may have cancelled the step, or the others would wait
+        self.learn.agreement._agree_at('before_step')   # if one cancelled the step, the others would wait
         params = self._with_gradient()
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in params]
         take_means(grads, self.group)
         for p,grad in zip(params, grads): p.grad = grad
 
     def _with_gradient(self):
-        "Return the parameters that have a gradient in at least one process; all of them must call it"
+        "Return the parameters that have a gradient in some process; all processes must call it"
         has_grad = [p.grad is not None for p in self.params]
         n_with = torch.tensor(has_grad, dtype=torch.uint8, device=self.params[0].device)
         dist.all_reduce(n_with, dist.ReduceOp.MAX, group=self.group)
@@ -503,7 +503,7 @@ def trainers(
     learn:Any, # a Learner
     cbs:Any    # callbacks of its next fit
 ) -> list:
-    "Return the callback that trains with the other processes, a `DistributedTrainer`; none if not needed or given"
+    "Return a `DistributedTrainer` for a fit with other processes; none if it is not needed, or among `cbs`"
     if not learn.distributed or num_distrib()==1: return []
     if any(distributes(cb) for cb in [*learn.cbs, *cbs]): return []
     is_wrapped = isinstance(learn.model, DistributedDataParallel)

@@ -44,8 +44,8 @@ from ..recovery.resume import Paused, Resumable
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f2b
 class Compared(NamedTuple):
-    "Numbers that are added up over all processes: the sum of equal ones is a multiple of each"
-    n:int          # 1 of each process
+    "Numbers that are summed over all processes: if all are equal, the sum is a multiple of each"
+    n:int          # 1 in each process
     epoch:int
     iter:int
     compares:int=0 # 1 if weights and data are compared
@@ -54,39 +54,39 @@ class Compared(NamedTuple):
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f2c
 _fits:WeakKeyDictionary = WeakKeyDictionary()   # for each Learner: its fits with other processes, and their messages
-_scopes = range(1, len(_cancels)+1)   # of Cancels, the outermost last
-_pause = 2.   # seconds until the first process asks again: on a busy machine the lighthouse may miss the others
+_scopes = range(1, len(_cancels)+1)   # the scopes of Cancels, the outermost last
+_pause = 2.   # seconds before the first process asks again; on a busy machine the lighthouse may miss the others
 
 take_over = Word('take_over', noop, 'A method: what does it do to start writing, when the process that wrote is lost?')
 
 @check_args
 class FaultTolerant(Resumable):
-    "Trains with the processes that are present (torchft): they may be lost, or join, at any batch"
+    "Trains with the processes that are present (torchft): processes may be lost, or join, at any batch"
     single = distributes = True
     order,saves = 102,('seed',)
     conflicts = dict(
         parts='both split the batch: remove one of them',
         passes='a second evaluation would use only a part of the batch: remove it')
     crew:Any = None       # a `Crew`, in a fit
-    seed,n_fit = 0,0      # the seed of the random numbers in a part; the number of this fit
+    seed,n_fit = 0,0      # the seed for the random numbers of a part; the number of this fit
     alone = False         # is this the first batch of a run, before another process can join?
     leads:bool|None = None# does this process write?
     logs:Any = None       # the logger, of the process that writes
-    counters:Any = None   # by callback: the handlers that count samples, called when the batch is known as a whole
-    moment:Any = None     # between two batches: the epoch, and how many of its batches are done
+    counters:Any = None   # by callback: its handler that counts samples, called when the whole batch is known
+    moment:Any = None     # between two batches: the epoch, and its number of finished batches
     message:Any = None    # the last sum, for a process that did not receive it
-    regroups = False      # are the processes in the middle of a batch, or between two epochs?
-    met = False           # were the processes gathered already after this batch?
+    regroups = False      # is it looking for the processes in the middle of a batch, or between two epochs?
+    met = False           # has it already looked for the processes after this batch?
     sums:Any = None       # a `PartSums`, from the first batch of a phase on
-    first:int|None = None # the first sample of the part; None: it has not begun
-    share:Any = 1.        # share of the part in the loss of the batch
+    first:int|None = None # the first sample of this process's part; None: the part has not begun
+    share:Any = 1.        # what part of the batch's loss this part contributes
     cancel:Any = None     # the Cancel that ended the part
-    locked = ''           # why nothing is written
-    n_compared = 0        # with how many processes weights and data were compared
+    locked = ''           # the reason why no file is written; '': files are written
+    n_compared = 0        # how many processes last compared weights and data
     def __init__(self,
         lighthouse:str|None=None, # the lighthouse's address, such as http://host:29510; None: TORCHFT_LIGHTHOUSE
         timeout:float=60.,        # seconds that a batch waits for a process, and that a new one may take to join
-        patience:float=3600.,     # seconds that a process waits for the others between batches: they may validate
+        patience:float=3600.,     # seconds to wait for other processes between batches, where they may validate
         host:str|None=None        # name by which other machines reach this one; None: its hostname
     ):
         if lighthouse is not None and not re.match('https?://.', str(lighthouse)): raise ValueError(
@@ -98,7 +98,7 @@ class FaultTolerant(Resumable):
 
     @property
     def companions(self) -> tuple:
-        "The callback that finds the other processes before any other begins the fit"
+        "The callback that looks for other processes before any other callback begins the fit"
         return (JoinProcesses(self),)
 
     def wrap_handler(self,
@@ -106,7 +106,7 @@ class FaultTolerant(Resumable):
         cb:Any,    # a callback
         f:Callable # its handler
     ) -> Callable|None:
-        "Let callbacks that accumulate gradients count whole batches, and give micro-batches their positions in these"
+        "Let callbacks that accumulate count whole batches, and shift a micro-batch's samples to their place in these"
         if self.learn.mode!='fit': return f
         if name=='before_micro_batch': return partial(self._shift_samples, f)
         counts = name=='after_backward' and accumulates(cb)
@@ -119,10 +119,10 @@ class FaultTolerant(Resumable):
         if items is not None and self.first: items = slice(self.first+items.start, self.first+items.stop)
         f(**taken(f, dict(items=items)))
 
-    # how a fit begins
+    # the beginning of a fit
 
     def _join(self):
-        "Find the other processes, and continue their run; or be the first"
+        "Find the other processes, and continue their run, or be the first"
         check_divisible(self.learn, self)
         n,steps = _fits.get(self.learn, (0,0))
         self.n_fit,self.seed = n+1,derived_seed()
@@ -138,7 +138,7 @@ class FaultTolerant(Resumable):
                 if has_paused: return self._begin()
                 time.sleep(_pause)
                 has_paused = True
-            # the other processes wait for rank 0
+            # the others wait for rank 0
 
     def _forget_run(self):
         "Clear the state of an earlier fit"
@@ -147,7 +147,7 @@ class FaultTolerant(Resumable):
         self.alone = self.met = self.regroups = False
 
     def _joined(self, got, steps):
-        "Act on the state that another process sent; return whether the fit can begin"
+        "Use the state that another process sent; return whether the fit can begin"
         if got['fit']!=self.n_fit:
             self._skip(got['fit'])
             return True
@@ -163,7 +163,7 @@ class FaultTolerant(Resumable):
         return False
 
     def _let_pass(self, got):
-        "Let the other processes, which are within a batch, finish it without a part from this process"
+        "Let the other processes finish their batch without a part from this one"
         if got['regroups'] and self.crew.count(False): self.crew.add_up(torch.zeros_like(got['message']))
 
     def _enter(self, steps, when=None):
@@ -176,9 +176,9 @@ class FaultTolerant(Resumable):
     def _begin(self):
         self.alone,self.leads = True,True
         set_beside(0)
-        self.crew.step += 1   # the other processes have a smaller number, so they receive the run from this one
+        self.crew.step += 1   # one message more than the others, so that they receive the run from this process
 
-    def _count_step(self): self.crew.step += 1   # a process that was not present then lags behind
+    def _count_step(self): self.crew.step += 1   # a process that is not present then lags behind
 
     def _follow(self, run, message):
         "Continue the run that another process sent"
@@ -198,7 +198,7 @@ class FaultTolerant(Resumable):
     def before_fit(self):
         learn = self.learn
         others = [cb for cb in learn.cbs if resumes(cb) and cb is not self]
-        self.who = others[0].who if others else learn._identity()   # theirs is from before they restored a run
+        self.who = others[0].who if others else learn._identity()   # theirs is older than a restored run
         self.finished,self.sessions = False,[]
         self.begin_data()
         if isinstance(learn.current_run.resume, Paused): self._continue_run(learn.current_run.resume.state, others)
@@ -218,12 +218,12 @@ class FaultTolerant(Resumable):
         if run['duration']!=now: texts.append(f"it is {now} long and was {run['duration']}")
         if texts: raise ValueError("the run of this process differs from that of the training processes: "
                                    f"{'; '.join(texts)}")
-        if others: self.resume_data(where, run)   # the other processes provide the state
+        if others: self.resume_data(where, run)   # the other processes send the state
         else: self.take_up(where, run, {}, False)
 
     def _state(self):
-        "Return the state for a process that lags behind: the run between two batches, otherwise the last sum"
-        if torch.accelerator.is_available(): torch.accelerator.synchronize()   # another thread calls this
+        "Return what a lagging process needs: between batches the run, otherwise the last sum"
+        if torch.accelerator.is_available(): torch.accelerator.synchronize()   # called from another thread
         run = None
         if self.moment is not None:
             epoch,done = self.moment
@@ -234,7 +234,7 @@ class FaultTolerant(Resumable):
     # who writes
 
     def _find_rank(self):
-        "The oldest process writes"
+        "Let the oldest process write"
         rank,before = self.crew.rank,self.leads
         set_beside(rank)
         self.leads = rank==0
@@ -245,7 +245,7 @@ class FaultTolerant(Resumable):
         self._show()
 
     def _wait_for_files(self, e):
-        "Try again after the next batch: the process that wrote is frozen, and still locks its files"
+        "Try again after the next batch: the previous writer is frozen, and still locks its files"
         self.leads = False
         set_beside(1)
         if self.locked!=str(e): warn(f'nothing is written for now{self.learn._position}: the writing process does not '
@@ -253,8 +253,8 @@ class FaultTolerant(Resumable):
         self.locked = str(e)
 
     def _show(self):
-        "Print, if this is the process that writes"
-        self.learn.logger = self.logs if self.leads else null_logger   # the end of the run sets both back
+        "Show output in the process that writes, and in no other"
+        self.learn.logger = self.logs if self.leads else null_logger   # the run's end restores both
         for cb in self.learn.cbs:
             if cb.name=='progress': cb.run = bool(self.leads)
 
@@ -298,7 +298,7 @@ class FaultTolerant(Resumable):
     def _seed(self, part): set_seed(hash_seed(self.seed, self.learn.epoch, self.learn.iter, part))
 
     def _total(self, do, whole):
-        "Do the part of this process, and add up all parts; again with those who are left, as long as one is lost"
+        "Compute this process's part, and sum all parts; repeat with the remaining processes while one is lost"
         while True:
             message = self._do_part(do, *whole)
             if self.alone or self.crew.add_up(message): return message
@@ -306,7 +306,7 @@ class FaultTolerant(Resumable):
             if given is not None: return given
 
     def _do_part(self, do, xb, yb):
-        "Do the part of this process; return its message"
+        "Compute this process's part; return its message"
         learn = self.learn
         rank,n = (0,1) if self.alone else self.crew.part
         learn.xb,learn.yb = xb,yb
@@ -325,7 +325,7 @@ class FaultTolerant(Resumable):
             self.sums.restore()
 
     def _message(self, do, n):
-        "Run the part with its `n` counted samples; return the values to sum"
+        "Compute the part, with its `n` counted samples; return the values to sum"
         learn:Any = self.learn
         weight = self._weight_of_part() if n else 0
         self.share = 1. if self.weigh.sums else weight/_or_one(self.weight)
@@ -347,11 +347,11 @@ class FaultTolerant(Resumable):
         'CancelBatch, or CancelStep in `before_step`, where all of them have the same gradients')
 
     def _finish(self):
-        "Judge the joint loss, put the gradients into the model, count samples; in this order, as the first may cancel"
-        self.learn.loss_grad = self.learn.loss   # its own part may have set none
+        "Announce the joint loss, which may cancel; put the gradients into the model, and then count samples"
+        self.learn.loss_grad = self.learn.loss   # the part may have set none
         self.learn('after_joint_loss')
         self.sums.put()
-        for cb,count in self.counters.items():   # which `wrap_handler` has skipped
+        for cb,count in self.counters.items():   # `wrap_handler` has held these back
             if cb in self.learn.cbs and is_called(cb, 'after_backward'): count()
 
     def _regroup(self):
@@ -367,9 +367,9 @@ class FaultTolerant(Resumable):
         self._say_change(before)
 
     def _given(self, got, n_steps):
-        "Return the sum that another process has, which is `n_steps` ahead"
+        "Return the sum of another process, which is `n_steps` ahead"
         if n_steps>1: raise self._behind()
-        self.regroups,self.met = False,True   # the other process is at the end of this batch, where both were present
+        self.regroups,self.met = False,True   # the other process is at the end of this batch, so both met there
         self._count_step()
         self._find_rank()
         return got['message']
@@ -422,7 +422,7 @@ class FaultTolerant(Resumable):
         return here._replace(compares=1, weights=digest(compared(learn))%2**12, data=digest(batch)%2**12)
 
     def _check_equal(self, total):
-        "Raise ProcessFailed if a number's sum over all processes is not a multiple of this process's number"
+        "Raise ProcessFailed if the sum of a number is not a multiple of this process's value"
         learn,own = self.learn,self.own
         same_batch = total.epoch==total.n*own.epoch and total.iter==total.n*own.iter
         if not same_batch: raise ProcessFailed(
@@ -436,7 +436,7 @@ class FaultTolerant(Resumable):
         'see the data in the same order')
 
     def _cancel_as_any(self, counts):
-        "Raise the Cancel of the outermost scope raised by any process; `counts` has the number of processes for each"
+        "Raise the Cancel of the outermost scope that any process raised; `counts` has the number of processes for each"
         raised = [scope for scope,n in zip(_scopes, counts) if n]
         if not raised: return
         outermost = raised[-1]
@@ -456,7 +456,7 @@ class JoinProcesses(Callback):
     acts,late,modes = 'sometimes',False,('fit',)
     first_in = 'before_fit','after_epoch'   # before a checkpoint is read; before the row is written
     def __init__(self,
-        joined:FaultTolerant # the callback that trains with these processes
+        joined:FaultTolerant # the `FaultTolerant` that trains with these processes
     ): self.joined = joined
     def before_fit(self): self.joined._join()
     def after_epoch(self): self.joined._find_writer()

@@ -11,12 +11,12 @@ from time import perf_counter
 
 # %% ../../nbs/processes/05a_pause.ipynb #5a7e0c15
 class MessageInterval:
-    "Counts the batches until the processes exchange messages again"
+    "Counts batches until the processes exchange messages again"
     def __init__(self,
         clock:Callable[[],float]=perf_counter # the time in seconds
     ):
         self.clock = clock
-        self.n,self.length = 0,0          # batches since the last message; the number at which to send the next
+        self.n,self.length = 0,0          # batches since the last message; after how many to send the next
         self.since = clock()              # when the last message was sent
         self.cost:float|None = None       # seconds that the fastest message took; None: there was none
 
@@ -40,7 +40,7 @@ class MessageInterval:
         length:int, # how many batches: the smallest number that a process proposed
         cost:float  # seconds that the message took
     ) -> None:
-        "Start counting; only the fastest message counts, because others include waiting for a slow process"
+        "Start counting; the fastest message counts, because others include the wait for a slow process"
         self.n,self.length,self.since = 0,length,self.clock()
         self.cost = cost if self.cost is None else min(cost, self.cost)
 
@@ -76,12 +76,12 @@ class Launch(NamedTuple):
 
 # %% ../../nbs/processes/05b_launch.ipynb #1fcc5124
 def _first_host(nodes):
-    "Return the first machine of a list in Slurm's form: 'gpu[003-004,7],cpu1' → 'gpu003'"
+    "Return the first machine in a list of Slurm's: 'gpu[003-004,7],cpu1' → 'gpu003'"
     prefix_number_suffix:Any = re.match(r'([^\[,]+)(?:\[(\d+)[^\]]*\]([^,]*))?', nodes)
     return ''.join(prefix_number_suffix.groups(''))
 
 def _port(env, job):
-    "Return the port of MASTER_PORT; without it one that depends on the job, so that jobs on one machine differ"
+    "Return MASTER_PORT, or else a port that depends on the job, so that jobs on one machine differ"
     return env.get('MASTER_PORT') or str(20000 + int(job or 0)%20000)
 
 # %% ../../nbs/processes/05b_launch.ipynb #853c57f2
@@ -118,7 +118,7 @@ def _torchrun(env):
     local_rank = int(env.get('LOCAL_RANK', rank))
     return Launch(by, rank, world, local_rank, env['MASTER_ADDR'], env['MASTER_PORT'])
 
-_launchers = {   # the variables that a launcher sets in each process, and the functions that read them
+_launchers = {   # the variables that a launcher sets in each process, and the function that reads them
     ('RANK','WORLD_SIZE','MASTER_ADDR','MASTER_PORT'): _torchrun,
     _open_mpi_names: _open_mpi,
     _mpich_names: _mpich,
@@ -146,13 +146,13 @@ def is_only_process() -> bool:
 
 # %% ../../nbs/processes/05b_launch.ipynb #aa01b7c3
 class _Place(NamedTuple):
-    "Says where a process computes"
+    "The device on which a process computes"
     machine:str
     kind:str         # kind of device, such as 'cuda'
     index:int|None   # the number of the device on its machine
 
 def _describe_places(places):
-    "Return where the processes compute, for people: '2 × cpu', or '8 × cuda on 2 machines'"
+    "Describe where the processes compute: '2 × cpu', or '8 × cuda on 2 machines'"
     n_of_kind = Counter(place.kind for place in places)
     text = ' and '.join(f'{n} × {kind}' for kind,n in n_of_kind.items())
     n_machines = len({place.machine for place in places})
@@ -166,7 +166,7 @@ def _check_places(places):
         if n>1: raise RuntimeError(f'{n} processes use accelerator {place.index} of {place.machine}. The launcher must '
                                    'set LOCAL_RANK to a different number in each process of a machine.')
 
-_announced = []   # the store of the group whose processes were announced
+_announced = []   # the store of the group that was announced last
 
 def introduce(
     own:bool=False # did `join_group` create the group?
@@ -190,7 +190,7 @@ _patience = 30.   # seconds that a process waits before it warns
 _advice = 'Each process that the launcher starts has to make a Learner, or to call `join_group()`'
 
 def _wait_for(find_late, launch, timeout):
-    "Wait until no process is late; warn once which ones are, and raise RuntimeError after `timeout` seconds"
+    "Wait until no process is late; warn once about late ones, and raise RuntimeError after `timeout` seconds"
     start,has_warned,delay = monotonic(),False,.001
     longest_delay = max(.02, launch.world/1e4)   # all query the store at most 10,000 times a second
     while late := find_late():
@@ -205,14 +205,14 @@ def _wait_for(find_late, launch, timeout):
         delay = min(2*delay, longest_delay)
 
 def _names_of(ranks):
-    "Return the names of processes: 'process 3', or of many 'processes 0, 1, 2, 3, 4, 5, 6, 7 and 2 more'"
+    "Name processes: 'process 3', or of many 'processes 0, 1, 2, 3, 4, 5, 6, 7 and 2 more'"
     numbers = ', '.join(map(str, ranks[:8]))
     if len(ranks)==1: return f'process {numbers}'
     return f'processes {numbers}' if len(ranks)<=8 else f'processes {numbers} and {len(ranks)-8} more'
 
 # %% ../../nbs/processes/05b_launch.ipynb #7e3d5a90
 def _name_of_attempt(store, launch, timeout):
-    "Return a name chosen by process 0 for this attempt: the store may have entries of an earlier one"
+    "Return a name that process 0 chooses for this attempt: the store may have entries of an earlier one"
     me = uuid4().hex
     if launch.rank==0: return _name_all(store, launch, timeout, me)
     store.set(f'learnkit/hello/{launch.rank}', me)
@@ -267,7 +267,7 @@ def check_seconds(
 
 # %% ../../nbs/processes/05b_launch.ipynb #c0de015d
 def _backends(group):
-    "What sends the tensors of a group, by the kind of their device"
+    "Return which backends send the tensors of a group, by the kind of device"
     return {kind.type:group._get_backend(kind) for kind in group._device_types}
 
 def timeout_of(
@@ -278,7 +278,7 @@ def timeout_of(
     except (AttributeError, RuntimeError): limits = []   # only PyTorch's own backends have these options
     return min(limits, default=shared_store().timeout).total_seconds()
 
-_longer = 30.   # seconds: an accelerator's collective ends its process, which must report the hanging one before
+_longer = 30.   # seconds: the hang must be reported before an accelerator's collective ends the process
 
 def set_timeout(
     group:Any,    # the process group
@@ -342,13 +342,13 @@ class _Thread(local):
     is_background = False   # is this the thread that writes files while training continues?
 
 _thread = _Thread()
-_file_groups = {}   # a group for the foreground, and one for the background, so that their messages do not mix
+_file_groups = {}   # separate groups for foreground and background, so that their messages do not mix
 
 def file_group() -> Any:
     "Return the group in which processes agree about files, None for one process; the first call must be made by all"
     has_group = dist.is_available() and dist.is_initialized()
     if not has_group: return None
-    if _file_groups.get('world') is not dist.group.WORLD:   # there is another group of processes now
+    if _file_groups.get('world') is not dist.group.WORLD:   # a new group of processes has begun
         foreground,background = dist.new_group(backend='gloo'),dist.new_group(backend='gloo')
         _file_groups.update(world=dist.group.WORLD, foreground=foreground, background=background)
     return _file_groups['background' if _thread.is_background else 'foreground']
@@ -378,7 +378,7 @@ def in_all(
 class _Outcome(NamedTuple):
     "The result of a call, or its exception, in one process"
     result:Any
-    error:str   # empty: it returned without an error
+    error:str   # empty: no error
 
 # %% ../../nbs/processes/05c_meeting.ipynb #72319906
 def _gather_outcomes(result, error):
@@ -397,7 +397,7 @@ def in_first(
     return in_all(call_in_first)[0]
 
 # %% ../../nbs/processes/05c_meeting.ipynb #0a094dba
-_numbers = count()   # counts the synchronizations, which all processes take part in in the same order
+_numbers = count()   # counts the synchronizations, in which all processes take part in the same order
 _all_came = 'all came'
 
 def meet(
@@ -418,20 +418,20 @@ def meet(
 
 # %% ../../nbs/processes/05c_meeting.ipynb #0a094dbb
 class _Meeting:
-    "Lets all processes wait for each other in a store; the first to know the outcome writes it"
+    "Lets all processes wait for each other in a store; the first one that knows the outcome writes it"
     warned = False
     def __init__(self, n, watch, what, advice):
         store = shared_store()
         self.n,self.watch,self.what,self.advice = n,watch,what,advice
         self.limit = store.timeout.total_seconds()
-        self.arrivals = dist.PrefixStore('learnkit/meeting', store)   # the last operation of each process
+        self.arrivals = dist.PrefixStore('learnkit/meeting', store)   # the last operation that each process has reached
         self.store = dist.PrefixStore(f'learnkit/meeting/{n}', store)
         self.previous = dist.PrefixStore(f'learnkit/meeting/{n-1}', store)
 
-    def decide(self, outcome): self.store.compare_set('outcome', '', outcome)   # only the first call has an effect
+    def decide(self, outcome): self.store.compare_set('outcome', '', outcome)   # the first call decides
 
     def outcome(self, seconds):
-        "Return the outcome; '' if it is unknown after so many seconds"
+        "Return the outcome; '' if it is unknown after `seconds`"
         end,delay = monotonic()+seconds,.0005
         longest_delay = max(.1, num_distrib()/1e4)   # all query the store at most 10,000 times a second
         while not self.store.check(['outcome']):
@@ -457,7 +457,7 @@ class _Meeting:
             if outcome: return outcome
             waited = monotonic()-start
             first_is_lost = waited>self.limit+self.watch.others.silence
-            if nth==1 or first_is_lost: self._look(waited)   # one process monitors the others: the first to arrive
+            if nth==1 or first_is_lost: self._look(waited)   # only one process monitors the others: the first to arrive
 
     def _end_as_last(self):
         self.decide(_describe_difference(self._purposes()) or _all_came)
@@ -472,7 +472,7 @@ class _Meeting:
         return purposes
 
     def _look(self, waited):
-        "Warn once where the other processes are; end the synchronization if one of them cannot arrive"
+        "Warn once about where the other processes are; end the synchronization if one of them cannot arrive"
         purposes = self._purposes()
         difference = _describe_difference(purposes)
         if difference: return self.decide(difference)

@@ -19,21 +19,21 @@ def part_of(
     i:int,  # the number of the part
     n:int   # how many parts there are
 ) -> tuple[slice,int]:
-    "Return which samples part `i` has, and how many of them count"
+    "Return the samples of part `i`, and how many of them count"
     first,end = bs*i//n,bs*(i+1)//n
-    if first==end: return slice(0, 1),0   # the model runs in each process, here with a sample that does not count
+    if first==end: return slice(0, 1),0   # an empty part: run the model on a sample that does not count
     return slice(first, end),end-first
 
 # %% ../../nbs/processes/35_part_sums.ipynb #ce19f14c
 class Part(NamedTuple):
-    "Holds the sections of a message, in their order; the sum of all messages has the same sections"
+    "The sections of a message, in their order; the sum of all messages has the same sections"
     grads:Tensor   # of all parameters, flat; zeros for a parameter without a gradient
     loss:Tensor    # weight × loss
     buffers:Tensor # number of samples × (floating-point buffers, and the increments of the others)
-    numbers:Tensor # the weight, the number of samples, for each parameter 1 or 0 (has it a gradient?), and others
+    numbers:Tensor # the weight, the number of samples, 1 or 0 for each parameter (with or without gradient), and others
 
 class PartSums:
-    "Takes the gradients and buffers of a part of a batch out of the model as one message, and puts the sums in"
+    "Turns the gradients and buffers of a part of a batch into a message, and puts the sums back into the model"
     def __init__(self,
         params:list, # the parameters that are trained
         learn:Any    # the Learner whose buffers change
@@ -41,12 +41,12 @@ class PartSums:
         self.params = [p for p in params if p.requires_grad]
         self.buffers = BatchBuffers(learn)
         self.device = self.params[0].device
-        self.dtype = torch.float32   # at least: 16 bits are too few for sums
+        self.dtype = torch.float32   # at least this type: 16 bits are too few for sums
         for t in (*self.params, *named_buffers(learn).values()):
             if t.is_floating_point(): self.dtype = torch.promote_types(self.dtype, t.dtype)
 
     def begin(self) -> None:
-        "Begin a batch: set the gradients of earlier batches aside, and copy the buffers"
+        "Begin a batch: set earlier gradients aside, and copy the buffers"
         self.earlier_grads = [p.grad for p in self.params]
         self.buffers.begin()
         self.averages = [*self.buffers.first(floating=True).values()]    # such as the running mean of a batch norm
@@ -54,7 +54,7 @@ class PartSums:
         for p in self.params: p.grad = None
 
     def undo(self) -> None:
-        "Take the part out of the model: clear gradients, and restore buffers as they were in `begin`"
+        "Remove the part from the model: clear gradients, and restore the buffers of `begin`"
         for p in self.params: p.grad = None
         self.buffers.restore()
 
@@ -67,14 +67,14 @@ class PartSums:
         loss:Tensor|None,        # the loss of the part; None if it has none
         weight:int|float|Tensor, # the weight of its targets
         n:int,                   # the number of its samples
-        rest:list                # further numbers to add up
+        rest:list                # further numbers to sum
     ) -> Tensor:                 # a flat tensor
         "Return the message to add up"
         grads = [p.grad for p in self.params]
         _check_dense(grads)
         weight = torch.as_tensor(weight, dtype=self.dtype, device=self.device).reshape(1)
         weighted_loss = weight*0 if loss is None else weight*loss.detach()
-        has_no_target = weight<=0   # then a mean over the part may be NaN
+        has_no_target = weight<=0   # a mean over the part may then be NaN
         has_grad = [grad is not None for grad in grads]
         numbers = torch.tensor([n, *has_grad, *rest], dtype=self.dtype).to(self.device)
         return torch.cat(Part(
@@ -96,7 +96,7 @@ class PartSums:
         total:Tensor,  # the sum of the messages of all parts
         mean:bool=True # is the loss a mean? Else a sum
     ) -> tuple[Tensor,list]:
-        "Return the loss, and the further numbers that were added up; `put` then puts the rest into the model"
+        "Return the loss and the further numbers of the sum, and store the rest for `put`"
         n_grads,n_buffers = _size(self.params),_size(self.averages)+_size(self.counters)
         n_numbers = len(total)-n_grads-1-n_buffers
         part = Part(*total.split([n_grads, 1, n_buffers, n_numbers]))
@@ -108,7 +108,7 @@ class PartSums:
         return loss,others[len(self.params):]
 
     def put(self) -> None:
-        "Put gradients and buffers of the whole batch into the model, which is as in `begin`"
+        "Put the gradients and buffers of the whole batch into the model, which is as it was at `begin`"
         self._put_grads()
         if self.mean_buffers is not None: self._put_buffers()
 

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 # %% ../../nbs/processes/03_relay.ipynb #7c31d0a5
-_closed = 2**40   # added to the number of warnings when process 0 reads no more
+_closed = 2**40   # added to the number of warnings when process 0 stops reading
 
 class Relay:
     "Makes process 0 show the warnings of this process, until `end`"
@@ -22,9 +22,9 @@ class Relay:
     ):
         self.store,self.rank,self.over = store,rank,False
         self.shows = warnings.showwarning
-        self.seen = set()   # the warnings of this process
-        self.listed = []    # the warnings that it has put on the list
-        self.n_read = 0     # how much of the list process 0 has read
+        self.seen = set()   # warnings raised in this process
+        self.listed = []    # those that it has put on the list
+        self.n_read = 0     # how many entries process 0 has read
         warnings.showwarning = self._warned
 
     def _warned(self, message, category, filename, lineno, file=None, line=None):
@@ -45,17 +45,17 @@ class Relay:
         try:
             nth = self.store.add('n', 1)
             if nth<_closed: return self.store.set(str(nth), json.dumps([self.rank, *said]))
-        except RuntimeError: pass   # the process that keeps the store has ended
+        except RuntimeError: pass   # the process that hosts the store has ended
         self._show([self.rank], *said)
 
     def _is_first(self, name, message):
-        "Is this the first process to show it?"
+        "Return whether this process is the first to show the warning"
         try: return self.store.add(f'{name}: {message}', 1)==1
         except RuntimeError: return True
 
     def _show(self, ranks, name, message, filename, lineno):
         if not self._is_first(name, message): return
-        kind = getattr(builtins, name, UserWarning)   # a user's class may require other arguments
+        kind = getattr(builtins, name, UserWarning)   # a user's class may need other arguments
         who = f"process{'es' if len(ranks)>1 else ''} {', '.join(map(str, ranks))}"
         self.shows(kind(f'{who}: {message}'), kind, filename, lineno)
 
@@ -66,19 +66,19 @@ class Relay:
     def _read(self, added):
         ranks_of = {}
         try: n = self.store.add('n', added)-added
-        except RuntimeError: return   # the process that keeps the store has ended: who waits for it next says so
+        except RuntimeError: return   # the host of the store has ended, and the next to wait for it reports that
         for nth in range(self.n_read+1, n+1):
             try: self.store.wait([str(nth)], timedelta(seconds=1))
-            except RuntimeError: continue   # its process was killed before it could report
+            except RuntimeError: continue   # the other process was killed before it wrote its warning
             rank,*said = json.loads(self.store.get(str(nth)))
             ranks_of.setdefault(tuple(said), []).append(rank)
         self.n_read = n
         for said,ranks in ranks_of.items(): self._show(sorted(ranks), *said)
 
     def end(self,
-        failed:bool=False # does this process end with an error? Then it shows the warnings that process 0 has not
+        failed:bool=False # does this process end with an error? Then it also shows what process 0 has not read
     ) -> None:
-        "Restore the usual display of warnings, and show the ones not shown yet"
+        "Restore the usual display of warnings, and show those that were not shown yet"
         if self.over: return
         self.over = True
         if warnings.showwarning==self._warned: warnings.showwarning = self.shows

@@ -44,7 +44,7 @@ def count_own_items(
 
 # %% ../../nbs/processes/15a_shard.ipynb #546fcd09
 def _is_plain_sampler(sampler):
-    "Return whether it draws every sample exactly once, in order or shuffled"
+    "Return whether a sampler draws every sample exactly once, in order or shuffled"
     if type(sampler) is SequentialSampler: return True
     if type(sampler) is not RandomSampler: return False
     return not sampler.replacement and sampler.num_samples==len(sampler.data_source)
@@ -57,7 +57,7 @@ def is_undivided(
     return type(dl.batch_sampler) is BatchSampler and _is_plain_sampler(dl.batch_sampler.sampler)
 
 class SharedDraws(DistributedSampler):
-    "Shards the draws of process 0's sampler among the processes"
+    "Shards what process 0's sampler draws among the processes"
     def __init__(self,
         sampler:Any # a sampler of indices or of batches of them, with a length
     ):
@@ -66,7 +66,7 @@ class SharedDraws(DistributedSampler):
 
     def __iter__(self) -> Iterator:
         drawn = draw(self.draws) if rank_distrib()==0 else ()
-        n,are_indices = from_first((len(drawn), isinstance(drawn, Tensor)))   # some samplers change in each epoch
+        n,are_indices = from_first((len(drawn), isinstance(drawn, Tensor)))   # some samplers change each epoch
         self.dataset = range(n)
         if not n: return iter(())
         self.num_samples = ceil(n/self.num_replicas)
@@ -78,7 +78,7 @@ class SharedDraws(DistributedSampler):
         return map(int, own_draws) if are_indices else iter(own_draws)
 
     def _receive(self, drawn):
-        "Return the shard of this process of the indices that process 0 has drawn, and no others"
+        "Return this process's shard of the indices that process 0 has drawn, and nothing else"
         of_ranks,parts = gather_objects(self.rank),None
         if rank_distrib()==0:
             n_rounds = ceil(self.total_size/len(drawn))   # the first ones are repeated at the end
@@ -87,7 +87,7 @@ class SharedDraws(DistributedSampler):
         return scatter(parts, self.num_samples)
 
 # %% ../../nbs/processes/15a_shard.ipynb #546fcd11
-_block = 2**16   # draws at a time
+_block = 2**16   # indices to convert at a time
 
 def draw(
     sampler:Any # a sampler
@@ -168,18 +168,18 @@ def has_items(
 
 def is_same_data(
     dl:Any,         # a `DataLoader` of samples
-    look:bool=True  # read three samples to compare, if no worker would? False: only if nothing else can be compared
+    look:bool=True  # compare three samples, unless workers load them? False: only if nothing else can be compared
 ) -> bool:
     "Return whether `dl` has the same data in all processes; all of them must call it"
     dataset:Any = dl.dataset
     size,contents = None,()
     if _has_length(dataset): size,contents = len(dataset),data_contents(dataset)
     reads = bool(size) and _reads_samples(dl, contents, look)
-    if reads: contents = ()   # comparing samples is more precise
+    if reads: contents = ()   # comparing samples says more
     if not _is_equal((type(dataset).__name__, size, reads, contents)): return False
     if not reads: return True
     with snapshot_random():
-        set_random_states(**from_first(get_random_states()))   # for augmentations
+        set_random_states(**from_first(get_random_states()))   # the same numbers for augmentation
         samples = [dataset[i] for i in (0, size//2, size-1)]
         return _is_equal(_fingerprint(samples))
 
@@ -192,7 +192,7 @@ def _reads_samples(dl, contents, look):
 
 # %% ../../nbs/processes/15a_shard.ipynb #59d2eec6
 def _is_equal(mine):
-    "Return whether it is the same in all processes; all of them must call it"
+    "Return whether `x` is equal in all processes; all of them must call it"
     return all(other==mine for other in gather_objects(mine))
 
 def warn_unlike(
@@ -206,12 +206,12 @@ def warn_unlike(
 
 # %% ../../nbs/processes/15a_shard.ipynb #d5136a45
 class RoundRobin:
-    "Gives each of n processes every n-th batch, the same number to each: some batches are repeated at the end"
-    n_own:Any = inf             # how many batches of this process are not repetitions; inf: not known yet
-    alike:bool|None = None      # is the data identical in all processes? None: not known yet
-    limit:int|None = None       # how many batches of all processes together are used; None: all
-    as_often = False            # must each process have the same number of batches, even if their data differs?
-    ready:Any = None            # an iterator over the batches of the phase that begins
+    "Gives each of n processes every n-th batch, equally many to each: some batches are repeated at the end"
+    n_own:Any = inf             # how many batches of this process are not repetitions; inf: unknown yet
+    alike:bool|None = None      # is the data identical in all processes? None: unknown yet
+    limit:int|None = None       # how many batches of all processes are used together; None: all
+    as_often = False            # does each process need equally many batches, even if their data differs?
+    ready:Any = None            # an iterator over the batches of the next phase
     def __init__(self,
         whole:Any,       # the loader to shard
         batches:Any=None # its batch sampler; None: shard the batches themselves
@@ -221,7 +221,7 @@ class RoundRobin:
 
     @property
     def indexed(self) -> bool:
-        "Whether the batches are indices of samples, not samples"
+        "Whether the batches are lists of indices, not samples"
         return self.batches is not self.whole
 
     def stop_at(self,
@@ -254,11 +254,11 @@ class RoundRobin:
         return self._use_ready()
 
     def _use_ready(self):
-        "Yield the batches; a loader whose workers begin asks for an iterator twice, and uses only the second one"
+        "Yield the batches; a loader that starts its workers asks twice for an iterator, and uses the second one"
         yield from vars(self).pop('ready')
 
     def _as_drawn_by_first(self, batches):
-        "Return the indices drawn by process 0; `batches` itself if all processes draw the same"
+        "Return the indices that process 0 has drawn; `batches` itself if all processes draw the same"
         if not self.indexed: return batches
         sampler = self.batches.sampler if type(self.batches) is BatchSampler else self.batches
         if type(sampler) is SequentialSampler: return batches
@@ -275,7 +275,7 @@ class RoundRobin:
             yield first if own is None else own
 
     def _own(self, batches):
-        "Return the batches of this process, which has other data than the rest, padded if all need the same number"
+        "Return this process's batches, which are of different data, padded if all processes need equally many"
         if not self.as_often: return batches
         n_batches = gather_objects(loader_len(self.batches))
         if not all(n_batches): raise ValueError(
@@ -284,7 +284,7 @@ class RoundRobin:
         return self._pad(batches, max(n_batches))
 
     def _pad(self, batches, n):
-        "Yield `n` batches: the first one again where there are no more"
+        "Yield `n` batches, with the first one again in place of missing ones"
         first = None
         for i,batch in enumerate(islice(chain(batches, repeat(None)), n)):
             if batch is None: self.n_own = min(i, self.n_own)
@@ -309,10 +309,10 @@ class RoundRobin:
 def take_turns(
     dl:Any # any iterable of batches
 ) -> tuple[Any,RoundRobin]:
-    "Return a loader of every n-th batch of `dl` for each of n processes, and its `RoundRobin`"
+    "Return a loader of every n-th batch of `dl`, one for each of n processes, and its `RoundRobin`"
     if not _has_known_sampler(dl):
         round_robin = RoundRobin(dl)
-        return round_robin,round_robin   # it is also the loader
+        return round_robin,round_robin   # here the `RoundRobin` is the loader
     if dl.batch_sampler is None:
         round_robin = RoundRobin(dl, dl.sampler)
         return copy_loader(dl, sampler=round_robin, batch_size=None),round_robin
@@ -374,9 +374,9 @@ class ShareBatches(Callback):
     acts = 'nothing'
     order = TrainEvalCallback.order+1
     run_train = run_valid = False
-    own = None   # how many samples of this batch are not repetitions, or not 0 for a whole batch; None: all
+    own = None   # how many samples of this batch are not repetitions (of a whole batch: 1 or 0); None: all
     def __init__(self):
-        self.n_left = WeakKeyDictionary()   # for each stream of batches: how many samples to come are not repetitions
+        self.n_left = WeakKeyDictionary()   # for each `BatchStream`: how many remaining samples are not repetitions
         self.persistent = None              # the last `_Sharded` with persistent workers
 
     def before_validate(self):
@@ -386,9 +386,9 @@ class ShareBatches(Callback):
         is_sharded_already = batches.round_robin is not None or distributed_sampler(batches.loader) is not None
         if num_shards()>1 and not is_sharded_already:
             batches.share(*self._shard(batches.loader))
-            n_own = inf   # whole batches are repeated, which `RoundRobin` takes into account
+            n_own = inf   # here whole batches are repeated, and `RoundRobin` knows which
         if n_own is not None: self.n_left[batches] = n_own
-        self.run_valid = len(self.n_left)>0   # without repetitions, it need not be called for each batch
+        self.run_valid = len(self.n_left)>0   # without repetitions there is nothing to do in each batch
 
     def _check_not_alone(self):
         learn = self.learn
@@ -404,16 +404,16 @@ class ShareBatches(Callback):
         sharded = before if before and before.round_robin.whole is dl else _Sharded(*take_turns(dl))
         if getattr(dl, 'persistent_workers', False): self.persistent = sharded
         round_robin = sharded.round_robin
-        # unknown again: `RoundRobin.begin` compares anew
+        # unknown again, so that `RoundRobin.begin` compares anew
         round_robin.limit = round_robin.alike = round_robin.ready = None
-        # a sharded forward is a collective: all processes need as many batches
+        # sharded forward passes are collectives: all processes need equally many batches
         round_robin.as_often = any(map(is_sharded, self.learn.model.parameters()))
         return sharded
 
     def before_batch(self):
         learn = self.learn
         round_robin,self.own = learn.batches.round_robin,self.n_left.get(learn.batches)
-        if round_robin is not None: self.own = int(learn.iter<round_robin.n_own)   # the batch is whole, or a repetition
+        if round_robin is not None: self.own = int(learn.iter<round_robin.n_own)   # a whole batch, or a repetition
         elif self.own is not None: self._cut_batch()
 
     def _cut_batch(self):

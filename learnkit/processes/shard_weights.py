@@ -26,9 +26,9 @@ class ShardWeights(Callback):
     last_in = ('before_backward',)
     whole:Any     = None   # inputs and targets of the batch; `MicroBatch` replaces them for a while
     weigh:Any     = None   # a `BatchWeight`, from the first batch of a phase on
-    loss_func:Any = None   # for which loss function that is
-    factor:Any    = None   # of the losses in this batch; None: not known yet
-    compared      = False  # were the losses of the processes compared with their weights?
+    loss_func:Any = None   # the loss function that `weigh` was made for
+    factor:Any    = None   # the factor of this batch's losses; None: unknown yet
+    compared      = False  # was each process's loss compared with its weight?
     def __init__(self,
         group:Any,            # the processes whose gradients are averaged
         accumulates:bool=False# does `GradientAccumulation` weigh the batches of a step?
@@ -47,7 +47,7 @@ class ShardWeights(Callback):
 
     def before_backward(self):
         learn = self.learn
-        is_new = self.weigh is None or learn.loss_func is not self.loss_func   # such as that of another optimizer
+        is_new = self.weigh is None or learn.loss_func is not self.loss_func   # such as another optimizer's
         if is_new: self._assign(weigh=BatchWeight(learn), loss_func=learn.loss_func, factor=None)
         if self.weigh.sums: return
         if not self.compared: self._compare()
@@ -57,7 +57,7 @@ class ShardWeights(Callback):
         if not is_one: learn.current_run.loss_grad = learn.loss_grad*self.factor
 
     def _factor(self):
-        "Return the weight of the batch in this process, as a multiple of the mean over the processes"
+        "Return the weight of this process's batch, relative to the mean over the processes"
         weight = self.weigh.of_batch(*self.whole)
         mean = self._mean(weight)
         if isinstance(mean, torch.Tensor): return torch.where(mean>0, weight/mean, 1).float()
@@ -69,16 +69,16 @@ class ShardWeights(Callback):
         return self._mean(weight)
 
     def _mean(self, weight):
-        "Return the mean of `weight` over the processes; on an accelerator as a tensor, for which nothing waits"
+        "Return the mean of `weight` over the processes; on an accelerator as a tensor, without waiting"
         device = one_param(self.learn.model).device
         if isinstance(weight, torch.Tensor): total = weight.detach().double().to(device, copy=True).reshape(1)
-        else: total = torch.full((1,), weight, dtype=torch.float64, device=device)   # a copy to the device would wait
+        else: total = torch.full((1,), weight, dtype=torch.float64, device=device)   # copying to the device would wait
         dist.all_reduce(total, group=self.group)
         mean = total[0]/dist.get_world_size(self.group)
         return mean.item() if device.type=='cpu' else mean
 
     def _compare(self):
-        "Warn in the first batch if a process's loss is not a mean over the number that its weight counts"
+        "Warn, in the first batch, if this process's loss is not a mean over what its weight counts"
         learn,self.compared = self.learn,True
         own = Divided(loss_divisor(learn.loss_grad), float(self.weigh(learn)))
         of_all = gather_objects(own)

@@ -23,7 +23,7 @@ from .watch import watching
 
 # %% ../../nbs/processes/30_team.ipynb #ce9910c4
 class Several(Team):
-    "The team that trains if this process is one of several"
+    "The team of a process that trains with others"
     @property
     def group(self) -> Any:
         "The group in which processes agree about files; the first time, all processes must access it"
@@ -46,7 +46,7 @@ class Several(Team):
         self._meet_for(learn, what)
         return [*self._trainers(learn, cbs), *self._sharing(learn, cbs)]
     def _trainers(self, learn, cbs):
-        "What trains with the other processes, if no callback does"
+        "Return the callbacks that train with the other processes; none if a callback does so already"
         added = trainers(learn, cbs)
         return [TensorParallel()] if added and is_tensor_parallel(learn.model) else added
 
@@ -72,7 +72,7 @@ class Several(Team):
         interruptibly(meet, what, 'or in one of them inside of `with alone():`')
         return True
     def _sharing(self, learn, cbs=()):
-        "What shares the batches of a validation, if the Learner was made before the group"
+        "Return what shards the batches of a validation, if the Learner was created before the group"
         return [] if num_distrib()==1 or share_already([*learn.cbs, *cbs]) else [ShareBatches()]
 
     def agree(self,
@@ -87,7 +87,7 @@ class Several(Team):
         board = _groups.get(shared_store())
         if not isinstance(board, Board): return None
         watch:Any = watching()
-        if watch.thread!=get_ident(): return None   # only one thread writes to it
+        if watch.thread!=get_ident(): return None   # only one thread may write
         message = board.begin([len(data)], data[:board.room])
         watch.wait(message, watch.limit)
         return [message.data[r] for r in range(board.world)] if message.tolist()[0]<=board.room else None

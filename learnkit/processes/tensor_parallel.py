@@ -25,13 +25,13 @@ from .shard import has_items, is_same_data
 def is_fully_sharded(
     m:nn.Module # a module
 ) -> bool:
-    "Return whether `fully_shard` was called for it"
+    "Return whether `fully_shard` was called for this module"
     return own_class(m) is not type(m)
 
 def is_data_parallel(
     p:Any # a parameter that `fully_shard` has sharded
 ) -> bool:
-    "Return whether it is sharded once, over all processes, each of which needs its own batch"
+    "Return whether `p` is sharded once, over all processes, so that each needs its own batch"
     *outer,last = [o.is_shard() for o in p.placements]
     if any(outer) or not last: return False
     return p.device_mesh.size()==num_distrib()
@@ -48,20 +48,20 @@ def is_tensor_parallel(
 def data_ranks(
     model:nn.Module # a model for which `is_tensor_parallel` is True
 ) -> list[int]:
-    "Return the processes that have the different shards of the data: the column of this process"
+    "Return the ranks of the processes with different shards of the data: this process's column of the mesh"
     p:Any = next(filter(is_sharded, model.parameters()))
     if not any(map(is_fully_sharded, model.modules())): return columns_beside(p.device_mesh)[rank_distrib()]
     if not is_fully_sharded(model): raise ValueError(
         'parts of the model are sharded by `fully_shard`, and the model itself is not: call it for the model, too')
-    n_data = 2 if p.placements[0].is_replicate() else 1   # dimensions: (replicate, shard), or (shard,)
+    n_data = 2 if p.placements[0].is_replicate() else 1   # the mesh is (replicate, shard), or (shard,)
     others = p.device_mesh.get_coordinate()[n_data:]
     return p.device_mesh.mesh[(..., *others)].flatten().tolist()
 
 # %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150011
 def columns_beside(
-    mesh:Any # the `DeviceMesh` of this process's layers, one of several of the same form
+    mesh:Any # the `DeviceMesh` of this process's layers, one of several with the same shape
 ) -> list[list[int]]:
-    "Return the column of each process, by rank: those with the same place in the other such meshes"
+    "Return the column of each process, by rank: the processes in its place in the other meshes"
     own,n = sorted(mesh.mesh.flatten().tolist()),num_distrib()
     size = len(own)
     step = own[1]-own[0] if size>1 else 1
@@ -80,7 +80,7 @@ def ranks_with_shards(
     learn:Any, # a Learner
     cbs:list   # callbacks of its next run
 ) -> Sequence[int]|None:
-    "Return among which processes the data of a run is sharded; None: among all of them"
+    "Return the ranks among which a run's data is sharded; None: all processes"
     for cb in [*learn.cbs, *cbs]:
         if shards_among(cb) is not None: return shards_among(cb)
     return data_ranks(learn.model) if is_tensor_parallel(learn.model) else None
@@ -104,7 +104,7 @@ class ColumnMeans(Callback):
     ): self.params,self.group = params,group
 
     def after_backward(self):
-        self.learn.agreement._agree_at('ask')   # none may have cancelled the batch, or the others would wait
+        self.learn.agreement._agree_at('ask')   # if one cancelled the batch, the others would wait
         trained = [p for p in self.params if p.requires_grad]
         grads = [torch.zeros_like(p) if p.grad is None else lay_out(p.grad, p) for p in trained]
         take_means([*map(local_shard, grads)], self.group)
@@ -119,7 +119,7 @@ def column_group(
     distinct = [*map(list, sorted({*map(tuple, columns)}))]
     key = shared_store(),str(distinct)
     if key not in _columns:
-        _columns.clear()   # they belong to a destroyed group
+        _columns.clear()   # they belong to a group that was destroyed
         _columns[key],_ = dist.new_subgroups_by_enumeration(distinct)
     return _columns[key]
 
@@ -128,12 +128,12 @@ def column_group(
 class TensorParallel(DistributedTrainer):
     "Trains a model whose layers are sharded among processes; those that compute a layer together have the same batches"
     conflicts = dict(local_steps='each process has a part of the weights, and needs those of the others in each batch')
-    was_called = False     # has the model been called in this fit? Before that, `fully_shard` has no state to reset
-    first_call:Any = None  # the hook that sets it
+    was_called = False     # was the model called in this fit? Before that, `fully_shard` has no state to reset
+    first_call:Any = None  # the hook that sets `was_called`
     def __init__(self,
         timeout:float|None=None, # seconds until a waiting process reports which one hangs; None: the group's timeout
         compare:bool=True,       # end the fit if parameters that are not sharded differ between the processes?
-        shard:bool=True          # shard the data among the rows of the mesh? False: each row has its own part already
+        shard:bool=True          # shard the data among the rows of the mesh? False: each row has its own data already
     ):
         super().__init__(shard=shard, timeout=timeout, compare=compare)
         self.rows_have_data = not shard
@@ -141,12 +141,12 @@ class TensorParallel(DistributedTrainer):
     def before_fit(self):
         if num_distrib()==1: return
         self.shard = num_shards()>1 and not self.rows_have_data
-        self.weigh = num_shards()>1   # else all have the same batch
+        self.weigh = num_shards()>1   # otherwise all have the same batch
         if not self.rows_have_data: self._check_data(self.learn.dls.train)
         super().before_fit()
 
     def _check_data(self, train):
-        "Raise ValueError if the processes that compute together would have different batches"
+        "Raise ValueError if processes that compute together would get different batches"
         sampler = distributed_sampler(train)
         if sampler is not None: return self._check_sampler(sampler)
         if has_items(train) and not is_same_data(train, look=False): raise ValueError(
@@ -160,7 +160,7 @@ class TensorParallel(DistributedTrainer):
             f'of {num_shards()}: remove it, and `fit` shards the data')
 
     def _wrap(self, device):
-        "Wrap nothing: PyTorch has sharded the layers. Process 0 sends the other parameters"
+        "Broadcast the parameters that are not sharded from process 0; the model needs no wrapper"
         model = self.learn.model
         by_pytorch = is_fully_sharded(model)
         turns = [type(cb).__name__ for cb in self.learn.cbs if steps_in_turn(cb)]
@@ -197,7 +197,7 @@ class TensorParallel(DistributedTrainer):
     def after_exception(self):
         super().after_exception()
         model:Any = self.learn.model
-        if self.was_called: model.reset_iter_state()   # a batch was not finished
+        if self.was_called: model.reset_iter_state()   # the last batch was interrupted
 
     def cleanup(self):
         super().cleanup()

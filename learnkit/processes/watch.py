@@ -34,7 +34,7 @@ from learnkit.processes.words import (Notice, Notices, Others, Word, count_reade
 def standing_still(
     f:Callable # a C function, or several nested in one call
 ) -> Any:      # what `f` returns
-    "Call `f` while no other thread runs; garbage collection is off, as a finalizer could let one run"
+    "Call `f` while no other thread can run; garbage collection is off, because a finalizer could let one run"
     on = gc.isenabled()
     try: return [*map(call, (gc.disable, f, gc.enable if on else gc.disable))][1]
     except BaseException:
@@ -46,7 +46,7 @@ def frames_of(
 ) -> list[FrameType]:
     "Return the frames of a thread, the innermost first"
     inner = map(methodcaller('get', thread), map(call, (sys._current_frames,)))
-    outwards = accumulate(chain(inner, repeat('f_back')), getattr)   # nothing of it is computed yet
+    outwards = accumulate(chain(inner, repeat('f_back')), getattr)   # lazy: nothing is computed yet
     return standing_still(partial(list, iter(partial(next, outwards), None)))
 
 # %% ../../nbs/processes/02_watch.ipynb #93ef2024
@@ -68,10 +68,10 @@ def whereabouts(
     return _line_of_script(frames) if frames else 'in a thread that has ended'
 
 def _place_in_run(frame):
-    "The handler or the step of the loop that a frame is of, in words; empty if it is of neither"
+    "Return the handler or the step of the loop that a frame belongs to, in words; empty for any other frame"
     dispatches = frame.f_code is Dispatcher.__call__.__code__
     if not dispatches and frame.f_code not in _steps: return ''
-    # of these frames only: it is a copy, which would keep what a forward pass has let go of
+    # read it of these frames only: it is a copy, and would keep tensors that a forward pass has released
     local = standing_still(partial(getattr, frame, 'f_locals'))
     if 'cb' in local:
         name,callback = local['name'],type(local['cb']).__name__
@@ -81,7 +81,7 @@ def _place_in_run(frame):
 
 # %% ../../nbs/processes/02_watch.ipynb #93ef2025
 def _line_of_script(frames):
-    "The line of the user's own code, and the function that it has called, in words"
+    "Return the line of the user's own code, and the function that it calls, in words"
     own = next((f for f in frames if _is_users(f)), frames[-1])
     called = '' if frames[0] is own else f', in `{frames[0].f_code.co_name}`'
     return f'at line {own.f_lineno} of {Path(own.f_code.co_filename).name}{called}'
@@ -92,21 +92,21 @@ def _is_users(frame):
 
 # %% ../../nbs/processes/02_watch.ipynb #1a30707b
 class Verdict(NamedTuple):
-    "The reason why a fit cannot continue"
-    causes:list # pairs: the number of a process, and where it is, in words
-    more:int=0  # how many further processes it may be
+    "The processes that keep a fit from continuing"
+    causes:list # pairs: the rank of a process, and where it is, in words
+    more:int=0  # how many further processes may be the cause
 
 # %% ../../nbs/processes/02_watch.ipynb #1a30707c
 class Judge:
-    "Finds out which process did not come"
+    "Finds out which process did not arrive"
     def __init__(self,
-        watch:Any # of this process, in a fit
+        watch:Any # the `Watch` of this process, in a fit
     ):
         self.watch,self.others,self.notices = watch,watch.others,watch.notices
         self.everyone_else = {*range(num_distrib())} - {watch.rank}
 
     def find(self) -> Verdict|None:
-        "Return the verdict of the first process that asks in this fit; None if one has failed, and says so itself"
+        "Return the verdict of the first process that asks in this fit; None if a process has failed and says so"
         is_first = self.watch.store.add('judges', 1)==1
         if not is_first: self._wait_for_verdict()
         decided = self.decided()
@@ -119,30 +119,30 @@ class Judge:
         return Verdict(*decided.text) if decided.kind=='verdict' else None
 
     def decided(self) -> Notice|None:
-        "Return the first notice with a reason why this fit cannot continue"
+        "Return the first notice that says why this fit cannot continue; None if there is none"
         return next((o for o in self.notices.read() if self._decides(o)), None)
     def _decides(self, notice):
         if notice.fit!=self.watch.n: return False
         return notice.kind=='verdict' or notice.rank!=self.watch.rank
     def failed(self) -> list[Notice]:
-        "Return the notices of the other processes that have failed in this fit, of those read already"
+        "Return the notices of the other processes that failed in this fit, among those read already"
         return [o for o in self.notices.so_far() if o.kind=='failed' and self._decides(o)]
 
     def _wait_for_verdict(self):
-        "Another process is about to write it"
+        "Wait until another process has written its verdict, or until it takes too long"
         end = monotonic()+self.others.silence+4*self.watch.interval
         while self.decided() is None and monotonic()<end: sleep(self.watch.interval/4)
 
     def _causes(self):
         self.others.listen(self.everyone_else)
-        at_first = self._verdict(self._elsewhere())   # the one that was late may come now
+        at_first = self._verdict(self._elsewhere())   # a late process may have arrived since
         silent = self._listen_again()
         ended = {*filter(self.others.has_ended, self.everyone_else)}
         suspects = ended or silent | self._elsewhere()
         return self._verdict(suspects) if suspects else at_first
 
     def _elsewhere(self):
-        "Who does not wait for the message for which this process waits, or for nothing, if it waits in a collective"
+        "Return the processes that do not wait for the message for which this process waits; in a collective, for none"
         mine = self.watch.message
         def waits_too(rank):
             word = self.others.last(rank)
@@ -152,7 +152,7 @@ class Judge:
         return elsewhere or self.everyone_else if mine is None else elsewhere
 
     def _listen_again(self):
-        "Listen until all have spoken since now; return who has not, although there was time"
+        "Wait for new reports of all processes; return those without one, although there was time"
         before = {rank:self.others.last(rank) for rank in self.everyone_else}
         silent,end = self.everyone_else,monotonic()+self.others.silence+self.watch.interval
         while monotonic()<end:
@@ -169,45 +169,45 @@ class Judge:
         return Verdict([(rank,self.others.describe_one(rank)) for rank in ranks[:shown]], len(ranks[shown:]))
 
 # %% ../../nbs/processes/02_watch.ipynb #11a1751f
-# where it waits for others
+# in these modules a process waits for others
 _wait_modules = 'torch.distributed','torch.autograd','learnkit.processes.agreement','learnkit.processes.launch'
 
 _frozen = 'has said nothing for a while: it is frozen, or cannot be reached'
 
 class Watch(Thread):
-    "Publishes where this process is, for the others to read, as long as it is in this group"
-    interval = 1.              # seconds between two words
-    limit = 600.               # seconds to wait for what others send
-    n,store = 0,None           # how many fits there were, which the processes begin together; for words of this fit
-    message:Any = None         # the fit and the number of the message that this process waits for
-    number = 0                 # number of the last message of this fit
+    "A thread that publishes where this process is, as long as the process is in its group"
+    interval = 1.              # seconds between two reports
+    limit = 600.               # seconds to wait for a message of another process
+    n,store = 0,None           # number of fits so far, begun by all processes together; the store of this fit
+    message:Any = None         # the fit and number of the message that this process waits for; None: none
+    number = 0                 # number of this fit's last message
     here,waits = '',False      # where this process is; may it wait for others there?
-    since,beats = 0.,0         # since when it is there; how many words it has said
-    is_asking = False          # does it find out who is the cause? It stays where it waited until then
-    answered = 0.              # the time of the store's last reply
-    is_cut_off = False         # has the process ended that keeps the store?
-    has_failed = False         # has a fit failed here or in another process?
+    since,beats = 0.,0         # when it arrived there; how many reports it has sent
+    is_asking = False          # is it looking for the cause? Meanwhile it reports the place where it waited
+    answered = 0.              # when the store last replied
+    is_cut_off = False         # has the process that hosts the store ended?
+    has_failed = False         # has a fit failed, here or in another process?
     def __init__(self):
         super().__init__(daemon=True, name='learnkit-watch')
         self.thread,self.over = get_ident(),Event()
         self.group,self.rank,self.life = dist.group.WORLD,rank_distrib(),own_life()
-        self.words = dist.PrefixStore('learnkit/at', shared_store().clone())   # who waits by a store keeps it busy
+        self.words = dist.PrefixStore('learnkit/at', shared_store().clone())   # a wait on a store blocks it
         self.notices = Notices(dist.PrefixStore('notices', self.words))
         self.others = Others(self.words, self.life)
         self.answered = monotonic()
 
     def begin_fit(self,
-        limit:float # seconds to wait for the others
+        limit:float # seconds to wait for other processes
     ) -> None:
-        "Watch this thread, in a fit that begins"
+        "Watch the thread that calls this, for a fit that begins"
         Watch.n += 1
         self.limit,self.message,self.number = limit,None,0
         self.thread,self.store = get_ident(),dist.PrefixStore(f'learnkit/{Watch.n}', shared_store())
 
-    # how it publishes
+    # the reports
 
     def run(self) -> None:
-        "Publish where the process is, until it leaves the group"
+        "Publish where this process is, until it leaves the group"
         while dist.group.WORLD is self.group:
             self.beat()
             if self.is_cut_off: return
@@ -215,7 +215,7 @@ class Watch(Thread):
         self._say_last('has ended' if self.over.is_set() else 'has left the group')
 
     def beat(self) -> None:
-        "Say where the process is, and read whether another one will not come"
+        "Publish where this process is, and read which other ones will not arrive"
         if not self.is_asking: self._look_at_thread()
         self.beats += 1
         try:
@@ -229,7 +229,7 @@ class Watch(Thread):
         if here!=self.here: self.here,self.since = here,monotonic()
 
     def _look(self):
-        "Where the thread is, and whether it waits for others; its frames, with all that they hold, are let go of"
+        "Return where the thread is, and whether it waits for others; keep no reference to its frames"
         frames = frames_of(self.thread)
         waits = any(module_of(f).startswith(_wait_modules) for f in frames)
         return whereabouts(frames),waits
@@ -240,7 +240,7 @@ class Watch(Thread):
         try:
             self._say(Word(None, said, 0., False))
             self.notices.add(Notice(self.rank, None, 'ended', said))
-        except RuntimeError: pass   # the store has ended, and with it who could read this
+        except RuntimeError: pass   # the store has ended, so no process could read this
 
     def fail(self,
         e:BaseException, # the exception
@@ -251,10 +251,10 @@ class Watch(Thread):
         self.notices.add(Notice(self.rank, Watch.n, 'failed', f'{type(e).__name__}: {text_of(e)}{where}'))
 
     def end(self) -> None:
-        "Stop, and announce that this process ends"
+        "Stop the thread, and announce that this process ends"
         if self.has_failed and keeps_store(self.rank): self._let_others_read()
         self.over.set()
-        self.join(self.others.silence)   # and no longer: the process that keeps the store may be frozen
+        self.join(self.others.silence)   # no longer, because the process that hosts the store may be frozen
 
     def _let_others_read(self):
         "Wait until the others have read all notices: without the store they would take this process for the cause"
@@ -266,40 +266,40 @@ class Watch(Thread):
                 late = {rank for rank in late if not self._knows(rank, n)}
                 if not late or monotonic()>end: return
                 sleep(self.interval/10)
-        except RuntimeError: return   # the group was destroyed, and its store
+        except RuntimeError: return   # the group was destroyed, and with it the store
 
     def _knows(self, rank, n):
-        "Has a process read `n` notices? One that has ended, or never came to its Learner, will read none"
+        "Return whether a process has read `n` notices, or will never read any: it has ended, or never began"
         word = self.others.last(rank)
         return word is None or self.others.has_ended(rank) or word.n_read>=n
 
-    # how it waits
+    # waiting
 
     def wait(self,
         work:Any,     # a collective that has begun
         timeout:float # seconds
     ) -> None:
-        "Wait for the others in a collective; raise RuntimeError after `timeout`, or if one will certainly not come"
+        "Wait for the others in a collective; raise RuntimeError after `timeout`, or if one will certainly not arrive"
         self.number += 1
         self.message = [Watch.n, self.number]
         self._wait_until(monotonic()+timeout, work)
-        self.message = None   # after an error it stays: this process is not the cause
+        self.message = None   # after an error it is kept: this process is not the cause
 
     def _wait_until(self, end, work):
         is_lost = False
         while True:
             seconds = min(self.interval, end-monotonic())
-            try: return work.wait(timedelta(seconds=max(.01, seconds)))   # 0 would mean for ever
+            try: return work.wait(timedelta(seconds=max(.01, seconds)))   # 0 means no limit
             except RuntimeError:
                 if work.is_completed(): return work.wait()
                 if is_lost or monotonic()>=end: raise
                 is_lost = any(map(self._ends_this, self.notices.so_far()))   # earlier messages may still arrive
 
     def _ends_this(self, notice):
-        "Does a notice say that a message of this fit will not come?"
+        "Return whether a notice says that a message of this fit will not arrive"
         return notice.rank!=self.rank and notice.fit in (None, Watch.n)
 
-    # how it describes the others
+    # descriptions of the other processes
 
     def blame(self) -> str:
         "Describe which process did not reach a point of a fit; every caller gets the same text"
@@ -312,14 +312,14 @@ class Watch(Thread):
         return self.failures() if verdict is None else self._in_words(verdict)
 
     def _read_before(self):
-        "What ended this fit, in words, by the notices that were read while there was a store; empty if none says it"
+        "Return why this fit ended, in words, from the notices read while there was a store; empty if none says why"
         first = next(filter(self._ends_this, self.notices.so_far()), None)
         if first is None: return ''
         if first.kind=='verdict': return self._in_words(Verdict(*first.text))
         return self.failures() if first.kind=='failed' else f'process {first.rank} {first.text}'
 
     def _store_answers(self):
-        "Does the store reply to the thread? The main thread would wait for a frozen process that hosts it"
+        "Return whether the store replies to this thread; the main thread would wait for a frozen host of the store"
         before,end = self.answered,monotonic()+self.others.silence
         while self.answered==before:
             if self.is_cut_off: return True   # it replies with an error
@@ -335,17 +335,17 @@ class Watch(Thread):
         return f'the others no longer wait for process {self.rank}: {said}'
 
     def failures(self) -> str:
-        "Return what failed in other processes, in words; empty if nothing is known of that"
+        "Return what failed in other processes, in words; empty if that is unknown"
         self.has_failed = True
         try: self.notices.read()
-        except RuntimeError: pass   # there is no store any more: what was read before is known
+        except RuntimeError: pass   # the store has ended; use what was read before
         failed = sorted(Judge(self).failed())
         return '; '.join(f'process {notice.rank} failed: {notice.text}' for notice in failed)
 
     def everywhere(self,
         at:str # the point of the loop at which this process is, in words
     ) -> str:
-        "Return the point at which each process is; all of them call it"
+        "Return the point at which each process is, in words; all processes must call it"
         n = num_distrib()
         try:
             self.store.set(f'point/{self.rank}', at)
@@ -355,14 +355,14 @@ class Watch(Thread):
         return ', '.join(f'process {rank} is at {point}' for rank,point in enumerate(points))
 
 # %% ../../nbs/processes/02_watch.ipynb #11a17520
-_watches:list[Watch] = []   # the `Watch` of the present group
+_watches:list[Watch] = []   # the `Watch` of the present group; empty without one
 
 def watching() -> Watch|None:
-    "Return the `Watch` of this process, which begins now if there was none; None if the process is in no group"
+    "Return the `Watch` of this process, started if necessary; None if the process is in no group"
     if not in_group(): return None
     if not _watches or _watches[0].group is not dist.group.WORLD:
         _watches[:] = [Watch()]
-        _watches[0].beat()   # now: a process that is killed before its thread runs is known, too
+        _watches[0].beat()   # at once, in case the process is killed before its thread runs
         _watches[0].start()
         _at_exit(_watches[0].end)
     return _watches[0]

@@ -16,14 +16,14 @@ from ..data.process import num_distrib
 
 # %% ../../nbs/processes/00_words.ipynb #11a17511
 class Life(NamedTuple):
-    "Identifies a process of this machine, even among later ones"
-    machine:str # which has booted once, and the namespace of its process ids
+    "Identifies a process of this machine, even if a later one gets the same process id"
+    machine:str # the boot id of the machine, and the namespace of its process ids
     pid:int     # the process id
-    begun:int   # when the process began, as the system counts it: a later one may get the same process id
+    begun:int   # when the process began, in clock ticks since boot
 
 class Word(NamedTuple):
-    "Says where a process is, and for what it waits"
-    beat:int|None          # how many words it has said; None: this is its last one
+    "The report of a process: where it is, and what it waits for"
+    beat:int|None          # how many reports it has sent; None: this is its last one
     here:str               # where it is
     seconds:float          # how long it has been there
     waits:bool             # is it in a function that may wait for others?
@@ -32,21 +32,21 @@ class Word(NamedTuple):
     n_read:int=0           # how many notices it has read
 
 class Notice(NamedTuple):
-    "Notifies the others that a process will not arrive, or why the fit cannot continue"
-    rank:int     # the process that says it
-    fit:int|None # the number of the fit; None: it holds for all of them
+    "Tells the other processes that one will not arrive, or why the fit cannot continue"
+    rank:int     # the process that sends it
+    fit:int|None # the number of the fit; None: all fits
     kind:str     # 'failed', 'ended' or 'verdict'
-    text:Any     # what happened, in words; of a verdict by the numbers of processes
+    text:Any     # what happened, in words; for 'verdict' the fields of a `Verdict`
 
 # %% ../../nbs/processes/00_words.ipynb #11a17513
 def own_life() -> Life|None:
-    "Return what identifies this process; None where the system does not say it"
+    "Return what identifies this process; None if the system does not provide it"
     return life_of(os.getpid())
 
 def life_of(
     pid:int # the id of a process of this machine
 ) -> Life|None:
-    "Return what identifies a process; None where the system does not say it"
+    "Return what identifies a process; None if the system does not provide it"
     found = _state_of(pid)
     try:
         boot = Path('/proc/sys/kernel/random/boot_id').read_text().strip()
@@ -57,10 +57,10 @@ def life_of(
     return Life(f'{boot} {namespace}', pid, begun)
 
 def _state_of(pid):
-    "The state of a process, as a letter, and when it began; None if that cannot be read"
+    "Return the state of a process, as a letter, and when it began; None if that cannot be read"
     try: said = Path(f'/proc/{pid}/stat').read_text()
     except OSError: return None
-    fields = said.rpartition(')')[2].split()   # the name before may contain anything
+    fields = said.rpartition(')')[2].split()   # the process name before may contain anything
     return fields[0],int(fields[19])
 
 # %% ../../nbs/processes/00_words.ipynb #11a17514
@@ -68,18 +68,18 @@ def has_died(
     life:Life|None, # of another process
     own:Life|None   # of this one
 ) -> bool:
-    "Return whether a process has certainly ended; False also if this one cannot know"
+    "Return whether a process has certainly ended; False if that cannot be known from here"
     if life is None or own is None: return False
     if life.machine!=own.machine: return False
     found = _state_of(life.pid)
     if found is None: return not _exists(life.pid)
     state,begun = found
-    return state in 'ZX' or begun!=life.begun   # a zombie, or already another process
+    return state in 'ZX' or begun!=life.begun   # a zombie, or a later process with the same id
 
 def _exists(pid):
-    try: os.kill(pid, 0)   # signal 0 only asks
+    try: os.kill(pid, 0)   # signal 0 only asks whether it exists
     except ProcessLookupError: return False
-    except OSError: return True   # of another user
+    except OSError: return True   # it exists, but belongs to another user
     return True
 
 # %% ../../nbs/processes/00_words.ipynb #e84f3cda
@@ -87,52 +87,52 @@ def messages(
     store:Any,               # the store that all processes share
     ranks:Iterable|None=None # numbers of processes; None: all
 ) -> dict[int,str]:
-    "Return what processes wrote, by their numbers, without those that wrote nothing"
+    "Return the texts that processes have written, by rank; ranks without a text are missing"
     if ranks is None: ranks = range(num_distrib())
     keys = [*map(str, ranks)]
     if not store.check(keys): keys = [k for k in keys if store.check([k])]
-    return {int(k):said.decode() for k,said in zip(keys, store.multi_get(keys))}   # all of them in one question
+    return {int(k):said.decode() for k,said in zip(keys, store.multi_get(keys))}   # one request for all
 
 class Notices:
-    "A list in a store, to which every process may add"
+    "A list in a store, to which each process can append"
     def __init__(self,
-        store:Any # of this list alone
+        store:Any # the store, which holds this list alone
     ): self.store,self.known = store,{}
 
     def add(self,
-        notice:Notice # notice of this process
+        notice:Notice # a notice of this process
     ) -> None:
         "Add a notice"
         nth = self.store.add('n', 1)
         self.store.set(str(nth), json.dumps(notice))
 
     def read(self) -> list[Notice]:
-        "Return all notices in order, and read those that are new"
+        "Read new notices, and return all, in order"
         n = self.store.add('n', 0)
         new = [i for i in range(1, n+1) if i not in self.known]
-        if new: self.known = {**self.known, **messages(self.store, new)}   # two threads read
+        if new: self.known = {**self.known, **messages(self.store, new)}   # a new dict, because two threads read
         return self.so_far()
 
     def so_far(self) -> list[Notice]:
-        "Return the notices that were read already"
+        "Return the notices read so far"
         return [Notice(*json.loads(said)) for _,said in sorted(self.known.items())]
 
 # %% ../../nbs/processes/00_words.ipynb #11a17517
 class Others:
-    "Reads the words of the others, and keeps the last one of each"
-    silence = 5.   # seconds without a word after which something is wrong
+    "Reads the reports of the other processes, and keeps the last one of each"
+    silence = 5.   # seconds without a report after which something is wrong
     shown = 8      # how many processes a message names
     def __init__(self,
-        words:Any,   # the store of the words
+        words:Any,   # the store with the reports
         own:Life|None=None # of this process
     ):
         self.words,self.own = words,own
-        self.heard:dict = {}   # by process: its last word, and when this one read it
+        self.heard:dict = {}   # rank -> its last report, and when it was read
 
     def listen(self,
         ranks:Iterable|None=None # numbers of processes; None: all
     ) -> None:
-        "Read where processes are"
+        "Read where these processes are"
         for rank,said in messages(self.words, ranks).items():
             word = Word(*json.loads(said))
             if word!=self.last(rank): self.heard[rank] = word,monotonic()
@@ -140,12 +140,12 @@ class Others:
     def last(self,
         rank:int # the rank of a process
     ) -> Word|None:
-        "Return the last word of a process; None if it has said none"
+        "Return the last report of a process; None if there was none"
         word,_ = self.heard.get(rank, (None,0.))
         return word
 
     def ended(self) -> set[int]:
-        "Return which processes have certainly ended, as far as this one knows"
+        "Return the processes that have certainly ended, as far as this one knows"
         return {*filter(self.has_ended, self.heard)}
     def has_ended(self,
         rank:int # the rank of a process
@@ -159,10 +159,10 @@ class Others:
     def order(self,
         ranks:Iterable # numbers of processes
     ) -> list[int]:
-        "Return them in the order in which a message names them: who says nothing, who does something, who waits"
+        "Return these processes in the order in which a message names them: silent ones, busy ones, waiting ones"
         return sorted(ranks, key=lambda rank: (self._place(rank),rank))
     def _place(self, rank):
-        "Return where to name a process: 0 if silent for `silence` seconds, 1 if busy or not yet there, 2 if it waits"
+        "Return the place in that order: 0 if silent for `silence` seconds, 1 if busy or not yet there, 2 if waiting"
         if rank not in self.heard: return 1
         word,when = self.heard[rank]
         if monotonic()-when>self.silence: return 0
@@ -171,7 +171,7 @@ class Others:
     def describe(self,
         ranks:Iterable # numbers of processes
     ) -> str:
-        "Describe where these processes are: eight of them, first those that wait for no other"
+        "Describe where these processes are: at most eight of them, those that wait for no other first"
         ranks = self.order(ranks)
         said = [self.describe_one(rank) for rank in ranks[:self.shown]]
         if len(ranks)>self.shown: said.append(f'and {len(ranks)-self.shown:,} more')
@@ -198,27 +198,27 @@ def _launcher_keeps_store(): return os.environ.get('TORCHELASTIC_USE_AGENT_STORE
 def keeps_store(
     rank:int # the rank of a process
 ) -> bool:
-    "Return whether a process keeps the store, which ends with it"
+    "Return whether a process hosts the store, which ends with it"
     return rank==0 and not _launcher_keeps_store()
 
 def keeper() -> str:
-    "Return who keeps the store of the processes, in words"
+    "Return which process hosts the store, in words"
     name = 'the launcher' if _launcher_keeps_store() else 'process 0'
     return f'{name}, which keeps their store,'
 
 # %% ../../nbs/processes/00_words.ipynb #00a1750b
 def no_store() -> str:
-    "Return the message if the store does not reply, because its process has ended"
+    "Return the message for a store that does not reply because its host has ended"
     return f'{keeper()} has ended without a word: perhaps it was killed'
 
 # %% ../../nbs/processes/00_words.ipynb #00a1750a
 def count_reader(
-    store:Any,    # what one of the processes may end after reading
+    store:Any,    # a store that its host may end once all have read it
     rank:int,     # the number of this process
     n:int,        # how many processes read it
     seconds:float # how long the host of the store waits for the others
 ) -> None:
-    "Count this process among those that have read a store; the one that keeps it waits for all of them"
+    "Count this process among the readers of a store; the host of the store waits until all have read it"
     store.add('readers', 1)
     if not keeps_store(rank): return
     end = monotonic()+seconds
