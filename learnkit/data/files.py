@@ -433,13 +433,15 @@ def to_serializable(
     if isinstance(o, tuple): return tuple(values)
     return values
 
-_plain_types = type(None), bool, int, float, complex, str, bytes
+always_plain = {type(None), bool, float, complex, str}
+_plain_types = {*always_plain, int, bytes}   # a file can hold these, but for a few of the last two
 
 def _plain_mapping(o, at, copy, sharded):
     res = {}
     for k,v in o.items():
-        place = f'{at}.{k}' if at else str(k)
-        res[to_serializable(k, at)] = to_serializable(v, place, copy, sharded)
+        key = k if type(k) is str else to_serializable(k, at)
+        if type(v) in always_plain: res[key] = v
+        else: res[key] = to_serializable(v, f'{at}.{k}' if at else str(k), copy, sharded)
     metadata = getattr(o, '_metadata', None)   # the versions of modules in a `state_dict`
     if metadata is None: return res
     return with_metadata(OrderedDict(res), to_serializable(metadata, at))

@@ -36,6 +36,7 @@ def is_stateful(
 above_data = Dispatcher,Stateful,torch.optim.Optimizer,torch.Tensor,torch.Generator,type   # no part of the data
 not_data = nn.Module,*above_data
 functions = FunctionType,MethodType,partial
+simple = torch.Tensor,str,bytes,int,float,type(None)   # these contain no part of the data
 sampler_names = 'sampler','batch_sampler'
 
 def contents_of(
@@ -67,7 +68,9 @@ def walk_parts(
     if has_attributes(o):
         yield path,o
         if is_whole(o): return
-    for k,v in contents_of(o): yield from walk_parts(v, (*path,k), seen, is_left_out, is_whole, depth-1)
+    for k,v in contents_of(o):
+        if isinstance(v, simple): continue   # most entries: no call for each
+        yield from walk_parts(v, (*path,k), seen, is_left_out, is_whole, depth-1)
 
 # %% ../../nbs/data/52_parts.ipynb #9ce2bb5d
 def _is_no_data(o): return isinstance(o, not_data)

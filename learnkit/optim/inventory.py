@@ -144,8 +144,8 @@ def modules_beside(
     "Return the trained modules outside the model: those of the loss functions"
     found = modules_of_loss(learn)
     if not found: return found
-    called = modules_of_loss(learn, called_only=True)
-    if called.keys()==found.keys(): return found
+    called = {_free_name(name, learn.model) for name,f in losses_of(learn).items() if called_module(f) is not None}
+    if found.keys()<=called: return found
     trained = _ids(_trained_params(learn)) - _ids(learn.model.parameters())
     modules = {}
     for name,module in found.items():
@@ -258,10 +258,11 @@ def _is_statistic(name, buffer):
 
 # %% ../../nbs/optim/28_inventory.ipynb #556c3546
 def state_beside(
-    learn:Any # the Learner
+    learn:Any,              # the Learner
+    params:dict|None=None   # the result of `named_params`, if it is known
 ) -> dict[str,Any]: # name -> tensor
     "Return the state of everything trained outside the model; empty for a loss function without a state"
-    return {**_state_of(modules_beside(learn), learn.model), **_outside(learn)}
+    return {**_state_of(modules_beside(learn), learn.model), **_outside(learn, params)}
 
 def loadable_beside(
     learn:Any # the Learner
@@ -269,9 +270,10 @@ def loadable_beside(
     "Return the state that `load_beside` can load, including modules of the loss function that do not train yet"
     return {**_state_of(modules_of_loss(learn), learn.model), **_outside(learn)}
 
-def _outside(learn):
+def _outside(learn, params=None):
     "The parameters that are in the optimizer only, by name"
-    return {name:p for name,p in named_params(learn).items() if name.startswith('outside.')}
+    if params is None: params = named_params(learn)
+    return {name:p for name,p in params.items() if name.startswith('outside.')}
 
 # %% ../../nbs/optim/28_inventory.ipynb #3a06463c
 def _state_of(modules, model):
@@ -311,17 +313,19 @@ def load_beside(
         if name in state: p.data.copy_(state[name])
 
 # %% ../../nbs/optim/28_inventory.ipynb #2aab0f53
-def _param_names(learn):
+def _param_names(learn, params=None):
     "The name of each parameter, by `id`"
-    return {id(p):name for name,p in named_params(learn).items()}
+    if params is None: params = named_params(learn)
+    return {id(p):name for name,p in params.items()}
 
 def opt_state(
-    learn:Any # the Learner, with an optimizer
+    learn:Any,              # the Learner, with an optimizer
+    params:dict|None=None   # the result of `named_params`, if it is known
 ) -> dict:
     "Return the state of the optimizer, with the names of the parameters in its groups"
     state = learn.opt.state_dict()
     if not has_torch_state(state) or not isinstance(learn.opt, OptimWrapper): return state
-    names,by_group = _param_names(learn),[]
+    names,by_group = _param_names(learn, params),[]
     for group in learn.opt.param_groups: by_group.append([names[id(p)] for p in group['params']])
     return name_opt_state(state, by_group)
 

@@ -231,7 +231,7 @@ class CheckpointCallback(Resumable):
 
     def after_batch(self):
         learn,value = self.learn,self.value
-        self.value = None
+        if value is not None: self.value = None
         if self.writer.failed is not None or value is not None: self.writer.wait()
         due = self.every(learn)
         best = self._is_best(value)   # all processes take part, due or not

@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/recovery/01a_holders.ipynb #a0100003
 from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Collection
 from functools import lru_cache, partial
 from inspect import getclosurevars
 from types import FunctionType, MethodType, SimpleNamespace
@@ -25,6 +26,7 @@ from ..loop.dispatcher import Dispatcher
 from ..optim.groups import no_compiler
 from ..optim.inventory import has_settings, named_params, trained_modules
 from ..data.parts import is_library
+
 
 
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
@@ -66,13 +68,12 @@ def attributes_of_optimizers() -> set:
     "Return the names of the attributes that every optimizer has"
     with no_compiler(): return {*vars(torch.optim.SGD([torch.zeros(1)]))}
 
-def is_pytorchs(
-    o:Any,   # an object
-    name:str # an attribute of it
-) -> bool:
-    "Return whether PyTorch manages this attribute of a module or an optimizer"
-    if isinstance(o, torch.optim.Optimizer): return name in attributes_of_optimizers()
-    return name in attributes_of_modules
+def pytorchs_attributes(
+    o:Any # a module, an optimizer, or another object with attributes
+) -> Collection[str]:
+    "Return the names of the attributes that PyTorch manages in a module or an optimizer"
+    if isinstance(o, torch.optim.Optimizer): return attributes_of_optimizers()
+    return attributes_of_modules
 
 # %% ../../nbs/recovery/01a_holders.ipynb #9de31b11
 def entries_of(
@@ -81,7 +82,8 @@ def entries_of(
     "Return what `o` holds, by the name of the attribute, the key or the index; nothing of a long container"
     if isinstance(o, containers): return _entries_of_container(o)
     if isinstance(o, type): return {k:v for k,v in vars(o).items() if not k.startswith('__')}
-    return {k:v for k,v in vars(o).items() if not is_pytorchs(o, k)}
+    managed = pytorchs_attributes(o)
+    return {k:v for k,v in vars(o).items() if k not in managed}
 
 def _entries_of_container(o):
     if len(o)>max_entries: return {}
@@ -96,11 +98,12 @@ def changes_in_place(
     return is_generator(v) or isinstance(v, (torch.Tensor,list,deque,*mappings))
 
 def tensors_of(
-    module:nn.Module # a module
+    module:nn.Module, # a module
+    saved:set         # ids of tensors saved elsewhere
 ) -> dict[str, torch.Tensor]:
-    "Return the parameters and buffers of the module itself that have values"
+    "Return the parameters and buffers of the module itself that have values and are not `saved`"
     tensors = {**module._parameters, **module._buffers}
-    return {k:t for k,t in tensors.items() if has_values(t)}
+    return {k:t for k,t in tensors.items() if id(t) not in saved and has_values(t)}
 
 # %% ../../nbs/recovery/01a_holders.ipynb #421e6cc4
 def has_values(
@@ -111,12 +114,12 @@ def has_values(
     return not is_lazy(t)
 
 def states_in(
-    o:Any,    # a holder: an object with attributes, a class, or a container
-    saved:set # ids of tensors saved elsewhere; the caller keeps them alive
+    holder:'Holder', # an object with attributes, a class, or a container
+    saved:set        # ids of tensors saved elsewhere; the caller keeps them alive
 ) -> dict[str, Any]:
-    "Return what `o` holds that checkpoints can keep, by name"
-    entries = entries_of(o)
-    if isinstance(o, nn.Module): entries |= tensors_of(o)
+    "Return what the object holds that checkpoints can keep, by name"
+    o,entries = holder.o,holder.entries
+    if isinstance(o, nn.Module): entries = {**entries, **tensors_of(o, saved)}
     states = {}
     for k,v in entries.items():
         if id(v) in saved or not is_state(v): continue
@@ -128,7 +131,8 @@ def states_in(
 class Holder(NamedTuple):
     "Holds states: an object with attributes, a class, or a container"
     o:Any
-    kept:bool   # do checkpoints keep what it holds? Else a warning names what changes
+    kept:bool     # do checkpoints keep what it holds? Else a warning names what changes
+    entries:dict  # what it held when it was found: a result of `entries_of`
 
 saved_elsewhere = type,Dispatcher,Stateful,torch.optim.Optimizer,torch.Tensor,Dataset,Sampler,DataLoader
 
@@ -177,14 +181,16 @@ class HolderSearch:
         kept:bool=True # do checkpoints keep what it holds?
     ) -> None:
         "Note `o` and its classes, but nothing that is in it"
-        self.found[name] = Holder(o, kept)
+        self._note(o, name, kept)
         for cls in type(o).__mro__:
             if is_library(cls) or cls.__module__=='builtins': continue
-            self.found[f'<class {cls.__qualname__}>'] = Holder(cls, False)
+            self._note(cls, f'<class {cls.__qualname__}>', False)
+
+    def _note(self, o, name, kept): self.found[name] = Holder(o, kept, entries_of(o))
 
     def _add_holder(self, o, name, kept, depth):
         self.add_alone(o, name, kept)
-        for k,v in entries_of(o).items(): self.add(v, f'{name}.{k}', kept, depth-1)
+        for k,v in self.found[name].entries.items(): self.add(v, f'{name}.{k}', kept, depth-1)
 
     def _add_modules(self, model, name, kept, depth):
         new = {}
@@ -206,8 +212,8 @@ class HolderSearch:
     def _add_given(self, values, name, kept, depth):
         "Add a container of what a function was given: it is called with these, so they are as near as the function"
         if not values: return
-        self.found[name] = Holder(values, kept)
-        for k,v in entries_of(values).items(): self.add(v, f'{name}.{k}', kept, depth)
+        self._note(values, name, kept)
+        for k,v in self.found[name].entries.items(): self.add(v, f'{name}.{k}', kept, depth)
 
 # %% ../../nbs/recovery/01a_holders.ipynb #d1c2a005
 def saved_tensors(
@@ -234,6 +240,7 @@ def watched(
     v:Any # anything
 ) -> Watched|None:
     "Return a fingerprint of a value that no checkpoint can store; None for any other value"
+    if v is None or type(v) in (bool,int,float,str): return None   # most values: a checkpoint can store them
     if isinstance(v, containers) and len(v)>max_entries: return Watched(f'more than {max_entries:,} entries', len(v))
     mark = mark_of(v)
     if mark is None: return None
@@ -431,7 +438,7 @@ def has_place(
 ) -> bool:
     "Return whether the entry `k` of `o` can get the value `v`"
     own = entry_of(o, k)
-    if is_pytorchs(o, k): return False
+    if k in pytorchs_attributes(o): return False
     if isinstance(o, containers) and k not in entries_of(o): return False
     if isinstance(own, nn.Parameter): return not mismatch(v, own)
     if isinstance(o, tuple):   # its entries are changed in place
@@ -446,14 +453,20 @@ class Place(NamedTuple):
     k:str      # the name of the entry
     value:Any
 
+def has_own_state(
+    opt:torch.optim.Optimizer|None # an optimizer
+) -> bool:
+    "Return whether the class of the optimizer has a `state_dict` of its own, rather than PyTorch's"
+    return opt is not None and type(opt).state_dict is not torch.optim.Optimizer.state_dict
+
 class HiddenState:
     "Notes what the model and the loss change outside the model's `state_dict`, from now on"
     def __init__(self,
         learn:Learner # the Learner, in a fit
     ):
         self.learn,self.loss = learn,learn.loss_func
-        holders = self.holders()
-        self.first_states,self.first_watched = self._states(holders),self._watched(holders)
+        holders,saved = self.holders(),saved_tensors(learn)
+        self.first_states,self.first_watched = self._states(holders, saved),self._watched(holders, saved)
         self.warned = False
 
     def holders(self) -> dict:
@@ -467,48 +480,39 @@ class HiddenState:
 
     def _optimizer(self): return getattr(self.learn.opt, 'opt', None)
 
-    def _states(self, holders):
+    def _states(self, holders, saved):
         "Return copies of all states that checkpoints keep, by name"
-        kept = {name:holder.o for name,holder in holders.items() if holder.kept}
-        saved = saved_tensors(self.learn)
         copies = {}
-        for name,o in kept.items():
-            for k,v in states_in(o, saved).items(): copies[f'{name}.{k}'] = copied(v)
+        for name,holder in holders.items():
+            if not holder.kept: continue
+            for k,v in states_in(holder, saved).items(): copies[f'{name}.{k}'] = copied(v)
         return copies
 
-    def _watched(self, holders):
+    def _watched(self, holders, saved):
         "Return a fingerprint of each value that no checkpoint stores, by name"
-        saved = saved_tensors(self.learn)
-        found = {}
+        opt,found = self._optimizer(),{}
         for name,holder in holders.items():
-            for k,v in entries_of(holder.o).items():
-                if self._in_state_of_optimizer(holder.o, v): continue
-                found[f'{name}.{k}'] = watched(v)
+            is_saved = holder.o is opt and has_own_state(opt)
+            if is_saved: continue
+            for k,v in holder.entries.items():
+                if v is not opt: found[f'{name}.{k}'] = watched(v)
             if holder.kept: continue
-            for k,v in states_in(holder.o, saved).items(): found[f'{name}.{k}'] = Watched(type(v).__name__, copied(v))
+            for k,v in states_in(holder, saved).items(): found[f'{name}.{k}'] = Watched(type(v).__name__, copied(v))
         return {k:w for k,w in found.items() if w is not None}
-
-    def _in_state_of_optimizer(self, o, v):
-        "Return whether `v` is the optimizer, or in an optimizer with its own `state_dict`"
-        opt = self._optimizer()
-        if opt is None: return False
-        if v is opt: return True
-        has_own_state = type(opt).state_dict is not torch.optim.Optimizer.state_dict
-        return o is opt and has_own_state
 
     def state_dict(self) -> dict:
         "Return the values that changed since the fit began, by name; warn once of those that cannot be stored"
-        holders = self.holders()
-        self._warn_of_lost(holders)
+        holders,saved = self.holders(),saved_tensors(self.learn)
+        self._warn_of_lost(holders, saved)
         changed,first = {},self.first_states
-        for k,v in self._states(holders).items():
+        for k,v in self._states(holders, saved).items():
             is_as_before = k in first and is_equal(v, first[k])
             if not is_as_before: changed[k] = v
         return changed
 
-    def _warn_of_lost(self, holders):
+    def _warn_of_lost(self, holders, saved):
         if self.warned: return
-        now,first = self._watched(holders),self.first_watched
+        now,first = self._watched(holders, saved),self.first_watched
         lost = [f'`{k}` ({w.kind})' for k,w in now.items() if not is_equal(w, first.get(k))]
         if not lost: return
         self.warned = True

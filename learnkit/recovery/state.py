@@ -45,19 +45,20 @@ def _run_state(self:Learner,
 ) -> dict[str, Any]:
     "Return all state that this run needs to resume; raise TypeError if a checkpoint cannot store a part of it"
     weights,base = split_state(self, base)
+    params = named_params(self)
     duration = self.current_run.duration or Time(self.n_epoch, 'ep')
     state = dict(
         version=format_version, epoch=epoch, done=done, n_epoch=self.n_epoch, train_iter=self.train_iter,
         train_steps=self.train_steps, pct_train=self.pct_train, model=without_lazy(weights),
-        beside=without_lazy(state_beside(self)), opt=opt_state(self),
-        grads=_grads_of(self), cbs=_states_of_cbs(self), state=self.state,
+        beside=without_lazy(state_beside(self, params)), opt=opt_state(self, params),
+        grads=_grads_of(params), cbs=_states_of_cbs(self), state=self.state,
         rng=pack_state(get_random_states()), stop_reason=self.stop_reason, duration=str(duration))
     if base: state['base'] = base
     return to_serializable(state, copy=copy, sharded=own_shard)
 
-def _grads_of(learn):
+def _grads_of(params):
     "Return the gradients that wait for a step, by the names of their parameters"
-    return {name:p.grad for name,p in named_params(learn).items() if p.grad is not None}
+    return {name:p.grad for name,p in params.items() if p.grad is not None}
 
 def _states_of_cbs(learn):
     states = {cb.key:cb.state_dict() for cb in learn.cbs}
