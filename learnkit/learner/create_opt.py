@@ -292,11 +292,11 @@ def graph_params(
     loss:Tensor # a loss, before or after its backward pass
 ) -> list[nn.Parameter]:
     "Return the parameters that the loss was computed from"
-    nodes,new = {},{loss.grad_fn:None}   # dicts: they keep the order, and a node of several paths is in them once
-    while new:
-        nodes |= new
-        edges = [edge for node in new if node for edge in node.next_functions]
-        new = dict.fromkeys(node for node,_ in edges if node not in nodes)
+    nodes,edges = {},[(loss.grad_fn,0)]   # a dict: it keeps the order, and a node of several paths is in it once
+    for node,_ in edges:                  # the list grows: each new node adds its edges to those before it
+        if node is None or node in nodes: continue
+        nodes[node] = None
+        edges += node.next_functions
     leaves = [node.variable for node in nodes if node.__class__ is _writes_grad]
     return [t for t in leaves if t.__class__ is nn.Parameter]
 

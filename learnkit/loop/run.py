@@ -119,7 +119,7 @@ def _pushed(learn, mode):
 def _switch_to(learn, run):
     own = own_values(learn.current_run, run)
     # one call: no signal comes between
-    vars(learn).update(own, current_run=run, _heard={}, _heard_else={}, _wrapping=None)
+    vars(learn).update(own, current_run=run, _heard={}, _heard_else={}, _calling=None)
 
 def _end(run):
     "Pass on to the outer run the values that it takes over from this one"
