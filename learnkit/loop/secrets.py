@@ -37,6 +37,9 @@ def is_secret_name(
 # `re` compiles a pattern when it is first used, and caches it; compiling these takes two milliseconds
 def _pattern(*forms): return '|'.join(forms)
 
+_service = r'\b[a-z][a-z0-9]{1,9}(?:[_-][a-z0-9]{1,6}){0,2}[_-]'   # a short name, such as `dckr_pat_`
+_mixed   = '(?=[A-Za-z]*[0-9])(?=[a-z0-9]*[A-Z])(?=[A-Z0-9]*[a-z])'   # before a word of digits and letters of both cases
+
 _keys = _pattern(
     r'\b(?:gh[opsur]_|github_pat_)\w{16,}',            # GitHub
     r'\b(?:glpat|glptt|gldt|glrt|glcbt)-[\w-]{16,}',   # GitLab
@@ -58,6 +61,8 @@ _keys = _pattern(
     r'\bdop_v1_[0-9a-f]{16,}',                         # DigitalOcean
     r'\br8_[A-Za-z0-9]{20,}|\bgsk_[A-Za-z0-9]{20,}',   # Replicate, Groq
     r'\bAK[CP][A-Za-z0-9]{10,}\b',                     # Artifactory
+    r'\bshp(?:at|ca|pa|ss)_[0-9a-f]{32}|\bhv[sbr]\.[\w-]{20,}',   # Shopify, Vault
+    _service + _mixed + '[A-Za-z0-9]{26,}',            # many others, such as `nvapi-…`
     r'\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?',         # a JSON web token
     r'-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)')
 
@@ -67,19 +72,30 @@ _webhooks = _pattern(   # what precedes the secret part of an address, and that 
     r'(webhook\.office\.com/\w+/)[^\s\'"?]+',
     r'(chat\.googleapis\.com/v1/spaces/)[^\s\'"]+',
     r'(api\.telegram\.org/bot)[^\s\'"/]+',
+    r'(/hooks/)(?=[a-z]*[0-9])[a-z0-9]{26}\b',   # Mattermost, under any address
     r'(hooks\.zapier\.com/hooks/catch/)[^\s\'"?]+',
     r'(maker\.ifttt\.com/trigger/[\w-]+/(?:json/)?with/key/)[^\s\'"?]+')
 
 _password_in_url = r'(://[^/\s:@]*:)[^@\s/]+@'
 _token_in_url = r'(://)[^/\s:@]{20,}@'   # `https://TOKEN@host`
+_password_of_user = _pattern(   # what precedes it
+    r'(\s(?:-u|--user)[\s=][^\s:]*[A-Za-z][^\s:]*:)[^\s\'"]+',   # curl
+    r'(\blogin\s+\S+\s+password\s+)\S+')                     # .netrc
 _scheme = r'\b(Bearer\s+|(?i:bearer|basic|digest|negotiate|token)\s+(?=\S*[\d=]))[^\s\'",;)\]}]+'
 
 # %% ../../nbs/loop/07_secrets.ipynb #296b91f4
 _after_name = _pattern(   # a name, and what is between it and its value
-    r"""(?<![\w.-])(-{0,2}[A-Za-z_][\w.-]*)['"]?\s?(?:=|:(?!//))\s?""",   # `name=value`, `'name': value`
+    r"""(?<![\w.-])(-{0,2}[A-Za-z_][\w.-]*)\\*['"]?\s?(?:=|:(?!//))\s?""",   # `name=value`, `'name': value`
+    r"""(?:(?<![\w.-])|(?<=%[0-9A-F]{2}))([A-Za-z_][\w.-]*)%3D""",         # `name=value` in an address in an address
+    r"""<([A-Za-z_][\w.-]*)>\s?(?!<)""",                            # `<name>value</name>`
     r"""(?<![\w.-])(--?[A-Za-z][\w.-]*)['"]?,?\s(?!-)""",            # `--name value`
     r"""[(\[]['"]([A-Za-z_][\w.-]*)['"],\s(?=['"])""")    # `('name', 'value'`
-_value = _pattern(r'[(\[{][\s\S]*[)\]}]', r"'(?:[^'\\]|\\.)*'", r'"(?:[^"\\]|\\.)*"', r"""[^\s,;&'")\]}>]+""")
+_value = _pattern(
+    r'[(\[{][\s\S]*[)\]}]',                        # in brackets
+    r"[bu]?'(?:[^'\\]|\\.)*'", r'[bu]?"(?:[^"\\]|\\.)*"',   # in quotes
+    r"""\\+['"][\s\S]*?\\+['"]""",                   # in quotes, in a text in quotes
+    r"""[|>][+-]?(?:\n|\\n)[^'"]*""",               # a block of YAML
+    r"""[^\s,;&'")\]}<>]+""")
 
 def _hide_named(text):
     "Return `text` with `***` for the values that follow the name of a secret"
@@ -108,6 +124,7 @@ def hide_secrets(
     "Return `text` with `***` for each secret that is known by its name or its form"
     text = re.sub(_keys, '***', text)
     text = re.sub(_webhooks, _hide_end, text)
+    text = re.sub(_password_of_user, _hide_end, text)
     text = re.sub(_password_in_url, r'\1***@', text)
     text = re.sub(_token_in_url, r'\1***@', text)
     text = re.sub(_scheme, r'\1***', text)
