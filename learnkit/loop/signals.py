@@ -14,6 +14,7 @@ from inspect import isgeneratorfunction, unwrap
 from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, finalize
 
 from .tracebacks import add_note, shorten, text_of
 
@@ -119,6 +120,9 @@ class _Block:
         finally: handle_pending()
 
 for f in (_Received.__enter__, _Received.__exit__, _restore_handlers, _deliver, handle_or_wait, _receive): critical(f)
+
+# Python calls these when an object has died, and ignores what they raise: a Ctrl-C there would be lost
+for f in (WeakKeyDictionary()._remove, WeakValueDictionary()._remove, WeakSet()._remove, finalize.__call__): critical(f)
 
 # %% ../../nbs/loop/05_interrupts.ipynb #0be867cf
 def uninterrupted(

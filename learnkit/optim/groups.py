@@ -13,7 +13,6 @@ from itertools import accumulate
 from math import inf
 from numbers import Number
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -153,35 +152,36 @@ def logical_groups(
     return groups
 
 class _Grouped:
-    "The cached result of `logical_groups` for an optimizer, valid while its groups stay the same"
-    def __init__(self, pgs):
+    "The groups of an optimizer as `logical_groups` returns them, cached while PyTorch's groups stay the same"
+    def __init__(self, opt): self.opt,self.n = opt,-1
+    def __getitem__(self, i):
+        if not self._is_current(i): self._find()
+        return self.groups[i]
+    def _is_current(self, i):
+        pgs = self.opt.param_groups
+        if len(pgs)!=self.n: return False
+        groups,start = self.groups[i],self.starts[i]
+        return pgs[start] is groups[0] and pgs[start+len(groups)-1] is groups[-1]
+    def _find(self):
+        pgs = self.opt.param_groups
         self.n,self.groups = len(pgs),logical_groups(pgs)
         self.starts = [*accumulate(map(len, self.groups), initial=0)]   # where each begins among PyTorch's groups
-    def find(self, pgs, i):
-        "Return the groups at index `i`; None if `pgs` have changed"
-        if len(pgs)!=self.n: return None
-        groups,start = self.groups[i],self.starts[i]
-        is_there = pgs[start] is groups[0] and pgs[start+len(groups)-1] is groups[-1]
-        return groups if is_there else None
-
-_grouped = WeakKeyDictionary()   # by optimizer, so that a look at one group does not go through all
 
 # %% ../../nbs/optim/00a_hypers.ipynb #861a7f8a
 class Hypers(MutableMapping):
     "The hyper-parameters of one parameter group, as a dict that reads and writes the torch optimizer"
     def __init__(self,
         opt:Optimizer, # A torch optimizer
-        i:int=0        # Number of the group
-    ): self.opt,self.i = opt,i
+        i:int=0,       # Number of the group
+        others:'Hypers|None'=None # Hypers of another group of `opt`, to cache the groups once for all
+    ):
+        self.opt,self.i = opt,i
+        self.grouped = _Grouped(opt) if others is None else others.grouped
 
     @property
     def groups(self)->list:
         "The parameter groups of the torch optimizer that make up this one"
-        pgs,grouped = self.opt.param_groups,_grouped.get(self.opt)
-        found = None if grouped is None else grouped.find(pgs, self.i)
-        if found is not None: return found
-        grouped = _grouped[self.opt] = _Grouped(pgs)
-        return grouped.groups[self.i]
+        return self.grouped[self.i]
     @property
     def optimizer(self)->str|None:
         "The name of the optimizer that the group belongs to, if there are several"

@@ -140,7 +140,8 @@ class OptimWrapper:
         "The hyper-parameters, a dictionary for each group"
         known,n = self._hypers,len(logical_groups(self.opt.param_groups))
         if len(known)!=n:   # the known ones stay the same objects
-            new = [Hypers(self.opt, i) for i in range(len(known), n)]
+            first = known[0] if known else Hypers(self.opt)
+            new = [Hypers(self.opt, i, first) for i in range(len(known), n)]
             self._hypers = known[:n] + new
         return self._hypers
 

@@ -1,6 +1,7 @@
 """Ctrl-C at every line of the library, and once more while the first is cleaned up after; an exception from every call: afterwards the Learner
 is as it was, weights are those before or after a step, and `fit` works. `sweep.py` does it; LEARNKIT_SWEEP=1 is at every line."""
 import itertools, os, signal, sys, threading
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, finalize
 
 import pytest, torch
 
@@ -75,6 +76,31 @@ def test_the_sweep_finds_what_breaks(tmp_path, monkeypatch):
     wrong,t = s.once({4:interrupt()}, check=True, only='_switch_to')   # the last line of the second call, which goes back
     reset()
     assert t.where and wrong
+
+# where Python ignores what is raised
+
+class Owner: "What dies"
+CLEARED = dict(key=lambda o: WeakKeyDictionary({o:1}), value=lambda o: WeakValueDictionary({1:o}), set=lambda o: WeakSet([o]), finalizer=lambda o: finalize(o, list))
+
+def die(kind):
+    "Press Ctrl-C in the first function that Python calls as an object dies"
+    owner = Owner()
+    kept = CLEARED[kind](owner)
+    def press(frame, event, arg):
+        if event!='call': return
+        sys.setprofile(None)
+        ctrl_c()
+    sys.setprofile(press)
+    del owner
+    assert sys.getprofile() is None and kept is not None
+
+@pytest.mark.parametrize('kind', CLEARED)
+def test_ctrl_c_while_a_weak_reference_is_cleared(kind):
+    "The garbage collector may do that at any moment; Python would print the interrupt and continue. It waits for the next step"
+    learn = toy(n=4)
+    with pytest.raises(KeyboardInterrupt): learn.fit(1, cbs=at('before_batch', lambda cb: die(kind) if cb.learn.train_iter==1 else None))
+    assert learn.train_iter==1 and not interrupts.pending
+    learn.fit(1)
 
 # the parts
 
