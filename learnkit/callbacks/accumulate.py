@@ -129,8 +129,9 @@ class GradientAccumulation(Callback):
 
     def before_step(self):
         if self.weigh is None and not self.last: return
-        self._assign(steps=self.last or self.count>=self.n_acc)
-        if not self.steps: raise CancelBatch
+        steps = self.last or self.count>=self.n_acc
+        if steps is not self.steps: self._assign(steps=steps)   # micro-batches or a skipped backward pass changed it
+        if not steps: raise CancelBatch
         weigh = self.weigh or BatchWeight(self.learn)   # a resumed run may begin with the last step of an epoch
         if not weigh.sums: self._rescale()
 

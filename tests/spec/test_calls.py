@@ -98,9 +98,9 @@ def by_hand(watch=None):
 
 # What a step takes today, so that one more is seen; raise a number only if what is added is worth it
 CALLS = dict(training=61, validation=69, prediction=37)   # `next` and `copy_` put predictions and targets where assignments to slices, which are no calls, took longer; 7 of those in training stand in place of 20 of torch's around the step; 10 in validation count the targets that count
-ONE   = 1790   # helpers that name an idea are calls; the callbacks are asked for loss functions of their own, three times; `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
+ONE   = 1700   # helpers that name an idea are calls; the callbacks are asked for loss functions of their own, three times; `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
 OPEN  = 81     # a sample may be a dataclass, and helpers have names; the same by a `Predictor`: each call more is a hundredth of what a small model takes
-START = 2880   # a callback is found by its name without a search through all, two calls for each; the graph of the first loss is searched for parameters that nothing trains (78 calls); helpers that name an idea are calls; the modules of the loss functions are looked up, those of callbacks too; a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
+START = 2700   # a Learner and its fit of one batch, with a little room: callbacks are sorted once for all events; a fifth more until signatures were remembered, and what no optimizer has was asked less often
 EPOCH = 951    # helpers that name an idea are calls; the modules of the loss functions are looked up three times; an epoch of a fit, of a batch and a validation of one batch; 1,920 while each event was bound anew in each phase
 FUSED = 52     # a fused step, where the program is one of them; 65 while each module's hooks were looked at one by one, and the program told a profiler of itself
 LINES = dict(training=143, validation=121)   # one asks how long the phase is, which a callback may change; statements in place of dense expressions; three of them name the run, which saves two calls; one says that there is no loss yet, so that a callback may set it in `after_pred`
@@ -259,7 +259,7 @@ toolkit = dict(accumulate=lambda: UnreadAccumulation(64), clip=lk.GradientClip, 
                mc=lk.MCDropoutCallback, every=lambda: lk.EveryCallback(lambda l: None, '3ba'), on=lambda: lk.OnCallback(lambda l: None, 'after_step', lk.Filter(every=2)), nan=lambda: OnDevice())
 
 # How many calls more a step takes with it; what it calls of PyTorch's own counts where it is called from here
-MORE = dict(accumulate=38, clip=13, value=5, micro=238, ema=20, bf16=41, freeze=0, short=2, stop_after=5, mixup=111, last=0, sched=53, torch_sched=34, early=0, save=0, plateau=0,
+MORE = dict(accumulate=37, clip=13, value=5, micro=238, ema=20, bf16=41, freeze=0, short=2, stop_after=5, mixup=111, last=0, sched=53, torch_sched=34, early=0, save=0, plateau=0,
             threshold=0, better=0, stats=56, hooks=56, mc=0, every=6, on=4, nan=12)
 
 @few(8)
