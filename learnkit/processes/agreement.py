@@ -30,7 +30,7 @@ from ..loop.tracebacks import add_note
 from ..loop.words import observes
 from .board import Mismatch, share_board
 from .checksum import compared, digest, find_difference
-from .launch import MessageInterval, check_seconds, timeout_of
+from .launch import MessageInterval, check_seconds, new_gloo_group, timeout_of
 from .relay import Relay
 from .watch import by_others, watching
 
@@ -136,7 +136,7 @@ def _messages(timeout):
 
 class _ByGroup:
     "Sends messages by an all-reduce"
-    def __init__(self, timeout): self.group = dist.new_group(backend='gloo', timeout=timedelta(seconds=timeout))
+    def __init__(self, timeout): self.group = new_gloo_group(timeout=timedelta(seconds=timeout))
     def begin(self, numbers): return _Collective(self.group, torch.tensor(numbers))
 
 class _Collective:

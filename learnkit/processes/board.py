@@ -18,7 +18,7 @@ from zlib import crc32
 
 from torch import distributed as dist
 
-from ..data.process import from_first, gather_objects, num_distrib, rank_distrib
+from ..data.process import from_first, is_equal_in_all, num_distrib, rank_distrib
 
 # %% ../../nbs/processes/08_board.ipynb #b0a2d008
 _numbers = Struct('27q')   # fields of a message: checksum, number of the message, length of its data, 24 numbers
@@ -153,8 +153,7 @@ def share_board() -> Board|None:
     if where is None: return None
     if rank: file = _open(*where)
     if rank and file is not None: board = Board(file, rank, world)
-    all_have_it = all(gather_objects(board is not None))
-    return board if all_have_it else None
+    return board if is_equal_in_all(board is not None) else None   # process 0 has one, so then all have
 
 def _memory(name):
     "Open a file in memory; return None if the system has none"

@@ -45,8 +45,8 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from ..data.modules import get_model, is_writable, one_param
-from ..data.process import (distributed_sampler, from_first, gather_objects, is_sharded, num_distrib,
-    rank_distrib, shard_rank, shared_store)
+from ..data.process import (distributed_sampler, from_first, gather_objects, is_equal_in_all, is_sharded,
+    num_distrib, rank_distrib, shard_rank, shared_store)
 from ..data.random import derived_seed, get_random_states, pack_state, set_random_states, set_seed
 from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback, runs_in
@@ -62,7 +62,7 @@ from .launch import check_seconds, introduce, is_only_process, set_timeout, time
 from .shard_weights import ShardWeights
 from .shard import has_items, is_same_data, is_undivided, warn_unlike, shard_loader
 from ..optim.inventory import named_buffers, named_params, named_statistics
-from ..recovery.identity import _model_identity, _optimizer_identity, arguments, short_hash
+from ..recovery.identity import _model_identity, _optimizer_identity, arguments
 
 # %% ../../nbs/processes/20b_distributed.ipynb #0c1e6a42
 def share_random_states() -> None:
@@ -275,8 +275,7 @@ class DistributedTrainer(Callback):
         run  = learn.current_run
         mine = {'length':str(run.duration), 'first epoch':run.start_epoch, 'callbacks':[cb.key for cb in acting],
                 'parameters':[tuple(p.shape) for p in learn.model.parameters()], **settings_of(learn, acting)}
-        digests = gather_objects(short_hash(repr(mine)))   # for a large model the settings have thousands of characters
-        if len({*digests})>1: self._raise_different(gather_objects(mine))
+        if not is_equal_in_all(mine): self._raise_different(gather_objects(mine))   # which are many thousand characters
 
     def _raise_different(self, settings):
         "Raise ValueError with the first setting that differs between process 0 and another one"

@@ -47,7 +47,8 @@ class MessageInterval:
 # %% ../../nbs/processes/05b_launch.ipynb #7855743c
 import atexit, os, re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from platform import node
 from time import monotonic, sleep
@@ -63,6 +64,8 @@ from ..data.device import default_device
 from ..data.process import shared_store
 from ..loop.check import check_args
 from ..loop.run import write_out
+from .watch import at_exit, watching
+from .words import SharedList, pauses
 
 # %% ../../nbs/processes/05b_launch.ipynb #68773ece
 class Launch(NamedTuple):
@@ -191,9 +194,10 @@ _advice = 'Each process that the launcher starts has to make a Learner, or to ca
 
 def _wait_for(find_late, launch, timeout):
     "Wait until no process is late; warn once about late ones, and raise RuntimeError after `timeout` seconds"
-    start,has_warned,delay = monotonic(),False,.001
-    longest_delay = max(.02, launch.world/1e4)   # all query the store at most 10,000 times a second
-    while late := find_late():
+    start,has_warned = monotonic(),False
+    for pause in pauses(launch.world):
+        late = find_late()
+        if not late: return
         waited = monotonic()-start
         if waited>timeout: raise RuntimeError(
             f'{_names_of(late)} of {launch.world} did not join within {timeout:g} seconds. {_advice}.')
@@ -201,8 +205,7 @@ def _wait_for(find_late, launch, timeout):
             has_warned = True
             warn(f'Process {launch.rank} has waited {waited:.0f} seconds for {_names_of(late)} of {launch.world}. '
                  f'{_advice}.')
-        sleep(delay)
-        delay = min(2*delay, longest_delay)
+        sleep(pause)
 
 def _names_of(ranks):
     "Name processes: 'process 3', or of many 'processes 0, 1, 2, 3, 4, 5, 6, 7 and 2 more'"
@@ -214,24 +217,26 @@ def _names_of(ranks):
 def _name_of_attempt(store, launch, timeout):
     "Return a name that process 0 chooses for this attempt: the store may have entries of an earlier one"
     me = uuid4().hex
-    if launch.rank==0: return _name_all(store, launch, timeout, me)
-    store.set(f'learnkit/hello/{launch.rank}', me)
-    answer = f'learnkit/welcome/{me}'
-    def find_late(): return [] if store.check([answer]) else [0]
+    announced = SharedList(dist.PrefixStore('learnkit/hello', store))
+    if launch.rank==0: return _name_all(store, launch, timeout, announced, me)
+    announced.append(me)
+    reply = f'learnkit/welcome/{me}'
+    def find_late(): return [] if store.check([reply]) else [0]
     _wait_for(find_late, launch, timeout)
-    name = store.get(answer).decode()
-    store.set(f'learnkit/came/{name}/{launch.rank}', '')
+    name = store.get(reply).decode()
+    _joined(store, name).append(str(launch.rank))
     return name
 
-def _name_all(store, launch, timeout, name):
+def _joined(store, name):
+    "Return the list of the processes that have joined under this name"
+    return SharedList(dist.PrefixStore(f'learnkit/came/{name}', store))
+
+def _name_all(store, launch, timeout, announced, name):
     "In process 0: reply to each process that announces itself, until all have joined under this name"
-    missing = {*range(1, launch.world)}
+    joined,missing = _joined(store, name),{*range(1, launch.world)}
     def find_late():
-        for rank in missing:
-            hello = f'learnkit/hello/{rank}'
-            if store.check([hello]): store.set(f'learnkit/welcome/{store.get(hello).decode()}', name)
-        joined = [rank for rank in missing if store.check([f'learnkit/came/{name}/{rank}'])]
-        missing.difference_update(joined)
+        for one in announced.read_new(): store.set(f'learnkit/welcome/{one}', name)
+        missing.difference_update(map(int, joined.read_new()))
         return sorted(missing)
     _wait_for(find_late, launch, timeout)
     return name
@@ -249,6 +254,24 @@ def _connect(launch, timeout) -> dist.Store:
         raise RuntimeError(f'Process 0 cannot listen on port {port}: another program uses it. Set MASTER_PORT to a '
                            'free port, in all processes.') from e
     return dist.PrefixStore(f'learnkit/{_name_of_attempt(store, launch, timeout)}', store)
+
+# %% ../../nbs/processes/05b_launch.ipynb #1d6dd009
+_lazy = 'TORCH_GLOO_LAZY_INIT'   # a variable of PyTorch's
+
+@contextmanager
+def connect_lazily() -> Iterator[None]:
+    "In this block, create groups whose processes connect to each other at their first message, if the user allows it"
+    is_set_by_user = _lazy in os.environ
+    if not is_set_by_user: os.environ[_lazy] = '1'
+    try: yield
+    finally:
+        if not is_set_by_user: del os.environ[_lazy]
+
+def new_gloo_group(
+    **kwargs:Any # passed to `dist.new_group`
+) -> Any:
+    "Return another group of all processes, on the CPU; all of them must call it"
+    with connect_lazily(): return dist.new_group(backend='gloo', **kwargs)
 
 # %% ../../nbs/processes/05b_launch.ipynb #1d6dd00a
 def _backend(device):
@@ -306,11 +329,14 @@ def join_group(
         'Set MASTER_ADDR to the name of its machine and MASTER_PORT to a free port there, '
         'as in `mpirun -x MASTER_ADDR=node0 -x MASTER_PORT=29500 …`.')
     device = _choose_device(launch)
-    dist.init_process_group(_backend(device), store=_connect(launch, timeout), rank=launch.rank,
-                            world_size=launch.world, timeout=timedelta(seconds=timeout))
+    store = _connect(launch, timeout)
+    with connect_lazily():
+        dist.init_process_group(_backend(device), store=store, rank=launch.rank, world_size=launch.world,
+                                timeout=timedelta(seconds=timeout))
     if device.type!='cpu': set_timeout(dist.group.WORLD, timeout)
     atexit.register(leave_group)
     introduce(own=True)
+    at_exit(watching().let_others_end)   # after `watching`, and so called before it says that this process ends
 
 def _choose_device(launch):
     "Make the accelerator with this process's local rank the default device, and return it"
@@ -335,7 +361,7 @@ from typing import NamedTuple
 from ..data.process import num_distrib, rank_distrib
 from ..loop.dispatcher import outside
 from .watch import watching
-from .words import count_reader, messages, no_store
+from .words import count_reader, messages, no_store, pauses
 
 # %% ../../nbs/processes/05c_meeting.ipynb #49bd8b28
 class _Thread(local):
@@ -349,7 +375,7 @@ def file_group() -> Any:
     has_group = dist.is_available() and dist.is_initialized()
     if not has_group: return None
     if _file_groups.get('world') is not dist.group.WORLD:   # a new group of processes has begun
-        foreground,background = dist.new_group(backend='gloo'),dist.new_group(backend='gloo')
+        foreground,background = new_gloo_group(),new_gloo_group()
         _file_groups.update(world=dist.group.WORLD, foreground=foreground, background=background)
     return _file_groups['background' if _thread.is_background else 'foreground']
 
@@ -423,6 +449,7 @@ class _Meeting:
     def __init__(self, n, watch, what, advice):
         store = shared_store()
         self.n,self.watch,self.what,self.advice = n,watch,what,advice
+        self.pauses = pauses(num_distrib())
         self.limit = store.timeout.total_seconds()
         self.arrivals = dist.PrefixStore('learnkit/meeting', store)   # the last operation that each process has reached
         self.store = dist.PrefixStore(f'learnkit/meeting/{n}', store)
@@ -432,12 +459,10 @@ class _Meeting:
 
     def outcome(self, seconds):
         "Return the outcome; '' if it is unknown after `seconds`"
-        end,delay = monotonic()+seconds,.0005
-        longest_delay = max(.1, num_distrib()/1e4)   # all query the store at most 10,000 times a second
+        end = monotonic()+seconds
         while not self.store.check(['outcome']):
             if monotonic()>end: return ''
-            sleep(delay)
-            delay = min(2*delay, longest_delay)
+            sleep(next(self.pauses))
         return self.store.get('outcome').decode()
 
     def attend(self):

@@ -22,8 +22,8 @@ from torch.utils.data.distributed import DistributedSampler
 from ..data.batch import find_bs
 from ..data.loaders import copy_loader
 from ..data.nested import leaves, nested_reorder, to_concat
-from ..data.process import (distributed_sampler, from_first, gather_objects, num_distrib, num_shards,
-    rank_distrib, scatter, shard_rank, shard_ranks)
+from ..data.process import (distributed_sampler, from_first, gather_objects, is_equal_in_all, num_distrib,
+    num_shards, rank_distrib, scatter, shard_rank, shard_ranks)
 from ..data.random import get_random_states, set_random_states
 from ..data.snapshot import snapshot_random
 from ..learner.combined import CombinedLoader
@@ -176,12 +176,12 @@ def is_same_data(
     if _has_length(dataset): size,contents = len(dataset),data_contents(dataset)
     reads = bool(size) and _reads_samples(dl, contents, look)
     if reads: contents = ()   # comparing samples says more
-    if not _is_equal((type(dataset).__name__, size, reads, contents)): return False
+    if not is_equal_in_all((type(dataset).__name__, size, reads, contents)): return False
     if not reads: return True
     with snapshot_random():
         set_random_states(**from_first(get_random_states()))   # the same numbers for augmentation
         samples = [dataset[i] for i in (0, size//2, size-1)]
-        return _is_equal(_fingerprint(samples))
+        return is_equal_in_all(_fingerprint(samples))
 
 def _reads_samples(dl, contents, look):
     "Return whether this process may and should read samples"
@@ -191,10 +191,6 @@ def _reads_samples(dl, contents, look):
     return _is_plain_sampler(getattr(dl.batch_sampler, 'sampler', dl.sampler))
 
 # %% ../../nbs/processes/15a_shard.ipynb #59d2eec6
-def _is_equal(mine):
-    "Return whether `x` is equal in all processes; all of them must call it"
-    return all(other==mine for other in gather_objects(mine))
-
 def warn_unlike(
     dl:Any,  # the loader of this process
     what:str # the message; `{}` is replaced by the numbers of samples
@@ -237,7 +233,7 @@ class RoundRobin:
         if self.indexed: self.alike = is_same_data(self.whole)
         else:
             first = [*islice(batches, 1)]
-            self.alike = _is_equal(_fingerprint(first))
+            self.alike = is_equal_in_all(_fingerprint(first))
             batches = chain(first, batches)
         if self.alike:
             self.ready = self._every_nth(self._as_drawn_by_first(islice(batches, self.limit)))

@@ -191,6 +191,8 @@ class Watch(Thread):
         super().__init__(daemon=True, name='learnkit-watch')
         self.thread,self.over = get_ident(),Event()
         self.group,self.rank,self.life = dist.group.WORLD,rank_distrib(),own_life()
+        self.everyone_else = {*range(num_distrib())} - {self.rank}
+        self.shared_store = shared_store()   # in the process that hosts it, it lasts as long as this object
         self.words = dist.PrefixStore('learnkit/at', shared_store().clone())   # a wait on a store blocks it
         self.notices = Notices(dist.PrefixStore('notices', self.words))
         self.others = Others(self.words, self.life)
@@ -258,7 +260,7 @@ class Watch(Thread):
 
     def _let_others_read(self):
         "Wait until the others have read all notices: without the store they would take this process for the cause"
-        end,late = monotonic()+self.others.silence,{*range(num_distrib())} - {self.rank}
+        end,late = monotonic()+self.others.silence,self.everyone_else
         try:
             n = len(self.notices.read())
             while True:
@@ -272,6 +274,15 @@ class Watch(Thread):
         "Return whether a process has read `n` notices, or will never read any: it has ended, or never began"
         word = self.others.last(rank)
         return word is None or self.others.has_ended(rank) or word.n_read>=n
+
+    def let_others_end(self) -> None:
+        "In the process that hosts the store: wait until the others, which may need it, have ended or left the group"
+        if self.has_failed or not keeps_store(self.rank): return
+        end,late = monotonic()+self.others.silence,self.everyone_else
+        while late and monotonic()<end:
+            self.others.listen(late)
+            late = {rank for rank in late if not self.others.has_ended(rank)}
+            sleep(self.interval/50)
 
     # waiting
 
@@ -364,10 +375,13 @@ def watching() -> Watch|None:
         _watches[:] = [Watch()]
         _watches[0].beat()   # at once, in case the process is killed before its thread runs
         _watches[0].start()
-        _at_exit(_watches[0].end)
+        at_exit(_watches[0].end)
     return _watches[0]
 
-def _at_exit(f):
+def at_exit(
+    f:Callable # a function without arguments
+) -> None:
+    "Call `f` when this process ends, before what was registered earlier"
     if parent_process() is None: atexit.register(f)
     else: Finalize(None, f, exitpriority=0)   # a process of `multiprocessing` skips what `atexit` registers
 

@@ -7,8 +7,9 @@ __all__ = []
 
 # %% ../../nbs/processes/00_words.ipynb #00a17505
 import json, os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from random import SystemRandom
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
@@ -93,29 +94,58 @@ def messages(
     if not store.check(keys): keys = [k for k in keys if store.check([k])]
     return {int(k):said.decode() for k,said in zip(keys, store.multi_get(keys))}   # one request for all
 
-class Notices:
-    "A list in a store, to which each process can append"
+class SharedList:
+    "A list of texts in a store, to which each process can append"
     def __init__(self,
         store:Any # the store, which holds this list alone
     ): self.store,self.known = store,{}
 
+    def append(self,
+        text:str # the new entry
+    ) -> None:
+        "Append an entry"
+        nth = self.store.add('n', 1)
+        self.store.set(str(nth), text)
+
+    def read_new(self) -> list[str]:
+        "Return the entries that this object has not read yet, in order; without any, this asks the store one question"
+        n = self.store.add('n', 0)
+        unread = [i for i in range(1, n+1) if i not in self.known]
+        if not unread: return []
+        new = messages(self.store, unread)
+        self.known = {**self.known, **new}   # a new dict, because two threads read
+        return [text for _,text in sorted(new.items())]
+
+class Notices(SharedList):
+    "A list of notices in a store"
     def add(self,
         notice:Notice # a notice of this process
     ) -> None:
         "Add a notice"
-        nth = self.store.add('n', 1)
-        self.store.set(str(nth), json.dumps(notice))
+        self.append(json.dumps(notice))
 
     def read(self) -> list[Notice]:
         "Read new notices, and return all, in order"
-        n = self.store.add('n', 0)
-        new = [i for i in range(1, n+1) if i not in self.known]
-        if new: self.known = {**self.known, **messages(self.store, new)}   # a new dict, because two threads read
+        self.read_new()
         return self.so_far()
 
     def so_far(self) -> list[Notice]:
         "Return the notices read so far"
         return [Notice(*json.loads(said)) for _,said in sorted(self.known.items())]
+
+# %% ../../nbs/processes/00_words.ipynb #e84f3cdc
+_draw = SystemRandom().uniform   # forked processes would draw the same numbers from one generator
+
+def pauses(
+    n:int # how many processes ask the store
+) -> Iterator[float]:
+    "Yield the seconds to sleep between two questions to the store: longer and longer ones, up to about a second"
+    begun,usual = monotonic(),max(.02, n/10_000)   # all together ask at most 10,000 questions a second
+    while True:
+        waited = max(monotonic()-begun, .0005)
+        pause = min(waited, max(usual, waited/10))
+        longest = max(1, usual)
+        yield min(pause, longest)*_draw(.5, 1.5)   # at random, or all would ask at the same moments
 
 # %% ../../nbs/processes/00_words.ipynb #11a17517
 class Others:

@@ -159,7 +159,7 @@ def test_after_the_epoch(tmp_path):
     "Process 0 uploads something, as many scripts do"
     check(3, 'slow', 0, tmp_path, at='after_epoch')
 
-if __name__=='__main__':   # the table: python tests/faults/test_watched_ranks.py [2 3 4] [gloo]
+if __name__=='__main__':   # the table: PYTHONPATH=tests python tests/faults/test_watched_ranks.py [2 3 4] [gloo]
     import tempfile
     for n in map(int, [a for a in sys.argv[1:] if a.isdigit()] or (2, 3, 4)):
         for how in (*goes_on, *in_vain, *is_lost):
