@@ -43,7 +43,7 @@ class GradientAccumulation(Callback):
     "Step the optimizer every `n_acc` samples or batches with the gradient of their mean loss (fastai's name and order)"
     single,order,run_valid = True,6,False
     modes,saves = ('fit','lr_find'),('count','weight','unit','counted')
-    first_in = ('before_step',)   # the others are called only if a step follows, with the gradients of that step
+    first_in = ('before_step',)   # other callbacks are called only if a step follows
     accumulates,compiled = True,'accumulate'
     conflicts = dict(
         parts='a step has the gradient of `n` batches of the loader already: raise `n`',
@@ -89,7 +89,7 @@ class GradientAccumulation(Callback):
         self._weigh_batch()
         if self.learn.iter==0: self._check(self.bs)
         size = self.bs if self.counts_items else 1
-        is_first = self.count==0   # of the batches of a step
+        is_first = self.count==0   # the first batch of a step
         unit   = self.unit
         if is_first: unit = self._mean_of_processes('before_pred', _at_least_one(self.share)/size*self.n_acc)
         factor = 1. if self.weigh.sums else self.share/unit
@@ -102,7 +102,7 @@ class GradientAccumulation(Callback):
         self._assign(seen=(learn.xb,learn.yb), bs=n_items(learn), share=self.weigh.read(learn, self._waits))
 
     def _mean_of_processes(self, event, weight):
-        "Return the mean weight of the processes, which all of them have agreed to compute at this event"
+        "Return the mean weight over the processes; all of them have agreed to compute it at this event"
         mean = self.learn.current_run.mean_of_processes
         return weight if mean is None else mean(event, weight)
 
@@ -110,7 +110,7 @@ class GradientAccumulation(Callback):
 
     def after_loss(self):
         learn = self.learn
-        if self.weigh is None: return   # it was added during a batch, and begins with the next one
+        if self.weigh is None: return   # added during a batch: begins with the next one
         if self.weigh.sums or learn.loss_grad is None: return
         is_compared = self.divided is not None and not learn.current_run.in_part
         if is_compared: self.divided.append(Divided(loss_divisor(learn.loss_grad), float(self.share)))
@@ -171,7 +171,7 @@ class GradientAccumulation(Callback):
 
 def _at_least_one(w): return w.clamp(min=1) if isinstance(w, torch.Tensor) else max(w, 1)
 def _or_one(w):
-    "The weight; 1 instead of 0, which is the weight if no target counts"
+    "Return the weight as a divisor: 1 in place of 0, which is the weight if no target counts"
     if isinstance(w, torch.Tensor): return w.where(w>0, 1)
     return w or 1
 

@@ -21,7 +21,7 @@ from ..loop.check import check_args
 def averageable(
     learn:Any,         # the Learner
     buffers:bool=True, # include running statistics, such as those of batch norms
-    known:Iterable=()  # names of parameters that are averaged already: they stay, also if they are frozen now
+    known:Iterable=()  # names of parameters that are averaged already; they stay even if they are frozen now
 ) -> dict:             # name -> tensor
     "Return the tensors that can be averaged: trained parameters and running statistics"
     found = {}
@@ -32,7 +32,7 @@ def averageable(
     return found
 
 def _has_mean(p):
-    "Does it have values of a type that can be averaged? A lazy parameter has none before the first batch"
+    "Return whether a tensor has values of a type that can be averaged; a lazy parameter has none at first"
     if is_lazy(p): return False
     return p.is_floating_point() or p.is_complex()
 
@@ -44,12 +44,12 @@ class WeightAverages:
     def __init__(self):
         self.values  = {}   # name -> average
         self.weights = {}   # name -> tensor that is averaged
-        self.slots   = {}   # name -> the module's attribute with that tensor, which it may assign anew
-        self.groups  = []   # (weights, averages): two lists of tensors for each device and dtype, for one call for all
+        self.slots   = {}   # name -> the module's attribute with that tensor, which may be reassigned
+        self.groups  = []   # for each device and dtype (weights, averages): two lists of tensors, updated in one call
 
     def bind(self,
         weights:Mapping, # name -> tensor, as `averageable` returns
-        slots:Mapping={} # name -> the module's attribute with the tensor, which it may assign anew: `statistic_slots`
+        slots:Mapping={} # name -> the module's attribute with the tensor, which may be reassigned: `statistic_slots`
     ) -> None:
         "Average these tensors from now on; the average of a new tensor starts as a copy"
         self.weights = dict(weights)
@@ -67,7 +67,7 @@ class WeightAverages:
         return w.detach().to(_average_dtype(w), copy=True)
 
     def _rebind(self):
-        "Average the tensors that modules have assigned since `bind`"
+        "Average the tensors that modules have reassigned since `bind`"
         new = {name:slot.tensor for name,slot in self.slots.items() if slot.tensor is not self.weights[name]}
         if new: self.bind({**self.weights, **new}, self.slots)
 
@@ -82,7 +82,7 @@ class WeightAverages:
             if n==0: torch._foreach_copy_(averages, ws)
             else: avg_fn(averages, _with_dtype(ws, averages[0].dtype), n)
 
-    def swap_in(self) -> list: # the weights as they were, for `put`
+    def swap_in(self) -> list: # the weights from before, for `put`
         "Put the averages into the model"
         if self.slots: self._rebind()
         saved,averages = [],[]
@@ -134,10 +134,10 @@ class EMACallback(Callback):
     order,modes,saves = 12,('fit','validate','predict'),('averages','n_avg','n_step')
     n_step = 0          # steps of this fit
     n_avg  = 0          # updates of the average
-    depth  = 0          # validations within each other that use the average
+    depth  = 0          # how many nested validations use the average
     kept:Any = None     # the trained weights while the model has the averaged ones
     fitting   = False   # is it a fit, not a separate validation or prediction?
-    cancelled = False   # was the present step cancelled?
+    cancelled = False   # was this step cancelled?
     lazy      = False   # are there layers without weights yet?
     acts = 'alike'      # the weights are the same in all processes
     conflicts = dict(local_steps='it averages after each step, when each process has weights of its own: remove it')
@@ -173,7 +173,7 @@ class EMACallback(Callback):
         self.swap_out()
         is_fraction = isinstance(self.start, float)
         if is_fraction and self.start: check_length(self.learn, f'EMACallback(start={self.start})')
-        self._bind()   # each epoch, since layers may have been unfrozen
+        self._bind()   # in each epoch, since layers may have been unfrozen
 
     def _bind(self):
         self.avgs.bind(averageable(self.learn, self.buffers, self.avgs.values), statistic_slots(self.learn))
@@ -196,7 +196,7 @@ class EMACallback(Callback):
         is_wanted = self.fitting and self.use and self.at_end
         if is_wanted and self.n_avg: self.avgs.swap_in()
 
-    def after_load_model(self): self.n_avg,self.kept = 0,None   # the average was of the weights before
+    def after_load_model(self): self.n_avg,self.kept = 0,None   # the average belonged to the old weights
 
     @property
     def averages(self) -> dict:
@@ -241,7 +241,7 @@ class EMACallback(Callback):
         return [cb for cb in averages if cb is not self]
 
     def before_validate(self):
-        has_ended = not self.fitting and self.at_end   # then the model has the average already
+        has_ended = not self.fitting and self.at_end   # such a fit has put the average into the model
         if self.use and not has_ended: self.swap_in()
 
     def after_validate(self):
@@ -250,7 +250,7 @@ class EMACallback(Callback):
     after_save_model,after_epoch = after_validate,swap_out
 
     def before_batch(self):
-        is_left = self.kept is not None and self.learn.training   # by a validation in the epoch that failed
+        is_left = self.kept is not None and self.learn.training   # by a validation of the epoch that failed
         if is_left: self.swap_out()
     before_pred = before_backward = before_step = before_batch
 

@@ -61,7 +61,7 @@ class IndexedIterator:
         return self.queue.popleft() if self.queue else None
 
     def _clear_queue(self):
-        "Empty the queue, which has more entries if the phase was limited"
+        "Empty the queue, which has more entries than batches if the phase was limited"
         if isinstance(self.queue, deque): self.queue.clear()
         else: self.queue = iter(())
 
@@ -137,7 +137,7 @@ class ItemIndices(Callback):
     before_validate,after_validate = before_train,after_train
 
     def _recording(self, dl):
-        "A loader that records the indices of `dl`; the same one in each epoch if its workers persist"
+        "Return a loader that records the indices of `dl`; the same one in each epoch if workers persist"
         if id(dl) in self.loaders: return self.loaders[id(dl)]
         recording = RecordingLoader(dl)
         if dl.persistent_workers: self.loaders[id(dl)] = recording
@@ -188,16 +188,16 @@ _used_up = ('the training data is exhausted: it can be iterated only once, so th
             '(a list, a `DataLoader` or a function that returns a generator begins again)')
 
 class OngoingLoader(GetAttr):
-    "Chain all passes over `dl`: each iteration continues where the last one ended"
+    "Chains all passes over `dl`: each iteration continues where the last one ended"
     _default = 'dl'
     live    = None         # the iterator of the present pass
     n_pass  = 0            # the number of this pass
     start   = 0            # how many of its batches are done
     fresh   = False        # has the epoch had no batch yet?
-    failed  = None         # the generator that an error has ended
-    used_up = False        # can the data not be iterated again?
-    set_epoch = noop       # the Learner's epoch is not used: a pass has a number of its own
-    batch_indices = None   # the iterator's `indices` are those of the last batch
+    failed  = None         # the generator that an error ended
+    used_up = False        # can the data not be read again?
+    set_epoch = noop       # not used: passes have numbers of their own
+    batch_indices = None   # unknown: the iterator's `indices` belong to the last batch
     def __init__(self,
         dl:Any, # any iterable of batches
         n:int   # how many batches an epoch has
@@ -253,7 +253,7 @@ class OngoingLoader(GetAttr):
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #ae860f54
 @check_args
 class StepsPerEpoch(Callback):
-    "End an epoch after `n` training batches; the next one continues in the data (Keras' `steps_per_epoch`)"
+    "End an epoch after `n` training batches; the next epoch continues in the data (Keras' `steps_per_epoch`)"
     single,late = True,False
     conflicts = dict(parts='it would read the data once more in each process: write `LimitBatches`')
     order,modes = TrainEvalCallback.order-1.5,('fit',)   # after the data was sharded over processes
@@ -294,7 +294,7 @@ class StepsPerEpoch(Callback):
         if not is_state or min(n_pass, start)<0: raise ValueError(
             f'this is not the state of a StepsPerEpoch: {state!r:.60}')
         data = self.data
-        if data is None or data.live is not None: return   # too late: batches were read
+        if data is None or data.live is not None: return   # too late: batches were read already
         data.n_pass,data.start = n_pass,start
         if start and data.passes.place is None: data.passes.begin_after(start)
 
@@ -331,7 +331,7 @@ class BatchFetcher:
         pin:bool     # pin them
     ):
         self.it,self.pin,self.ended = it,pin,False
-        self.grad = torch.is_grad_enabled()   # a mode of each thread
+        self.grad = torch.is_grad_enabled()   # this mode belongs to a thread
 
     def __call__(self) -> Any:
         "Return a batch, or `exhausted` at the end"
@@ -379,12 +379,12 @@ class PrefetchIterator:
 def made_by_workers(
     dl:Any # a loader
 ) -> bool:
-    "Return whether workers make the batches of `dl`, and this process draws random numbers only when an epoch begins"
+    "Return whether workers load the batches of `dl`, and this process draws random numbers only when an epoch begins"
     if isinstance(dl, ResumableLoader): dl = dl.dl
     has_workers = getattr(dl, 'num_workers', 0)>0
     if isinstance(dl, SeededLoader): return has_workers and not dl.swaps_rng
     if not isinstance(dl, DataLoader) or not has_workers: return False
-    if is_stateful(dl): return False   # its state would count batches that were fetched and not trained
+    if is_stateful(dl): return False   # its state would count batches that are not trained yet
     if isinstance(dl.dataset, IterableDataset): return True
     sampler = dl.sampler if dl.batch_sampler is None else dl.batch_sampler
     if type(sampler) is BatchSampler: sampler = sampler.sampler
@@ -397,7 +397,7 @@ class Prefetch(Callback):
     order = 1000   # after all callbacks that change the loader or the batch
     def __init__(self,
         n:int=2,          # how many batches to fetch ahead
-        thread:bool=False # fetch ahead even if this process makes the batches; False: only if workers do
+        thread:bool=False # fetch ahead even if this process loads the batches; False: only if workers do
     ):
         self.n = check_whole('n', n, what='a number of batches')
         if thread not in (True, False): raise ValueError(f'`thread` must be True or False, not {thread!r}')
@@ -433,7 +433,7 @@ class Prefetch(Callback):
                 'Prefetch(thread=True) cannot be used with `StepsPerEpoch`, whose stream continues where training '
                 'is: let workers make the batches (`DataLoader(num_workers=...)`), and write `Prefetch()`')
             return 0
-        if hasattr(it, 'indices'): return 0   # `ItemIndices` has only the indices of the last batch
+        if hasattr(it, 'indices'): return 0   # `ItemIndices` knows only the last batch's indices
         if self.thread and isinstance(dl, ResumableLoader) and dl.draws_here: raise ValueError(
             'Prefetch(thread=True) cannot be used with `CheckpointCallback` and data that is loaded in this process: '
             'it would use up random numbers of batches that are not trained yet. Let a worker load it '

@@ -67,7 +67,7 @@ _fields = dict(ep='epoch', ba='batch', st='step', sp='sample', tok='token', s='s
 @total_ordering
 @dataclass(frozen=True, eq=False)
 class Timestamp:
-    "How far a run is; compares with an amount of any unit, as in `learn.time >= '500ba'` (Composer's `Timestamp`)"
+    "How far a run is; comparable with an amount of any unit: `learn.time >= '500ba'` (Composer's `Timestamp`)"
     epoch:int             # epochs that are done
     batch:int             # training batches that are done
     sample:int            # training samples that are done, under Composer's name
@@ -135,7 +135,7 @@ class Clock(StopwatchCallback):
 
     @property
     def time(self) -> Timestamp:
-        "How far the run is"
+        "The amount of training so far, as a `Timestamp`"
         now,began = self._now(),self.began
         in_epoch:dict = {}
         for k in ('batch','sample','token','seconds'):
@@ -152,7 +152,7 @@ class Clock(StopwatchCallback):
 
 @patch(as_prop=True)
 def time(self:Learner) -> Timestamp:
-    "How far the run is, as counted by a `Clock` among the callbacks. Raise AttributeError if there is none."
+    "The amount of training so far, counted by a `Clock` among the callbacks. Raise AttributeError without one."
     clock = next((cb for cb in self.cbs if isinstance(cb, Clock)), None)
     if clock is None: raise AttributeError('the time of this Learner is not counted: add the callback `Clock()`')
     return clock.time
@@ -165,7 +165,7 @@ from .intervals import EveryCallback
 # %% ../../nbs/callbacks/55c_stop_after.ipynb #e287bb5b
 class StopAfter(EveryCallback):
     "End the fit when a budget of batches, steps, samples, epochs or time is used up; ValueError if that cannot happen"
-    acts = 'sometimes'   # a run's length does not identify it, and clocks of processes differ
+    acts = 'sometimes'   # a run's length is not part of its identity, and clocks differ
     due_at_once = True   # so all processes agree to stop at the same batch
     def __init__(self,
         much:Any # the budget: a number of training batches, text such as '500st', '30m' or '3ep', or a `Time`

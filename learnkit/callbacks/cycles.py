@@ -21,7 +21,7 @@ from ..measure.history import History, format_time
 # %% ../../nbs/callbacks/50a_validate_every.ipynb #dc06abae
 @check_args
 class ValidateEvery(EveryCallback):
-    "Validate within the fit every so many batches or minutes, and record a row; or only every so many epochs"
+    "Validate within the fit every so many batches or minutes, and record a row; or only after every n-th epoch"
     acts,due_at_once = 'nothing',True
     saves = 'every','history'
     def __init__(self,
@@ -37,14 +37,14 @@ class ValidateEvery(EveryCallback):
     def before_fit(self):
         if not self.every.loaded: self.history = History()
         super().before_fit()
-        self.learn._loader(self.ds_idx, self.dl)   # raises now, rather than after an hour, if there is none
+        self.learn._loader(self.ds_idx, self.dl)   # raises now, not after an hour, if there is none
 
     def may_validate(self) -> bool:
         "Return whether a validation is due after the next batch, or before the first one"
         return self._is_start() or self.every.nears(self.learn)
     def _is_start(self): return self.at_start and self.learn.train_iter==0
 
-    done = 0       # the batches of the epoch, after its training phase
+    done = 0       # after the training phase: its batches
     over = False   # is the epoch over?
     def before_epoch(self):
         self.done,self.over = 0,False
@@ -57,7 +57,7 @@ class ValidateEvery(EveryCallback):
         self.over = True
         if not self._limits_epochs(): super().after_epoch()
     def _limits_epochs(self):
-        "Does it skip the validations at the ends of epochs, instead of adding others?"
+        "Return whether the interval is a number of epochs, which limits validations instead of adding some"
         if self.every.unit!='ep': return False
         return self.learn._loader(self.ds_idx, self.dl) is self.learn.dls.valid
 
@@ -67,7 +67,7 @@ class ValidateEvery(EveryCallback):
         rec = own_attr(learn, 'recorder')
         values = learn.validate(self.ds_idx, self.dl)
         row = dict(epoch=learn.epoch, train_iter=learn.train_iter)
-        if rec is not None: row['train_loss'] = rec.train_loss   # the same mean in all processes
+        if rec is not None: row['train_loss'] = rec.train_loss   # equal in all processes
         columns = getattr(rec, 'metric_names', [])
         shown,own = self._columns(columns)
         seconds = format_time(perf_counter()-start)
@@ -77,7 +77,7 @@ class ValidateEvery(EveryCallback):
         write_out(learn.logger, [*map(cells.get, columns or cells)])
 
     def _n_done(self):
-        "The batches of the epoch that are done"
+        "Return how many batches of the epoch are done"
         is_in_train = not self.over and self.learn.iter is not None
         return self.learn.iter+1 if is_in_train else self.done
 
@@ -169,7 +169,7 @@ event.register('before_replay', 'the batch did not fit into memory and is run as
                depth=3, after='before_train_batch', by='ReplayOnOOM')
 
 class BatchEvents(Callback):
-    "Fire `before_train_batch`, for each attempt at a batch, and `after_train_batch`, when its gradients are complete"
+    "Fire `before_train_batch` for each attempt at a batch, and `after_train_batch` when its gradients are complete"
     order,run_valid,attempt = 98,False,0
     def before_batch(self): self._begin(0)
     def before_replay(self): self._begin(self.attempt+1)

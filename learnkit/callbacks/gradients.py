@@ -79,7 +79,7 @@ class GradientClip(Callback):
         return norms
 
     def _clip_mixed(self, params):
-        "Clip parameters of each mesh, and those that are not sharded, apart: PyTorch can't clip them together"
+        "Clip the parameters of each mesh, and unsharded ones, separately: PyTorch cannot clip them together"
         kinds = by_mesh(params)
         if self.value is not None:
             for ps in kinds: nn.utils.clip_grad_value_(ps, self.value)
@@ -115,7 +115,7 @@ class AdaptiveGradientClip(Callback):
         self.params = [p for p in opt_params(self.learn.opt) if id(p) not in skipped]
 
     def _named_like(self, pattern):
-        "The parameters whose names match; raise ValueError if there are none"
+        "Return the parameters whose names match; raise ValueError if there are none"
         named = dict(get_model(self.learn.model).named_parameters())
         matching = [p for name,p in named.items() if fnmatchcase(name, pattern)]
         if not matching: raise ValueError(f'no parameter has a name like {pattern!r}: {nearest(pattern, named)}')
@@ -142,7 +142,7 @@ def set_bn_eval(
     use_eval:bool=True # True: evaluation mode; False: back to training mode
 ) -> None:
     "Set the batch norms of `m` that are frozen to evaluation mode (fastai's name)"
-    before = None   # the layer before, which decides on a norm that has no weights
+    before = None   # the previous layer, which decides about a norm without weights
     for layer in m.modules():
         is_norm = isinstance(layer, bn_types)
         if is_norm and (_is_frozen(layer) or (before is not None and not layer.affine and _is_frozen(before))):
@@ -150,7 +150,7 @@ def set_bn_eval(
         if layer._parameters and not (is_norm and not layer.affine): before = layer
 
 def _is_frozen(layer):
-    "Does the layer have its own weights, none of which are trained?"
+    "Return whether the layer has weights of its own, and none of them is trained"
     trained = [p.requires_grad for p in layer.parameters(recurse=False)]
     return bool(trained) and not any(trained)
 
@@ -192,7 +192,7 @@ class GradualUnfreezing(Callback):
         if first!=learn.opt.frozen_idx: learn.opt.freeze_to(first)
 
 def _is_plan(at):
-    "Is it a mapping of epochs to parameter groups?"
+    "Return whether the argument is a mapping from epochs to parameter groups"
     if not isinstance(at, Mapping) or not at: return False
     are_numbers = all(isinstance(o, int) for o in (*at.keys(), *at.values()))
     return are_numbers and min(at)>=0

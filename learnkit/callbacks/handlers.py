@@ -51,7 +51,7 @@ class Filter:
 
     @property
     def events(self) -> tuple:
-        "The events at which `measure` must be called; none without an interval"
+        "The events at which to call `measure`; none without an interval"
         if not self.interval: return ()
         end = 'after_batch' if self.interval.in_batches else 'after_epoch'
         return 'before_fit',end
@@ -96,7 +96,7 @@ class Filter:
 
 # %% ../../nbs/callbacks/70a_filter.ipynb #f95dde78
 def _as_written(**arguments):
-    "The arguments that are not None, as they are written in a call"
+    "Return the arguments that are not None, as they are written in a call"
     return [f'{name}={value!r}' for name,value in arguments.items() if value is not None]
 
 # %% ../../nbs/callbacks/70a_filter.ipynb #f95dde79
@@ -138,7 +138,7 @@ class OnCallback(Callback):
     saves = ('filter',)
     pauses:tuple = ()   # its event, if it may pause the fit there
     def __init__(self,
-        f:Callable,       # a function of the Learner, and of the event's arguments, if any
+        f:Callable,       # a function of the Learner, and optionally of the event's arguments
         name:str,         # the event
         filter:Filter,    # which calls go through
         pause:bool=False  # pause the fit if `f` returns true
@@ -169,7 +169,7 @@ class OnCallback(Callback):
 _pending = []   # `PendingHandler`s of the functions that `Learner.on` decorated
 
 class PendingHandler:
-    "A function that waits for a Learner; called with one, it returns its callbacks for `Learner._on_create`"
+    "A function that waits for a Learner; called with one, it returns the callbacks that `Learner._on_create` adds"
     def __init__(self,
         f:Callable,       # a function of the Learner
         name:str,         # the event
@@ -211,7 +211,7 @@ def has_no_parameters(
     except ValueError: return False   # some functions written in C have no signature
 
 class hybrid_method:
-    "A method that can be called on an object or its class, and gets that as its first argument"
+    "A method that receives the object or, if called on the class, the class"
     def __init__(self,
         f:Callable # the method
     ): self.f,self.__doc__ = f,f.__doc__

@@ -62,12 +62,12 @@ class Every:
 
     def reset(self) -> None:
         "Set the count to zero"
-        self.count    = 0             # batches, samples or tokens; seconds of earlier runs
+        self.count    = 0             # batches, samples or tokens; for seconds, those of earlier runs
         self.at_start = 0             # the steps when the fit began
         self.times    = None          # how many times it has been due; None: unknown
         self.since    = monotonic()   # when the clock was started
         self.loaded   = False         # does the next fit continue this count?
-        # of several processes: the most that any has done, the batches since then, and after how many to synchronize
+        # with several processes: the most that any has done, batches since then, and batches until they synchronize
         self.most,self.n,self.ask_at = None,0,1
 
     def start(self,
@@ -98,14 +98,14 @@ class Every:
     def nears(self,
         learn:Any # the Learner, between two batches of training
     ) -> bool:
-        "Return whether it is due after the next batch, if that resembles the last; False for seconds and functions"
+        "Return whether it will be due after a batch like the last one; False for seconds and functions"
         amount = self._amount_after_next(learn)
         if amount is None: return False
         times = self._multiples(self._before(learn)) if self.times is None else self.times
         return self._multiples(amount)>times
 
     def _amount_after_next(self, learn):
-        "How much will be done after the next batch; None if that is unknown"
+        "Return how much will be done after the next batch; None if that is unknown"
         batch = getattr(learn.current_run, 'batch', None)
         if self.unit=='ba': return self.count + 1
         if self.unit=='st': return learn.train_steps + 1
@@ -115,11 +115,11 @@ class Every:
         return self.count + (find_bs(batch) if self.unit=='sp' else find_tokens(batch, learn.dls))
 
     def _multiples(self, amount):
-        "How many times the value fits into `amount`"
+        "Return how many times the value fits into `amount`"
         if isinstance(self.value, int): return amount//self.value
         return floor(amount/self.value + 1e-9)   # 0.3/0.1 is a little less than 3
     def _before(self, learn):
-        "How much was done before the first epoch of this run"
+        "Return how much was done before the first epoch of this run"
         if self.unit=='ep': return learn.epoch
         if self.unit=='st': return self.at_start
         if self.unit!='dur': return 0
@@ -143,18 +143,18 @@ class Every:
 
     @property
     def elapsed(self) -> float:
-        "Seconds of training so far"
+        "The seconds of training so far"
         return self.count + monotonic() - self.since
 
     def _most_of_all(self, own):
-        "The most that any process has done, as of the last batch where all took part in this"
+        "Return the most that any process has done, as of the last batch in which all synchronized"
         self.n += 1
         if self.n<self.ask_at: return self.most
         before,self.most = self.most,largest(own)
         per_batch = 0 if before is None else (self.most-before)/self.n
         left = self.value - self.most%self.value
         self.n,self.ask_at = 0,1
-        if per_batch: self.ask_at = max(1, floor(left/2/per_batch))   # after half of the batches that are probably left
+        if per_batch: self.ask_at = max(1, floor(left/2/per_batch))   # half of the remaining batches, as estimated
         return self.most
 
     def state_dict(self) -> dict:

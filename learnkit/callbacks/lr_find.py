@@ -120,12 +120,12 @@ from ..optim.schedule import SchedExp
 # %% ../../nbs/callbacks/15b_lr_find.ipynb #45420c93
 @check_args
 class LRFinder(Scheduler):
-    "Train with an exponentially growing learning rate, then restore the Learner; used by `learn.lr_find`"
-    modes,names = ('lr_find',),('lr',)   # the mode of a fit with this callback
+    "Trains with an exponentially growing learning rate, then restores the Learner; used by `learn.lr_find`"
+    modes,names = ('lr_find',),('lr',)   # the mode of the run that this callback belongs to
     rec = None             # the Recorder
     before = Snapshot()    # restored at the end
-    shared_losses = None   # the losses, if there are several processes
-    restores = True        # False in `learn.lr_find`, which itself restores more
+    shared_losses = None   # the losses averaged over processes; None: one process
+    restores = True        # False in `learn.lr_find`, which restores more
     def __init__(self,
         start_lr:float|list=1e-7, # the learning rate of the first batch; a list has one for each parameter group
         end_lr:float|list=10,     # the learning rate that the last batch approaches
@@ -173,18 +173,18 @@ class LRFinder(Scheduler):
         before.restore()
 
     def _share_losses(self):
-        "Average the losses over all processes, which then have the same curve"
+        "Average the losses over all processes, so that all have the same curve"
         if num_shards()==1: return
         of_all = gather_objects(self.rec.smooth_loss.values)
         self.shared_losses = [sum(of_batch)/len(of_batch) for of_batch in zip(*of_all)]
     @property
     def _losses(self) -> list:
-        "The smoothed loss after each batch; of several processes their mean"
+        "Return the smoothed loss after each batch; with several processes, the mean"
         return self.rec.smooth_loss.values if self.shared_losses is None else self.shared_losses
 
     @property
     def end(self) -> int|None:
-        "The number of batches until the loss exceeded four times its minimum or became NaN; None if it never did"
+        "The number of batches until the loss exceeded four times its minimum or was NaN; None if it never did"
         best = float('inf')
         for n_done,loss in enumerate(self._losses, 1):
             best = min(best, loss)
@@ -194,7 +194,7 @@ class LRFinder(Scheduler):
 
     @property
     def curve(self) -> tuple:
-        "The learning rates, and the smoothed loss after the batch of each"
+        "The learning rates, and the smoothed loss after the batch with each"
         if self.rec is None: return [],[]   # it was cancelled before it began
         n = self.end if self.stop_div else None
         return [*map(float, self.hps[self.hyper][:n])],[*self._losses[:n]]
@@ -209,7 +209,7 @@ class SuggestedLRs(tuple):
     steep:float
 
 def _as_named_tuple(values):
-    "A named tuple of `values` that can be pickled: its class, which no module has, is created again"
+    "Return `values` as a named tuple that can be pickled; its class is created again, because it is in no module"
     def reduce(self): return _as_named_tuple,(self._asdict(),)
     fields = namedtuple('SuggestedLRs', values)
     kind = type('SuggestedLRs', (fields,SuggestedLRs), dict(__slots__=(), __reduce__=reduce))
@@ -278,7 +278,7 @@ def lr_find(self:Learner,
     stop_div:bool=True,       # stop when the loss is above four times its minimum
     show_plot:bool=True,      # plot the curve
     suggest_funcs:Any=valley, # one or several of `valley`, `slide`, `minimum`, `steep` or your own; None: no suggestion
-    hyper:str='lr'            # what grows; `lr_muon`: only the learning rate of the optimizer named muon
+    hyper:str='lr'            # what to vary: 'lr', or `lr_muon` for the optimizer named muon alone
 ) -> SuggestedLRs:            # the suggested learning rates; None without `suggest_funcs`
     "Find a learning rate by a range test (Smith 2015), and restore the Learner afterwards"
     finder = LRFinder(start_lr, end_lr, num_it, stop_div, hyper)

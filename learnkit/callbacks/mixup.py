@@ -53,7 +53,7 @@ class MixedLoss(partial):
     def batch_weight(self,
         *yb # targets
     ) -> Any:
-        "Return how much a batch weighs: a mixed loss is a mean over samples; for others ask the loss function"
+        "Return the weight of a batch: its number of samples if mixed, else as the loss function defines it"
         is_there = self.mixer.learn is not None   # it may have been removed in the middle of a fit
         mixes_losses = is_there and is_called(self.mixer, 'before_loss') and self.mixer.stack_y
         return find_bs(yb) if mixes_losses else weight_rule(self.func)(yb)
@@ -66,11 +66,11 @@ class MixHandler(Callback):
     lam:Any = None   # a tensor: the weight of each sample itself; None while the batch is not mixed
     other:torch.Tensor|None = None # for each sample, the index of its partner
     yb1:tuple|None = None          # the targets of the other samples; None: the targets are mixed themselves
-    part:slice|None = slice(None)  # the samples of the current micro-batch (`MicroBatch`)
+    part:slice|None = slice(None)  # the samples of this micro-batch (`MicroBatch`)
     layer:Any = None   # the wrapper around the Learner's loss function
-    mixed  = None   # the loss function with mixing
-    old_lf = None   # the one below, without
-    each   = None   # the same, with a loss for each sample
+    mixed  = None   # the mixed loss function
+    old_lf = None   # the loss function below it
+    each   = None   # the same, with one loss per sample
     def __init__(self,
         alpha:float=.5 # both parameters of the Beta distribution of `lam`: near 0 hardly any mixing, 1 is uniform
     ):
@@ -92,7 +92,7 @@ class MixHandler(Callback):
         self.layer = lay_over(learn, 'loss_func', self._mix)
 
     def _mix(self, loss_func):
-        "Return the loss function that is below with mixing; called again when there is another one"
+        "Return `loss_func`, mixed; called again if the loss function is replaced"
         if loss_func is None: raise ValueError(f"{type(self).__name__} can't mix a loss that the model computes "
                                                'itself: pass `loss_func=` to the Learner')
         y_int = loss_setting(loss_func, 'y_int')
@@ -149,7 +149,7 @@ class MixHandler(Callback):
     def mix_y(self,
         other:torch.Tensor # for each sample, the index of its partner
     ) -> None:
-        "Mix the targets, or keep the targets of the other samples to mix the losses"
+        "Mix the targets; or keep the partners' targets, to mix the losses"
         learn = self.learn
         self.wrap_loss()   # the callback may have been switched on after `before_train`
         yb1 = _select(learn.yb, other) if self.stack_y else None
@@ -194,7 +194,7 @@ def _as_float(t):
     return t.float() if is_whole else t
 
 def _select(b, samples):
-    "Some samples of each tensor of a batch; everything else unchanged"
+    "Return some samples of each tensor of a batch, and everything else unchanged"
     def select(t):
         has_samples = isinstance(t, torch.Tensor) and t.ndim>0
         return t[samples] if has_samples else t
@@ -254,7 +254,7 @@ class CutMix(MixHandler):
         self.mix_y(other)
 
     def _are_pixels(self, size):
-        "Do the targets have numbers for each pixel? Raises ValueError if only some have, or for images of another size"
+        "Return whether targets are per pixel; raise ValueError if only some are, or for another image size"
         targets = [t for t in leaves(self.learn.yb) if isinstance(t, torch.Tensor)]
         sizes = [*map(_image_size, targets)]
         if all(o is None for o in sizes): return False
@@ -264,7 +264,7 @@ class CutMix(MixHandler):
             f'{shapes(self.learn.yb)}, which are neither labels nor images of that size: use MixUp')
 
     def _paste(self, inside, other):
-        "Paste the box into the targets too: each pixel of the input keeps its own target, so no loss is mixed"
+        "Paste the box into the targets too: each pixel keeps the target of its image, so no loss is mixed"
         self.wrap_loss()
         self.unmix()
         self.learn.current_run.yb = apply(lambda t: torch.where(inside, t[other], t), self.learn.yb)

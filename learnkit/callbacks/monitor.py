@@ -104,9 +104,9 @@ extra_columns = Word('extra_columns', {}, 'Which functions of the Learner can a 
 
 @check_args
 class Monitor(Stateful):
-    "Keep the best value so far of a metric, of another column of the Recorder, or of a function of the Learner"
+    "Keeps the best value so far of a metric, of another column of the Recorder, or of a function of the Learner"
     saves = 'best',
-    best:Any = None   # the best value so far; None: `start` has not found out yet which values are better
+    best:Any = None   # the best value so far; None: `start` has not been called
     column = None     # the monitored column of the Recorder; None: a function of the Learner
     comp   = None     # f(a, b): is a better than b?
     lower  = None     # is a lower value better?
@@ -161,13 +161,13 @@ class Monitor(Stateful):
     def is_known(self,
         learn:Any # the Learner, at the end of an epoch
     ) -> bool:
-        "Return whether a validation after this epoch's last batch has given the value already"
+        "Return whether a validation after this epoch's last batch has already given the value"
         rec = own_attr(learn, 'recorder')
         if rec is None: return False
         return any(map(self._is_in, rec.history.last_within(learn.train_iter)))
 
     def _is_in(self, row):
-        "Does `row` have the value, or is it a row after which a function of the Learner is called?"
+        "Return whether `row` has the value, or whether a function of the Learner is called for it"
         if self.name in row: return True
         is_function = callable(self.monitor) and self.column is None
         if not is_function or hasattr(self.source, 'evaluator'): return False
@@ -210,7 +210,7 @@ class Monitor(Stateful):
         return True
 
     def _result_for_nan(self):
-        "What `update` returns for NaN"
+        "Return the result of `update` for NaN"
         if self.nan=='raise': raise ValueError(
             f"`{self.name}` is nan. Write nan='worse' to count that as no improvement, or nan='skip' to ignore it.")
         return None if self.nan=='skip' else False
@@ -218,7 +218,7 @@ class Monitor(Stateful):
     def __repr__(self): return f'Monitor({self.name!r}, best={self.best})'
 
     def _column(self, learn):
-        "The column to monitor; None for a function of the Learner"
+        "Return the column to monitor; None for a function of the Learner"
         columns = getattr(own_attr(learn, 'recorder'), 'metric_names', [])
         known   = [name for name in columns if name not in ('epoch','time')]
         metrics = [*filter(self._is_metric, learn.metrics)]
@@ -236,13 +236,13 @@ class Monitor(Stateful):
         raise ValueError(f'there is no column {name!r} to monitor{why}: {nearest(name, [*known, *extra])}')
 
     def _is_metric(self, metric):
-        "Is `monitor` this metric, or the function from which it was made?"
+        "Return whether `monitor` is this metric, or the function from which it was made"
         monitor = self.monitor
         if monitor in (metric, getattr(metric, 'func', None)): return True
         return hasattr(monitor, 'as_metric') and monitor.__name__==metric.name
 
     def _lower(self, learn):
-        "Is a lower value better, by the metric or its name? If unclear a higher one, as in fastai, with a warning"
+        "Return whether lower is better, by the metric or its name; if unclear, warn, and return False as in fastai"
         plain = re.sub('^(train|valid)_', '', self.name)
         metrics = [m for m in learn.metrics if m.name in (self.name, plain)]
         for o in (self.source, *metrics):

@@ -29,12 +29,12 @@ _dtypes = {AMPMode.FP16:torch.float16, AMPMode.BF16:torch.bfloat16}
 
 # %% ../../nbs/callbacks/35_precision.ipynb #c2d72e20
 class MixedPrecision(Callback):
-    "Mixed precision: forward pass and loss in 16 bits where that is safe, by `torch.amp` (fastai's name and order)"
+    "Mixed precision: forward pass and loss in 16 bits where safe, by `torch.amp` (fastai's name and order)"
     order,saves = 10,('scaler',)
     scaler  = None      # a `GradScaler`, once a fit has begun
-    pending = False     # is a step begun, after which the scaler must be updated?
+    pending = False     # has a step begun, after which the scaler is updated?
     others:Any = None   # the model's parameters that are not in the Learner's optimizer
-    midway = False      # was it added within a step in which some gradients are not scaled?
+    midway = False      # was it added within a step, so that some gradients are not scaled?
     single = True
     first_in = ('before_step',)   # later handlers see gradients that are unscaled and finite
     acts = 'alike'   # if gradients are infinite, then in all processes
@@ -44,7 +44,7 @@ class MixedPrecision(Callback):
     ):
         if amp_mode not in list(AMPMode): raise ValueError(f"amp_mode must be 'fp16' or 'bf16', not {amp_mode!r}")
         self.amp_mode,self.kwargs = AMPMode(amp_mode),kwargs
-        self.open = []   # the `autocast` contexts that are entered: (stream of batches of the run, context)
+        self.open = []   # the open `autocast` contexts: (stream of batches of the run, context)
         if kwargs: torch.amp.GradScaler('cpu', **kwargs)   # raises now for a wrong argument
 
     @property
@@ -55,7 +55,7 @@ class MixedPrecision(Callback):
                     local_steps="one process alone could skip a step: write `MixedPrecision('bf16')`")
     @property
     def compiled(self) -> str|None:
-        "Return the part that a compiled step replaces: `autocast`; None with loss scaling"
+        "The part that a compiled step replaces: `autocast`; None with loss scaling"
         is_autocast_alone = self.scaler is not None and not self.scaler.is_enabled()
         return 'autocast' if is_autocast_alone else None
 
@@ -66,7 +66,7 @@ class MixedPrecision(Callback):
 
     @property
     def trains(self) -> bool:
-        "Whether this run is a fit or `lr_find`, rather than a validation or prediction"
+        "Whether this run is a fit or `lr_find`"
         return self.learn.mode in ('fit','lr_find')
 
     def before_fit(self):
@@ -94,7 +94,7 @@ class MixedPrecision(Callback):
 
     @uninterrupted
     def before_pred(self):
-        if self.open and self.trains: self._exit_to(0)   # left open by a failed run, as no fit is within another run
+        if self.open and self.trains: self._exit_to(0)   # left open by a run that failed, as fits are not nested
         ctx = torch.autocast(self.device_type, dtype=self.dtype)
         ctx.__enter__()
         self.open.append((self.learn.batches, ctx))
@@ -114,7 +114,7 @@ class MixedPrecision(Callback):
 
     @uninterrupted
     def _exit_to(self, n):
-        "Exit all contexts but the outermost `n`"
+        "Exit all but the outermost `n` contexts"
         while len(self.open)>n:
             _,ctx = self.open.pop()
             ctx.__exit__(None, None, None)

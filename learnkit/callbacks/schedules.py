@@ -28,8 +28,8 @@ class Scheduler(Callback):
     "Base class of schedulers: record the hyperparameters `names` of each batch, and restore them after the run"
     order,run_valid,modes = 60,False,('fit',)
     names   = ()      # the scheduled hyperparameters
-    initial = None    # their values before the run: (parameter group, name, value)
-    chains  = False   # does it continue from the current values, so that another scheduler can set them too?
+    initial = None    # their values before the run, as (parameter group, name, value)
+    chains  = False   # does it continue from the present values, so that other schedulers may set them too?
     @property
     def schedules(self) -> tuple:
         "The names of the hyperparameters that it sets"
@@ -52,7 +52,7 @@ class Scheduler(Callback):
         if own_attr(learn, 'recorder') is not None: self._record_in(learn.recorder)
 
     def _record_in(self, recorder):
-        "Add its series to the other schedulers' series in the Recorder"
+        "Add its series to those of other schedulers in the Recorder"
         recorder.hps = {**getattr(recorder, 'hps', {}), **self.hps}
         recorder.group_hps = {**getattr(recorder, 'group_hps', {}), **self.group_hps}
 
@@ -102,13 +102,13 @@ class ParamScheduler(Scheduler):
 
     def before_fit(self):
         learn = self.learn
-        self._measure(batches_per_epoch(learn))   # here too, because a checkpoint records the schedules
+        self._measure(batches_per_epoch(learn))   # here too, because checkpoints record the schedules
         self.accumulation = own_attr(learn, 'gradient_accumulation')
         if 'wd' in self.names: self._spare_norms()
         super().before_fit()
 
     def _spare_norms(self):
-        "Schedule `wd` as the Learner sets it, not for norms and biases; raise if it would replace decays of groups"
+        "Let a schedule of `wd` exempt norms and biases as the Learner does; raise if groups have decays of their own"
         learn,opt = self.learn,self.learn.opt
         is_one_number = is_number(self.scheds['wd'](0.))
         if is_one_number: check_own_decays([h.get('wd') for h in opt.hypers], 'the schedule of `wd`')
@@ -122,7 +122,7 @@ class ParamScheduler(Scheduler):
         self.was_split = True
 
     def _measure(self, n):
-        "Set the length of the fit in schedules whose warm-up is a number of batches; `n` is an epoch's length"
+        "Tell schedules whose warm-up is a number of batches how long the fit is; `n` is an epoch's length"
         duration = self.learn.current_run.duration
         if duration is None: return
         is_unknown = duration.unit=='ep' and not n
@@ -180,8 +180,8 @@ def one_cycle(
     lr_max:float|list,   # the highest learning rate; a list has one for each parameter group
     div:float=25.,       # the initial learning rate is `lr_max/div`
     div_final:float=1e5, # the final learning rate is `lr_max/div_final`
-    pct_start:float=.25, # the fraction of the training in which the rate rises, 0 to 1
-    moms:tuple|None=None # momentum at the start, at the highest rate and at the end; None: no schedule for it
+    pct_start:float=.25, # the fraction of the training in which the learning rate rises, 0 to 1
+    moms:tuple|None=None # momentum at the start, at the highest learning rate and at the end; None: not scheduled
 ) -> dict:               # name of a hyperparameter -> schedule
     "Return the schedules of the one-cycle policy (Smith 2018); raise ValueError for a divisor that is not above 0"
     lr = group_values(lr_max)
@@ -234,7 +234,7 @@ def fit_one_cycle(self:Learner,
 def flat_cos(
     lr:float|list,       # the initial learning rate; a list has one for each parameter group
     div_final:float=1e5, # the final learning rate is `lr/div_final`
-    pct_start:float=.75  # the fraction of the training in which the rate is constant, 0 to 1
+    pct_start:float=.75  # the fraction of the training in which the learning rate is constant, 0 to 1
 ) -> dict:               # name of a hyperparameter -> schedule
     "Return the schedule with a constant learning rate that falls along a cosine at the end"
     lrs = group_values(lr)
@@ -293,7 +293,7 @@ def fine_tune(self:Learner,
     base_lr:float=2e-3,  # the head's highest learning rate while the body is frozen; half of it after that
     freeze_epochs:int|str|Time=1, # epochs for the head alone, before those for the whole model; or an amount
     lr_mult:float=100,   # the head's learning rate divided by the first layers'
-    pct_start:float=.3,  # the fraction of the second part in which the rate rises, 0 to 1
+    pct_start:float=.3,  # the fraction of the second part in which the learning rate rises, 0 to 1
     div:float=5.,        # the initial learning rate of the second part is its highest divided by `div`
     start_epoch:int=0,   # first epoch to train (0-based), counted through both parts; earlier ones count as done
     **kwargs  # the other arguments of `fit_one_cycle`
@@ -316,7 +316,7 @@ def fine_tune(self:Learner,
     if starts_frozen:
         continues = start_epoch>0 and _is_frozen(self)
         if not continues: self.freeze()
-        self.current_run.to_come = whole   # the second part, for a first part that is paused and resumed
+        self.current_run.to_come = whole   # the part to run after a paused and resumed first part
         try: self.fit_one_cycle(freeze_epochs, slice(base_lr), pct_start=.99, start_epoch=start_epoch, **kwargs)
         finally: self.current_run.to_come = None
     whole(self)
@@ -324,13 +324,13 @@ def fine_tune(self:Learner,
 def _is_frozen(learn): return getattr(learn.opt, 'frozen_idx', 0)>0
 
 def _tune_whole(learn, start_epoch, **kwargs):
-    "The second part of `fine_tune`, from its epoch `start_epoch` on"
+    "Train the second part of `fine_tune`, from its epoch `start_epoch` on"
     if start_epoch==0 or _is_frozen(learn): learn.unfreeze()
     learn.fit_one_cycle(start_epoch=start_epoch, **kwargs)
 
 # %% ../../nbs/callbacks/10b_policies.ipynb #48ddd7d2
 def _is_amount(name, length):
-    "Is it an amount such as '2000ba', not a number of epochs? Raises ValueError if it is neither"
+    "Return whether it is an amount such as '2000ba', and not a number of epochs; raise ValueError for anything else"
     if isinstance(length, (str,Time)):
         as_duration(length)
         return True
@@ -355,11 +355,11 @@ class TorchScheduler(Scheduler):
     "Step a scheduler of `torch.optim.lr_scheduler` or `timm.scheduler` after each optimizer step or each epoch"
     saves = 'sched','n'
     sched  = None    # PyTorch's or timm's scheduler
-    hook   = None    # of the optimizer's steps
-    kept   = None    # arguments for `_restore` after the fit
+    hook   = None    # the hook on the optimizer's steps
+    kept   = None    # the arguments for `_restore` after the fit
     tick   = None    # the function to call after a step
-    due    = False   # has the optimizer taken a step in this batch?
-    behind = False   # must it catch up the steps of the epochs before `start_epoch`?
+    due    = False   # has the optimizer stepped in this batch?
+    behind = False   # must it catch up with epochs before `start_epoch`?
     n      = 0       # how many steps or epochs it has counted
     names,chains = ('lr',),True   # PyTorch's schedulers continue from the current learning rate
     def __init__(self,
@@ -426,7 +426,7 @@ class TorchScheduler(Scheduler):
         self._advance(value)
 
     def _compare_epoch(self):
-        "Step ReduceLROnPlateau with the epoch's monitored value, unless the last `after_row` has already used it"
+        "Step ReduceLROnPlateau with the epoch's monitored value, unless `after_row` has used that value"
         if callable(self.monitor):
             value = from_first(float(self.monitor(self.learn)))
             return self._step_with({self.monitor:value})
@@ -438,18 +438,18 @@ class TorchScheduler(Scheduler):
         if not is_known: self._step_with(row)
 
     def _tick_after_epoch(self):
-        "Count the step with the remaining samples of the epoch, which follows the last batch"
+        "Count the optimizer step with the remaining samples of an epoch, which follows the last batch"
         if self.due: self.tick()
         self._assign(due=False)
 
-    def after_row(self, row, epoch):   # `row`: the row of a validation within an epoch
+    def after_row(self, row, epoch):   # called for a row within an epoch
         if not epoch and isinstance(self.sched, ReduceLROnPlateau): self._step_with(row)
     def _step_with(self, row):
         value = row.get(self.monitor)
         if value is not None: self._advance(value)
 
     def _advance(self, value=None):
-        "Count a step or an epoch, and step the scheduler after each `frequency`-th"
+        "Count a step or an epoch; step the scheduler after every `frequency`-th"
         self._assign(n=self.n+1)
         n,rest = divmod(self.n, self.frequency)
         if rest: return
@@ -469,7 +469,7 @@ class TorchScheduler(Scheduler):
     def _begin(self, opt):
         "Use the user's scheduler, or create one and load the state that a checkpoint had before"
         if self.sched is self.make: return self._take_over(opt)
-        state    = self.sched   # state of a checkpoint, which was loaded before there was a scheduler
+        state    = self.sched   # from a checkpoint loaded before there was a scheduler
         settings = _settings(opt)
         lrs      = [group['lr'] for group in opt.param_groups]
         self.sched = self.make(opt)
@@ -487,7 +487,7 @@ class TorchScheduler(Scheduler):
         self.load_state_dict({'sched':state, 'n':self.n})
 
     def _unscale(self, opt, lrs):
-        "Start a scheduler of timm without the `lr_scale` of parameter groups, which it applies itself"
+        "Start a scheduler of timm without the `lr_scale` of parameter groups, which it multiplies by itself"
         if all(group.get('lr_scale', 1)==1 for group in opt.param_groups): return
         for group,lr in zip(opt.param_groups, lrs):   # the values before they were multiplied
             group.pop('initial_lr', None)
@@ -495,12 +495,12 @@ class TorchScheduler(Scheduler):
         self.sched = self.make(opt)
 
     def _take_over(self, opt):
-        "Continue with the user's scheduler, which must be one of the Learner's optimizer"
+        "Continue with the user's scheduler; raise ValueError if it belongs to another optimizer"
         if self.sched.optimizer is not opt: raise ValueError(
             'this scheduler does not belong to the optimizer of this Learner. '
             f'Pass `{type(self.sched).__name__}` or a `partial` of it, '
             'or create it from `learn.opt.opt` after `learn.create_opt()`.')
-        self._write_lrs()   # `fit` has just set the Learner's
+        self._write_lrs()   # `fit` has set the Learner's learning rates
 
     def _write_lrs(self):
         if _is_timm(self.sched): return   # it stores no learning rates
@@ -528,7 +528,7 @@ def _is_sched(o): return isinstance(o, LRScheduler) or _is_timm(o)
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #8d0f4b10
 def _check_length(sched, n_epoch, n_batches):
-    "Warn if a scheduler that is stepped after each epoch was created for as many steps as there are batches"
+    "Warn if a scheduler stepped after each epoch was created for as many steps as there are batches"
     total = getattr(sched, 'total_steps', getattr(sched, 'T_max', None))
     if not total or not n_batches: return
     is_for_batches = total>=max(n_epoch+1, n_epoch*n_batches)
@@ -540,7 +540,7 @@ def _check_length(sched, n_epoch, n_batches):
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #a39b356c
 def _required(make):
-    "The required arguments other than the optimizer"
+    "Return the required arguments besides the optimizer"
     if _is_sched(make): return []
     arguments = [*signature(make).parameters.values()][1:]   # the first one is the optimizer
     named = [a for a in arguments if a.kind not in (a.VAR_POSITIONAL, a.VAR_KEYWORD)]
@@ -549,7 +549,7 @@ def _required(make):
 def _settings(opt): return [*map(_copy_settings, opt.param_groups)]
 
 def _copy_settings(group):
-    "A copy of a parameter group without the parameters"
+    "Return a copy of a parameter group without its parameters"
     settings = {}
     for k,v in group.items():
         if k!='params': settings[k] = v.clone() if isinstance(v, Tensor) else v

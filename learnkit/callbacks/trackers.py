@@ -20,11 +20,11 @@ from ..measure.metric import Metric
 # %% ../../nbs/callbacks/65a_early_stopping.ipynb #b9a42891
 @check_args
 class EarlyStoppingCallback(TrackerCallback):
-    "End the fit after `patience` epochs, or validations within them, without improvement, or at a threshold"
+    "End the fit after `patience` epochs, or validations, without improvement, or at a threshold"
     order,saves = TrackerCallback.order+3,('watch','wait','since','why')
     wait  = 0      # values without improvement so far
-    since = None   # the epoch of the best value; None: this fit has none yet
-    why   = None   # the reason to stop as soon as `at_least` is done; None: there is none
+    since = None   # the epoch of the best value in this fit; None: there is none
+    why   = None   # the reason to stop once `at_least` is done; None: no reason
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: by the metric
@@ -76,7 +76,7 @@ class EarlyStoppingCallback(TrackerCallback):
 
     def _reaches(self, value, limit): return value<=limit if self.watch.lower else value>=limit
     def _reason(self, value):
-        "Why to stop at `value`; None: continue"
+        "Return the reason to stop at `value`; None: continue"
         fact = f'{self.watch.name} is {value}'
         if self.stop_at_nan and not isfinite(value): return f'{fact}: stopping'
         if self.threshold is not None and self._reaches(value, self.threshold):
@@ -89,7 +89,7 @@ class EarlyStoppingCallback(TrackerCallback):
 
     def _time_of_best(self):
         if self.since is not None: return f'epoch {self.since}'
-        has_best = self.best is not None and isfinite(self.best)   # it is infinite until there is one
+        has_best = self.best is not None and isfinite(self.best)   # infinite until there is one
         return 'an earlier fit' if has_best else 'epoch 0'
 
     def _stop_if_due(self, epochs):
@@ -130,7 +130,7 @@ class ThresholdStopper(EarlyStoppingCallback):
     def after_epoch(self): self._compare_if_due(epoch=True)
     def _compare_if_due(self, epoch):
         if not self.every(self.learn, epoch): return
-        was_compared = epoch and self.watch.is_known(self.learn)   # by `after_row`
+        was_compared = epoch and self.watch.is_known(self.learn)   # `after_row` has compared it
         if not was_compared: self.compare(self.watch.value(self.learn))
         self._stop_if_due(self.learn.epoch)
 
@@ -159,17 +159,17 @@ class TerminateOnNaNCallback(Callback):
 
     def _must_wait(self, loss): return loss.device.type!='cpu'   # to read it
     def _check(self):
-        "End the fit if a loss since the last reading was not finite"
+        "End the fit if a loss since the last check was not finite"
         learn,flag = self.learn,self.flag
         if flag is None or flag.isfinite().all(): return
         is_of_earlier_batch = learn.loss.isfinite().all()
-        if is_of_earlier_batch: learn.loss = flag   # so that the Recorder shows why the fit ended
+        if is_of_earlier_batch: learn.loss = flag   # so that the Recorder shows the reason
         phase = 'training' if learn.training else 'validation'
         why = learn.current_run.spike or f'the {phase} loss is nan or infinite'
         learn.stop(f'{why}{learn._position}')
         raise CancelFit(learn.stop_reason)
     def nonfinite_loss(self) -> None:
-        "Handle the event, so that there is no warning or error: the fit ends when the losses are read next"
+        "Handle the event so that no error is raised: the fit ends when the losses are read next"
     def cleanup(self): self.flag = None
 
 # %% ../../nbs/callbacks/65b_save_model.ipynb #53df0c7b
@@ -193,17 +193,17 @@ from ..loop.words import own_attr
 # %% ../../nbs/callbacks/65b_save_model.ipynb #b86ba39a
 @check_args
 class SaveModelCallback(TrackerCallback):
-    "Save the model when it is the best so far, and load the best at the end of the fit; or save it at intervals"
+    "Save the model when it is the best so far, and load the best at the end; or save at intervals"
     order,run_valid,saves = TrackerCallback.order+1,False,('watch','saved','every','held','hash','best_name')
     writes = True
-    held = None                 # the best model as bytes, if it is not in a file
+    held = None                 # the best model as bytes, if it could not be written to a file
     best_name:str|None = None   # the name of its file
     base:dict|bool = False      # with `only_trained`: checksums of the weights when the fit began
     hash:str|None = None        # hash of the file `saved`, in the process that writes
     wrote    = False            # was that file written in this fit?
     n_failed = 0                # how often a file could not be written in this fit
     home     = Path()           # the working directory when the fit began
-    every,saved = Every(),None  # these and the next line: for a subclass that does not call `super().__init__`
+    every,saved = Every(),None  # a subclass may skip `super().__init__`
     every_epoch = at_end = regular = only_trained = False
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
@@ -227,7 +227,7 @@ class SaveModelCallback(TrackerCallback):
         if len(choices)>1: raise ValueError('of `every_epoch`, `every` and `at_end` choose one')
         if fname is None and choices: raise ValueError(
             'without a file (fname=None) only the best model is stored: omit `every_epoch`, `every` and `at_end`')
-        self.regular = bool(self.every or every_epoch)   # saves the model whatever its value
+        self.regular = bool(self.every or every_epoch)   # does it save whatever the value is?
         if every_epoch is True: every_epoch = 1
         if every_epoch: every_epoch = check_whole('every_epoch', every_epoch, what='a number of epochs')
         store_attr('fname,every_epoch,at_end,with_opt')
@@ -242,7 +242,7 @@ class SaveModelCallback(TrackerCallback):
     def before_fit(self):
         if self.fname is not None: self._check_alone()
         self.n_failed,self.wrote = 0,False
-        self.home = Path.cwd()   # so that all files are in one folder, also after a `chdir`
+        self.home = Path.cwd()   # keep one folder, even after a `chdir`
         self.every.start(self.learn)
         self.base = base_of(self.learn) if self.only_trained else False
         self._check_fields()
@@ -259,7 +259,7 @@ class SaveModelCallback(TrackerCallback):
         "Continue from `state` in the next fit"
         own = self.hash
         super().load_state_dict({'hash':None, **state})
-        if self.wrote: self.hash = own   # the state is an earlier one of this fit, but the file is not
+        if self.wrote: self.hash = own   # this state was saved earlier in this fit, but the file is newer
 
     def _check_alone(self):
         "Raise ValueError if another callback writes to the same file"
@@ -316,11 +316,11 @@ class SaveModelCallback(TrackerCallback):
             if is_own and path.is_file(): self._check_own(path)
             self._note_written(self.learn.save(path, with_opt=self.with_opt, only_trained=self.base))
         except OSError as e:
-            if num_distrib()>1: raise   # the other processes would load an older file
+            if num_distrib()>1: raise   # the others would load an older file
             self._handle_failure(e, path if best else None)
 
     def _writes_no_file(self):
-        "Does this process train alone, but is not the first? Then the first may write the same file"
+        "Return whether this process trains alone and is not the first, which may write the same file"
         return num_distrib()==1 and rank_distrib()>0
 
     def _handle_failure(self, error, hold_for=None):
@@ -340,7 +340,7 @@ class SaveModelCallback(TrackerCallback):
         self.held = f.getvalue()
 
     def _write_held(self):
-        "Write the model that is held to its file"
+        "Write the model held in memory to its file"
         if self._writes_no_file(): return
         path = self._path(self.best_name)
         try: write_state(read_state(BytesIO(self.held)), path)
@@ -375,7 +375,7 @@ class SaveModelCallback(TrackerCallback):
         self._finish(several)
 
     def _finish(self, several=False):
-        "Save the model, or load the best; `several`: all processes take part"
+        "Save the model, or load the best; with `several`, all processes take part"
         if self.at_end: return self._save(self._name())
         if self.regular: return
         has_file = self.fname is not None
@@ -389,13 +389,13 @@ class SaveModelCallback(TrackerCallback):
             warn(f'{why}: the model is that of the last batch')
 
     def _best_model(self, several):
-        "The file with the best model, or its content as bytes; None if there is none"
+        "Return the file with the best model, or its content as bytes; None if there is none"
         if self.held: return self.held
         path = None
         if self.saved: path = self._path(self.best_name or self.fname)
         return self._find_in_all(path) if several else self._find(path)
     def _find(self, path):
-        "The best model's file; None if there is none"
+        "Return the best model's file; None if there is none"
         if path is None or not path.is_file(): return None
         self._check_own(path)
         return path
@@ -403,10 +403,10 @@ class SaveModelCallback(TrackerCallback):
         found = self._find(path)
         return None if found is None else _hash(found)
     def _find_in_all(self, path):
-        "Find process 0's file; if some processes do not see it, return its bytes; None if there is none"
+        "Return process 0's file, or its bytes if some processes do not see it; None if there is none"
         own = team().in_first(partial(self._find_hash, path))
         seen = team().in_all(partial(_hash_if_there, path))
-        if own is None: return None   # no process loads a file that process 0 does not have
+        if own is None: return None   # load no file that process 0 does not have
         if all(o==own for o in seen): return path
         return team().in_first(partial(_as_bytes, path))
 
@@ -433,7 +433,7 @@ def _hash_if_there(path):
 class ReduceLROnPlateau(TrackerCallback):
     "Divide the learning rate by `factor` after `patience` epochs, or validations within them, without improvement"
     order,saves = TrackerCallback.order+2,('watch','wait','lrs')
-    schedules = 'lr',   # so that another schedule of the learning rate raises
+    schedules = 'lr',   # so that another scheduler of the learning rate raises
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: by the metric
@@ -477,7 +477,7 @@ class ReduceLROnPlateau(TrackerCallback):
         new = [min(lr, max(lr/self.factor, self.min_lr)) for lr in lrs]
         if new==lrs: return
         self.learn.opt.set_hyper('lr', new)
-        self.lrs = self._rates()   # a rate in a tensor of 32 bits is rounded
+        self.lrs = self._rates()   # 32-bit tensors round a learning rate
         if self.lrs!=lrs: self.learn.say(f'Epoch {self.moment}: reducing lr to {new[-1]}')
 
     def _rates(self): return [float(h['lr']) for h in self.learn.opt.hypers]

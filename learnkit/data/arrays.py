@@ -19,14 +19,14 @@ from ..loop.check import check_fraction
 
 # %% ../../nbs/data/40a_arrays.ipynb #16a03ee4
 def _as_tensor(a, i, is_target):
-    "Array number `i` as a tensor"
+    "Return array number `i` as a tensor"
     if isinstance(a, (tuple,list)): raise TypeError("Pass the arrays one by one: `DataLoaders.from_tensors(x, y)`.")
     t = a if isinstance(a, Tensor) else _to_tensor(a, i, is_target)
     if t.ndim==0: raise ValueError(f"Array {i} must have a dimension for the samples, but is a single number.")
     return t
 
 def _to_tensor(a, i, is_target):
-    "A NumPy array as a tensor: floats of at most 32 bits, integers of 64 bits; bytes stay, as they are images"
+    "Convert a NumPy array to a tensor: floats to at most 32 bits, integers to 64; bytes, as of images, stay bytes"
     import numpy as np
     a = np.asarray(a)
     kind = a.dtype.kind
@@ -51,7 +51,7 @@ class BatchTensorDataset(TensorDataset):
     ) -> Sequence: return _TensorSamples(tuple([t[idxs] for t in self.tensors]))
 
 def collate_tensors(
-    items:Sequence # samples of a batch from the dataset; collated as usual unless that is a `BatchTensorDataset`
+    items:Sequence # the samples of a batch
 ) -> Any:
     "Return the tensors of a batch: the `collate_fn` for a `BatchTensorDataset`"
     return items.tensors if isinstance(items, _TensorSamples) else default_collate([*items])
@@ -80,7 +80,7 @@ def from_tensors(cls:DataLoaders,
     return cls.from_dsets(*dsets, n_inp=n_inp, **{'collate_fn':collate_tensors, **kwargs})
 
 def _common_length(tensors):
-    "The number of samples; raise ValueError if the tensors differ in it, or if it cannot be split"
+    "Return the number of samples; raise ValueError if tensors differ in it, or if it is too small to split"
     lengths = [len(t) for t in tensors]
     n = lengths[0]
     if len({*lengths})>1: raise ValueError(f"Arrays must have the same length, not {lengths}.")
@@ -124,7 +124,7 @@ class Permutation:
     ):
         rng = Random(seed)
         self.n = n
-        self.side = isqrt(max(n, 1)-1)+1   # of the smallest square that has `n` numbers or more
+        self.side = isqrt(max(n, 1)-1)+1   # the side of the smallest square with at least `n` numbers
         self.keys = [rng.getrandbits(60) for _ in range(6)]
 
     def __call__(self,
@@ -133,7 +133,7 @@ class Permutation:
         "Return the numbers at these positions"
         res = self._encrypt(i)
         while True:
-            is_outside = res>=self.n   # a number of the square, but not below `n`: encrypt it again
+            is_outside = res>=self.n   # not below `n`: encrypt it again
             if not is_outside.any(): return res
             res = torch.where(is_outside, self._encrypt(res), res)
 

@@ -29,7 +29,7 @@ def is_batch_object(
 
 # %% ../../nbs/data/05_batch.ipynb #e7dd34e7
 def _lists(b):
-    "The lists in the batch `b`, from left to right"
+    "Return the lists in the batch `b`, from left to right"
     if isinstance(b, Mapping): b = [*b.values()]
     if not is_listy(b): return
     for o in b:
@@ -37,7 +37,7 @@ def _lists(b):
         yield from _lists(o)
 
 def _has_one_per_sample(o):
-    "Does the list `o` have an entry per sample: mappings, or tensors of different lengths, which no batch can have?"
+    "Return whether the list `o` has one entry per sample: mappings, or tensors of different lengths"
     if len(o)==0: return False
     if _are(o, Mapping): return True
     lengths = {_length(t) for t in o}
@@ -47,7 +47,7 @@ def _has_one_per_sample(o):
 def _are(objects, kind): return all(isinstance(o, kind) for o in objects)
 
 def _length(o):
-    "The length of a tensor, `None` of a scalar or of anything else"
+    "Return the length of a tensor; None for a scalar or anything else"
     if not isinstance(o, Tensor) or o.ndim==0: return None
     return o.size(0)
 
@@ -78,7 +78,7 @@ def _search_bs(b, first):
 
 # %% ../../nbs/data/05_batch.ipynb #08635d3c
 def _tensors(b):
-    "The tensors of a batch, also those in the fields of dataclasses"
+    "Return the tensors of a batch, including those in fields of dataclasses"
     for o in leaves(b):
         if isinstance(o, Tensor): yield o
         elif is_record(o): yield from _tensors(record_values(o))
@@ -98,7 +98,7 @@ def select_samples(
     b:Any,                # a batch
     positions:list|slice, # positions of the samples to select
     n:int,                # how many samples the batch has
-    strict:bool=True      # raise ValueError for an ambiguous list? False: its entries belong to the whole batch
+    strict:bool=True      # raise ValueError for an ambiguous list? False: treat it as entries for the whole batch
 ) -> Any:
     "Select samples of a batch; entries for the whole batch are returned unchanged"
     chosen = [*range(n)][positions] if isinstance(positions, slice) else positions
@@ -117,7 +117,7 @@ def select_samples(
     return map_container(select, b)   # not `select`: the batch itself may have `n` elements
 
 def _is_list_of_samples(b, n):
-    "Is the whole batch a list of mappings, as some collate functions give?"
+    "Return whether the whole batch is a list of mappings, as some collate functions return"
     if type(b) is not list or len(b)!=n: return False
     return _are(b, Mapping)
 
@@ -139,11 +139,11 @@ def select_split_samples(
     return selected[:len(xb)],selected[len(xb):]
 
 def _is_container(o):
-    if isinstance(o, PackedSequence): return False   # it is a named tuple
+    if isinstance(o, PackedSequence): return False   # a named tuple
     return is_listy(o) or isinstance(o, Mapping)
 
 def _is_of_samples(o, n, knows_lists, strict):
-    "Does a list or tuple `o` have one entry for each of `n` samples? Raise ValueError if that is unclear, if `strict`"
+    "Return whether a list or tuple has one entry for each of `n` samples; with `strict`, raise ValueError if unclear"
     is_namedtuple = hasattr(o, '_fields')
     if not is_listy(o) or len(o)!=n or is_namedtuple: return False
     lengths = {_length(t) for t in leaves(o)} | {len(entry) for entry in o if is_listy(entry)}
@@ -159,7 +159,7 @@ def _is_of_samples(o, n, knows_lists, strict):
 
 # %% ../../nbs/data/05_batch.ipynb #654c10a2
 def _cast(b, to):
-    "`b` with the floating-point tensors replaced by `to(tensor)`"
+    "Return `b` with its floating-point tensors converted by `to`"
     def cast(o):
         if isinstance(o, Tensor): return to(o) if o.is_floating_point() else o
         if is_record(o): return make_record([_cast(v, to) for v in record_values(o)], type(o))
@@ -223,14 +223,14 @@ def _split_mapping(b, n_inp):
     return (inputs,), tuple([b[k] for k in targs])
 
 def _split_object(b, n_inp):
-    "The object is the input; the target is the one of its attributes that is named like a target, if there is one"
+    "Return input and target of a batch object: the object, and its only attribute named like a target, if any"
     names = [k for k in _targ_names if getattr(b, k, None) is not None]
     if n_inp or len(names)!=1: return (b,), ()
     return (b,), (getattr(b, names[0]),)
 
 # %% ../../nbs/data/05_batch.ipynb #1fce7244
 def _targets_of(b, n_inp):
-    "The names of the targets in a mapping; none if several could be the target"
+    "Return the names of the targets in a mapping; none if several entries could be the target"
     if n_inp: return [*b][n_inp:]
     targs = [k for k in _targ_names if k in b]
     return targs if len(targs)==1 else []
@@ -267,7 +267,7 @@ def split_batch(
 
 # %% ../../nbs/data/05_batch.ipynb #50e44f77
 def _dims(t):
-    "The lengths of the dimensions of `t`, `*` where they differ from sample to sample"
+    "Return the lengths of the dimensions of `t`, with `*` where samples differ"
     is_ragged = isinstance(t, Tensor) and t.is_nested and t.layout is torch.strided
     if is_ragged: return [t.size(0)] + ['*']*(t.ndim-1)
     return ['*' if isinstance(o, torch.SymInt) else o for o in t.shape]
@@ -281,7 +281,7 @@ def _layout(o):
 
 # %% ../../nbs/data/05_batch.ipynb #a598230f
 def _leaf_shape(o, dtype):
-    "The shape of a tensor or an array; for other objects, the name of their type"
+    "Return the shape of a tensor or an array; for other objects, the name of their type"
     if o is None: return 'None'
     has_shape = isinstance(o, Tensor) or isinstance(getattr(o, 'shape', None), tuple)
     if not has_shape or is_lazy(o): return type(o).__name__   # a lazy parameter has no shape yet
@@ -301,7 +301,7 @@ def shapes(
         entries = [f'{k}: {shapes(v, dtype)}' for k,v in b.items()]
         return '{' + ', '.join(entries) + '}'
     if not is_listy(b): return _leaf_shape(b, dtype)
-    most = len(b) if len(b)<=8 else 3   # a longer one may hold the file names of a batch
+    most = len(b) if len(b)<=8 else 3   # a longer one may be file names
     elements = [shapes(o, dtype) for o in islice(b, most)]
     if most<len(b): elements.append(f'… {len(b)} in all')
     return f"({', '.join(elements)})"

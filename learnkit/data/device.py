@@ -82,7 +82,7 @@ def is_plain_batch(
 ) -> bool:
     "Return whether `b` consists of tuples, lists, dicts and dense CPU tensors, and can be copied tensor by tensor"
     if isinstance(b, Tensor): return b.is_cpu and b.layout is torch.strided and not b.requires_grad
-    if isinstance(b, UserDict): return all(map(is_plain_batch, b.values()))   # with a `to` of its own, or without
+    if isinstance(b, UserDict): return all(map(is_plain_batch, b.values()))   # even one with a method `to`
     if callable(getattr(b, 'to', None)): return False
     if isinstance(b, dict): return all(map(is_plain_batch, b.values()))
     if is_listy(b): return all(map(is_plain_batch, b))
@@ -114,7 +114,7 @@ class Transfer:
         self.borrows = False   # does a copy read memory of the loader?
         shared = copy_stream(device)
         if shared is None: return
-        # the shared stream as an object of our own: `with` stores in it the stream that this thread returns to
+        # a stream object of our own, because `with` stores in it the stream that this thread returns to
         self.stream = torch.Stream(stream_id=shared.stream_id, device_index=shared.device_index,
                                    device_type=shared.device_type)
 

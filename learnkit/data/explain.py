@@ -43,13 +43,13 @@ def loss_kind(
 
 # %% ../../nbs/data/45a_explain.ipynb #2ef5a9ec
 def _is_merged(a, b):
-    "Is one of the shapes `a` and `b` the other with axes joined?"
+    "Return whether one shape is the other with some axes joined"
     if prod(a)!=prod(b): return False
     a,b = _products(a),_products(b)
     return a<=b or b<=a
 
 def _products(shape):
-    "The products of the first 0, 1, 2, … lengths in a shape; where axes are joined, some are missing"
+    "Return the products of the first 0, 1, 2, … lengths of a shape; where axes are joined, some are missing"
     return {*accumulate(shape, mul, initial=1)}
 
 def class_axis(
@@ -69,7 +69,7 @@ def _shape_tip(ps, ts, want, axis):
     return 'If the classes are along another axis, use `CrossEntropyLossFlat(axis=...)`.'
 
 def _check_classes(name, pred, targ, axis, flatten):
-    "Can `targ` hold one class index per sample of `pred`, whose classes are along `axis`?"
+    "Raise TypeError or ValueError unless `targ` can hold one class index per sample of `pred`"
     ps,ts = [*pred.shape],[*targ.shape]
     n_classes = pred.size(axis) if ps else 1
     if n_classes==1: raise ValueError(
@@ -88,14 +88,14 @@ def _check_classes(name, pred, targ, axis, flatten):
 
 # %% ../../nbs/data/45a_explain.ipynb #083d6190
 def _check_numbers(name, pred, targ, flatten):
-    "Does each value of `pred` have one in `targ` to be compared with?"
+    "Raise ValueError unless each value of `pred` has a value in `targ` to be compared with"
     if pred.shape==targ.shape: return
     if flatten and _is_merged(pred.shape, targ.shape): return
     raise ValueError(f'`{name}` compares element by element, but the predictions are {shapes(pred)} and the targets '
                      f'{shapes(targ)}: {_pair_tip(pred, targ)}')
 
 def _pair_tip(pred, targ):
-    "What to write when `pred` and `targ` are compared element by element, but have different shapes"
+    "Return advice for predictions and targets that are compared element by element, but differ in shape"
     n_out = pred.shape[-1] if pred.ndim else 1
     is_integer = not targ.is_floating_point()
     looks_like_classes = is_integer and n_out>1 and targ.shape==pred.shape[:-1]
@@ -121,12 +121,12 @@ def check_targets(
 
 # %% ../../nbs/data/45a_explain.ipynb #41dd8661
 def _are_tensors(pred, targs):
-    "Is the prediction a tensor, and the target one too?"
+    "Return whether the prediction and the single target are tensors"
     if len(targs)!=1: return False
     return isinstance(pred, Tensor) and isinstance(targs[0], Tensor)
 
 def _can_be_read(t):
-    "May the values of a tensor be looked at? On an accelerator this would wait for the device"
+    "Return whether the values of a tensor may be read; on an accelerator that would wait for the device"
     return t.device.type=='cpu' and not t.is_nested and t.numel()>0
 
 def check_loss(
@@ -142,7 +142,7 @@ def check_loss(
 
 # %% ../../nbs/data/45a_explain.ipynb #d64587f0
 def _check_values(f, pred, targ):
-    "Are the values in the range that the loss expects?"
+    "Raise ValueError, or warn, if values are outside the range that the loss expects"
     name,inner = func_name(f),getattr(f, 'func', f)   # the `Flat` losses have one of PyTorch's inside
     kind = loss_kind(inner)
     takes_probs = isinstance(inner, nn.BCELoss) or inner is F.binary_cross_entropy
@@ -157,7 +157,7 @@ def _check_unit(name, what, t, hint):
         f'`{name}` wants {what} from 0 to 1, but yours go from {t.min():.4g} to {t.max():.4g}: {hint}')
 
 def _warn_activated(name, inner, pred, axis):
-    "Warn if a loss with its own softmax gets probabilities, or one without it no log-probabilities"
+    "Warn if a loss with its own softmax receives probabilities, or one without it no log-probabilities"
     takes_log_probs = isinstance(inner, nn.NLLLoss) or inner is F.nll_loss
     if takes_log_probs:
         if (pred>1e-4).any(): warn(f'`{name}` wants logarithms of probabilities, but predictions are up to '
@@ -180,7 +180,7 @@ def _range_hint(targ, n_classes, ignore_index):
     return f'{want}, but yours go from {lowest} to {highest}. {_range_tip(lowest, highest, n_classes)}'
 
 def _range_tip(lowest, highest, n_classes):
-    "What to write when class numbers go from `lowest` to `highest`"
+    "Return advice for class numbers from `lowest` to `highest`"
     if lowest<0: return f'To skip targets of {lowest}, write `ignore_index={lowest}`.'
     if (lowest,highest)==(1,n_classes): return 'Count from 0: write `y-1`.'
     return f'Let the model give {highest+1} numbers for each sample, or number the classes from 0.'
@@ -269,7 +269,7 @@ def model_hint(
 
 # %% ../../nbs/data/45a_explain.ipynb #d394b295
 def _call_hint(text, given, xb):
-    "What is probably wrong if the model, called with `xb`, has raised a TypeError"
+    "Return the probable cause of a TypeError that the model raised when called with `xb`"
     if 'str' in given: return 'The batch holds a string: turn text into numbers in the dataset or in `collate_fn`.'
     if 'ndarray' in given: return (
         'The batch holds a NumPy array (ndarray) where the model wants a tensor: convert it with `torch.as_tensor`.')
@@ -286,7 +286,7 @@ def _call_hint(text, given, xb):
     return ''
 
 def _type_hint(text, given):
-    "What is probably wrong if the model, called with inputs as `given`, has raised a RuntimeError"
+    "Return the probable cause of a RuntimeError that the model raised for inputs as `given`"
     if 'dtype' in text and 'float32' not in given:
         return 'The inputs and the weights have different types: write `x.float()` in the dataset.'
     if "'indices'" in text: return 'An embedding takes integers: write `x.long()`.'
@@ -310,7 +310,7 @@ def collate_hint(
             '`collate_fn` that makes them equal, for instance by `nn.utils.rnn.pad_sequence(xs, batch_first=True)`.')
 
 def _is_of_collate(e):
-    "Was it raised where PyTorch collates samples, in this process or a worker, rather than in the model?"
+    "Return whether the error was raised by PyTorch's `collate`, here or in a worker, rather than by the model"
     if 'collate_tensor_fn' in text_of(e): return True   # in the text of a worker's error
     return any(frame.name=='collate_tensor_fn' for frame in extract_tb(e.__traceback__))
 
@@ -380,7 +380,7 @@ def no_batch(
                       'batch, or it is an exhausted generator. Pass a list or a DataLoader, which can be read again.')
 
 def _why_no_batch(dl):
-    "Why a DataLoader is empty, and what to do; empty text if its dataset does not say"
+    "Return why a DataLoader is empty, and what to do; empty text if its dataset has no length"
     n = loader_len(dl.dataset)
     if n==0: return 'its dataset has no samples'
     if not n or not dl.drop_last or dl.batch_size is None or n>=dl.batch_size: return ''
@@ -404,16 +404,16 @@ def warn_no_target(
 
 # %% ../../nbs/data/45c_unfetched.ipynb #52c8e1a0
 def _batch_in_memory(dl):
-    "A part of the first batch of `dl` if it is in memory, otherwise `None`"
+    "Return a part of the first batch of `dl` if it is in memory; else None"
     if isinstance(dl, (list,tuple)): return dl[0] if dl else None
     tensors = _tensors_in_memory(dl)
     return tuple([t[:1] for t in tensors]) if tensors else None
 
 def _tensors_in_memory(dl):
-    "The tensors of the dataset of a DataLoader, if the batches are made of them as they are; otherwise none"
+    "Return the tensors of a DataLoader's dataset, if its batches are slices of them; else an empty tuple"
     if type(dl) is not DataLoader or dl.collate_fn not in (default_collate,collate_tensors): return ()
     ds:Any = dl.dataset
-    if type(ds) not in (TensorDataset,BatchTensorDataset): return ()   # a class of the user's may give other samples
+    if type(ds) not in (TensorDataset,BatchTensorDataset): return ()   # a user's class may return other samples
     return ds.tensors
 
 def sample_with_nan(
@@ -435,7 +435,7 @@ def find_nan_in_batch(
     return None
 
 def _named_values(xb, yb):
-    "Yield each input and target with its name in messages; those of a mapping one by one"
+    "Yield each input and target with its name in messages; each entry of a mapping separately"
     for part,values in (('input `xb', xb), ('target `yb', yb)):
         for i,value in enumerate(values):
             name = f'the {part}[{i}]'
@@ -443,7 +443,7 @@ def _named_values(xb, yb):
             else: yield from ((f'{name}[{k!r}]`', v) for k,v in value.items())
 
 def _is_bad(t):
-    "Is it a tensor with NaN or infinite values?"
+    "Return whether it is a tensor with NaN or infinite values"
     if not isinstance(t, Tensor) or not t.is_floating_point(): return False
     return not t.isfinite().all()
 
@@ -457,11 +457,11 @@ def check_ahead(
     if loss_func is None: return
     b,n_inp = _batch_in_memory(dls.valid),getattr(dls, 'n_inp', None)
     if _has_target(b, n_inp) is not False or takes_one(loss_func): return
-    # a callback may create the targets if the training data has none either: the first batch will show
+    # a callback may create the targets if the training data has none either: wait for the first batch
     if _has_target(_batch_in_memory(dls.train), n_inp): warn_no_target(b, False)
 
 def _has_target(b, n_inp):
-    "Does the batch have a target? `None` if this is not known"
+    "Return whether the batch has a target; None if that is unknown"
     can_split = isinstance(b, (list,tuple)) and len(b)>0
     if not can_split: return None
     _,targets = split_batch(b, n_inp)
@@ -471,7 +471,7 @@ def _has_target(b, n_inp):
 _shapes:Any = WeakKeyDictionary()   # of the samples of a dataset
 
 def _read_shape(dl, ds):
-    "The shape of the first input of the first sample, which is read without a trace; None if that fails"
+    "Return the shape of the first input of the first sample, read without side effects; None if that fails"
     with snapshot_random(), snapshot_loader(dl):
         try: return _shape_of(_first_of(ds[0]))
         except Exception: return None   # the prediction reports any problem in more detail
@@ -485,7 +485,7 @@ def _shape_of(o):
 
 # %% ../../nbs/data/45c_unfetched.ipynb #776d0b20
 def _sample_shape(dl):
-    "The shape of the first input of a sample of `dl`; None if that is no tensor, or not known without reading a stream"
+    "Return the shape of the first input of a sample of `dl`; None if it is no tensor, or needs a stream to be read"
     b = _batch_in_memory(dl)
     if b is not None:
         shape = _shape_of(_first_of(b))
@@ -535,7 +535,7 @@ def lost(
     name:str, # name of a generator
     i:int     # the number of the batch that was cancelled
 ) -> RuntimeError:
-    "Return the error for data that a `CancelBatch` has ended"
+    "Return the error for data that ended because of a `CancelBatch`"
     return RuntimeError(
         f'A `CancelBatch` raised in the generator `{name}` has ended it, so its data after batch {i} is lost. '
         'Skip the sample by `continue` there, or raise `CancelBatch` in `after_fetch`, after the batch was fetched.')
@@ -558,7 +558,7 @@ def check_unfetched(
         f"`Cancel{'Train' if training else 'Valid'}` to end the phase.")
 
 def _count_in_a_row(batches, i):
-    "How many batches in a row were cancelled before they were fetched, batch `i` included"
+    "Return how many batches in a row, up to batch `i`, were cancelled before they were fetched"
     last,n = getattr(batches, 'unfetched', (None,0))
     n = n+1 if last==i-1 else 1
     batches.unfetched = i,n
@@ -568,7 +568,7 @@ def _count_in_a_row(batches, i):
 def _check_data(batches, n, i, e):
     "Raise RuntimeError if the data, which raised the Cancel `e` at batch `i`, has lost samples or would never end"
     name = generator_in_workers(batches.loader)
-    if name is not None: raise lost(name, i)   # only this worker has ended
+    if name is not None: raise lost(name, i)   # only this worker has no more data
     batches.ended = i,ended_generator(e)
     most = max_unfetched
     if batches.n: most = max(most, batches.n+1)

@@ -96,12 +96,12 @@ class StorePath:
         return self
 
     def _ask(self, method, *args, **kwargs):
-        "Call a method of the store's file system; convert each error of the store to an OSError"
+        "Call a method of the store's file system; convert its errors to OSError"
         with optional_import(f'{self.protocol}://', 'fsspec, and the package for it that fsspec names,', 'stores'):
             import fsspec
             fs = fsspec.filesystem(self.protocol)
         try:
-            fs.invalidate_cache()   # another process may have written there
+            fs.invalidate_cache()   # another process may have written to the store
             return getattr(fs, method)(str(self), *args, **kwargs)
         except OSError: raise
         except Exception as e: raise OSError(f'{self}: {type(e).__name__}: {e}') from e
@@ -154,7 +154,7 @@ class StorePath:
         "Send the file, which becomes visible once it is complete"
         self._ask('pipe_file', data)
     def unlink(self,
-        missing_ok:bool=False # no error if there is no file?
+        missing_ok:bool=False # raise no error if there is no file?
     ) -> None:
         "Delete the file"
         if missing_ok and not self.exists(): return
@@ -204,7 +204,7 @@ def atomic(
             yield f
             path.write_bytes(f.getvalue())
         return
-    path = Path(os.path.realpath(path))   # a link stays, and its target is replaced
+    path = Path(os.path.realpath(path))   # keep a link, and replace its target
     path.parent.mkdir(parents=True, exist_ok=True)
     old = path
     if like is not None and not path.exists(): old = like
@@ -217,7 +217,7 @@ def atomic(
             try: yield file
             except RuntimeError as e: raise file.error or e
             file.flush()
-            if os.name=='posix': os.replace(tmp, path)   # while it is locked
+            if os.name=='posix': os.replace(tmp, path)   # while the file is locked
         if os.name=='posix': sync_folder(path.parent)
         else: os.replace(tmp, path)
     finally: tmp.unlink(missing_ok=True)
@@ -302,7 +302,7 @@ def read_safetensors(
 def _check_member(
     o:ZipInfo # a member of the archive
 ) -> None:
-    "Raise ValueError if `torch.save` would not have written this member"
+    "Raise ValueError if `torch.save` cannot have written this member"
     if o.compress_type!=ZIP_STORED: raise ValueError(
         f'its member {o.filename!r} is compressed, and could fill the memory when it is unpacked')
     if o.external_attr & 0x10: raise ValueError(
@@ -364,7 +364,7 @@ def _check_path(path):
     raise FileNotFoundError(message)
 
 def _is_archive(f):
-    "Does the file begin like a zip archive? `torch.load` reads any other as a bare pickle"
+    "Return whether the file begins like a zip archive; `torch.load` reads any other as a bare pickle"
     f.seek(0)
     return f.read(4)==b'PK\3\4'
 
@@ -447,7 +447,7 @@ def _plain_mapping(o, at, copy, sharded):
     return with_metadata(OrderedDict(res), to_serializable(metadata, at))
 
 def _plain_value(o, at):
-    "A number or a string of another class as one of Python's, an array as a tensor"
+    "Return a number or string of another class as one of Python's, and an array as a tensor"
     _check_readable(o, at)
     for t in (bool, int, float, str):
         if isinstance(o, t): return t(o)
@@ -467,9 +467,9 @@ def are_small(
     return max(o).bit_length()<=2000 and min(o).bit_length()<=2000
 
 def _plain_tensor(t, at, copy:Any):
-    "A tensor of no subclass, which does not share a larger storage: `torch.save` would write all of that"
+    "Return a plain tensor that shares no larger storage, which `torch.save` would write as a whole"
     cls:Any = type(t)
-    is_wrapper = cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__   # as a `DTensor`
+    is_wrapper = cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__   # for example a `DTensor`
     if is_wrapper or t.is_meta: raise TypeError(
         f'`{at}` is a {type(t).__name__}{" on meta" if t.is_meta else ""}, which a checkpoint cannot hold: '
         'replace it by a plain tensor (a `DTensor` has `full_tensor()`)')

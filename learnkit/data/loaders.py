@@ -66,7 +66,7 @@ def _is_dataset(o):
     return hasattr(type(o), '__getitems__')
 
 def _is_batch(o):
-    "Is it a tuple of tensors with different shapes or types? The parts of `x.split(64)` have the same"
+    "Return whether it is a tuple of tensors with different shapes or types; parts such as `x.split(64)` have the same"
     if not isinstance(o, tuple): return False
     if not all(isinstance(t, Tensor) for t in o): return False
     different = {(t.shape[1:], t.dtype) for t in o}
@@ -76,7 +76,7 @@ def _is_batch(o):
 def _vocab(ds): return getattr(ds, 'vocab', getattr(ds, 'classes', None))
 
 def _describe_size(dl):
-    "The size of a loader as text"
+    "Describe the size of a loader"
     if dl is None: return 'none'
     n,bs = loader_len(dl),getattr(dl, 'batch_size', None)
     if n is None: size = 'batches'
@@ -181,7 +181,7 @@ class DataLoaders:
 _dataset_names = {0:'training dataset', 1:'validation dataset'}
 
 def _make_loader(ds, i, bs, shuffle, kwargs):
-    "The `DataLoader` of the `i`-th dataset"
+    "Return the `DataLoader` of the `i`-th dataset"
     bs = check_whole('bs', bs, what='a batch size', none=True)
     check_whole('num_workers', kwargs.get('num_workers', 0), least=0, what='a number of processes')
     if isinstance(ds, IterableDataset): return DataLoader(ds, batch_size=bs, **kwargs)
@@ -191,7 +191,7 @@ def _make_loader(ds, i, bs, shuffle, kwargs):
     return DataLoader(ds, batch_size=bs, shuffle=shuffle, **kwargs)
 
 def _check_dataset(ds, nm):
-    "Raise TypeError or ValueError unless `ds` has samples by index; the caller handles an IterableDataset before"
+    "Raise TypeError or ValueError unless `ds` has samples by index; called for map-style datasets only"
     if isinstance(ds, DataLoader): raise TypeError(
         f"The {nm} must be a dataset, but is a {type(ds).__name__}; pass loaders as `DataLoaders(train, valid)`.")
     has_samples = hasattr(ds, '__getitem__') and hasattr(ds, '__len__')
@@ -216,17 +216,17 @@ _other_names    = [k for k in signature(DataLoader).parameters if k not in _samp
 _worker_names   = {'multiprocessing_context','prefetch_factor','persistent_workers','timeout'}
 
 def _sampling_args(dl, changes):
-    "The arguments of `dl` that choose its samples, without those that `changes` replace"
+    "Return the arguments of `dl` that choose its samples, except those that `changes` replace"
     changed = changes.keys() & _sampling_names
     if 'batch_sampler' in changed: return {}
     batch_sampler = dl.batch_sampler
     is_plain = type(batch_sampler) is BatchSampler
     owner = batch_sampler if is_plain else dl
     args = dict(batch_size=owner.batch_size, drop_last=owner.drop_last)
-    if changes.get('batch_size', 1) is None: args['drop_last'] = False   # there are no batches to drop
+    if changes.get('batch_size', 1) is None: args['drop_last'] = False   # without batches there is nothing to drop
     if isinstance(dl.dataset, IterableDataset): return args
     if isinstance(changes.get('dataset'), IterableDataset): return args
-    was_given = batch_sampler is not None and dl.batch_size is None   # by the user, instead of a batch size
+    was_given = batch_sampler is not None and dl.batch_size is None   # the user passed it instead of a batch size
     if was_given and not changed: return dict(batch_sampler=batch_sampler)
     is_unknown = batch_sampler is not None and not is_plain
     if is_unknown and 'batch_size' not in changed: raise ValueError(
@@ -255,7 +255,7 @@ def copy_loader(
 
 # %% ../../nbs/data/35b_loaders.ipynb #c38e7fc6
 def _as_indices(idxs):
-    "`idxs` as integers; `None` if they are keys of another kind, which have no order"
+    "Return `idxs` as integers; None if they are other keys, which have no order"
     try: return [*map(operator.index, idxs)]
     except TypeError: return None
 
@@ -273,21 +273,21 @@ def _sequential(dl, **batching):
 
 # %% ../../nbs/data/35b_loaders.ipynb #d856293f
 def _sequential_unbatched(dl):
-    "`sequential_loader` of a `DataLoader` with `batch_size=None`"
+    "Return the `sequential_loader` of a `DataLoader` with `batch_size=None`"
     if type(dl.sampler) is BatchSampler:
         s,idxs = _sequential_sampler(dl.sampler.sampler)
         return _sequential(dl, sampler=BatchSampler(s, dl.sampler.batch_size, False), batch_size=None), idxs
     s,idxs = _sequential_sampler(dl.sampler)
     if isinstance(s, SequentialSampler): return _sequential(dl, sampler=s, batch_size=None), None
     if idxs is not None: return _sequential(dl, sampler=sorted(idxs), batch_size=None), None
-    lists:Any = s   # what the sampler yielded: lists, if it yields the indices of a whole batch
+    lists:Any = s   # lists, if the sampler yields whole batches
     if all(map(_is_list_of_indices, lists)): idxs = _as_indices(chain.from_iterable(lists))
     return _sequential(dl, sampler=s, batch_size=None), idxs
 
 def _is_list_of_indices(o): return is_listy(o) or isinstance(o, Tensor)
 
 def _sequential_new(dl):
-    "`sequential_loader` of a loader with `new`, as fastai's have"
+    "Return the `sequential_loader` of a loader with a method `new`, as fastai's"
     dl = dl.new(shuffle=False, drop_last=False)
     if not getattr(dl, 'indexed', False): return dl, None
     if getattr(dl, 'n', None) is None: return dl, None
@@ -316,7 +316,7 @@ def _sequential_other(dl):
 
 # %% ../../nbs/data/35b_loaders.ipynb #2900e71a
 def _is_in_order(batch_sampler):
-    "Does `batch_sampler` yield all samples in the order of the dataset?"
+    "Return whether `batch_sampler` yields all samples in dataset order"
     if type(batch_sampler) is not BatchSampler or batch_sampler.drop_last: return False
     return type(batch_sampler.sampler) is SequentialSampler
 

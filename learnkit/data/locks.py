@@ -23,7 +23,7 @@ _locked_here = set()      # the identity of each file that this process has lock
 _acquire_lock = Lock()    # one thread at a time acquires a lock
 
 def _identity(path):
-    "What a file is known by whatever its name: its device and its number there; `None` if there is no file"
+    "Return what identifies a file under any name: its device and inode; None if there is no file"
     with suppress(OSError):
         stat = os.stat(path)
         return stat.st_dev,stat.st_ino

@@ -92,7 +92,7 @@ _norm_types = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RM
 
 def _is_norm(layer):
     if isinstance(layer, _norm_types): return True
-    return re.search(r'Norm(\d?d)?$', type(layer).__name__) is not None   # one of another library
+    return re.search(r'Norm(\d?d)?$', type(layer).__name__) is not None   # a norm layer of another library
 
 def norms_and_biases(
     m:nn.Module # a model

@@ -51,7 +51,7 @@ def detuplify(
 
 # %% ../../nbs/data/00_nested.ipynb #b7e644ef
 def _rebuild(x, items):
-    "A container of the type of `x` that holds `items`, a list or a dict"
+    "Return a container of the type of `x` that holds `items`, a list or a dict"
     if type(items) is dict: return _rebuild_mapping(x, items)
     if hasattr(x, '_make'): return x._make(items)   # a named tuple
     return type(x)(items)
@@ -145,7 +145,7 @@ def _all_mappings(x): return all(isinstance(o, Mapping) for o in x)
 
 # %% ../../nbs/data/00_nested.ipynb #e6275236
 def _concat_tensors(tensors, dim):
-    "The tensors concatenated along `dim`; an `L` with one tensor per sample if their shapes don't fit"
+    "Return the tensors concatenated along `dim`; an `L` with one tensor per sample if their shapes differ"
     tensors = [torch.atleast_1d(t) for t in tensors]
     for t in tensors:
         if not -t.ndim<=dim<t.ndim: raise ValueError(

@@ -109,7 +109,7 @@ class _Pickler(Pickler):
         return torch.from_numpy,(o.resolve_neg().numpy(),)
 
 def _is_array(o):
-    "Can NumPy hold all that the tensor `o` is?"
+    "Return whether a NumPy array can represent the tensor `o`"
     if type(o) is not Tensor or o.requires_grad: return False
     if o.device.type!='cpu': return False
     return o.layout is torch.strided and o.dtype in _array_dtypes
@@ -122,7 +122,7 @@ def _pickle(x):
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887c
 def _exchange_bytes(data):
-    "The bytes of all processes; `None` if only the process group can gather them"
+    "Return the bytes of all processes; None if only the process group can gather them"
     if not Team.several: return None
     return Team.several.exchange(data)
 
@@ -144,7 +144,7 @@ def _to_message(data):
 
 # %% ../../nbs/data/15a_process.ipynb #e94c8838
 def _make_head(data, size):
-    "The first message about the object `data`"
+    "Return the first message about the object `data`"
     head = len(data).to_bytes(8, 'little') + data
     return _to_message(head[:size].ljust(size, b' '))
 
@@ -164,7 +164,7 @@ def gather_objects(
     return [loads(o) for o in of_all]
 
 def _gather_bytes(data):
-    "The bytes of all processes: one all-gather, or two if the object of a process is long"
+    "Return the bytes of all processes: one all-gather, or two if some object is long"
     messages = _all_gather(_make_head(data, _head_size), [_head_size]*num_distrib())
     heads = [*map(_read_head, messages)]
     n_left = [max(0, head.length-len(head.beginning)) for head in heads]
@@ -205,7 +205,7 @@ def is_equal_in_all(
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887e
 def _broadcast_bytes(data):
-    "The bytes of process 0: one broadcast, or two if they are many"
+    "Return the bytes of process 0: one broadcast, or two if they are many"
     message = _make_head(data, _first_size)
     dist.broadcast(message, 0)
     head = _read_head(message)
@@ -217,11 +217,11 @@ def _broadcast_bytes(data):
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887a
 class _Piece(NamedTuple):
-    "Describes the tensor of a process"
+    "The description of a process's tensor"
     shape:tuple
     dtype:torch.dtype
     kind:str         # type of its device
-    values:list|None # its values; `None`: too many to be sent with the description
+    values:list|None # its values; None: too many to send with the description
     def n_rows(self): return self.shape[0] if self.shape else 1
     def tensor(self): return torch.tensor(self.values, dtype=self.dtype).view(self.shape or 1)
 
@@ -231,7 +231,7 @@ def _describe(x):
     return _Piece(tuple(x.shape), x.dtype, x.device.type, values)
 
 def _gather(x, ranks) -> Any:
-    "The tensors of these processes, one after the other; the mean of scalars; `None` if no process has a tensor"
+    "Return the tensors of these processes, concatenated; the mean of scalars; None if no process has a tensor"
     of_all = gather_objects(_describe(x))
     pieces = [piece for piece in of_all if piece is not None]
     if not pieces: return None
@@ -260,13 +260,13 @@ def _check_fit(pieces):
         f'{shapes} of {dtypes}.')
 
 def _sending_device(kind):
-    "The device that all processes can send from"
+    "Return the device from which all processes can send"
     by_backend = {'gloo':'cpu', 'nccl':default_device().type}
     kind = by_backend.get(dist.get_backend(), kind)
     return torch.device(kind) if kind=='cpu' else default_device()
 
 def _gather_rows(x, of_all, like, device):
-    "The tensors of all processes by an all-gather; a process without a tensor sends no rows"
+    "Return the tensors of all processes, from an all-gather in which a process without a tensor sends no rows"
     if x is None: x = torch.empty((0,*like.shape[1:]), dtype=like.dtype)
     x = x.to(device)
     if x.dtype is torch.bool: x = x.to(torch.uint8)
@@ -285,9 +285,9 @@ def largest(
 # %% ../../nbs/data/15a_process.ipynb #d1cf6bc4
 def gather_turns(
     x:Tensor|None,  # this process's results, batch by batch; `None`: it has none
-    sizes:list[int] # of its batches
+    sizes:list[int] # the number of rows in each batch
 ) -> Tensor|None:
-    "Concatenate the tensors of all processes by their batches: the first of each, the second of each, …"
+    "Concatenate the tensors of all processes in the order of their batches: the first of each, the second of each, …"
     if num_shards()==1: return x
     ranks = shard_ranks()
     whole,sizes_by_rank = _gather(x, ranks),gather_objects(sizes)   # every process must call it, even without a batch
@@ -396,7 +396,7 @@ def lay_out(
     return DTensor.from_local(part, mesh, placements, run_check=False, shape=t.shape, stride=t.stride())
 
 def _has_layout(t, own):
-    "Is `t` sharded as `own` is?"
+    "Return whether `t` is sharded as `own` is"
     if not is_sharded(t) or t.placements!=own.placements: return False
     return torch.equal(t.device_mesh.mesh, own.device_mesh.mesh)
 
@@ -440,7 +440,7 @@ def total_norm(
 # %% ../../nbs/data/15b_sharded.ipynb #21045d9f
 def gathered(
     t:Tensor,       # a sharded tensor
-    copy:bool=False # never share memory with `t`, which a group of one process could?
+    copy:bool=False # copy it even if a group of one process could share its memory?
 ) -> Tensor|None:
     "Return all of `t` on the CPU in process 0, and None in the other processes; all must call it"
     t = whole(t)
@@ -473,7 +473,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 # %% ../../nbs/data/15c_team.ipynb #0d402ea7
 class Team:
-    "Who trains: this process alone. The subpackage `processes` has the one of several processes"
+    "The process or processes that train: here, this process alone; `processes` has the class for several"
     several:ClassVar[Any] = None   # the class for several processes, set by `processes`
     group:Any = None               # the process group that agrees about files
 

@@ -37,7 +37,7 @@ def set_seed(
 
 # %% ../../nbs/data/25a_seed.ipynb #75e03d73
 def _device_rngs():
-    "The PyTorch module of each kind of accelerator that can be used here, by name; CUDA cannot in a forked process"
+    "Return PyTorch's module for each kind of accelerator, by name; without CUDA in a forked process"
     names = ['cuda', 'xpu', 'mps']
     accelerator = torch.accelerator.current_accelerator()
     if accelerator is not None and accelerator.type not in names: names.append(accelerator.type)
@@ -51,7 +51,7 @@ def _device_rngs():
 
 # %% ../../nbs/data/25a_seed.ipynb #fbfcd63e
 class Rng(NamedTuple):
-    "Gets and sets the state of a random number generator"
+    "Functions that read and set the state of a random number generator"
     get:Callable # returns the state
     put:Callable # called with a state
 
@@ -86,7 +86,7 @@ def get_random_states() -> dict:
 def _is_position(o, n): return type(o) is int and 0<=o<=n
 
 def _fits_numpy(state):
-    "Are all positions in the state of a bit generator within its memory?"
+    "Return whether all positions in the state of a bit generator are within its memory"
     if not isinstance(state, dict): return False
     inner = state.get('state')
     if not isinstance(inner, dict): return False
@@ -96,7 +96,7 @@ def _fits_numpy(state):
 
 # %% ../../nbs/data/25a_seed.ipynb #4a2e2b2f
 def _by_name(entries):
-    "Return the state of a `RandomState` in the form of bit generators; a shorter one unchanged"
+    "Return the state of a `RandomState` in the form of a bit generator's; a shorter one unchanged"
     if len(entries)<3: return entries
     return dict(state=dict(key=entries[1], pos=entries[2]))
 
@@ -253,7 +253,7 @@ def generator_state(
     "Return the state of `g` as numbers and tensors, which a checkpoint can hold"
     if isinstance(g, torch.Generator): return g.get_state()
     if isinstance(g, Random): return g.getstate()
-    # a `RandomState` draws normal numbers in pairs, and keeps the second one for the next draw
+    # a `RandomState` draws normal numbers in pairs, and stores the second one
     if is_legacy(g): return plain_state(g.get_state(legacy=False))
     return plain_state(bit_generator(g).state)
 
@@ -285,7 +285,7 @@ def check_generator(
     set_generator(_new_generator(g), state)
 
 def _new_generator(g):
-    "A new generator of the kind of `g`"
+    "Return a new generator of the kind of `g`"
     if isinstance(g, torch.Generator): return torch.Generator(g.device)
     if isinstance(g, Random): return Random()
     bits = type(bit_generator(g))()
@@ -296,7 +296,7 @@ import ctypes
 
 # %% ../../nbs/data/25b_generators.ipynb #c3a1f003
 def _numpy_mark():
-    "A value that differs after a draw from NumPy's global generator, found in less time than its state"
+    "Return a value that changes when NumPy's global generator draws; quicker to read than its state"
     np = sys.modules.get('numpy')
     if np is None: return None
     bits = np.random.get_bit_generator()
@@ -305,7 +305,7 @@ def _numpy_mark():
     return state, _memory(np.random.get_state.__self__)
 
 def _memory(o):
-    "The bytes of an object that is written in C, without the header of all objects"
+    "Return the bytes of an object written in C, without its object header"
     header = object.__basicsize__
     return ctypes.string_at(id(o)+header, type(o).__basicsize__-header)
 

@@ -111,7 +111,7 @@ def snapshot_entries(
     return Snapshot(restore)
 
 def _are_same(objects, others):
-    "Are these the same objects, in the same order?"
+    "Return whether both have the same objects in the same order"
     if len(objects)!=len(others): return False
     return all(map(is_, objects, others))
 
@@ -164,7 +164,7 @@ def snapshot_grads(
     if copy: grads = [_clone(grad) for grad in grads]
     def restore():
         for p,grad in zip(params, grads):
-            if copy: p.grad = _clone(grad)   # again: the snapshot may be restored twice
+            if copy: p.grad = _clone(grad)   # copied again, as the snapshot may be restored twice
             else: p.grad = _on_device(grad, p.device)
     return Snapshot(restore)
 
@@ -212,7 +212,7 @@ from ..loop.dispatcher import Dispatcher
 
 # %% ../../nbs/data/30b_contents.ipynb #db51ab33
 def _distinct(t):
-    "The elements of `t` without those that `expand` has repeated"
+    "Return `t` without elements that `expand` has repeated"
     if t.layout is not torch.strided or 0 not in t.stride(): return t
     index = [slice(1) if stride==0 else slice(None) for stride in t.stride()]
     return t[tuple(index)]
@@ -240,7 +240,7 @@ def _is_standard(cls): return _package(cls) in sys.stdlib_module_names
 
 # %% ../../nbs/data/30b_contents.ipynb #e5e578b3
 def _find_unrestorable(o):
-    "The name of an attribute of `o` that no snapshot can restore, if any: a queue, a file that is being read, …"
+    "Return the name of an attribute of `o` that no snapshot can restore, such as a queue or an open file, if any"
     if isinstance(o, DataLoader): return None
     for name,value in vars(o).items():
         cls = type(value)
@@ -268,7 +268,7 @@ def snapshot_vars(
     return Snapshot(restore)
 
 # %% ../../nbs/data/30b_contents.ipynb #5bc0f438
-_own = __name__.partition('.')[0],'fastcore','__main__'   # the last is a script or notebook, however it was started
+_own = __name__.partition('.')[0],'fastcore','__main__'   # `__main__`: a script or a notebook
 
 @lru_cache
 def _is_installed(module):
@@ -287,7 +287,7 @@ def is_foreign(
 
 # %% ../../nbs/data/30b_contents.ipynb #5bc0f439
 def _has_state(o, in_data):
-    "Are the attributes of `o` its state, which may be restored?"
+    "Return whether the attributes of `o` are its state, and may be restored"
     cls = type(o)
     if isinstance(o, (nn.Module,Dataset,Sampler,DataLoader)): return True
     if is_foreign(cls): return _saves_state(cls) and not in_data
@@ -327,11 +327,11 @@ class Contents(NamedTuple):
     "The content of an object, found by visiting it"
     snapshot:Snapshot=Snapshot() # of the object itself
     within:Iterable=()           # the objects in it, to be visited next
-    depth:Depth=Depth.everything # with which to visit these
+    depth:Depth=Depth.everything # how deeply to visit these
 
 # %% ../../nbs/data/30b_contents.ipynb #9fb24498
-_few  = 32     # a container in data that has more entries is skipped if they are constants
-_many = 1000   # one that has more is only watched
+_few  = 32     # a longer container of constants in data is skipped
+_many = 1000   # a longer container is watched, not copied
 _constants = {str,int,float,complex,bool,bytes,type(None),range,slice,torch.dtype,torch.device,torch.Size}
 _unchanging = _constants | {SequentialSampler,TensorDataset}   # reading does not change their objects
 
@@ -340,7 +340,7 @@ def _is_unchanging(o):
     return type(o) in _unchanging
 
 def _are_unchanging(objects):
-    "Are these numbers, texts, arrays and tensors, or tuples of them?"
+    "Return whether these are numbers, texts, arrays and tensors, or tuples of them"
     kinds = {*map(type, objects)}
     if kinds=={tuple}: kinds = {*map(type, chain.from_iterable(objects))}
     return all(map(_is_unchanging_kind, kinds))
@@ -362,7 +362,7 @@ def _look_into_container(o, depth, given):
 
 # %% ../../nbs/data/30b_contents.ipynb #aed595f8
 def _within_container(o, in_data):
-    "The objects in a container that are visited next; in data none of those with many constants"
+    "Return the objects to visit in a container; in data, without long lists of constants"
     within = entries(o)
     if isinstance(o, dict): within = within[1::2]   # the values
     is_large = in_data and len(within)>_few
@@ -370,7 +370,7 @@ def _within_container(o, in_data):
 
 # %% ../../nbs/data/30b_contents.ipynb #52b533de
 def _is_skipped(o):
-    "Is `o` a live iterator, such as a `DataLoader`'s, or an object that owns others to snapshot, as a Learner does?"
+    "Return whether `o` is a live iterator, such as a `DataLoader`'s, or owns others to snapshot, as a Learner does"
     cls = type(o)
     if is_foreign(cls) and hasattr(cls, '__next__'): return True
     return isinstance(o, (Dispatcher,Stateful)) or _owns_learner(o)
@@ -399,11 +399,11 @@ def _look_into_module(m:nn.Module, depth):
 
 # %% ../../nbs/data/30b_contents.ipynb #f74f7355
 def _snapshot_dataloader(dl):
-    "Of PyTorch's own `DataLoader`, reading changes these two attributes only"
+    "Snapshot the two attributes of PyTorch's own `DataLoader` that reading changes"
     return snapshot_attributes(dl, '_iterator', '_IterableDataset_len_called')
 
 def _members_of(dl):
-    "The parts of `dl` that reading may change"
+    "Return the parts of `dl` that reading may change"
     batch_sampler = getattr(dl, 'batch_sampler', None)
     members = [getattr(dl, 'sampler', None), getattr(batch_sampler, 'sampler', None), getattr(dl, 'dataset', None)]
     if type(dl) is not DataLoader: return [dl, batch_sampler, *members]
@@ -413,7 +413,7 @@ def _members_of(dl):
 
 # %% ../../nbs/data/30b_contents.ipynb #fd2c5abf
 def _is_copied(size, depth):
-    "Is a tensor or an array of this size copied? In data only small ones are"
+    "Return whether to copy a tensor or array of this size; in data, only small ones"
     if depth==Depth.everything: return True
     return depth==Depth.data and size<=_many
 
@@ -449,27 +449,27 @@ def snapshot_contents(
     for dl in loaders: todo += [_ToVisit(o, Depth.data, given=True) for o in _members_of(dl)]
     if todo: found += _walk(todo, loaders, leave)
     for o,_ in found:
-        if isinstance(o, DataLoader): o._iterator = None   # its workers are those from before the snapshot
+        if isinstance(o, DataLoader): o._iterator = None   # its workers date from before the snapshot
     return Snapshot(*[snapshot for _,snapshot in found])
 
 # %% ../../nbs/data/30b_contents.ipynb #536b0852
 class _ToVisit(NamedTuple):
-    "An object that `_walk` has yet to look into"
+    "An object that `_walk` has yet to visit"
     object:Any
     depth:int    # how deeply
-    given:bool   # did the caller give it? Then it is looked into even if it was before
+    given:bool   # did the caller pass it? Then it is visited even if it was before
 
 def _walk(todo, known=(), params=()):
     """Yield (object, snapshot) for all that can be reached from `todo`; for `known` and `params` only if listed there
 
     An object is looked into again only if the caller gives it, or more deeply than before; so the walk ends.
     """
-    depths = {id(o):Depth.everything for o in known}   # how deeply each object was looked into
-    alive  = [*known]                                  # these objects, so that no other one gets the id of one of them
+    depths = {id(o):Depth.everything for o in known}   # how deeply each object was visited
+    alive  = [*known]                                  # keeps these objects alive, so that no other one gets their id
     while todo:
         o,depth,given = todo.pop()
         if type(o) in _unchanging: continue
-        if params and isinstance(o, nn.Parameter):   # the first one: a model without any is not walked for them
+        if params and isinstance(o, nn.Parameter):   # from the first parameter on: else not walked for them
             params = [*params]
             alive += params
             for p in params: depths[id(p)] = Depth.everything

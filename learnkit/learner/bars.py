@@ -89,7 +89,7 @@ class TerminalBar(LineDisplay):
         return shortest[:width]
 
     def _bar(self, i, text, width):
-        "Return the bar in a line of `width` characters; empty if the number of batches or the room is missing"
+        "Return the bar in a line of `width` characters; empty without a number of batches, or without room"
         room = width - len(self.what) - len(text) - 4
         if not self.n or room<5: return ''
         done = room*min(i, self.n)//self.n
@@ -114,7 +114,7 @@ class TerminalBar(LineDisplay):
     def leave(self):
         if self.line and not self.midline:
             line = self.line[:self.room()]
-            self._put(f'{self._wipe()}{line}\n')   # over the ^C
+            self._put(f'{self._wipe()}{line}\n')   # over the echoed ^C
         self.line = ''
 
     def end(self):
@@ -166,8 +166,8 @@ class NotebookBar(LineDisplay):
 
     def epoch(self, i):
         if not self.master or not i: return
-        bar = getattr(self.master, 'main_bar', None) or self.master.first_bar   # its name in older fastprogress
-        bar.total = max(bar.total, i+1)   # there may be more epochs than was known at the beginning
+        bar = getattr(self.master, 'main_bar', None) or self.master.first_bar   # the name in older fastprogress
+        bar.total = max(bar.total, i+1)   # there may be more epochs than planned
         self.master.update(i)
 
     def begin(self, what, n):
@@ -240,10 +240,10 @@ class ProgressCallback(Callback):
     "Shows a progress bar and a table of the Recorder's rows; plain lines where there is no terminal"
     acts = 'nothing'
     single = writes = True
-    name = 'progress'   # name of subclasses too
+    name = 'progress'   # also for subclasses
     order,nested = 60,False
     kind = mbar = table = layer = None
-    begun = None   # when the first phase began, and the fraction of the fit that was done
+    begun = None   # when the first phase began, and the fraction of the fit done by then
     due = 0.       # when the next update is
     def __init__(self,
         kind:str|None=None,    # a name in `displays`: 'notebook', 'terminal', 'lines'; None: depends on the output
@@ -268,7 +268,7 @@ class ProgressCallback(Callback):
         if self.table: self._write(learn.recorder.metric_names)
 
     def _display(self):
-        if self.mbar is None: self._open()   # not before, so that messages of `before_fit` are above the table
+        if self.mbar is None: self._open()   # not earlier, so that messages of `before_fit` are above the table
         return self.mbar
 
     def before_epoch(self):    self._display().epoch(self.learn.epoch)
@@ -297,7 +297,7 @@ class ProgressCallback(Callback):
         self.mbar.update(self.mbar.shown, ', '.join(notes))
 
     def _time_left(self, now):
-        "Return the remaining time of the whole fit, if it has several epochs and an estimate is possible"
+        "Return the remaining time of the whole fit; empty for a single epoch, or without an estimate"
         learn = self.learn
         if learn.mode!='fit' or learn.n_epoch<2: return []
         begun,pct_begun = self.begun
@@ -315,13 +315,13 @@ class ProgressCallback(Callback):
         learn = self.learn
         if learn.mode!='fit' or self.mbar is None or self.begun is None: return
         is_behind = learn.iter is not None and learn.iter>self.mbar.shown
-        if is_behind and type(self.mbar) is not LineDisplay:   # plain lines: the last one says where
+        if is_behind and type(self.mbar) is not LineDisplay:   # plain lines: the last one shows it
             self.mbar.update(learn.iter, ', '.join(self._time_left(time.perf_counter())))
         self.mbar.leave()
         if learn.logger==self._write: self.mbar.write(self._why_it_ended())
 
     def _why_it_ended(self):
-        "Return a line for the error that has ended the fit: its kind, where, and the first line of its message"
+        "Return a line about the error that ended the fit: its kind, the position, and the first line of its message"
         where = self.learn._position.replace(',', ':', 1)
         exc = self.learn.exc
         if isinstance(exc, KeyboardInterrupt): return f'interrupted{where}'
@@ -335,7 +335,7 @@ class ProgressCallback(Callback):
             self.mbar.end()
             self.mbar.close()
         self.mbar = self.table = self.begun = None
-        take_off(self.learn, self.layer)   # it may be removed in the middle of a fit
+        take_off(self.learn, self.layer)   # it may be removed during a fit
         self.layer = None
         if write_out.n: write_out.report()
     after_fit = cleanup

@@ -82,8 +82,8 @@ class TensorBuffer:
         n:int|None=None,              # the expected number of samples; there may be more or fewer; `None`: unknown
         dim:int=0,                    # the dimension of the samples, along which batches are concatenated
         dtype:torch.dtype|None=None,  # the type for floating-point numbers; `None`: as they come
-        positions:Tensor|None=None,   # the position in the result of each sample, as they arrive; `None`: in sequence
-        file:str|Path|None=None,      # write the result to this file, mapped into memory; `None`: keep it in memory
+        positions:Tensor|None=None,   # each sample's position in the result, in order of arrival; `None`: sequential
+        file:str|Path|None=None,      # the file for the result, which is mapped into memory; `None`: keep it in memory
         key:str|None=None             # the file's name in all processes that share the batches; `None`: not shared
     ):
         self.n = n if dim==0 else None
@@ -91,11 +91,11 @@ class TensorBuffer:
         self.out:Any = None                          # the tensor, once its shape is known
         self.filled = 0                              # number of samples written to the tensor or the block
         self.chunks = []                             # batches that do not fit in
-        self.block:Any = None                        # the last chunk, with room for further batches
+        self.block:Any = None                        # the latest chunk, with room for further batches
         self.sizes = None if key is None else []     # how many samples each batch had
-        self.alike:Any = None                        # the shape of batches that are copied as they come,
-        self.places = iter(())                       # and the places of the next ones, in the tensor or the block
-        self.pending = []                            # batches held back
+        self.alike:Any = None                        # the shape of batches that are copied on arrival,
+        self.places = iter(())                       # and their next places, in the tensor or the block
+        self.pending = []                            # batches that wait to be written
         self.max_pending = 1                         # how many to write at once
         self.coming:tuple[int,Arrival]|None = None   # samples on their way from an accelerator, from which number on
         self.dirty = 0                               # bytes written to the file since it was mapped
@@ -115,12 +115,12 @@ class TensorBuffer:
                     place.copy_(t)
                     self.filled += self.alike[self.dim]
                     return
-            if self.max_pending>1: t = t.clone()   # while it is held back, its memory may be written to
+            if self.max_pending>1: t = t.clone()   # until it is written, its memory may be reused
         self.pending.append(t)
         if len(self.pending)>=self.max_pending: self._send()
 
     def _next_place(self):
-        "Make places for the next few dozen batches, at once as that is faster; return the first, None if all are taken"
+        "Return the next place for a batch; make several dozen at once, as that is faster; None if the tensor is full"
         bs = self.alike[self.dim]
         if self.out is None: room = self._begin_block()
         else:
@@ -164,7 +164,7 @@ class TensorBuffer:
         return self.out if self.file is None else open_memmap(self.file)
 
     def _join(self):
-        "Return the results so far as one, even if there are fewer samples than expected"
+        "Return the results so far as one tensor or list, even if there are fewer samples than expected"
         if self.out is None:
             self._end_block()
             chunks = self.chunks
@@ -173,17 +173,17 @@ class TensorBuffer:
         if all(o is None for o in chunks): return None
         are_scalars = all(isinstance(o, Tensor) and o.dim()==0 for o in chunks)
         joined = torch.stack(chunks) if are_scalars else to_concat(chunks, dim=self.dim)
-        is_ordered_later = self.key is not None   # when the results of all processes are there
+        is_ordered_later = self.key is not None   # once the results of all processes are there
         if is_ordered_later or self.positions is None: return joined
         return self._reorder(joined)
 
     @property
     def _is_shared(self) -> bool:
-        "Do other processes write their samples into the same file?"
+        "Return whether other processes write samples into the same file"
         return self.key is not None and self.out is not None and self.file is not None
 
     def _fits(self, ts):
-        "Do the batches `ts` fit into the tensor? The first batch allocates it"
+        "Return whether the batches `ts` fit into the tensor, which the first batch allocates"
         for t in ts:
             if not isinstance(t, Tensor): return False
             if t.layout is not torch.strided or not t.ndim: return False
@@ -209,25 +209,25 @@ class TensorBuffer:
         return t.dtype
 
     def _write(self, ts):
-        "Write the batches `ts` to their positions; from an accelerator, send them on their way"
+        "Write the batches `ts` to their positions; start copying those that are on an accelerator"
         i,self.filled = self.filled,self.filled+_count_rows(ts)
-        self.places = iter(())   # the places made before are occupied now
+        self.places = iter(())   # the earlier places are occupied now
         self._receive()
         if ts[0].is_cpu: self._put(i, ts)
         else: self.coming = i,Arrival(ts[0] if len(ts)==1 else torch.cat(ts))
         if ts[-1].nbytes: self._expect(ts[-1])
 
     def _expect(self, t):
-        "Decide how many batches like `t` are held back, to be written at once"
+        "Decide how many batches like `t` to collect before they are written at once"
         in_place = self.positions is None and self.file is None
-        if in_place and t.is_cpu:   # `append` copies it when it comes
+        if in_place and t.is_cpu:   # `append` copies such batches itself
             self.alike,self.max_pending = t.shape,1
             return
         most = min(64, 2**18//t.nbytes) if t.is_cpu else 2**25//t.nbytes
         self.alike,self.max_pending = None,max(1, most)
 
     def _receive(self):
-        "Wait for the samples on their way from an accelerator, and write them"
+        "Wait for samples being copied from an accelerator, and write them"
         if self.coming is None: return
         (i,arrival),self.coming = self.coming,None
         self._put(i, [arrival.get()])
@@ -241,9 +241,9 @@ class TensorBuffer:
         if self.file is not None: self._remap(j-i)
 
     def _remap(self, n):
-        "Map the file again if, with the `n` samples just written, many of its pages are in memory"
+        "Map the file again if the `n` samples just written leave many of its pages in memory"
         size = self.out[:1].nbytes
-        if self.positions is not None: size = max(size, mmap.PAGESIZE)   # each sample may be in a page of its own
+        if self.positions is not None: size = max(size, mmap.PAGESIZE)   # each sample may be on a page of its own
         self.dirty += n*size
         if self.dirty>2**25: self.out,self.dirty = open_memmap(self.file, write=True),0
 
@@ -258,16 +258,16 @@ class TensorBuffer:
         if not isinstance(t, Tensor): return
         if not t.is_cpu: self.alike,self.max_pending = None,max(1, 2**25//max(1, t.nbytes))
         elif self._fits_block(t) and chunk.dtype is t.dtype:
-            self.alike,self.batch_dtype,self.max_pending = t.shape,t.dtype,1   # copied at once: hold none back
+            self.alike,self.batch_dtype,self.max_pending = t.shape,t.dtype,1   # copied at once, so none wait
 
     def _fits_block(self, t):
-        "Can batches like `t` be copied into one tensor? A scalar and a tensor of a subclass are kept alone"
+        "Return whether batches like `t` can be copied into one tensor; scalars and tensors of a subclass cannot"
         has_dim = -t.ndim<=self.dim<t.ndim
         is_plain = type(t) is Tensor and t.layout is torch.strided and not t.is_quantized
         return has_dim and is_plain and t.numel()>0
 
     def _give_up_tensor(self):
-        "Continue with chunks, the first of which is the tensor's content, because a batch does not fit into the tensor"
+        "Continue with chunks, because a batch does not fit; the first chunk is the tensor's content"
         if self._is_shared: raise ValueError(
             f'a batch does not fit into {Path(self.file).name}, which all processes write to: it was created for '
             f'{list(self.out.shape)} of {self.out.dtype}; omit `mmap`')
@@ -282,7 +282,7 @@ class TensorBuffer:
         if self.file is not None: Path(self.file).unlink(missing_ok=True)
 
     def _written(self):
-        "The written samples, in their order of arrival"
+        "Return the samples written so far, in the order of arrival"
         if self.positions is not None: return self.out[self.positions[:self.filled]]
         written = self.out[:self.filled]
         # a view would keep the whole tensor in memory, and in files

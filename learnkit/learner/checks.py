@@ -28,7 +28,7 @@ def check_types(
     if isclass(loss_func) or not callable(loss_func): raise _no_loss_func(loss_func)
 
 def _no_model(o):
-    "Return the error for a model that is none"
+    "Return the error for an object that is no model"
     kind = type(o).__name__
     if isclass(o): return TypeError(f'model is the class {o.__name__}: pass an instance of it, `{o.__name__}(...)`')
     if _is_container(o): return TypeError(
@@ -45,7 +45,7 @@ def _is_container(o):
     return hasattr(o, '__iter__') and hasattr(o, '__len__')
 
 def _no_loss_func(o):
-    "Return the error for a loss function that is none"
+    "Return the error for an object that is no loss function"
     if not isclass(o): return TypeError(
         f'loss_func must be a function of (pred, *targets) such as `F.mse_loss`, not {type(o).__name__}')
     name = o.__name__
@@ -146,7 +146,7 @@ def note_loss_error(
 
 # %% ../../nbs/learner/00b_steps.ipynb #5eb19023
 def check_one_loss(
-    loss:torch.Tensor, # the loss that the backward pass started from
+    loss:torch.Tensor, # the loss from which the backward pass started
     e:RuntimeError     # the error of the backward pass
 ) -> None:
     "Raise ValueError if the loss is not a single number"
@@ -156,7 +156,7 @@ def check_one_loss(
 
 @explaining
 def note_backward_error(
-    loss:torch.Tensor, # the loss that the backward pass started from
+    loss:torch.Tensor, # the loss from which the backward pass started
     e:RuntimeError     # the error of the backward pass
 ) -> None:
     "Add a note about why the backward pass failed, such as a loss without a gradient"
@@ -184,7 +184,7 @@ def check_no_loss(
     learn:Any, # the Learner, in a batch
     loss:Any   # the loss function's result, which is not a tensor
 ) -> None:
-    "Raise TypeError if the loss function did not return a loss, ValueError if training has none to learn from"
+    "Raise TypeError if the loss function's result is no loss, or ValueError if training has no loss to learn from"
     if loss is not None or _was_called(learn):
         kind = None if loss is None else type(loss).__name__
         raise TypeError(f'the loss function must return a tensor, but it returned {kind}{learn._position}: '
@@ -197,7 +197,7 @@ def check_no_loss(
 
 # %% ../../nbs/learner/00b_steps.ipynb #a39b9a0e
 def _was_called(learn):
-    "Return whether the loss function was called for this batch, which may have no target"
+    "Return whether the loss function was called for this batch; without a target it may not be"
     if learn.loss_func is None: return False
     return bool(learn.yb) or takes_one(learn.loss_func)
 
@@ -324,8 +324,8 @@ def _sample_hint(e, frames, where):
     return f'It is from the `collate_fn` of the loader, `{name}`, for samples {idxs[0]} to {idxs[-1]}{where}'
 
 def _read_hint(e, ds, i, where):
-    "Return which sample raised `e`, and for a wrong index how many there should be"
-    while type(ds) is Subset: ds = ds.dataset   # `i` is an index of the innermost dataset
+    "Return which sample raised `e`, and for a wrong index how many samples there should be"
+    while type(ds) is Subset: ds = ds.dataset   # `i` indexes the innermost dataset
     raised_by = _raised_by(ds, i) + where
     if not isinstance(e, IndexError) or not hasattr(ds, '__len__'): return raised_by
     if not len(ds): return raised_by
@@ -335,7 +335,7 @@ def _raised_by(ds, i): return f'Raised by sample {i!r:.60} of the dataset {type(
 
 # %% ../../nbs/learner/00c_layers.ipynb #c5a10e02
 class _NamedSamples:
-    "Replaces a map dataset in a worker; adds to an exception which sample raised it"
+    "Replaces a map-style dataset in a worker; adds the failed sample to an exception"
     def __init__(self, dataset): self.dataset = dataset
     def __getitem__(self, i):
         try: return self.dataset[i]
@@ -359,13 +359,13 @@ def _with_names(dataset):
 class NameFailedSamples:
     "A `worker_init_fn` with which an error of the dataset names its sample"
     def __init__(self,
-        init:Callable|None # the `worker_init_fn` of the loader, which is called afterwards
+        init:Callable|None # the loader's own `worker_init_fn`, called afterwards
     ): self.init = init
 
     def __call__(self,
         worker_id:int # from 0
     ) -> None:
-        torch_fetch._MapDatasetFetcher = _Fetcher   # in the process of this worker only
+        torch_fetch._MapDatasetFetcher = _Fetcher   # in the worker process only
         if self.init is not None: self.init(worker_id)
 
 @contextmanager

@@ -20,9 +20,9 @@ from ..loop.loop import loader_len
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #3317a9b5
 class CombinedSource:
-    "One of several loaders, and the position in it"
-    live:Any = None      # the iterator of its present pass
-    n_pass = done = 0    # the number of that pass, and how many of its batches were given
+    "One of several loaders, with its position"
+    live:Any = None      # the iterator of the present pass
+    n_pass = done = 0    # the number of that pass, and how many of its batches were returned
     laps = 0             # how many passes over it have ended since the combined pass began
     def __init__(self,
         name:str, # the loader's name
@@ -37,7 +37,7 @@ class CombinedSource:
 
     @property
     def ended(self) -> bool:
-        "Return whether the loader has yielded each batch once; without a length, this requests another batch"
+        "Return whether the loader has returned all batches once; without a length, this requests another batch"
         return self.laps>0 or self.done==self.n
 
     def open(self) -> Iterator:
@@ -89,16 +89,16 @@ class CombinedBatches:
 # %% ../../nbs/learner/25a_combined_loader.ipynb #f46bea1b
 @check_args
 class CombinedLoader:
-    "Combines the batches of several named loaders: `dl_name` is the name of the last batch's loader"
+    "Combines the batches of several named loaders; `dl_name` is the name of the last batch's loader"
     dl_name:str|None = None   # name of the last batch's loader; None: all, if they are zipped
-    n = 0                     # how many batches were given, in all passes
-    resumed = False           # does the next pass begin at a loaded state?
-    batch:Any = None          # the last one, by which others know that `dl_name` is that of theirs
+    n = 0                     # how many batches were returned, in all passes
+    resumed = False           # does the next pass begin from a loaded state?
+    batch:Any = None          # the last batch, so that others know whether `dl_name` is that of theirs
     def __init__(self,
         loaders:Mapping,                   # name -> an iterable of batches, or a function that returns one
         order:str='in_turn',               # 'in_turn', 'sequential', or 'zip': a dictionary with one batch of each
-        weights:Mapping|Callable|None=None,# name -> share, or a function that returns them for `n` batches so far
-        size:Callable|None=None,           # batch -> its size, of which weights are shares, such as tokens; None: 1
+        weights:Mapping|Callable|None=None,# name -> share, or a function that returns the shares after `n` batches
+        size:Callable|None=None,           # batch -> its size, such as its tokens, in which shares are counted; None: 1
         until:str='longest'                # a pass ends with the last loader to end; 'shortest': with the first
     ):
         self.order = check_choice('order', order, ('in_turn','sequential','zip'))
@@ -120,7 +120,7 @@ class CombinedLoader:
         return CombinedLoader(loaders, **self.said)
 
     def _shares(self):
-        "The weights of now; raises ValueError if they are none"
+        "Return the present weights; raise ValueError if they are invalid"
         weights:Any = self.weights(self.n) if callable(self.weights) else self.weights
         if weights.keys()!=self.sources.keys(): raise ValueError(
             f'the weights are for {", ".join(weights) or "no loader"}, but the loaders are {", ".join(self.sources)}')
@@ -158,7 +158,7 @@ class CombinedLoader:
         return self.batch
 
     def _take(self, source):
-        "Return the next batch of a source, which may begin again"
+        "Return the next batch of a source, which may begin another pass"
         self.dl_name = source.name
         try: return source.next()
         except StopIteration:
@@ -170,7 +170,7 @@ class CombinedLoader:
     def _with_share(self): return [source for source in self.sources.values() if self.shares[source.name]>0]
 
     def _take_in_turn(self):
-        "Return a batch of the source that was given least of its share so far: its credit is the largest"
+        "Return a batch of the source with the largest credit, which is the furthest behind its share"
         self.shares = self._shares()
         names = [source.name for source in self._with_share()]
         name = max(names, key=lambda k: (self.credit[k], self.shares[k]))
@@ -185,11 +185,11 @@ class CombinedLoader:
         batches = {k:self._take(source) for k,source in self.sources.items()}
         self.dl_name = None
         all_began_again = all(source.laps for source in self.sources.values())
-        if self.until=='longest' and all_began_again: raise StopIteration   # nothing in it is new
+        if self.until=='longest' and all_began_again: raise StopIteration   # all sources repeat batches
         return batches
 
     def _take_of_first(self):
-        "Return a batch of the first source that has another one"
+        "Return a batch of the first source that has any left"
         for source in self.sources.values():
             if source.ended: continue
             self.dl_name = source.name
@@ -198,7 +198,7 @@ class CombinedLoader:
         raise StopIteration
 
     def state_dict(self) -> dict:
-        "Return the position: each loader's own, and the credits that decide which loader is next"
+        "Return the position: that of each loader, and the credits that decide which loader is next"
         sources = {k:p.state_dict() for k,p in self.sources.items()}
         return dict(n=self.n, credit=dict(self.credit), dl_name=self.dl_name, sources=sources)
 
@@ -221,7 +221,7 @@ class CombinedLoader:
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #fb2f40a7
 def _turns(shares):
-    "Yield the index of the next loader: the one with the largest credit"
+    "Yield the index of the next loader, again and again: the one with the largest credit"
     credit,whole = [0]*len(shares),sum(shares)
     while True:
         i = max(range(len(shares)), key=lambda k: (credit[k], shares[k]))
@@ -231,9 +231,9 @@ def _turns(shares):
 
 @lru_cache
 def _length(ns, weights, until):
-    "How many batches loaders of `ns` batches give by these weights"
+    "Return the number of batches from loaders of `ns` batches with these weights"
     def by_name(values): return dict(enumerate(values))
-    has_empty = min(ns)==0   # which gives an error at the right moment
+    has_empty = min(ns)==0   # the error comes later, from the loader
     if has_empty: return sum(1 for _ in CombinedLoader(by_name(map(range, ns)), weights=by_name(weights), until=until))
     used = [k for k,weight in enumerate(weights) if weight>0]
     ns,shares = [ns[k] for k in used],[weights[k] for k in used]
@@ -243,17 +243,17 @@ def _length(ns, weights, until):
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #c0a1f2e4
 def _as_integers(shares):
-    "Return shares as whole numbers in the same ratio, if their sums are exact and a period is short; else None"
+    "Return the shares as whole numbers in the same ratio; None if their sums are inexact, or the period is long"
     ratios = [share.as_integer_ratio() for share in shares]
     denominator = lcm(*[d for _,d in ratios])
-    if denominator>2**20: return None   # as of .7 or 1/3, whose sums are rounded
+    if denominator>2**20: return None   # as with .7 or 1/3, whose sums are rounded
     whole = [n*denominator//d for n,d in ratios]
     divisor = gcd(*whole)
     whole = [n//divisor for n in whole]
     return whole if sum(whole)<=10_000 else None
 
 def _count_by_period(ns, shares, until):
-    "How many batches loaders of `ns` batches give by shares in whole numbers"
+    "Return the number of batches from loaders of `ns` batches, for shares in whole numbers"
     period = sum(shares)
     places:list = [[] for _ in shares]   # of each loader's batches in a period
     for place,i in enumerate(islice(_turns(shares), period)): places[i].append(place)
@@ -265,7 +265,7 @@ def _count_by_period(ns, shares, until):
     return max(before(i, n-1)+1 for i,n in enumerate(ns))
 
 def _count_turns(ns, shares, until):
-    "Return the number of batches of loaders with `ns` batches, by counting turn by turn"
+    "Return the number of batches from loaders of `ns` batches, by simulating them"
     given,open_ones = [0]*len(ns),{*range(len(ns))}
     for count,i in enumerate(_turns(shares)):
         if until=='shortest' and given[i]==ns[i]: return count
@@ -327,8 +327,8 @@ class EachLoader(Callback):
     "Gives each loader of a `CombinedLoader` its own loss function, and columns for its loss and metrics"
     order,run_valid,modes = 51,False,('fit',)   # after the Recorder, which has the columns
     loader:Any = None                             # the `CombinedLoader` of this fit
-    last:Any = None                               # the loss that the columns have already
-    late = False   # its columns are there from the start
+    last:Any = None                               # the loss that is in the columns already
+    late = False   # its columns exist from the start
     def __init__(self,
         loss_funcs:Mapping|None=None, # loader name -> loss function; other loaders use the Learner's
         metrics:Any=None              # training metrics of each loader, as for the Learner; or a dict by loader name
@@ -351,7 +351,7 @@ class EachLoader(Callback):
 
     @property
     def _zipped(self) -> bool:
-        "Whether each batch has one of every loader, which are trained on as its parts"
+        "Whether each batch has one part per loader, which are trained together"
         return self.learn is not None and getattr(self.learn.dls.train, 'order', None)=='zip'
 
     @property
@@ -407,9 +407,9 @@ class EachLoader(Callback):
         for m in self.columns[name]: m.metric.accumulate(self.learn)
 
     def _do_parts(self, do, parts):
-        "Do each part of a zipped batch without a step, then take one for their sum; `in_part` is restored in any case"
+        "Run each part of a zipped batch without a step, then take one step; restore `in_part` in any case"
         learn,run,losses = self.learn,self.learn.current_run,[]
-        was_in_part = run.in_part   # then the zipped batch is itself a part, and its step comes later
+        was_in_part = run.in_part   # if so, the step comes later
         run.in_part = True
         try:
             for name,b in parts.items():
@@ -419,7 +419,7 @@ class EachLoader(Callback):
             learn.loss = torch.stack(losses).sum()
             if not was_in_part: learn('after_joint_loss')
         except BaseException:
-            learn.opt.zero_grad()   # gradients of a part of the batch
+            learn.opt.zero_grad()   # drop the gradients of a part
             raise
         finally: run.in_part = was_in_part
         if not was_in_part: learn._do_step()

@@ -43,9 +43,9 @@ def _given_lr(learn):
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647780c
 def _use_opt(learn, opt, recipe):
-    "Let the Learner have `opt`, and take over the learning rates of its groups"
+    "Set `learn.opt`, and take over the learning rates of its groups"
     given_lr = _given_lr(learn)
-    has_one_for_each = recipe is not None and not isinstance(given_lr, (int,float,NoneType))   # such as a slice
+    has_one_for_each = recipe is not None and not isinstance(given_lr, (int,float,NoneType))   # a slice, for example
     if not has_one_for_each: _take_lrs(learn, opt)
     learn.opt = opt
     _note_origin(learn, recipe, given_lr)
@@ -69,7 +69,7 @@ def _groups(learn, model):
 
 # %% ../../nbs/learner/30_create_opt.ipynb #ae1e0042
 def _missing_params(learn, groups):
-    "Return the parameters of the loss function, by name, that neither `groups` nor another optimizer have"
+    "Return the loss function's parameters, by name, that are in neither `groups` nor another optimizer"
     called = modules_of_loss(learn, called_only=True)
     if not called: return {}
     others = [opt for opt in _all_optimizers(learn) if opt is not learn.opt]
@@ -113,12 +113,12 @@ def _trained_modules(learn, model): return [model, *modules_of_loss(learn).value
 # %% ../../nbs/learner/30_create_opt.ipynb #ede8bdfb
 @contextmanager
 def _unfrozen(learn):
-    "A block in which no group is frozen, because a splitter may omit frozen parameters"
+    "A block in which no group is frozen, because a splitter may skip frozen parameters"
     frozen = getattr(learn.opt, 'frozen_idx', 0)
     if frozen: learn.opt.unfreeze()
     try: yield
     finally:
-        if frozen: learn.opt.freeze_to(frozen)   # `learn.opt` may be another one by now
+        if frozen: learn.opt.freeze_to(frozen)   # `learn.opt` may be a new one
 
 def move_model(
     model:nn.Module,    # the model
@@ -142,7 +142,7 @@ def create_opt(
 
 # %% ../../nbs/learner/30_create_opt.ipynb #50f4f977
 def _unheld(learn):
-    "Return the parameters that require a gradient and that no optimizer has, by name"
+    "Return the parameters that require a gradient and are in no optimizer, by name"
     opt = learn.opt
     if not hasattr(opt, 'param_groups'): return {}
     modules = {'':learn.model, **modules_of_loss(learn)}
@@ -151,23 +151,23 @@ def _unheld(learn):
 
 def adopt_params(
     learn:Any,         # the Learner
-    running:bool=False # in the middle of a fit?
+    running:bool=False # is a fit running?
 ) -> dict:             # name -> parameter
-    "Add the parameters that the splitter returns now to the optimizer; return those that it still lacks"
+    "Add the splitter's present parameters to the optimizer; return those that it still lacks"
     lost = _unheld(learn)
     if not lost or not _is_own_opt(learn): return lost
     with _unfrozen(learn): _take_over(learn, lost, running)
     return _unheld(learn)
 
 def _is_own_opt(learn):
-    "Return whether the Learner created the optimizer, and can create a similar one"
+    "Return whether the Learner created the optimizer, and can create another like it"
     origin = learn._opt_origin
     if origin.opt is not learn.opt or origin.recipe is None: return False
     return not is_built(learn.opt_func)
 
 # %% ../../nbs/learner/30_create_opt.ipynb #50f4f90c
 def _take_over(learn, lost, running):
-    "Add the parameters `lost` to the optimizer, or replace it by one that has them, if the splitter returns them"
+    "Let the optimizer have the parameters `lost`, or replace it, if the splitter returns them"
     model = learn.model if learn._opt_origin.wrapped else get_model(learn.model)
     groups = _groups(learn, model)
     ids = {id(p) for p in chain.from_iterable(map(_params_of, groups))}
@@ -195,22 +195,22 @@ def _check_can_take(learn, new, lost):
 # %% ../../nbs/learner/30_create_opt.ipynb #bfc841e1
 def ready_opt(
     learn:Any,       # the Learner
-    reset:bool=False # make a new optimizer in any case?
+    reset:bool=False # create a new optimizer in any case?
 ) -> None:
-    "Make sure that the optimizer fits the model as it is now; one that the user made stays"
+    "Make sure that the optimizer fits the present model; keep one that the user made"
     if reset or learn.opt is None or _has_new_recipe(learn):
         learn.create_opt()
-        is_users = learn.opt is not learn._opt_origin.opt   # a subclass has a `create_opt` of its own
+        is_users = learn.opt is not learn._opt_origin.opt   # a subclass has its own `create_opt`
         if is_users: _note_origin(learn, None, _given_lr(learn))
     else: _follow_model(learn)
 
 def _has_new_recipe(learn):
-    "Return whether the Learner has made the optimizer, and would make a different one now"
+    "Return whether the Learner created the optimizer, and would create a different one now"
     origin = learn._opt_origin
     return learn.opt is origin.opt and origin.recipe not in (None, _recipe(learn))
 
 def _follow_model(learn):
-    "Give the optimizer that there is the parameters that the model has now"
+    "Update the optimizer's parameters to those of the present model"
     opt = learn.opt if hasattr(learn.opt, 'set_hyper') else OptimWrapper(opt=by_hand(learn.opt))
     if opt is not learn._opt_origin.opt: _use_opt(learn, opt, None)
     lost = adopt_params(learn)
@@ -227,11 +227,11 @@ def set_wd(
 ) -> None:
     "Set the weight decay of a fit"
     opt,old = learn.opt,learn._before_wd
-    was_changed = old is not None and (old.opt is not opt or old.used!=_decays(opt))   # since the fit that set it
+    was_changed = old is not None and (old.opt is not opt or old.used!=_decays(opt))   # a later change is the user's
     if was_changed: old = None
     if wd is None: return _restore_wd(learn, old)
     if old is None: old = SimpleNamespace(opt=opt, before=_decays(opt), split=is_split(opt.param_groups))
-    are_several = isinstance(opt.opt, SeveralOptimizers)   # then each has the default of its class
+    are_several = isinstance(opt.opt, SeveralOptimizers)   # each has its own default
     if is_number(wd) and not are_several: check_own_decays(old.before, '`wd`')
     if hasattr(opt, 'split_no_decay'): opt.split_no_decay()
     opt.set_hyper('wd', wd)
@@ -239,7 +239,7 @@ def set_wd(
     learn._before_wd = old
 
 def _restore_wd(learn, old):
-    "Restore the weight decay from before the fits that set their own, None if there was none"
+    "Restore the weight decay from before the fits that set one; None if there was none"
     if old is None: return
     opt = learn.opt
     if not old.split and hasattr(opt, 'merge_no_decay'): opt.merge_no_decay()
@@ -252,7 +252,7 @@ def _decays(opt): return [h.get('wd') for h in opt.hypers]
 def check_trained(
     learn:Any # the Learner, after a batch
 ) -> None:
-    "Raise RuntimeError if parameters in no optimizer have a gradient; warn of a loss that nothing reads"
+    "Raise RuntimeError if parameters in no optimizer have a gradient; warn about a loss that nothing reads"
     lost = {name:p for name,p in _unheld(learn).items() if p.grad is not None}
     if lost:
         for p in lost.values(): p.grad = None
@@ -268,12 +268,12 @@ def _untrained(lost):
 
 # %% ../../nbs/learner/30_create_opt.ipynb #3871e7f2
 def _check_leaves(learn):
-    "Raise RuntimeError if a parameter has a gradient that neither an optimizer nor a module has"
-    loss = vars(learn.current_run).get('loss_grad')   # a batch that was cancelled has none
+    "Raise RuntimeError if a parameter that has a gradient is in no optimizer and no module"
+    loss = vars(learn.current_run).get('loss_grad')   # none in a cancelled batch
     if not isinstance(loss, Tensor) or not hasattr(learn.opt, 'param_groups'): return
     trained = param_ids(learn.opt)
     others = [p for p in graph_params(loss) if id(p) not in trained]
-    lost = _in_no_module(learn, others) if others else []   # there are none, as a rule
+    lost = _in_no_module(learn, others) if others else []   # usually there are none
     if not lost: return
     for p in lost: p.grad = None
     raise _of_no_module(lost)

@@ -19,13 +19,13 @@ def break_name(
     return re.findall(rf'.{{1,{width}}}(?:(?<=[\W_])|$)|.{{1,{width}}}', name)
 
 class Arrangement(NamedTuple):
-    "Where the columns of a table are"
-    gap:int     # between columns, in characters
-    lines:list  # of lists of pairs: number of a column, its width with the gap
+    "The places of a table's columns"
+    gap:int     # characters between columns
+    lines:list  # for each line, pairs of a column's number and its width with the gap
 
 def arrange_columns(
     names:list, # the columns' names
-    needs:list, # widths of the values
+    needs:list, # widths that the values need
     room:float  # characters in a line
 ) -> Arrangement:
     "Arrange columns in as few lines as possible"
@@ -36,11 +36,11 @@ def arrange_columns(
 
 # %% ../../nbs/learner/05a_text_table.ipynb #ce5eebe1
 def _narrowest(names, needs, room):
-    "Return the smallest widths for columns with broken names: values and words stay whole"
+    "Return the smallest widths of columns with broken names, without breaking values or words"
     narrowest = []
     for name,need in zip(names, needs):
         word = max(map(len, re.split(r'(?<=[\W_])', name)))
-        is_broken = 2*word>room   # a word that takes more than half a line
+        is_broken = 2*word>room   # a word longer than half a line
         narrowest.append(need if is_broken else max(need, word))
     return narrowest
 
@@ -78,7 +78,7 @@ class TextTable:
         names:list # the columns' names
     ):
         self.names,self.lines = names,None
-        self.needs = [len(names[0]), *[8]*(len(names)-2), 5][:len(names)]   # the last one has times
+        self.needs = [len(names[0]), *[8]*(len(names)-2), 5][:len(names)]   # the last column has times
 
     def write(self,
         row:list,      # the cells; the column names themselves for a header alone
@@ -100,7 +100,7 @@ class TextTable:
     def _width(self, lines): return max(len(line_text(line)) for line in lines)
 
     def _pad(self, row):
-        "Return the cells of a row, in the lines of the arrangement"
+        "Return the padded cells of a row, line by line"
         return [[_pad_cell(row, i, width) for i,width in line] for line in self.lines]
 
     def _broken_head(self):
@@ -108,7 +108,7 @@ class TextTable:
         for line in self.lines:
             parts  = [self._break_name(i, width) for i,width in line]
             height = max(map(len, parts))
-            padded = [['']*(height-len(part)) + part for part in parts]   # names end in the last line
+            padded = [['']*(height-len(part)) + part for part in parts]   # names end on the last line
             for texts in zip(*padded):
                 head.append([(i, text.ljust(width)) for (i,width),text in zip(line, texts)])
         return head
@@ -146,7 +146,7 @@ def _is_screen(out):
     "Return whether `out` is a terminal that has a size"
     if not getattr(out, 'isatty', bool)(): return False   # `bool()` is False
     try: return os.get_terminal_size(out.fileno()).columns>0
-    except (AttributeError,OSError): return True   # it is not a system file, but an object that replaces a terminal
+    except (AttributeError,OSError): return True   # an object in place of a system file
 
 # %% ../../nbs/learner/05b_display.ipynb #a475371e
 class LineDisplay:
@@ -165,7 +165,7 @@ class LineDisplay:
         what:str,   # what the bar is for, such as 'Epoch 1/3 train'
         n:int|None  # number of batches; None: unknown
     ) -> None:
-        "Begin a progress bar, for one phase of an epoch"
+        "Begin a progress bar for one phase of an epoch"
         self.what,self.n,self.start = what,n,time.perf_counter()
 
     def update(self,

@@ -16,14 +16,14 @@ from ..loop.events import nearest
 from ..loop.run import shown
 
 # %% ../../nbs/learner/65_docs.ipynb #432ae5e5
-class _missing: pass   # for names that changed since `make lib` wrote the file
+class _missing: pass   # for names that changed after `make lib` wrote the file
 
 def complete_docs(
     only:str|None=None # the name of a module; None: all imported modules
 ) -> None:
     "Add parameters and exceptions to docstrings, unless Python removed them (`-OO`)"
     file = Path(sys.modules['learnkit'].__file__).with_name('_docs.json')
-    if not file.is_file(): return   # an application that was packed without it works too
+    if not file.is_file(): return   # works without it in a packed application
     for module,texts in json.loads(file.read_text(encoding='utf-8')).items():
         if module not in sys.modules or only not in (None, module): continue
         for name,text in texts.items(): _complete(sys.modules[module], name, text)
@@ -35,7 +35,7 @@ def _complete(module, name, text):
     for part in name.split('.'): o = getattr(o, part, _missing)
     o = getattr(o, '__func__', o)   # a class method is bound
     _add_text(o, text)
-    if hasattr(o, '__wrapped__'): _add_text(o.__wrapped__, text)   # `rmse` wraps a function
+    if hasattr(o, '__wrapped__'): _add_text(o.__wrapped__, text)   # as for `rmse`
 
 def _add_text(f, text):
     doc = f.__doc__
@@ -84,10 +84,10 @@ def is_about(
     args:str, # the heading above the parameters in a docstring
     cls:type  # a class with this docstring, possibly inherited
 ) -> bool:
-    "Return whether the parameters are those of the constructor of `cls`"
+    "Return whether the documented parameters are those of the constructor of `cls`"
     for c in cls.__mro__:
         if args in ('Args', f'Args of {c.__name__}'): return True
-        if '__init__' in vars(c): return False   # a subclass has a constructor of its own, which takes something else
+        if '__init__' in vars(c): return False   # a subclass's own constructor takes other arguments
     return True
 
 # %% ../../nbs/learner/65_docs.ipynb #ee51ea81
@@ -99,10 +99,10 @@ class Param(NamedTuple):
     meaning:str   # the text of its comment
 
     def in_call(self) -> str:
-        "Return it in the form of the signature line of a page"
+        "Return the parameter as in the signature line of a page"
         return f'{self.name}={self.default}' if self.default else self.name
     def in_text(self) -> str:
-        "Return it in the form of a page in a terminal"
+        "Return the parameter as on a page in a terminal"
         line = self.name
         if self.type: line += f': {self.type}'
         if self.default: line += f' = {self.default}'
@@ -227,5 +227,5 @@ def doc(
     if isinstance(f, str): f = _find_named(f)
     f = unwrap_partial(f)
     is_named = inspect.isroutine(f) or isinstance(f, (type,property,ModuleType))
-    if not is_named: f = getattr(f, '__wrapped__', type(f))   # `rmse` is an object that wraps a function
+    if not is_named: f = getattr(f, '__wrapped__', type(f))   # as for `rmse`
     return shown(Doc(f))

@@ -21,7 +21,7 @@ from ..loop.words import own_attr
 # %% ../../nbs/learner/45a_limit.ipynb #fdaf0db4
 def n_batches(
     amount:int|float, # 5 batches, or the fraction 0.1 of them
-    n:int|None        # how many there are; None: unknown
+    n:int|None        # how many batches there are; None: unknown
 ) -> int:
     "Convert `amount` to a number of batches, of `n`; raise ValueError for a fraction of an unknown number"
     is_fraction = isinstance(amount, float)
@@ -35,7 +35,7 @@ def n_batches(
 # %% ../../nbs/learner/45a_limit.ipynb #3b8bc9f0
 def check_length(
     learn:Any, # the Learner, in a training phase
-    what:str   # the setting that depends on the fraction, for the message
+    what:str   # the setting that depends on it, for the message
 ) -> None:
     "Raise ValueError if the number of batches in an epoch is unknown"
     if getattr(own_attr(learn.current_run, 'duration'), 'unit', 'ep')!='ep': return   # `TrainFor` knows the fraction
@@ -46,7 +46,7 @@ def check_length(
 
 # %% ../../nbs/learner/45a_limit.ipynb #40ae6dc5
 class LimitBatches(Callback):
-    "Ends the phases of a fit after so many batches (pytorch-accelerated's `LimitBatchesCallback`)"
+    "Ends each phase of a fit after a number of batches (pytorch-accelerated's `LimitBatchesCallback`)"
     order,modes,active = TrainEvalCallback.order-1,('fit','validate'),False
     def __init__(self,
         train:int|float|None=None, # batches to train with in each epoch, or the fraction of them; None: all
@@ -63,7 +63,7 @@ class LimitBatches(Callback):
         self.active = learn.mode=='fit'
         if not self.active: return
         for amount,dl in ((self.train, learn.dls.train), (self.valid, learn.dls.valid)):
-            if amount is not None and dl is not None: n_batches(amount, loader_len(dl))   # to raise now if it cannot be
+            if amount is not None and dl is not None: n_batches(amount, loader_len(dl))   # raises now if impossible
 
     def before_train(self): self._limit(self.train)
     def before_validate(self):
@@ -72,9 +72,9 @@ class LimitBatches(Callback):
         self._limit(self.valid)
     def _limit(self, amount):
         batches = self.learn.batches
-        is_under_way = batches.it is not None   # it was added during a phase, and begins with the next one
+        is_under_way = batches.it is not None   # added during a phase: begins with the next one
         if amount is None or is_under_way: return
-        # a number holds also for a loader that a callback puts in place of this one
+        # a number also holds for a loader that replaces this one
         batches.stop_at(n_batches(amount, batches.n) if isinstance(amount, float) else amount)
     def cleanup(self): self.active = False
 
@@ -148,12 +148,12 @@ class TrainFor(Callback):
     done:Any = 0           # how much is done, in the unit of the amount
     at,before = -1,0       # the present epoch, and how much was done before it
     since = None           # when it began, if the amount is a time
-    idle,left_out = 0,0    # epochs in a row that trained nothing; epochs that `start_epoch` skips
-    fresh = False          # has a fit begun, and no epoch of it?
+    idle,left_out = 0,0    # epochs in a row without training; epochs that `start_epoch` skips
+    fresh = False          # has a fit begun, but no epoch of it?
     def __init__(self,
         much:str|Time # the amount: '2000ba', '500st', '1e6sp', '3e8tok' or '30m'
     ):
-        self.much = amount = as_duration(much)   # as the argument is named, for `settings`
+        self.much = amount = as_duration(much)   # the name of the argument, for `settings`
         if amount.unit=='ep': raise ValueError(f"for {amount.value} epochs write `learn.fit({amount.value})`")
         self.total,self.unit = amount.value,amount.unit
 
@@ -194,7 +194,7 @@ class TrainFor(Callback):
         if pct>=1 and not self._ends_here(): learn.stop(f'{learn.current_run.duration} of training are done')
 
     def _ends_here(self):
-        "Does the epoch end with this batch anyway? Not if a callback has replaced the loader by a longer one since"
+        "Return whether the epoch ends with this batch anyway; no if a callback has put a longer loader in place"
         return self.unit=='ba' and self.learn.iter+1==self.learn.n_iter
 
     @property
@@ -204,7 +204,7 @@ class TrainFor(Callback):
 
     def after_epoch(self):
         learn = self.learn
-        if self.unit=='st': self.done = learn.train_steps   # one may have been taken after the last batch
+        if self.unit=='st': self.done = learn.train_steps   # a step may follow the last batch
         learn.pct_train = pct = self.pct   # time has passed
         trained_nothing = self.at!=learn.epoch or self.done==self.before
         self.idle = self.idle+1 if trained_nothing else 0
@@ -214,7 +214,7 @@ class TrainFor(Callback):
         learn.n_epoch = self._estimate_epochs(pct)
 
     def _estimate_epochs(self, pct):
-        "Return how many epochs the fit has, of which the fraction `pct` is done; at least one more, if that is not all"
+        "Estimate the number of epochs, of which the fraction `pct` is done; at least one more unless all is done"
         learn = self.learn
         if pct>=1: return learn.epoch+1
         n_epoch = learn.n_epoch   # in batches, the number is known
@@ -233,7 +233,7 @@ class TrainFor(Callback):
     def _limit_batches(self):
         "End this epoch at the last batch of the fit, if that batch belongs to it"
         learn,n = self.learn,self.learn.batches.n
-        left = max(0, self.total-self.before)   # the new length of a resumed run may be less than it has done
+        left = max(0, self.total-self.before)   # a resumed run may be shorter now than what it has done
         n_epochs_left = ceil(left/n) if n else 1
         learn.n_epoch = learn.epoch + max(1, n_epochs_left)
         if n is None or left<n: learn.batches.stop_at(left)
@@ -278,15 +278,15 @@ def fit(self:Learner,
     wd:float|dict|None=None,       # weight decay, a dict of them for several optimizers; None: the Learner's
     cbs:Any=None,                  # callbacks for this fit only
     reset_opt:bool=False,          # begin with a fresh optimizer?
-    start_epoch:int=0,             # the number of the first epoch, if those before it are done
+    start_epoch:int=0,             # first epoch to train (0-based); earlier ones count as done
     resume:str|Path|None=None      # a checkpoint to resume from; 'auto': the newest, if any
 ) -> None:
     "Train for `n_epoch` epochs, or for an amount such as '2000ba' (batches) or '30m' (minutes)"
     rehearsal = limit_from_env() if limit_switch in os.environ else []
-    if rehearsal: n_epoch = _as_epochs(as_duration(n_epoch), self.dls.train)   # the same number of epochs, each shorter
+    if rehearsal: n_epoch = _as_epochs(as_duration(n_epoch), self.dls.train)   # equally many epochs, each shorter
     cbs = [*map(adapt, callback_list(cbs)), *rehearsal]
     self.paused = None   # a paused fit cannot continue after this one
-    finders = [cb for cb in [*self.cbs, *cbs] if cb.modes==('lr_find',)]   # such as an `LRFinder`
+    finders = [cb for cb in [*self.cbs, *cbs] if cb.modes==('lr_find',)]   # an `LRFinder`, for example
     mode = 'lr_find' if finders else 'fit'
     self._train(mode, n_epoch, lr, wd, cbs, reset_opt, start_epoch, resume)
 

@@ -27,7 +27,7 @@ _declared = [name for name in {**Stateful.__annotations__, **Callback.__annotati
 _methods  = [name for name,f in {**vars(Stateful), **vars(Callback)}.items() if isfunction(f) and name[:1]!='_']
 
 def _modes_of(cls):
-    "The modes of runs in which fastai would call callbacks of the class `cls`; None: all"
+    "Return the modes in which fastai calls callbacks of class `cls`; None: all"
     if getattr(cls, '_only_train_loop', False): return 'fit','lr_find'
     return ('fit','validate','lr_find','sanity') if getattr(cls, 'remove_on_fetch', False) else None
 
@@ -77,7 +77,7 @@ def cast_tensor(
 def _as_plain_tensor(o): return o.as_subclass(torch.Tensor) if isinstance(o, torch.Tensor) else o
 
 class CastToTensor(Callback):
-    "Makes the tensors of the batch plain ones: fastai's data have subclasses, such as `TensorImage`"
+    "Converts the tensors of a batch to plain ones: fastai's data has subclasses, such as `TensorImage`"
     order,single = 9,True
     def before_batch(self):
         learn = self.learn
@@ -92,7 +92,7 @@ def default_callbacks(
     listed = L(getattr(defaults, 'callbacks', None))
     ours   = [cb for cb in listed if issubclass(_class(cb), Callback)]
     names  = {_class(cb).__name__ for cb in listed}
-    if 'CastToTensor' in names: own = [*own, CastToTensor]   # fastai is imported, and its data shall work too
+    if 'CastToTensor' in names: own = [*own, CastToTensor]   # fastai was imported, so its data may be used
     has_others = len(ours)<len(listed)
     if has_others or not ours:
         further = [cb for cb in ours if cb not in own]
@@ -101,7 +101,7 @@ def default_callbacks(
     return [cb for cb in ours if not _is_replaced(_class(cb), given)]
 
 def _is_replaced(cls, given):
-    "Return whether one of the classes `given` takes the place of a default callback of class `cls`"
+    "Return whether one of the classes `given` replaces a default callback of class `cls`"
     return cls.single and any(issubclass(other, cls) for other in given)
 
 def _class(cb): return cb if isclass(cb) else type(cb)
@@ -119,24 +119,24 @@ from ..optim.inventory import called_module, losses_of, modules_beside
 
 # %% ../../nbs/learner/35b_train_eval.ipynb #43b8c25b
 def _beside_model(learn):
-    "Return what has weights or buffers beside the model: modules of the loss functions, or another object with a `to`"
+    "Return what has weights or buffers outside the model: the loss functions' modules, or objects with a method `to`"
     objects = [f for f in losses_of(learn).values() if called_module(f) is None]
     movable = [f for f in objects if callable(getattr(f, 'to', None))]
     return [*modules_beside(learn).values(), *movable]
 
 def _device_of_run(learn):
-    "Return the device for the model; None if it stays where it is"
+    "Return the device to move the model to; None: leave it where it is"
     device = getattr(learn.dls, 'device', None)
-    is_first_run = device is None and learn.opt is None   # a fit has made the optimizer, and moved the model before
+    is_first_run = device is None and learn.opt is None   # a fit would have made the optimizer
     return learn.device if is_first_run else device
 
 class TrainEvalCallback(Callback):
     "Moves the model to its device, switches between training and evaluation, counts batches (fastai's name)"
     single,acts = True,'alike'
     order,run_valid = -10,False
-    n,saves = None,('n',)    # the batches of an epoch whose data has no `len`; None: no epoch has counted them yet
+    n,saves = None,('n',)    # the number of batches in an epoch of data without `len`; None: not counted yet
     counted_in = None        # the training data in which they were counted
-    modes_beside:tuple|list = ()   # pairs of a module of the loss function and its mode before evaluation
+    modes_beside:tuple|list = ()   # pairs of a loss function's module and its mode before evaluation
     def before_fit(self):
         learn = self.learn
         run,device = learn.current_run,_device_of_run(learn)
@@ -160,7 +160,7 @@ class TrainEvalCallback(Callback):
         learn.training = True
 
     def _look_up_length(self):
-        "Forget a number of batches counted in other data; if none is known, print what to do for endless data"
+        "Forget a number counted in other data; if the number of batches is unknown, print advice for endless data"
         learn = self.learn
         is_of_other_data = self.counted_in is not None and self.counted_in is not learn.dls.train
         if is_of_other_data: self.n = self.counted_in = None
@@ -173,16 +173,16 @@ class TrainEvalCallback(Callback):
     def after_batch(self):
         run = self.learn.current_run
         run.train_iter += 1
-        n = self.n if run.n_iter is None else run.n_iter   # it changes if a callback replaces the loader
+        n = self.n if run.n_iter is None else run.n_iter   # a callback may replace the loader
         if n: run.pct_train = (run.epoch + min(1, (run.iter+1)/n))/run.n_epoch
-        if run.iter==run.batches.start: check_trained(self.learn)   # the first one of the phase
+        if run.iter==run.batches.start: check_trained(self.learn)   # the first batch of the phase
 
     def after_exhaust(self):
-        "Count the batches of a whole pass: not of one that was limited, stopped or cancelled"
+        "Count the batches of a complete pass, which was not limited, stopped or cancelled"
         learn = self.learn
         if learn.training and learn.n_iter is None: self.n,self.counted_in = learn.iter+1,learn.dls.train
 
-    def after_epoch(self): switch_opt(self.learn, False)   # not in `after_train`, which may take a last step
+    def after_epoch(self): switch_opt(self.learn, False)   # later than `after_train`, which may take a last step
     after_fit = after_epoch
 
     def before_validate(self):
@@ -193,10 +193,10 @@ class TrainEvalCallback(Callback):
         learn.training = False
 
     def _evaluate_beside(self):
-        "Set the loss function's modules to evaluate; in training they have the modes that the user has set"
+        "Set the loss function's modules to evaluation mode; in training they keep the modes that the user has set"
         beside = [*modules_beside(self.learn).values()]
         if not beside: return
-        is_first = not self.modes_beside   # else these are the modes from before another validation
+        is_first = not self.modes_beside   # else these are the modes from before an outer validation
         if is_first and self.learn.current_run.trains:   # else the end of the run restores them
             inside  = {*self.learn.model.modules()}
             modules = chain.from_iterable(part.modules() for part in beside)
@@ -263,7 +263,7 @@ register_state('duration', None, 'how long the fit is: a `Time`', lasts=True)
 register_state('output_loss', None, 'the loss that the model returned')
 register_state('checks_loss', True, 'is the loss of this batch checked, as in the first one of a phase?')
 
-# a callback's own attribute of one of these names hides the Learner's
+# a callback's own attribute hides the Learner's
 _of_run = {*state_names,'x','y'} - {'loss_func','logger'}
 
 # %% ../../nbs/learner/35c_learner.ipynb #cae8f128
@@ -287,7 +287,7 @@ class Learner(Loop):
     "Trains `model` on `dls`, calling the callbacks at every event"
     _on_create:list[Callable] = []   # called with each new Learner; each returns callbacks for it: see `Learner.on`
     distributed:bool = True         # train together with the other processes that a launcher started?
-    _before_wd:Any = None           # the weight decay before a fit was given one
+    _before_wd:Any = None           # the weight decay from before a fit that set one
     dls:DataLoaders                 # the data
     opt:OptimWrapper                # the wrapper of PyTorch's optimizer; None until the first fit creates it
     def __init__(self,
@@ -377,14 +377,14 @@ class Learner(Loop):
         return device
 
     def _model_device(self):
-        "Return the model's device; None if it was never moved: it is on the CPU, and there is no optimizer"
+        "Return the model's device; None if it was never moved: on the CPU, and without an optimizer"
         p = one_param(self.model)
         is_unplaced = p is None or (p.device.type=='cpu' and self.opt is None)
         return None if is_unplaced else p.device
 
     def __getattr__(self, k:str) -> Any:
         if hasattr(HasRun, k): raise MissingAttribute(f'the Learner has no attribute `{k}`', k, self)
-        if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: let its own error show
+        if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: show its own error
         model = vars(self).get('model')
         is_public = k[:1]!='_' and k not in event
         if is_public and model is not None and hasattr(model, k): return self._model_attribute(k)
@@ -417,7 +417,7 @@ class Learner(Loop):
         self._rebind()
 
     def _trained_modules(self) -> list[nn.Module]:
-        "Return all trained modules: the model as it is wrapped now, and the loss function's modules"
+        "Return all trained modules: the model as it is wrapped now, and those of the loss functions"
         return [self.model, *modules_beside(self).values()]
 
     # the steps, on real data
@@ -433,7 +433,7 @@ class Learner(Loop):
         params = [*self.model.parameters()]
         if any([p.is_meta for p in params]): check_values(self.model)
         device = params[0].device if params else getattr(self.dls, 'device', None)
-        has_only_cpu = str(device)==str(default_device())=='cpu'   # then batches are there already
+        has_only_cpu = str(device)==str(default_device())=='cpu'   # batches are on the CPU already
         self.current_run.transfer = None
         if device is not None and not has_only_cpu: self.current_run.transfer = Transfer(torch.device(device))
 
@@ -464,7 +464,7 @@ class Learner(Loop):
             raise
 
     def _named_or_own_output(self, x):
-        "Call the model with inputs by name, or one that returns more than predictions, and return its predictions"
+        "Call the model with named inputs, or one that returns more than predictions; return its predictions"
         run = self.current_run
         own = run.own_output
         if type(x[0]) is not Inputs: out = self.model(*x)
@@ -503,16 +503,16 @@ class Learner(Loop):
         return of_model if of_pred is None else of_pred
 
     def _loss_of_callback(self):
-        "Return the loss that a callback has set in `after_pred`; `loss`, which is shown, is the same unless it is set"
+        "Return the loss that a callback set in `after_pred`; if `loss`, which is shown, was not set, it is the same"
         loss = loss_tensor(self, self.loss_grad)
-        meter = self.current_run.phase_meter   # its `last` is the loss of the batch before
+        meter = self.current_run.phase_meter   # its `last` is the loss of the previous batch
         has_set_loss = meter is not None and self.loss is not meter.last
         if has_set_loss: self.loss = self.loss.detach()
         else: self.loss = loss.detach().clone()
         return loss
 
     def _checked(self, loss):
-        if self.training and not self.iter: adopt_params(self, running=True)   # the forward pass may have made some
+        if self.training and not self.iter: adopt_params(self, running=True)   # the forward pass may create some
         self.current_run.checks_loss = isinstance(loss, dict)
         if self.training and getattr(self.loss_func, 'reduction', None) is None: warn_sum(self, loss)
         return loss_tensor(self, loss)
@@ -559,13 +559,13 @@ class Learner(Loop):
         return getattr(self.dl, 'to_detach', _to_detach)(b, cpu, gather)
 
     def _run(self, mode, cbs=None):
-        "Return a run; a Learner that is not `distributed` ignores other processes in it"
+        "Return a run; in it, a Learner that is not `distributed` ignores other processes"
         run = running(self, mode, cbs)
         return self._team.enclose(self, run, cbs) if self.distributed else _run_alone(run)
 
     @property
     def _team(self) -> Team:
-        "The team that trains: this process alone, or one of several processes"
+        "The team that trains: this process alone, or several processes"
         return team() if self.distributed else Team()
 
 # %% ../../nbs/learner/35c_learner.ipynb #f1a3f7bd

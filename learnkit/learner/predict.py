@@ -52,7 +52,7 @@ def losses_by_item(
 
 # %% ../../nbs/learner/40a_gather_preds.ipynb #d560d54a
 class Results(NamedTuple):
-    "The gathered results of a dataset; None: not requested"
+    "The results gathered for a dataset; those that were not requested are None"
     inputs:Any
     preds:Any
     targs:Any
@@ -67,7 +67,7 @@ class GatherPredsCallback(Callback):
     skip = False   # was this batch cancelled?
     drafts:dict = {}        # folder -> the `Draft` of its files, which appear there at the end
     round_robin:Any = None   # how the processes share the batches, if they do
-    taken:Any = ()           # the numbers of the batches of this process that have results
+    taken:Any = ()           # the numbers of this process's batches that have results
     def __init__(self,
         with_input:bool=False,         # keep the inputs too
         with_loss:bool=False,          # keep the loss of each sample; the loss function must not reduce
@@ -77,9 +77,9 @@ class GatherPredsCallback(Callback):
         with_targs:bool=True,          # keep the targets
         concat_dim:int=0,              # the dimension along which batches are joined
         pickle_protocol:int=2,         # for `save_preds` and `save_targs`
-        act:Callable|None=None,        # activation: a batch of model outputs -> predictions; None: the outputs
+        act:Callable|None=None,        # activation of a batch: model outputs -> predictions; None: the outputs
         decodes:Callable|None=None,    # function from predictions to `decoded`
-        idxs:Any=None,                 # the indices of the samples as they arrive; results are in dataset order
+        idxs:Any=None,                 # dataset indices of the samples as they arrive, by which results are sorted
         dtype:torch.dtype|None=None,   # the dtype of floating-point predictions; None: unchanged
         mmap:str|Path|None=None,       # a folder for memory-mapped files, for results larger than memory
         ignore_keys:str|Collection[str]=() # entries of the model's output, a dictionary, to drop
@@ -88,7 +88,7 @@ class GatherPredsCallback(Callback):
         self.save_preds,self.save_targs,self.pickle_protocol,self.mmap = save_preds,save_targs,pickle_protocol,mmap
         self.concat_dim,self.act,self.decodes,self.idxs,self.dtype = concat_dim,act,decodes,idxs,dtype
         self.ignore_keys = ignore_keys
-        if not with_input: self.before_batch = None   # there is nothing to do there
+        if not with_input: self.before_batch = None   # nothing to do before a batch
 
     def before_validate(self):
         batches,self.round_robin,self.taken = self.learn.batches,None,[]
@@ -97,7 +97,7 @@ class GatherPredsCallback(Callback):
         if self.mmap is not None: self._check_mmap(n)
         self._make_drafts()
         if batches.round_robin is None: self._begin(n, positions)
-        else: batches.wrap(partial(self._begin_own, n, positions))   # then the processes can compare their data
+        else: batches.wrap(partial(self._begin_own, n, positions))   # the processes can compare their data by then
 
     def _check_mmap(self, n):
         if n is None: raise ValueError(
@@ -110,7 +110,7 @@ class GatherPredsCallback(Callback):
         self.drafts = {p:Draft(p) for p in folders}
     def _draft(self, folder): return self.drafts[Path(folder)].path
     def _begin(self, n, positions=None, key=None, folder=None):
-        "Make the buffers for `n` samples, in files of `folder` if there is one"
+        "Create the buffers for `n` samples; in files of `folder` if there is one"
         if folder is None and self.mmap is not None: folder = self._draft(self.mmap)
         def buffer(name, dim=self.concat_dim, **kwargs):
             file = None if folder is None else folder/name
@@ -125,7 +125,7 @@ class GatherPredsCallback(Callback):
     def after_cancel_batch(self): self.skip = True
 
     def after_batch(self):
-        if self.skip:   # a cancelled batch has no predictions of its own
+        if self.skip:   # a cancelled batch has no prediction of its own
             self.skip = False
             return
         learn,yb = self.learn,self.learn.yb
@@ -163,16 +163,16 @@ class GatherPredsCallback(Callback):
         if self.drafts: self._publish()
 
     def _publish(self):
-        "Move the files into their folders, and remove the files of further batches that an earlier run saved there"
+        "Move the files into their folders; remove files of further batches that an earlier run saved there"
         shares_files = self.mmap is not None and self.round_robin is not None
         if shares_files:
-            team().in_all(lambda: None)   # all have opened the files that process 0 moves
+            team().in_all(lambda: None)   # wait until all have opened the files
             team().in_first(lambda: self.drafts.pop(Path(self.mmap)).publish())
         for folder,draft in self.drafts.items(): draft.publish(self._names_of_earlier(folder))
         self.drafts = {}
 
     def _names_of_earlier(self, folder):
-        "Return the names of the files in a folder that this process replaces: of all batches, or of its own share"
+        "Return the files in a folder to replace: of all batches, or of this process's share"
         names = [p.name for p in folder.iterdir() if p.name.isdigit()]   # the number of the batch
         if self.round_robin is None: return names
         return [name for name in names if int(name)%num_shards()==shard_rank()]
@@ -196,7 +196,7 @@ class GatherPredsCallback(Callback):
         return tensors
 
     def _begin_own(self, n, positions, it):
-        "Prepare for this process's part of `n` samples, in one process at the `positions`, when `it` is to begin"
+        "Prepare for the `n` samples of this process, at `positions` of the result, before `it` begins"
         round_robin = self.learn.batches.round_robin
         if round_robin.alike: self.round_robin = round_robin
         elif self.mmap is not None: raise ValueError(
@@ -211,7 +211,7 @@ class GatherPredsCallback(Callback):
         return it
 
     def _begin_shared(self, round_robin, positions):
-        "Prepare to write into files that all processes share, each at the positions of its samples"
+        "Prepare to write to files that all processes share, at the positions of the samples"
         mine = round_robin.sizes(),positions,uuid4().hex,self._draft(self.mmap)
         sizes,positions,key,folder = from_first(mine)
         n_shards = num_shards()
@@ -219,7 +219,7 @@ class GatherPredsCallback(Callback):
         self._begin(sum(sizes), of_each[shard_rank()], f'learnkit/{key}', folder)
 
     def _order(self):
-        "Return each sample's position in the order of the dataset, as process 0 has it"
+        "Return each sample's position in dataset order, as process 0 has it"
         idxs = from_first(self.idxs)
         return None if idxs is None else item_positions(idxs)
 
@@ -233,7 +233,7 @@ class FetchPredsCallback(Callback):
         dl:Any=None,             # the loader, any iterable of batches; None: the one of `ds_idx`
         with_input:bool=False,   # the inputs too
         with_decoded:bool=False, # the decoded predictions too
-        cbs:Any=None,            # callbacks to remove meanwhile
+        cbs:Any=None,            # callbacks to remove for this run
         reorder:bool=True        # in the order of the dataset
     ):
         self.cbs = callback_list(cbs)
@@ -269,7 +269,7 @@ def no_logging(self:Learner) -> Iterator[Learner]:
     "Silence the Learner's logger: no rows of the history are printed"
     with laid_over(self, 'logger', _silence): yield self
 
-def _silence(logger): return NullLogger()   # one of its own: a layer recognizes what it has made
+def _silence(logger): return NullLogger()   # a new logger: a layer recognizes the one that it made
 
 # %% ../../nbs/learner/40b_inference.ipynb #fd85032d
 @patch
@@ -301,7 +301,7 @@ def _once(value, below): return value
 Learner._n_draws = 0   # how many inferences within runs had callbacks that draw
 
 def _without_cached_casts():
-    "Turn off the cache of casts of `torch.autocast`, until the Snapshot that is returned is restored"
+    "Turn off autocast's cache of casts until the returned Snapshot is restored"
     cached = torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(False)
     return Snapshot(partial(torch.set_autocast_cache_enabled, cached))
@@ -316,7 +316,7 @@ def _snapshot_inference(learn, dl, cbs) -> Snapshot:
     return contents if draws else Snapshot(contents, snapshot_random())
 
 def _snapshot_in_run(learn, dl, draws):
-    "Take the snapshot within a run; if a callback draws random numbers, set a seed not used in earlier inference"
+    "Take a snapshot within a run; if a callback draws random numbers, set a seed that no earlier inference had"
     snapshot = Snapshot(snapshot_forward(learn.model, dl), _without_cached_casts())
     if draws:
         learn._n_draws += 1
@@ -337,10 +337,10 @@ def _infer(learn, before, after, nested, dl):
 # %% ../../nbs/learner/40b_inference.ipynb #e7998906
 @patch
 def _loader(self:Learner, ds_idx, dl):
-    "The loader `dl`, or number `ds_idx` of `dls`; raises ValueError if there is none"
+    "Return the loader `dl`, or number `ds_idx` of `dls`; raise ValueError if there is none"
     if dl is None: return _numbered_loader(self.dls, ds_idx)
     if dl is self.dl: return self.batches.whole
-    return dl if hasattr(dl, '__next__') else as_loader(dl, 'given')   # it can be read only once
+    return dl if hasattr(dl, '__next__') else as_loader(dl, 'given')   # an iterator can be read only once
 
 def _numbered_loader(dls, ds_idx):
     loaders = getattr(dls, 'loaders', ())
@@ -385,7 +385,7 @@ def _raise_no_training(cb): raise RuntimeError(
 @uninterrupted
 @contextmanager
 def _opened(learn, agree):
-    "Open a run for a `with` block, whose code fires the events of the phases"
+    "Open a run for a `with` block that fires the events of the phases itself"
     with snapshot_random(), learn._run('validate', [Callback(before_train=_raise_no_training), *agree]), Guard(learn):
         learn.n_epoch = 1
         learn(['before_fit', 'before_epoch'])
@@ -432,14 +432,14 @@ from .results import only_item
 
 # %% ../../nbs/learner/40c_predict.ipynb #64d289ce
 def _activation(loss_func):
-    "Return the loss function's `activation`, which skips outputs that are not a tensor; None if it has none"
+    "Return the loss function's `activation`, for tensors only; None if it has none"
     act = loss_activation(loss_func)
     if act is noop: return None
     def of_tensor(pred): return act(pred) if isinstance(pred, torch.Tensor) else pred
     return of_tensor
 
 def _decodes(learn, act):
-    "Return the function from predictions, after `act`, to decoded ones such as classes"
+    "Return the function that decodes predictions, such as to classes"
     if learn.loss_func is None: return output_decodes(learn.model)
     return loss_decodes(learn.loss_func, act or noop)
 
@@ -462,11 +462,11 @@ def get_preds(self:Learner,
     _check_arguments(act, mmap)
     agree = self._team.begin_run(self, f'`learn.get_preds({_data_as_written(ds_idx, dl)})`')
     dl = self._loader(ds_idx, dl)
-    shared = reorder and self._team.has_shard(dl)   # a part of a `DistributedSampler`
+    shared = reorder and self._team.has_shard(dl)   # this process's shard of a `DistributedSampler`
     if shared and mmap is not None: raise ValueError(
         'the predictions of the parts of a `DistributedSampler` are joined in memory: omit `mmap`, or remove the '
         'sampler')
-    # the user's `act` gets all predictions at once, if they are all in memory in the end; any other one, each batch
+    # the user's `act` gets all predictions at once if they are in memory; any other, batch by batch
     at_once = act is not None and mmap is None and kwargs.get('with_preds', True)
     if act is None: act = _activation(self.loss_func)
     decodes = _decodes(self, act) if with_decoded else None
@@ -489,7 +489,7 @@ def _check_arguments(act, mmap):
     if mmap is not None: check_path('mmap', mmap)
 
 def _gather(learn, gather, dl, cbs, undivided) -> Results:
-    "Predict `dl` with the callback `gather` and return its results; `undivided`: each process predicts its whole `dl`"
+    "Predict `dl` with the callback `gather` and return its results; `undivided`: in each process, all of `dl`"
     nested = learn.mode is not None
     without_sharing = learn.removed_cbs(learn._team.default_cbs()) if undivided else nullcontext()
     with closing(gather):
@@ -520,7 +520,7 @@ def _decoded_item(decode, inp, decoded):
 
 # %% ../../nbs/learner/40c_predict.ipynb #5b258104
 def _label(decoded, vocab):
-    "What `vocab` calls a decoded prediction: a class, one for each token, or several; without a vocab, itself"
+    "Return the label of a decoded prediction: a class, one per token, or several; without a vocab, the prediction"
     if vocab is None or not isinstance(decoded, torch.Tensor): return decoded
     if decoded.ndim==0: return vocab[int(decoded)]
     if decoded.dtype is torch.bool: return [vocab[i] for i,applies in enumerate(decoded) if applies]
@@ -531,14 +531,14 @@ def _own_collate(dls):
     batching = [dl for dl in (dls.valid, dls.train) if getattr(dl, 'batch_sampler', None) is not None]
     if not batching: return None
     f = getattr(batching[0], 'collate_fn', default_collate)
-    if getattr(f, 'mlm', False):   # transformers' collator, which would mask tokens of the input
+    if getattr(f, 'mlm', False):   # transformers' collator, which masks tokens
         f = copy(f)
         f.mlm = False
     return None if f is default_collate else f
 
 # %% ../../nbs/learner/40c_predict.ipynb #455166bb
 def _batch_of(learn, items):
-    "The inputs of `items` as a batch"
+    "Return the inputs of `items` as a batch"
     own = _own_collate(learn.dls)
     try: batch = (own or default_collate)(items)
     except Exception as e:
@@ -576,7 +576,7 @@ def _item_loader(self:Learner, item):
 
 @patch
 def _answer(self:Learner, preds, decoded, decode, inp=None):
-    "Input, label, decoded and raw prediction of a batch of one sample"
+    "Return input, label, decoded and raw prediction of a batch with one sample"
     if preds is None: raise RuntimeError('a callback cancelled the batch of this sample, so there is no prediction')
     answer = only_item(decoded)
     if decode is None: label = _label(answer, self._class_names())

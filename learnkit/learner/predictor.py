@@ -31,14 +31,14 @@ from ..measure.model_output import output_decodes
 @uninterrupted
 @contextmanager
 def _kept_open(learn, cbs):
-    "A run for predictions that holds the lock only when it begins and ends"
+    "Return a run for predictions that holds the lock only when it begins and ends"
     with learn.no_bar(), learn._run('predict', cbs), Guard(learn):
         learn.n_epoch,learn.current_run.skip_loss = 1,True
         learn.current_run.start_epoch = learn.epoch = 0
         learn(['before_predict','before_fit','before_epoch'])
-        learn._use(iter(()))   # there is no loader: batches are handed over
+        learn._use(iter(()))   # there is no loader, as batches are passed in
         learn('before_validate')
-        thread_of.pop(learn)   # it runs in none of them now
+        thread_of.pop(learn)   # it belongs to no thread now
         learn._lock.release()
         try: yield
         finally: learn._lock.acquire()
@@ -49,7 +49,7 @@ def _leave(learn, run, e=None):
     "End the open `run`, after the exception `e` if there was one"
     with turn(learn): return run.__exit__(*(None,)*3 if e is None else (type(e), e, e.__traceback__))
 
-def _forget(cb): cb.learn.current_run.pred = None   # otherwise it would be the previous sample's prediction
+def _forget(cb): cb.learn.current_run.pred = None   # forget the previous sample's prediction
 
 # %% ../../nbs/learner/50_predictor.ipynb #ea32602f
 @check_args
@@ -70,7 +70,7 @@ class Predictor:
     ) -> tuple:
         "Predict one sample: return what `learn.predict` does. Raises RuntimeError if the Learner is in another run."
         learn = self.learn
-        with turn(learn) if self.run is None else learn._lock:   # an open one belongs to no thread
+        with turn(learn) if self.run is None else learn._lock:   # an open run belongs to no thread
             dl,decode = learn._item_loader(item)
             b = next(iter(dl))
             if not self._is_ready(): self._open()
@@ -88,7 +88,7 @@ class Predictor:
     def __exit__(self, *exc:Any) -> None: self.close()
 
     def _is_ready(self):
-        "Is a run open, and the Learner unchanged since it began?"
+        "Return whether a run is open, and the Learner unchanged since"
         learn = self.learn
         return self.run is not None and (learn.model is self.model and learn.model.training==self.training
                                          and learn.cbs.items==self.heard)
@@ -102,7 +102,7 @@ class Predictor:
             'call `learn.predict` in there')
         run = _kept_open(learn, [*self.cbs, Callback(after_cancel_batch=_forget)])
         run.__enter__()
-        self.run = finalize(self, _leave, learn, run)   # it ends when it is closed, forgotten, or when Python exits
+        self.run = finalize(self, _leave, learn, run)   # it ends when closed, garbage-collected, or at Python's exit
         self.model,self.training,self.heard = learn.model,learn.model.training,[*learn.cbs]
         loss_func = learn.loss_func
         self.act = _activation(loss_func) or noop
@@ -114,10 +114,10 @@ class Predictor:
         try:
             if run is not None and (ended := run.detach()): _leave(*ended[2], e)
         finally:
-            if grad is not None: torch.set_grad_enabled(grad)   # of this thread; the run may have begun in another
+            if grad is not None: torch.set_grad_enabled(grad)   # per thread; the run may have begun in another
 
     def _predict(self, b):
-        "The prediction for the batch `b`, as it comes and decoded, on the CPU"
+        "Return the prediction for the batch `b`, raw and decoded, on the CPU"
         learn = self.learn
         begun[get_ident()] += 1   # the model may draw random numbers
         with torch.no_grad():

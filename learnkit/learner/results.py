@@ -17,15 +17,15 @@ from ..data.process import gather_objects, num_distrib, once_each, rank_distrib
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #eb77f4f4
 def places(
-    sizes:list,             # for each process, pairs of a round and its number of samples
-    order:Tensor|None=None  # the position in the result of each sample, in the order of one process; None: that order
+    sizes:list,             # for each process, pairs: number of a round, and samples in this process's batch
+    order:Tensor|None=None  # where the i-th sample of a single process goes in the result; None: to place i
 ) -> list[Tensor]:
     "Return, for each process, the positions of its samples in the result"
     batches = []
     for rank,own in enumerate(sizes): batches += [(turn,rank,n) for turn,n in own]
     parts:list = [[torch.empty(0, dtype=torch.long)] for _ in sizes]
     start = 0
-    for _,rank,n in sorted(batches):   # turn by turn, and in a turn one process after the other
+    for _,rank,n in sorted(batches):   # round by round, and within a round by rank
         parts[rank].append(torch.arange(start, start+n))
         start += n
     positions = [*map(torch.cat, parts)]
@@ -39,7 +39,7 @@ def gather_items(
     dim:int=0,     # the dimension of the samples
     room:int=2**24 # the number of bytes sent at once
 ) -> Any:
-    "Return the results of all processes, in each of them"
+    "Return the results of all processes, in each process"
     if isinstance(x, Tensor) and dim: x = x.movedim(dim, 0)
     kinds = {*gather_objects(_kind(x))} - {None}
     if not kinds: return None
@@ -50,13 +50,13 @@ def gather_items(
     return results.movedim(0, dim) if dim else results
 
 def _kind(x):
-    "Return the properties that results in one tensor must share: a sample's shape and type; 'list' for a list"
+    "Return what results in one tensor must share: a sample's shape and type; 'list' for lists, None without results"
     if isinstance(x, Tensor): return tuple(x.shape[1:]),x.dtype
     return None if x is None else 'list'
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #a84b1f0d
 def _fill(results, x, at, room):
-    "Put the samples `x` of this and all other processes into `results`, at most `room` bytes at a time"
+    "Put the samples `x` of each process into `results`, at most `room` bytes at a time"
     n_rows = max(1, room//results[:1].nbytes)
     for rank,positions in enumerate(at):
         for start in range(0, len(positions), n_rows):
@@ -65,7 +65,7 @@ def _fill(results, x, at, room):
             results[target] = _broadcast(own, rank, (len(target), *results.shape[1:]), results.dtype)
 
 def _broadcast(x, rank, shape, dtype):
-    "Return the tensor `x` of the process `rank`, in all processes"
+    "Return the tensor `x` of process `rank`, in all processes"
     if num_distrib()==1: return x
     device = default_device() if dist.get_backend()=='nccl' else torch.device('cpu')
     x = torch.empty(shape, dtype=dtype, device=device) if x is None else x.to(device).contiguous()
@@ -128,7 +128,7 @@ def _is_one_leaf(o): return isinstance(o, PackedSequence) or is_item_list(o)
 
 def check_joined(
     b:Any,        # the results of a batch
-    reorders:bool # are they put into the order of the dataset?
+    reorders:bool # are they sorted into dataset order?
 ) -> None:
     "Raise TypeError if the results of batches cannot be joined"
     for leaf in tree_flatten(b, is_leaf=_is_one_leaf)[0]: _check_leaf(leaf, reorders)
@@ -201,8 +201,8 @@ class NestedBuffer:
         return tree_unflatten([buffer.value for buffer in self.buffers], self.spec)
 
     def gather(self,
-        turns:list,              # the number of the turn of each batch
-        order:Tensor|None=None   # each sample's position in the result, in the order of one process; None: that order
+        turns:list,              # for each batch of this process, the number of its round
+        order:Tensor|None=None   # where the i-th sample of a single process goes in the result; None: to place i
     ) -> Any:
         "Return the results of all processes, in each; raise ValueError if they differ in structure or are incomplete"
         own = None if self.spec is None else self._describe(turns)
@@ -214,14 +214,14 @@ class NestedBuffer:
         return tree_unflatten(leaves, spec)
 
     def _gather_leaf(self, i, parts, file, order):
-        "Return leaf number `i` of the results of all processes; from `file`, if they have written to one"
+        "Return leaf number `i` of the results of all processes; read it from `file`, if that is given"
         sizes = [[] if part is None else [*zip(part.turns, part.sizes[i])] for part in parts]
         if file is not None: return self._open_whole(file, sizes)
         values = None if self.spec is None else self.buffers[i].value
         return gather_items(values, places(sizes, order), self.dim)
 
     def _describe(self, turns):
-        "Return a description of the results gathered by this process, once all are written"
+        "Describe the results of this process, once they are written"
         sizes,files,empty = [],[],[]
         for buffer in self.buffers:
             buffer.flush()
@@ -239,8 +239,8 @@ class NestedBuffer:
 
 # %% ../../nbs/learner/20b_gather.ipynb #2802a583
 class _Part(NamedTuple):
-    "What one process has of the results of all"
-    turns:list   # the number of the turn of each of its batches
+    "The results of one process, as described to the others"
+    turns:list   # for each of its batches, the number of its round
     sizes:list   # for each leaf, the number of samples in each batch
     files:list   # for each leaf, the file that all processes write to; None: it is in memory
     like:Any     # empty tensors, in the structure of a batch

@@ -39,7 +39,7 @@ def _is_expanded(t):
     return any(n>1 and stride==0 for n,stride in zip(t.shape, t.stride()))
 
 def _list_first(names):
-    "Return the first names as text, and how many more there are"
+    "Return the first names as text, and the number of further ones"
     text = ', '.join(map(str, names[:3]))
     return f'{text} and {len(names)-3} more' if len(names)>3 else text
 
@@ -48,7 +48,7 @@ def check_state(
     model:torch.nn.Module, # the model whose weights would be replaced
     state:dict,            # the new weights by name
     strict:bool=True,      # raise for a state that lacks weights, or has weights that the model does not have
-    base:Collection[str]=() # names that may be missing: of weights that are not trained
+    base:Collection[str]=() # names of untrained weights, which may be missing
 ) -> None:
     "Raise ValueError if `state` does not fit the model; changes nothing"
     if not isinstance(state, Mapping): raise ValueError(f'expected weights by name, not a {type(state).__name__}')
@@ -56,7 +56,7 @@ def check_state(
     odd = _find_mismatches(state, own)
     missing = [k for k,v in own.items() if k not in state and k not in base and not is_lazy_tensor(v)]
     extra = [k for k in state if k not in own]
-    nothing_fits = bool(own) and len(missing)==len(own)   # a mistake, strict or not
+    nothing_fits = bool(own) and len(missing)==len(own)   # a mistake, even if not strict
     reasons = []
     if odd: reasons.append(f'shapes differ: {_list_first(odd)}')
     if strict or nothing_fits:
@@ -81,7 +81,7 @@ def _find_mismatches(state, own):
 
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed83
 def _kind(o):
-    "Return 'a number' (also for None, a number that is not set), 'numbers', or the type's name"
+    "Return 'a number', 'numbers', or the type's name; None counts as a number that is not set"
     if o is None or isinstance(o, (bool,int,float,torch.Tensor)): return 'a number'
     if isinstance(o, (list,tuple)) and all(_kind(i)=='a number' for i in o): return 'numbers'
     return f'a {type(o).__name__}'
@@ -89,7 +89,7 @@ def _kind(o):
 def _check_opt_parts(own, state):
     "Raise ValueError if `state` does not belong to an optimizer whose own state is `own`"
     if not isinstance(state, Mapping): raise ValueError(f'it is a {type(state).__name__}')
-    if not has_torch_state(own): return   # an optimizer of another library checks its state itself
+    if not has_torch_state(own): return   # checked by that optimizer
     groups,states = state.get('param_groups'),state.get('state')
     if not _is_list_of(_is_group, groups): raise ValueError('`param_groups` must be a list of parameter groups')
     has_dicts = isinstance(states, Mapping) and all(map(_is_mapping, states.values()))
@@ -219,7 +219,7 @@ def saving(
     learn:Learner, # the Learner
     **kwargs       # arguments of the event `after_save_model`, such as `path`
 ) -> Iterator:
-    "Context manager in which the model has the weights to save, which may be averages"
+    "Context manager in which the model has the weights to save, such as averages"
     with evaluating(learn):
         learn('before_save_model')
         try: yield
@@ -262,7 +262,7 @@ def _flatten(state):
     return {**state['model'], **beside, **base}
 
 def _is_nested(state):
-    "Return whether the weights are in an entry `model`; a model may itself have a weight of that name"
+    "Return whether the weights are in an entry `model`; a model's own weight may have that name"
     return isinstance(state.get('model'), Mapping) and set(state) <= {'model','opt','beside','base'}
 
 # %% ../../nbs/learner/55b_save.ipynb #0aaad0dc
@@ -270,7 +270,7 @@ def _is_nested(state):
 def save(self:Learner,
     file:str|Path|BinaryIO, # a name, a path, or an open binary file
     with_opt:bool=True,     # save the optimizer's state too (not in .safetensors); False: only the model's `state_dict`
-    only_trained:bool|dict=False, # omit frozen parameters? Or unchanged ones, by checksums from `base_of`
+    only_trained:bool|dict=False, # skip frozen parameters? Or unchanged weights, by checksums from `base_of`
     **kwargs                # arguments of `torch.save`, such as `pickle_protocol`
 ) -> Path:
     "Save the model (and optimizer); return the path of the file; raise TypeError for what `load` could not read"
@@ -288,7 +288,7 @@ def save(self:Learner,
         parts = _Parts(weights, beside, base, opt_state(self) if has_opt else None)
         state = to_serializable(_nest(parts), sharded=_gather_whole if is_open else gathered)
         if is_open: torch.save(state, given, **kwargs)
-        elif shards: team().in_first(partial(write_state, state, path, **kwargs))   # all may read it at once
+        elif shards: team().in_first(partial(write_state, state, path, **kwargs))   # all processes may read it at once
         elif rank_distrib()==0: write_state(state, path, **kwargs)
     return path
 
@@ -306,10 +306,10 @@ def _nest(parts):
     return dict(model=parts.weights, **others) if others else parts.weights
 
 # %% ../../nbs/learner/55b_save.ipynb #9404dea6
-def _gather_whole(t, copy): return whole(t)   # in all processes, as each may write to a file of its own
+def _gather_whole(t, copy): return whole(t)   # in all processes, as each may write its own file
 
 def write_state(
-    state:dict, # the weights; or a dict of the model's, of what else trains, and of the optimizer (not in .safetensors)
+    state:dict, # the weights; or a dict: the model's, those of other modules, the optimizer's (not in .safetensors)
     path:Path,  # ends in .pth or .safetensors
     **kwargs    # arguments of `torch.save`
 ) -> None:
@@ -332,14 +332,14 @@ def _keep_own(weights, model, patterns):
 
 # %% ../../nbs/learner/55b_save.ipynb #2897f743
 class _Parts(NamedTuple):
-    "What a file of `learn.save` has"
-    weights:dict    # weights of the model
+    "The content of a file of `learn.save`"
+    weights:dict    # the model's weights
     beside:dict     # weights of other trained modules, such as the loss function's
-    base:dict       # checksums of the weights that were omitted
+    base:dict       # checksums of the weights that were not saved
     opt:dict|None   # the optimizer's state
 
 def _parse_state(file, state) -> _Parts:
-    "Take a state apart; raise ValueError for a file of another kind"
+    "Split a state into its parts; raise ValueError for a file of another kind"
     if _checkpoint_keys <= set(state): raise ValueError(
         f'{file} is a checkpoint of a whole run: resume from it with `fit(..., resume=path)`')
     if state.get('format')==export_format: raise ValueError(
@@ -374,7 +374,7 @@ def check_beside(
         f'{file} has {_list_first(extra)} outside the model, which this Learner does not have, so it is skipped')
 
 def _check_exists(file, path):
-    "Raise FileNotFoundError if `path` does not exist; say so if the current folder has the file"
+    "Raise FileNotFoundError if `path` does not exist; mention it if the current folder has the file"
     if path.exists(): return
     here = Path(file) if isinstance(file, str|PathLike) else path
     if here.is_file(): raise FileNotFoundError(
@@ -388,10 +388,10 @@ def _check_exists(file, path):
 def load(self:Learner,
     file:str|Path|BinaryIO,   # a name, a path, or an open binary file
     device:Any=None,          # the device to move the model to; None: leave it where it is
-    with_opt:bool=True,       # load what the optimizer accumulated too, if the file has it; not its hyper-parameters
+    with_opt:bool=True,       # load the optimizer's state too, if the file has it; hyperparameters stay as they are
     strict:bool=True,         # raise for a file whose weights are not exactly those of the model
     weights_only:bool=True,   # accepted because fastai's callbacks pass it; code from a file is never run
-    ignore_keys:str|Collection[str]=() # names of weights that stay as they are, such as 'head.*'; so does the optimizer
+    ignore_keys:str|Collection[str]=() # names of weights to leave unchanged, such as 'head.*'; the optimizer too
 ) -> Learner:
     "Load the model (and optimizer); raise FileNotFoundError or ValueError before anything is changed"
     source:Any = file
@@ -406,7 +406,7 @@ def load(self:Learner,
         opt,with_opt = None,False
     check_state(get_model(self.model), weights, strict, base)
     check_base(get_model(self.model), left_out(weights, base), file)
-    if any(k.startswith('outside.') for k in beside): ready_opt(self)   # the optimizer has what is outside of modules
+    if any(k.startswith('outside.') for k in beside): ready_opt(self)   # it has parameters outside of modules
     check_beside(self, beside, file)
     if opt is not None and with_opt:
         ready_opt(self)
@@ -420,7 +420,7 @@ def load(self:Learner,
 def _take_weights(learn, parts, strict, device=None):
     if device is not None: learn.model.to(device)
     learn('before_load_model')
-    with evaluating(learn):   # the model is in this mode when `save` writes, too
+    with evaluating(learn):   # the mode in which `save` writes
         if parts.opt is not None: load_opt_state(learn, parts.opt, keep_hypers=True)
         model = get_model(learn.model)
         load_weights(model, lay_out_state(parts.weights, model), parts.base, strict)

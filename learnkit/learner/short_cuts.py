@@ -27,7 +27,7 @@ from ..optim.optimizer import OptimWrapper
 def step_tensors(
     model:Any,     # the model, for the names of its parameters
     opt:Optimizer  # a torch optimizer
-) -> dict[str,Tensor]: # by their names in messages
+) -> dict[str,Tensor]: # by name, for messages
     "Return everything that a step of `opt` changes"
     names = {id(p):f'`{name}`' for name,p in model.named_parameters()}
     changed:dict = {}
@@ -41,12 +41,12 @@ def step_tensors(
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #93dc36b3
 def _state_of(opt, p, name):
-    "Return the optimizer's state for the parameter `p`, by names for messages"
-    state = opt.state[p] if p in opt.state else {}   # asking alone would add an entry
+    "Return the optimizer's state of parameter `p`, by name, for messages"
+    state = opt.state[p] if p in opt.state else {}   # `opt.state[p]` would add an entry
     return {f'`{k}` of {name}':v for k,v in state.items() if isinstance(v, (Tensor,int,float))}
 
 def _settings_of(group, i):
-    "Return the settings of parameter group number `i` that are numbers, by names in messages"
+    "Return the numeric settings of parameter group `i`, by name, for messages"
     numbers = {k:v for k,v in group.items() if _are_numbers(v)}
     return {f'`{k}` of group {i}':torch.tensor([*leaves([v])]) for k,v in numbers.items()}
 
@@ -64,8 +64,8 @@ def copies(
 # %% ../../nbs/learner/33_short_cuts.ipynb #3ac0a046
 def difference(
     got:dict,      # tensors by name, after the fast path
-    expected:dict, # as the slow path left them
-    room:dict      # how much elements may differ, by name; 0 for a missing name
+    expected:dict, # tensors by name, after the slow path
+    room:dict      # how much elements may differ, by name; missing names: 0
 ) -> str:
     "Describe the first difference: the tensor, how much of it, and where it is largest; empty if there is none"
     for name in {**expected, **got}:
@@ -88,12 +88,12 @@ def _describe_difference(a, b, room):
     return f'differs in {int(wrong.sum())} of {a.numel()} elements, most at {at}: {one:.7g} for {other:.7g}'
 
 def _distance(a, b):
-    "Return how far each element is off; infinite if one of them only is NaN"
+    "Return how far each element is off; infinite if only one of them is NaN"
     a,b = a.to_dense(),b.to_dense()
     dtype = torch.complex128 if a.is_complex() else torch.float64
     distance  = (a.to(dtype)-b.to(dtype)).abs().nan_to_num(float('inf'))
     both_nan  = (a!=a) & (b!=b)
-    are_equal = (a==b) | both_nan   # also if both are infinite
+    are_equal = (a==b) | both_nan   # equal infinities too
     return torch.where(are_equal, 0, distance)
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #282b1529
@@ -110,7 +110,7 @@ def torch_opt(
 def slow_step(
     opt:Optimizer # a torch optimizer
 ) -> None:
-    "Take a step with the optimizer's own `step`, without hooks"
+    "Take a step with the optimizer's own `step`, but no hooks"
     hooks = {k:vars(opt)[k] for k in ('_optimizer_step_pre_hooks','_optimizer_step_post_hooks')}
     vars(opt).update({k:OrderedDict() for k in hooks})
     try: opt.step()
@@ -119,7 +119,7 @@ def slow_step(
 # %% ../../nbs/learner/33_short_cuts.ipynb #282b152a
 def note_step(
     opt:Optimizer, # a torch optimizer
-    *more:Any      # other objects that a fast path changes, such as the model
+    *more:Any      # other objects that the fast path changes, such as the model
 ) -> Snapshot:
     "Take a snapshot of everything that a step changes, with gradients and random number generators"
     grads = {i:p.grad for i,p in enumerate(_params(opt)) if p.grad is not None}
@@ -147,9 +147,9 @@ class CheckShortCuts(Callback):
         what:str,         # the fast path: a key of `n`, and its name in a message
         fast:Callable,    # the fast path
         slow:Callable,    # the slow path
-        note:Callable,    # returns a snapshot of everything that both change
-        tensors:Callable, # returns the tensors to compare, by name; called with the result of either
-        room:Callable     # returns how much these may differ; called with `slow`'s results, and the state before
+        note:Callable,    # function: takes a snapshot of everything that both paths change
+        tensors:Callable, # function of a path's result: returns the tensors to compare, by name
+        room:Callable     # function of the slow path's tensors and the earlier state: how much they may differ
     ) -> Any:             # the result of `fast`
         "Run both paths from the same state, compare the results, and keep `fast`'s"
         before,result = note(),fast()
@@ -158,7 +158,7 @@ class CheckShortCuts(Callback):
         return result
 
     def _compare(self, what, before, got, slow, note, room=None):
-        "Go back to the state `before`, take the path `slow`, compare, and return to the state of now"
+        "Restore the state `before`, take the slow path, compare, and restore the present state"
         after = note()
         before.restore()
         try:
@@ -169,7 +169,7 @@ class CheckShortCuts(Callback):
         self._count(what, found)
 
     def _count(self, what, found):
-        "Count a comparison; raise WrongShortCut if it has `found` a difference"
+        "Count a comparison; raise WrongShortCut for a difference"
         self.n[what] += 1
         if found: raise WrongShortCut(f'{_short_cuts.get(what, what)} differs from its slow '
                                       f'path{self.learn._position}: {found}')
@@ -191,7 +191,7 @@ class CheckShortCuts(Callback):
             add_note(e, f'The slow path is `{type(opt).__name__}.step`.')
             raise
 
-    def after_cancel_step(self): self.before = None   # no step was taken
+    def after_cancel_step(self): self.before = None   # the step was cancelled
     def before_zero_grad(self):
         opt = torch_opt(self.learn.opt)
         self.grads = [] if opt is None else [(p, p.grad) for p in _params(opt)]
@@ -200,7 +200,7 @@ class CheckShortCuts(Callback):
         before,self.grads = self.grads,()
         if not before: return
         after = [(p, p.grad) for p,_ in before]
-        for p,grad in before: p.grad = None if grad is None else grad.clone()   # a `zero_grad` may write into it
+        for p,grad in before: p.grad = None if grad is None else grad.clone()   # `zero_grad` may write into it
         self.learn.opt.opt.zero_grad()
         odd = [p for p,grad in after if (grad is None)!=(p.grad is None)]
         for p,grad in after: p.grad = grad
@@ -213,7 +213,7 @@ class CheckShortCuts(Callback):
     def wrap(self, what:str, do:Callable) -> Callable: return partial(self._look_and_do, do) if what=='fetched' else do
 
     def _look_and_do(self, do, b):
-        if self.learn is not None: self._look(self.learn)   # else it was removed in the middle
+        if self.learn is not None: self._look(self.learn)   # else it was removed during a fit
         return do(b)
 
     def _look(self, learn):
@@ -231,7 +231,7 @@ _short_cuts = dict(step="the optimizer's fast step", zero_grad='`zero_grad`', fu
 # %% ../../nbs/learner/33_short_cuts.ipynb #617a57ab
 def _are_same(bound, now): return len(bound)==len(now) and all(map(_is_same, bound, now))
 def _is_same(a, b):
-    "Return whether two pairs of callback and handler are the same; functions that are not methods may differ"
+    "Return whether two pairs of callback and handler are equal; functions that are no methods may differ"
     (one,f),(other,g) = a,b
     if one is not other: return False
     are_methods = hasattr(f, '__func__') and hasattr(g, '__func__')

@@ -80,7 +80,7 @@ class _LayerRow(NamedTuple):
 @uninterrupted
 def layer_info(
     model:nn.Module, # the model, or a Learner
-    call:Callable,   # a function without arguments that calls the model once; for a Learner, the first input
+    call:Callable,   # function without arguments that calls the model once; for a Learner, the first input
     *more:Tensor     # for a Learner, its other inputs
 ) -> list[tuple]:
     "Return a row for each call of a layer, as in `_LayerRow`; of a Learner, fastai's rows"
@@ -116,7 +116,7 @@ from ..loop.current_run import in_place
 
 # %% ../../nbs/learner/60c_summary.ipynb #5ddd22bf
 def _copy_if_lazy(model):
-    "Return the model itself, or a copy of it if it has lazy layers, to which a call would give their shapes"
+    "Return the model, or a copy if it has lazy layers, whose shapes a call would set"
     if not any(map(is_lazy, (*model.parameters(), *model.buffers()))): return model
     lazy_buffers = [b for b in model.buffers() if is_lazy(b)]   # `deepcopy` fails for these
     return deepcopy(model, {id(b):type(b)(device=b.device, dtype=b.dtype) for b in lazy_buffers})
@@ -147,14 +147,14 @@ def _layer_info(learn):
     model  = _copy_if_lazy(get_model(learn.model))
     before = snapshot_forward(model, learn.dls.train),snapshot_attributes(learn, 'current_run')
     with Snapshot(*before), in_place(learn, 'model', model.eval()), torch.no_grad(), _eager():
-        learn.current_run = learn.current_run.begin(learn.mode)   # the batch below is set there
+        learn.current_run = learn.current_run.begin(learn.mode)   # the batch below is set in it
         learn._use_device()
         learn._split(learn._set_device(interruptibly(learn.dls.one_batch)))
         return model,layer_info(model, learn._pred),shapes(learn.xb)
 
 # %% ../../nbs/learner/60c_summary.ipynb #b04b3764
 def _trainable(row):
-    "Return what the column 'trainable' says of a layer"
+    "Return the text of the column 'trainable' for a layer"
     if row.is_shared: return 'shared'
     if not row.n_params: return ''
     if row.n_trainable==row.n_params: return 'yes'

@@ -10,11 +10,11 @@ from copy import deepcopy
 
 # %% ../../nbs/loop/15a_stateful.ipynb #f1c3df74
 class Stateful:
-    "Has a state: the attributes that `saves` names"
+    "An object with a state: the attributes that `saves` names"
     saves:tuple = ()   # names of attributes
 
     def state_dict(self) -> dict:
-        "Return the attributes that `saves` names; for one with its own `state_dict`, its state"
+        "Return the attributes that `saves` names; for an attribute with a `state_dict`, the result of that"
         def state(v): return v.state_dict() if hasattr(v, 'state_dict') else deepcopy(v)
         return {k:state(getattr(self, k)) for k in self.saves}
 
@@ -57,10 +57,10 @@ from .tracebacks import shortened
 from .words import Word, own_attr
 
 # %% ../../nbs/loop/15b_callback.ipynb #16926608
-_parameters:WeakKeyDictionary = WeakKeyDictionary()   # for functions, the names of their parameters; None: any
+_parameters:WeakKeyDictionary = WeakKeyDictionary()   # function -> the names of its parameters; None: it takes any
 
 def _parameter_names(f):
-    "The names of the parameters of `f`; None if it takes any"
+    "Return the names of the parameters of `f`; None if it takes any"
     parameters = signature(f).parameters.values()
     takes_any = any(p.kind==p.VAR_KEYWORD for p in parameters)
     return None if takes_any else {p.name for p in parameters}
@@ -71,8 +71,8 @@ def taken(
 ) -> dict:
     "Return the entries of `kwargs` that `f` has parameters for"
     if not kwargs: return kwargs
-    f = getattr(f, '__func__', f)   # a method is another object each time
-    if type(f) is not FunctionType: names = _parameter_names(f)   # an object that can be called may not be hashable
+    f = getattr(f, '__func__', f)   # each access creates a new method object
+    if type(f) is not FunctionType: names = _parameter_names(f)   # a callable object may not be hashable
     else:
         if f not in _parameters: _parameters[f] = _parameter_names(f)
         names = _parameters[f]
@@ -87,9 +87,9 @@ def _missing(cb, k, learn):
     return MissingAttribute(f'neither `{name}` nor its Learner has an attribute `{k}`', k, cb, learn)
 
 class MissingAttribute(AttributeError):
-    "Names the missing attribute and its nearest name in these objects, found only when the text is read"
+    "An AttributeError that finds the name and its nearest match only when its text is read"
     def __str__(self) -> str:
-        if len(self.args)<2: return super().__str__()   # unpickled from its text
+        if len(self.args)<2: return super().__str__()   # unpickled from the text
         message,name,*where = self.args
         known = set()
         for o in where: known.update(dir(o), annotated(type(o)))
@@ -110,7 +110,7 @@ def annotated(
 
 # %% ../../nbs/loop/15b_callback.ipynb #085d28b0
 class _EventsAsArguments:
-    "Shows each event as an optional argument, in `help` and in a notebook, where a class has no constructor of its own"
+    "Gives a class without its own constructor a signature with each event as an optional argument"
     def __get__(self, cb, cls):
         if cb is not None: return None   # an instance is called with an event
         if cls.__init__ is not Callback.__init__: return None
@@ -119,15 +119,15 @@ class _EventsAsArguments:
 # %% ../../nbs/loop/15b_callback.ipynb #7c2b0665
 class Callback(Stateful):
     "Handles events; reads the Learner's attributes as its own; steers the loop with Cancels"
-    order:float = 0          # callbacks are called in this order; of equals the one first that was added first
+    order:float = 0          # callbacks are called in this order; those of equal order as they were added
     first_in:tuple = ()      # events in which it is called before all others, because it prepares them
-    last_in:tuple = ()       # events in which it is called after all others, because it judges what they did
+    last_in:tuple = ()       # events in which it is called after all others, because it depends on what they do
     run:bool = True          # is it called at all?
-    run_train:bool = True    # is it called in the batches of training?
-    run_valid:bool = True    # is it called in those of validation and prediction?
+    run_train:bool = True    # is it called in training batches?
+    run_valid:bool = True    # is it called in validation and prediction batches?
     modes:tuple|None = None  # the modes of `learn.mode` in which it is called; None: all of them
     single:bool = False      # may a Learner have only one of this class and its subclasses?
-    late:bool = True         # may it be added in the middle of a run? Its `before_fit` is called then
+    late:bool = True         # may it be added during a run? Then its `before_fit` is called at once
     learn:Any = None         # the Learner that it belongs to
     __signature__ = _EventsAsArguments()
 
@@ -163,7 +163,7 @@ class Callback(Stateful):
 
     @property
     def name(self) -> str:
-        "The callback's attribute on the Learner: `learn.early_stopping` for an `EarlyStoppingCallback`"
+        "The attribute of the Learner that holds the callback: `learn.early_stopping` for an `EarlyStoppingCallback`"
         return _name(type(self).__name__)
 
     def __call__(self,
@@ -187,21 +187,21 @@ class Callback(Stateful):
         if k=='modes': _check_modes(type(self).__name__, v)
         learn = self.__dict__.get('learn')
         if learn is not None and k!='learn':
-            if k in _gates or k in event.docs:   # does it change who handles what?
-                if getattr(self, k, None) is not v: own_attr(learn, '_rebind', noop)()   # a stand-in may have none
+            if k in _gates or k in event.docs:   # it decides which handlers are called
+                if getattr(self, k, None) is not v: own_attr(learn, '_rebind', noop)()   # a stand-in has none
             elif k in getattr(learn, '__dict__', ()) or hasattr(type(learn), k): _warn_shadowing(k, learn)
         super().__setattr__(k, v)
 
-    def _assign(self, **values): self.__dict__.update(values)   # in each batch: past the checks
+    def _assign(self, **values): self.__dict__.update(values)   # called in each batch, so without checks
 
     def __repr__(self) -> str: return short_repr(self)
     def __str__(self) -> str: return type(self).__name__
 
     def wrap(self,
         what:str,   # 'fetched': a batch from the loader, passed to `do`; 'batch': the one in `xb` and `yb`
-        do:Callable # runs it, up to `after_zero_grad`
+        do:Callable # runs the batch, up to `after_zero_grad`
     ) -> Callable:
-        "Return the function that runs a batch: `do` or a wrapper of it; called when a phase begins"
+        "Return a function that runs a batch: `do` or a wrapper of it; called when a phase begins"
         return do
 
 # %% ../../nbs/loop/15b_callback.ipynb #7c2b061c
@@ -209,7 +209,7 @@ def handler_of(
     cb:Any,  # a callback
     name:str # an event
 ) -> Callable|None:
-    "Return the method of `cb` for event `name`, None if it has none; never the model's, which delegation would find"
+    "Return the handler of `cb` for event `name`, or None; never a method of the model, to which `cb` delegates"
     return own_attr(cb, name)
 
 def runs_in(
@@ -224,7 +224,7 @@ def is_called(
     cb:Any,  # a callback
     name:str # an event
 ) -> bool:
-    "Return whether `cb` is called for event `name` now: see `run`, `run_train`, `run_valid`, `modes`"
+    "Return whether `cb` is called for event `name` now; depends on `run`, `run_train`, `run_valid`, `modes`"
     if name!='cleanup' and not cb.run: return False
     learn = cb.learn
     if not runs_in(cb, getattr(learn, 'mode', None)): return False
@@ -256,12 +256,12 @@ def _check_modes(who, modes):
 
 # %% ../../nbs/loop/15b_callback.ipynb #5db5cd6d
 def _takes_one_argument(f):
-    "By its code alone, which is fast: for hundreds of handlers `signature` would take a sixth of the import"
+    "Return this from the code object: for hundreds of handlers, `signature` would take a sixth of the import"
     code,n_default = f.__code__,len(f.__defaults__ or ())
     one = code.co_argcount-n_default<=1<=code.co_argcount
     return one and not code.co_kwonlyargcount and not hasattr(f, '__wrapped__')
 
-_later = CO_GENERATOR|CO_COROUTINE|CO_ASYNC_GENERATOR   # a call runs nothing yet
+_later = CO_GENERATOR|CO_COROUTINE|CO_ASYNC_GENERATOR   # such a call runs nothing yet
 
 def _check_handler(f, name, what):
     if isfunction(f) and not f.__code__.co_flags & _later and _takes_one_argument(f): return   # nearly all
@@ -278,7 +278,7 @@ def _check_handler(f, name, what):
 
 # %% ../../nbs/loop/15b_callback.ipynb #4e93d3e4
 _flags = {'run', 'run_train', 'run_valid'}
-_gates = {*_flags, 'order', 'first_in', 'last_in', 'modes'}   # setting one changes which handlers are called
+_gates = {*_flags, 'order', 'first_in', 'last_in', 'modes'}   # setting one of them changes which handlers are called
 
 def _check_flag(who, k, v):
     is_flag = type(v).__name__ in ('bool','bool_') or v in (0, 1)
@@ -286,7 +286,7 @@ def _check_flag(who, k, v):
         f'`{k}` says whether a {who} is called, so it must be True or False, not {v!r:.60}: '
         f'give your attribute another name, as in `self.my_{k} = ...`')
 
-@lru_cache(None)   # needed whenever callbacks are added or removed, a dozen times for each prediction
+@lru_cache(None)   # needed about a dozen times per prediction, whenever callbacks are added or removed
 def _name(cls): return camel2snake(cls.removesuffix('Callback')) or 'callback'
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1504
@@ -300,8 +300,8 @@ from .words import own_attr
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1507
 def made(
     cls:type # the class of a callback
-) -> Any: # an instance, made without arguments
-    "Return an instance; if the class needs arguments, a note on the TypeError says what to write"
+) -> Any: # an instance created without arguments
+    "Return an instance of a callback class; if it needs arguments, add a note with the call to write"
     try: return cls()
     except TypeError as e: _note_arguments(cls, e); raise
 

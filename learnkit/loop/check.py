@@ -52,7 +52,7 @@ def takes_one(
 # %% ../../nbs/loop/40a_functions.ipynb #f8988ef9
 @cache
 def parameters_of(
-    f:Callable # a class, or a method as its class has it, which stays in the cache
+    f:Callable # a class, or a function stored in a class, so that it stays in the cache
 ) -> Mapping:
     "Return the parameters of `f` by name"
     return inspect.signature(f).parameters
@@ -87,7 +87,7 @@ def check_whole(
 
 # %% ../../nbs/loop/40b_check.ipynb #27ded846
 def _is_fraction(v, zero, one):
-    "Return whether `v` is a number between 0 and 1; `zero` and `one` say whether the ends are included"
+    "Return whether `v` is a number between 0 and 1; `zero` and `one`: are the ends included?"
     if not isinstance(v, Real) or isinstance(v, bool): return False
     if v==0: return zero
     if v==1: return one
@@ -98,7 +98,7 @@ def check_fraction(
     v:Any,                # its value
     zero:bool=False,      # allow 0 too?
     one:bool=True,        # allow 1?
-    what:str='a fraction' # its name in the message
+    what:str='a fraction' # what it is, for the message
 ) -> float:
     "Return `v` as a `float`; raise ValueError if it is not a number between 0 and 1"
     if _is_fraction(v, zero, one): return float(v)
@@ -142,7 +142,7 @@ def check_path(
     raise TypeError(f'`{name}` must be a path, not {v!r:.60} (type {type(v).__name__})')
 
 # %% ../../nbs/loop/40b_check.ipynb #6a1d4c02
-Made = TypeVar('Made')   # for type checkers: a decorated function or class keeps its type
+Made = TypeVar('Made')   # for type checkers: decorating keeps the type
 _names_elsewhere = dict(   # our argument -> its names in other libraries
     n_epoch='epochs n_epochs num_epochs max_epochs num_train_epochs', start_epoch='initial_epoch',
     lr='learning_rate base_lr', lr_max='max_lr lr', wd='weight_decay', opt_func='optimizer optim optimizer_class',
@@ -162,7 +162,7 @@ def _keyword_hint(name, callee, known):
     return nearest(name, known)
 
 def _callee(f):
-    "Return the name by which `f` is called: for a constructor, the class's"
+    "Return the name under which `f` is called; for a constructor, that of its class"
     name = func_name(f)
     return f.__qualname__.removesuffix('.__init__') if name=='__init__' else name
 
@@ -170,7 +170,7 @@ def check_keywords(
     f:Callable, # a function
     kw:Iterable # the names of its keyword arguments
 ) -> None:
-    "Raise TypeError, with a suggestion, if `f` takes no argument of one of these names"
+    "Raise TypeError, with a suggestion, for a keyword that `f` does not take"
     try: params = signature(f).parameters.values()
     except ValueError: return   # some functions written in C have no signature
     if any(p.kind==p.VAR_KEYWORD for p in params): return
@@ -196,7 +196,7 @@ def known_keywords(
     return checked
 
 def _explain_call(e, f):
-    "Add a note to `e`: the arguments without which `f` cannot be called"
+    "Add a note to `e` that names the required arguments of `f` that are missing"
     required = [p.name for p in signature(f).parameters.values() if p.default is p.empty]
     shown = [name for name in required if name not in ('self','args','kwargs')]
     add_note(e, f'It is called as `{func_name(f)}({", ".join(shown)})`')
@@ -210,7 +210,7 @@ def _fits(v, kind):
     if isinstance(v, bool): return kind is bool
     if kind is bool:        return isinstance(v, int) or type(v).__name__.startswith('bool')   # NumPy's too
     if kind is int:         return hasattr(v, '__index__')
-    if kind is float:       return hasattr(v, '__float__') and bool(v==v)   # NaN is no number
+    if kind is float:       return hasattr(v, '__float__') and bool(v==v)   # NaN is not accepted
     if kind is Path:        return hasattr(v, '__fspath__')
     if kind is Callable:    return callable(v) and not _is_module_class(v)
     return isinstance(v, kind)
@@ -219,12 +219,12 @@ def _is_module_class(v): return isinstance(v, type) and hasattr(v, 'forward')
 
 class _Checked(NamedTuple):
     "A parameter with an annotation that can be checked"
-    kinds:list    # a value must be of one of them
-    default:Any   # or be this one
+    kinds:list    # a value must be one of these kinds
+    default:Any   # or equal to this
 
 # %% ../../nbs/loop/40b_check.ipynb #dce6cdb6
 def _kinds_of(annotation):
-    "Return the kinds that an annotation allows; none if one of them cannot be checked"
+    "Return the kinds that an annotation allows; an empty list if one of them cannot be checked"
     is_union = isinstance(annotation, UnionType) or get_origin(annotation) is Union
     options  = get_args(annotation) if is_union else [annotation]
     kinds    = [get_origin(o) or o for o in options]
@@ -232,7 +232,7 @@ def _kinds_of(annotation):
 
 @lru_cache
 def _checked_params(f):
-    "Return the names of the positional parameters of `f`, and by name the parameters that can be checked"
+    "Return the names of the positional parameters of `f`, and the checkable parameters by name"
     positional,checked = [],{}
     for name,p in signature(f).parameters.items():
         if p.kind<=p.POSITIONAL_OR_KEYWORD: positional.append(name)
@@ -247,7 +247,7 @@ class _WrongArgument(NamedTuple):
 
 # %% ../../nbs/loop/40b_check.ipynb #5ea763f6
 def _find_wrong(f, args, kwargs):
-    "Return the first `_WrongArgument`, None if there is none"
+    "Return the first `_WrongArgument`; None if there is none"
     positional,checked = _checked_params(f)
     for name,v in (*zip(positional, args), *kwargs.items()):
         param = checked.get(name)
@@ -269,7 +269,7 @@ def _explain(e, f, args, kwargs):
         except TypeError as unknown: raise unknown from None
     wrong = _find_wrong(f, args, kwargs)
     if wrong is None: return
-    is_named = wrong.name in text_of(e)   # then `f`'s own message is more detailed
+    is_named = wrong.name in text_of(e)   # then the message of `f` is more detailed
     if not is_named: raise TypeError(wrong.message) from None
 
 def check_args(
@@ -290,6 +290,6 @@ def check_args(
             if wrong is not None: raise TypeError(wrong.message)
             return result
         except Exception as e:
-            shorten(e)   # only the user's lines are left: see `full_tracebacks`
+            shorten(e)   # keep only the user's lines: see `full_tracebacks`
             raise
     return checked

@@ -28,31 +28,31 @@ class Progress:
     n_iter:int|None = None       # how many batches the phase has; None: unknown
     pct_train:float = 0.         # the fraction of the fit that is done
     train_iter:int = 0           # training batches done
-    train_steps:int = 0          # optimizer steps done
+    train_steps:int = 0          # number of optimizer steps
     stop_reason:str|None = None  # the reason for which the run ends soon: see `learn.stop`
     paused:Any = None            # the paused run that can be resumed: see `Pausable`
 
 class BatchState:
-    "A batch on its way through the loop; empty until one is fetched"
+    "A batch on its way through the loop; without attributes until one is fetched"
     batch:Any                    # as the loader gave it
     xb:tuple                     # the inputs
     yb:tuple                     # the targets
     pred:Any                     # the output of the model
-    loss:torch.Tensor|None       # for the record: without a graph
-    loss_grad:torch.Tensor|None  # the loss to differentiate
+    loss:torch.Tensor|None       # the loss to show, without a graph
+    loss_grad:torch.Tensor|None  # the loss from which the backward pass starts
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17010
 class Run(Progress, BatchState):
-    "The state of a fit, a validation or a prediction; one inside another has its own"
-    mode:str|None = None             # 'fit', 'validate', 'predict', 'lr_find' or 'sanity'; None: nothing runs
+    "The state of a fit, a validation or a prediction; a nested run has a state of its own"
+    mode:str|None = None             # 'fit', 'validate', 'predict', 'lr_find' or 'sanity'; None: no run
     training:bool = False            # are the batches for training?
-    exc:Any = None                   # the exception that ends the run, if one does
+    exc:Any = None                   # the exception that ends the run, if any
     logger:Any = print               # called with each row of the table
     create_mbar:bool = True          # show a bar over the epochs?
     loss_func:Any = None             # the loss function
     batches:Any = None               # the `BatchStream` of the phase
-    outer = None                     # the run around this one
-    layers = {}                      # by attribute: the assigned value and its `Layer`s; never changed in place
+    outer = None                     # the run that contains this one
+    layers = {}                      # attribute -> its assigned value, its `Layer`s; never changed in place
     keeps_batch = False              # does the Learner keep the batch after a fit?
 
     @property
@@ -61,18 +61,18 @@ class Run(Progress, BatchState):
         return self.mode in ('fit','lr_find')
 
     def begin(self,
-        mode:str # mode of the run inside
+        mode:str # mode of the nested run
     ) -> 'Run':
-        "Return the state of a run inside this one, which begins as a copy"
+        "Return the state of a nested run, initially a copy of this one"
         run = Run()
         vars(run).update(vars(self), outer=self, mode=mode)
         if self.mode is None: run.stop_reason = None
         return run
 
     def end_fit(self,
-        fit:'Run' # the state of a fit inside this run
+        fit:'Run' # the state of a fit nested in this run
     ) -> None:
-        "Store the progress of the fit, and release its batch"
+        "Store the progress of a fit, and release its batch"
         batch = dict.fromkeys(BatchState.__annotations__) | {'xb':(None,), 'yb':(None,)}
         taken = {*_lasting, *batch} if fit.keeps_batch else {*_lasting}
         vars(self).update(batch | {k:v for k,v in vars(fit).items() if k in taken})
@@ -81,7 +81,7 @@ class Run(Progress, BatchState):
         name:str, # 'loss_func' or 'logger'
         value:Any # its new value
     ) -> None:
-        "Assign a permanent value in place of the present one and its replacements; wrappers stay on top"
+        "Assign a permanent value, in place of the present one and its replacements; wrappers stay"
         base,layers = self.layers.get(name, (None,()))
         if layers: value,layers = _assigned(name, value, base, layers)
         self._lay(name, value, layers)
@@ -93,24 +93,24 @@ class Run(Progress, BatchState):
         return self.layers[name][0] if name in self.layers else getattr(self, name)
 
     def _lay(self, name, base, layers):
-        "Set an attribute to `base` with `layers` applied"
+        "Set an attribute to `base` with `layers` on top"
         self._note_layers(name, base, layers, {name:_top(base, layers)})
 
     def _note_layers(self, name, base, layers, values=None):
         known = {k:v for k,v in self.layers.items() if k!=name}
         if layers: known[name] = base,tuple(layers)
-        if not known: known = Run.layers   # the object that it was before there were any
-        vars(self).update(values or {}, layers=known)   # a single call, which no signal can interrupt
+        if not known: known = Run.layers   # the object from before there were any layers
+        vars(self).update(values or {}, layers=known)   # one call, which no signal can interrupt
 
     def runs(self) -> Iterator['Run']:
-        "Yield this run and those that it is inside of"
+        "Yield this run and those that contain it"
         run = self
         while run is not None:
             yield run
             run = run.outer
 
     def at_rest(self) -> 'Run':
-        "Return the state that a Learner has when all runs have ended, for a copy of the Learner"
+        "Return the state of a Learner after all runs, for a copy of it"
         if self.outer is None: rest = copy(self)
         else: rest = self.outer.at_rest()
         rest.batches = None   # batches may be open
@@ -130,7 +130,7 @@ def _top(base, layers):
     return value
 
 def _assigned(name, value, base, layers):
-    "Return the value and the layers of an attribute after `value` was assigned to it"
+    "Return the value and the layers of an attribute after an assignment of `value`"
     wrappers = [layer for layer in layers if layer.wraps]
     below = value
     for layer in reversed(wrappers): below = layer.below(below)   # a wrapper that they made counts as the value in it
@@ -141,7 +141,7 @@ def _assigned(name, value, base, layers):
     return below,wrappers
 
 def _contains(new, old):
-    "Does `new` contain `old`, as far as its attributes, arguments and modules show?"
+    "Return whether `new` contains `old`, as far as its attributes, arguments and modules show"
     owner = getattr(new, '__self__', None)
     parts = [*getattr(owner, '__dict__', {}).values(), *getattr(new, '__dict__', {}).values()]
     if isinstance(new, torch.nn.Module): parts += new.modules()
@@ -154,8 +154,8 @@ class HasRun:
     current_run:Run
     def __init__(self): self.current_run = Run()
 
-_layered = 'loss_func','logger'       # callbacks replace or wrap these
-_layered_own = 'model','dls','opt'    # and these, which are the Learner's own: a value assigned in a run stays
+_layered = 'loss_func','logger'       # attributes that callbacks replace or wrap
+_layered_own = 'model','dls','opt'    # the same for the Learner's own; assigning to one in a run is permanent
 
 def _property(name, doc=None):
     def write(self, value): setattr(self.current_run, name, value)
@@ -168,7 +168,7 @@ for name in state_names: setattr(HasRun, name, _property(name))
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a1701d
 class OwnAttribute:
-    "Lets an attribute of the Learner have layers; it has no `__get__`, so reading it costs nothing extra"
+    "Lets an attribute of the Learner have layers; without `__get__`, so reading it costs nothing extra"
     def __init__(self,
         name:str # name of the attribute
     ): self.name = name
@@ -185,9 +185,9 @@ for name in _layered_own: setattr(HasRun, name, OwnAttribute(name))
 
 @uninterrupted
 def _assign_under_layers(learn, name, value, runs):
-    "Give an attribute of the Learner another value, in all runs in which it has layers"
+    "Assign a value to an attribute of the Learner, in all runs in which it has layers"
     laid = [_assigned(name, value, *run.layers[name]) for run in runs]
-    top = _top(*laid[0])   # each of these raises before anything is changed
+    top = _top(*laid[0])   # errors are raised before anything changes
     for run,(base,layers) in zip(runs, laid): run._note_layers(name, base, layers)
     vars(learn)[name] = top
 
@@ -195,7 +195,7 @@ def own_values(
     before:Run, # a run of a Learner
     after:Run   # another one, inside or outside of it
 ) -> dict:      # names: values
-    "Return the values in the run `after` of the Learner's own attributes that have layers in either run"
+    "Return those of the Learner's own attributes that have layers in either run, with their values in `after`"
     if before.layers is after.layers: return {}
     values = {}
     for name in _layered_own:
@@ -204,13 +204,13 @@ def own_values(
     return values
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17015
-_registered = {}   # the attributes that features have added to runs
+_registered = {}   # attributes that features have added to runs
 
 def register_state(
     name:str,         # the attribute
     default:Any=None, # its value until a run sets it
     doc:str='',       # the meaning of the attribute
-    lasts:bool=False  # does a fit leave it to the next run?
+    lasts:bool=False  # does the next run take it over from a fit?
 ) -> None:
     "Add an attribute to all runs"
     _registered[name] = doc
@@ -222,15 +222,15 @@ layered = *_layered,*_layered_own   # the attributes that may have layers
 
 class Layer:
     "Replaces an attribute for a while, or wraps its value"
-    now:tuple|None = None   # the value below at present, and its wrapper
+    now:tuple|None = None   # the present value below, and its wrapper
     def __init__(self,
         name:str,  # the attribute: one of `layered`
         value:Any, # the replacement; or a function that wraps the value below
-        wraps:bool # is it a wrapping function?
+        wraps:bool # is `value` a wrapping function?
     ):
         if name not in layered: raise ValueError(f'`learn.{name}` cannot have layers: only {", ".join(layered)} can')
         self.name,self.value,self.wraps = name,value,wraps
-        self.made:deque = deque(maxlen=8)   # pairs of a wrapper made before, and the value in it
+        self.made:deque = deque(maxlen=8)   # wrappers made earlier, each with the value in it
 
     def over(self,
         below:Any # the value below
@@ -245,16 +245,16 @@ class Layer:
     def below(self,
         value:Any # perhaps a wrapper made by this layer
     ) -> Any:
-        "Return the value in the wrapper; anything else as it is"
+        "Return the value inside a wrapper that this layer made; return anything else unchanged"
         if self.now is not None and self.now[1] is value: return self.now[0]
         return next((below for made,below in self.made if made() is value), value)
 
     def __getstate__(self): return {**vars(self), 'made':deque(maxlen=8)}   # a weak reference cannot be copied
 
 def _weakly(o):
-    "A function that returns `o` while that exists: a wrapped model must not outlive its layer"
+    "Return a function that returns `o` while it exists: a layer must not keep a wrapped model alive"
     try: return ref(o)
-    except TypeError: return lambda: o   # of a kind that has no weak references, as functions of C
+    except TypeError: return lambda: o   # it has no weak references, like functions in C
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a1701f
 def put_in_place(
@@ -285,7 +285,7 @@ def take_off(
     learn:HasRun,     # the Learner
     layer:Layer|None  # a result of `put_in_place` or `lay_over`; None is ignored
 ) -> None:
-    "Remove a layer, even if others were added since; in the outer runs, too"
+    "Remove a layer, also in outer runs, even if others were added since"
     if layer is None: return
     for run in learn.current_run.runs():
         base,layers = run.layers.get(layer.name, (None,()))
@@ -299,7 +299,7 @@ def _lay(learn, run, name, base, layers):
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17026
 @uninterrupted
 def _lay_own(learn, run, name, base, layers):
-    value = _top(base, layers)   # raises before anything is changed
+    value = _top(base, layers)   # errors are raised before anything changes
     run._note_layers(name, base, layers)
     if run is learn.current_run: vars(learn)[name] = value
 

@@ -31,8 +31,8 @@ from .words import Word
 def callback_list(
     cbs:Any # several callbacks or classes, or one, or none
 ) -> L:
-    "Return them as a list"
-    # no `hasattr` on an object of another library: some raise an error
+    "Return one callback or class, or several, as a list"
+    # no `hasattr` on an object of another library, as some raise errors
     is_one_of_theirs = type(cbs) not in _plain and adapter_of(cbs)
     return L([cbs]) if is_one_of_theirs else L(cbs)
 
@@ -40,15 +40,15 @@ _plain = list,tuple,L,type(None)
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #8a284da1
 class Namesakes:
-    "The callbacks of one name, by their keys: `stop`, `stop_2`, …"
+    "Callbacks with the same name, by their keys: `stop`, `stop_2`, …"
     def __init__(self):
         self.by_key:dict[str,Any] = {}
-        self.n_taken = 0   # so many keys, from the first on, are certainly taken
+        self.n_taken = 0   # this many keys, from the first on, are in use
 
     def first_free(self,
         name:str # their name
     ) -> str:
-        "Return the first key that none of them has"
+        "Return the first key that is not in use"
         while True:
             key = name if self.n_taken==0 else f'{name}_{self.n_taken+1}'
             if key not in self.by_key: return key
@@ -63,7 +63,7 @@ class Namesakes:
 
     @property
     def last(self) -> Any:
-        "The last one added; None if there is none"
+        "The callback that was added last; None if there is none"
         return next(reversed(self.by_key.values()), None)
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #8a284dad
@@ -73,12 +73,12 @@ around_event = Word('around_event', None, 'A method of one that wraps handlers, 
                     'an event, and returns what to call before the first handler and after the last. None: nothing.')
 
 class Around(NamedTuple):
-    "Holds the calls around the handlers of an event, which `around_event` returns"
+    "Functions to call before and after all handlers of an event, returned by `around_event`"
     before:Callable   # called before the first handler
     after:Callable    # called after the last one
 
 def _wrapped(by, name, handlers):
-    "Return the handlers as the callbacks `by` wrap them, in the same order: only `_in_order` says what that is"
+    "Return the handlers, wrapped by the callbacks `by`, in the same order"
     for wrap in map(wrap_handler, by):
         wrapped  = [(cb, wrap(name, cb, f)) for cb,f in handlers]
         handlers = [(cb, f) for cb,f in wrapped if f is not None]
@@ -105,8 +105,8 @@ class Calling(NamedTuple):
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #8a284daf
 class Dispatcher(HasRun):
-    "Keeps callbacks and calls their handlers of an event, in order"
-    _cbs_by_name:Any = None   # the callbacks in `cbs`, by name: their `Namesakes`; None: not known yet
+    "Keeps callbacks, and calls their handlers of an event in order"
+    _cbs_by_name:Any = None   # the `Namesakes` of each name; None: unknown yet
     def __init__(self):
         super().__init__()
         self.cbs,self._lock = L(),RLock()   # the thread that has a run holds the lock
@@ -116,16 +116,16 @@ class Dispatcher(HasRun):
         run = self.current_run
         if bool(v)!=bool(run.training): self._heard,self._heard_else = self._heard_else,self._heard
         run.training = v
-    training = HasRun.training.setter(_set_training)   # as set by `TrainEvalCallback`
+    training = HasRun.training.setter(_set_training)   # `TrainEvalCallback` sets it
 
     def _rebind(self):
-        "Discard the tables of handlers; they are created again when an event is fired"
+        "Discard the tables of handlers, which the next event creates again"
         self._heard,self._heard_else = {},{}
         self._calling = None   # the callbacks in order: see `_bind`
 
     def __call__(self,
         name:str|list, # an event, or a list of them
-        **kwargs:Any   # the event's arguments: each handler gets those for which it has parameters
+        **kwargs:Any   # the event's arguments; each handler gets those that it has parameters for
     ) -> None:
         "Call the handlers of event `name`; raise ValueError if there is no such event"
         heard = self._heard
@@ -160,7 +160,7 @@ class Dispatcher(HasRun):
         cbs = self._in_order(name)
         return L(cbs if name is None else [cb for cb in cbs if handler_of(cb, name)])
     def _in_order(self, name=None):
-        "By `order`, which keeps equals as they were added; those that are first or last in event `name` go there"
+        "Return callbacks by `order`, equals as they were added; `first_in` and `last_in` come before and after"
         cbs = sorted(self.cbs.items, key=_order)
         first = [cb for cb in cbs if name in cb.first_in]
         last = [cb for cb in cbs if name in cb.last_in]
@@ -173,7 +173,7 @@ class Dispatcher(HasRun):
         return not was_removed and is_called(cb, name)
 
     def _is_spent(self, e, cb, name):
-        "Is `e` a Cancel of the scope that just ended? If not, note where `e` came from."
+        "Return whether `e` is a Cancel of the scope that just ended; if not, note where `e` came from"
         cancels = cancel_types(e)
         for cancel in cancels:
             if name in (f'after_{cancel.scope}', f'after_cancel_{cancel.scope}'): return True
@@ -183,16 +183,16 @@ class Dispatcher(HasRun):
 
     @property
     def _position(self) -> str:
-        "Where the run is, for messages: ', epoch 2, batch 7'; empty outside of a run"
+        "The position of the run, for messages: ', epoch 2, batch 7'; empty outside of a run"
         found = {'epoch':vars(self.current_run).get('epoch'), 'batch':self.iter}
         return ''.join(f', {name} {n}' for name,n in found.items() if n is not None)
 
     def _isolated(self,
         name:str,                     # an event
-        exc:BaseException|None=None,  # an exception that was raised before
+        exc:BaseException|None=None,  # an exception raised earlier
         reverse:bool=False            # last callback first?
     ) -> BaseException|None:
-        "Call every handler of event `name`, even after one raised; return the first exception, later ones as its notes"
+        "Call every handler of event `name`, even after an error; return the first exception, with later ones as notes"
         handlers = self._heard.get(name) or self._bind(name)
         for cb,f in (reversed(handlers) if reverse else handlers):
             if not self._still_hears(cb, name): continue
@@ -206,7 +206,7 @@ class Dispatcher(HasRun):
     def add_cb(self,
         cb:Callback|type[Callback] # a callback, or a class to instantiate
     ) -> 'Dispatcher':
-        "Add a callback, even another Learner's; raise TypeError if it is not one, ValueError if its name is in use"
+        "Add a callback; raise TypeError if it is not one, ValueError if its name is in use"
         cb = self._take_in(cb)
         if self.mode is None: return self
         try: self._catch_up(cb)
@@ -214,7 +214,7 @@ class Dispatcher(HasRun):
         return self
 
     def _catch_up(self, cb):
-        "In the middle of a run: raise an error for `cb`, or set it up if it trains"
+        "During a run, set up the new callback `cb`; raise an error if it cannot be added now"
         if not cb.late: raise RuntimeError(
             f'{type(cb).__name__} must be there when a run begins, and this one has begun{self._position}: '
             'add it before, or pass it to `fit(..., cbs=...)`')
@@ -224,11 +224,11 @@ class Dispatcher(HasRun):
             if not f: continue
             try: f()
             except BaseException as e:
-                self._is_spent(e, cb, name)   # adds a note about its origin
+                self._is_spent(e, cb, name)   # notes where it came from
                 raise
 
     def _take_in(self, cb, key=None):
-        "Add a callback, with this key if that is free; the checks come first, so that an error leaves nothing behind"
+        "Add a callback under this key, if it is free; all checks come first, so an error changes nothing"
         cb = check_callback(cb)
         check_single(self, cb)
         check_name(self, cb)
@@ -245,7 +245,7 @@ class Dispatcher(HasRun):
         return cb
 
     def _namesakes(self, name):
-        "The callbacks of this name, without a search"
+        "Return the callbacks of this name, without a search"
         if self._cbs_by_name is None:
             self._cbs_by_name = {}
             for cb in self.cbs: self._namesakes(cb.name).by_key[cb.key] = cb
@@ -255,7 +255,7 @@ class Dispatcher(HasRun):
     def remove_cb(self,
         cb:Callback|type[Callback] # a callback, or a class whose instances are all removed
     ) -> 'Dispatcher':
-        "Remove a callback, or all of a class, if there; in the middle of a run its `cleanup` is called first"
+        "Remove a callback, or all of a class; during a run, first call its `cleanup`"
         if not (isclass(cb) or hasattr(cb, 'order')): raise TypeError(
             f'pass a callback or a class of callbacks to remove, such as `learn.progress`, not {cb!r:.60}')
         meant = _meant_by(cb, self.cbs)
@@ -268,7 +268,7 @@ class Dispatcher(HasRun):
         cleanup = _listener(o, 'cleanup', self.mode)
         self._take_out([o])
         if not cleanup: return
-        o.learn = self   # once more
+        o.learn = self   # again, so that it can still read the Learner
         try: cleanup()
         except BaseException as e:
             if not self._is_spent(e, o, 'cleanup'): raise
@@ -286,7 +286,7 @@ class Dispatcher(HasRun):
         self._rebind()
 
     def _name_last(self, gone):
-        "Assign a removed callback's attribute to the last remaining one of its name, if any"
+        "Point the attribute of a removed callback to the last remaining one of its name, if any"
         name = gone.name
         last = self._namesakes(name).last
         if last is not None: return setattr(self, name, last)
@@ -324,7 +324,7 @@ class Dispatcher(HasRun):
     def removed_cbs(self,
         cbs:Callback|type[Callback]|Iterable|None # several callbacks or classes, or one, or none
     ) -> Iterator['Dispatcher']:
-        "Remove these callbacks for the length of a `with` block; afterwards each has its old place"
+        "Remove these callbacks in a `with` block; afterwards each returns to its place"
         before,gone = list(self.cbs),[]
         for cb in callback_list(cbs): gone += _meant_by(cb, before)
         self._take_out(gone)
@@ -333,7 +333,7 @@ class Dispatcher(HasRun):
 
     def _put_in(self, gone, before):
         "Restore removed callbacks at their places in the list `before`, with their keys"
-        fault = None   # unless another one of its `single` class was added
+        fault = None   # unless another of its `single` class was added
         for o in gone:
             try: self._take_in(o, o.key)
             except ValueError as e: fault = e
@@ -342,27 +342,27 @@ class Dispatcher(HasRun):
         if fault is not None: raise fault
 
     def _sort_namesakes(self, name):
-        "Give the attribute to the last callback of this name, in the order of all callbacks"
+        "Point the attribute to the last callback of this name, in the order of all callbacks"
         namesakes = self._namesakes(name)
         if len(namesakes.by_key)<2: return
         namesakes.by_key = {o.key:o for o in self.cbs if o.name==name}
         setattr(self, name, namesakes.last)
 
     def _restore_order(self, before):
-        "Move the callbacks that are in the list `before` to the front, in its order"
+        "Move the callbacks in the list `before` to the front, in its order"
         known,present = {*map(id, before)},{*map(id, self.cbs.items)}
         there = [o for o in before if id(o) in present]
         new   = [o for o in self.cbs.items if id(o) not in known]
         self.cbs = L(there+new)
 
 def _meant_by(cb, cbs):
-    "Those of `cbs` that are `cb`, or of the class `cb`"
+    "Return those of `cbs` that are `cb`, or of the class `cb`"
     if isclass(cb): return [o for o in cbs if isinstance(o, cb)]
     return [o for o in cbs if o is cb]
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #e51ee082
 def _warn_redefined(there, cb):
-    "Warn if a notebook's cell has redefined the class of a callback, and an instance of the old one is there"
+    "Warn if a notebook cell has redefined a callback's class, while the Learner has an instance of the old one"
     def definition(o): return type(o).__module__,type(o).__qualname__
     is_redefined = type(there) is not type(cb) and definition(there)==definition(cb)
     if is_redefined: warn(
@@ -379,16 +379,16 @@ def _leave_learner(cb):
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #b0f6fce7
 def _listener(cb, name, mode):
-    "What to call for event `name` of `cb`, if anything"
+    "Return the function to call for event `name` of `cb`; None if there is none"
     cls = type(cb)
     if cls.__call__ is not Callback.__call__: return partial(cb, name) if runs_in(cb, mode) else None
-    has_handler = name in cb.__dict__ or hasattr(cls, name)   # as found by `handler_of`; most callbacks have none
+    has_handler = name in cb.__dict__ or hasattr(cls, name)   # looked up as in `handler_of`
     if not has_handler or not is_called(cb, name): return None
     return getattr(cb, name)
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #1c5b7ea4
 def outside() -> int:
-    "Return how many calls up the first caller outside the library is: the `stacklevel` of a warning"
+    "Return the `stacklevel` for a warning: the number of calls up to the first caller outside the library"
     frame,n = sys._getframe(1),1
     def within(f): return f.f_globals.get('__name__', '').partition('.')[0] in ('learnkit','contextlib')
     while frame.f_back is not None and within(frame): frame,n = frame.f_back,n+1

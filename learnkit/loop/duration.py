@@ -52,8 +52,8 @@ def _hint(text):
 # %% ../../nbs/loop/45_duration.ipynb #d6efc0e1
 @total_ordering
 class Time:
-    "An amount of training such as '2ep', '500ba' or '1h30m' (Composer's `Time`). Raises ValueError for other text."
-    __hash__ = None   # it equals strings of several spellings
+    "An amount of training such as '2ep', '500ba' or '1h30m' (Composer's `Time`). Raise ValueError for other text."
+    __hash__ = None   # it equals strings that are spelled differently
     def __init__(self,
         value:Any,         # text such as '500ba', another `Time`, or a number if there is a `unit`
         unit:str|None=None # unit of a number: 'ep', 'ba', 'st', 'sp', 'tok', 'dur', 's', 'm' or 'h'

@@ -39,10 +39,10 @@ class Events:
         for line in table.strip('\n').splitlines():
             name,_,doc = line.strip().partition(' ')
             self.register(name, doc.strip(), depth=(len(line) - len(line.lstrip()))//2)
-        self.declared = tuple(self.docs)   # the events of the table; others may be registered later
+        self.declared = tuple(self.docs)   # events of the table; later ones are registered
 
     def __call__(self,
-        *args:Any,   # raises TypeError: `register` adds an event
+        *args:Any,   # raises TypeError, with a hint at `register`
         **kwargs:Any # the same
     ) -> 'Events':
         "Return all events; callable because `event` is a class in fastai"
@@ -53,7 +53,7 @@ class Events:
         name:str,   # the new event; `learn(name)` then calls the callbacks that have a method of this name
         doc:str='', # the meaning of the event
         depth:int=0,# its level in the loop; from 3 on it is part of a batch, so `run_train` and `run_valid` apply
-        after:str|None=None, # the event before it in lists of events; None: the last one
+        after:str|None=None, # the event after which to list it; None: the last one
         by:str=''   # the class of the callback that fires it; '': the Learner
     ) -> str:
         "Register event `name` unless it exists, and return it; raise ValueError if the name is in use"
@@ -63,7 +63,7 @@ class Events:
             later = self._events_after(after) if after else []
             self.docs[name],self.depth[name],self.by[name] = doc,depth,by
             if depth>=3: self.in_batch.add(name)
-            for other in later: self.docs[other] = self.docs.pop(other)   # to the end, behind the new one
+            for other in later: self.docs[other] = self.docs.pop(other)   # to the end, after the new one
         setattr(self, name, name)
         return name
 
@@ -85,7 +85,7 @@ class Events:
         setattr(self, name, of)
 
     def check(self,
-        name:str # an event, or not
+        name:str # the name of an event, to be checked
     ) -> str:
         "Return `name`; raise ValueError, with the nearest known name, if there is no such event"
         if name in self.docs: return name
@@ -160,7 +160,7 @@ class Cancel(Exception):
     "Ends one scope of the loop; raise one of its subclasses"
     scope:str|None = None
     def __init__(self,
-        *args:Any # the reason; by default it says which scope ends
+        *args:Any # the reason; by default, which scope ends
     ):
         reason = f'{type(self).__name__} ends `{self.scope}`'
         super().__init__(*(args or [reason]))
@@ -208,26 +208,26 @@ CancelEpochException,CancelFitException = CancelEpoch,CancelFit
 _cancels  = {cancel.__name__:cancel for cancel in Cancel.__subclasses__()}
 _cancels |= {f'{name}Exception':cancel for name,cancel in _cancels.items()}   # their names in fastai
 
-@lru_cache   # asked where a Cancel is raised, and by each scope that it leaves
+@lru_cache   # called where a Cancel is raised, and by each scope that it leaves
 def _cancels_in(cls): return [_cancels[k.__name__] for k in cls.__mro__ if k.__name__ in _cancels]
 
 def cancel_types(
     e:BaseException # an exception of any library
 ) -> list[type[Cancel]]:
-    "Return the Cancels that `e` is, by the names of its class and of its bases: mostly one, or none"
+    "Return the Cancels that `e` stands for, by the names of its classes: usually one, or none"
     return [*_cancels_in(type(e))]
 
 def cancelled(
     cancel:type[Cancel] # the Cancel of the scope at hand
 ) -> type[BaseException]|tuple[type[BaseException], ...]:
-    "Return what `except` has to catch: the exception at hand if it is a `cancel` of any library, else nothing"
+    "Return what `except` must catch: the present exception if it is such a Cancel of any library, else nothing"
     e = sys.exception()
     if e is None or cancel not in _cancels_in(type(e)): return ()
     return type(e)
 
 # %% ../../nbs/loop/00_events.ipynb #5a6e1f02
 class Pause(KeyboardInterrupt):
-    "Stops a fit as Ctrl-C does; with `Pausable` among its callbacks the fit pauses there, and can continue"
+    "Stops a fit as Ctrl-C does; with `Pausable`, pauses it, so that it can be resumed"
     def __init__(self,
-        *args:Any # the reason; by default it says what a fit needs to pause
+        *args:Any # the reason; by default, what a fit needs in order to pause
     ): super().__init__(*(args or ['a fit can pause here, and continue, if `Pausable()` is among its callbacks']))

@@ -27,9 +27,9 @@ def loader_len(
 # %% ../../nbs/loop/30a_stream.ipynb #101934b0
 class BatchStream:
     "The batches of a loader, for one phase"
-    start = 0     # the batch with which it begins
+    start = 0     # the number of its first batch
     limit = it = None
-    skipped = 0   # batches that were cancelled before they were fetched: the loader still has them
+    skipped = 0   # batches that were cancelled before they were fetched; the loader still has them
     unfetched:tuple[int,int]; ended:tuple[int,str|None]   # the last one, and how: see `check_unfetched`
     round_robin:Any = None   # how several processes share the batches, if they do
     def __init__(self,
@@ -62,14 +62,14 @@ class BatchStream:
 
     @property
     def whole(self) -> Iterable:
-        "The loader of all batches, including those that other processes do"
+        "The loader of all batches, including those that other processes load"
         return self.loader if self.round_robin is None else self.round_robin.whole
 
     def share(self,
-        loader:Iterable, # of the batches of this process
+        loader:Iterable, # a loader of this process's batches
         round_robin:Any  # a `RoundRobin`, which says how the processes share the batches of `self.loader`
     ) -> None:
-        "Take the batches from `loader`, and count all processes' batches to detect the end of the stream"
+        "Take the batches from `loader`; count the batches of all processes to find the end of the stream"
         limit,self.limit = self.limit,None
         self.replace(loader)
         self.round_robin = round_robin
@@ -84,7 +84,7 @@ class BatchStream:
         self._count()
 
     def wrap(self,
-        f:Callable # from an iterator of batches to another
+        f:Callable # function: iterator of batches -> iterator of batches
     ) -> None:
         "Pass the batches through `f`, the last one added outermost. Raises RuntimeError if the stream is open already."
         self._check_new('wrap')
@@ -109,7 +109,7 @@ class BatchStream:
 
 # %% ../../nbs/loop/30a_stream.ipynb #457fc123
 class Limited(GetAttr):
-    "An iterator that ends after `left` batches, and requests no more"
+    "An iterator that ends after `left` batches, and requests no further ones"
     _default = 'it'
     def __init__(self,
         it:Iterator, # an iterator of batches
@@ -153,7 +153,7 @@ event.register('after_joint_loss', 'of a batch in micro-batches: `loss` is that 
 
 # %% ../../nbs/loop/30b_loop.ipynb #83990b5c
 class WeakCall:
-    "Calls a method of an object that it does not keep alive; a copy is the method itself"
+    "Calls a method of an object without keeping it alive; a copy is the method itself"
     def __init__(self,
         method:Callable # a bound method
     ): self.method = WeakMethod(method)
@@ -175,7 +175,7 @@ class Loop(Dispatcher):
 
     @property
     def dl(self) -> Any:
-        "The loader of this phase"
+        "The loader of the present phase"
         return self.batches and self.batches.loader
     @dl.setter
     def dl(self, v:Any):
@@ -187,7 +187,7 @@ class Loop(Dispatcher):
         "Return the modules that train; here the model alone"
         return [self.model]
 
-    # the steps, which a subclass refines
+    # the steps, which subclasses refine
 
     def _set_device(self, b): return b
     def _split(self, b):
@@ -224,10 +224,10 @@ class Loop(Dispatcher):
 
     def _epochs(self):
         first = self.current_run.start_epoch
-        return takewhile(lambda i: i<self.n_epoch, count(first))   # `n_epoch` may change
+        return takewhile(lambda i: i<self.n_epoch, count(first))   # `n_epoch` may change meanwhile
 
     def _open_batches(self):
-        first = not self.batches.start   # otherwise an epoch has begun: its validation and row come first
+        first = not self.batches.start   # otherwise finish the epoch in progress first: validation and row
         if first and self.stop_reason and self.training: raise CancelFit(self.stop_reason)
         self.batches.open()
         return self.batches.start
@@ -238,7 +238,7 @@ class Loop(Dispatcher):
         "End training gracefully: finish the batch, validate and record the epoch, then end the fit as by `CancelFit`"
         self.stop_reason = reason
 
-    def _check_exhausted(self): self.current_run.iter -= 1   # the last batch was the one before
+    def _check_exhausted(self): self.current_run.iter -= 1   # the last batch was the previous one
     def _check_fetched(self, b): pass
     def _note_failed(self, e): pass
 
@@ -297,7 +297,7 @@ class Loop(Dispatcher):
         if self.batch is exhausted: return exhausted   # the data of another process ended
         self._split(self._set_device(self.batch))
         self('before_batch')
-        self.current_run.do_batch()   # `_do_one_batch` as wrapped by callbacks
+        self.current_run.do_batch()   # `_do_one_batch`, as callbacks have wrapped it
 
     def _do_one_batch(self):
         run = self.current_run

@@ -206,10 +206,10 @@ begin_batch       before_batch
 
 # %% ../../nbs/loop/12_names.ipynb #9ddadec8
 class OtherName(NamedTuple):
-    "Our name for another library's event"
-    event:str        # ours; '' if there is none
-    phase:str = ''   # 'train', 'valid' or 'predict', if it is fired there for that part of a run only
-    advice:str = ''  # advice for a name that has no event
+    "The counterpart here of an event of another library"
+    event:str        # our event; '' if there is none
+    phase:str = ''   # 'train', 'valid' or 'predict' if it is fired in that part of a run only
+    advice:str = ''  # what to do instead, for a name without an event
 
 def _parse_line(line):
     "Return another library's name of an event, and its `OtherName`; '-' means no event"
@@ -219,7 +219,7 @@ def _parse_line(line):
 
 @cache
 def names_in(
-    library:str # such as 'Keras'; those that are known are `other_libraries`
+    library:str # such as 'Keras'; `other_libraries` has all of them
 ) -> dict[str,OtherName]:
     "Return the names of a library's events in the order of the loop, and learnkit's names for them"
     return dict(map(_parse_line, _tables[library].strip().splitlines()))
@@ -247,16 +247,16 @@ def name_hint(
     "Return which libraries have an event `name` and what to write here; None if there is none"
     found = _find_advice().get(name)
     if not found: return None
-    is_word = '_' not in name   # such as `close`, which may mean something else
+    is_word = '_' not in name   # it may mean something else, like `close`
     if is_word and not _takes_theirs(f): return None
     hints = [f'of {", ".join(libraries)}: {advice}' for advice,libraries in found.items()]
     return f'`{name}` is an event {"; ".join(hints)}'
 
 # %% ../../nbs/loop/12_names.ipynb #66df16a1
-_their_params = {'trainer', 'pl_module', 'state', 'logger', 'net'}   # what those libraries call a method with
+_their_params = {'trainer', 'pl_module', 'state', 'logger', 'net'}   # arguments that those libraries pass to a method
 
 def _takes_theirs(f):
-    "Return whether the function `f` has a parameter that other libraries pass"
+    "Return whether the function `f` has a parameter that only other libraries pass"
     if f is None: return False
     try: return not _their_params.isdisjoint(signature(f).parameters)
     except (TypeError,ValueError): return False   # not a function, or one without a signature

@@ -27,15 +27,15 @@ from .words import Word
 
 # %% ../../nbs/loop/35a_run.ipynb #dd4dd610
 class NullLogger:
-    "A logger that logs nothing; equal to any function called `noop`"
+    "A logger that discards everything; equal to any function called `noop`"
     __name__ = 'noop'
     def __call__(self, *args:Any, **kwargs:Any) -> None: pass
     def __eq__(self, o:object) -> bool: return getattr(o, '__name__', None)==self.__name__
 null_logger = NullLogger()
 
 # %% ../../nbs/loop/35a_run.ipynb #f8c878a0
-begun:Counter[int] = Counter()   # how many runs each thread began
-thread_of:WeakKeyDictionary[Loop,int] = WeakKeyDictionary()   # in which thread a Learner ran last
+begun:Counter[int] = Counter()   # how many runs each thread has begun
+thread_of:WeakKeyDictionary[Loop,int] = WeakKeyDictionary()   # the thread in which a Learner ran last
 
 def runs_elsewhere() -> tuple[int,bool]:
     "Return how many runs other threads have begun so far, of any Learner, and whether one of them is still open"
@@ -46,7 +46,7 @@ def runs_elsewhere() -> tuple[int,bool]:
     return n_begun,any(learn.mode is not None for learn in elsewhere)
 
 # %% ../../nbs/loop/35a_run.ipynb #b3a6b5d7
-patience = 10.   # seconds that a thread waits for a Learner before it names the one that runs it
+patience = 10.   # seconds that a thread waits for a Learner before it prints which thread runs it
 
 def turn(
     learn:Loop # a Learner
@@ -86,11 +86,11 @@ def running(
                 thread_of[learn] = get_ident()
                 begun[get_ident()] += 1
             try: yield
-            finally:   # also those that are for this run only
+            finally:   # also callbacks of this run alone
                 if is_outermost: _switch_on(learn.cbs, muted)
 
 def _switch_on(cbs, muted):
-    "Let the callbacks be called again that were switched off in the run, but not those that were before"
+    "Let callbacks be called again that were switched off during the run"
     for cb in cbs:
         if not cb.run and not any(cb is o for o in muted): cb.run = True
 
@@ -103,7 +103,7 @@ def _refuse_fit(learn):
 # %% ../../nbs/loop/35a_run.ipynb #fb40aab0
 @contextmanager
 def _pushed(learn, mode):
-    "The Learner has a run of its own in this block"
+    "Give the Learner a state of its own for a nested run, in this block"
     outer = learn.current_run
     run   = outer.begin(mode)
     if run.trains and outer.mode is not None: _refuse_fit(learn)
@@ -114,7 +114,7 @@ def _pushed(learn, mode):
         finally:
             try: _end(run)
             finally: _switch_to(learn, outer)
-            vars(run).clear()   # the traceback of an error may keep the run, but not its batch and its workers
+            vars(run).clear()   # an error's traceback may keep the run alive, but must not keep its batch and workers
 
 def _switch_to(learn, run):
     own = own_values(learn.current_run, run)
@@ -122,9 +122,9 @@ def _switch_to(learn, run):
     vars(learn).update(own, current_run=run, _heard={}, _heard_else={}, _calling=None)
 
 def _end(run):
-    "Pass on to the outer run the values that it takes over from this one"
+    "Pass the values that the outer run takes over to it"
     if run.trains: run.outer.end_fit(run)
-    elif run.outer.mode is not None: run.outer.stop_reason = run.stop_reason   # a validation may end its fit
+    elif run.outer.mode is not None: run.outer.stop_reason = run.stop_reason   # a validation may stop the fit around it
 
 # %% ../../nbs/loop/35a_run.ipynb #fb40aab2
 @contextmanager
@@ -134,7 +134,7 @@ def _optimizer_evaluates_after(learn):
 
 @contextmanager
 def _modes_kept(learn):
-    "Modules, and an optimizer that has modes, have the same ones after this block"
+    "Restore the modes of the modules, and of an optimizer that has modes, after this block"
     modules = [(m,m.training) for part in learn._trained_modules() for m in part.modules()]
     opt_trains = getattr(learn.opt, 'training', None)
     try: yield
@@ -145,7 +145,7 @@ def _modes_kept(learn):
 # %% ../../nbs/loop/35a_run.ipynb #7aaddf1a
 def switch_opt(
     learn:Loop, # the Learner
-    train:bool  # are its batches for training?
+    train:bool  # to train? False: to evaluate
 ) -> None:
     "Set an optimizer that has modes to train or to evaluate"
     if getattr(learn.opt, 'training', None) is not None: learn.opt.train(train)
@@ -154,7 +154,7 @@ def switch_opt(
 def evaluating(
     learn:Loop # the Learner
 ) -> Iterator:
-    "Context manager in which such an optimizer does not train: for what writes the model, or reads it"
+    "Context manager in which an optimizer with modes is set to evaluate, as for writing or reading the model"
     trains = getattr(learn.opt, 'training', None)
     if trains: switch_opt(learn, False)
     try: yield
@@ -176,21 +176,21 @@ class Guard:
         if first is not None and first is not e: raise no_orphan(learn, first)
 
     def _unwrap(self):
-        "Remove what a callback of another library has wrapped around the model or the optimizer"
+        "Remove the wrappers that another library's callback has put around the model or the optimizer"
         for name,value in self.kept.items():
             if _wraps(vars(self.learn)[name], value): setattr(self.learn, name, value)
 
     def _after_exception(self, e):
-        "Fire `after_exception`; return `e`, or the exception that a callback has set in its place as `learn.exc`"
+        "Fire `after_exception`; return `e`, or the exception that a callback has put in its place as `learn.exc`"
         learn = self.learn
-        torch.set_grad_enabled(self.grad)   # it may have been raised inside `torch.no_grad` itself
+        torch.set_grad_enabled(self.grad)   # the error may have left `torch.no_grad` on
         learn.exc = exc = no_orphan(learn, e)
         learn._note_failed(exc)
         learn._isolated('after_exception', exc)
         return learn.exc
 
 def _wraps(new, old):
-    "Does `new` wrap `old`, with no parameters of its own?"
+    "Return whether `new` wraps `old` and has no parameters of its own"
     if not isinstance(new, nn.Module): return any(o is old for o in getattr(new, '__dict__', {}).values())
     has_own_parameters = {*map(id, new.parameters())} - {*map(id, old.parameters())}
     return any(m is old for m in new.modules()) and not has_own_parameters
@@ -200,7 +200,7 @@ def no_orphan(
     learn:Loop,     # the Learner
     e:BaseException # the exception that left a run
 ) -> BaseException:
-    "Return `e`; if it is a Cancel, return an error that says that its scope was not open"
+    "Return `e`; for a Cancel, an error that says that its scope is not open"
     cancels = cancel_types(e)
     if not cancels: return e
     scope,where = cancels[0].scope,getattr(e, 'raised_in', 'the model, the loss, a metric or the data')
@@ -216,7 +216,7 @@ from warnings import warn
 
 # %% ../../nbs/loop/35b_messages.ipynb #4daf241f
 class Printer:
-    "Calls functions that print; counts how often in a row the output could not be written"
+    "Calls functions that print, and counts how often in a row the output could not be written"
     def __init__(self): self.n = 0
     def __call__(self,
         f:Callable,    # a function that prints
@@ -226,7 +226,7 @@ class Printer:
         "Call `f`; warn instead of raising if its output cannot be written"
         n = self.n
         try: f(*args, **kwargs)
-        except BrokenPipeError: raise   # the process that reads the output has ended
+        except BrokenPipeError: raise   # the reader of the output has ended
         except OSError as e:
             if not self.n: warn(f'the output cannot be written ({e}): training continues')
             self.n += 1
@@ -242,7 +242,7 @@ write_out = Printer()
 
 # %% ../../nbs/loop/35b_messages.ipynb #dd4bb8cf
 def attended() -> str|None:
-    "Where the user can type: a 'prompt', as in a notebook; a 'terminal', in a script; None: nowhere"
+    "Return where the user can type: a 'prompt', as in a notebook; a 'terminal', for a script; None: nowhere"
     ipython = sys.modules.get('IPython')
     if hasattr(sys, 'ps1'): return 'prompt'
     if ipython and ipython.get_ipython(): return 'prompt'
@@ -250,7 +250,7 @@ def attended() -> str|None:
     return 'terminal' if all(on_terminal) else None
 
 def shell(
-    says:str,   # a line for the reader
+    says:str,   # a line to print first
     **names:Any # variables for use at the prompt
 ) -> None:
     "Open a prompt in a terminal, until Ctrl-D"
@@ -258,7 +258,7 @@ def shell(
     had = hasattr(sys, 'ps1')
     try: code.interact(says, local=names, exitmsg='')
     finally:
-        if not had and hasattr(sys, 'ps1'): delattr(sys, 'ps1')   # some versions of Python do not remove it
+        if not had and hasattr(sys, 'ps1'): delattr(sys, 'ps1')   # some versions of Python leave it
 
 def shown(
     o:Any # a value with a readable `repr`

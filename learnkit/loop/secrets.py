@@ -66,7 +66,7 @@ _keys = _pattern(
     r'\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?',         # a JSON web token
     r'-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)')
 
-_webhooks = _pattern(   # what precedes the secret part of an address, and that part
+_webhooks = _pattern(   # the text before the secret part of an address, and that part
     r'(hooks\.slack\.com/(?:services|workflows|triggers)/)[^\s\'"?]+',
     r'(discord(?:app)?\.com/api/webhooks/)[^\s\'"?]+',
     r'(webhook\.office\.com/\w+/)[^\s\'"?]+',
@@ -136,7 +136,7 @@ def _hide_end(found): return f'{found[found.lastindex]}***'
 def hide_in_items(
     items:list|tuple # any values
 ) -> list|tuple:
-    "Return the values, with `***` for a text after the name of a secret: the second of a pair, or an option's value"
+    "Return the values, with `***` for text that follows the name of a secret, in a pair or as an option"
     is_pair,shown,name = len(items)==2,[],None
     for item in items:
         is_secret = isinstance(item, str) and is_secret_name(name, item)
@@ -145,7 +145,7 @@ def hide_in_items(
     return tuple(shown) if isinstance(items, tuple) else shown
 
 def _name_before(item, is_pair):
-    "Return the name that an item has for the next one: a command line option, or the first of a pair"
+    "Return the name that an item gives to the next one: a command line option, or the first of a pair"
     if not isinstance(item, str): return None
     is_option = item.startswith('-') and '=' not in item
     return item if is_option or is_pair else None

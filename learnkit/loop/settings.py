@@ -47,7 +47,7 @@ def settings(
     return {k:masked(k, kept[k], o) for k in _defaults(type(o)) if k in kept}
 
 def _is_method_of(o, v):
-    "Return whether `v` is a function that the constructor made a method of `o`: a handler, not a setting"
+    "Return whether `v` is a function that the constructor has made a method of `o`: a handler, not a setting"
     return isinstance(v, MethodType) and v.__self__ is o
 
 # %% ../../nbs/loop/10a_settings.ipynb #0d83126a
@@ -116,7 +116,7 @@ def optional_import(
         f"{what} needs {package}: pip install {_packages(extra)} (these are learnkit's extra `{extra}`)") from e
 
 def _packages(extra):
-    "Return the packages of an extra, as pip takes them, wherever learnkit itself was installed from"
+    "Return the packages of an extra in pip's form, wherever learnkit was installed from"
     from importlib.metadata import PackageNotFoundError, requires
     try: lines = requires('learnkit') or []
     except PackageNotFoundError: lines = []

@@ -19,11 +19,11 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, finalize
 from .tracebacks import add_note, shorten, text_of
 
 # %% ../../nbs/loop/05_interrupts.ipynb #b47a612d
-_marks:dict = {}     # code of a function -> do signals wait in it? A function without a mark behaves like its caller
-_handlers:dict = {}  # the number of a signal -> its handler before `_receive` took its place
-_inside:dict = {}    # in an uninterrupted function: the number of the process, `pid`
-pending:list = []    # the signals that wait: pairs of handler and number
-patience = 2         # how many may wait
+_marks:dict = {}     # code of a function -> do signals wait in it? Functions without an entry behave like their callers
+_handlers:dict = {}  # signal number -> its handler, while `_receive` is in its place
+_inside:dict = {}    # in an uninterrupted function: the process id, `pid`
+pending:list = []    # the waiting signals: pairs of handler and number
+patience = 2         # how many signals may wait
 
 def _waits(frame):
     "Return whether a signal that arrives at `frame` waits"
@@ -34,9 +34,9 @@ def _waits(frame):
     return False
 
 def handle_or_wait(
-    handler:Callable,     # to be called with number and frame
-    number:int,           # the number of a signal that has arrived
-    frame:FrameType|None  # where the program was then
+    handler:Callable,     # called with number and frame
+    number:int,           # number of the signal
+    frame:FrameType|None  # where it arrived
 ) -> None:
     "Call the handler now, or as soon as the program may be interrupted"
     may_wait = _inside.get('pid')==os.getpid() and len(pending)<patience   # a forked process is not inside
@@ -48,13 +48,13 @@ def _receive(number, frame): handle_or_wait(_handlers[number], number, frame)
 # %% ../../nbs/loop/05_interrupts.ipynb #16d846f4
 def _deliver():
     if current_thread() is not main_thread(): return
-    calls = [*dict.fromkeys(pending)]   # the same signal once
+    calls = [*dict.fromkeys(pending)]   # each signal once
     pending.clear()
-    with ExitStack() as stack:          # it makes all calls, even if one raises
+    with ExitStack() as stack:          # makes all calls, even if one raises
         for handler,number in reversed(calls): stack.callback(handler, number, sys._getframe(1))
 
 def handle_pending() -> None:
-    "Handle the signals that wait, if they need not wait in the caller of the function that calls this"
+    "Handle waiting signals, unless they must wait in the caller of the function that calls this"
     if pending and not _waits(sys._getframe(2)): _deliver()
 
 # %% ../../nbs/loop/05_interrupts.ipynb #20f326b1
@@ -66,7 +66,7 @@ def _restore_handlers():
         if signal.getsignal(number) is _receive: signal.signal(number, handler)
 
 class _Received:
-    "Routes signals to `_receive` in this block, unless it is inside another such block"
+    "In this block, sends signals to `_receive`; nested blocks do nothing"
     outermost = False
     def __enter__(self):
         if _inside or current_thread() is not main_thread(): return
@@ -89,7 +89,7 @@ class _Received:
             _inside.clear()
             _restore_handlers()
         except BaseException:
-            _restore_handlers()   # repeated, because a signal came in between
+            _restore_handlers()   # again, because a signal came in between
             raise
         finally:
             if pending: _deliver()
@@ -104,7 +104,7 @@ def critical(
     return f
 
 class _Block:
-    "A context manager that is entered and left without interruption"
+    "A context manager whose entry and exit are not interrupted"
     def __init__(self, inner): self.inner,self.stack = inner,None
     @critical
     def __enter__(self):
@@ -134,8 +134,8 @@ def uninterrupted(
     def _uninterrupted(*args, **kwargs):
         try:
             with _Received(): return f(*args, **kwargs)
-        finally: handle_pending()   # directly from here: it looks at the caller of this frame
-    return critical(_uninterrupted)   # in another one, a signal between `try` and `with` waits too
+        finally: handle_pending()   # directly here, because it looks at the caller of this frame
+    return critical(_uninterrupted)   # otherwise, a signal between `try` and `with` would not wait
 
 def _uninterrupted_block(f):
     @wraps(f)

@@ -13,25 +13,25 @@ from types import TracebackType
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #b8f1b0e4
 _data = 'torch.utils.data.'
-# These only pass a call on
+# functions that only pass a call on
 _helpers = ('contextlib', 'torch.utils._contextlib', 'torch.nn.modules.module', 'torch.nn.modules.container',
             'torch._utils', 'torch._tensor', 'torch.autograd', 'torch.autograd.graph', _data+'dataloader',
             _data+'_utils.fetch', _data+'_utils.collate', _data+'_utils.signal_handling', 'selectors')
 
 def _is_ours(tb):
-    "Return whether the frame of `tb` is learnkit's, or only passes a call on"
+    "Return whether the frame of `tb` belongs to learnkit, or only passes a call on"
     name = tb.tb_frame.f_globals.get('__name__') or ''
     return name in _helpers or name.partition('.')[0] in ('learnkit','fastcore','multiprocessing')
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #ee7aae51
 def _frames(tb):
-    "Yield the traceback objects of `tb`, one for each frame"
+    "Yield the traceback objects linked from `tb`, one per frame"
     while tb is not None:
         yield tb
         tb = tb.tb_next
 
 def _line(tb):
-    "Return the line of `tb`, or the function's first line if a signal came at an instruction without one"
+    "Return the line of `tb`; for an instruction without one, the first line of the function"
     return tb.tb_frame.f_code.co_firstlineno if tb.tb_lineno is None else tb.tb_lineno
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #0538f9ff
@@ -44,7 +44,7 @@ def _without_ours(tb): return _join_frames([o for o in _frames(tb) if not _is_ou
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #49e11da6
 class _FullTraceback:
-    "Returns a traceback when called; pickled or copied, it returns None"
+    "Returns a traceback when called; after pickling or copying, None"
     def __init__(self, tb=None): self.tb = tb
     def __call__(self): return self.tb
     def __reduce__(self): return _FullTraceback,()
@@ -55,7 +55,7 @@ def _save_full(e):
     known = [o.tb_frame for o in _frames(saved)]
     new   = []
     for o in _frames(e.__traceback__):
-        if o.tb_frame in known: break   # the saved traceback begins here
+        if o.tb_frame in known: break   # the saved traceback continues here
         new.append(o)
     vars(e)['full_traceback'] = _FullTraceback(_join_frames(new, saved))
 
@@ -74,7 +74,7 @@ def shorten(
     if e.__traceback__ is None or os.environ.get('LEARNKIT_FULL_TRACEBACKS'): return
     for o in (e, *_origins(e)):
         _save_full(o)
-        BaseException.with_traceback(o, _without_ours(o.__traceback__))   # a class may have another `with_traceback`
+        BaseException.with_traceback(o, _without_ours(o.__traceback__))   # a class may override `with_traceback`
     if isinstance(e, KeyboardInterrupt): _in_one_line(e)
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #7c2be9d0
@@ -82,7 +82,7 @@ def add_note(
     e:BaseException, # an exception of any class
     text:str         # the text to show below its message
 ) -> None:
-    "Add a note to `e`, whatever its class: one that is frozen, or has `__notes__` of its own, would raise"
+    "Add a note to `e`, even if its class is frozen or has `__notes__` of its own"
     notes = vars(e).get('__notes__')
     earlier = notes if isinstance(notes, list) else []
     vars(e)['__notes__'] = [*earlier, text]
@@ -109,7 +109,7 @@ def shortened(
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #f5557ea6
 def _origins(e):
-    "Return the causes of `e` and of its causes, and the exceptions in a group"
+    "Return the causes of `e`, their causes, and the exceptions in a group"
     found,todo = {id(e):e},[e]
     while todo:
         o = todo.pop()

@@ -16,7 +16,7 @@ def own_attr(
     name:str,         # the name of an attribute
     default:Any=None  # the result if neither `o` nor its class has it
 ) -> Any:
-    "Return an attribute of `o` or of its class, never one of an object to which `o` delegates"
+    "Return an attribute of `o` or its class, never one that `o` delegates to another object"
     if name in getattr(o, '__dict__', ()) or hasattr(type(o), name): return getattr(o, name)
     return default
 
@@ -30,8 +30,8 @@ def _kind_of(default):
     return Callable if callable(default) else None
 
 class Word:
-    "A question to callbacks: the name of an attribute, the default answer, and the question in words"
-    known:'dict[str,Word]' = {}   # all that are declared, by name
+    "A question that a feature asks of callbacks: an attribute's name, the default answer, and a sentence"
+    known:'dict[str,Word]' = {}   # all declared questions, by name
     def __init__(self,
         name:str,    # name of the attribute
         default:Any, # the answer of callbacks without the attribute

@@ -32,9 +32,9 @@ class ActivationType:
 @check_args
 class AccumMetric(Metric):
     "`func` of all predictions and targets of an epoch"
-    room = 2**26   # bytes that may stay on the device
+    room = 2**26   # bytes of batches that may stay on the device
     saves = 'preds','targs','ignore_index'
-    ignore_index:int|None = -100   # the class that does not count
+    ignore_index:int|None = -100   # the class index to ignore
     def __init__(self,
         func:Callable,            # called once as `func(preds, targs, **kw)`
         dim_argmax:int|None=None, # axis over which to take the best class (or the softmax)
@@ -56,7 +56,7 @@ class AccumMetric(Metric):
     def flush(self): self.to_cpu()
     def reset(self):
         self.preds,self.targs = [],[]
-        self.on_device,self.held = [],0   # batches that were not moved yet, and their size in bytes
+        self.on_device,self.held = [],0   # batches not moved to the CPU yet, and their bytes
 
     def accumulate(self, learn):
         loss_func = getattr(learn, 'loss_func', None)
@@ -82,7 +82,7 @@ class AccumMetric(Metric):
         if len(targs)==0: return None
         return self._compute(preds, targs)
     def _find_ignored(self):
-        "The `ignore_index` of a process that has seen a batch"
+        "Return the `ignore_index` from a process that has had a batch"
         for has_batches,ignore_index in gather_objects((bool(self.preds), self.ignore_index)):
             if has_batches: return ignore_index
         return None
@@ -170,7 +170,7 @@ class AccumMetric(Metric):
         return self._compute(preds, targs)
 
 def _gather(batches):
-    "All predictions, or all targets, of all processes, in the order of the samples; None without any"
+    "Return all predictions, or all targets, of all processes in the order of the samples; None without any"
     own = torch.cat(batches) if batches else None
     return gather_turns(own, [len(t) for t in batches])
 
@@ -204,7 +204,7 @@ def skm_to_learnkit(
     "Make a metric of a function of scikit-learn"
     if getattr(func, '__module__', '').startswith('sklearn.'):
         for k in _words.keys() & kw.keys():
-            check_choice(k, kw[k], _words[k])   # scikit-learn itself raises only at the end of the first validation
+            check_choice(k, kw[k], _words[k])   # scikit-learn itself would raise only after the first validation
     has_thresh = is_class and thresh is not None
     has_argmax = is_class and thresh is None
     if activation is None: activation = 'sigmoid' if has_thresh else 'no'

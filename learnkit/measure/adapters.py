@@ -35,7 +35,7 @@ class TorchMetric(Metric):
             'A collection is several metrics: pass it to `Learner(metrics=)`, which takes them one by one.')
         self.metric,self._name = metric,name
         self.activation = noop if activation is None else activation
-        self.device = None   # of the metric's states
+        self.device = None   # the device of the metric's states
         self.n      = 0      # batches
 
     def reset(self):
@@ -78,7 +78,7 @@ class TorchMetric(Metric):
         if not parts: return self._merge_over_processes()
         own = [*map(_read_states, parts)]
         of_all = gather_from_shards((self.n, to_detach(own, gather=False)))
-        gathered = [states for n,states in of_all if n>0]   # a process without a batch has nothing to join
+        gathered = [states for n,states in of_all if n>0]   # a process without a batch has nothing to add
         if not gathered: return None
         counts = [m._update_count for m in parts]
         try:
@@ -105,7 +105,7 @@ def _write_states(metric, states, count):
     vars(metric).update(states, _update_count=count, _computed=None)
 
 def _join_states(metric, states):
-    "The states of all processes as one, on the device of `metric`"
+    "Return the states of all processes as one, on the device of `metric`"
     joined = {}
     for name,reduce in metric._reductions.items():
         joined[name] = merged_state(reduce, [of_process[name] for of_process in states])
@@ -145,11 +145,11 @@ def mk_metric(
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #f1091ae3
 class ColumnMetric(Metric):
-    "One of the numbers that a metric returns, as a metric of its own"
+    "One of the values that a metric returns, as a metric of its own"
     def __init__(self,
         metric:Any, # a `Metric` that returns a dictionary or a sequence of numbers; several columns share it
         key:Any,    # the key of the number, and its name
-        i:int       # its index; only the first column, 0, accumulates
+        i:int       # its index; the column with index 0 accumulates for all
     ): self.metric,self.key,self.i = metric,key,i
 
     def reset(self):
@@ -205,7 +205,7 @@ class AvgColumns(AvgMetric):
         return None if None in values else values
     @property
     def state(self) -> list:
-        "All that the means have accumulated"
+        "The accumulated state of all means"
         return [m.state_dict() for m in self.means]
     def load_state_dict(self, state):
         self.reset()
@@ -223,7 +223,7 @@ def columns(
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #6088663e
 def _mk_entry(m):
-    "Make the metrics, one for each column, of one entry of `metrics=`"
+    "Return the metrics of one entry of `metrics=`, one for each column"
     is_collection = hasattr(m, 'keys') and hasattr(m, 'compute')
     if is_collection: return _of_collection(m)
     m = mk_metric(m)
@@ -239,7 +239,7 @@ def mk_metrics(
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #6088663f
 def _of_collection(ms):
-    "Make a metric of each of a collection of torchmetrics, which names them by their classes unless the user does"
+    "Return a metric for each metric in a torchmetrics collection, named by its class unless the user names it"
     metrics = []
     for name,m in ms.items():
         is_default = name==type(m).__name__
@@ -247,6 +247,6 @@ def _of_collection(ms):
     return metrics
 
 def _count_columns(metric):
-    "The number of columns that a metric of torchmetrics without average needs, one for each class or label; else None"
+    "Return the number of columns of a torchmetrics metric without averaging: one per class or label; else None"
     if getattr(metric, 'average', 'macro') not in (None,'none'): return None
     return getattr(metric, 'num_classes', None) or getattr(metric, 'num_labels', None)

@@ -20,11 +20,11 @@ from ..data.modules import get_model
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #6ade9bf1
 def _wraps_loss(f):
-    "Is it a `partial`, or a module with a loss function in its attribute `func`?"
+    "Return whether it is a `partial`, or a module with a loss function in its attribute `func`"
     return isinstance(f, (partial, nn.Module)) and hasattr(f, 'func')
 
 def _loss_inside(f):
-    "The loss function inside all wrappers"
+    "Return the loss function inside all wrappers"
     while _wraps_loss(f): f = f.func
     return f
 
@@ -50,13 +50,13 @@ def ignored_class(
     return _ignored_by_default(_loss_inside(loss_func))
 
 def _ignored_by_default(f):
-    "The default of the argument `ignore_index` of the function or module `f`; None if it has none"
+    "Return the default of the argument `ignore_index` of `f`; None if it has none"
     if isinstance(f, nn.Module):
-        if hasattr(f, 'loss_function'): return -100   # a model of transformers, whose losses all ignore this label
+        if hasattr(f, 'loss_function'): return -100   # a model of transformers: its losses all ignore this label
         f = f.forward
     f = getattr(f, '__wrapped__', f)
-    code = getattr(f, '__code__', None)   # None: a function written in C, which has no signature
-    has_argument = code is not None and 'ignore_index' in code.co_varnames   # far faster than to create a signature
+    code = getattr(f, '__code__', None)   # None: a function written in C, without a signature
+    has_argument = code is not None and 'ignore_index' in code.co_varnames   # far faster than a signature
     if not has_argument: return None
     argument = inspect.signature(f).parameters.get('ignore_index')
     if argument is None or argument.default is argument.empty: return None
@@ -75,14 +75,14 @@ def sums_items(
     loss:Tensor, # the result of a loss function, in training
     n:int        # how many samples were in the batch
 ) -> bool:
-    "Return whether the last operation is a sum over all samples, not a weighted mean, or adds something to such a sum"
+    "Return whether the loss ends in a sum over all samples, and not in a weighted mean"
     return _is_sum_of(loss.grad_fn, n)
 
 def _is_sum_of(node, n):
-    "Is this node of autograd a sum over `n` samples, or a sum or difference with one?"
+    "Return whether this autograd node is a sum over `n` samples, or adds something to one"
     kind = _kind(node)
     if kind in ('Add','Sub'): return any(_is_sum_of(o, n) for o,_ in node.next_functions)
-    sums_inside = getattr(node, '_saved_reduction', None)==2   # a loss of PyTorch with reduction='sum'
+    sums_inside = getattr(node, '_saved_reduction', None)==2   # one of PyTorch's losses with reduction='sum'
     if sums_inside: return True
     if kind!='Sum' or n<=1: return False
     is_over_samples = getattr(node, '_saved_self_sym_sizes', ())[:1]==(n,)
@@ -94,7 +94,7 @@ def _is_sum_of(node, n):
 def _kind(node): return type(node).__name__.partition('Backward')[0]   # such as 'Mul' of 'MulBackward0'
 
 def _is_weighted_mean(summands):
-    "Are these summands divided by a number or tensor, or multiplied by weights whose sum is 1?"
+    "Return whether the summands are divided by a number or tensor, or multiplied by weights whose sum is 1"
     kind = _kind(summands)
     if kind=='Div': return True
     if kind!='Mul': return False
@@ -121,7 +121,7 @@ def warn_sum(
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #be979ca5
 def _count_targets(yb, ignore_index=None):
-    "How many targets are not of the class `ignore_index`, without waiting for the device; if unknown, how many samples"
+    "Count the targets that are not of class `ignore_index`, without waiting for the device; else count samples"
     t = yb
     if type(yb) is tuple and len(yb)==1: t = yb[0]
     if not isinstance(t, Tensor) or t.ndim==0: return find_bs(yb)
@@ -131,9 +131,9 @@ def _count_targets(yb, ignore_index=None):
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #3eaa8485
 def _sum_of_class_weights(yb, weight, ignore_index):
-    "The sum of the weights of the targets' classes, without waiting for the device"
+    "Return the sum of the weights of the targets' classes, without waiting for the device"
     t = yb if isinstance(yb, Tensor) else yb[0]
-    if t.is_floating_point(): return _count_targets(yb)   # probabilities of the classes
+    if t.is_floating_point(): return _count_targets(yb)   # class probabilities
     counts = t!=ignore_index
     return (weight[t*counts]*counts).sum()
 
@@ -145,7 +145,7 @@ def weight_rule(
     loss_func:Any,             # a loss function, a model that computes its loss itself, or a metric function
     ignore_index:int|None=None # the class index to ignore; None: that of `loss_func`
 ) -> Callable:
-    "Return a function from the targets of a batch to its weight: the number that the batch's loss was divided by"
+    "Return a function that computes the weight of a batch from its targets: the divisor of the batch's loss"
     own = loss_setting(loss_func, 'batch_weight')
     if own is not None: return partial(_own, own)
     f = _loss_inside(loss_func)
@@ -160,19 +160,19 @@ def weight_rule(
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #c888013c
 class BatchWeight:
-    "How much each batch of a phase weighs in a mean of losses, without waiting for the device"
+    "The weight of each batch of a phase in a mean of losses, computed without waiting for the device"
     def __init__(self,
-        learn:Any # the Learner; its loss function is examined now
+        learn:Any # the Learner, whose loss function is examined once
     ):
         f = getattr(learn, 'loss_func', None)
         if f is None: f = get_model(getattr(learn, 'model', None))
         self.rule    = weight_rule(f)
-        self.sums    = _is_sum(f)   # is the loss a sum, not a mean?
+        self.sums    = _is_sum(f)   # is the loss a sum, and not a mean?
         self.reduces = loss_setting(f, 'reduction')!='none'
         self.counts_from_0 = self._counts_from_0()
 
     def _counts_from_0(self):
-        "Does each class number from 0 on count? Then `read` only searches for a negative one"
+        "Return whether every nonnegative class number counts, so that `read` only looks for negative ones"
         counts_targets = isinstance(self.rule, partial) and self.rule.func is _count_targets
         if not counts_targets: return False
         ignored = self.rule.keywords['ignore_index']
@@ -181,7 +181,7 @@ class BatchWeight:
     def __call__(self,
         learn:Any # the Learner
     ) -> int|float|Tensor:
-        "Return how much the Learner's current batch weighs"
+        "Return the weight of the Learner's current batch"
         yb = learn.yb
         return self.rule(yb) if len(yb) else find_bs(learn.xb)
 
@@ -189,14 +189,14 @@ class BatchWeight:
         xb:tuple, # the inputs of a batch
         yb:tuple  # its targets
     ) -> int|float|Tensor:
-        "Return the same for a batch that need not be the current one"
+        "Return the weight of any batch with these targets"
         return self.rule(yb) if len(yb) else find_bs(xb)
 
     def read(self,
         learn:Any,     # the Learner
-        waits:Callable # function: tensor -> does reading a number of it wait for the device?
+        waits:Callable # function: tensor -> does reading it wait for the device?
     ) -> int|float|Tensor:
-        "Return the same, as a number if that needs no waiting"
+        "Return the weight of the current batch, as a number if that needs no waiting"
         if self.counts_from_0 and len(learn.yb)==1:
             targ = learn.yb[0]
             is_readable = isinstance(targ, Tensor) and targ.dtype is torch.int64 and not waits(targ)
@@ -220,7 +220,7 @@ def loss_divisor(
 
 def _divisor_of(node):
     kind,parts = _kind(node),_graph_parts(node)
-    total_weight = getattr(node, '_saved_total_weight', None)   # of the mean cross entropy
+    total_weight = getattr(node, '_saved_total_weight', None)   # in the mean cross entropy
     if total_weight is not None: return total_weight.item() if node._saved_reduction==1 else None
     if kind=='Mean': return getattr(node, '_saved_self_sym_numel', None)
     if kind=='Div' and len(parts)==1: return _divisor_of_sum(node, parts[0])
@@ -230,7 +230,7 @@ def _divisor_of(node):
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #5d0a7e06
 def _divisor_of_sum(node, summed):
-    "The divisor of a sum; for any other quotient, the divisor within its numerator"
+    "Return the divisor of a sum; for another quotient, the divisor inside its numerator"
     divisor = getattr(node, '_saved_other', None)
     is_of_sum = _kind(summed)=='Sum' and isinstance(divisor, Tensor) and divisor.numel()==1
     return divisor.item() if is_of_sum else _divisor_of(summed)
@@ -240,7 +240,7 @@ def _the_only(values): return values.pop() if len(values)==1 else None
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #5d0a7e04
 class Divided(NamedTuple):
-    "The divisor of a loss, and the weight of its batch"
+    "A loss's divisor, and the weight of its batch"
     by:float|None # None: unknown
     weight:float
 

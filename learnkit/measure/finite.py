@@ -33,7 +33,7 @@ def has_nan(
 def all_finite(
     ts:Iterable # tensors, on one device
 ) -> torch.Tensor:
-    "Return whether every element of all tensors is finite, as a tensor on their device; does not wait for it"
+    "Return, as a tensor on their device, whether all elements of all tensors are finite; does not wait for the device"
     reals = []
     for t in map(elements, ts):
         if t.numel()==0: continue
@@ -41,7 +41,7 @@ def all_finite(
         reals.append(torch.view_as_real(t) if t.is_complex() else t)
     if not reals: return torch.tensor(True)
     on_cpu = reals[0].device.type=='cpu'
-    # the fastest check on each device: the extremes are finite exactly if all elements are
+    # the fastest check per device: the extremes are finite exactly if all elements are
     if on_cpu: extremes = chain.from_iterable(map(torch.aminmax, reals))
     else:      extremes = torch._foreach_norm(reals, float('inf'))
     return torch.stack([*extremes]).isfinite().all()
@@ -64,7 +64,7 @@ def weights_finite(
     for group in opt.param_groups:
         for p in group['params']:
             if p.requires_grad: by_device.setdefault(p.device, []).append(p)
-    flags = [*map(all_finite, by_device.values())]   # start all devices before waiting for the first
+    flags = [*map(all_finite, by_device.values())]   # start on all devices before waiting for the first
     return all(flag.item() for flag in flags)
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #c8c68b24
@@ -103,7 +103,7 @@ class NonFiniteCheck(Callback):
     order,modes,saves = Recorder.order+1,('fit',),('warned',)
     warned       = False   # about the training loss, in this fit
     valid_warned = False   # about the validation loss
-    most         = None    # a training loss above this is huge
+    most         = None    # training losses above this are huge
     def __init__(self,
         on_nan:str='raise' # when weights are NaN or infinite: 'raise' a `NonFiniteLoss`, or 'warn' and continue
     ):
@@ -155,7 +155,7 @@ class NonFiniteCheck(Callback):
         i,loss = next((i, loss) for i,loss in enumerate(losses) if abs(loss)>=self.most)
         warn(f'the training loss is {loss:.3g} in {self._position(start+i)}, a million times the first one: a lower '
              'learning rate or clipped gradients may help')
-        self.most = inf   # warn only once
+        self.most = inf   # warn only once per fit
 
     def _message(self, losses, start):
         "Return where it began: after the last finite loss, or at the first bad one if finite losses followed"
@@ -165,7 +165,7 @@ class NonFiniteCheck(Callback):
         return f'the training loss was {loss} in {self._position(start+i)}'
 
     def _hint(self, losses, start):
-        "Return where the data has NaN, or else what usually helps"
+        "Return where the data has NaN values, or else the usual remedies"
         look_at_data = 'look for nan in the inputs and targets'
         learn = self.learn
         sample = sample_with_nan(learn.dls.train)
@@ -177,24 +177,24 @@ class NonFiniteCheck(Callback):
         return f'a lower learning rate or clipped gradients may help, or {look_at_data}'
 
     def _position(self, i):
-        "The epoch of batch `i` of the fit, and its number there"
+        "Return the epoch of batch `i` of the fit, and the batch's number in it"
         rec = self.learn.recorder
-        n_epochs = bisect(rec.iters, i)   # complete ones before this batch
-        n_before = rec.iters[n_epochs-1] if n_epochs else 0   # batches in these
+        n_epochs = bisect(rec.iters, i)   # complete epochs before this batch
+        n_before = rec.iters[n_epochs-1] if n_epochs else 0   # the batches in these epochs
         epochs = rec.history.epochs
         epoch = epochs[n_epochs]['epoch'] if n_epochs<len(epochs) else self.learn.epoch
         return f'epoch {epoch}, batch {i-n_before}'
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f6
 def _last_finite(losses):
-    "The index of the last finite loss, -1 if there is none"
+    "Return the index of the last finite loss; -1 if there is none"
     for i in reversed(range(len(losses))):
         if isfinite(losses[i]): return i
     return -1
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #181119eb
 def _describe_nan_buffer(learn):
-    "For the message: the first buffer with NaN, such as the statistics of a batch norm if only the step was skipped"
+    "Describe the first buffer with NaN, such as a batch norm's statistics when only the step was skipped"
     for name,buffer in named_buffers(learn).items():
         if has_nan(buffer): return f'; `{name}` is nan, so evaluations will be, too: SkipNaN() would have restored it'
     return ''

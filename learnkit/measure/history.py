@@ -35,18 +35,18 @@ def format_value(
 _plain_types = {type(None), bool, int, float, str}   # JSON returns these as they were
 
 def _is_plain(row):
-    "Can JSON store the row exactly?"
+    "Return whether JSON can store the row exactly"
     if not {*map(type, row)} <= {str}: return False
     if not {*map(type, row.values())} <= _plain_types: return False
-    return all(v.bit_length()<=2000 for v in row.values() if type(v) is int)   # Python may not parse longer ones
+    return all(v.bit_length()<=2000 for v in row.values() if type(v) is int)   # Python limits what it parses
 
 # %% ../../nbs/measure/42a_history.ipynb #f9986b11
 class RowEncoder:
-    "Encodes the rows of a table for a checkpoint; a row that has not changed since the last call is not encoded again"
+    "Encodes the rows of a table for a checkpoint; encodes unchanged rows only once"
     def __init__(self):
         self.rows:list = []    # the rows that were encoded: copies, because rows may change
-        self.lines:list = []   # the JSON of each row: only its values, if the row before has the same names
-        self.others:dict = {}  # the rows that JSON cannot store, by number; their lines are empty
+        self.lines:list = []   # each row in JSON; only its values if the previous row has the same names
+        self.others:dict = {}  # number -> row that JSON cannot store; its line is empty
 
     def __call__(self,
         rows:list # all rows of the table
@@ -58,19 +58,19 @@ class RowEncoder:
 
     def _n_unchanged(self, rows):
         n = len(self.rows)
-        if _are_equal(rows[:n], self.rows): return n   # one comparison, in C
+        if _are_equal(rows[:n], self.rows): return n   # a single comparison, in C
         same = [_are_equal(row, known) for row,known in zip(rows, self.rows)]
         return same.index(False) if False in same else len(same)
 
     def _forget(self, start):
-        "Forget the rows from number `start` on"
+        "Discard the encoded rows from number `start` on"
         del self.rows[start:], self.lines[start:]
         self.others = {i:row for i,row in self.others.items() if i<start}
 
     def _encode(self, row):
         if _is_plain(row): known,line = dict(row),self._line(row)
         else:
-            known,line = row,'\n'   # encoded at each save, so a change needs no comparison with a copy
+            known,line = row,'\n'   # encoded again at each save, so no copy is needed to find changes
             self.others[len(self.rows)] = row
         self.rows.append(known)
         self.lines.append(line)
@@ -83,7 +83,7 @@ class RowEncoder:
 # %% ../../nbs/measure/42a_history.ipynb #f9986b12
 def _are_equal(a, b):
     try: return a==b
-    except (RuntimeError, ValueError): return False   # a tensor of several elements has no truth value
+    except (RuntimeError, ValueError): return False   # a tensor with several elements has no truth value
 
 def decoded_rows(
     state:dict # a result of `RowEncoder`
@@ -99,13 +99,13 @@ def decoded_rows(
 
 # %% ../../nbs/measure/42a_history.ipynb #f9986b16
 class _Columns(list):
-    "Names of columns, which are its `values`, as in pandas"
+    "Column names, also as `values`, as in pandas"
     values = property(list)
 
 max_shown = 60   # rows in the `repr` of a history
 
 class History(list):
-    "Rows as dictionaries; `history['valid_loss']` is a column, `history['epoch','valid_loss']` has two side by side"
+    "Rows as dictionaries; `history['valid_loss']` is a column, `history['epoch','valid_loss']` two side by side"
     _encoder:RowEncoder|None = None   # made by the first `state_dict`
     @overload
     def __getitem__(self, k:int) -> dict[str,Any]: ...
@@ -119,11 +119,11 @@ class History(list):
 
     @property
     def epochs(self) -> 'History':
-        "The rows of whole epochs, without rows of validations within them, which have a `train_iter`"
+        "The rows of whole epochs, without those of validations within epochs, which have a `train_iter`"
         return History(row for row in self if row.get('train_iter') is None)
 
     def last_within(self,
-        train_iter:int # how many training batches are done
+        train_iter:int # the number of finished training batches
     ) -> 'History':
         "Return the rows of validations after an epoch's last batch, whose values the epoch's row can reuse"
         def is_after_last(row): return row.get('train_iter')==train_iter
@@ -136,18 +136,18 @@ class History(list):
 
     @property
     def columns(self) -> list:
-        "The names of the columns, as a DataFrame of pandas has them"
+        "The names of the columns, as in a pandas DataFrame"
         return _Columns(self.names)
     @property
     def iloc(self) -> list:
-        "The rows as lists of values, by number, as a DataFrame of pandas has them: `h.iloc[-1][:3]`"
+        "The rows as lists of values, by number, as in a pandas DataFrame: `h.iloc[-1][:3]`"
         names = self.names
         return [[*map(row.get, names)] for row in self]
 
     def latest(self,
         k:str # the name of a column
     ) -> Any:
-        "Return the newest value of column `k`, None if it has none; raise KeyError if there is no such column"
+        "Return the latest value of column `k`; None if it has none; raise KeyError if there is no such column"
         return next((v for v in reversed(self[k]) if v is not None), None)
 
     def state_dict(self) -> dict:
@@ -163,7 +163,7 @@ class History(list):
     def to_file(self,
         path:str|Path # the file to write, in JSON; or an address such as 's3://bucket/h.json'
     ) -> None:
-        "Write the rows to a file, which becomes visible when complete"
+        "Write the rows to a file, which appears only when complete"
         with atomic(as_path(path)) as f: f.write(json.dumps([*map(dict, self)], default=float, indent=0).encode())
 
     @classmethod
@@ -182,7 +182,7 @@ class History(list):
         return [self.names, *rows]
 
     def _shown(self):
-        "The cells to show: of a long table its first and last rows, and between them how many there are"
+        "Return the cells to show; of a long table, the first and last rows, and the number of rows in between"
         n_hidden = len(self)-max_shown
         if n_hidden<=0: return self.cells()
         names,half = self.names,max_shown//2
@@ -213,7 +213,7 @@ def one_moment(
     rows:list, # the rows so far; the last one may be of the same batch
     row:dict   # the row of a validation within an epoch
 ) -> bool:
-    "Return whether `row` and the last of `rows` can be one row: they belong to the same batch and do not conflict"
+    "Return whether `row` and the last of `rows` can be merged: same batch, no conflicting values"
     if not rows or row.get('train_iter') is None: return False
     last = rows[-1]
     if 'train_iter' not in last: return False
@@ -222,7 +222,7 @@ def one_moment(
 
 # %% ../../nbs/measure/42a_history.ipynb #3832da93
 class Cells(list):
-    "Values of a row, by position; assigning to one writes to the row"
+    "The values of a row, by position; assigning to one writes to the row"
     def __init__(self,
         row:dict,       # the row
         names:list,     # the names of its columns to show
@@ -280,7 +280,7 @@ class RecorderPlots:
         return ax
 
     def _valid_losses(self):
-        "Pairs of a number of batches and the validation loss after them, of epochs and of validations within them"
+        "Return pairs: a number of batches, and the validation loss after them"
         if not self.history: return []
         if 'valid_loss' not in self.history[0]: return []
         losses = [*zip(self.iters, self.history.epochs['valid_loss'])]
@@ -308,7 +308,7 @@ class RecorderPlots:
         for ax in axs[len(groups):]: ax.remove()
         return axs[:len(groups)]
 
-def _number_or_nan(v): return nan if v is None else v   # matplotlib draws no NaN
+def _number_or_nan(v): return nan if v is None else v   # matplotlib skips NaN
 
 # %% ../../nbs/measure/42b_recorder_plots.ipynb #a3c344b9
 def group_columns(

@@ -80,7 +80,7 @@ class BaseLoss(nn.Module):
     def decodes(self,
         x:Tensor # predictions
     )->Tensor:
-        "Convert predictions to decoded predictions"
+        "Decode predictions, such as to class numbers"
         return x
 
     def check(self,
@@ -100,13 +100,13 @@ class BaseLoss(nn.Module):
         targ:Tensor  # Targets
     )->tuple[Tensor,Tensor]: # Both in the types that the wrapped loss expects
         "Return predictions and targets with classes last, other axes joined, and targets of the right type"
-        paired = pred.shape==targ.shape # such targets have an axis of classes too
+        paired = pred.shape==targ.shape # such targets have a class axis too
         if self.axis not in (-1, pred.ndim-1):
             pred = pred.movedim(self.axis, -1)
             if paired: targ = targ.movedim(self.axis, -1)
         if self.floatify:
             dtype = torch.promote_types(pred.dtype, torch.float32)
-            pred,targ = pred.to(dtype),targ.to(dtype)   # both, as older versions of PyTorch cannot mix them
+            pred,targ = pred.to(dtype),targ.to(dtype)   # both, as older PyTorch versions cannot mix types
         elif not targ.is_floating_point(): targ = targ.long()
         if not self.flatten: return pred,targ
         if not self.is_2d:   return pred.reshape(-1),targ.reshape(-1)
@@ -134,7 +134,7 @@ def loss_decodes(
 
 # %% ../../nbs/measure/05a_base_loss.ipynb #24f2bc7a
 def _takes_reduction(f):
-    "Can `f` be called with `reduction='none'`?"
+    "Return whether `f` can be called with `reduction='none'`"
     f = unwrap_partial(f)
     if isinstance(f, BaseLoss): return _takes_reduction(f.func)
     try: ps = inspect.signature(f.forward if isinstance(f, nn.Module) else f).parameters.values()
@@ -190,7 +190,7 @@ class LabelSmoothingCrossEntropy(_Classes, nn.CrossEntropyLoss):
         eps:float=.1,            # Share of the target that is spread
         weight:Tensor|None=None, # Weight of each class
         reduction:str='mean',    # 'mean', 'sum' or 'none'
-        **kw                     # What else `nn.CrossEntropyLoss` takes
+        **kw                     # further arguments of `nn.CrossEntropyLoss`
     ):
         check_fraction('eps', eps, zero=True)
         super().__init__(weight=weight, reduction=check_reduction(reduction), label_smoothing=eps, **kw)
@@ -205,7 +205,7 @@ class LabelSmoothingCrossEntropyFlat(CrossEntropyLossFlat):
 class FocalLoss(_Classes, nn.CrossEntropyLoss):
     "Focal loss: cross entropy times `(1-p)**gamma`, `p` the probability of the right class (Lin et al., 2017)"
     def __init__(self,
-        gamma:float=2.,          # How strongly easy samples are played down; 0 is cross entropy
+        gamma:float=2.,          # how much less easy samples count; 0 is cross entropy
         weight:Tensor|None=None, # Weight of each class
         reduction:str='mean',    # 'mean', 'sum' or 'none'
         ignore_index:int=-100    # Targets with this class number do not count
@@ -224,11 +224,11 @@ class FocalLoss(_Classes, nn.CrossEntropyLoss):
         pick = partial(F.nll_loss, target=targ, ignore_index=self.ignore_index, reduction='none')
         ce,alpha = pick(logp),pick(-torch.ones_like(logp), weight=self.weight) # alpha is 0 for ignored targets
         tiny = torch.finfo(ce.dtype).tiny
-        hard = (-torch.expm1(-ce)).clamp_min(tiny) # 1-p
+        hard = (-torch.expm1(-ce)).clamp_min(tiny) # 1-p, above 0
         loss = alpha * hard**self.gamma * ce
         if self.reduction=='none': return loss
         if self.reduction=='sum': return loss.sum()
-        n = alpha.sum()   # if it is 0, the loss is nan as in cross entropy, but its gradient is not
+        n = alpha.sum()   # if it is 0, the loss is NaN as in cross entropy, but its gradient is not
         return (loss.sum()/n.clamp_min(tiny)).where(n>0, torch.nan)
 
 class FocalLossFlat(CrossEntropyLossFlat):
@@ -247,7 +247,7 @@ class BCEWithLogitsLossFlat(BaseLoss):
         **kw                 # Keyword arguments of `nn.BCEWithLogitsLoss` and of `BaseLoss`
     ):
         weights = *args[:1],kw.get('weight'),kw.get('pos_weight')
-        of_classes = [w for w in weights if w is not None and w.numel()>1]   # these need the axis of the classes
+        of_classes = [w for w in weights if w is not None and w.numel()>1]   # these need the class axis
         kw = {'flatten':not of_classes, **kw}
         super().__init__(nn.BCEWithLogitsLoss, *args, axis=axis, floatify=floatify, is_2d=False, **kw)
         self.thresh = check_fraction('thresh', thresh, zero=True, what='a probability')

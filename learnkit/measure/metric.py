@@ -31,7 +31,7 @@ def parts_with(
     metric:Any, # metric of torchmetrics, or of any kind
     attr:str    # the name of an attribute
 ) -> list:
-    "Return the metrics that `metric` consists of, itself included, as far as they have the attribute `attr`"
+    "Return those of the metrics inside `metric`, and itself, that have the attribute `attr`"
     if not hasattr(metric, 'modules'): return []
     return [m for m in metric.modules() if hasattr(m, attr)]
 
@@ -83,7 +83,7 @@ class Metric:
         return class2attr(self, 'Metric')
     def __repr__(self) -> str: return f'{type(self).__name__}({self.name!r})'
 
-    def flush(self) -> None: "Bring the attributes that `saves` names up to date"
+    def flush(self) -> None: "Update the attributes that `saves` names, before they are read"
     def state_dict(self) -> dict:
         "Return the accumulated state"
         self.flush()
@@ -137,7 +137,7 @@ def _not_one_number(name, val):
                       'Perhaps a `.mean()` is missing.')
 
 def _flushed(k):
-    "A property: the attribute `k` of a metric, brought up to date"
+    "Return a property that flushes the metric before it reads the attribute `k`"
     def get(self):
         self.flush()
         return vars(self)[k]
@@ -147,7 +147,7 @@ def _flushed(k):
 class AvgMetric(Metric):
     "The mean of `func(pred, *yb)` over an epoch's targets, without ignored ones"
     saves = '_total','_count'
-    sums  = False   # is it a sum, not a mean?
+    sums  = False   # is the value a sum, and not a mean?
     def __init__(self,
         func:Callable|None, # returns one number for the batch: a mean over its targets
         name:str|None=None  # column in the history; None: the function's name
@@ -156,7 +156,7 @@ class AvgMetric(Metric):
         self.reset()
 
     def reset(self):
-        self.new = []   # pairs of a number and its weight, which are not in the buffers yet
+        self.new = []   # pairs of a number and its weight that are not summed yet
         self.vals,self.weights = ScalarBuffer(),ScalarBuffer()
         self._total,self._count = 0.,0
         self.weigh = None   # a `BatchWeight`, from the first batch on
@@ -172,7 +172,7 @@ class AvgMetric(Metric):
     def begin(self,
         learn:Any # the Learner, after the first batch
     ) -> BatchWeight:
-        "Examine the loss function once; return the function that weights the batches"
+        "Examine the loss function once; return the function that weighs batches"
         self.weigh,self.kwargs = BatchWeight(learn),{}
         if self.func: self._adapt_to_loss(getattr(learn, 'loss_func', None))
         return self.weigh
@@ -206,7 +206,7 @@ class AvgMetric(Metric):
         self._pack()
         # summed one by one, so that the result does not depend on when it is read
         for val,weight in zip(self.vals.drain(), self.weights.drain()):
-            if weight: self._total += val*weight   # a batch without weight may have the loss nan
+            if weight: self._total += val*weight   # a batch without weight may have a NaN loss
             self._count += weight
 
     @property
@@ -214,11 +214,11 @@ class AvgMetric(Metric):
         self.flush()
         total,count,sums = self._total,self._count,self.sums
         if num_shards()>1: total,count,sums = self._sum_processes(total, count, sums)
-        self.sums = sums>0   # also in a process without a batch
+        self.sums = sums>0   # same result in a process without a batch
         if not count: return None
         return self.of_sums(total, count)
     def _sum_processes(self, *own):
-        "The sums of all processes that train together"
+        "Return the sums over all processes that train together"
         sums = torch.tensor([own], dtype=torch.float64, device=self.vals.device or default_device())
         return maybe_gather(sums).sum(0).tolist()
     def of_sums(self,
@@ -228,7 +228,7 @@ class AvgMetric(Metric):
         "Return the metric's value from two sums"
         return total/count
 
-    total,count = _flushed('_total'),_flushed('_count')   # the sums of the weighted numbers, and of the weights, so far
+    total,count = _flushed('_total'),_flushed('_count')   # the sum of the weighted numbers, and of the weights
 
     @property
     def name(self) -> str:
@@ -257,7 +257,7 @@ class AvgLoss(AvgMetric):
     def accumulate(self, learn):
         weigh,loss = self.weigh or self.begin(learn),learn.loss
         if loss is None: return
-        has_many = not weigh.reduces or loss.numel()>1   # a loss for each target
+        has_many = not weigh.reduces or loss.numel()>1   # one loss per target
         if self.sums:  self.add(loss, 1)
         elif has_many: self.add(wide(loss).mean(), loss.numel())
         else:          self.add(loss, weigh(learn))
@@ -265,7 +265,7 @@ class AvgLoss(AvgMetric):
 
 # %% ../../nbs/measure/15b_metric.ipynb #64aaa585
 class MeanMetric(AvgMetric):
-    "`then` of the mean of all numbers that `func(pred, *yb)` returns in an epoch"
+    "`then` applied to the mean of all numbers that `func(pred, *yb)` returns in an epoch"
     def __init__(self,
         func:Callable,       # returns a tensor with one number per sample
         then:Callable=noop,  # applied to the mean, a float
@@ -299,7 +299,7 @@ def _loss_attr(
     learn:Any, # the Learner, after a batch
     name:str   # the name of the part
 ) -> Any:
-    "Return a part of the loss: from the loss function, or if the model computes the loss, its output or the model"
+    "Return a part of the loss, from the loss function or, if the model computes the loss, from its output or itself"
     if learn.loss_func is not None: return getattr(learn.loss_func, name)
     whole  = learn.current_run.output
     output = learn.pred if whole is None else whole
@@ -349,9 +349,9 @@ class Logged(AvgLoss):
     def __init__(self,
         name:str # column in the history
     ): super().__init__(name)
-    def accumulate(self, learn): "Nothing to do: `log` adds the values"
+    def accumulate(self, learn): "Do nothing: `log` adds the values"
     def add_loss(self,
-        learn:Any # the Learner, with a loss of the batch: averaged like the loss of an epoch
+        learn:Any # the Learner, with the loss of the batch, which is averaged like that of an epoch
     ) -> None:
         "Include `learn.loss`"
         super().accumulate(learn)
@@ -387,7 +387,7 @@ def _no_column(name, meter):
 
 # %% ../../nbs/measure/15c_logged.ipynb #316d3367
 def _check_replica(name):
-    "Raise RuntimeError in a thread of `nn.DataParallel`, whose replicas belong to no Learner"
+    "Raise RuntimeError in a thread of `nn.DataParallel`, where model replicas belong to no Learner"
     running = [learn.model for learn in [*thread_of] if learn.mode is not None]
     if any(isinstance(model, nn.DataParallel) for model in running): raise RuntimeError(
         f'`log_value({name!r}, …)` does not work in a thread of `nn.DataParallel`. Return the value with the '
@@ -420,7 +420,7 @@ def log(self:Callback,
 # %% ../../nbs/measure/15c_logged.ipynb #f2068f1b
 def sum_of_losses(
     learn:Any, # the Learner, in a batch
-    parts:dict # the result of its loss function: the parts of the loss by name
+    parts:dict # the loss function's result: the parts of the loss by name
 ) -> Tensor:
     "Return the sum of the parts, and average each into its `Logged` column; raise ValueError if one has none"
     _check_parts(parts)
@@ -428,7 +428,7 @@ def sum_of_losses(
     if learn.mode=='fit' and not parts.keys()<=columns.keys(): raise ValueError(
         f"the loss has the parts {', '.join(parts)}: write `metrics=[*map(Logged, {[*parts]})]` for their columns")
     for k in parts.keys() & columns.keys():
-        learn.loss = parts[k].detach()   # until the sum takes its place: a part is averaged like the loss
+        learn.loss = parts[k].detach()   # for averaging like a loss, until the sum is known
         columns[k].add_loss(learn)
     return reduce(add, parts.values())
 

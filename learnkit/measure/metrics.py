@@ -63,7 +63,7 @@ def top_k_accuracy(
 def accuracy_multi(
     inp:Tensor,        # one output for each label
     targ:Tensor,       # 1 where the label applies, else 0
-    thresh:float=.5,   # threshold above which an output means yes
+    thresh:float=.5,   # threshold above which an output means that the label applies
     sigmoid:bool=True  # apply a sigmoid to `inp` first? As a metric: no, if the loss function expects probabilities
 ) -> Tensor:
     "Accuracy of several labels for each sample: the fraction of correct labels"
@@ -73,7 +73,7 @@ def accuracy_multi(
 
 # %% ../../nbs/measure/35a_metrics.ipynb #b0e471da
 def _vectors(inp, targ):
-    "Predictions and targets as vectors of at least 32 bits, for a mean over them"
+    "Return predictions and targets as vectors of at least 32 bits"
     inp,targ = flatten_check(inp, targ)
     return wide(inp),wide(targ)
 
@@ -93,13 +93,13 @@ def mae(
 
 # %% ../../nbs/measure/35a_metrics.ipynb #bfde23f9
 class RootMetric(MeanMetric):
-    "A function that is a metric too: the root of the mean of `errors(pred, targ)`"
+    "A function that can also be used as a metric: the root of the mean of `errors(pred, targ)`"
     def __init__(self,
         errors:Callable, # returns a number for each sample
-        f:Callable       # the function, for the samples of one call
+        f:Callable       # the function for the samples of one call
     ):
         super().__init__(errors, math.sqrt, f.__name__)
-        self.as_metric = partial(MeanMetric, errors, math.sqrt, f.__name__)   # each Learner gets one of its own
+        self.as_metric = partial(MeanMetric, errors, math.sqrt, f.__name__)   # each Learner gets its own
         self.f = f
         update_wrapper(self, f)
     def __call__(self, inp:Tensor, targ:Tensor) -> Tensor: return self.f(inp, targ)
@@ -148,10 +148,10 @@ class Perplexity(AvgLoss):
     def value(self) -> float|None:
         mean = super().value
         if mean is None: return None
-        return torch.tensor(mean, dtype=torch.float64).exp().item()   # inf, where `math.exp` raises
+        return torch.tensor(mean, dtype=torch.float64).exp().item()   # `math.exp` would raise, not return inf
 
 perplexity = Perplexity()
-perplexity.as_metric = Perplexity   # each Learner gets one of its own
+perplexity.as_metric = Perplexity   # each Learner gets its own
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #2643a707
 from collections.abc import Callable
@@ -167,7 +167,7 @@ def of_classes(
     func:str,         # the name of a function of `sklearn.metrics`
     **defaults:Any    # default arguments of the function
 ) -> Callable:
-    "Return a function that makes a metric: `func` of the best classes along `axis`"
+    "Return a factory of metrics: `func` of the best classes along `axis`"
     def metric(
         axis:int=-1, # axis of the classes in the predictions
         **kw:Any     # more arguments of the function of scikit-learn
@@ -228,7 +228,7 @@ RocAucMulti      = of_labels('roc_auc_score', thresh=None)
 def of_numbers(
     func:str # the name of a function of `sklearn.metrics`
 ) -> Callable:
-    "Return a function that makes a metric: `func` of the predictions as they are"
+    "Return a factory of metrics: `func` of the unchanged predictions"
     def metric(
         **kw:Any # more arguments of the function of scikit-learn
     ) -> AccumMetric:
@@ -243,7 +243,7 @@ ExplainedVariance = of_numbers('explained_variance_score')
 def of_scipy(
     func:str # the name of a correlation in `scipy.stats`, which returns it with a p-value
 ) -> Callable:
-    "Return a function that makes a metric: the correlation of predictions and targets"
+    "Return a factory of metrics: the correlation of predictions and targets"
     def metric(
         dim_argmax:int|None=None, # axis over which to take the best class; None: use the predictions unchanged
         **kw:Any                  # more arguments of the function of scipy
@@ -285,7 +285,7 @@ class Overlap(Metric):
     saves = ('counts',)
     def __init__(self,
         axis:int=1,           # the axis of the classes in the predictions
-        ignore_index:int=-100 # a target that does not count
+        ignore_index:int=-100 # the class index to ignore
     ): self.axis,self.ignore_index,self.counts = axis,ignore_index,None
 
     def reset(self): self.counts = None
@@ -299,16 +299,16 @@ class Overlap(Metric):
             raise
 
     def _count(self, pred, targ):
-        "How many pixels are in each cell of the table of true and predicted classes, then how many are ignored"
+        "Count the pixels for each pair of true and predicted class, and the ignored pixels"
         n = pred.shape[self.axis]
         pred,targ = flatten_check(best_class(pred, self.axis), targ)
-        cell = torch.where(targ<n, targ.long()*n + pred, n*n+1)       # not a class: no cell, so an error
+        cell = torch.where(targ<n, targ.long()*n + pred, n*n+1)       # invalid classes are in no cell, and raise
         cell = torch.where(targ==self.ignore_index, n*n, cell)
         counts = torch.zeros(n*n+1, dtype=torch.long, device=cell.device)
         return counts.scatter_add_(0, cell, torch.ones_like(cell))
 
     def areas(self) -> tuple[Tensor,Tensor]|None:
-        "Return for each class its number of right pixels, and the sum of its predicted and its true area"
+        "Return for each class the number of correct pixels, and the sum of its predicted and true areas"
         counts = maybe_gather(None if self.counts is None else self.counts[None])
         if counts is None: return None
         counts = counts.sum(0).cpu()[:-1]
@@ -361,7 +361,7 @@ class JaccardCoeff(Dice):
 def foreground_acc(
     inp:Tensor,    # one output for each class
     targ:Tensor,   # the right classes
-    bkg_idx:int=0, # the class of the background, which does not count
+    bkg_idx:int=0, # the background class, which is ignored
     axis:int=1     # the axis of the classes in `inp`
 ) -> Tensor:
     "Accuracy of the pixels that are not background; nan if all of them are"
@@ -376,8 +376,8 @@ class DiceLoss:
     def __init__(self,
         axis:int=1,                 # the axis of the classes in the predictions
         smooth:float=1e-6,          # added above and below the line: a class that does not occur has loss 0
-        reduction:str='sum',        # 'sum', 'mean' or 'none': over samples and classes
-        square_in_union:bool=False  # square the probabilities in the area? The gradients are steeper then
+        reduction:str='sum',        # 'sum', 'mean' or 'none', over samples and classes
+        square_in_union:bool=False  # square the probabilities in the areas? This makes gradients steeper
     ):
         kinds = 'sum','mean','none'
         if reduction not in kinds: raise ValueError(f'`reduction` must be one of {kinds}, not {reduction!r}')

@@ -35,7 +35,7 @@ def shifts_labels(
 
 # %% ../../nbs/measure/55_model_output.ipynb #92377aa6
 def _is_of_transformers(model):
-    "Is it a model of the transformers library, possibly wrapped, or one with the same interface?"
+    "Return whether it is a model of transformers, possibly wrapped, or has the same interface"
     m = get_model(model)
     if not hasattr(m, 'base_model_prefix'): return False
     return hasattr(getattr(m, 'config', None), 'return_dict')
@@ -49,7 +49,7 @@ def next_tokens(
 def with_first(
     yb:tuple # targets without their first position
 ) -> tuple:
-    "Return the targets with a first position that does not count, as the model expects"
+    "Return the targets with an ignored first position, as the model expects"
     return tuple(F.pad(t, (1,0), value=-100) for t in yb)
 
 # %% ../../nbs/measure/55_model_output.ipynb #6e3bdaf7
@@ -67,7 +67,7 @@ def main_output(
 
 # %% ../../nbs/measure/55_model_output.ipynb #89a298fa
 class OwnOutput:
-    "Reads the output of a model that computes its own loss, or that returns its predictions with other values"
+    "Reads the output of a model that computes its loss itself, or returns more than predictions"
     def __init__(self,
         model:nn.Module,        # the model
         loss_func:Callable|None # the Learner's; None: the model's own
@@ -85,7 +85,7 @@ class OwnOutput:
         b:Any,         # a batch
         n_inp:int|None # how many of its elements are inputs; None: as `split_batch` does
     ) -> tuple[tuple,tuple]:
-        "Return the inputs, and the targets that predictions are compared with"
+        "Return the inputs and the targets of a batch"
         xb,yb = split_batch(b, n_inp)
         if self.shifts: yb = next_tokens(yb)
         return xb,yb
@@ -93,7 +93,7 @@ class OwnOutput:
     def labels(self,
         yb:tuple # the targets, as `split` returns them
     ) -> tuple:
-        "Return the targets as the model takes them"
+        "Return the targets in the form that the model expects"
         return with_first(yb) if self.shifts else yb
 
     def inputs(self,
@@ -116,7 +116,7 @@ class OwnOutput:
     def _loss_and_pred(self, out, has_targs):
         is_tuple = self.is_tuple and type(out) is tuple
         if not is_tuple: return output_loss(out),main_output(out)
-        has_loss = self.asks and has_targs   # then it comes first
+        has_loss = self.asks and has_targs   # if so, the loss comes first
         return out[:2] if has_loss else (None,out[0])
 
 # %% ../../nbs/measure/55_model_output.ipynb #49c852c4
@@ -124,19 +124,19 @@ def own_output(
     model:nn.Module,        # the model
     loss_func:Callable|None # the Learner's; None: the model's own
 ) -> OwnOutput|None:
-    "Return the reader of the model's outputs; None if they are predictions, or the loss function takes whole outputs"
+    "Return the reader of the model's outputs; None if they are predictions, or the loss function takes them whole"
     model_has_loss = loss_func is None or isinstance(loss_func, OutputLoss)
     if model_has_loss: return OwnOutput(model, loss_func)
     if not _is_of_transformers(model): return None
     takes_tensors = isinstance(loss_func, BaseLoss) or loss_kind(loss_func) is not None
     return OwnOutput(model, loss_func) if takes_tensors else None
 
-just_split = SimpleNamespace(split=split_batch)   # instead of an `OwnOutput`
+just_split = SimpleNamespace(split=split_batch)   # the same split as an `OwnOutput`
 
 # %% ../../nbs/measure/55_model_output.ipynb #a1f2db4b
 def check_shift(
     own:OwnOutput,    # the reader of the output
-    out:Any,          # the output of the model
+    out:Any,          # the model's output
     yb:tuple,         # its targets, as `own.split` returns them
     loss:Tensor|None  # its loss
 ) -> None:
@@ -150,14 +150,14 @@ def check_shift(
         return torch.isclose(mean, loss.detach().float(), rtol=1e-5)
     is_plain   = is_mean_of(logits, labels)
     is_shifted = is_mean_of(logits[:,:-1], labels[:,1:])
-    if is_plain==is_shifted: return   # neither or both match: the loss does not determine it
+    if is_plain==is_shifted: return   # both shift or neither does, or the loss does not tell
     if is_shifted==own.shifts: return
     does = 'does not shift' if own.shifts else 'shifts'
     raise ValueError(f'{own.name} {does} its labels by one position, so metrics would be wrong: '
                      f'set `model.shifts_labels = {not own.shifts}`')
 
 def _are_of_positions(logits, labels):
-    "Are these logits and a class number for each of several positions, on the CPU, where reading needs no waiting?"
+    "Return whether these are logits and class numbers for several positions, on the CPU, where reading is immediate"
     if not isinstance(logits, Tensor) or logits.device.type!='cpu': return False
     if logits.ndim!=3 or labels.shape!=logits.shape[:2]: return False
     return labels.shape[1]>1 and not labels.is_floating_point()
@@ -167,7 +167,7 @@ def each_loss(
     pred:Any, # the predictions
     targ:Any  # their targets
 ) -> Iterator[tuple[Tensor,Tensor|int]]:
-    "Yield per-target losses whose mean may be the model's own loss, and the number of targets in that mean"
+    "Yield losses per target whose mean may be the model's own loss, each with the number of targets in that mean"
     are_tensors = isinstance(pred, Tensor) and isinstance(targ, Tensor)
     if not are_tensors: return
     pred,n = pred.float(),targ.numel()
@@ -180,7 +180,7 @@ def each_loss(
             yield f(pred.reshape(targ.shape), targ.float(), reduction='none'),n
 
 class OutputLoss:
-    "The loss that a model computes itself, for each sample"
+    "The loss that a model computes itself, for single samples"
     reduction = 'none'
     def __init__(self,
         learn:Any # the Learner
@@ -194,7 +194,7 @@ class OutputLoss:
         own = self.learn.current_run.output_loss
         if own is None: raise ValueError(
             'the loss of each sample needs a loss function: pass `loss_func=` to the Learner')
-        rtol = 1e-2 if own.dtype.itemsize==2 else 1e-4   # of 16 bits, of more
+        rtol = 1e-2 if own.dtype.itemsize==2 else 1e-4   # 16-bit losses differ more
         candidates = each_loss(pred, *targs) if len(targs)==1 else ()
         for losses,n in candidates:
             mean = losses.sum()/n
@@ -209,7 +209,7 @@ _of_items = tuple(f'For{o}Classification' for o in ('Sequence','Image','Video','
 def answer_kind(
     model:nn.Module # a model of transformers, or another one
 ) -> str|None:
-    "Return the meaning of the model's logits: 'classes', 'binary' or 'numbers'; None if it is unknown"
+    "Return what the model's logits mean: 'classes', 'binary' or 'numbers'; None if that is unknown"
     m = get_model(model)
     if not _is_of_transformers(m): return None
     kind = getattr(m, 'loss_type', None)

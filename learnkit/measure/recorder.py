@@ -16,22 +16,22 @@ class AvgSmoothLoss(Metric):
     "Exponential moving average of the training losses, without the bias towards 0 at the beginning"
     saves = 'count','val','_raw','_values'
     def __init__(self,
-        beta:float=.98 # fraction of the old average that each batch keeps: at least 0, less than 1
+        beta:float=.98 # fraction of the old average that stays after each batch: at least 0, less than 1
     ):
         self.beta = check_fraction('beta', beta, zero=True, one=False)
-        self.unseen = None   # a list of losses that were read, and are not announced yet; None: they are not announced
+        self.unseen = None   # losses that were read and not announced yet; None: losses are not announced
         self.reset()
 
     def reset(self):
         self.unread = ScalarBuffer()   # losses that may still be on their device
-        self.count  = 0                # losses that were read
-        self.val    = 0.               # their average, with the bias towards 0
+        self.count  = 0                # how many losses were read
+        self.val    = 0.               # their average, biased towards 0
         self._raw,self._values = Series(),Series()
 
     def accumulate(self, learn):
         loss,unread = learn.loss,self.unread
-        if loss is None: return   # a batch without a target is not trained on
-        if loss.requires_grad: loss = loss.detach()   # else a thousand graphs would stay in memory
+        if loss is None: return   # a batch without a target has no loss
+        if loss.requires_grad: loss = loss.detach()   # or a thousand graphs would stay in memory
         unread.new.append(loss)
         if len(unread.new)>=unread.every: unread.pack()
 
@@ -41,7 +41,7 @@ class AvgSmoothLoss(Metric):
         for loss in losses:
             self.count += 1
             self.val = loss + self.beta*(self.val-loss)
-            values.append(self.val/(1-self.beta**self.count))   # without the initial 0
+            values.append(self.val/(1-self.beta**self.count))   # without the bias
         self._raw.extend(losses)
         self._values.extend(values)
         if self.unseen is not None: self.unseen += losses
@@ -103,7 +103,7 @@ class Meter:
         metrics:Any # `Metric`s, or one
     ):
         self.metrics = list(L(metrics))
-        self.last = None   # the loss, else the predictions, of the batch that was included last
+        self.last = None   # the loss of the last included batch, or else its predictions
 
     @cached_property
     def logged(self) -> dict:
@@ -121,7 +121,7 @@ class Meter:
     ) -> bool:
         "Include the current batch unless its loss (else `pred`) is the previous batch's; return if it was included"
         # A batch that was cancelled before its loss leaves `learn.loss` as it was: the same object, not an equal one.
-        # So a batch counts once it has assigned a new tensor to `learn.loss`; to count it no more, assign the old one.
+        # So a batch counts once it assigns a new tensor to `learn.loss`; to exclude it again, assign the old tensor.
         current = learn.pred if learn.loss is None else learn.loss
         if current is self.last: return False
         self.last = current
@@ -137,7 +137,7 @@ class Meter:
         return values
 
     def shared(self,
-        means:int=0 # how many of the first metrics differ between processes: the mean of these is returned
+        means:int=0 # the first `means` metrics differ between processes, and are averaged
     ) -> list:
         "Return process 0's value of each metric in all processes; raise ValueError if their values differ"
         values = self.values
@@ -151,7 +151,7 @@ class Meter:
     def _check_same(self, by_metric, metrics):
         "Raise ValueError if a metric's value differs between processes"
         for metric,(first,*others) in zip(metrics, by_metric):
-            if isinstance(metric, ValueMetric): continue   # its function may return a different value in each
+            if isinstance(metric, ValueMetric): continue   # its function may return different values
             for process,other in enumerate(others, 1):
                 if not _same(first, other): raise ValueError(
                     f'the metric `{metric.name}` is {first} in process 0 and {other} in process {process}: its `value` '
@@ -186,7 +186,7 @@ def mean_of(
     return sum(known)/len(known)
 
 def _same(a, b):
-    "Are two values equal up to rounding? Only numbers are compared"
+    "Return whether two values are equal up to rounding; values that are not numbers count as equal"
     if a is None or b is None: return a is b
     for value in (a, b):
         if not isinstance(value, (int,float)): return True
@@ -197,7 +197,7 @@ def _same(a, b):
 class MeterCallback(Callback):
     "Compute the loss and the metrics of a validation phase"
     order,run_train,nested = 50,False,False
-    name = 'gather_preds'   # by which fastai's callbacks recognize that this is not a fit
+    name = 'gather_preds'   # by this name fastai's callbacks recognize inference
     def __init__(self,
         metrics:Any=None, # `Metric`s, or one
         copy:bool=False   # work on copies of the metrics, which a fit may be using
@@ -244,20 +244,20 @@ class Recorder(RecorderPlots, Callback):
     "Record the loss and learning rate of each batch, and the losses, metrics and time of each epoch"
     smooth_loss:AvgSmoothLoss
     single,acts = True,'nothing'
-    name = 'recorder'   # also of subclasses
+    name = 'recorder'   # also for subclasses
     order,modes,remove_on_fetch = 50,('fit','lr_find'),True
-    was_noted = False   # was the note on the smoothed loss printed?
+    was_noted = False   # was the note about the smoothed loss printed?
     def __init__(self,
         add_time:bool=True,       # a column for the time that an epoch took
         train_metrics:bool=False, # compute the metrics on the training batches, too
         valid_metrics:bool=True,  # compute the metrics in validation
-        beta:float=0.98,          # smoothing of the training loss: the fraction of the old average that a batch keeps
+        beta:float=0.98,          # fraction of the old smoothed training loss that stays after a batch
         train_loss:str='smooth',  # the column: 'smooth', the smoothed loss; 'mean', the mean over the epoch's batches
         show_every:int=1          # the table shows every so many epochs and the last one; the history has all
     ):
         store_attr('add_time,train_metrics,valid_metrics,beta')
         self.mean = check_choice('train_loss', train_loss, ('smooth','mean'))=='mean'
-        self._n_losses = 2 if self.mean else 1   # how many metrics of training share `train_loss`: it shows the last
+        self._n_losses = 2 if self.mean else 1   # metrics for the column `train_loss`, which shows the last
         self.show_every = check_whole('show_every', show_every, what='a number of epochs')
         if train_metrics or self.mean: self.conflicts = dict(parts='it would measure some shards of each batch only')
         self.smooth_loss,self.metric_names = AvgSmoothLoss(beta=beta),L()
@@ -268,11 +268,11 @@ class Recorder(RecorderPlots, Callback):
 
     def _clear(self):
         self.history = History()
-        self.row = {}        # of the current epoch
+        self.row = {}        # of the present epoch
         self.lrs = Series()
         self.iters = []      # the number of recorded losses at the end of each epoch
-        self.lossless = []   # for each batch without a loss: the number of batches before it
-        self.smooth_loss.unseen = []   # losses that are not announced yet
+        self.lossless = []   # batches without a loss: the number of losses before each
+        self.smooth_loss.unseen = []   # losses not announced yet
         self.hps,self.group_hps = {},{} # schedulers record hyperparameters here, for the last group and for all groups
 
     def before_fit(self):
@@ -283,14 +283,14 @@ class Recorder(RecorderPlots, Callback):
         self.valid.reset()
 
     def _metrics_of_training(self):
-        "Return the smoothed loss, the mean loss if its column is shown, and a metric for each other column"
+        "Return the smoothed loss, the mean loss if its column is shown, and the metrics of the other columns"
         losses = [self.smooth_loss]
         if self.mean: losses.append(AvgLoss())
         if self.train_metrics: return [*losses, *self.learn.metrics]
         return losses + [m for m in self.learn.metrics if getattr(m, 'is_logged', False)]
 
     def _metrics_of_validation(self):
-        "The loss and the metrics; none if the run does not validate"
+        "Return the loss and the metrics; none if the run does not validate"
         if self.learn.dls.valid is None or self.learn.mode=='lr_find': return []
         if self.valid_metrics: return [AvgLoss(), *self.learn.metrics]
         return [AvgLoss()]
@@ -298,7 +298,7 @@ class Recorder(RecorderPlots, Callback):
     def _column_names(self):
         train = [m.name for m in self.train.metrics[self._n_losses:]]
         valid = [m.name for m in self.valid.metrics[1:]]
-        both = {*train} & {*valid}   # the phase is part of these names
+        both = {*train} & {*valid}   # these names begin with the phase
         self.train_names = ['train_loss', *_with_phase('train', train, both)]
         self.valid_names = []
         if self.valid.metrics: self.valid_names = ['valid_loss', *_with_phase('valid', valid, both)]
@@ -308,8 +308,8 @@ class Recorder(RecorderPlots, Callback):
         return names
 
     def add_train_metrics(self,
-        metrics:list,         # metrics of training batches that a callback fills, or names of values that are logged
-        loss:Metric|None=None # replaces the smoothed loss, if the mean is wanted
+        metrics:list,         # training metrics that a callback fills, or names of logged values
+        loss:Metric|None=None # used in place of the smoothed loss, if the mean is wanted
     ) -> None:
         "Add metrics in `before_fit`"
         if loss is not None and self.mean: self.train.metrics[1] = loss
@@ -321,7 +321,7 @@ class Recorder(RecorderPlots, Callback):
         self.row = {**dict.fromkeys(self.metric_names), 'epoch':self.learn.epoch}
 
     def before_train(self):
-        self.train.reset(skip=1)   # the smoothed loss continues over epochs
+        self.train.reset(skip=1)   # the smoothed loss continues across epochs
         self.train.last,self.learn.current_run.phase_meter = self.learn.loss,self.train
     def before_validate(self):
         self.valid.reset()
@@ -332,12 +332,12 @@ class Recorder(RecorderPlots, Callback):
         if not learn.training: self.valid.accumulate(learn)
         elif self.train.accumulate(learn):
             lr = learn.opt.param_groups[-1]['lr']   # the optimizer changes a tensor in place
-            self.lrs.new.append(lr.clone() if isinstance(lr, torch.Tensor) else lr)   # flushed with the losses
+            self.lrs.new.append(lr.clone() if isinstance(lr, torch.Tensor) else lr)   # read with the losses
             if self.smooth_loss.unseen or not learn.train_iter%1024: self._announce_losses()
         else: self.lossless.append(learn.train_iter-1)
 
     def _announce_losses(self):
-        if self.learn.train_iter%1024==0:   # else only the losses that were read already
+        if self.learn.train_iter%1024==0:   # otherwise only losses that are read already
             self.smooth_loss.flush()
             self.lrs.flush()
         losses,self.smooth_loss.unseen = self.smooth_loss.unseen,[]
@@ -350,7 +350,7 @@ class Recorder(RecorderPlots, Callback):
         self.learn.current_run.phase_meter = None
         self._flush_losses()
         if 'train' in self.cancelled: return
-        values = self.train.shared(means=1)   # each process has its own smoothed loss
+        values = self.train.shared(means=1)   # the smoothed losses of processes differ
         self.row.update(zip(self.train_names, values[self._n_losses-1:]))
     def after_validate(self):
         self.learn.current_run.phase_meter = None
@@ -368,7 +368,7 @@ class Recorder(RecorderPlots, Callback):
         else: self.history.append(row)
 
     def after_epoch(self):
-        is_new = self.row.get('epoch')!=self.learn.epoch   # it was cancelled before the Recorder's `before_epoch`
+        is_new = self.row.get('epoch')!=self.learn.epoch   # cancelled before the Recorder's `before_epoch`
         if is_new: self.before_epoch()
         self._set_time()
         self.history.append(self.row)
@@ -382,19 +382,19 @@ class Recorder(RecorderPlots, Callback):
 
     @property
     def _row_is_complete(self):
-        "Is the current row in the history already? Rows are the same object there, so that writing to one changes both"
+        "Return whether the current row is in the history; if so it is the same object, so changes show there"
         return bool(self.history) and self.history[-1] is self.row
 
-    def after_cancel_epoch(self): self._flush_losses()   # `after_train` was not fired
+    def after_cancel_epoch(self): self._flush_losses()   # `after_train` was skipped
     def after_cancel_fit(self):
         if self.learn.mode=='fit' and not self._row_is_complete: self._keep_bad_row()
         self._flush_losses()
 
     def _keep_bad_row(self):
-        "Add the row of an epoch that a NaN or infinite loss has ended, because it shows the reason"
+        "Add the row of an epoch that ended because of a NaN or infinite loss, as it shows the reason"
         learn = self.learn
         if self.row.get('epoch')!=learn.epoch or learn.loss is None: return
-        if num_shards()>1: return   # only this process may have reached this line, so a gather would hang
+        if num_shards()>1: return   # the other processes may not get here, so a gather would hang
         loss = to_number(learn.loss.mean())
         if isfinite(loss): return
         self.row['train_loss' if learn.training else 'valid_loss'] = loss
@@ -404,13 +404,13 @@ class Recorder(RecorderPlots, Callback):
         write_out(learn.logger, self.log)
 
     def after_fit(self):
-        "Show the row of the last epoch, unless it has been shown"
+        "Show the last epoch's row, unless it was shown"
         if self.show_every==1: return
         for row in self.history.epochs[-1:]:
             if (row['epoch']+1)%self.show_every: write_out(self.learn.logger, Cells(row, [*row]))
 
     def _warn_of_small_share(self):
-        "Print once if hardly any of the smoothed loss comes from this epoch"
+        "Print a note, once, if hardly any of the smoothed loss comes from this epoch"
         if self.mean or self.was_noted: return
         before,seen = self.iters[-2:]
         if seen==before: return
@@ -438,11 +438,11 @@ class Recorder(RecorderPlots, Callback):
         self.cancelled = set(state.pop('cancelled'))
         self.start = time.perf_counter() - state.pop('elapsed')
         self.lrs.load_state_dict(state.pop('lrs'))
-        n_read = state.pop('n_read', 0)   # older checkpoints have all losses
-        unseen = state.pop('unseen', self.smooth_loss.raw[n_read:])   # a list in older ones
+        n_read = state.pop('n_read', 0)   # older checkpoints store all losses
+        unseen = state.pop('unseen', self.smooth_loss.raw[n_read:])   # a list in older checkpoints
         self.smooth_loss.unseen = torch.as_tensor(unseen, dtype=torch.float64).tolist()
         self.iters = unpack_counts(state.pop('iters'))
-        self.lossless = unpack_counts(state.pop('lossless', []))   # older checkpoints lack this entry
+        self.lossless = unpack_counts(state.pop('lossless', []))   # missing in older checkpoints
         _load_series(self.hps, state.pop('hps'), Series)
         _load_series(self.group_hps, state.pop('group_hps'), GroupSeries)
         vars(self).update(state)
@@ -458,12 +458,12 @@ class Recorder(RecorderPlots, Callback):
 
     @property
     def train_loss(self) -> float|None:
-        "The current `train_loss` over all processes, which must all read it; None before the first batch"
+        "The present `train_loss` over all processes, which must all read it; None before the first batch"
         if self.mean: return self.train.metrics[1].value
         return _mean_of_all(to_number(self.smooth_loss.value))
     @property
     def log(self) -> list:
-        "The known cells of the current row, by position; assigning to a cell writes to the row"
+        "The known cells of the current row, by position; assigning to one writes to the row"
         names = [*self.row]
         if not self._row_is_complete:
             while names and self.row[names[-1]] is None: names.pop()
@@ -481,7 +481,7 @@ class Recorder(RecorderPlots, Callback):
 def _by_position(row): return Cells(row, [k for k in row if k not in ('epoch','time')], nan)
 
 def _state(o):
-    "The state of a `Series`, or of all in a dict; other values, from foreign callbacks, as they are"
+    "Return the state of a `Series`, or of each in a dict; return values of foreign callbacks unchanged"
     if isinstance(o, dict): return {k:_state(v) for k,v in o.items()}
     return o.state_dict() if hasattr(o, 'state_dict') else o
 
@@ -499,14 +499,14 @@ def unpack_counts(
     return state.tolist() if isinstance(state, torch.Tensor) else state
 
 def _load_series(own, states, cls):
-    "Continue from `states`, by name, in the objects that `own` has already: schedulers append to these"
+    "Load `states`, by name, into the objects in `own`, because schedulers append to these"
     for name,state in states.items():
         if not isinstance(own.get(name), cls): own[name] = cls()
         own[name].load_state_dict(state)
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf96346b
 def _with_phase(phase, names, both):
-    "The names of the columns of a phase: those that `both` phases have begin with the phase"
+    "Return the column names of a phase; names that occur in both phases begin with the phase"
     columns = []
     for name in names: columns.append(f'{phase}_{name}' if name in both else name)
     return columns
@@ -517,6 +517,6 @@ def _named_twice(names):
                       "pass one metric another name, as in `AvgMetric(f, name='other')`")
 
 def _mean_of_all(x):
-    "The mean of a number over processes that train together; None if no process has one"
+    "Return the mean of a number over processes that train together; None if no process has one"
     if num_shards()==1: return x
     return mean_of(gather_objects(x))

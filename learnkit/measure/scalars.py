@@ -21,21 +21,21 @@ def to_number(
 ) -> Any:
     "Convert a tensor or array with one element to a Python number; return other objects unchanged"
     if not hasattr(v, 'item'): return v
-    n = v.numel() if hasattr(v, 'numel') else v.size   # NumPy counts elements by `size`
+    n = v.numel() if hasattr(v, 'numel') else v.size   # NumPy arrays have `size`
     return v.item() if n==1 else v
 
 # %% ../../nbs/measure/10_scalars.ipynb #5412410a
 _cpu = torch.device('cpu')
 
 class ScalarBuffer:
-    "A buffer of numbers that stay on their device until `drain` reads them"
+    "Numbers that stay on their device until `drain` reads them"
     def __init__(self,
         every:int=1024 # pack into one tensor after this many numbers
     ):
         self.every  = every
-        self.new    = []     # numbers, and tensors of one element or several
+        self.new    = []     # numbers, and tensors of one or more elements
         self.packed = []     # lists of Python numbers, and tensors of many numbers each
-        self.device = None   # of the last number
+        self.device = None   # the device of the last number
 
     def append(self,
         x:Tensor|int|float # a number; of a tensor with several elements, their mean
@@ -45,7 +45,7 @@ class ScalarBuffer:
         if len(self.new)>=self.every: self.pack()
 
     def pack(self) -> None:
-        "Stack the new numbers into one tensor; those on the CPU become Python's, as reading them does not wait"
+        "Stack the new numbers into one tensor; those on the CPU become Python numbers, as that needs no waiting"
         new,self.new = self.new,[]
         for i,x in enumerate(new):
             if isinstance(x, Tensor) and x.ndim>0: new[i] = x.mean()
@@ -55,7 +55,7 @@ class ScalarBuffer:
             else: self.packed.append(torch.stack([*numbers]))
 
     def drain(self) -> list:
-        "Return all numbers since the last call, as Python's, and empty the buffer; waits for the device"
+        "Return all numbers since the last call as Python numbers, and empty the buffer; wait for the device"
         self.pack()
         packed,self.packed = self.packed,[]
         numbers = []
@@ -66,18 +66,18 @@ def _device(x): return x.device if isinstance(x, Tensor) else _cpu
 
 # %% ../../nbs/measure/10_scalars.ipynb #de07fc17
 class Series(Sequence):
-    "Numbers appended one by one; when there are more than `most`, every second one is dropped: see `every`"
+    "A growing series of numbers; beyond `most`, every second one is dropped: see `every`"
     most = 2**18   # the largest number of stored values
     def __init__(self):
-        self.new    = []           # tensors and numbers that are not read yet
+        self.new    = []           # tensors and numbers that were not read yet
         self.kept   = array('d')
-        self.n_read = 0            # how many were read, including those that were dropped
+        self.n_read = 0            # how many were read, including dropped ones
         self._every = 1            # the spacing of the stored values
 
     def append(self,
         x:Tensor|int|float # a number
     ) -> None:
-        "Add `x`; a tensor is read later, with many others"
+        "Append `x`; tensors are read later, many at once"
         self.new.append(x)
         if len(self.new)>=1024: self.flush()
 
@@ -86,7 +86,7 @@ class Series(Sequence):
     ) -> None:
         "Add several numbers"
         self.flush()
-        first = -self.n_read%self._every   # the next one to keep
+        first = -self.n_read%self._every   # the next number to keep
         self.kept.extend(xs[first::self._every])
         self.n_read += len(xs)
         while len(self.kept)>self.most:
@@ -94,7 +94,7 @@ class Series(Sequence):
             self._every *= 2
 
     def flush(self) -> None:
-        "Read the tensors that were added and not yet read"
+        "Read the tensors that were not read yet"
         if not self.new: return
         unread = ScalarBuffer()
         unread.new,self.new = self.new,[]
@@ -102,7 +102,7 @@ class Series(Sequence):
 
     @property
     def total(self) -> int:
-        "How many numbers were added, including those that were dropped"
+        "How many numbers were appended, including dropped ones"
         return self.n_read + len(self.new)
     @property
     def every(self) -> int:

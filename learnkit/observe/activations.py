@@ -104,7 +104,7 @@ def activation_stats(
     var,mean = torch.var_mean(o, correction=0)
     stats = torch.stack([mean, var, (o<=near).float().mean()])
     if not bins: return stats
-    exact = 2**24   # `histc` counts in float32, which has all whole numbers up to this one
+    exact = 2**24   # `histc` counts in float32, which is exact up to here
     if o.numel()<=exact: counts = o.histc(bins, lo, hi)
     else: counts = sum(part.histc(bins, lo, hi) for part in o.split(exact))
     return torch.cat([stats, counts])
@@ -155,7 +155,7 @@ class ActivationStats(ActivationPlots, HookCallback):
         "Forget the record"
         self.calls  = None   # of this batch: (layer, number of values, statistics) of each output; None: not recorded
         self.unread = []     # of each batch whose statistics are still on the device: (layers, numbers, statistics)
-        self.kept   = []     # in main memory: tables of batch x layer x statistic
+        self.kept   = []     # tables in main memory: batch x layer x statistic
         self.iters  = []     # the training iterations of all recorded batches
 
     def before_fit(self) -> None:
@@ -200,7 +200,7 @@ class ActivationStats(ActivationPlots, HookCallback):
         self._assign(calls=None)
         if not calls: return
         layers,ns,stats = zip(*calls)
-        device = stats[0].device   # a model may have layers on several devices
+        device = stats[0].device   # layers may be on several devices
         stats = torch.stack([s.to(device, non_blocking=True) for s in stats])
         self.unread.append((layers, ns, stats))
         self.iters.append(self.learn.train_iter)

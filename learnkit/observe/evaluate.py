@@ -24,7 +24,7 @@ event.register('after_validate_all', "evaluations are done; `results` has them, 
                after='before_validate_all')
 
 def _name(learn):
-    "Return the name of the validated loader, or of the batch's own loader in a `CombinedLoader`; or None"
+    "Return the name of the validated loader, or the batch's loader in a `CombinedLoader`; None without a name"
     own = vars(learn).get('_dl_name')
     if own is not None: return own
     batch = getattr(learn.current_run, 'batch', None)
@@ -32,7 +32,7 @@ def _name(learn):
     return getattr(learn.dl, 'dl_name', None) if is_from_dl else None
 
 def _set_name(learn, name):
-    if name is None: vars(learn).pop('_dl_name', None)   # a Learner without a named loader has no such attribute
+    if name is None: vars(learn).pop('_dl_name', None)   # no loader of this Learner has a name
     else: vars(learn)['_dl_name'] = name
 
 Learner.dl_name = property(_name, _set_name, None, _name.__doc__)
@@ -56,7 +56,7 @@ def _named(self:Learner,
 @patch
 @uninterrupted
 def _evaluate(self:Learner, name:str, dl:Any, metrics:L|None=None) -> dict:
-    "The loss and the metrics on one loader, by name"
+    "Return the loss and the metrics on one loader, by name"
     with self._named(name, metrics):
         values = self.validate(dl=dl)
         names  = [m.name for m in self.metrics]
@@ -102,13 +102,13 @@ class Evaluator(EveryCallback):
     "Evaluate a further loader, with its own metrics, on its own schedule; `history` has the results"
     acts = 'nothing'
     saves = 'every','when_better','history'
-    last_epoch:int|None = None   # the epoch at whose end it evaluated last
+    last_epoch:int|None = None   # the last epoch after which it evaluated
     def __init__(self,
         name:str,            # the name, one word; its columns are `name_loss` and `name_metric`
         dl:Any,              # the loader, any iterable of batches
         metrics:Any=None,    # metrics, as for the Learner; None: the metrics of the Learner
         every:Any='1ep',     # how often, as for `Every`: text such as '500ba' or '30m', a number of epochs, …
-        when_better:Any=None, # instead of `every`: after each row in which this column, or `Monitor`, improved
+        when_better:Any=None, # instead of `every`: evaluate after each row in which this column or `Monitor` improved
         at_start:bool=False  # evaluate before the first batch of a fit, too
     ):
         is_word = isinstance(name, str) and name.isidentifier()
@@ -140,7 +140,7 @@ class Evaluator(EveryCallback):
         return columns
     @property
     def extra_columns(self) -> dict[str,EvaluatorColumn]:
-        "Its columns by name, as functions of the Learner that a `Monitor` can watch"
+        "Its columns by name, as functions of the Learner for a `Monitor`"
         return {c:EvaluatorColumn(self, c) for c in self.column_metrics()}
 
     def __getitem__(self,
@@ -181,7 +181,7 @@ class Evaluator(EveryCallback):
         self._evaluate_these(self._find_due(methodcaller('due', epoch=True)), epoch=True)
     def after_row(self, row, epoch):
         better = self.when_better
-        if epoch or not better: return   # `after_epoch` compares the rows of epochs
+        if epoch or not better: return   # epochs are compared in `after_epoch`
         if better.update(better.value(self.learn, row)): self._evaluate_these([self])
 
     def due(self,
@@ -190,17 +190,17 @@ class Evaluator(EveryCallback):
         "Return whether it is time to evaluate"
         better,learn = self.when_better,self.learn
         if better is None: return self.every(learn, epoch)
-        if not epoch or better.is_known(learn): return False   # `after_row` has compared it
+        if not epoch or better.is_known(learn): return False   # compared in `after_row`
         return bool(better.update(better.value(learn)))
 
     def _find_due(self, is_due):
-        "All Evaluators that are due if this is the first one, which evaluates for all: their results are one row"
+        "Return all Evaluators that are due, in the first of them, which evaluates for all; their results form one row"
         active = [cb for cb in self.evaluators if cb.run and cb.learn is self.learn]
         if active[:1]!=[self]: return []
         return [*filter(is_due, active)]
 
     def _evaluate_these(self, due, epoch=False):
-        "Evaluate the Evaluators `due`, and announce their results together"
+        "Evaluate these Evaluators, and announce their results together"
         if not due: return
         self.learn('before_validate_all', due=[cb.label for cb in due])
         found = {cb:cb._evaluate(epoch) for cb in due}
@@ -214,7 +214,7 @@ class Evaluator(EveryCallback):
         return self._announce(found, epoch)[self.label]
 
     def _evaluate(self, epoch):
-        "The loss and the metrics, as a row of `history` too"
+        "Return the loss and the metrics, and add them to `history`"
         learn,start = self.learn,perf_counter()
         values = learn._evaluate(self.label, self.dl, self.metrics)
         columns = {f'{self.label}_{k}':v for k,v in values.items()}
@@ -224,10 +224,10 @@ class Evaluator(EveryCallback):
         return values
 
     def _announce(self, found, epoch):
-        "Announce the results of one moment as one row, and show them in a line; return them by the Evaluators' labels"
+        "Announce results as one row and show them in a line; return them by the labels of the Evaluators"
         learn,row = self.learn,{}
         for cb in found: row |= cb.history[-1]
-        del row['time']   # each has its own
+        del row['time']   # each Evaluator has its own time
         learn('after_row', row=row, epoch=epoch)
         results = {cb.label:values for cb,values in found.items()}
         bar = getattr(own_attr(learn, 'progress'), 'mbar', None)
@@ -250,7 +250,7 @@ def validate_all(self:Learner,
     **dls # loaders by name; none: the validation set as 'valid', and the loaders of all `Evaluator`s
 ) -> dict:
     "Validate several datasets: return `{name: {'loss':…, metric: …}}`; raise ValueError if there are none"
-    metrics = {}   # None or no entry: the Learner's
+    metrics = {}   # None or missing: the Learner's metrics
     if not dls:
         if self.dls.valid is not None: dls['valid'] = self.dls.valid
         for cb in self.cbs:
@@ -284,7 +284,7 @@ event.register('after_sanity', '`results` holds their loss and metrics',
 class SanityCheck(Callback):
     "Validate `n` batches before training begins; `results` are the loss and the metrics, by name"
     acts = 'nothing'
-    order,modes = 110,('fit',)   # after all other callbacks have been set up
+    order,modes = 110,('fit',)   # after all other callbacks were set up
     results = None
     def __init__(self,
         n:int=2,     # how many batches to validate
@@ -308,12 +308,12 @@ class SanityCheck(Callback):
             interruptibly(learn._do_epoch_validate, dl=dl)
             self.results = dict(zip(self._names(), meter.values))
             learn('after_sanity', results=self.results)
-        # raises here, before training, if a column is not a number
+        # raises now, not after training, if a column is not a number
         for m in self._monitors():
             if m.column in self.results: m.value(learn, self.results)
 
     def _snapshot(self, dl):
-        "Snapshot all that a run through `dl` changes: model, loader, random generators, the states of callbacks"
+        "Snapshot what reading `dl` changes: model, loader, random generators, states of callbacks"
         learn,restores = self.learn,[]
         for cb in learn.cbs:
             if not runs_in(cb, 'sanity'): continue

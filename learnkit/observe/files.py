@@ -16,27 +16,27 @@ from ..loop.callback import Stateful
 
 # %% ../../nbs/observe/40a_log_file.ipynb #d6a11721
 class LogFile(Stateful):
-    "A file to which rows are appended; it records its valid length, and holds rows while the disk is full"
+    "A file of appended rows that tracks its valid length, and holds rows while the disk is full"
     saves = 'pos','held'
-    begun = False   # are the hyperparameters written, if there are any to write?
+    begun = False   # are the hyperparameters written, or are there none?
     def __init__(self,
         path:Path,         # the file
-        head:bytes=b'',    # the bytes that the file begins with
+        head:bytes=b'',    # the first bytes of the file
         append:bool=False  # append to an existing file? False: replace it
     ):
-        self.path = path.absolute()   # so that it is the same file after a `chdir`
+        self.path = path.absolute()   # absolute, in case of a `chdir`
         self.head,self.append = head,append
-        self.pos   = None    # the length of the valid part, after the head; None: not known yet
-        self.held  = []      # rows that are not written yet
+        self.pos   = None    # length of the valid part after the head; None: unknown yet
+        self.held  = []      # rows that could not be written yet
         self.file  = None
-        self.clean = False   # has the file its head and the valid part, and nothing else?
-        self.error = None    # the reason why the last row could not be written; None: it was written
+        self.clean = False   # does the file consist of its head and valid part only?
+        self.error = None    # why the last row could not be written; None: it was
         self.lock  = FileLock()
         self.pid   = None    # the process that has opened the file
 
     def open(self) -> None:
         "Open the file without changing it; raise OSError if that fails, ValueError if another run has it open"
-        if self.file is not None and not self.file.closed: return   # Ctrl-C may have left a closed one
+        if self.file is not None and not self.file.closed: return   # Ctrl-C may have left a closed file
         path = self.path
         self.lock.acquire(path.with_name(f'.{path.name}.lock'), path, 'give this run a file of its own (`fname`)')
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,13 +71,13 @@ class LogFile(Stateful):
         self.file = self.error = self.pid = None
 
     def sync(self) -> None:
-        "Flush what is written to the disk"
+        "Flush the file to the disk"
         self._restore_deleted()
         try: os.fsync(self.file.fileno())
-        except OSError: pass   # not all file systems can
+        except OSError: pass   # some file systems cannot
 
     def _restore_deleted(self):
-        "Write the file again, with all its content, if it was deleted after it was opened"
+        "Write the whole file again if it was deleted while open"
         if self.file.closed: return
         is_linked = os.fstat(self.file.fileno()).st_nlink>0
         if is_linked: return
@@ -86,7 +86,7 @@ class LogFile(Stateful):
         warn(f'{self.path} was deleted while it was written. It has been restored, with all its rows.')
 
     def _replace(self, data):
-        "Replace the file by one with the content `data`"
+        "Replace the file by one that contains `data`"
         with atomic(self.path) as f: f.write(data)
         self.file.close()
         self.file = open(self.path, 'r+b', buffering=0)
@@ -95,12 +95,12 @@ class LogFile(Stateful):
     def load_state_dict(self,
         state:dict # from `state_dict`
     ) -> None:
-        "Continue from `state`: the next written row cuts off everything after the saved position"
+        "Continue from `state`: the next row replaces everything after the saved position"
         super().load_state_dict(state)
         self.clean = False
 
     def reopen(self) -> None:
-        "Continue after the last whole row in the file, which another process has written"
+        "Continue after the last complete row in the file, which another process has written"
         self.pos,self.clean = None,False
         self.append = self.begun = True
 
@@ -113,19 +113,19 @@ class LogFile(Stateful):
         return data[:len(self.head)]
 
     def _write_held(self):
-        "Write the rows that are held: all of them, or none if that fails"
+        "Write all held rows; if that fails, none of them"
         self.open()
         if not self.clean: self._clean()
         end  = len(self.head)+self.pos
         data = memoryview(b''.join(self.held))
         n_bytes = len(data)
-        self.clean = False   # unless the following is completed
+        self.clean = False   # until all is written
         try:
             while data:
                 n_written = self.file.write(data)
                 data = data[n_written:]
         except OSError:
-            self.file.truncate(end)   # no half rows
+            self.file.truncate(end)   # no incomplete rows
             self.file.seek(end)
             self.clean = True
             raise
@@ -133,13 +133,13 @@ class LogFile(Stateful):
         self.held,self.clean,self.error = [],True,None
 
     def _clean(self):
-        "Write the file's header, and cut off everything after its valid part"
+        "Write the head, and cut off everything after the valid part"
         self.file.seek(0)
         is_new = self.pos is None and not self.append
         data = b'' if is_new else self.file.read()
         head = self.head_of(data)
         body = data[len(head):]
-        if self.pos is None: self.pos = body.rfind(b'\n')+1   # the last line may not be complete
+        if self.pos is None: self.pos = body.rfind(b'\n')+1   # the last line may be incomplete
         if self.pos>len(body):
             warn(f'{self.path} has {len(body)} bytes of rows, but had {self.pos} when the run was saved: '
                  'rows are missing')
@@ -189,7 +189,7 @@ class MetricsLogger(Callback):
         "Write the numbers in a row of the history, after the learning rates"
         numbers = {name:v for name,v in row.items() if isinstance(v, (int,float))}
         metrics = _learning_rates(self.learn.opt) | numbers
-        metrics.pop('train_iter', None)   # which `step` has
+        metrics.pop('train_iter', None)   # it is in `step`
         if metrics: self.log_metrics(metrics, step)
 
     def log_metrics(self,
@@ -235,7 +235,7 @@ class MetricsLogger(Callback):
         history = getattr(own_attr(self.learn, 'recorder'), 'history', None)
         if history: self._pass_row(history[-1])
     def _pass_row(self, row):
-        "Write a row in process 0, in the order of logging; other processes keep it, in case one replaces process 0"
+        "Write a row in process 0, in the order of logging; other processes keep it, in case one must take over"
         learn = self.learn
         learn._outbox.flush(learn)
         step = learn._outbox.step(learn)
@@ -247,7 +247,7 @@ class MetricsLogger(Callback):
     def cleanup(self): self.learn._outbox.end(self.learn)
 
     last = 0   # the step that was written last
-    unwritten:Any = ()   # rows that another process writes, with their steps
+    unwritten:Any = ()   # rows of other processes, with their steps
     @property
     def start(self) -> int:
         "The number of training batches in the fits before this one"
@@ -258,7 +258,7 @@ class MetricsLogger(Callback):
     def load_state_dict(self,
         state:dict # from `state_dict`
     ) -> None:
-        "Continue from `state`; drop rows logged by this fit, because the log has them already"
+        "Continue from `state`; drop rows of this fit, which the log has already"
         self.learn._outbox.clear()
         super().load_state_dict(state)
 
@@ -295,7 +295,7 @@ class FileLogger(MetricsLogger):
         if self.append and not is_same_run: raise ValueError(
             f'`{type(self).__name__}(append=True)` cannot be resumed, as other runs may have written to {self.path}. '
             'Omit `append`, as a resumed run continues its own file, or give each run its own `fname`.')
-        if not rank_distrib(): self.log_file.open()   # raises now rather than after an epoch
+        if not rank_distrib(): self.log_file.open()   # raises now, not after an epoch
     def take_over(self) -> None:
         "Continue the file"
         self.log_file.reopen()
@@ -355,7 +355,7 @@ class JsonLogger(FileLogger):
         self.log_file.write(json.dumps(row, allow_nan=False, default=str).encode() + b'\n')
 
     def take_over(self) -> None:
-        "Continue the file, and add the last rows if the process that should have written them was lost"
+        "Continue the file; add the last rows, which the process that was lost may not have written"
         super().take_over()
         written = {(row['step'],row.get('epoch')) for row in self.read_log()}
         n_written = 0
@@ -370,7 +370,7 @@ class JsonLogger(FileLogger):
     def read_log(self) -> list: # dictionaries
         "Return the rows, without `hparams`; raise FileNotFoundError if there is no file, ValueError for a damaged one"
         self.check_exists()
-        *lines,_ = self.path.read_bytes().split(b'\n')   # the last one is empty, or was not written to its end
+        *lines,_ = self.path.read_bytes().split(b'\n')   # the last line is empty or incomplete
         rows = [_decode(line, f'{self.path}, line {i}') for i,line in enumerate(lines, 1)]
         return [row for row in rows if 'hparams' not in row]
 
@@ -384,7 +384,7 @@ def _encode(v):
     return str(v) if is_special else v
 
 def _decode(line, where):
-    "The row in a line, which an error calls `where`"
+    "Return the row in a line; errors refer to it as `where`"
     try: row = json.loads(line.decode())
     except (ValueError, RecursionError) as e: raise ValueError(f'{where} is not valid JSON: {e}') from e
     if not isinstance(row, dict): raise ValueError(
@@ -405,7 +405,7 @@ from ..measure.history import History, one_moment
 
 # %% ../../nbs/observe/40c_csv_logger.ipynb #5f3bfe60
 def _line(cells):
-    "A line of a CSV file; None is an empty cell"
+    "Return a line of a CSV file; None becomes an empty cell"
     text = StringIO(newline='')
     csv.writer(text).writerow(cells)
     return text.getvalue().encode()
@@ -414,10 +414,10 @@ class CSVFile(LogFile):
     "A CSV file to which rows and columns can be added"
     saves = (*LogFile.saves,'names')
     names:list = []       # names of the columns
-    last:tuple = (None,0) # the last row written, None if unknown, and the `pos` at which it begins
+    last:tuple = (None,0) # the last row, None if unknown, and its position
 
     def head_of(self, data):
-        # the line with the names, which spans several lines of text if a name contains line breaks
+        # the line with the names, which may contain line breaks
         lines = StringIO(data.decode(errors='surrogateescape'), newline='').readlines()
         rows = csv.reader(lines)
         next(rows, None)
@@ -431,9 +431,9 @@ class CSVFile(LogFile):
             self.add_names(names)
 
     def add_names(self,
-        names:list # names of columns, which the file may have already
+        names:list # names of columns, new or not
     ) -> None:
-        "Add the columns that the file lacks"
+        "Add missing columns"
         new = [name for name in names if name not in self.names]
         if new:
             self.names = [*self.names, *new]
@@ -441,13 +441,13 @@ class CSVFile(LogFile):
         self.head = _line(self.names)
 
     def add(self,
-        row:dict # values by the names of their columns
+        row:dict # values by column name
     ) -> None:
-        "Append a row; one for the same moment as the last row completes that row"
+        "Append a row; if it belongs to the moment of the last row, complete that row"
         before,start = self.last
         is_known = before and not self.held
         if is_known and one_moment([before], row):
-            self.pos,self.clean = start,False   # write it again
+            self.pos,self.clean = start,False   # write the last row again
             row = {**before,**row}
         self.add_names([*row])
         line = _line(map(row.get, self.names))
@@ -465,7 +465,7 @@ def parse_csv(
 ) -> list: # of lists of strings
     "Return the lines of a CSV file, the names first; raise ValueError if `path` is not a CSV file"
     text = path.read_bytes()
-    text = text[:text.rfind(b'\n')+1]   # the last line may not be written to its end
+    text = text[:text.rfind(b'\n')+1]   # the last line may be incomplete
     try: lines = [*filter(None, csv.reader(StringIO(text.decode(), newline=''), strict=True))]
     except csv.Error as e: raise ValueError(f'{path} is not a valid CSV file: {e}') from e
     if not lines: return [[]]
@@ -478,7 +478,7 @@ def parse_csv(
 
 def _parse_cell(text):
     "Parse a cell: a number if possible, None if it is empty, otherwise text"
-    if '_' in text: return text   # Python would read 1_0 as 10
+    if '_' in text: return text   # Python would parse 1_0 as 10
     for convert in (int, float):
         try: return convert(text)
         except ValueError: pass
@@ -496,18 +496,18 @@ class CSVLogger(FileLogger):
     ): super().__init__(fname, append)
 
     def make_file(self): return CSVFile(self.path, append=self.append)
-    def log_metrics(self, metrics, step): pass   # they are not part of a row of the history
+    def log_metrics(self, metrics, step): pass   # they are not in a row of the history
     def write_row(self, row, step):
         file,recorder = self.log_file,own_attr(self.learn, 'recorder')
         if not file.names: file.add_names([*getattr(recorder, 'metric_names', ())])
         file.add(row)
 
     def take_over(self) -> None:
-        "Continue the file, and add the last rows of the history if the process that should have written them was lost"
+        "Continue the file; add the last rows of the history, which the process that was lost may not have written"
         super().take_over()
         for row in self._unwritten_rows(): self.write_row(row, self.last)
     def _unwritten_rows(self):
-        "The last rows of the history, after those in the file"
+        "Return the rows of the history that come after those in the file"
         def moment(row): return row.get('epoch'),row.get('train_iter')
         written = {*map(moment, self.read_log())} if self.path.stat().st_size else set()
         rows = [*getattr(own_attr(self.learn, 'recorder'), 'history', ())]

@@ -31,7 +31,7 @@ class ShowGraphCallback(Callback):
     def before_fit(self):
         self.handle = None
         self.in_notebook = display_kind()=='notebook'
-        if self.in_notebook: pyplot()   # raises now rather than after an epoch if matplotlib is not installed
+        if self.in_notebook: pyplot()   # raises now, not after an epoch
         elif not self.warned:
             self.warned = True
             warn('ShowGraphCallback draws in notebooks only. Here, call `learn.recorder.plot_loss()` after the fit.')
@@ -49,7 +49,7 @@ class ShowGraphCallback(Callback):
         pyplot()
         from matplotlib.figure import Figure
         learn,rec = self.learn,self.learn.recorder
-        fig = Figure(figsize=self.figsize)   # not a pyplot figure, which would be displayed again and kept in memory
+        fig = Figure(figsize=self.figsize)   # a pyplot figure would stay in memory, and be displayed again
         ax  = fig.subplots()
         rec.plot_loss(self.skip_start, log=self.log, ax=ax)
         epochs_left = learn.n_epoch - learn.epoch - 1

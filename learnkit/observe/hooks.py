@@ -135,7 +135,7 @@ from ..loop.signals import uninterrupted
 
 # %% ../../nbs/observe/10b_hook_callback.ipynb #be2cc3b2
 def _is_compiled(model):
-    "Is `model`, or a module in it, compiled, by a wrapper (`torch.compile`) or in place (`Module.compile`)?"
+    "Return whether `model` or a module in it is compiled, by `torch.compile` or `Module.compile`"
     for m in model.modules():
         if '_orig_mod' in m._modules: return True
         if getattr(m, '_compiled_call_impl', None) is not None: return True
@@ -165,7 +165,7 @@ class HookCallback(Callback):
         self.compiled = False
         self.hooks  = None
         self.hooked = False   # are the `hooks` on the modules?
-        self.stance = None    # PyTorch's context in which compiled code does not run
+        self.stance = None    # PyTorch's context that turns compiled code off
 
     def before_fit(self) -> None:
         model = self.learn.model
@@ -186,12 +186,12 @@ class HookCallback(Callback):
         else: self._restore_stance()
 
     def _due(self):
-        "Is this training batch one of every n-th, so that it needs its own hooks?"
+        "Return whether this training batch is an n-th one, and so needs hooks of its own"
         if self.every is None or not self.learn.training: return False
         return self.learn.train_iter%self.every==0
 
     def _layers(self, model):
-        "The layers to hook; raise ValueError if there are none"
+        "Return the layers to hook; raise ValueError if there are none"
         modules = [m for _,m in layers(model)]
         if not self.include_paramless: modules = [*filter(has_params, modules)]
         if not modules: raise ValueError(
@@ -201,7 +201,7 @@ class HookCallback(Callback):
 
     @uninterrupted
     def _register(self):
-        "Put the hooks on the model, and stop compiled code from running"
+        "Put the hooks on the model, and turn compiled code off"
         self._remove()
         self.hooks  = Hooks(self.modules, self.hook, self.is_forward, self.detach, self.cpu)
         self.hooked = True
@@ -217,6 +217,6 @@ class HookCallback(Callback):
         self._restore_stance()
 
     def _restore_stance(self):
-        "Let compiled code run again"
+        "Turn compiled code on again"
         if self.stance is not None: self.stance.__exit__(None, None, None)
         self.stance = None

@@ -24,7 +24,7 @@ from ..measure.history import History
 
 # %% ../../nbs/observe/60a_interpretation.ipynb #f7c82a0b
 def _loader_by_index(dl):
-    "A function from indices to a loader of these samples; None if `dl` does not read its dataset from end to end"
+    "Return a function from indices to a loader of these samples; None if `dl` does not read its whole dataset"
     if _reads_all(dl):
         def loader_of(idxs): return copy_loader(dl, batch_sampler=[idxs], num_workers=0)
         return loader_of
@@ -38,7 +38,7 @@ def _loader_by_index(dl):
     return fastai_loader_of
 
 def _reads_all(dl):
-    "Is `dl` a DataLoader that reads its dataset from end to end, in order or shuffled?"
+    "Return whether `dl` is a DataLoader that reads its whole dataset, in order or shuffled"
     sampler = getattr(dl, 'sampler', None)
     is_sequential = type(sampler) is SequentialSampler
     is_shuffled   = type(sampler) is RandomSampler and not sampler.replacement
@@ -59,7 +59,7 @@ def vocab_of(
 @check_args
 class Interpretation:
     "Predictions, targets and the loss of each sample, to interpret a model"
-    read:Callable|None = None   # a function from indices of samples to their inputs; None: it can't read them
+    read:Callable|None = None   # function: indices of samples -> their inputs; None: inputs cannot be read
     def __init__(self,
         preds:Any,               # predictions, after the activation
         targs:Any,               # targets
@@ -106,7 +106,7 @@ class Interpretation:
         return self._inputs(idxs),*results
 
     def _inputs(self, idxs):
-        "The inputs of the samples `idxs`, read from the dataset again if they are not stored"
+        "Return the inputs of the samples `idxs`; read them from the dataset again if they are not stored"
         is_stored = self.inputs is not None
         can_read  = self.read is not None and len(idxs)>0
         if is_stored or not can_read: return nested_reorder(self.inputs, idxs)
@@ -150,7 +150,7 @@ def _ignored(learn):
 
 # %% ../../nbs/observe/60a_interpretation.ipynb #ebf75f1d
 def _pick(batch, i):
-    "Sample `i` of a batch, or of nested batches"
+    "Return sample `i` of a batch, also a nested one"
     def pick(t): return t[i]
     return apply(pick, batch)
 
@@ -193,7 +193,7 @@ def inputs_by_name(
 
 # %% ../../nbs/observe/60a_interpretation.ipynb #378c43dd
 def _scores(preds, decoded):
-    "The score of each decoded class, by the name of its column; empty unless each sample has one class"
+    "Return the score of each decoded class, by column name; empty unless each sample has one class"
     are_tensors = isinstance(preds, Tensor) and isinstance(decoded, Tensor)
     if not are_tensors: return {}
     if (preds.ndim,decoded.ndim,decoded.dtype)!=(2, 1, torch.long): return {}
@@ -221,7 +221,7 @@ def is_image(
     if t.ndim==4: return t.shape[1] in (1,3,4)
     if t.ndim!=3: return False
     height,width = t.shape[1:]
-    return min(height, width)>3   # else it may be a table, or a few series
+    return min(height, width)>3   # else a table or a few series
 
 def is_mask(
     t:Any,        # a batch of targets or decoded predictions
@@ -240,7 +240,7 @@ def normalization_of(
     ds:Any # a dataset
 ) -> tuple|None:
     "Return mean and standard deviation of the normalization among a dataset's transforms, None if there is none"
-    todo,seen = [ds],[]   # `seen` keeps the objects, as an id may be used again
+    todo,seen = [ds],[]   # `seen` keeps objects alive, as ids are reused
     while todo:
         o = todo.pop()
         if o is None or isinstance(o, Tensor): continue
@@ -252,7 +252,7 @@ def normalization_of(
         else: todo += [getattr(o, k, None) for k in ('dataset','transform','transforms')]
     return None
 
-def _is_statistic(o): return o is not None and not callable(o)   # `mean` of an array or a table is a method
+def _is_statistic(o): return o is not None and not callable(o)   # the `mean` of an array is a method
 
 def to_drawing(
     images:Tensor,        # (n, channels, height, width) or (n, height, width): everything drawn together
@@ -296,7 +296,7 @@ def draw_images(
 
 @cache
 def _axes_class():
-    "Return the class of the returned axes, created on demand because importing learnkit imports no NumPy"
+    "Return the class of the returned axes, created on demand so that importing learnkit does not import NumPy"
     import numpy as np
     class Axes(np.ndarray):
         "The axes of drawn images, which a notebook does not list one by one"
@@ -318,7 +318,7 @@ def _is_texts(t):
 def _pick_shown(t, i): return t[i] if _is_texts(t) else _pick(t, i)
 
 def _first(n, t):
-    "The first `n` samples of a batch"
+    "Return the first `n` samples of a batch"
     if _is_texts(t): return t[:n]
     def cut(o): return o[:n] if isinstance(o, Tensor) else o
     return apply(cut, t)
@@ -326,7 +326,7 @@ def _first(n, t):
 # %% ../../nbs/observe/60b_show.ipynb #502923cd
 @check_args
 class Items:
-    "Some samples of a batch, with their targets and predictions, to be drawn or listed"
+    "Some samples of a batch, with targets and predictions, to draw or list"
     def __init__(self,
         inputs:Any,               # the inputs of a batch
         columns:dict,             # targets, and predictions if there are any, by the name of their column
@@ -358,7 +358,7 @@ class Items:
 
     def show(self,
         stats:tuple|None=None,  # mean and standard deviation that normalized the images; None: not normalized
-        ncols:int|None=None,    # images in a row; None: five, or each next to its masks
+        ncols:int|None=None,    # images in a row; None: five, or with masks each image's in a row
         figsize:tuple|None=None # width and height in inches; None: by the number of images
     ) -> Any:
         "Draw images with their targets and predictions; list other samples in a table"
@@ -376,7 +376,7 @@ class Items:
         return axs
 
     def _colors(self, texts):
-        "Red for a prediction that is not the target, else black; None if there is none, or for floats, never equal"
+        "Return red for wrong predictions, else black; None without predictions, or for floats, which are never equal"
         if len(texts)!=2 or any(map(_is_float, self.columns.values())): return None
         def choose_color(prediction, target): return 'black' if prediction==target else 'red'
         return [*map(choose_color, *texts)]

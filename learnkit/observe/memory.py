@@ -47,7 +47,7 @@ class MemorySnapshot(Callback):
 
     def before_fit(self):
         self._reset()
-        self.home = Path.cwd()   # the files go to the same folder, also after a `chdir`
+        self.home = Path.cwd()   # keep one folder, even after a `chdir`
         self.available = torch.cuda.is_available()
         if self.available:
             if self.on_oom: self._record()
@@ -58,7 +58,7 @@ class MemorySnapshot(Callback):
     def before_fetch(self):
         if self.n is None or not self.available: return
         if self.n_batches!=self.skip: return
-        self._stop()   # drop the allocations recorded so far
+        self._stop()   # discard the allocations recorded so far
         self._record()
     def after_batch(self):
         self.n_batches += 1

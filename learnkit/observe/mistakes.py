@@ -15,7 +15,7 @@ from .interpret import Interpretation, draw_images, is_image
 
 # %% ../../nbs/observe/65a_top_losses.ipynb #3e0eb80c
 def _title(row, score):
-    "The title of an image: prediction and target, below them the loss, and the score if its column is given"
+    "Return the title of an image: prediction, target and loss, and the score if its column is given"
     numbers = [row['loss']]
     if score: numbers.append(row[score])
     values = ' / '.join(f'{x:.2f}' for x in numbers)
@@ -82,7 +82,7 @@ class ClassificationInterpretation(Interpretation):
             f'`vocab` has {n} names, for the class numbers 0 to {n-1}, but there is a class number {unnamed[0].item()}')
 
     def _class_ids(self):
-        "Predictions and targets as vectors of class numbers; raise TypeError if they are anything else"
+        "Return predictions and targets as vectors of class numbers; raise TypeError for anything else"
         decoded,targs = self.decoded,self.targs
         are_tensors = isinstance(decoded, Tensor) and isinstance(targs, Tensor)
         if not are_tensors: raise TypeError(
@@ -103,7 +103,7 @@ class ClassificationInterpretation(Interpretation):
         return flatten_check(decoded, targs)
 
     def _n_classes(self):
-        "The number of classes: at least two, the outputs of the model, and the highest class that occurs"
+        "Return the number of classes: at least 2, the model's outputs, and the highest class that occurs"
         numbers = [2]
         if isinstance(self.preds, Tensor): numbers.append(self.preds.numel()//max(self.decoded.numel(), 1))
         for ids in (self.pred_ids, self.targ_ids):
@@ -137,7 +137,7 @@ class ClassificationInterpretation(Interpretation):
     ) -> Any:
         "Plot the confusion matrix; return the matplotlib axes"
         cm,n = self.confusion_matrix(),len(self.vocab)
-        if normalize: cm = cm/cm.sum(1, keepdims=True).clip(1)   # a class without samples has fractions of 0
+        if normalize: cm = cm/cm.sum(1, keepdims=True).clip(1)   # classes without samples get fractions of 0
         if ax is None:
             side = max(3, .5*n)
             _,ax = pyplot().subplots(figsize=figsize or (side, side), layout='constrained')

@@ -38,7 +38,7 @@ class Observer(EveryCallback):
     def after_epoch(self):
         super().after_epoch()
         self.flush()
-    # flush while the loggers still have their files open, and before their state is saved
+    # flush before loggers close their files, and before their state is saved
     def after_fit(self): self.flush()
     after_exception = before_save_checkpoint = after_fit
     def cleanup(self): self.learn._outbox.end(self.learn)
@@ -75,7 +75,7 @@ class LRMonitor(Observer):
         "Return `lr` and `mom`; for several parameter groups `lr/0`, `lr/1` …, for several optimizers `lr_muon` …"
         by_optimizer,row = {},{}
         for hypers in self.learn.opt.hypers:
-            name = getattr(hypers, 'optimizer', None)   # only of several optimizers
+            name = getattr(hypers, 'optimizer', None)   # for several optimizers only
             by_optimizer.setdefault(name, []).append(hypers)
         for name,groups in by_optimizer.items():
             suffix = '' if name is None else f'_{name}'
@@ -85,7 +85,7 @@ class LRMonitor(Observer):
                     if k in hypers: row[f'{k}{suffix}{index}'] = _copy_value(hypers[k])
         return row
 
-def _copy_value(v): return v.clone() if isinstance(v, torch.Tensor) else v   # a schedule may change a tensor in place
+def _copy_value(v): return v.clone() if isinstance(v, torch.Tensor) else v   # schedules may change a tensor in place
 
 # %% ../../nbs/observe/25b_optimizer_monitor.ipynb #82f72f74
 from typing import NamedTuple
@@ -100,7 +100,7 @@ from .outbox import stack_scalars
 class OptimizerMonitor(Observer):
     "Log norms of gradients, weights and updates, and the ratio of update to weight (Composer's `OptimizerMonitor`)"
     saves = *Observer.saves,'due'
-    start:'_StepStart|None' = None   # the values from before the measured step; None: no step is being measured
+    start:'_StepStart|None' = None   # the values from before the measured step; None: no step is measured
     row:dict|None = None             # the measured values, until the batch has been counted
     def __init__(self,
         every:Any='10ba',     # how often; the first step is measured, then the next one whenever this is due
@@ -109,7 +109,7 @@ class OptimizerMonitor(Observer):
         super().__init__(every)
         self.per_layer = per_layer
         self.due = True         # is the next step to be measured?
-        self.run_train = True   # it handles batches, also for an interval of whole epochs
+        self.run_train = True   # it needs the batches even for intervals of whole epochs
 
     def before_fit(self):
         super().before_fit()
@@ -157,7 +157,7 @@ class OptimizerMonitor(Observer):
         self.row = row
 
 class _StepStart(NamedTuple):
-    "What `OptimizerMonitor` remembers at the start of an optimizer step"
+    "What `OptimizerMonitor` remembers from the start of a step"
     names:list        # names of the parameters that have gradients
     params:list       # the parameters, which the step changes in place
     old:list          # copies of them
@@ -166,7 +166,7 @@ class _StepStart(NamedTuple):
 def _norms(tensors):
     "Return each tensor's L2 norm over all processes with a shard of it; 16-bit tensors in 32 bits against overflow"
     norms:list = [None]*len(tensors)
-    kinds = {}   # by type and device mesh, as PyTorch takes no list with several of them
+    kinds = {}   # by type and mesh, as PyTorch cannot mix them in a list
     for i,t in enumerate(tensors): kinds.setdefault((t.dtype, mesh_of(t)), []).append(i)
     for (dtype,_),places in kinds.items():
         precise = torch.promote_types(dtype, torch.float32)
@@ -215,12 +215,12 @@ class SystemMetrics(Observer):
     ): super().__init__(every)
 
     def __getstate__(self) -> dict:
-        return {k:v for k,v in vars(self).items() if k not in ('psutil','gpu_percent')}   # made by each fit
+        return {k:v for k,v in vars(self).items() if k not in ('psutil','gpu_percent')}   # created in each fit
 
     def before_fit(self):
         super().before_fit()
         self.psutil = _psutil('SystemMetrics')
-        self.psutil.cpu_percent()   # psutil measures since the last call, so the first result means nothing
+        self.psutil.cpu_percent()   # psutil measures since the last call, so drop the first result
         self.gpu_percent = _gpu_percent(self.learn.device)
         self.last = perf_counter(),self._totals()
 
@@ -243,5 +243,5 @@ class SystemMetrics(Observer):
 def _gpu_percent(device:torch.device) -> Callable|None:
     if device.type!='cuda': return None
     try: torch.cuda.utilization(device)
-    except (ImportError, RuntimeError): return None   # it needs nvidia-ml-py and a driver that supports it
+    except (ImportError, RuntimeError): return None   # nvidia-ml-py or its driver is missing
     return partial(torch.cuda.utilization, device)

@@ -32,7 +32,7 @@ def stack_scalars(
 # %% ../../nbs/observe/20a_outbox.ipynb #e258683d
 class LogRow:
     "Metrics by name, some still on their device"
-    size  = 1       # as for `MediaRow`
+    size  = 1       # in the unit of `MediaRow.size`
     waits = False
     def __init__(self,
         metrics:dict,             # floats, or tensors of one element, by name
@@ -41,7 +41,7 @@ class LogRow:
     ):
         self.step,self.then = step,then
         self.metrics = {name:_as_scalar(name, v) for name,v in metrics.items()}
-        # the tensors among them, as one tensor, which is read from the device at once
+        # its tensors, as one tensor that is read at once
         self.names  = [name for name,v in self.metrics.items() if isinstance(v, torch.Tensor)]
         self.values = None
         if self.names: self.values = stack_scalars([self.metrics[name] for name in self.names])
@@ -54,7 +54,7 @@ class LogRow:
         learn('log_metrics', metrics=self.metrics, step=self.step)
 
 def _as_scalar(name, v):
-    "A Python number, or a tensor of one element, which is read later; raise TypeError for anything else"
+    "Return a Python number, or a tensor of one element, which is read later; raise TypeError for anything else"
     if isinstance(v, torch.Tensor):
         is_scalar,found = v.numel()==1,shapes(v)
     else:
@@ -91,7 +91,7 @@ def as_media(
     return torch.as_tensor(v) if is_array else v
 
 def _draw(figure):
-    "The image of a figure of matplotlib: (1, 3, height, width) of bytes; any canvas will do"
+    "Return a matplotlib figure as an image of bytes: (1, 3, height, width); works with any canvas"
     out = BytesIO()
     figure.savefig(out, format='rgba', dpi=figure.dpi, bbox_inches=figure.bbox_inches)
     width,height = map(int, figure.bbox.size)
@@ -124,7 +124,7 @@ class MediaRow:
 def _copy(v): return v.detach().clone() if isinstance(v, torch.Tensor) else deepcopy(v)
 
 def _bring_to_cpu(v, kind):
-    "A tensor on the CPU, floats as float32, and only finite values for a histogram; other media unchanged"
+    "Return a CPU tensor, floats as float32; for histograms finite values only; return other media unchanged"
     if not isinstance(v, torch.Tensor): return v
     v = v.cpu()
     if v.is_floating_point(): v = v.float()
@@ -136,16 +136,16 @@ event.register('log_metrics', 'metrics were logged: `metrics` by name, at batch 
 event.register('log_media', 'texts, images, histograms or tables (`kind`) were logged: `media` by name, at `step`')
 
 class Outbox:
-    "A buffer of logged rows, which are passed to the loggers in order"
-    max_pending = 1000   # flush when the rows are as large as that many rows of metrics together,
+    "The logged rows that were not passed to the loggers yet, in order"
+    max_pending = 1000   # flush when the rows are as large as this many rows of metrics,
     max_seconds = 30.    # or when the first one has waited this long
     def __init__(self):
         self.rows   = deque()   # all rows that the loggers have not got yet
         self.unread = []        # the rows with tensors that may still be on a device
-        self.busy   = False     # is `flush` running? A logger may log
+        self.busy   = False     # is `flush` running? Loggers may log themselves
         self.since  = 0.        # when the first of the rows was added
-        self.size   = 0         # how large they are together
-        self.start  = 0         # the training batches of earlier fits
+        self.size   = 0         # total size of the rows
+        self.start  = 0         # training batches of earlier fits
         self.fitting = False    # between `begin` and `end`?
         self.files  = {}        # the files of loggers by path, which loggers with the same path share
 
@@ -153,7 +153,7 @@ class Outbox:
         learn:Learner # the Learner
     ) -> int:
         "Return the number of training batches so far, in all fits that were logged"
-        if learn.mode is None: return self.start   # outside of a run: `end` has added the batches of the last fit
+        if learn.mode is None: return self.start   # outside of a run: `end` has counted the last fit
         return self.start + learn.train_iter
 
     def put(self,
@@ -186,7 +186,7 @@ class Outbox:
         "Return whether rows may be announced now: not before a resumed run has loaded its position"
         if learn.mode is None: return True    # outside of a run
         if learn.mode!='fit': return False    # rows wait for the fit
-        if learn.current_run.start_epoch>=learn.n_epoch: return False   # the resumed run was over: nothing is new
+        if learn.current_run.start_epoch>=learn.n_epoch: return False   # a finished run was resumed: nothing is new
         has_begun = learn.iter is not None or learn.train_iter>0
         return has_begun   # then a resume has set `train_iter`
 
@@ -195,12 +195,12 @@ class Outbox:
     ) -> None:
         "Announce all rows in order by `log_metrics` and `log_media`, with one transfer of metrics from the device"
         if not self.rows: return
-        if self.busy: return   # a logger may log: that call returns, and this loop takes its row
+        if self.busy: return   # a logger has logged: the outer loop takes its row
         if not self.ready(learn): return
         self.busy = True
         try:
             while self.rows:
-                self._read()   # again in each turn, as a logger may have added a row
+                self._read()   # again in each turn, as a logger may have added rows
                 self.rows.popleft().announce(learn)
         finally: self.busy = False
 
@@ -210,7 +210,7 @@ class Outbox:
         if not rows: return
         device  = rows[0].values.device
         numbers = iter(torch.cat([row.values.to(device) for row in rows]).tolist())
-        for row in rows: row.metrics.update(zip(row.names, numbers))   # `zip` takes one for each name
+        for row in rows: row.metrics.update(zip(row.names, numbers))   # `zip` stops at the names
 
     def clear(self) -> None:
         "Drop all rows"
@@ -234,7 +234,7 @@ class Outbox:
 # %% ../../nbs/observe/20a_outbox.ipynb #d4cdcb85
 @patch(as_prop=True)
 def _outbox(self:Learner) -> Outbox:
-    "The buffer of logged rows that the loggers have not got yet"
+    "The Learner's `Outbox`"
     return vars(self).setdefault('_outbox', Outbox())
 
 @patch

@@ -33,7 +33,7 @@ class TimeTable(History):
         return [head, *(self._row(row, names) for row in self)]
 
     def _row(self, row, names):
-        "The cells of a row, the columns `names` first"
+        "Return the cells of a row, the columns `names` first"
         calls,mean = '',''
         if row['calls']: calls,mean = row['calls'],f"{1e3*row['mean']:.3f}"
         cells  = [row[name] for name in names]
@@ -74,7 +74,7 @@ class Profile(ActionTimer):
         "Return the times by event, its callbacks included, the slowest first"
         def find_row(a):
             if a.kind=='loop': return None
-            return (a.event or a.name,)   # a callback's event, or the event itself
+            return (a.event or a.name,)   # a callback's event, or an event itself
         return self._aggregate(('event',), find_row, 'event')._slowest_first()
 
     def _aggregate(self,
@@ -110,7 +110,7 @@ class Profile(ActionTimer):
         return text if fraction<.1 else f'{text}: {self._hint()}'
 
     def _hint(self):
-        "What helps in the phase that waits longest"
+        "Return advice for the phase with the longest waits"
         longest = -1.
         for phase in ('train','valid'):
             seconds = {row['action']:row['seconds'] for row in self.actions() if row['phase']==phase}
@@ -178,7 +178,7 @@ class ProfileCallback(Callback):
     acts = 'nothing'
     order,name = -100,'profiler'
     active     = False   # is a run being measured?
-    in_handler = False   # is a handler running? Events of a nested run are counted as part of it
+    in_handler = False   # is a handler running? Events of a nested run count as part of it
     def __init__(self,
         max_slices:int=100_000,          # the number of slices (loop actions, callbacks, batches) to keep for the trace
         clock:Callable=perf_counter_ns,  # returns the time, in nanoseconds
@@ -207,7 +207,7 @@ class ProfileCallback(Callback):
     def _measures(self): return self.learn.mode is not None and is_called(self, 'before_fit')
 
     def _start(self, name):
-        if name=='cleanup': self.in_handler = False   # an exception may have left it set
+        if name=='cleanup': self.in_handler = False   # left set by an exception
         if self.in_handler: return
         is_first = name in ('before_fit','before_evaluate','before_predict')
         was_removed = is_first and self.result.scopes   # in the middle of the last run, whose end it did not see
@@ -224,12 +224,12 @@ class ProfileCallback(Callback):
         if name=='cleanup': self.result.finish()
 
     def _timed(self, name, cb, f):
-        "The handler `f` of callback `cb` for the event `name`, timed"
+        "Return the handler `f` of callback `cb` for event `name`, timed"
         cb_name = own_attr(cb, 'key', cb.name)
         if self.markers: f = record_function(f'{name} {cb_name}')(f)
         @wraps(f)
         def timed(*args, **kwargs):
-            if self.in_handler: return f(*args, **kwargs)   # a run inside a handler
+            if self.in_handler: return f(*args, **kwargs)   # a nested run
             profile,outer = self.result,self.result.action
             try:
                 self.in_handler = True

@@ -17,12 +17,12 @@ from ..loop.signals import interruptibly, uninterrupted
 
 # %% ../../nbs/observe/45a_sender.ipynb #5bbe627f
 class Sender:
-    "Call `send` for each item of `put`, in a thread and in order, until it succeeds; keep items that are not safe yet"
+    "Call `send` for each item of `put`, in order and in a thread, until it succeeds; keep items until they are safe"
     max_wait = 60.   # seconds between two attempts, at most
     idle     = 1.    # seconds after which a thread with nothing to send ends
     def __init__(self,
         send:Callable,              # called with the first items; returns how many it sent (None: all), or raises
-        safe:Callable|None=None,    # returns whether a sent item is safe and can be dropped; None: all are
+        safe:Callable|None=None,    # function: is this sent item safe, so that it can be dropped? None: always
         failed:Callable|None=None,  # called before a failed call is retried; None: nothing
         most:int=1                  # the largest number of items per call of `send`
     ):
@@ -30,11 +30,11 @@ class Sender:
         self.most = most
         self.sent    = deque()       # items that were sent and are not safe yet
         self.unsent  = deque()       # items that were not sent yet
-        self.error   = None          # the exception of the last call of `send`; None: it succeeded
+        self.error   = None          # the exception of the last `send`; None: it succeeded
         self.hurry   = False         # is `wait` running? Then retry at once
         self.thread  = None
         self.changed = Condition()   # guards these, and is notified when they change
-        self.lock    = RLock()       # for the use of `send`
+        self.lock    = RLock()       # held during `send`
 
     @uninterrupted
     def put(self,
@@ -61,8 +61,8 @@ class Sender:
 
     def take(self,
         key:Any,      # where the items are sent
-        last:Any,     # the last item of any other sender of this process to `key`
-        seconds:float # how long to wait for that, at most
+        last:Any,     # the last item that a previous sender of this process sends to `key`
+        seconds:float # how long to wait for the previous sender
     ) -> None:
         "Become this process's only sender to `key`: any other sends `last` instead of its items, and then stops"
         other = _senders.get(key)
@@ -87,7 +87,7 @@ class Sender:
         if self.error is not None: seconds = min(seconds, 5.)
         end = monotonic()+seconds
         def is_all_sent(): return not self.unsent
-        with self.changed:   # which may take a while, too
+        with self.changed:   # the lock may take a while, too
             self.hurry = True
             self.changed.notify_all()
             left = max(0., end-monotonic())
@@ -100,7 +100,7 @@ class Sender:
             items = self._next()
             if not items: return
             try: n = self.send(*items)
-            except Exception as e:   # whatever the package of a service raises
+            except Exception as e:   # services may raise anything
                 self._handle_failure(e, delay)
                 delay = min(2*delay, self.max_wait)
             else:
@@ -108,7 +108,7 @@ class Sender:
                 delay = 1.
 
     def _next(self):
-        "The first items, at most `most`; none if there are none for a while, which ends the thread"
+        "Return the first items, at most `most`; if there are none for a while, return none, and end the thread"
         with self.changed:
             if not self.changed.wait_for(self._has_items, self.idle): self.thread = None
             return [*islice(self.unsent, self.most)]
@@ -117,10 +117,10 @@ class Sender:
     def _is_hurried(self): return self.hurry
 
     def _note_sent(self, items):
-        "Move `items`, which were sent, from `unsent` to `sent`, and drop those that are safe"
+        "Move sent `items` from `unsent` to `sent`, and drop those that are safe"
         with self.changed:
             for o in items:
-                is_there = self.unsent and self.unsent[0] is o   # `replace` may have dropped it
+                is_there = self.unsent and self.unsent[0] is o   # `replace` may have removed it
                 if is_there: self.sent.append(self.unsent.popleft())
             while self.sent and self._is_safe(self.sent[0]): self.sent.popleft()
             self.error,self.hurry = None,False
@@ -136,7 +136,7 @@ class Sender:
             self.hurry = False
         if self.failed is not None: self.failed()
 
-_senders = WeakValueDictionary()   # the sender to each key of `take`
+_senders = WeakValueDictionary()   # key of `take` -> its sender
 
 # %% ../../nbs/observe/45b_services.ipynb #b7b5870f
 import json
@@ -150,7 +150,7 @@ from .files import LogFile, MetricsLogger
 
 # %% ../../nbs/observe/45b_services.ipynb #120a2936
 class Service(MetricsLogger):
-    "Describe a service to `ServiceLogger`: `open` and `write` are required, the rest has defaults"
+    "Base class for a service used by `ServiceLogger`: define `open` and `write`; the rest has defaults"
     id:str|None = None   # of the run at the service
     at_once:int = 1      # the largest number of steps per call of `write_steps`
     def open(self,
@@ -182,13 +182,13 @@ class Service(MetricsLogger):
     def close(self,
         status:str # 'finished', 'failed' or 'killed'
     ) -> None:
-        "Send how the fit ended, 'killed' if another Learner continues the run; does nothing unless defined"
+        "Tell the service how the fit ended ('killed': another Learner continues it); do nothing unless defined"
 
     def write_step(self,
         row:dict, # 'metrics', 'texts', 'images', 'histograms', 'tables', each a dictionary by name
         step:int  # training batches so far, in all fits
     ) -> None:
-        "Send everything of a step: calls `write_media` for each kind, and then `write` for the metrics"
+        "Send all values of a step: call `write_media` for each kind, then `write` for the metrics"
         for kind,values in row.items():
             if kind!='metrics': self.write_media(kind, values, step)
         if 'metrics' in row: self.write(row['metrics'], step)
@@ -205,12 +205,12 @@ class ServiceLogger(Service):
     saves = (*MetricsLogger.saves,'id','kept')
     wait:float = 30.     # seconds that the end of a fit waits for the service, at most
     files:bool = False   # are saved models sent?
-    opened = False       # is the run at the service open?
-    warned = False       # was a warning given for the present failure?
-    asks   = False       # may the service have some of the rows? Then it is asked for its last steps
+    opened = False       # is the service's run open?
+    warned = False       # was a warning given about the present failure?
+    asks   = False       # may the service have some rows already? Then ask for its last steps
     there:dict = {}      # the service's last step of each metric, as far as known
     row:dict = {}        # the values logged at the current step: by kind, by name
-    row_step = 0         # the present step
+    row_step = 0         # the step of `row`
     paths = ()           # of saved models and checkpoints, to be sent at the end of the fit
     _sender = None
     def before_fit(self):
@@ -219,15 +219,15 @@ class ServiceLogger(Service):
     def before_epoch(self):
         if rank_distrib(): return
         try: self._open()
-        except Exception as e:   # whatever its package raises; a run that has an id can be opened later
+        except Exception as e:   # services may raise anything; a run with an id can be opened later
             if self.id is None or isinstance(e, ImportError): raise
             self.sender.error = e
-        self.sender.put()   # steps that a resumed run had not sent
+        self.sender.put()   # steps left by a resumed run
 
     def log_metrics(self, metrics, step): self._collect('metrics', metrics, step)
     def log_media(self, kind, media, step): self._collect(kind, media, step)
     def after_save_checkpoint(self, path):
-        is_file = isinstance(path, Path)   # or an open file, which can't be sent
+        is_file = isinstance(path, Path)   # an open file cannot be sent
         if is_file: self.paths = *self.paths,path
     after_save_model = after_save_checkpoint
 
@@ -255,10 +255,10 @@ class ServiceLogger(Service):
         return rows
     @kept.setter
     def kept(self, rows:list):
-        is_in_epoch = self.learn.iter is not None   # a callback's state is loaded a second time within an epoch
+        is_in_epoch = self.learn.iter is not None   # callbacks load their state twice within an epoch
         if is_in_epoch: return
         *complete,last = rows or [(0,{})]
-        self.row_step,self.row = last   # more may be logged at this step
+        self.row_step,self.row = last   # more values may follow at this step
         self.sender.replace(*(_Step(*o) for o in complete))
         self._ask()
 
@@ -267,25 +267,25 @@ class ServiceLogger(Service):
         is_same_run = getattr(resume, 'same_run', resume=='auto')
         if self.learn.iter is not None: state = {**state, 'id':self.id}
         elif not is_same_run:
-            # it may train differently: begin a new run at the service, at the incomplete step
+            # training may differ from here on, so begin a new run at the service
             state = {**state, 'id':None, 'kept':state['kept'][-1:]}
             self.opened = False
         super().load_state_dict(state)
     def after_load_checkpoint(self, path):
         if self.id is not None and not rank_distrib(): self._take()
-    def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k!='_sender'}   # it has a thread
+    def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k!='_sender'}   # a copy has no thread
 
     def _collect(self, kind, values, step):
-        "Add logged values to their step's row"
+        "Add logged values to the row of their step"
         if not self.counts(step): return
         if step!=self.row_step: self._push()
         self.row_step = step
-        # a new dictionary: a checkpoint may hold the old one
+        # a new dictionary, as a checkpoint may hold the old one
         self.row = {**self.row, kind:{**self.row.get(kind, {}), **values}}
-        if self.learn.mode is None: self._finish('finished')   # logged after a fit
+        if self.learn.mode is None: self._finish('finished')   # logged outside of a fit
 
     def _push(self):
-        "Pass the row of the present step to the thread"
+        "Pass the present row to the thread"
         sender = self.sender
         if self.row: sender.put(_Step(self.row_step, self.row))
         self.row = {}
@@ -343,7 +343,7 @@ class ServiceLogger(Service):
         if isinstance(first, _File):
             self._open()
             self.write_file(first.path)
-        elif self.id is not None:   # an _End of a run that was opened
+        elif self.id is not None:   # an `_End` for an open run
             self.close(first.status)
             self.opened = False
         return 1
@@ -368,8 +368,8 @@ class ServiceLogger(Service):
         return missing
 
     def _newer(self, step, values):
-        "Return the values whose last step at the service is before `step`"
-        there = self.there   # `_ask` may replace it in another thread
+        "Return the values that are newer than the service's last step"
+        there = self.there   # another thread may replace it
         for name in values:
             if name not in there: there[name] = self.last_step(name)
         return {name:value for name,value in values.items() if there[name]<step}

@@ -37,7 +37,7 @@ class SpeedMonitor(StopwatchCallback, Observer):
         self.run_train = True   # every batch is counted
         self._reset()
     def _reset(self):
-        self.marks = deque(maxlen=self.window+1)   # after each batch: seconds, and totals as `_counts` returns them
+        self.marks = deque(maxlen=self.window+1)   # after each batch: seconds, and the totals of `_counts`
         self.has_tokens = True                     # until a batch has none
 
     def before_fit(self):
@@ -57,7 +57,7 @@ class SpeedMonitor(StopwatchCallback, Observer):
         super().after_batch()
 
     def _counts(self):
-        "One batch, and its samples, tokens and FLOPs"
+        "Return the counts of this batch: 1, its samples, tokens and FLOPs"
         batch,flops = self.learn.batch,self.flops
         if callable(flops): flops = flops(batch)
         return 1,find_bs(batch),self._tokens(batch),flops or 0
@@ -65,12 +65,12 @@ class SpeedMonitor(StopwatchCallback, Observer):
     def _tokens(self, batch):
         if not self.has_tokens: return 0
         try: return find_tokens(batch, self.learn.dls)
-        except ValueError:   # these batches have no tokens
+        except ValueError:   # no token ids
             self.has_tokens = False
             return 0
 
     def measure(self) -> dict|None:
-        "Return the mean rates over the window; None before the first batch"
+        "Return the mean rates per second over the window; None before the first batch"
         if len(self.marks)<2: return None
         first,last = self.marks[0],self.marks[-1]
         seconds,*counts = map(sub, last, first)
@@ -179,7 +179,7 @@ class StepLines(SpeedMonitor):
         return ', '.join(cells)
 
     def _speed_cells(self, speed):
-        "Tokens or samples a second, and the time left if that is known"
+        "Return tokens or samples a second, and the time left, if known"
         pct = self.learn.pct_train
         if 'tokens_per_sec' in speed: yield f"{speed['tokens_per_sec']:,.0f} tokens/s"
         else: yield f"{speed['samples_per_sec']:,.0f} samples/s"
@@ -202,9 +202,9 @@ def waiting_hint(
                                 '`Prefetch(thread=True)` in a thread, if making them draws no random numbers')
     if workers and start>wait: return '`persistent_workers=True` starts the workers once, not in each epoch'
     if cores is None: cores = cpu_count() or 1
-    work  = (wait+rest)*workers if workers else wait   # seconds that one worker needs for all batches
+    work  = (wait+rest)*workers if workers else wait   # seconds of work for all batches
     ratio = work/max(rest, 1e-9)
-    needed = ceil(ratio)   # this number of workers is as fast as the rest of the loop
+    needed = ceil(ratio)   # as fast as the rest of the loop
     if needed<=max(cores, workers):
         return f'{max(needed, workers+1)} workers would keep up (`num_workers`, now {workers})'
     more = f'`num_workers={cores}` for the cores of this machine, and ' if workers<cores else ''

@@ -16,11 +16,11 @@ from ..loop.check import check_args
 
 # %% ../../nbs/observe/05a_action_timer.ipynb #9975380b
 class Action(NamedTuple):
-    "An action to which the time of a run is assigned"
+    "An action to which time of a run is assigned"
     phase:str      # 'train', 'valid', or '' outside of both
     kind:str       # 'loop' (a part of the loop between two events), 'event' or 'callback'
     name:str       # name of the part of the loop, the event, or the callback
-    event:str=''   # the event at which the callback was called
+    event:str=''   # the event, for a callback
 
 _starts = dict(before_train='loader start', before_validate='loader start', before_fetch='loader wait',
                after_fetch='to device', before_pred='forward', before_loss='loss', before_backward='backward',
@@ -31,7 +31,7 @@ _ends = {'before_batch', 'after_pred', 'after_loss', 'after_exhaust', 'after_exc
 _closed = 'backward step zero_grad batch train validate epoch fit'.split()
 _ends.update(f'after_{scope}' for scope in _closed)
 _ends.update(f'after_cancel_{scope}' for scope in _closed)
-_phases = dict(train='train', validate='valid')          # scope -> its phase
+_phases = dict(train='train', validate='valid')          # scope -> phase
 _scopes = ('fit','epoch','train','validate','batch')     # the scopes that a trace shows
 
 # %% ../../nbs/observe/05a_action_timer.ipynb #121d7211
@@ -39,17 +39,17 @@ _on_device = ('to device','forward','loss','backward','step','zero_grad')   # th
 
 class _Timed(NamedTuple):
     "An action of the accelerator that was timed and not yet read"
-    action:Action|None   # None: none was timed
+    action:Action|None   # None: the action is not timed
     start:torch.Event
     end:torch.Event
 
 class DeviceTimer:
-    "Time the accelerator's work on each action with events on its stream; wait for it only at the end"
+    "Times the accelerator's work on each action, by events on its stream; waits only at the end"
     def __init__(self,
         device:torch.device # the accelerator
     ):
         self.device  = device
-        self.start   = None      # the event that began the current action; None: it is not timed
+        self.start   = None      # the event that began the present action; None: not timed
         self.pending = deque()   # the actions that were timed and not yet read
         self.seconds = {}        # Action -> seconds
 
@@ -93,18 +93,18 @@ class ActionTimer:
         self.device  = DeviceTimer(device) if has_accelerator else None
         self.totals  = {}    # Action -> [calls, nanoseconds]
         self.slices  = []    # for the trace: (action, start, end), in nanoseconds
-        self.dropped = 0     # the slices that are not among these, as they are too many
-        self.scopes  = []    # the open ones, the outermost first: (name, start)
-        self.phase   = ''    # as of an Action
-        self.action  = None  # the current one
+        self.dropped = 0     # slices dropped because there are too many
+        self.scopes  = []    # open scopes, outermost first: (name, start)
+        self.phase   = ''    # the phase of new actions
+        self.action  = None  # the present action
         self.since   = None  # when it began
-        self.loop_action = None   # the last action of the loop, which continues after the callbacks of an event
+        self.loop_action = None   # the loop's last action, which continues after an event's callbacks
         self.start_time  = None   # of the run
         self.workers:dict[str,int|None] = {}   # `num_workers` of each phase's loader; None: not a DataLoader
 
     def switch(self,
         action:Action|None, # timed from now on; None: nothing
-        calls:int=1         # 0 if the action continues after an interruption
+        calls:int=1         # 0 if it continues an interrupted action
     ) -> None:
         "Assign the time from now on to `action`"
         now = self.clock()
@@ -156,7 +156,7 @@ class ActionTimer:
             if name==scope: return
 
     def _add_slice(self, action, start, end):
-        "Add a slice to the trace, unless there are too many; a trace needs the scopes around its slices, though"
+        "Add a slice to the trace; beyond the limit, only scopes that contain slices"
         is_scope = action.kind=='scope' and action.name!='batch'
         has_room = is_scope or len(self.slices)<self.max_slices
         if has_room: self.slices.append((action, start, end))
@@ -196,7 +196,7 @@ _batch_events = [e for e in _in_batch if 'cancel' not in e]
 _watched = [*_batch_events, 'after_cancel_batch']
 
 def _fires(f):
-    "Does the source of a method of the loop name an event of a batch?"
+    "Return whether the source of a method of the loop names a batch event"
     return isfunction(f) and not {*_batch_events}.isdisjoint(f.__code__.co_consts)
 
 _methods = ['all_batches', *(name for name,f in vars(Loop).items() if _fires(f))]
@@ -205,8 +205,8 @@ class CheckEvents(Callback):
     "Warn if a replaced part of the loop does not fire an event that a callback handles"
     acts = 'nothing'
     order,modes,run_valid = -100,('fit',),False
-    fired = None    # the events of batches that were fired in this epoch; None: not watched
-    replaced = ()   # the parts of the loop that a subclass or an assignment replaces
+    fired = None    # the batch events fired in this epoch; None: not watched
+    replaced = ()   # parts of the loop replaced by a subclass or an assignment
     def before_fit(self):
         learn = self.learn
         self.replaced = [name for name in _methods if _is_replaced(learn, name)]
@@ -223,7 +223,7 @@ class CheckEvents(Callback):
         if missing: self._warn(missing)
 
     def _missing(self):
-        "The events that were not fired although callbacks handle them, with the classes of these"
+        "Return the events that were not fired although callbacks handle them, with the classes of these callbacks"
         missing = {}
         for e in _batch_events:
             if e in self.fired: continue
@@ -232,7 +232,7 @@ class CheckEvents(Callback):
         return missing
 
     def _handlers_of(self, e):
-        "The classes of other callbacks that handle the event"
+        "Return the classes of other callbacks that handle the event"
         others = [cb for cb in self.learn.ordered_cbs(e) if cb is not self]
         return [type(cb).__name__ for cb in others if is_called(cb, e)]
 
@@ -249,6 +249,6 @@ class CheckEvents(Callback):
         self.learn._rebind()
 
 def _is_replaced(learn, name):
-    "Is a part of the loop replaced, by an assignment to the Learner or in its class?"
+    "Return whether a part of the loop is replaced, by an assignment or in the Learner's class"
     if name in vars(learn): return True
     return getattr(type(learn), name) is not getattr(Loop, name)

@@ -15,27 +15,27 @@ from ..loop.callback import Callback
 # %% ../../nbs/observe/70a_mc_dropout.ipynb #8045877c
 _with_dropout = nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer   # the last one for its fast path
 def _has_dropout(m):
-    "Is it a dropout layer, or one that applies dropout itself?"
+    "Return whether it is a dropout layer, or a layer that applies dropout itself"
     return isinstance(m, _with_dropout) or 'dropout' in type(m).__name__.lower()
 
 class MCDropoutCallback(Callback):
     "Monte Carlo dropout: leave dropout on in validation and prediction (Gal and Ghahramani, 2016)"
     draws = True
-    switched = ()   # the layers in training mode that were in evaluation mode
+    switched = ()   # layers that were switched to training mode
     def before_validate(self) -> None:
         model = self.learn.model
         drops = [*filter(_has_dropout, model.modules())]
         if not drops: warn(
             f'{type(model).__name__} has no dropout: with MCDropoutCallback all its predictions are equal')
         self.switched = [m for m in drops if not m.training]
-        for m in self.switched: m.training = True   # not `m.train()`, which changes the modules inside it too
+        for m in self.switched: m.training = True   # `m.train()` would change submodules too
 
     def after_validate(self) -> None:
         for m in self.switched: m.training = False
         self.switched = ()
     cleanup = after_validate
 
-    def before_train(self) -> None: self.switched = ()   # after a cancelled validation; the loop has set all modes
+    def before_train(self) -> None: self.switched = ()   # a cancelled validation; the loop has set all modes
 
 # %% ../../nbs/observe/70b_tta.ipynb #68eb1ee9
 from collections.abc import Callable
@@ -89,7 +89,7 @@ def _check_same_samples(a, b):
         'and learnkit cannot read it in order. Pass a list of batches or a DataLoader.')
 
 def _has_transforms(dl):
-    "Can the dataset of this loader switch to the random transforms of training, as fastai's can?"
+    "Return whether the loader's dataset can switch to random training transforms, as fastai's can"
     return hasattr(getattr(dl, 'dataset', None), 'set_split_idx')
 
 def _check_tta_args(n, aug, augs, dl):

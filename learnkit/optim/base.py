@@ -22,15 +22,15 @@ from learnkit.data.process import is_sharded
 from learnkit.optim.groups import params_in
 
 # %% ../../nbs/optim/29_base.ipynb #6935e0be
-_row = 2**14   # numbers in a row, each with a factor of its own
-_rows = 256    # rows that an accelerator multiplies at a time, as all their products are in its memory
+_row = 2**14   # numbers in a row, each multiplied by its own factor
+_rows = 256    # rows to multiply at once, as an accelerator holds all products in memory
 
 @cache
 def _factors(device, n=_row):
     return torch.arange(1, n+1, device=device)*-7046029254386353131 | 1   # odd, so that no bit is lost
 
 def _as_numbers(t):
-    "The bytes of a plain tensor as integers of 64 bits, the last one filled up with zeros"
+    "Return the bytes of a plain tensor as 64-bit integers, padded with zeros"
     flat = t.detach().contiguous().flatten().view(torch.uint8)
     missing = -len(flat)%8
     if missing: flat = torch.cat([flat, flat.new_zeros(missing)])
@@ -38,10 +38,10 @@ def _as_numbers(t):
     return flat.view(torch.int64)
 
 def _sum_of_rows(numbers):
-    "Row sums of products with factors, each multiplied by a factor of its row"
+    "Return the sums of rows of products with factors, each multiplied by a factor for its row"
     rows,factors = numbers.view(-1, _row),_factors(numbers.device)
     if rows.is_cpu: sums = rows@factors
-    else: sums = torch.cat([(part*factors).sum(1) for part in rows.split(_rows)])   # it has no integer matmul
+    else: sums = torch.cat([(part*factors).sum(1) for part in rows.split(_rows)])   # CUDA has no integer matmul
     return (sums*_factors(sums.device, len(sums))).sum()
 
 # %% ../../nbs/optim/29_base.ipynb #975bd621
@@ -78,15 +78,15 @@ def quantized_entries(
     return found
 
 def _quantized_layers(model):
-    "The beginnings of the names of entries that quantised modules have"
+    "Return the prefixes of entries that belong to quantised modules"
     names = [name for name,m in model.named_modules() if _is_quantized(m)]
-    return [f'{name}.' if name else '' for name in names]   # the model itself has an empty name
+    return [f'{name}.' if name else '' for name in names]   # the prefix of the model itself is empty
 
 # %% ../../nbs/optim/29_base.ipynb #389cc4c7
 def _begin_with(layer, names): return [name for name in names if name.startswith(layer)]
 
 def _unknown_entries(model, state):
-    "The entries of a state that are neither parameters nor buffers"
+    "Return the entries of a state that are neither parameters nor buffers"
     known = dict(model.named_parameters(remove_duplicate=False))
     known.update(model.named_buffers(remove_duplicate=False))
     others = state.keys() - known.keys()
@@ -94,7 +94,7 @@ def _unknown_entries(model, state):
 
 # %% ../../nbs/optim/29_base.ipynb #2017f02a
 def _is_quantized(module):
-    "Does the module have frozen parameters that are integers?"
+    "Return whether the module has frozen integer parameters"
     return any(map(_is_frozen_integer, module._parameters.values()))
 
 def _is_frozen_integer(p):
@@ -116,8 +116,8 @@ def trained_names(
 
 def base_of(
     learn:Any,                 # the Learner
-    quantized_only:bool=False, # only tensors that no file can hold?
-    frozen_only:bool=False     # only frozen parameters, and no buffer?
+    quantized_only:bool=False, # only tensors that no file can store?
+    frozen_only:bool=False     # only frozen parameters, without buffers?
 ) -> dict[str,str]: # name in the `state_dict` -> checksum
     "Return the entries of the model's state that are not trained, with their checksums"
     model = get_model(learn.model)
@@ -129,7 +129,7 @@ def base_of(
 
 # %% ../../nbs/optim/29_base.ipynb #958978c7
 def _unchanging(model, state, frozen_only):
-    "The plain tensors of a state that may be part of a base"
+    "Return the plain tensors of a state that may belong to a base"
     plain = {name for name,t in state.items() if _is_plain(t)}
     if not frozen_only: return plain
     return plain & {name for name,_ in model.named_parameters(remove_duplicate=False)}
@@ -144,20 +144,20 @@ def without_base(
     state:dict,         # the `state_dict` of a model
     base:Mapping[str,str] # from `base_of`
 ) -> dict:
-    "Return the entries of `state` that are not in the base, or have changed"
+    "Return the entries of `state` that are not in the base, or have changed since"
     changed:Any = type(state)()
     for name,t in state.items():
         is_same = name in base and tensor_checksum(t)==base[name]
         if not is_same: changed[name] = t
-    metadata = getattr(state, '_metadata', None)   # of PyTorch's own `state_dict`: the versions of the modules
+    metadata = getattr(state, '_metadata', None)   # module versions, in PyTorch's own `state_dict`
     if metadata is not None: changed._metadata = metadata
     return changed
 
 def split_state(
     learn:Any,             # the Learner
-    base:Mapping|None=None # a result of `base_of`; None: omit only tensors that no file can hold
+    base:Mapping|None=None # a result of `base_of`; None: omit only tensors that no file can store
 ) -> tuple[dict,dict]:
-    "Return the model's state without its base, and the checksums of the omitted tensors"
+    "Return the model's state without its base, and the checksums of what was omitted"
     model = get_model(learn.model)
     state = model.state_dict()
     if base is None and not quantized_entries(model, state): return state,{}
@@ -168,7 +168,7 @@ def split_state(
 def base_bytes(
     learn:Any # the Learner
 ) -> tuple[int,int]:
-    "Return how many bytes the model's frozen parameters have, and how many all of them"
+    "Return the size in bytes of the model's frozen parameters, and of all its parameters"
     trained,frozen,total = trained_names(learn),0,0
     for name,p in get_model(learn.model).named_parameters():
         if is_lazy(p): continue
@@ -204,9 +204,9 @@ def check_base(
 
 def load_weights(
     model:nn.Module,  # a model without wrappers
-    weights:Mapping,  # from `without_base`, of a base that was checked
+    weights:Mapping,  # a result of `without_base`; its base was checked
     base:Mapping,     # the checksums of tensors that may be missing
-    strict:bool=True  # raise RuntimeError if other weights are missing, or some are not the model's?
+    strict:bool=True  # raise RuntimeError if further weights are missing or unknown?
 ) -> None:
     "Load weights without changing the model's base"
     model.load_state_dict(weights, strict=strict and not left_out(weights, base))

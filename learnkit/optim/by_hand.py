@@ -57,12 +57,12 @@ class ByHand(Optimizer):
         loss = None if closure is None else closure()
         for opt,pg,params in zip(self.made, self.param_groups, self.own_params):
             for attribute,name in self.names.items(): setattr(opt, attribute, pg[name])
-            if _any_grad(params): self._call(opt.step)   # without a gradient the group is frozen
+            if _any_grad(params): self._call(opt.step)   # without gradients: a frozen group
         return loss
     def zero_grad(self,
-        set_to_none:bool=True # not used: each optimizer clears them its own way
+        set_to_none:bool=True # not used: each optimizer does it in its own way
     ) -> None:
-        "Let each optimizer clear its gradients, if there are any"
+        "Let each optimizer with a gradient clear its gradients"
         for opt,params in zip(self.made, self.own_params):
             if _any_grad(params): self._call(opt.zero_grad)
 
@@ -85,7 +85,7 @@ class ByHand(Optimizer):
         return {**super().state_dict(), 'made':[*map(self._state, self.made)]}
 
     def _state(self, opt):
-        "What the optimizer `opt` has accumulated"
+        "Return what the optimizer `opt` has accumulated"
         if hasattr(opt, 'state_dict'): return opt.state_dict()
         state = {}
         for name,v in vars(opt).items():
@@ -113,10 +113,10 @@ def _to_device(device, v):
     is_scalar = not isinstance(v, Tensor) or v.ndim==0
     return v if is_scalar else v.to(device)
 
-_torch_names = dict(wd='weight_decay')   # code that exempts norms and biases looks it up by this name
+_torch_names = dict(wd='weight_decay')   # under this name, code that exempts norms and biases looks it up
 
 def _hyper_names(opt):
-    "The learning rate and the other numbers that `opt` was made with: attribute -> name in a parameter group"
+    "Return the numeric settings of `opt`, with the learning rate: attribute -> name in a parameter group"
     if not is_number(getattr(opt, 'lr', None)): raise TypeError(
         f'{func_name(opt)} has no numeric attribute `lr`, which a fit and schedules set.')
     numbers = [name for name,v in settings(opt).items() if is_number(v)]
@@ -126,7 +126,7 @@ def _hyper_names(opt):
 def _any_grad(params): return any(p.grad is not None for p in params)
 
 def _are_params(v):
-    "Is it a list of parameters?"
+    "Return whether it is a list of parameters"
     if not isinstance(v, (list,tuple)) or len(v)==0: return False
     return all(isinstance(p, nn.Parameter) for p in v)
 
@@ -145,7 +145,7 @@ def _is_plain(v):
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a1000f
 class Maker:
-    "Makes a `ByHand` with a hand-written class"
+    "Makes a `ByHand` from a hand-written class"
     def __init__(self,
         make:Callable # the class, or a `partial` of it
     ): self.make = make

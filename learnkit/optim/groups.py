@@ -22,9 +22,9 @@ from torch.optim import Optimizer
 _short = dict(momentum='mom', betas='mom', alpha='sqr_mom', weight_decay='wd', decoupled_weight_decay='decouple_wd')
 
 class Place(NamedTuple):
-    "Where a parameter group has a hyper-parameter"
-    key:str             # in the group
-    index:int|None=None # in the value of that key, if it is a tuple
+    "The place of a hyperparameter in a parameter group"
+    key:str             # the key in the group
+    index:int|None=None # the index, if the value of that key is a tuple
 
 @lru_cache
 def _hyper_places(
@@ -34,7 +34,7 @@ def _hyper_places(
     places = {}
     for key in keys:
         if key=='betas': continue
-        is_of_asgd = key=='alpha' and 'centered' not in keys   # another one than RMSprop's
+        is_of_asgd = key=='alpha' and 'centered' not in keys   # ASGD's `alpha`, not RMSprop's
         name = key if is_of_asgd else _short.get(key, key)
         places[name] = Place(key)
     if 'betas' in keys: places |= dict(mom=Place('betas', 0), sqr_mom=Place('betas', 1))
@@ -58,13 +58,13 @@ def to_python(
 
 # %% ../../nbs/optim/00a_hypers.ipynb #35b7588b
 def _number_places(pg):
-    "The places of the numbers in a parameter group, by short name"
+    "Return the places of the numbers in a parameter group, by short name"
     places = _hyper_places((*pg,))
     return {name:place for name,place in places.items() if _is_number_at(pg, place)}
 
 def _is_number_at(pg, place):
-    if place.key=='group': return False   # of one of several optimizers: the number of the group
-    if place.index is not None: return True   # in `betas`
+    if place.key=='group': return False   # of several optimizers: the group's number
+    if place.index is not None: return True   # one of `betas`
     return is_number(pg[place.key])
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c1ff1a12
@@ -87,7 +87,7 @@ def _find(pg, name):
     return place
 
 def _unknown_hyper(pg, name):
-    "The error for a hyper-parameter that the optimizer does not have"
+    "Return the error for a hyperparameter that the optimizer does not have"
     known = [*_number_places(pg)]
     message = f"This optimizer has no hyper-parameter '{name}', it has {', '.join(known)}."
     for close in get_close_matches(str(name), [*known, *_short], 1):
@@ -98,7 +98,7 @@ def _unknown_hyper(pg, name):
 def _read(pg, name):
     try: place = _find(pg, name)
     except KeyError:
-        if isinstance(pg.get(name), bool): return pg[name]   # a switch such as `amsgrad`: to be read, not set
+        if isinstance(pg.get(name), bool): return pg[name]   # a switch such as `amsgrad`, which can be read
         raise
     v = pg[place.key]
     if place.index is not None: v = v[place.index]
@@ -107,7 +107,7 @@ def _read(pg, name):
 
 # %% ../../nbs/optim/00a_hypers.ipynb #9fa8cb41
 def _replace(old, index, v):
-    "Return the value of a key with `v` instead of `old`, or of `old[index]`; a tensor stays the same object"
+    "Return the value of a key, with `v` in place of `old` or `old[index]`; a tensor stays the same object"
     if index is not None:
         values = [*old]
         values[index] = _replace(old[index], None, v)
@@ -127,7 +127,7 @@ def _write(opt, pgs, name, v):
 
 # %% ../../nbs/optim/00a_hypers.ipynb #b439fee1
 def _start_momentum(opt, pgs):
-    "Create RMSprop's momentum buffers, which it creates itself only at its first step, and only with a momentum"
+    "Create RMSprop's momentum buffers, which PyTorch creates at the first step, and only if there is momentum"
     without = [pg for pg in pgs if not pg['momentum']]
     for p in params_in(without):
         has_stepped = bool(opt.state.get(p))
@@ -144,7 +144,7 @@ def params_in(
 def logical_groups(
     pgs:list # A torch optimizer's `param_groups`
 )->list: # for each group of the user: a list of the group and, if it was split, its half without decay
-    "Return PyTorch's parameter groups by the user's groups"
+    "Return the torch optimizer's parameter groups, arranged by the user's groups"
     groups = []
     for pg in pgs:
         if pg.get('no_decay_half'): groups[-1].append(pg)
@@ -190,7 +190,7 @@ class Hypers(MutableMapping):
     def __setitem__(self, k:str, v:float|Tensor)->None: _write(self.opt, self.groups, k, _to_number(v))
     def __delitem__(self, k:str): raise TypeError(f"'{k}' belongs to the optimizer: it can be changed, not deleted.")
     def __contains__(self, k:object)->bool:
-        is_switch = type(self.groups[0].get(k)) is bool   # such as `amsgrad`: it can be read, but is no number
+        is_switch = type(self.groups[0].get(k)) is bool   # such as `amsgrad`: readable, but not a number
         return not is_switch and super().__contains__(k)
     def __iter__(self)->Iterator[str]: return iter(_number_places(self.groups[0]))
     def __len__(self)->int: return len(_number_places(self.groups[0]))
@@ -235,7 +235,7 @@ def _spread_list(v, n):
 
 # %% ../../nbs/optim/00a_hypers.ipynb #27f8fb72
 def _as_list(v):
-    "The values of a list, an array or a tensor; a single one in a list"
+    "Return the values of a list, an array or a tensor; a single value in a list"
     v = to_python(v)
     if isinstance(v, str) or not isinstance(v, Iterable): return [v]
     return [*v]
@@ -249,7 +249,7 @@ def write_hyper(
     groups = logical_groups(opt.param_groups)
     is_one_rate = name=='lr' and is_number(value)
     for pgs,v in zip(groups, spread(value, len(groups))):
-        scale = pgs[0].get('lr_scale', 1)   # of timm's groups by layers
+        scale = pgs[0].get('lr_scale', 1)   # of groups that timm creates by layer
         if is_one_rate and scale!=1: v = v*scale
         _write(opt, pgs, name, v)
 
@@ -257,7 +257,7 @@ def check_own_decays(
     decays:list, # each group's weight decay, before a new one is set
     what:str     # the argument or schedule that sets it, for the message
 )->None:
-    "Raise ValueError if the groups have weight decays of their own, which one number for all would replace"
+    "Raise ValueError if groups have weight decays of their own, which a single number would replace"
     different = {float(d) for d in decays if d is not None}
     if len(different)<2: return
     raise ValueError(
@@ -269,7 +269,7 @@ def check_rate(
     what:str, # Its name in the message, such as 'the learning rate `lr`'
     v:Any     # One number for all groups, one for each, or a slice; None: not given
 )->None:
-    "Raise TypeError if `v` contains anything but numbers, ValueError if a number is negative, infinite or NaN"
+    "Raise TypeError if `v` contains anything but numbers, ValueError for a negative, infinite or NaN number"
     if isinstance(v, Mapping):   # for several optimizers
         for name,rate in v.items(): check_rate(f'{what} of {name!r}', rate)
         return
@@ -313,7 +313,7 @@ def bare_param(
     return o
 
 def _check_once(groups):
-    "Raise ValueError if a parameter is in the groups twice"
+    "Raise ValueError if a parameter occurs twice in the groups"
     params = [*map(bare_param, params_in(groups))]
     n = len(params)-len({*map(id, params)})
     if n==0: return
@@ -323,7 +323,7 @@ def _check_once(groups):
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #ea21e1d8
 def _is_param(o):
-    "Is it a tensor, or a pair of a name and a tensor?"
+    "Return whether it is a tensor, or a pair of a name and a tensor"
     if not isinstance(o, tuple): return isinstance(o, Tensor)
     return len(o)>0 and isinstance(o[0], str)
 
@@ -351,32 +351,32 @@ def param_dicts(
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #6f1c2a11
 _methods = Optimizer.add_param_group,Optimizer.state_dict,Optimizer.load_state_dict
-_untraced = [f.__wrapped__ for f in _methods if hasattr(f, '__wrapped__')]   # PyTorch disables the compiler in these
+_untraced = [f.__wrapped__ for f in _methods if hasattr(f, '__wrapped__')]   # the compiler is disabled in these
 
 @contextmanager
 def _mark_as_disabled()->Iterator[None]:
-    "In this block the compiler treats these methods as disabled, so PyTorch need not load it to disable them"
+    "In this block, mark these methods as disabled for the compiler, so that PyTorch need not load it to do so"
     for f in _untraced: f.__dynamo_disable = f
     try: yield
     finally:
         for f in _untraced: f.__dict__.pop('__dynamo_disable', None)
 
 def no_compiler()->AbstractContextManager:
-    "Return a block in which an optimizer is made, saved or loaded without loading PyTorch's compiler"
+    "Return a block in which an optimizer can be created, saved or loaded without loading PyTorch's compiler"
     is_loaded = sys.modules.get('torch._dynamo') is not None
     if is_loaded: return nullcontext()
     return _mark_as_disabled()
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #1d6ea6d8
 def _check_decoupling(cls, v):
-    "Raise TypeError if `decouple_wd=v` contradicts how the optimizer class `cls`, without that option, decays"
+    "Raise TypeError if `decouple_wd=v` contradicts how class `cls`, which has no such option, decays weights"
     if bool(v)==issubclass(cls, AdamW): return
     how = 'adds weight decay to the gradient' if v else 'shrinks the weights themselves'
     raise TypeError(f"PyTorch's {cls.__name__} {how}: "
                     f'remove `decouple_wd={v}`, or use `Adam`, which can decay in both ways')
 
 def _default_of_lr(f):
-    "Return the default of a function's `lr`: `Parameter.empty` if it is required, None if there is no `lr`"
+    "Return the default of a function's `lr`: `Parameter.empty` if it is required, None if there is none"
     ps = signature(f).parameters
     if 'lr' in ps:
         default = ps['lr'].default
@@ -395,7 +395,7 @@ def _check_takes_lr(opt, lr):
 def is_built(
     opt:Any # the `opt_func` passed by the user
 )->bool:
-    "Return whether `opt` is an optimizer already, rather than a class or a function that makes one"
+    "Return whether `opt` is an optimizer, rather than a class or a function that creates one"
     return hasattr(opt, 'param_groups') and not isinstance(opt, type)
 
 def torch_keywords(
@@ -413,7 +413,7 @@ def torch_keywords(
     return partial(cls, *getattr(opt, 'args', ()), **renamed),{}
 
 def _rename(given, known):
-    "The keywords `given` by the names of a torch optimizer's parameters, `known`"
+    "Return the keywords `given`, renamed to the parameters `known` of a torch optimizer"
     renamed = {**given}
     for name,(key,index) in _hyper_places((*known,)).items():
         if name not in given or name in known: continue
@@ -439,7 +439,7 @@ def check_opt_func(
 
 def _check_class(cls):
     if hasattr(cls, 'set_hyper'): return
-    is_scheduler = hasattr(cls, 'get_last_lr')   # PyTorch's schedulers have a `step` too
+    is_scheduler = hasattr(cls, 'get_last_lr')   # PyTorch's schedulers have `step` too
     if hasattr(cls, 'step') and not is_scheduler: return
     message = (f'`opt_func` is the class {cls.__name__}, which is not an optimizer: write one, such as '
                '`opt_func=torch.optim.AdamW`')
@@ -448,7 +448,7 @@ def _check_class(cls):
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #62814564
 def _call(opt, params, lr=None, **kw):
-    "Build an optimizer over `params` with the class, `partial` or function `opt`"
+    "Create an optimizer for `params` with the class, `partial` or function `opt`"
     check_opt_func(opt)
     groups,func = param_dicts(params),unwrap_partial(opt)
     if lr is not None and not isinstance(func, type): _check_takes_lr(opt, lr)
@@ -463,18 +463,18 @@ def _call(opt, params, lr=None, **kw):
     raise TypeError(f"{func} made {type(res).__name__}, not an optimizer: does it return one?")
 
 def _is_plain_list(groups, func):
-    "Is it a single group without settings, for an optimizer class? Then the class gets the parameters themselves"
+    "Return whether it is a single group without settings, for a class: then the class gets the parameters themselves"
     if not isinstance(func, type) or len(groups)!=1: return False
     return groups[0].keys()=={'params'}
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #abce56c7
 def _takes_lists(opt):
-    "Is it an optimizer of fastai, which takes lists of parameters instead of group dicts?"
+    "Return whether `opt` is fastai's optimizer, which takes lists of parameters in place of group dicts"
     if not hasattr(opt, 'set_hyper'): return False
     return not getattr(opt, 'takes_group_dicts', False)
 
 def _first_lr(lr, n_groups):
-    "Return a learning rate to create an optimizer with; the groups' own are set afterwards"
+    "Return a learning rate for creating an optimizer; those of the groups are set afterwards"
     if isinstance(lr, Tensor) and lr.numel()==1: return lr
     return spread(lr, n_groups)[-1]
 
@@ -506,7 +506,7 @@ def build_optimizer(
     built = is_built(opt)
     if built and (kw or params is not None): _check_built(opt, params, kw)
     res:Any = opt if built else _call(opt, params, lr, **kw)
-    must_set_lr = built or not is_number(lr)   # else it was made with it
+    must_set_lr = built or not is_number(lr)   # else it was created with it
     if hasattr(res, 'set_hyper'):
         if lr is not None and must_set_lr: res.set_hyper('lr', lr)
         return res
@@ -523,7 +523,7 @@ def default_lr(
     "Return the learning rate for training: `lr`, or that of a `partial` or a built optimizer; otherwise 1e-3"
     check_rate('the learning rate `lr`', lr)
     if hasattr(opt_func, 'rates'): return opt_func.rates(lr)   # several optimizers
-    if isinstance(lr, Mapping): spread(lr, 1)   # raises TypeError, as there is one optimizer
+    if isinstance(lr, Mapping): spread(lr, 1)   # raises TypeError: there is one optimizer
     own = _partial_lr(opt_func)
     if own is not None: return _one_of(lr, own)
     if lr is not None: return lr
@@ -539,13 +539,13 @@ def _one_of(lr, own):
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #92032edd
 def _partial_lr(opt_func):
-    "The learning rate of a `partial`, also of `partial(OptimWrapper, opt=partial(…))`"
+    "Return the learning rate of a `partial`, also of `partial(OptimWrapper, opt=partial(…))`"
     kw = getattr(opt_func, 'keywords', {})
     if 'lr' in kw: return kw['lr']
     return getattr(kw.get('opt'), 'keywords', {}).get('lr')
 
 def _built_lr(opt_func):
-    "The learning rates of an optimizer that is built; 1e-3 for anything else"
+    "Return the learning rates of a built optimizer; 1e-3 for anything else"
     lrs = [pg['lr'] for pg in getattr(opt_func, 'param_groups', ()) if 'lr' in pg]
     if not lrs: return 1e-3
     are_equal = len({*map(float, lrs)})==1
@@ -556,7 +556,7 @@ def _built_lr(opt_func):
 def creation_lr(
     opt_func:Any, # What the user gave as `opt_func`
     lr:float|Tensor|slice|list|None # the learning rate passed by the user; None: none
-)->float|Tensor|slice|list|None: # None: do not pass any
+)->float|Tensor|slice|list|None: # None: pass none
     "Return the learning rate to create the optimizer with; a function that sets its own keeps it"
     if lr is not None: return lr
     is_class = isinstance(unwrap_partial(opt_func), type)

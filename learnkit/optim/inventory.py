@@ -31,27 +31,27 @@ from learnkit.optim.optimizer import OptimWrapper
 def called_module(
     loss_func:Any # a loss function
 ) -> nn.Module|None: # None: a loss function of another kind
-    "Return the module in a loss function: itself, a method's owner, or the one inside a `partial`"
+    "Return the module that a loss function calls: itself, a method's owner, or the one inside a `partial`"
     f = unwrap_partial(loss_func)
     owner = getattr(f, '__self__', f)
     return owner if isinstance(owner, nn.Module) else None
 
 def held_modules(
     loss_func:Any,        # a loss function that is not a module
-    name:str='loss_func'  # how the names begin
+    name:str='loss_func'  # prefix of the names
 ) -> dict[str,nn.Module]: # name -> module
-    "Return the modules that a loss function holds or uses: attributes, arguments, variables, and containers of these"
+    "Return the modules that a loss function holds or uses, in attributes, arguments, variables and containers of these"
     return dict(_find_modules(loss_func, name, 4))
 
 def _find_modules(value, name, depth) -> Iterator[tuple[str,nn.Module]]:
-    "Yield the name and the module of each module that is reached in at most `depth` steps"
+    "Yield the name and module of each module that is at most `depth` steps away"
     if isinstance(value, nn.Module): yield name,value
     elif depth and not isinstance(value, Dispatcher):
         for key,inner in _contents_of(value).items(): yield from _find_modules(inner, f'{name}.{key}', depth-1)
 
 # %% ../../nbs/optim/28_inventory.ipynb #9bb27b2a
 def _contents_of(value):
-    "What a function, a callable object or a container holds, by name"
+    "Return what a function, a callable object or a container holds, by name"
     if isinstance(value, partial): return {'func':value.func, **_by_position(value.args), **value.keywords}
     if isinstance(value, Mapping|list|tuple): return _entries_of(value)
     if isinstance(value, MethodType): return {'function':value.__func__, **_attributes_of(value.__self__)}
@@ -66,7 +66,7 @@ def _entries_of(container):
     return _by_position(container)
 
 def _is_data(container):
-    "Is it data, such as a large table of numbers, rather than a container of modules?"
+    "Return whether it is data, such as a large table of numbers, and not a container of modules"
     if len(container)>1000: return True
     values = container.values() if isinstance(container, Mapping) else container
     return {*map(type, values)}<={int,float,str}
@@ -75,26 +75,26 @@ def _by_position(values): return {str(i):v for i,v in enumerate(values)}
 
 # %% ../../nbs/optim/28_inventory.ipynb #9bb27b2e
 def _attributes_of(owner):
-    "The attributes of the object that a method belongs to, by name"
+    "Return the attributes of a method's owner, by name"
     if isinstance(owner, Dispatcher): return {}
     return {f'self.{name}':value for name,value in getattr(owner, '__dict__', {}).items()}
 
 # %% ../../nbs/optim/28_inventory.ipynb #9bb27b2c
 def _variables_of(function):
-    "The variables from outside that a user's function uses, and the defaults of its arguments, by name"
+    "Return the outside variables that a user's function uses, and its default arguments, by name"
     if not _is_users(function): return {}
     defaults = {name:p.default for name,p in signature(function, follow_wrapped=False).parameters.items()}
     try: variables = getclosurevars(function)
-    except ValueError: return defaults   # one of them has no value yet
+    except ValueError: return defaults   # a variable without a value yet
     return {**defaults, **variables.globals, **variables.nonlocals}
 
 def _is_users(function): return not is_library(function) and not is_foreign(function)
 
 def _is_plain_function(f):
-    "Is it a plain function without state, such as PyTorch's?"
+    "Return whether it is a plain function without state, such as PyTorch's"
     if type(f) not in (FunctionType,BuiltinFunctionType): return False
     if getattr(f, '__dict__', None): return False
-    if f.__module__==functional.__name__: return True   # the common case, which must be quick
+    if f.__module__==functional.__name__: return True   # the common case first, for speed
     return type(f) is BuiltinFunctionType or not _is_users(f)
 
 # %% ../../nbs/optim/28_inventory.ipynb #30e4fcc8
@@ -113,7 +113,7 @@ def losses_of(
     return {'loss_func':own, **others}
 
 def _modules_in(loss_func, name):
-    "The modules that a loss function is or holds, by name"
+    "Return the modules that a loss function is or holds, by name"
     if _is_plain_function(loss_func): return {}
     module = called_module(loss_func)
     if module is not None: return {name:module}
@@ -121,11 +121,11 @@ def _modules_in(loss_func, name):
 
 def modules_of_loss(
     learn:Any,             # the Learner
-    called_only:bool=False # only modules that are loss functions themselves, not modules inside them?
+    called_only:bool=False # only modules that are loss functions themselves, not modules that one uses?
 ) -> dict[str,nn.Module]:  # prefix of its names -> module
     "Return the modules in the loss functions, without duplicates and without the model's"
     others = loss_functions.answered_by(learn.cbs)
-    if not others and _is_plain_function(learn.loss_func): return {}   # the common case, which must be quick
+    if not others and _is_plain_function(learn.loss_func): return {}   # the common case first, for speed
     found = {}
     for prefix,loss_func in losses_of(learn).items():
         if called_only and called_module(loss_func) is None: continue
@@ -141,7 +141,7 @@ def modules_of_loss(
 def modules_beside(
     learn:Any # the Learner
 ) -> dict[str,nn.Module]: # prefix of its names -> module
-    "Return the trained modules outside the model: those of the loss functions"
+    "Return the trained modules outside the model, which belong to loss functions"
     found = modules_of_loss(learn)
     if not found: return found
     called = {_free_name(name, learn.model) for name,f in losses_of(learn).items() if called_module(f) is not None}
@@ -154,14 +154,14 @@ def modules_beside(
     return modules
 
 def _free_name(name, model):
-    "`name`, with underscores at its first part if the model has a part of that name"
+    "Return `name`, with underscores after its first part if the model has a part of that name"
     first,dot,rest = name.partition('.')
     while first in get_model(model)._modules: first += '_'
     return first+dot+rest
 
 # %% ../../nbs/optim/28_inventory.ipynb #825e3afc
 def _trained_params(learn):
-    "The parameters that the optimizer updates, or will update: those that the splitter returns"
+    "Return the parameters that the optimizer trains, or will train: those of the splitter"
     if learn.opt is not None: return _params_of(learn.opt)
     groups = param_dicts(learn.splitter(get_model(learn.model)))
     return [bare_param(p) for p in params_in(groups)]
@@ -169,21 +169,21 @@ def _trained_params(learn):
 def _ids(values): return {*map(id, values)}
 
 def _params_of(opt):
-    "The parameters that an optimizer updates; none if there is no optimizer"
+    "Return the parameters that an optimizer trains; none if there is no optimizer"
     return params_in(getattr(opt, 'param_groups', ()))
 
 # %% ../../nbs/optim/28_inventory.ipynb #15d57f31
 def trained_modules(
     learn:Any # the Learner
 ) -> dict[str,nn.Module]: # prefix of its names -> module
-    "Return the modules that train; the model, without wrappers, has the prefix ''"
+    "Return all trained modules; the model, without wrappers, has the prefix ''"
     return {'':get_model(learn.model), **modules_beside(learn)}
 
 # %% ../../nbs/optim/28_inventory.ipynb #3191deb1
 class Slot(NamedTuple):
-    "The attribute of a module that holds a tensor, which the module may replace"
-    tensors:dict   # the parameters or the buffers of the module, by name
-    key:str        # the name of this one
+    "A module's attribute with a tensor, which the module may reassign"
+    tensors:dict   # the module's parameters or buffers, by name
+    key:str        # the name of the tensor
 
     @property
     def tensor(self) -> Tensor:
@@ -191,7 +191,7 @@ class Slot(NamedTuple):
         return self.tensors[self.key]
 
 def _slots(learn, kind) -> dict[str,Slot]:
-    "The slots of all tensors of a kind, '_parameters' or '_buffers', by name: each tensor once"
+    "Return the slots of a kind, '_parameters' or '_buffers', by name; each tensor once"
     seen,slots = set(),{}
     for module_name,module in _named_modules(learn):
         tensors = getattr(module, kind)
@@ -203,7 +203,7 @@ def _slots(learn, kind) -> dict[str,Slot]:
 
 def _named_modules(learn) -> Iterator[tuple[str,nn.Module]]:
     "Return all trained modules and their submodules, by name and without duplicates"
-    seen = set()   # shared by all calls of `named_modules`, which add to it
+    seen = set()   # `named_modules` adds the modules that it yields
     for prefix,module in trained_modules(learn).items(): yield from module.named_modules(seen, prefix)
 
 # %% ../../nbs/optim/28_inventory.ipynb #4659a96c
@@ -212,7 +212,7 @@ def _tensors(learn, kind): return {name:slot.tensor for name,slot in _slots(lear
 def named_params(
     learn:Any # the Learner
 ) -> dict[str,nn.Parameter]:
-    "Return the parameters of all that trains, by name: frozen ones, and those that only the optimizer has, too"
+    "Return all parameters that are trained or frozen, by name, including those that only the optimizer has"
     params = _tensors(learn, '_parameters')
     inside = _ids(params.values())
     others = [p for p in _params_of(learn.opt) if id(p) not in inside]
@@ -223,7 +223,7 @@ def named_params(
 def named_buffers(
     learn:Any # the Learner
 ) -> dict[str,Tensor]:
-    "Return the buffers of all that trains, by name, as they are now: a module may have assigned another tensor"
+    "Return all buffers of trained modules, by name, read now because modules may reassign them"
     return _tensors(learn, '_buffers')
 
 # %% ../../nbs/optim/28_inventory.ipynb #0df20d43
@@ -231,7 +231,7 @@ def put_buffers(
     learn:Any,     # the Learner
     values:Mapping # name -> tensor; other buffers are not changed
 ) -> None:
-    "Put values into buffers: in place where that is possible"
+    "Write values into buffers, in place where possible"
     for name,slot in _slots(learn, '_buffers').items():
         if name not in values: continue
         buffer,value = slot.tensor,values[name]
@@ -277,7 +277,7 @@ def _outside(learn, params=None):
 
 # %% ../../nbs/optim/28_inventory.ipynb #3a06463c
 def _state_of(modules, model):
-    "The `state_dict` of modules outside the model, without entries that are saved elsewhere"
+    "Return the `state_dict` of modules outside the model, without entries that are saved elsewhere"
     state = {}
     for name,module in modules.items():
         skipped = _skipped_prefixes(module, model)
@@ -286,7 +286,7 @@ def _state_of(modules, model):
     return state
 
 def _skipped_prefixes(module, model):
-    "How the keys of a `state_dict` begin that belong to parts of the model, or to settings"
+    "Return the prefixes of `state_dict` keys that belong to parts of the model, or to settings"
     inside,prefixes = _ids(model.modules()),[]
     for name,part in module.named_modules():
         is_skipped = id(part) in inside or has_settings(part)
@@ -304,7 +304,7 @@ def load_beside(
     learn:Any,             # the Learner
     state:Mapping[str,Any] # from `state_beside`
 ) -> None:
-    "Load the state of everything trained outside the model; skip names that the Learner does not have"
+    "Load the state of all that is trained outside the model; skip names that the Learner does not have"
     for prefix,module in modules_of_loss(learn).items():
         values = {**module.state_dict()}
         for key,own in values.items(): values[key] = state.get(f'{prefix}.{key}', own)
@@ -331,8 +331,8 @@ def opt_state(
 
 def load_opt_state(
     learn:Any,             # the Learner, with an optimizer
-    state:dict,            # from `opt_state`, or from a `state_dict` of an optimizer
-    keep_hypers:bool=False # keep the optimizer's hyper-parameters, and load only its accumulated state?
+    state:dict,            # a result of `opt_state`, or an optimizer's `state_dict`
+    keep_hypers:bool=False # keep the optimizer's hyperparameters, and load only its accumulated state?
 ) -> None:
     "Load an optimizer's state; if it does not fit, raise ValueError and change nothing"
     if isinstance(learn.opt, OptimWrapper): learn.opt.load_state_dict(state, _param_names(learn), keep_hypers)
@@ -363,7 +363,7 @@ def shape_lazy(
 
 # %% ../../nbs/optim/28_inventory.ipynb #e733fe1c
 class BatchBuffers:
-    "The buffers of all trained modules, while a batch is split into micro-batches"
+    "The buffers of all trained modules, for a batch that is split into micro-batches"
     def __init__(self,
         learn:Any # the Learner
     ): self.learn,self.start = learn,{}
@@ -379,15 +379,15 @@ class BatchBuffers:
         put_buffers(self.learn, self.start)
 
     def first(self,
-        floating:bool # select the floating point buffers, or all other buffers?
+        floating:bool # the floating-point buffers? False: all others
     ) -> dict[str,Tensor]:
         "Return the buffers as they were before the batch, by name"
         return {name:buffer for name,buffer in self.start.items() if buffer.is_floating_point()==floating}
 
     def values(self,
-        floating:bool # select the floating point buffers, or all other buffers?
+        floating:bool # the floating-point buffers? False: all others
     ) -> list[Tensor]:
-        "Return the buffers as they are after a part of the batch; raise ValueError if one has another shape"
+        "Return the buffers after a part of the batch; raise ValueError if a shape has changed"
         now = named_buffers(self.learn)
         return [self._value(name, was, now[name].detach()) for name,was in self.first(floating).items()]
 
@@ -402,7 +402,7 @@ class BatchBuffers:
         floats:Iterable[Tensor], # joined values, in the order of `values(True)`
         others:Iterable[Tensor]  # in the order of `values(False)`
     ) -> None:
-        "Write joined values into the buffers; keep values that were not finite before the batch"
+        "Write joined values into the buffers, but keep values that were not finite before the batch"
         joined = {**self._by_name(True, floats), **self._by_name(False, others)}
         for name,value in joined.items():
             before = self.start[name]
@@ -410,7 +410,7 @@ class BatchBuffers:
         put_buffers(self.learn, joined)
 
     def _by_name(self, floating, values):
-        "The values, each with the name, the shape and the type of its buffer"
+        "Return the values with the name, shape and type of each buffer"
         named = {}
         for (name,before),value in zip(self.first(floating).items(), values):
             named[name] = value.view_as(before).to(before.dtype)

@@ -43,14 +43,14 @@ def _check_sizes(groups, saved):
 
 # %% ../../nbs/optim/04_opt_state.ipynb #7de1e24b
 def _keeps_entries(opt, saved):
-    "Does an optimizer like `opt` keep a state of each parameter? Only SGD without momentum has none"
+    "Return whether an optimizer like `opt` keeps a state of each parameter; only SGD without momentum does not"
     if not isinstance(opt, SGD): return True
     return any(pg['momentum'] for pg in saved)
 
 def _check_all_there(opt, sd):
-    "Raise ValueError if `sd` has lost entries; warn if the entry of a parameter that is trained may be lost"
+    "Raise ValueError if `sd` lacks entries; warn if a trained parameter's entry may be missing"
     state = sd['state']
-    n_saved = sd.get('n_states')   # only an `OptimWrapper` counts the entries
+    n_saved = sd.get('n_states')   # an `OptimWrapper` counts the entries
     if n_saved is None: return _warn_of_lost(opt, sd)
     if n_saved!=len(state): raise ValueError(
         f"The saved optimizer has entries for {len(state)} parameters, but had {n_saved} when it was saved, so it is "
@@ -79,7 +79,7 @@ def _check_shapes(opt, sd):
 def has_torch_state(
     sd:dict # From `state_dict` of an optimizer
 )->bool:
-    "Return whether `sd` has the keys of PyTorch's optimizers; some classes that wrap an optimizer have other keys"
+    "Return whether `sd` has PyTorch's keys; classes that wrap an optimizer may have others"
     return {'state','param_groups'} <= sd.keys()
 
 def check_opt_state(
@@ -96,7 +96,7 @@ def check_opt_state(
     if _keeps_shapes(opt): _check_shapes(opt, sd)
 
 def _keeps_shapes(opt):
-    "Is it one of PyTorch's optimizers with averages in the parameter's shape?"
+    "Return whether it is an optimizer of PyTorch whose averages have the parameter's shape"
     if isinstance(opt, (LBFGS, Adafactor)): return False
     return type(opt).__module__.startswith('torch.optim')
 
@@ -105,7 +105,7 @@ def _keeps_shapes(opt):
 def restore_on_error(
     opt:Optimizer # A torch optimizer
 )->Iterator[None]:
-    "Restore groups and state of `opt` if the block raises; a KeyError becomes a ValueError"
+    "Restore groups and state of `opt` if the block raises; turn a KeyError into a ValueError"
     groups,state = opt.param_groups,opt.state
     before = [(pg, {**pg}) for pg in groups]
     try: yield
@@ -123,7 +123,7 @@ def lay_out_opt_state(
     opt:Optimizer, # A torch optimizer
     sd:dict        # A state dict that fits the optimizer
 )->dict:
-    "Return `sd`, each tensor that has its parameter's shape sharded like the parameter"
+    "Return `sd` with each tensor of a parameter's shape sharded like the parameter"
     params,state = params_in(opt.param_groups),sd['state']
     if not any(map(is_sharded, [*params, *leaves(state)])): return sd
     new = {**state}
@@ -156,12 +156,12 @@ def order_opt_state(
     has_names = all('param_names' in pg for pg in groups)
     if names is None or not has_names: return _without_names(sd, groups)
     saved = _numbers_by_name(groups, names)
-    order = [_find_group(saved, own, i) for i,own in enumerate(names)]   # the number of the saved group for each group
+    order = [_find_group(saved, own, i) for i,own in enumerate(names)]   # for each group, the index of the saved group
     _check_order(order, groups, names, sd)
     new = []
     for i,own in enumerate(names):
         pg = {**groups[order[i]], 'params':[saved[name].number for name in own]}
-        if 'group' in pg: pg['group'] = groups[i]['group']   # of several optimizers: the number of the splitter's group
+        if 'group' in pg: pg['group'] = groups[i]['group']   # for several optimizers, the index of the splitter's group
         new.append(pg)
     return _without_names(sd, new)
 
@@ -181,16 +181,16 @@ def _without_names(sd, groups):
 
 # %% ../../nbs/optim/04_opt_state.ipynb #342b9ae3
 class Numbered(NamedTuple):
-    "Where a saved state has a parameter"
+    "The place of a parameter in a saved state"
     group:int    # The number of its group
     number:Any   # Its number in the state
 
 def _numbers_by_name(groups, names):
-    "Return the positions of the parameters `names` in the saved groups; raise ValueError if the names differ"
+    "Return the saved places of the parameters `names`; raise ValueError if the names differ"
     saved = {}
     for i,pg in enumerate(groups):
         for name,number in zip(pg['param_names'], pg['params']): saved[name] = Numbered(i, number)
-    wanted = dict.fromkeys(chain.from_iterable(names))   # without duplicates, in this order
+    wanted = dict.fromkeys(chain.from_iterable(names))   # unique, in order
     lost  = [name for name in wanted if name not in saved]
     extra = [name for name in saved if name not in wanted]
     if not _are_same_nameless(lost, extra): raise ValueError(
@@ -200,7 +200,7 @@ def _numbers_by_name(groups, names):
 
 # %% ../../nbs/optim/04_opt_state.ipynb #000615e1
 def _are_same_nameless(lost, extra):
-    "May the parameters under names that are lost be those under the names that are extra? Only those without a name"
+    "Return whether lost and extra names may belong to the same parameters: both have no name of their own"
     if len(lost)!=len(extra): return False
     return _are_nameless(lost) or _are_nameless(extra)
 
@@ -219,7 +219,7 @@ def _first_of(names):
     return f'{first} and {len(names)-3} more'
 
 def _find_group(saved, own, i):
-    "The number of the saved group that has the parameters `own` of group `i`; raise ValueError if none has just these"
+    "Return the index of the saved group with the parameters `own` of group `i`; raise ValueError if there is none"
     if not own: return i
     found = {saved[name].group for name in own}
     in_found = [o for o in saved.values() if o.group in found]
@@ -262,19 +262,19 @@ def _check_averages(pg, own):
 
 # %% ../../nbs/optim/04_opt_state.ipynb #d3115f54
 def _optimizers(opt:Any)->list:
-    "Return `opt` and its component optimizers"
+    "Return `opt` and the optimizers that it combines"
     names = getattr(opt, 'named_optimizers', ())
     return [opt, *[opt.optimizer(name) for name in names]]
 
 def match_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
-    "Drop the state of parameters that the optimizer no longer has; give new ones their initial state"
+    "Drop the state of parameters that the optimizer no longer has; create the initial state of new ones"
     current = {*map(id, params_in(opt.param_groups))}
     for p in [*opt.state]:
         if id(p) not in current: del opt.state[p]
     for part in _optimizers(opt):
-        if not isinstance(part, Adagrad): continue   # the only one that has a state before its first step
+        if not isinstance(part, Adagrad): continue   # only Adagrad has a state before its first step
         fresh = Adagrad([{**pg} for pg in part.param_groups], **part.defaults)
         for p,s in fresh.state.items(): opt.state.setdefault(p, s)
 
@@ -287,7 +287,7 @@ def clear_opt_state(
 
 # %% ../../nbs/optim/04_opt_state.ipynb #5d0e7a02
 def _is_away(p, o):
-    "Is `o` a tensor on another device than the parameter `p`? A scalar on the CPU serves any device"
+    "Return whether `o` is a tensor on another device than `p`; CPU scalars work with any device"
     if not isinstance(o, Tensor) or o.device==p.device: return False
     is_scalar_on_cpu = o.is_cpu and o.ndim==0
     return not is_scalar_on_cpu
@@ -299,9 +299,9 @@ def _to_param(p, o):
 def move_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
-    "Move each parameter's state to its device; tensors that are there already stay the same objects"
+    "Move each parameter's state to its device; tensors that are there stay the same objects"
     for p,state in opt.state.items():
         is_of_parameter = isinstance(p, Tensor) and isinstance(state, dict)
-        if not is_of_parameter: continue   # an optimizer may keep something else there
+        if not is_of_parameter: continue   # the entry may belong to something else
         for k,v in state.items():
             if any(map(partial(_is_away, p), leaves(v))): state[k] = apply(partial(_to_param, p), v)

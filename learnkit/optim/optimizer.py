@@ -23,7 +23,7 @@ from ..loop.check import parameters_of
 def _code(f): return getattr(f, '__code__', None)
 
 def _code_of_wrappers(*decorators):
-    "The code of the functions that decorators return: the same one for whatever they wrap"
+    "Return the code object shared by all functions that these decorators return"
     def wrapped(self): pass
     return {_code(decorate(wrapped)) for decorate in decorators}
 
@@ -53,7 +53,7 @@ torch_zero_grad:Any = Optimizer.zero_grad if _is_torch(Optimizer.zero_grad) else
 def is_own_step(
     opt:Optimizer # A torch optimizer
 )->bool:
-    "Return whether the optimizer's `step` is its class's own, or a PyTorch scheduler's wrapper that records calls"
+    "Return whether the `step` is the class's own, or the wrapper of a PyTorch scheduler, which records calls"
     own = vars(opt).get('step')
     if own is None: return True
     return getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
@@ -63,7 +63,7 @@ def fast_step(
     opt:Optimizer,             # A torch optimizer
     closure:Callable|None=None # Evaluates the model again and returns the loss, for optimizers such as LBFGS
 )->Any: # What the optimizer's `step` returns: the loss of `closure`, or None
-    "Take an optimizer step, without PyTorch's wrappers around it if no hook, option or profiler uses them"
+    "Take an optimizer step, without PyTorch's wrappers unless hooks, options or a profiler need them"
     if closure is not None: return opt.step(closure)
     update = unwrapped_step(type(opt).step)
     if update is None or opt.defaults.get('differentiable'): return opt.step()
@@ -73,7 +73,7 @@ def fast_step(
     with torch.no_grad(): return update(opt)
 
 def _observed_step(opt, update):
-    "Take a step that is followed by hooks, or that a scheduler of PyTorch records"
+    "Take a step that hooks follow, or that a scheduler of PyTorch records"
     own = vars(opt).get('step')
     if own is not None:
         is_of_scheduler = getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
@@ -106,8 +106,8 @@ from .opt_state import (check_opt_state, clear_opt_state, has_torch_state, lay_o
 # %% ../../nbs/optim/05b_optimizer.ipynb #4db001c5
 class OptimWrapper:
     "Wraps a torch optimizer: hyper-parameters by name, parameter groups, weight decay, freezing, state"
-    closure:Callable|None = None   # the closure of steps that are called without one: see `Closure`
-    takes_group_dicts = True   # fastai's optimizers have a `set_hyper` too, but take lists of parameters
+    closure:Callable|None = None   # the closure for steps that are called without one: see `Closure`
+    takes_group_dicts = True   # fastai's optimizers also have `set_hyper`, but take lists
     def __init__(self,
         params:Iterable|None=None, # Parameters, or one list of them for each group; None if `opt` is built already
         opt:Callable|Optimizer|None=None, # Optimizer class, `partial` of one, function of group dicts, built optimizer
@@ -119,9 +119,9 @@ class OptimWrapper:
         self.opt = build_optimizer(opt, params, lr, **kw)
         if hasattr(self.opt, 'set_hyper'): raise TypeError(f"{type(self.opt).__name__} needs no wrapper.")
         self.no_decay,self.train_always = list(no_decay),list(train_always)
-        self.frozen_idx,self._off = 0,set()   # `_off`: the parameters that freezing has switched off
+        self.frozen_idx,self._off = 0,set()   # `_off`: parameters that freezing turned off
         self._hypers = L()
-        self.training = None   # is an optimizer with modes, such as a schedule-free one, set to train?
+        self.training = None   # is an optimizer with modes set to train? None: unknown
         if hasattr(self.opt, 'train'): self.training = False
         self._order = params_in(self.opt.param_groups)
 
@@ -159,14 +159,14 @@ class OptimWrapper:
         return len(self.hypers)
     @property
     def frozen(self)->list:
-        "Is each group of `param_lists` frozen?"
+        "Whether each group of `param_lists` is frozen"
         return [i<self.frozen_idx for i in range(len(self.hypers))]
 
     # Not for private names: GradScaler would take this for a fused optimizer, and write where the step does not look
     def __getattr__(self, k):
         if k=='opt' or k.startswith('_'): raise AttributeError(k)
         return getattr(self.opt, k)
-    def __getstate__(self): return {**vars(self), '_hypers':L()}   # a copy makes dicts of its own
+    def __getstate__(self): return {**vars(self), '_hypers':L()}   # a copy creates its own dicts
     def __repr__(self)->str:
         lines = [type(self.opt).__name__]
         for i,(params,h,is_frozen) in enumerate(zip(self.param_lists, self.hypers, self.frozen)):
@@ -190,14 +190,14 @@ class OptimWrapper:
             for p in pg['params']: p.grad = None
 
     def train(self,
-        mode:bool=True # False: to evaluate, with the weights for inference
+        mode:bool=True # train? False: evaluate, with the weights for inference
     )->None:
         "Set an optimizer with modes, such as a schedule-free one, to train; raise AttributeError if it has none"
         if mode: self.opt.train()
         else: self.opt.eval()
         self.training = mode
     def eval(self)->None:
-        "Set an optimizer with modes to evaluate: the model gets the weights for inference"
+        "Set an optimizer with modes to evaluate; the model gets the weights for inference"
         self.train(False)
 
     def clear_state(self)->None:
@@ -241,7 +241,7 @@ class OptimWrapper:
         new:'OptimWrapper', # a new optimizer with the same number of groups
         model_ids:Iterable # the `id` of each parameter of the model: including frozen ones
     ) -> None:
-        "Take over the parameters of `new`; keep hyper-parameters, and the state of parameters in both"
+        "Adopt the parameters of `new`; keep hyperparameters, and the state of parameters in both"
         was_split = is_split(self.param_groups)
         if was_split: self.merge_no_decay()
         if is_split(new.param_groups): new.merge_no_decay()
@@ -250,7 +250,7 @@ class OptimWrapper:
         state,current = self.opt.state,param_ids(self)
         for p in [*state]:
             if id(p) not in current: del state[p]
-        for p,s in new.opt.state.items(): state.setdefault(p, s)   # Adagrad has a state before its first step
+        for p,s in new.opt.state.items(): state.setdefault(p, s)   # Adagrad's initial state
         self.no_decay,self.train_always = new.no_decay,new.train_always
         self._order = params_in(self.opt.param_groups)
         if was_split: self.split_no_decay()
@@ -258,20 +258,20 @@ class OptimWrapper:
     def take_state(self,
         old:Any # an optimizer that was made in the same way, with other groups
     ) -> None:
-        "Take over the state of parameters that `old` has too, and their groups' hyper-parameters except `lr` and `wd`"
+        "Adopt the state of parameters that `old` has too, and their groups' hyperparameters except `lr` and `wd`"
         if not _same_kind(old, self): return
         for p in params_in(self.opt.param_groups):
             if p in old.opt.state: self.opt.state[p] = old.opt.state[p]
-        old_group = {}   # `id` of a parameter -> number of its old group
+        old_group = {}   # `id` of a parameter -> index of its old group
         for i,params in enumerate(old.param_lists): old_group |= dict.fromkeys(map(id, params), i)
         for params,h in zip(self.param_lists, self.hypers):
             groups = {old_group[id(p)] for p in params if id(p) in old_group}
-            if len(groups)!=1: continue   # all parameters are new, or belonged to several groups
+            if len(groups)!=1: continue   # only new parameters, or from several groups
             hypers = dict(old.hypers[groups.pop()])
             h.update({k:hypers[k] for k in hypers.keys() - {'lr','wd'}})
 
     def _put_lists(self, groups):
-        "Give each group other parameters; hyper-parameters stay, and the state of the parameters that stay"
+        "Replace the parameters of each group; keep hyperparameters, and the state of parameters that stay"
         n,was_split = len(self.hypers),is_split(self.param_groups)
         if len(groups)!=n: raise ValueError(
             f'{len(groups)} lists of parameters for {n} parameter groups: pass one list for each group')
@@ -304,7 +304,7 @@ class OptimWrapper:
         for params,is_frozen in zip(self.param_lists, self.frozen):
             if is_frozen: frozen += [p for p in params if id(p) not in always]
         for p in self._off: p.requires_grad_(True)
-        self._off = {p for p in frozen if p.requires_grad}   # `unfreeze` does not change parameters that the user froze
+        self._off = {p for p in frozen if p.requires_grad}   # `unfreeze` leaves parameters that the user froze
         for p in self._off: p.requires_grad_(False)
         for p in frozen: p.grad = None
 
@@ -327,7 +327,7 @@ class OptimWrapper:
 
     def load_state_dict(self,
         sd:dict,               # From `state_dict`, of an `OptimWrapper` or of a torch optimizer
-        names:Mapping|None=None, # The name of each parameter, by `id`: a state with names is put into this order
+        names:Mapping|None=None, # `id` -> name; a state with names is sorted by these
         keep_hypers:bool=False # Keep the hyper-parameters, and load only the accumulated state?
     )->None:
         "Load the state `sd`; if it does not fit, raise ValueError and change nothing"
@@ -342,11 +342,11 @@ class OptimWrapper:
         if frozen_idx!=self.frozen_idx: self.freeze_to(frozen_idx)
 
     def _load(self, sd, names, keep_hypers):
-        "Load a state whose groups are split like the optimizer's"
+        "Load a state whose groups are split as the optimizer's are"
         if has_torch_state(sd):
-            if hasattr(self.opt, 'check_names'): self.opt.check_names(sd)   # of several optimizers
+            if hasattr(self.opt, 'check_names'): self.opt.check_names(sd)   # several optimizers
             sd = order_opt_state(sd, self._names_by_group(names))
-        if has_torch_state(sd) or has_torch_state(self.opt.state_dict()):   # another one checks its state itself
+        if has_torch_state(sd) or has_torch_state(self.opt.state_dict()):   # others check their state themselves
             check_opt_state(self.opt, sd)
             if keep_hypers: sd = put_hypers(sd, self._own_hypers())
             sd = lay_out_opt_state(self.opt, sd)
@@ -358,7 +358,7 @@ class OptimWrapper:
     def _own_hypers(self): return [own_hypers(self.opt, pg) for pg in self.opt.param_groups]
 
     def _restore_hypers(self, split, hypers):
-        "Restore the groups' hyper-parameters from before loading; they may be tensors that other objects share"
+        "Restore the groups' hyperparameters from before loading; other objects may share their tensors"
         if is_split(self.opt.param_groups) and not split: self.merge_no_decay()
         if split and not is_split(self.opt.param_groups): self.split_no_decay()
         for pg,own in zip(self.opt.param_groups, hypers): pg.update(own)
@@ -377,8 +377,8 @@ def create_optimizer(
     if isinstance(res, OptimWrapper):
         if not res.no_decay: res.no_decay = list(no_decay)
         if not res.train_always: res.train_always = list(train_always)
-        if 'wd' in getattr(opt_func, 'keywords', ()): res.split_no_decay()   # as the Learner's own `wd`
-    elif hasattr(res, 'state'):   # an optimizer of fastai, which reads these from the state of each parameter
+        if 'wd' in getattr(opt_func, 'keywords', ()): res.split_no_decay()   # as for the Learner's `wd`
+    elif hasattr(res, 'state'):   # fastai's optimizer reads these from each parameter's state
         _put_in_state(res, 'do_wd', False, no_decay)
         _put_in_state(res, 'force_train', True, train_always)
     return res
@@ -398,7 +398,7 @@ from ..data.nested import leaves
 def param_ids(
     opt:Any # an optimizer, or an `OptimWrapper`
 ) -> set:   # the `id` of each parameter
-    "Return which parameters an optimizer has"
+    "Return the ids of an optimizer's parameters"
     return {*map(id, params_in(opt.param_groups))}
 
 def unheld_params(
@@ -410,7 +410,7 @@ def unheld_params(
     for prefix,module in modules.items():
         trained = {name:p for name,p in module.named_parameters(prefix) if p.requires_grad}
         unheld |= {name:p for name,p in trained.items() if id(p) not in held}
-    if unheld and any(map(_has_shards, opts)): return {}   # sharded parameters are other objects at each call
+    if unheld and any(map(_has_shards, opts)): return {}   # sharded parameters are new objects at each call
     return unheld
 
 def _has_shards(opt): return any(hasattr(p, 'placements') for p in params_in(opt.param_groups))
@@ -419,7 +419,7 @@ def _has_shards(opt): return any(hasattr(p, 'placements') for p in params_in(opt
 def describe_params(
     params:Mapping # name -> parameter
 ) -> str:
-    "Return the number of parameters and the modules that own them, in words"
+    "Describe parameters: their number, and the modules that own them"
     owners = {}   # without duplicates, in this order
     for name in params:
         module,dot,_ = name.rpartition('.')
@@ -433,7 +433,7 @@ def describe_params(
 def optimizers_of(
     o:Any # a callback, or a Learner
 ) -> list:
-    "Return the optimizers among the attributes of `o` and of its class, also in lists and dicts"
+    "Return the optimizers in the attributes of `o` and its class, and in lists and dicts there"
     found = []
     for attribute in [*vars(o).values(), *vars(type(o)).values()]:
         values = [attribute]
@@ -443,34 +443,34 @@ def optimizers_of(
     return found
 
 # %% ../../nbs/optim/05c_ownership.ipynb #40454059
-_by_parameter = 'state','param_groups','defaults','named_optimizers'   # attributes that do not hinder a change
+_by_parameter = 'state','param_groups','defaults','named_optimizers'   # attributes that may be replaced
 
-def _named(opt): return getattr(opt, 'named_optimizers', {})   # of several optimizers as one
+def _named(opt): return getattr(opt, 'named_optimizers', {})   # for several optimizers
 def _kinds(opt): return type(opt),{name:type(o) for name,o in _named(opt).items()}
 
 def _keeps_all_by_parameter(opt):
-    "Is all that a torch optimizer keeps of its parameters in its groups and its state? `LBFGS` also keeps a list"
+    "Return whether a torch optimizer keeps parameters in groups and state only; `LBFGS` also keeps a list"
     others = [v for k,v in vars(opt).items() if k not in _by_parameter]
     return not any(isinstance(v, (Tensor,nn.Module)) for v in leaves(others))
 
 # %% ../../nbs/optim/05c_ownership.ipynb #40454060
 def _same_kind(opt, new):
-    "Are these two wrapped optimizers of one class, which keeps all its state by parameter?"
+    "Return whether both wrap optimizers of one class that keeps all its state by parameter"
     if not isinstance(opt, OptimWrapper): return False
     if _kinds(opt.opt)!=_kinds(getattr(new, 'opt', None)): return False
     return all(map(_keeps_all_by_parameter, [opt.opt, *_named(opt.opt).values()]))
 
 def can_take_params(
     opt:Any, # an optimizer
-    new:Any  # one that was made in the same way, for other parameters
+    new:Any  # created in the same way, for other parameters
 ) -> bool:
-    "Return whether `opt` can take over the parameters and groups of `new`"
+    "Return whether `opt` can adopt the parameters and groups of `new`"
     if not _same_kind(opt, new): return False
     return len(logical_groups(opt.param_groups))==len(logical_groups(new.param_groups))
 
 # %% ../../nbs/optim/05c_ownership.ipynb #ce699250
 def _join_params(pg, new, keep):
-    "Return the parameters and names of the group `new`, followed by those of `pg` whose `id` is in `keep`"
+    "Return the parameters and names of group `new`, then those of `pg` whose `id` is in `keep`"
     is_kept = [id(p) in keep for p in pg['params']]
     keys = {'params','param_names'} & new.keys() & pg.keys()
     return {k:[*new[k], *compress(pg[k], is_kept)] for k in keys}

@@ -135,8 +135,8 @@ def _check_fractions(pcts):
     raise ValueError(message)
 
 def _combined(ends, scheds, pos):
-    "The value of the schedule that runs at `pos`"
-    i = min(bisect_right(ends, pos+1e-9), len(scheds)-1)   # the sum of fractions may be a little more than `pos`
+    "Return the value of the schedule in force at `pos`"
+    i = min(bisect_right(ends, pos+1e-9), len(scheds)-1)   # the sum of fractions may be slightly above `pos`
     start = ends[i-1] if i else 0.
     return scheds[i](max(0., pos-start)/(ends[i]-start))
 
@@ -169,7 +169,7 @@ def plot_hypers(
     return axs[:len(curves)]
 
 def _plot_hyper(ax, name, values, xs, xlabel):
-    "Plot a line for each parameter group"
+    "Plot one line per parameter group"
     by_position = [torch.as_tensor(v, dtype=torch.float64).reshape(-1).tolist() for v in values]
     lines = [*zip(*by_position)]
     for i,line in enumerate(lines):
@@ -195,15 +195,15 @@ from ..loop.duration import Time
 # %% ../../nbs/optim/20b_warmup.ipynb #3c2abb0a
 @check_args
 class Warmup:
-    "A schedule that rises linearly from 0 to the first value of `then`, and continues with `then`"
+    "A schedule that rises linearly from 0 to the first value of `then`, then continues as `then`"
     def __init__(self,
         warm:float|str, # its length: a fraction of the training, 0 to 1, or an amount such as '500ba'
-        top:float|list, # the value at its end; a list has one for each parameter group
-        then:Callable   # function of the fraction of the warm-up: the schedule that follows
+        top:float|list, # the value at the end of the warm-up; a list has one for each parameter group
+        then:Callable   # function: fraction of the warm-up -> the schedule that follows
     ):
         self.top,self.then = group_values(top),then
-        self.warm:float|None = None    # its length as a fraction of the fit, once that is known
-        self.amount:Time|None = None   # its length, if that is not a fraction
+        self.warm:float|None = None    # length as a fraction of the fit, once known
+        self.amount:Time|None = None   # length, if it is no fraction
         if isinstance(warm, (int,float)):
             self._set(check_fraction('warm', warm, zero=True, one=False, what='the warm-up'))
             return
@@ -243,7 +243,7 @@ def warmup_const(
     lr:float|list,     # the learning rate; a list has one for each parameter group
     warm:float|str=.05 # length of the warm-up: a fraction, or an amount such as '500ba'
 ) -> dict:             # name of a hyper-parameter -> schedule
-    "Return a linear warm-up, and then a constant rate"
+    "Return a linear warm-up, then a constant learning rate"
     return {'lr':Warmup(warm, lr, lambda w: SchedNo(lr, lr))}
 
 def warmup_lin(
@@ -259,14 +259,14 @@ def warmup_poly(
     lr:float|list,          # the highest learning rate; a list has one for each parameter group
     warm:float|str=.05,     # length of the warm-up: a fraction, or an amount such as '500ba'
     lr_end:float|list=1e-7, # the last learning rate
-    power:float=1.          # power of the remaining fraction: above 1 it falls quickly at first
+    power:float=1.          # exponent of the remaining fraction: above 1, the learning rate falls quickly at first
 ) -> dict:                  # name of a hyper-parameter -> schedule
     "Return a linear warm-up, and then a polynomial decay"
     return {'lr':Warmup(warm, lr, lambda w: partial(_run_backward, SchedPoly(lr_end, lr, power)))}
 
 # %% ../../nbs/optim/20b_warmup.ipynb #436342f9
 def _run_backward(sched, pos):
-    "The value of a schedule that goes from its end to its start"
+    "Return the value at `pos` of a schedule that runs backwards"
     return sched(1-pos)
 
 # %% ../../nbs/optim/20b_warmup.ipynb #a9d9b6fe
@@ -290,7 +290,7 @@ def inv_sqrt(
 
 # %% ../../nbs/optim/20b_warmup.ipynb #e044ae8b
 def _inv_sqrt_after(top, warm):
-    "The decay from `top` after a warm-up that takes the fraction `warm` of the training"
+    "Return the decay from `top` after a warm-up of the fraction `warm` of the training"
     def decay(pos): return top*(warm/(warm+pos*(1-warm)))**.5
     return decay
 
@@ -302,10 +302,10 @@ def wsd(
     lr_min:float|list=0.,   # the last learning rate
     shape:Callable=SchedCos # shape of the decay: `SchedCos`, `SchedLin`, …
 ) -> dict:                  # name of a hyper-parameter -> schedule
-    "Return warm-up, stable and decay: a linear rise, a long constant rate, and a fall at the end (MiniCPM 2024)"
+    "Return warm-up, stable and decay: a linear rise, a long constant phase, and a fall at the end (MiniCPM 2024)"
     decay = check_fraction('decay', decay, what='the length of the decay')
     def then(w):
         if w+decay>1: raise ValueError(f'A warm-up of {w:g} and a decay of {decay:g} are longer than the run.')
-        share = min(1., decay/(1-w))   # the decay's share of the part after the warm-up
+        share = min(1., decay/(1-w))   # its share of the part after the warm-up
         return combine_scheds([1-share, share], [SchedNo(lr, lr), shape(lr, lr_min)])
     return {'lr':Warmup(warm, lr, then)}

@@ -41,9 +41,9 @@ def _fits(which, name, p):
     return any(_fits(o, name, p) for o in which)
 
 class Entry(NamedTuple):
-    "One of several optimizers"
-    opt_func:Any   # creates the optimizer
-    which:Any=None # its parameters, as a pattern, a module, f(name, parameter) or a list; None: all others
+    "One of several optimizers, as the user specifies it"
+    opt_func:Any   # class or function that creates the optimizer
+    which:Any=None # its parameters: a pattern, a module, f(name, parameter), or a list; None: all remaining ones
 
 def _make_entry(name, given):
     "Return the `Entry` for the user's argument; raise TypeError or ValueError for a wrong one"
@@ -61,9 +61,9 @@ def _make_entry(name, given):
 
 # %% ../../nbs/optim/13_several.ipynb #f056000d
 class SeveralOptimizers(Optimizer):
-    "Combines several PyTorch optimizers in one: all their parameter groups, and one state"
+    "Combines several PyTorch optimizers into one, with all their parameter groups and one state"
     def __init__(self,
-        optimizers:Mapping # name -> optimizer, whose groups have 'optimizer' (that name) and 'group' (a number)
+        optimizers:Mapping # name -> optimizer; its groups have entries 'optimizer' (the name) and 'group' (an index)
     ):
         self.named_optimizers = dict(optimizers)
         groups = []
@@ -71,14 +71,14 @@ class SeveralOptimizers(Optimizer):
             _check_state_dict(name, opt)
             groups += opt.param_groups
         super().__init__(groups, {})
-        for opt in self.named_optimizers.values(): self.state.update(opt.state)   # Adagrad begins with one
+        for opt in self.named_optimizers.values(): self.state.update(opt.state)   # Adagrad has an initial state
 
     def __getstate__(self): return {**vars(self)}
 
     def optimizer(self,
         name:str # name of an optimizer
     ) -> Optimizer:
-        "Return the optimizer called `name`, with its groups as they are now"
+        "Return the optimizer called `name`, with its present groups"
         named = self.named_optimizers
         if name not in named: raise ValueError(f"There is no optimizer '{name}': {nearest(name, named)}")
         opt = named[name]
@@ -87,9 +87,9 @@ class SeveralOptimizers(Optimizer):
         return opt
 
     def step(self,
-        closure:Callable|None=None # evaluates the model again and returns the loss, for optimizers that need it
+        closure:Callable|None=None # evaluates the model and returns the loss, for optimizers that need it
     ) -> Any: # the loss that the closure returned; None if no optimizer needs a closure
-        "Step each optimizer that has a gradient"
+        "Step each optimizer whose parameters have a gradient"
         loss = None
         for opt in map(self.optimizer, self.named_optimizers):
             if all(p.grad is None for p in params_in(opt.param_groups)): continue
@@ -134,16 +134,16 @@ def _own_state(sd, name):
     state = {i:s for i,s in sd['state'].items() if i in numbers}
     own = dict(param_groups=groups, state=state)
     if 'n_states' in sd:
-        n_lost = sd['n_states']-len(sd['state'])   # the optimizers of lost states are unknown: each counts them all
+        n_lost = sd['n_states']-len(sd['state'])   # which optimizers lost states is unknown: each counts all
         own['n_states'] = len(state)+n_lost
     return own
 
 # %% ../../nbs/optim/13_several.ipynb #f0560010
 class SeveralWrapper(OptimWrapper):
-    "Wraps several named optimizers as one `OptimWrapper`: settings may have a value for each, in a dict"
+    "Wraps several named optimizers as one `OptimWrapper`; a setting may be a dict with a value for each"
     @property
     def n_groups(self) -> int:
-        "The number of groups that the splitter returned; each optimizer may have parameters of each"
+        "The number of the splitter's groups; each optimizer may have parameters of each"
         return 1+max(pg['group'] for pg in self.opt.param_groups)
 
     def hypers_of(self,
@@ -167,7 +167,7 @@ class SeveralWrapper(OptimWrapper):
         names = []
         for h in self.hypers:
             for k in h: names += k,f'{k}_{h.optimizer}'
-        return [*dict.fromkeys(names)]   # without duplicates, in this order
+        return [*dict.fromkeys(names)]   # unique, in order
 
     def _values(self, value):
         "Return a value for each group; None: unchanged"
@@ -182,7 +182,7 @@ class SeveralWrapper(OptimWrapper):
     def _first_halves(self): return [h.groups[0] for h in self.hypers]
 
     def _values_by_name(self, values, groups):
-        for name in values: self.opt.optimizer(name)   # raises ValueError if there is none
+        for name in values: self.opt.optimizer(name)   # raises ValueError for an unknown name
         by_name = {}
         for name in self.opt.named_optimizers: by_name[name] = [None]*self.n_groups
         for name,v in values.items(): by_name[name] = spread(v, self.n_groups)
@@ -202,7 +202,7 @@ class SeveralWrapper(OptimWrapper):
         if not isinstance(n, Mapping): return super().freeze_to(n)
         firsts = {}
         for name,i in n.items():
-            self.opt.optimizer(name)   # raises ValueError if there is none
+            self.opt.optimizer(name)   # raises ValueError for an unknown name
             firsts[name] = i if i>=0 else self.n_groups+i
         self._freeze(firsts)
 
@@ -216,7 +216,7 @@ class SeveralWrapper(OptimWrapper):
 
 # %% ../../nbs/optim/13_several.ipynb #f0560012
 class NamedOptimizers:
-    "Makes several optimizers for the parameters of one model, from a dict of them"
+    "Creates several optimizers for the parameters of one model, from a dict"
     def __init__(self,
         recipe:Mapping # name -> `opt_func`, or (`opt_func`, which): pattern, module, f(name, parameter), or a list
     ):
@@ -230,7 +230,7 @@ class NamedOptimizers:
     def rates(self,
         lr:Any=None # a learning rate for all, or a dict of them
     ) -> Any: # a dict by name if `lr` is None or a dict
-        "Return the learning rates to begin with; raise ValueError if there are two for one optimizer"
+        "Return the initial learning rates; raise ValueError if an optimizer gets two"
         given = self._by_name(lr)
         for name in given:
             if name not in self.recipe: raise ValueError(f"`lr` is given for '{name}': {nearest(name, self.recipe)}")
@@ -247,7 +247,7 @@ class NamedOptimizers:
         no_decay:Iterable=(),    # parameters without weight decay, once `split_no_decay` is called
         train_always:Iterable=() # parameters that are trained in frozen groups too
     ) -> SeveralWrapper:
-        "Make the optimizers; raise ValueError if one gets no parameters, or a parameter gets no optimizer"
+        "Create the optimizers; raise ValueError if one gets no parameters, or a parameter gets no optimizer"
         if groups is None: groups = model.parameters()
         groups = param_dicts(groups)
         owners,rates = self._owners(get_model(model), groups),self._by_name(lr)
@@ -261,10 +261,10 @@ class NamedOptimizers:
         return res
 
     def _owners(self, model, groups):
-        "The name of the optimizer of each parameter, by `id`"
+        "Return the name of each parameter's optimizer, by `id`"
         names = {id(p):name for name,p in model.named_parameters()}
         for o in params_in(groups):
-            if isinstance(o, tuple): names[id(o[1])] = o[0]   # a named parameter of a module outside the model
+            if isinstance(o, tuple): names[id(o[1])] = o[0]   # from a module outside the model
         owners,lost = {},[]
         for p in map(bare_param, params_in(groups)):
             name = names.get(id(p), '')
@@ -284,7 +284,7 @@ class NamedOptimizers:
                 f"There is no parameter for the optimizer '{name}': {_why_none(entry.which, names.values())}")
 
     def _owner(self, param_name, p):
-        "The name of the first optimizer that is for the parameter `p`; None if there is none"
+        "Return the name of the first optimizer that selects parameter `p`; None if none does"
         for name,entry in self.recipe.items():
             if _fits(entry.which, param_name, p): return name
         return None
@@ -296,14 +296,14 @@ def _why_none(which, names):
     return 'none fits, or those that fit belong to an optimizer before it'
 
 def _make_named(name, func, groups, owners, lr):
-    "The optimizer `name`, for its parameters of these groups"
-    own = {}   # index of the splitter's group -> its part for this optimizer
+    "Create the optimizer `name` for its parameters of these groups"
+    own = {}   # index of the splitter's group -> this optimizer's part of it
     for i,pg in enumerate(groups):
         params = [p for p in map(bare_param, pg['params']) if owners[id(p)]==name]
         if params: own[i] = {**pg, 'params':params}
     if not is_number(lr): lr = None
     opt = build_optimizer(func, [*own.values()], creation_lr(func, lr))
-    if isinstance(opt, OptimWrapper): opt = opt.opt   # learnkit's own `Adam` and such make a wrapper
+    if isinstance(opt, OptimWrapper): opt = opt.opt   # learnkit's own `Adam` and others return a wrapper
     for pg,i in zip(opt.param_groups, own): pg.update(optimizer=name, group=i)
     return opt
 

@@ -21,7 +21,7 @@ from ..loop.events import nearest
 # %% ../../nbs/optim/25_splitters.ipynb #ffefe024
 def no_head(
     model:nn.Module, # the model
-    why:str          # why none was found
+    why:str          # why no head was found
 ) -> NoReturn:
     "Raise ValueError because no head was found, and suggest what to write"
     raise ValueError(f'{type(model).__name__}: {why}. Write your own splitter, the head last, as in '
@@ -45,14 +45,14 @@ def _transformers_head(model):
 
 # %% ../../nbs/optim/25_splitters.ipynb #6b112f2f
 def _has_own_params(m):
-    "Does the module have parameters, not only its children?"
+    "Return whether the module has parameters of its own, not only its children"
     return next(m.parameters(recurse=False), None) is not None
 
 _head_names = 'fc','classifier','heads','head'
-_aux_names  = 'AuxLogits','aux1','aux2','aux_classifier'   # of auxiliary heads
+_aux_names  = 'AuxLogits','aux1','aux2','aux_classifier'   # names of auxiliary heads
 
 def _last_layer(m):
-    "The last layer with weights in `m`"
+    "Return the last layer of `m` that has weights"
     return [layer for layer in m.modules() if _has_own_params(layer)][-1]
 
 def _torchvision_head(model):
@@ -99,7 +99,7 @@ def blocks(
     return _cut(m, _n_layers(m)/2)
 
 def _cut(m, most) -> list[nn.Module]:
-    "The module `m`, cut into its parts until none has more than `most` layers"
+    "Split the module `m` into its parts until none has more than `most` layers"
     if _n_layers(m)<=most or not has_params_inside(m): return [m]
     parts:list[nn.Module] = []
     own = nn.ParameterList(m.parameters(recurse=False))
@@ -119,13 +119,13 @@ def has_params_inside(
 def depths(
     model:nn.Module # the model
 ) -> Iterator[list[nn.Parameter]]:
-    "Yield the parameters of each part of `model`; a parameter may occur twice"
+    "Yield the parameters of each part of `model`; a parameter may occur in two parts"
     if callable(getattr(model, 'group_matcher', None)): yield from _timm_depths(model)
     else:
         for block in blocks(model): yield [*block.parameters()]
 
 def _timm_depths(model:Any):
-    timm:Any = sys.modules['timm.models']   # imported, as the model is timm's
+    timm:Any = sys.modules['timm.models']   # installed, as the model is timm's
     names = timm.group_parameters(model, model.group_matcher(coarse=False))
     named = dict(model.named_parameters())
     for depth in sorted(names): yield [named[name] for name in names[depth]]
@@ -133,9 +133,9 @@ def _timm_depths(model:Any):
 # %% ../../nbs/optim/25_splitters.ipynb #de3205ca
 def merge_neighbours(
     groups:list, # the groups
-    n:int|None   # the number of groups to return; None: unchanged
+    n:int|None   # number of groups to return; None: all, not merged
 ) -> list:
-    "Return `n` groups, merged from neighbours with about equally many layers; the last stays alone if possible"
+    "Return `n` groups, merged from neighbours, with similar numbers of layers; the last stays alone if possible"
     if n is None: return groups
     if not 0<n<=len(groups): raise ValueError(f'n must be from 1 to {len(groups)}, the number of layers, not {n!r}')
     if n==1: return [[*chain(*groups)]]
@@ -166,19 +166,19 @@ def by_depth(
     return merge_neighbours([*filter(None, groups)], n)
 
 def _known_head(m):
-    "Return the `id`s of the head's parameters; none if it is unknown, or last anyway"
-    if hasattr(m, 'group_matcher'): return set()   # timm's own depths have the head last
+    "Return the `id`s of the head's parameters; none if the head is unknown, or the last part anyway"
+    if hasattr(m, 'group_matcher'): return set()   # timm's own order has the head last
     try: return {*map(id, head_params(m))}
     except ValueError: return set()
 
 @check_args
 def layer_decay(
-    model:nn.Module,     # the model that the Learner gets
+    model:nn.Module,     # the Learner's model
     lr:float,            # the learning rate of the last group
-    decay:float=.75,     # each group's learning rate divided by the next group's
+    decay:float=.75,     # a group's learning rate divided by the next group's
     n:int|None=None      # as for `by_depth`
 ) -> list[float]:
-    "Return the learning rates of the groups of `by_depth`, smaller from layer to layer towards the input"
+    "Return learning rates for the groups of `by_depth`, smaller layer by layer towards the input"
     if not 0<decay<=1: raise ValueError(f'decay must be above 0 and at most 1, not {decay!r}')
     n_groups = len(by_depth(model, n))
     return [lr*decay**i for i in reversed(range(n_groups))]
@@ -186,7 +186,7 @@ def layer_decay(
 # %% ../../nbs/optim/25_splitters.ipynb #b9a634e9
 def by_names(
     *patterns:str # patterns of parameter names, with `*` for any text, such as 'encoder.*'; the first match counts
-) -> Callable:    # model -> a list of parameters for each pattern, and one of all others if there are any
+) -> Callable:    # function: model -> a list of parameters for each pattern, and one of the remaining ones, if any
     "Return a splitter that groups the parameters by name; the splitter raises ValueError if a pattern matches nothing"
     def split(model):
         named = dict(get_model(model).named_parameters())

@@ -30,16 +30,16 @@ conflicts = Word('conflicts', {}, "What does it not go with, and what to write i
 @check_args
 class InTurn(Callback):
     "Alternates named optimizers, each with its own loss: `InTurn(critic=judge, drawer=fool)`"
-    single,order = True,99.5   # around `MicroBatch`; and its columns are there before a checkpoint is restored
+    single,order = True,99.5   # around `MicroBatch`, and before a checkpoint restores columns
     modes,run_valid = ('fit','lr_find'),False
     conflicts = dict(parts='micro-batches are joined for one step: remove it')
     steps_in_turn = True
-    turns:Any              # the optimizers of each batch
-    turn:str|None = None   # the name of the current turn's optimizer
-    own:Any = None         # the Learner's loss function, while a turn's replaces it
+    turns:Any              # the optimizers of each batch, repeated
+    turn:str|None = None   # the name of the optimizer of this turn
+    own:Any = None         # the Learner's loss function, while a turn has replaced it
     def __init__(self,
         turns:Callable|Sequence|None=None, # a name or several per batch, repeated; or f(learn). None: all
-        **losses:Callable # by the optimizer's name: (pred, *yb) -> tensor; other optimizers use the Learner's
+        **losses:Callable # name of an optimizer -> (pred, *yb) -> tensor; others use the Learner's loss function
     ):
         if not (losses or turns): raise ValueError(
             'InTurn needs names of optimizers, such as `InTurn(d=loss_d, g=loss_g)`')
@@ -58,14 +58,14 @@ class InTurn(Callback):
         self._add_columns(known)
 
     def _add_columns(self, known):
-        "A column for the loss of each turn, such as `d_loss`"
+        "Add a column for the loss of each turn, such as `d_loss`"
         recorder = vars(self.learn).get('recorder')
         if recorder is None: return
         if not callable(self.turns): known = [k for k in known if k in self._listed_names()]
         recorder.add_train_metrics([f'{k}_loss' for k in known])
 
     def _listed_names(self):
-        "Return the optimizers in the list of turns; none if a function chooses them"
+        "Return the optimizers that the list of turns names; none if a function chooses them"
         if callable(self.turns): return []
         return [*chain(*map(_names, self.turns))]
 
@@ -75,7 +75,7 @@ class InTurn(Callback):
         names = _names(self.turns(self.learn))
         if num_distrib()==1: return names
         self.learn._team.agree(self.learn)
-        return from_first(names)   # it may depend on values that only this process has
+        return from_first(names)   # its choice may depend on values of one process
 
     def wrap(self, what:str, do:Callable) -> Callable: return partial(self._take_turns, do) if what=='batch' else do
 
@@ -93,7 +93,7 @@ class InTurn(Callback):
         finally: self._assign(turn=None, own=None)
 
     def _take_turn(self, do):
-        "Run the batch with the turn's loss function in place of the Learner's, below any wrappers"
+        "Run the batch with the turn's loss function in place of the Learner's, inside any wrappers"
         if self.turn not in self.losses: return do()
         layer = put_in_place(self.learn, 'loss_func', self.losses[self.turn])
         try: do()
@@ -101,7 +101,7 @@ class InTurn(Callback):
 
     @property
     def loss_functions(self) -> dict[str,Any]:
-        "The loss functions of the optimizers, by name; in a turn also the Learner's own, under ''"
+        "The loss functions of the optimizers, by name; during a turn, the Learner's own under ''"
         return self.losses if self.turn is None else {**self.losses, '':self.own}
 
     def _average(self, name):
@@ -120,10 +120,10 @@ def _names(turn): return (turn,) if isinstance(turn, str) else tuple(turn)
 def evaluate_again(
     learn:Any # the Learner, in a step
 ) -> Tensor:  # the loss
-    "Evaluate the batch again; the new gradients replace the old ones, prediction and loss stay"
+    "Evaluate the batch again: replace the gradients, and keep prediction and loss"
     before,in_part = (learn.pred, learn.loss, learn.loss_grad),learn.current_run.in_part
     learn.opt.zero_grad()
-    learn.current_run.in_part = True   # no step follows
+    learn.current_run.in_part = True   # so that no step follows
     try:
         learn._do_one_batch()
         return learn.loss
@@ -142,10 +142,10 @@ def check_passes(
 
 # %% ../../nbs/optim/14_steps.ipynb #f057000f
 class Closure(Callback):
-    "Gives an optimizer the function that evaluates the batch again: `Learner(…, opt_func=LBFGS, cbs=Closure())`"
+    "Gives an optimizer the closure that evaluates the batch: `Learner(…, opt_func=LBFGS, cbs=Closure())`"
     single,order = True,12
     modes,run_valid = ('fit','lr_find'),False
-    fresh = False   # do the gradients belong to the current weights?
+    fresh = False   # are the gradients those of the current weights?
 
     def before_fit(self):
         check_passes(self)
@@ -159,7 +159,7 @@ class Closure(Callback):
 
     def before_step(self):
         opt = self.learn.opt
-        self._assign(fresh=not hasattr(opt, 'named_optimizers'))   # of several optimizers another may step before
+        self._assign(fresh=not hasattr(opt, 'named_optimizers'))   # another optimizer may have stepped before
         opt.closure = self._evaluate
     def after_step(self): self.learn.opt.closure = None
     after_cancel_step = cleanup = after_step
@@ -177,7 +177,7 @@ class SAM(Callback):
     single,order = True,10   # before `GradientClip`
     modes,run_valid = ('fit','lr_find'),False
     def __init__(self,
-        rho:float=.05 # how far to go uphill: the norm of the change of all weights
+        rho:float=.05 # how far to move uphill: the norm of the change of all weights
     ):
         if not rho>0: raise ValueError(f'`rho` is a distance above 0, not {rho}')
         self.rho = rho
@@ -190,7 +190,7 @@ class SAM(Callback):
         grads = [p.grad for p in ps]
         norm = total_norm(grads)
         uphill = torch._foreach_mul(grads, self.rho/(norm+1e-12))
-        here = [p.detach().clone() for p in ps]   # subtracting the added value would round
+        here = [p.detach().clone() for p in ps]   # subtracting the change again would round
         with torch.no_grad(): torch._foreach_add_(ps, uphill)
         try: evaluate_again(self.learn)
         finally:

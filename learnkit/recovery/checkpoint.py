@@ -29,8 +29,8 @@ class Stage:
         self.free,self.used,self.copied = {},{},None
 
     def begin(self) -> None:
-        "Begin a save: the copies of the previous one are no longer needed"
-        self.free,self.used = self.used,{}   # copies that the previous save did not need are freed
+        "Begin a save; copies of the save before are not needed any more"
+        self.free,self.used = self.used,{}   # memory that the last save did not use is freed
 
     def __call__(self,
         t:torch.Tensor # a plain tensor, or a `DTensor`
@@ -69,7 +69,7 @@ class CheckpointWriter:
         self.restart()
 
     def restart(self) -> None:
-        "Start counting again, for another fit"
+        "Reset the counts for another fit"
         self.n_failed,self.read_back,self.pid = 0,False,os.getpid()
 
     def write(self,
@@ -86,7 +86,7 @@ class CheckpointWriter:
             nonlocal state,info
             state,info = collect()
         try:
-            if sharded: team().in_all(collect_here)   # if one process fails, none begins
+            if sharded: team().in_all(collect_here)   # an error in one process stops all
             else: collect_here()
             self._begin(sharded, path, state, info)
         except Exception as e: self.failed = e   # no memory for a copy, or a state that no file can hold
@@ -109,9 +109,9 @@ class CheckpointWriter:
         except Exception as e: self.failed = e   # raised by `wait`, as this may be a thread
 
     def _read_back(self, path, first):
-        "Read a checkpoint back; remove an unreadable one, because it would displace readable ones"
+        "Read a checkpoint back; remove it if it is unreadable, because it would displace readable ones"
         try: read_checkpoint(path)
-        except RuntimeError: raise   # another process has ended, so the file itself may be intact
+        except RuntimeError: raise   # another process has ended, so the file may be intact
         except Exception:
             first(lambda: remove_checkpoint(path))
             raise
@@ -161,7 +161,7 @@ def _has_shards(learn): return any(map(is_sharded, learn.model.parameters()))
 class CheckpointCallback(Resumable):
     "Saves the whole run at intervals, keeps the newest and best checkpoints; `fit(..., resume='auto')` resumes it"
     saves = ('every','seed')
-    home = Path()       # where the fit began
+    home = Path()       # the working directory when the fit began
     def __init__(self,
         every:Any='1ep',               # how often: '500ba', '2ep', '10m', …; see `Every`
         keep:int|None=3,               # how many of the newest to keep; None: all
@@ -181,9 +181,9 @@ class CheckpointCallback(Resumable):
         self.retention = Retention(keep, n_best, self.monitor)
         self.n_fit,self.who = 0,None   # of the present fit
         self.begun = False
-        self.base = self.base_name = None   # checksums of weights that are not in each checkpoint; and their file
+        self.base = self.base_name = None   # checksums of weights stored in a separate file, and its name
         self.lock,self.writer = FolderLock(),CheckpointWriter(self.retention, background, on_error)
-        self.value:float|None = None   # the monitored value, if it was measured in a validation within this batch
+        self.value:float|None = None   # the monitored value, if this batch had a validation
 
     @property
     def folder(self) -> Path:
@@ -192,7 +192,7 @@ class CheckpointCallback(Resumable):
 
     def before_fit(self):
         learn = self.learn
-        self.home = Path.cwd()   # checkpoints stay in one folder, also after a `chdir`
+        self.home = Path.cwd()   # keep one folder, even after a `chdir`
         self.n_fit,self.who = fit_number(learn, self.root),identity_of_all(learn._identity())
         self.begun = self.finished = False
         if isinstance(self.root, StorePath) and _has_shards(learn): raise ValueError(
@@ -204,7 +204,7 @@ class CheckpointCallback(Resumable):
         self.sessions = []
         self.base = self._find_base()
         self.base_name = None if self.base is None else base_file(self.base)
-        # a state that cannot be saved or loaded raises now, not after an hour
+        # so that a state that cannot be saved or loaded raises now
         learn._check_run_state(learn._run_state(0, base=self.base))
         if rank_distrib()==0: self.lock.acquire(self.folder)
         resume = learn.current_run.resume
@@ -220,7 +220,7 @@ class CheckpointCallback(Resumable):
         self.begun = True
 
     def take_over(self) -> None:
-        "Lock the folder; from now on this process writes to it"
+        "Lock the folder, to which this process writes from now on"
         self.lock.acquire(self.folder)
         self.lock.mark_folder(self.folder)
 
@@ -234,21 +234,21 @@ class CheckpointCallback(Resumable):
         if value is not None: self.value = None
         if self.writer.failed is not None or value is not None: self.writer.wait()
         due = self.every(learn)
-        best = self._is_best(value)   # all processes take part, due or not
+        best = self._is_best(value)   # all processes take part, even if no save is due
         about:dict[str,Any] = {} if value is None else dict(value=value)
         if due or best: self.save(learn.epoch, learn.iter+1, **about)
 
     def _is_best(self, value):
-        "Is it among the best so far, according to process 0?"
+        "Return whether the value is among the best so far, according to process 0"
         if value is None: return False
-        self.learn._team.agree(self.learn)   # so that a process that does something else is reported, not waited for
+        self.learn._team.agree(self.learn)   # so that a process at another point is reported, and not waited for
         return team().in_first(lambda: self.retention.is_best(self.folder, value))
 
     def after_epoch(self):
         learn = self.learn
         value = self._value_of_epoch()
         due = self.every(learn, epoch=True)
-        best = self._is_best(value)   # all processes take part, due or not
+        best = self._is_best(value)   # all processes take part, even if no save is due
         if due or best: self.save(learn.epoch+1, 0, f'-epoch-{learn.epoch}', value=value)
 
     def _value_of_epoch(self):
@@ -267,7 +267,7 @@ class CheckpointCallback(Resumable):
     def after_exception(self):
         learn = self.learn
         self._add_note()
-        if self.on_exception and not _has_shards(learn):   # it would wait for the other processes
+        if self.on_exception and not _has_shards(learn):   # would wait for the other processes
             self.save(learn.epoch, learn.iter or 0, '-exception', prefix='exception-', error=repr(learn.exc))
 
     def cleanup(self):
@@ -275,7 +275,7 @@ class CheckpointCallback(Resumable):
         finally: self.lock.release()
 
     def _resume(self, resume):
-        "Restore the newest checkpoint, or that at the path `resume`, if there is one; return those to remove"
+        "Restore the newest checkpoint, or the one at `resume`, if any; return the checkpoints to remove"
         learn = self.learn
         if isinstance(resume, Paused):
             self.take_up(resume.path, resume.state, resume.find_changes(learn, self.who), False)
@@ -298,7 +298,7 @@ class CheckpointCallback(Resumable):
         return later
 
     def _silence_earlier(self):
-        "Disable the callbacks before this one: the checkpoint includes the results of their `after_fit`"
+        "Disable the callbacks before this one: the checkpoint contains the results of their `after_fit`"
         for cb in self.learn.ordered_cbs():
             if cb is self: return
             cb.run = False
@@ -342,7 +342,7 @@ class CheckpointCallback(Resumable):
         learn('after_save_checkpoint', path=path)
 
     def _owns_folder(self):
-        "Raise RuntimeError if another run has taken over the folder; False if that is unknown: a failed write"
+        "Raise RuntimeError if another run has taken over the folder; return False, as for a failed write, if unknown"
         self.writer.wait()
         error = team().in_first(self.lock.find_error)
         if error is None: return True
@@ -352,7 +352,7 @@ class CheckpointCallback(Resumable):
         return False
 
     def _find_base(self):
-        "Return checksums of the weights that are written once, in a separate file; None: each checkpoint has all"
+        "Return checksums of the weights to write once, to a separate file; None: every checkpoint has all weights"
         learn = self.learn
         if self.base_in=='each' or _has_shards(learn): return None
         frozen,total = base_bytes(learn)
@@ -367,7 +367,7 @@ class CheckpointCallback(Resumable):
         self.base,self.base_name = state['base'],name
 
     def _write_base(self, state):
-        "Write the tensors that `state` omits, once; return the name of the file"
+        "Write the tensors that `state` omits, unless the file exists; return its name"
         path = self.folder/self.base_name
         if rank_distrib() or path.exists(): return path.name
         model = get_model(self.learn.model)
@@ -387,10 +387,10 @@ class CheckpointCallback(Resumable):
         return to_serializable(recorder.history[-1], copy=True)
 
     def _add_note(self):
-        "Add to an exception the run's position, and the checkpoint from which it can resume"
+        "Add the run's position to an exception, and the checkpoint from which it can resume"
         self.writer.wait()
         learn,old = self.learn,list_checkpoints(self.folder)
-        if not self.begun: return   # an error ended the fit before it began
+        if not self.begun: return   # an error before the fit began
         last = f"The last checkpoint is {old[0]}: `fit(..., resume='auto')` resumes from it." if old else \
                'There is no checkpoint yet.'
         add_note(learn.exc, f'The fit ended{learn._position}. {last}')

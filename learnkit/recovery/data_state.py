@@ -27,19 +27,19 @@ from ..optim.optimizer import OptimWrapper
 
 # %% ../../nbs/recovery/00_data_state.ipynb #889a8eef
 class DataState:
-    "Keeps the states that the parts of a training loader report"
+    "Records the states that the parts of a training loader report"
     def __init__(self,
-        data:ResumableLoader # a wrapper around the loader
+        data:ResumableLoader # the `ResumableLoader` around it
     ):
         self.data = data
         self.objects = {}   # the objects that report a state, by name
-        self.begun = {}     # their states at the beginning of the epoch
-        if data.stateful is not None: return   # the loader itself reports what its parts have
+        self.begun = {}     # their states at the start of the epoch
+        if data.stateful is not None: return   # the loader itself reports the states of its parts
         for name,o in data_objects(data.dl).items():
             if is_stateful(o): self.objects[name] = o
 
     def begin(self) -> None:
-        "Note the states at the beginning of an epoch"
+        "Record the states at the start of an epoch"
         self.begun = {n:deepcopy(o.state_dict()) for n,o in self.objects.items()}
 
     def state_dict(self,
@@ -53,17 +53,17 @@ class DataState:
         return to_serializable(states, 'parts', copy=True)
 
     def _state_to_resume(self, name, o, done):
-        "Within an epoch, what is used again from its beginning has the state of that moment"
+        "Return the state of a part to resume from: within an epoch, for parts that are read again, that of its start"
         within_epoch = done and name in self.begun
         if within_epoch and self._is_used_again(name): return self.begun[name]
         return o.state_dict()
 
     def _is_used_again(self, name):
-        "Is it a sampler, which draws its order again, or of data that are read again?"
+        "Return whether the part is read again from the start: a sampler, or data without positions"
         return name.startswith(sampler_names) or not self.data.counted
 
     def load_state_dict(self,
-        state:Any # the supposed result of `state_dict`
+        state:Any # a result of `state_dict`, to be checked
     ) -> None:
         "Continue from `state`; raise ValueError if it is not such a state"
         has_names = isinstance(state, Mapping) and all(isinstance(k, str) for k in state)
@@ -83,7 +83,7 @@ class DataState:
 def may_forget(
     cb:Any # a callback
 ) -> bool:
-    "Return whether it is a callback of the user's that leaves its state to `saves`"
+    "Return whether a callback is the user's own and has no `state_dict` but `saves`"
     if observes(cb) or is_library(cb): return False
     return type(cb).state_dict is Stateful.state_dict and runs_in(cb, 'fit')
 
@@ -91,7 +91,7 @@ def may_forget(
 def tensors_in(
     v:Any # anything
 ) -> list|None:
-    "Return the tensors of a module or an optimizer, or of a container of such; None of anything else"
+    "Return the tensors of a module or an optimizer, or of a container of these; None for anything else"
     if isinstance(v, nn.Module): return [*v.parameters(), *v.buffers()]
     if isinstance(v, OptimWrapper): return tensors_in(v.opt)
     if isinstance(v, torch.optim.Optimizer): return [*leaves([*v.state.values()])]
@@ -100,14 +100,14 @@ def tensors_in(
     return None
 
 def _tensors_of_entries(values):
-    "Return the tensors of all entries that have some; None if there is no module or optimizer among them"
+    "Return the tensors of all entries that have some; None if no entry is a module or an optimizer"
     lists = [found for found in map(tensors_in, values) if found is not None]
     return [*chain.from_iterable(lists)] if lists else None
 
 def count_writes(
-    tensors:list # tensors, and what else an optimizer keeps
+    tensors:list # tensors, and other values that an optimizer keeps
 ) -> int:
-    "Return how often the tensors were written to, as PyTorch counts it"
+    "Return how often the tensors were written to, by PyTorch's version counters"
     counted = [t for t in tensors if isinstance(t, torch.Tensor) and not t.is_inference()]
     return sum(t._version for t in counted)
 
@@ -115,7 +115,7 @@ def count_writes(
 def unsaved_writes(
     cb:Any # a callback in a fit
 ) -> dict[str, int]:
-    "Return how often each network and optimizer of `cb` was written to that nothing saves, by name"
+    "Return, by name, how often each network and optimizer of `cb` that nothing saves was written to"
     saved_ids = _ids_of_saved(cb)
     writes = {}
     for name,v in vars(cb).items():
@@ -127,32 +127,32 @@ def unsaved_writes(
     return writes
 
 def _ids_of_saved(cb):
-    "Return the ids of the tensors that a checkpoint has: of model and loss, and of what the callback names in `saves`"
+    "Return the ids of tensors that a checkpoint stores: of model and loss, and of attributes that `saves` names"
     named = [vars(cb).get(name) for name in cb.saves]
     saved = tensors_in([cb.learn.model, cb.learn.loss_func, *named])
     return {id(t) for t in saved or ()}
 
 # %% ../../nbs/recovery/00_data_state.ipynb #67fd8abf
 def _is_of_learner(v, learn):
-    "Is it the Learner, or its optimizer, which a checkpoint saves?"
+    "Return whether `v` is the Learner or its optimizer, which checkpoints save"
     return v is learn or v is learn.opt or v is getattr(learn.opt, 'opt', None)
 
 def unsaved_state(
     o:Any # a callback, or a part of the data
 ) -> dict[str, Any]:
-    "Return what may change in `o` and is not saved, by name"
+    "Return the values in `o` that may change and are not saved, by name"
     if not isinstance(o, Stateful): return numbers_in(o)
     if o.saves: return unsaved_writes(o)   # an author who sets `saves` has considered the counters
     return numbers_in(o) | unsaved_writes(o)
 
 # %% ../../nbs/recovery/00_data_state.ipynb #1c49ec2f
 class Unsaved(NamedTuple):
-    "Holds an object, and its unsaved state when the fit began"
+    "An object, and its unsaved state when the fit began"
     o:Any
     state:dict
 
 class Changed(NamedTuple):
-    "Holds an object, and the names of what has changed in it since the fit began, and is not saved"
+    "An object, and the names of its unsaved values that have changed since the fit began"
     o:Any
     names:list
 
@@ -161,12 +161,12 @@ class Changed(NamedTuple):
         return f'{names} of {type(self.o).__name__}'
 
 class UnsavedNumbers:
-    "Notes the numbers in data and callbacks, and warns once of those that change but are in no checkpoint"
+    "Watches the numbers in data and callbacks; warns once about those that change and are in no checkpoint"
     def __init__(self,
         learn:Any # the Learner, in a fit
     ):
         self.learn,self.warned,self.warned_of_workers = learn,False,False
-        self.first = {id(o):Unsaved(o, unsaved_state(o)) for o in self._objects()}   # one object may be in both loaders
+        self.first = {id(o):Unsaved(o, unsaved_state(o)) for o in self._objects()}   # an object may be in both loaders
 
     def _objects(self):
         data = []
@@ -174,7 +174,7 @@ class UnsavedNumbers:
         return [*filter(may_lose_numbers, data), *filter(may_forget, self.learn.cbs)]
 
     def changed(self) -> list[Changed]:
-        "Return the objects of which something has changed, each with the names"
+        "Return the objects with changed values, and the names of these"
         found = []
         for o,first in self.first.values():
             names = changed_names(o, unsaved_state(o), first)
@@ -182,9 +182,9 @@ class UnsavedNumbers:
         return found
 
     def warn(self,
-        in_workers:Iterable[str]=() # what has changed in processes that load the data, in words
+        in_workers:Iterable[str]=() # what has changed in worker processes, in words
     ) -> None:
-        "Warn of what has changed, the first time that anything has"
+        "Warn about what has changed, the first time that anything has"
         self._warn_of_workers(in_workers)
         if self.warned: return
         found = self.changed()
@@ -194,7 +194,7 @@ class UnsavedNumbers:
         warn(f'no checkpoint stores {what}, so a resumed run begins with the old value; {self._how_to_keep(found)}')
 
     def _how_to_keep(self, found):
-        "Describe what to write, so that checkpoints store the changes"
+        "Describe how to let checkpoints store the changes"
         cbs = [c for c in found if isinstance(c.o, Stateful)]
         texts = []
         if cbs: texts.append(f'a callback names it in `saves = {tuple(cbs[0].names)}`, '
@@ -213,7 +213,7 @@ class UnsavedNumbers:
 def why_inexact(
     dl:Any # the training loader
 ) -> list[str]:
-    "Return why a run with this loader will not resume bit for bit, as far as that is known before the first batch"
+    "Return why a run with this loader will not resume bit for bit, as far as this is known before the first batch"
     has_workers = isinstance(dl, DataLoader) and dl.num_workers>0
     if not has_workers or is_stateful(dl): return []
     if getattr(dl, 'in_order', True): return []   # PyTorch before 2.6 has no such argument
@@ -222,6 +222,6 @@ def why_inexact(
 def warn_if_inexact(
     learn:Any # the Learner, in a fit that begins
 ) -> None:
-    "Warn in one line of everything known not to resume bit for bit"
+    "Warn in one line about everything that is known not to resume bit for bit"
     reasons = why_inexact(learn.dls.train)
     if reasons: warn(f"this run does not resume bit for bit: {'; '.join(reasons)}")

@@ -39,10 +39,10 @@ from .runs import Run
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000010
 def by_items(
-    learn:Learner, # the Learner, in a batch, or in a part of one
-    names:list     # the names of its samples, for the rows
+    learn:Learner, # the Learner, in a batch or a micro-batch
+    names:list     # names of the samples, for the rows
 ) -> list[dict]:
-    "Return loss and gradient norm of each sample of the batch; empty if they have no losses of their own"
+    "Return the loss and gradient norm of each sample in the batch; empty if samples have no losses of their own"
     n,more = n_items(learn),{}
     losses = _losses_of_batch(learn, n)
     if losses is None: losses,more = _losses_alone(learn, n),dict(alone=True)
@@ -70,9 +70,9 @@ def _losses_of_batch(learn, n):
     return losses if is_per_sample else None
 
 def _losses_alone(learn, n):
-    "Return the losses of the samples, each alone in the model; None if the model cannot process a single one"
+    "Return the loss of each sample, computed without the rest of the batch; None if the model needs more than one"
     xb,yb,run = learn.xb,learn.yb,learn.current_run
-    learn.current_run = run.begin(learn.mode)   # attributes set below are not set in `run`
+    learn.current_run = run.begin(learn.mode)   # keep the attributes set below out of `run`
     losses = []
     try:
         with Snapshot(snapshot_random(), *map(snapshot_buffers, trained_modules(learn).values())):
@@ -80,7 +80,7 @@ def _losses_alone(learn, n):
                 learn.xb,learn.yb = select_split_samples(xb, yb, [i], n)
                 learn.pred = learn._pred()
                 losses.append(learn._loss())
-    except (TypeError, ValueError, RuntimeError): return None   # a batch norm needs more than one
+    except (TypeError, ValueError, RuntimeError): return None   # a batch norm needs more than one sample
     finally: learn.current_run = run
     return losses if all(map(_has_graph, losses)) else None
 
@@ -94,11 +94,11 @@ def mixer_of(
     return getattr(learn.loss_func, 'mixer', None)
 
 class ItemLosses(Callback):
-    "Measures the loss of each sample in one batch, in each part if a callback splits it"
+    "Measures the loss of each sample in one batch, also if a callback splits it into parts"
     order,acts,run_valid = 10_000,'nothing',False
     modes = ('fit',)
     def __init__(self,
-        step:int # the batch's number
+        step:int # the number of the batch
     ):
         self.step = step
         self.micro:slice|None = slice(0, None)   # the samples of this micro-batch; None: unknown, after a `split`
@@ -124,7 +124,7 @@ class ItemLosses(Callback):
         return indices[self.micro]
 
     def _is_second_pass(self):
-        "Are these samples measured already? A callback may send them through the model more than once"
+        "Return whether these samples were measured already; a callback may run the model on them more than once"
         if self.micro is None: return False
         parts = [o for o in (self.learn.current_run.in_part, self.micro) if isinstance(o, slice)]
         return sum(o.start for o in parts)<self.n
@@ -137,7 +137,7 @@ class ItemLosses(Callback):
         return indices
 
     def _with_partner(self, row, i, indices):
-        "Add to a row the sample's partner in `MixUp`, and the sample's own share"
+        "Add to a row the sample's partner in `MixUp`, and the weight of the sample itself"
         mixer:Any = mixer_of(self.learn)
         if getattr(mixer, 'other', None) is None: return row
         other = int(mixer.other[mixer.part][i])
@@ -148,7 +148,7 @@ class ItemLosses(Callback):
     def shares(self,
         loss:float # loss of the whole batch
     ) -> History:
-        "Return the samples, the largest loss first, each with the norm of its part of the batch's gradient"
+        "Return the samples, largest loss first, each with the norm of its part of the batch's gradient"
         if not self.are_known: return History()
         share = abs(self._share(loss))
         rows = [{**row, 'gradient':share*row['gradient'], 'at':at} for at,row in enumerate(self.rows)]
@@ -156,32 +156,32 @@ class ItemLosses(Callback):
         return History(rows)
 
     def _share(self, loss):
-        "Return the weight of a sample's loss in the batch's loss"
+        "Return the weight of a sample's loss in the loss of the batch"
         mean = 1/len(self.rows)
-        if any('alone' in row for row in self.rows): return mean   # in the batch its loss may differ
+        if any('alone' in row for row in self.rows): return mean   # computed alone, so in the batch it may differ
         total = sum(row['loss'] for row in self.rows)
         are_finite = isfinite(total) and isfinite(loss)
         if not are_finite or total==0: return mean
         return loss/total
 
 def finite_loss(
-    row:dict # with the loss of an item
+    row:dict # a row with a sample's `loss`
 ) -> float:
     "Return the loss for sorting: NaN is the largest"
     return row['loss'] if isfinite(row['loss']) else inf
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000012
 class LayerNorms(Callback):
-    "Records each step's learning rate, norms of the layers' gradients and updates, and first module to return NaN"
+    "Records, for each step, the learning rate, the norms of gradients and updates by layer, and the first NaN module"
     order,acts,run_valid = 9_000,'nothing',False
     modes = ('fit',)
     def __init__(self):
-        self.steps,self.at_batch = {},{}   # the recorded values, by the number of earlier batches
+        self.steps,self.at_batch = {},{}   # the records, by the number of earlier batches
         self.before = {}                  # the parameters before the step
         self.hooks,self.unclipped = [],Unclipped()
 
     def _layers(self):
-        "Return the parameters of each module that has some of its own, by name"
+        "Return the parameters of each module that has its own, by name"
         layers = {}
         for name,m in get_model(self.learn.model).named_modules():
             params = [*m.parameters(recurse=False)]
@@ -226,12 +226,12 @@ class LayerNorms(Callback):
     def cleanup(self): self.after_pred()
 
 class Unclipped(Callback):
-    "Records the gradient's norm before any clipping"
+    "Records the norm of the gradient before it is clipped"
     order,acts,run_valid = -10_000,'nothing',False
     modes,norm = ('fit',),None
     def before_step(self): self.norm = grad_norm(self.learn)
     def take(self) -> float|None:
-        "Return the norm of this step, None if there was no step"
+        "Return the norm in this step and forget it; None if there was no step"
         norm,self.norm = self.norm,None
         return norm
 
@@ -274,18 +274,18 @@ def first_jumps(
     return History(sorted(rows, key=_earliest_and_largest))
 
 def _earliest_and_largest(row):
-    "For sorting: the earliest first, then by the kind of norm, then the largest jump"
+    "Return a sort key: earlier jumps first, then by kind of norm, then larger jumps first"
     return -row['steps_before'],row['norm'],-row['value']/max(row['usual'], 1e-30)
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #446d7b12
 class Jump(NamedTuple):
-    "A norm far above the previous ones"
+    "A norm far above the previous norms"
     step:int
     value:float
-    usual:float   # the median of those before it
+    usual:float   # the median of the previous norms
 
 def first_jump(
-    norms:dict, # the norms of several steps, by step
+    norms:dict, # norms of consecutive steps: step -> norm
     times:float # a norm jumps if it exceeds this many times the median of those before it
 ) -> Jump|None:
     "Return the first jump, which needs three earlier norms; None if there is none"
@@ -313,8 +313,8 @@ class Explanation:
         loss:float,     # its loss
         items:History,  # loss and gradient of the samples of its batch
         layers:History, # layers whose gradient or update jumped, earliest first
-        noted:dict,     # learning rate, first module to return NaN, norms before and after clipping, loss scale
-        show:Callable   # draws the batch's samples at given positions
+        noted:dict,     # learning rate, first module with NaN, norms before and after clipping, loss scale
+        show:Callable   # function that draws the batch's samples at given positions
     ):
         self.step,self.loss,self.noted = step,loss,noted
         self.items,self.layers,self._show = items,layers,show
@@ -372,7 +372,7 @@ def batches_a_step(
     run:Run, # a run
     step:int # how many of its batches are done
 ) -> int:
-    "Return how many batches an optimizer step had before `step`: several with `GradientAccumulation`"
+    "Return the number of batches per optimizer step before `step`: several with `GradientAccumulation`"
     moment = moment_until(run, step)
     if moment is None: return 1
     n_steps = moment.state.get('train_steps')
@@ -381,7 +381,7 @@ def batches_a_step(
 
 def make_show(
     learn:Learner, # the Learner
-    parts:list     # the inputs and targets of each part of the batch
+    parts:list     # inputs and targets of each part of the batch
 ) -> Callable:
     "Return a function that shows some samples of the batch"
     dls = learn.dls
@@ -409,7 +409,7 @@ def explain_spike(self:Learner,
     before:int=10,          # how many steps before it to measure
     times:float=10.          # a norm jumps if it exceeds this many times the median of those before it
 ) -> Explanation:
-    "Replay a step in which the loss jumped, and measure what was unusual in it and in the previous steps"
+    "Replay a step in which the loss jumped; measure what was unusual in it and in the steps before"
     check_whole('before', before, least=4, what='a number of steps')
     first = max(0, step-before*batches_a_step(Run(folder), step))
     norms = LayerNorms()
@@ -419,7 +419,7 @@ def explain_spike(self:Learner,
     self.resume(1, cbs=batch)
     if not batch.parts: raise ValueError(f'a callback has skipped the batch of `step` {step}')
     self.paused = before_step
-    loss = next_loss(self)   # run again, because `ItemLosses` calls the model
+    loss = next_loss(self)   # run the batch again, because `ItemLosses` calls the model
     items,show = batch.shares(loss),make_show(self, batch.parts)
     _train_until_step(self, norms, step)
     steps = {s:record for s,record in norms.steps.items() if s>=first}
@@ -429,7 +429,7 @@ def explain_spike(self:Learner,
     return Explanation(step, loss, items, first_jumps(steps, at, times), noted, show)
 
 def _train_until_step(learn, norms, step):
-    "Train until the optimizer step that uses the gradients of batch `step`, if they are accumulated"
+    "Train until the optimizer step that uses the gradients of batch `step`"
     while max(norms.steps, default=-1)<step:
         if not learn.paused or not learn.paused.state['grads']: return
         learn.resume(1)
@@ -441,7 +441,7 @@ def fewest(
 ) -> list:
     "Return a subset of `items` that has the effect and from which no sample can be dropped (ddmin)"
     n = 2   # the number of parts to try
-    while len(items)>1:   # always, `items` has the effect
+    while len(items)>1:   # `items` always has the effect
         size = ceil(len(items)/n)
         parts = [items[i:i+size] for i in range(0, len(items), size)]
         part = next(filter(does, parts), None)
@@ -458,7 +458,7 @@ def rests_of(
     items:list, # all samples
     parts:list  # parts of them
 ) -> Iterator[list]:
-    "Yield, for each part, the samples outside it, unless these are all or none"
+    "Yield, for each part, the samples outside it, unless that is none or all of them"
     for part in parts:
         rest = [o for o in items if o not in part]
         if 0<len(rest)<len(items): yield rest
@@ -481,7 +481,7 @@ def items_until(
     if None in batches: raise ValueError(
         'the dataset indices of these batches are unknown, so single samples cannot be excluded')
     learn.paused = before_first
-    # alternate between the batches: without a whole batch, there would be an optimizer step less
+    # alternate between the batches, so that no batch is skipped as a whole
     alternating = chain.from_iterable(zip_longest(*batches))
     return [int(i) for i in alternating if i is not None],before_first
 
@@ -525,7 +525,7 @@ def bisect_spike(self:Learner,
     return found
 
 def _largest_usual_loss(spike, k):
-    "Return the largest loss that would not have been a spike"
+    "Return the largest loss that would not be a spike"
     if not isfinite(spike['loss']): return inf
     level = spike['median']
     deviation = (spike['loss']-level)/spike['deviations']
@@ -535,24 +535,24 @@ class _SpikeSearch:
     "Finds the samples that cause a spike by repeating the steps before it without some of them"
     def __init__(self, learn, folder, step, fit, largest):
         self.learn,self.folder,self.step,self.fit = learn,folder,step,fit
-        self.largest = largest   # loss that is not a spike
+        self.largest = largest   # the largest loss that is not a spike
 
     def find_from(self, first):
-        "Return the fewest samples from batch `first` on that cause the spike; None if it stays without all of them"
+        "Return the fewest samples, from batch `first` on, that cause the spike; None if it stays without all of them"
         items,moment = items_until(self.learn, self.folder, first, max(self.step-1, first), self.fit)
         def is_gone(without): return self._is_gone(without, first, moment)
         try:
             with catch_warnings():
-                simplefilter('ignore')   # warnings that the losses differ from the record
+                simplefilter('ignore')   # that the losses differ from the record
                 found = fewest(items, is_gone)
                 is_smaller = len(found)<len(items) or len(items)==1
                 if is_smaller: return found
-                if first>=self.step: return None   # without all of them there would be no batch
-                return found if is_gone(items) else None   # `fewest` has not tried all of them
+                if first>=self.step: return None   # without all samples there would be no batch
+                return found if is_gone(items) else None   # `fewest` has not tried to skip all of them
         finally: self.learn.paused = moment
 
     def _is_gone(self, without, first, moment):
-        "Is the loss no spike if the run trains again from `moment`, before batch `first`, without some samples?"
+        "Return whether the spike is gone if the run trains from `moment`, before batch `first`, without some samples"
         self.learn.paused = moment
         loss = self.learn.resume(self.step+1-first, cbs=SkipData(items=without))['loss']
         return isfinite(loss) and loss<=self.largest

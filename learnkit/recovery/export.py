@@ -28,13 +28,13 @@ known_losses = {o.__name__:o for o in (
 def is_setting(
     v:Any # the value of an attribute
 ) -> bool:
-    "Return whether a description can store it"
+    "Return whether a description can store `v`"
     return v is None or isinstance(v, (bool,int,float,str))
 
 def settings_of(
     m:nn.Module # a loss function
 ) -> dict:
-    "Return its settings by name"
+    "Return the settings of an object, by name"
     settings = {}
     for k,v in vars(m).items():
         if k=='training' or k.startswith('_'): continue
@@ -54,7 +54,7 @@ def loss_config(
     return dict(name=name, settings=settings_of(f), inner=inner)
 
 def _is_known(name, f):
-    "Is it one of `known_losses`, without a user's function in it, such as an `activation`?"
+    "Return whether `f` is one of `known_losses` and contains no function of the user's, such as an `activation`"
     if known_losses.get(name) not in (f, type(f)): return False
     if not isinstance(f, nn.Module): return True
     return not any(callable(v) for k,v in vars(f).items() if not k.startswith('_'))
@@ -62,7 +62,7 @@ def _is_known(name, f):
 def decides(
     f:Callable # a loss function
 ) -> bool:
-    "Return whether it determines the meaning of predictions, by an `activation` or a `decodes`"
+    "Return whether a loss function determines the meaning of predictions, by `activation` or `decodes`"
     inner = unwrap_partial(f)
     if hasattr(inner, 'activation') or hasattr(inner, 'decodes'): return True
     return loss_decodes(f) is not noop
@@ -80,7 +80,7 @@ def fits_setting(
     v:Any,      # a value from a file
     default:Any # the value of a new loss function
 ) -> bool:
-    "Return whether a setting can have this value: a text where the default is one, None anywhere"
+    "Return whether a setting can have this value: text where the default is text, None anywhere"
     if not is_setting(v): return False
     if v is None or default is None: return True
     return isinstance(v, str)==isinstance(default, str)
@@ -103,7 +103,7 @@ def loss_from_config(
     return f
 
 def _set_tensor(f, k, t, name):
-    "Set the class weights of a loss, or of a `BaseLoss`'s inner loss, whose name has the prefix 'func.'"
+    "Set the class weights of a loss, or (with the prefix 'func.') of the loss inside a `BaseLoss`"
     last = k.removeprefix('func.')
     is_weight = last in ('weight','pos_weight') and isinstance(t, Tensor)
     if not is_weight: raise ValueError(f'{name} has no tensor {k!r:.60}')
@@ -166,7 +166,7 @@ _prefixes = {'loss':'learnkit.loss.', 'beside':'learnkit.beside.'}
 @uninterrupted
 def _describe_inputs(learn):
     "Return the shapes and types of a batch's inputs"
-    if not loader_len(learn.dls.train): return None   # the Learner came from a file, or the loader is endless
+    if not loader_len(learn.dls.train): return None   # loaded from a file, or endless
     with snapshot_random(), snapshot_loader(learn.dls.train):
         return [shapes(o) for o in split_batch(interruptibly(learn.dls.one_batch), learn.dls.n_inp)[0]]
 
@@ -195,7 +195,7 @@ def export(self:Learner,
         weights = get_model(self.model).state_dict()
         sharded = any(map(is_sharded, weights.values()))
         if sharded: team().meet('`learn.export` of a sharded model')
-        model = to_serializable(weights, 'model', sharded=gathered)   # all processes give their shards
+        model = to_serializable(weights, 'model', sharded=gathered)   # each process gives its shard
         beside = to_serializable(state_beside(self), 'beside', sharded=gathered)
         loss = _loss_tensors(self.loss_func, note['loss'])
         state = dict(format=export_format, note=text, model=model, loss=loss, beside=beside)
@@ -210,7 +210,7 @@ def _to_json(note):
 
 # %% ../../nbs/recovery/40c_export.ipynb #a038bc01
 def _loss_tensors(loss, config):
-    "Return the class weights of a loss function that the file describes; of the user's own nothing"
+    "Return the class weights of a loss function that the file describes; none for the user's own"
     is_described = isinstance(loss, nn.Module) and 'own' not in (config or {})
     return dict(loss.state_dict()) if is_described else {}
 
@@ -234,14 +234,14 @@ def _read_safetensors(path):
     return dict(format=export_format if 'learnkit' in about else '', note=about.get('learnkit'), **parts)
 
 def _part_of(k):
-    "Return to which part a name in a .safetensors file belongs, and the name in that part"
+    "Return the part to which a name in a .safetensors file belongs, and the name within that part"
     for part,prefix in _prefixes.items():
         if k.startswith(prefix): return part,k.removeprefix(prefix)
     return 'model',k
 
 # %% ../../nbs/recovery/40c_export.ipynb #6c1d9b21
 def find_export(
-    file:str|Path,                  # the name that `Learner.export` was given, or a path
+    file:str|Path,                  # the name passed to `Learner.export`, or a path
     folder:str|Path|None=None,      # the Learner's `path`; None: the current folder
     model_dir:str|Path|None=None    # its subfolder for models; None: 'models'
 ) -> Any:
@@ -250,7 +250,7 @@ def find_export(
     if own.is_file(): return own
     there = model_path(folder or '.', model_dir or 'models', file)
     if there.is_file(): return there
-    if own.is_dir(): return own   # reading it raises an error
+    if own.is_dir(): return own   # reading it raises
     where = f'{own}' if own==there else f'{own}, and no {there}'
     raise FileNotFoundError(f'there is no file {where}: pass the path that `learn.export` returned{_hint(there)}')
 
@@ -284,7 +284,7 @@ def _is_complete(state):
 
 # %% ../../nbs/recovery/40c_export.ipynb #d00fb003
 def _hint_at_load(state):
-    "Return a hint at `learn.load` for a file of `learn.save`, with or without the optimizer's state; else ''"
+    "Return a hint at `learn.load` for a file that `learn.save` wrote; empty for any other file"
     is_of_save = 'model' not in state or state.keys()=={'model','opt'}
     return ': `learn.load` reads what `learn.save` wrote' if is_of_save else ''
 
@@ -307,7 +307,7 @@ def load_learner(
     dls:Any=None,                  # data to train further with; None: no data
     **kwargs                       # arguments of `Learner`; a name is looked up in its `path` and `model_dir`
 ) -> Learner:
-    "Return a Learner for inference from a file; runs no code; raise ValueError, leaving the model unchanged"
+    "Return a Learner for inference from a file, without running code; raise ValueError for a file that does not fit"
     source:Any = file
     if not hasattr(source, 'read'): source = find_export(source, kwargs.get('path'), kwargs.get('model_dir'))
     note,state = read_export(source)
@@ -318,7 +318,7 @@ def load_learner(
     if loss_func is None: loss_func = _load_loss(note.get('loss'), state['loss'])
     if dls is None: dls = DataLoaders([], n_inp=note.get('n_inp'), vocab=note.get('vocab'))
     learn = Learner(dls, model, loss_func, **kwargs)
-    beside = state.get('beside', {})   # files of before have none
+    beside = state.get('beside', {})   # older files have none
     if learn.loss_func is not None: check_beside(learn, beside, file)
     model.load_state_dict(state['model'])
     load_beside(learn, beside)
@@ -353,7 +353,7 @@ def torch_export(
 ) -> None:
     "Export a model to a file with `torch.export`; `torch.export.load(path).module()` loads it"
     sizes = {o.shape[0] for o in leaves(xb) if _has_items(o)}
-    if sizes=={1}: xb = apply(_twice, xb)   # PyTorch takes a size of 1 for one that never differs
+    if sizes=={1}: xb = apply(_twice, xb)   # PyTorch treats a size of 1 as constant
     args,kwargs = xb,{}
     if type(xb[0]) is Inputs: args,kwargs = (),{**xb[0]}
     dims = apply(_dims, kwargs or args)
@@ -380,14 +380,14 @@ def _dims(o):
 class ExportAtEnd(Callback):
     "Exports the model at the end of a fit (Composer's `ExportForInferenceCallback`)"
     writes = True
-    order,modes = 101,('fit',)   # after callbacks that load other weights into the model, such as the best ones
+    order,modes = 101,('fit',)   # after callbacks that load other weights, such as the best ones
     home = Path()                # where the fit began
     def __init__(self,
         fname:str|Path='model.pt2',  # the file, relative to `learn.path`
         export:Callable|None=None    # `export(model, xb, path)` for another format; None: `torch_export`
     ): self.fname,self.export = Path(fname),torch_export if export is None else export
 
-    def before_fit(self): self.home = Path.cwd()   # the file is written to the same folder, also after a `chdir`
+    def before_fit(self): self.home = Path.cwd()   # keep one folder, even after a `chdir`
     def after_fit(self):
         learn = self.learn
         xb = getattr(learn.current_run, 'xb', None)

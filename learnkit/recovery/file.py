@@ -17,10 +17,10 @@ from ..data.locks import FileLock
 
 # %% ../../nbs/recovery/15a_folder_lock.ipynb #c8ea2ff1
 class FolderLock(FileLock):
-    "Locks a folder against other runs; in a store, a later run takes the folder over"
-    mark:Any = None   # in a store: the file that names the owner of the folder
+    "Locks a folder against other runs; in a store, a later run takes it over"
+    mark:Any = None   # in a store: the file that names the folder's owner
     owner = ''        # the text that identifies this run
-    displaced = False # was there the mark of another run?
+    displaced = False # has it replaced the mark of another run?
     def acquire(self,
         folder:Path # the folder, created if missing
     ) -> None:
@@ -30,7 +30,7 @@ class FolderLock(FileLock):
     def mark_folder(self,
         folder:Path # the folder
     ) -> None:
-        "In a store, mark the folder as this run's; call it after all checks of the run have passed"
+        "In a store, mark the folder as this run's; called when the run has passed all checks"
         if not isinstance(folder, StorePath): return
         self.mark,self.owner = folder/'owner.txt',f'process {os.getpid()} on {socket.gethostname()}, {uuid4().hex[:8]}'
         self.displaced = self.mark.exists()
@@ -42,7 +42,7 @@ class FolderLock(FileLock):
         "Raise RuntimeError if another run has taken over the folder in a store, OSError if its mark is unreadable"
         if self.mark is None: return
         try: owner = self.mark.read_text()
-        except FileNotFoundError: return self._write_mark()   # a user deleted it
+        except FileNotFoundError: return self._write_mark()   # deleted by a user
         if owner!=self.owner: raise RuntimeError(
             f'Another run ({owner}) is writing to {self.mark.parent}. This run stops, so that their checkpoints do not '
             'mix. Give each run its own `folder`.')
@@ -57,11 +57,11 @@ class FolderLock(FileLock):
     def release(self) -> None:
         super().release()
         if self.mark is None: return
-        if not self.displaced: self._remove_mark()   # else the earlier run, if it still runs, must find this one's
+        if not self.displaced: self._remove_mark()   # else the earlier run must still find this one's mark
         self.mark = None
 
     def _remove_mark(self):
-        with suppress(OSError):   # the next run takes over a remaining mark
+        with suppress(OSError):   # the next run takes over a mark that stays
             if self.mark.read_text()==self.owner: self.mark.unlink()
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #86bd0be7
@@ -82,7 +82,7 @@ from .state import format_version
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #0ae0113b
 class _HashingFile:
-    "A file that computes its SHA-256 and size during writing"
+    "A file that computes its SHA-256 and its size as it is written"
     def __init__(self, f): self.f,self.sha,self.size = f,hashlib.sha256(),0
     def flush(self): self.f.flush()
     @critical
@@ -111,14 +111,14 @@ def write_checkpoint(
     return path
 
 def _place(path):
-    "Return where to write, without a manifest there, and the checkpoint to remove afterwards"
+    "Return the path to write, which has no manifest yet, and the checkpoint to remove afterwards"
     twin = path.with_name(f'{path.stem}-again.pth')
     path,old = (twin,path) if _manifest(path).exists() else (path,twin)
     _manifest(path).unlink(missing_ok=True)
     return path,old
 
 def _write_rest(state, path, info):
-    "Write the file and its manifest; delete the file if that fails, as nothing else would"
+    "Write the file and its manifest; delete the file if that fails"
     note:dict[str,Any] = dict(version=format_version)
     for name in ('epoch','done','train_iter'): note[name] = state[name]
     note.update(_for_json(to_serializable(info)))
@@ -161,7 +161,7 @@ def _write_both(state, path, note):
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #38444f50
 def _for_json(o):
-    "Convert `o` to the form in which JSON reads it back: strings as keys, lists in place of tensors"
+    "Convert `o` to the form that JSON returns: keys as strings, tensors as lists"
     if isinstance(o, torch.Tensor): return _for_json(o.tolist())
     if isinstance(o, dict): return {str(k):_for_json(v) for k,v in o.items()}
     if isinstance(o, (list,tuple)): return [*map(_for_json, o)]
@@ -171,13 +171,13 @@ def _for_json(o):
 def remove_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> None:
-    "Delete a checkpoint: the manifest first, so that an interrupted deletion leaves no apparent checkpoint"
+    "Delete a checkpoint, its manifest first, so that an interrupted deletion leaves nothing that looks complete"
     _manifest(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)
     remove_shards(_shards(path))
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #226a56a2
-_max_size = 2**26   # bytes of a manifest: a file of that name may be something else, of any size
+_max_size = 2**26   # bytes of a manifest; a larger file is something else
 
 def checkpoint_info(
     path:Path # the checkpoint, ending in .pth
@@ -201,7 +201,7 @@ def _check_manifest_exists(path, file):
                      'written by something else')
 
 def _open_checked(path, info):
-    "Open the file; raise ValueError if its size is not that in the manifest"
+    "Open the file; raise ValueError if its size differs from the manifest's"
     if not path.is_file(): raise ValueError(f'{path} is missing, though {path.stem}.json says that it was written')
     f = path.open('rb')
     n = f.seek(0, 2)
@@ -225,7 +225,7 @@ def read_checkpoint(
     return read_shards(state, _shards(path), info['shards'])
 
 def _with_base(state, path):
-    "Return the model's weights with those from the base file; without these if it is missing or damaged"
+    "Return the model's weights including those in the base file; without these if it is missing or damaged"
     base,weights = state.get('base'),state['model']
     check_base_format(base, path)
     try: tensors = read_base(path.parent/str(state['base_file']), base)
@@ -257,7 +257,7 @@ def read_base(
 ) -> dict:     # name -> tensor
     "Read a base's tensors; raise FileNotFoundError, or ValueError if their checksums differ"
     known = read_state(path)
-    tensors = {name:known[name] for name in base if name in known}   # the rest has changed since it was written
+    tensors = {name:known[name] for name in base if name in known}   # the others changed after it was written
     wrong = [name for name,t in tensors.items() if not isinstance(t, torch.Tensor) or tensor_checksum(t)!=base[name]]
     if wrong: raise ValueError(f'{path} is damaged: {wrong[0]} differs from the written file')
     return tensors
@@ -278,7 +278,7 @@ def peek_checkpoint(
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #f50afaf6
 def _age(path):
-    "Return a key for sorting by the numbers in a name; texts and numbers alternate"
+    "Return a sort key from the numbers in a name: alternating texts and numbers"
     parts = re.split(r'(\d+)', path.stem)
     parts[1::2] = map(int, parts[1::2])
     return parts
@@ -304,7 +304,7 @@ def newest_checkpoint(
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #2fedc4c5
 def _set_aside(path):
-    "Rename an unreadable checkpoint; the manifest first, so that it no longer counts as a checkpoint"
+    "Rename an unreadable checkpoint, its manifest first, so that it no longer counts as one"
     aside = path.with_name(f'damaged-{path.name}')
     renames = (_manifest(path), _manifest(aside)),(path, aside),(_shards(path), _shards(aside))
     for old,new in renames:

@@ -32,8 +32,8 @@ from ..data.parts import is_library
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
 mappings = dict,OrderedDict,defaultdict,Counter
 containers = list,tuple,deque,*mappings
-max_entries = 1000   # a container with more is data
-max_depth = 6        # how many objects within one another are searched
+max_entries = 1000   # a container with more entries is data
+max_depth = 6        # how many levels of nested objects to search
 
 def is_plain(
     v:Any,      # anything
@@ -50,14 +50,14 @@ def is_plain(
 def is_container(
     v:Any # anything
 ) -> bool:
-    "Return whether `v` is one of `containers`, not of a subclass, which may hold more; or a named tuple"
+    "Return whether `v` is exactly one of `containers`, as a subclass may hold more, or a named tuple"
     if isinstance(v, tuple) and hasattr(v, '_fields'): return True
     return type(v) in containers
 
 def is_state(
     v:Any # anything
 ) -> bool:
-    "Return whether checkpoints can keep `v`"
+    "Return whether a checkpoint can store `v`"
     return isinstance(v, torch.Tensor) or is_generator(v) or is_plain(v)
 
 # %% ../../nbs/recovery/01a_holders.ipynb #d1c2a003
@@ -79,7 +79,7 @@ def pytorchs_attributes(
 def entries_of(
     o:Any # an object with attributes, a class, or a container
 ) -> dict[str, Any]:
-    "Return what `o` holds, by the name of the attribute, the key or the index; nothing of a long container"
+    "Return what `o` holds, by attribute name, key or index; empty for a container of more than `max_entries`"
     if isinstance(o, containers): return _entries_of_container(o)
     if isinstance(o, type): return {k:v for k,v in vars(o).items() if not k.startswith('__')}
     managed = pytorchs_attributes(o)
@@ -94,7 +94,7 @@ def _entries_of_container(o):
 def changes_in_place(
     v:Any # a state
 ) -> bool:
-    "Return whether `v` can get another value and stay the same object"
+    "Return whether the value of `v` can change while it stays the same object"
     return is_generator(v) or isinstance(v, (torch.Tensor,list,deque,*mappings))
 
 def tensors_of(
@@ -107,9 +107,9 @@ def tensors_of(
 
 # %% ../../nbs/recovery/01a_holders.ipynb #421e6cc4
 def has_values(
-    t:torch.Tensor|None # a parameter or a buffer; None: a place without one
+    t:torch.Tensor|None # a parameter or a buffer; None for one that is not set
 ) -> bool:
-    "Return whether it has memory: not on the meta device, not waiting for the first batch"
+    "Return whether the tensor has memory: it is not on the meta device, nor part of a lazy layer without shapes"
     if t is None or t.is_meta: return False
     return not is_lazy(t)
 
@@ -123,13 +123,13 @@ def states_in(
     states = {}
     for k,v in entries.items():
         if id(v) in saved or not is_state(v): continue
-        is_fixed = isinstance(o, tuple) and not changes_in_place(v)   # no entry of a tuple can be replaced
+        is_fixed = isinstance(o, tuple) and not changes_in_place(v)   # an entry of a tuple cannot be replaced
         if not is_fixed: states[k] = v
     return states
 
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a3
 class Holder(NamedTuple):
-    "Holds states: an object with attributes, a class, or a container"
+    "An object that holds states: one with attributes, a class, or a container"
     o:Any
     kept:bool     # do checkpoints keep what it holds? Else a warning names what changes
     entries:dict  # what it held when it was found: a result of `entries_of`
@@ -138,10 +138,10 @@ saved_elsewhere = type,Dispatcher,Stateful,torch.optim.Optimizer,torch.Tensor,Da
 
 def holds_state(
     o:Any,          # anything but a module or a function
-    is_called:bool  # is it the loss, or called by it?
+    is_called:bool  # is it the loss function, or called by it?
 ) -> bool:
-    "Return whether `o` may hold a state of the user's"
-    if isinstance(o, containers): return not is_plain(o)   # a plain container is state itself
+    "Return whether `o` may hold a state of the user's own"
+    if isinstance(o, containers): return not is_plain(o)   # a container of plain values is itself a state
     if isinstance(o, saved_elsewhere) or not hasattr(o, '__dict__'): return False
     if is_called or type(o) is SimpleNamespace: return True
     return not is_library(o) and not is_foreign(type(o))
@@ -155,18 +155,18 @@ def closure_of(
 
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a1
 class HolderSearch:
-    "Finds what may hold a state in models, losses and optimizers, by names that say where it is"
+    "Searches models, losses and optimizers for objects that may hold a state; names say where each is"
     def __init__(self):
         self.found:dict[str,Holder] = {}
-        self.seen = {}   # objects by their ids: as long as one lives no other has its id
+        self.seen = {}   # objects by `id`; kept alive, so that no later object gets the same one
 
     def add(self,
         o:Any,               # a model, a loss, or something in them
-        name:str,            # where it is
+        name:str,            # the name that says where it is
         kept:bool=True,      # do checkpoints keep what it holds?
-        depth:int=max_depth  # how many objects within one another are searched
+        depth:int=max_depth  # how many levels of nested objects to search
     ) -> None:
-        "Find the holders in `o`, and `o` itself if it is one"
+        "Add `o` if it is a holder, and the holders inside it"
         if depth==0 or id(o) in self.seen: return
         self.seen[id(o)] = o
         if isinstance(o, nn.Module): self._add_modules(o, name, kept, depth)
@@ -196,7 +196,7 @@ class HolderSearch:
         new = {}
         for n,m in model.named_modules():
             if m is model or id(m) not in self.seen: new[n] = m
-        for m in new.values(): self.seen[id(m)] = m   # all of them first: else one would find another as its attribute
+        for m in new.values(): self.seen[id(m)] = m   # all at once, so that none is found as an attribute
         for n,m in new.items(): self._add_holder(m, f'{name}.{n}'.rstrip('.'), kept, depth)
 
     def _add_partial(self, f, name, kept, depth):
@@ -210,7 +210,7 @@ class HolderSearch:
         self._add_given(f.__kwdefaults__ or {}, f'{name}.<keyword defaults>', False, depth)
 
     def _add_given(self, values, name, kept, depth):
-        "Add a container of what a function was given: it is called with these, so they are as near as the function"
+        "Add the objects that a function uses, with the function's own search depth"
         if not values: return
         self._note(values, name, kept)
         for k,v in self.found[name].entries.items(): self.add(v, f'{name}.{k}', kept, depth)
@@ -219,11 +219,11 @@ class HolderSearch:
 def saved_tensors(
     learn:Any # the Learner
 ) -> set[int]:
-    "Return the ids of the tensors that a checkpoint has already: parameters, and what the `state_dict`s have"
+    "Return the ids of the tensors that checkpoints store anyway: parameters, and the tensors in the `state_dict`s"
     tensors = [*named_params(learn).values()]
     for part in trained_modules(learn).values():
         for m in part.modules():
-            if not has_settings(m): tensors += _persistent_buffers(m)   # else class weights: a checkpoint has none
+            if not has_settings(m): tensors += _persistent_buffers(m)   # else class weights: no checkpoint has them
     return {id(t) for t in tensors}
 
 def _persistent_buffers(m):
@@ -231,9 +231,9 @@ def _persistent_buffers(m):
     return [t for k,t in named if t is not None and k not in m._non_persistent_buffers_set]
 
 class Watched(NamedTuple):
-    "Represents a value that checkpoints cannot store"
+    "The fingerprint of a value that checkpoints cannot store"
     kind:str   # its name in the warning
-    mark:Any   # another one means that the value has changed
+    mark:Any   # changes when the value does
 
 # %% ../../nbs/recovery/01a_holders.ipynb #94b4428f
 def watched(
@@ -249,7 +249,7 @@ def watched(
 def mark_of(
     v:Any # anything
 ) -> Any:
-    "Return what shows that a number, set, array or optimizer has changed; None for anything else"
+    "Return something that changes with a number, set, array or optimizer; None for anything else"
     if isinstance(v, complex): return v
     if isinstance(v, (set,frozenset,bytes,bytearray)):
         if len(v)>max_entries: return len(v),0
@@ -288,7 +288,7 @@ def map_values(
 def copied(
     v:Any # a state
 ) -> Any:
-    "Return a copy of a state, with tensors on the CPU; of a generator its state"
+    "Return a copy of a state, with its tensors on the CPU; for a generator, of its state"
     if is_generator(v): return generator_state(v)
     return map_values(v, _copied_to_cpu)
 
@@ -315,7 +315,7 @@ def is_equal(
 
 def is_same_tensor(
     a:torch.Tensor, # a tensor
-    b:torch.Tensor  # another one, on any device
+    b:torch.Tensor  # another tensor, on any device
 ) -> bool:
     "Return whether two tensors have the same type, shape and values"
     if a.dtype!=b.dtype or a.shape!=b.shape: return False
@@ -323,7 +323,7 @@ def is_same_tensor(
 
 # %% ../../nbs/recovery/01b_hidden_state.ipynb #d1c2a006
 class Restored(NamedTuple):
-    "Says what an object was changed to"
+    "An object that was changed, and its new value"
     own:Any
     value:Any
 
@@ -336,14 +336,14 @@ class Restorer:
         device:Any # for new tensors
     ):
         self.device = device
-        self.done:dict[int,Restored] = {}   # by the id of the object
+        self.done:dict[int,Restored] = {}   # by the `id` of the object
 
     def put(self,
         o:Any,  # a holder: an object with attributes, or a container
         k:str,  # the name of one of its entries
         v:Any   # the value from the checkpoint
     ) -> None:
-        "Give an entry of `o` the value `v`"
+        "Set an entry of `o` to the value `v`"
         own = entry_of(o, k)
         new = self.restored(own, v)
         if isinstance(o, (list,deque)): o[int(k)] = new
@@ -362,11 +362,11 @@ class Restorer:
             return self.made(v, own)
         if isinstance(own, tuple) and isinstance(v, (list,tuple)): return self._new_tuple(own, v)
         if not self._change(own, v): return self.made(v, own)
-        self.done[id(own)] = Restored(own, v)   # this keeps `own` alive, so that no other object gets its id
+        self.done[id(own)] = Restored(own, v)   # `Restored` keeps `own` alive, so that no other object gets its id
         return own
 
     def _change(self, own, v):
-        "Change `own` in place if that is possible; return whether it was"
+        "Change `own` to `v` in place if possible; return whether it was changed"
         is_sequence = isinstance(v, (list,tuple))
         if is_generator(own): set_generator(own, v)
         elif isinstance(own, torch.Tensor) and takes_values(own, v): own.data.copy_(v)
@@ -391,7 +391,7 @@ class Restorer:
         return tuple(new)
 
     def _each_restored(self, own, v):
-        present = [*own, *[None]*len(v)]   # there may be more entries in the checkpoint
+        present = [*own, *[None]*len(v)]   # the checkpoint may have more entries
         return [self.restored(a, b) for a,b in zip(present, v)]
 
     def made(self,
@@ -413,14 +413,14 @@ def takes_values(
     if not isinstance(v, torch.Tensor): return False
     if own.shape!=v.shape or own.dtype!=v.dtype: return False
     if own.layout is not torch.strided: return False
-    return 0 not in own.stride()   # an expanded tensor has fewer elements than it shows
+    return 0 not in own.stride()   # an expanded tensor has less memory than elements
 
 # %% ../../nbs/recovery/01b_hidden_state.ipynb #d1c2a007
 def entry_of(
     o:Any, # a holder
     k:str  # the name of an entry
 ) -> Any:
-    "Return what `o` holds by this name, also a parameter or a buffer of a module; None if nothing"
+    "Return the entry of `o` with this name, or a module's parameter or buffer; None if there is none"
     if isinstance(o, nn.Module): return getattr(o, k, None)
     return entries_of(o).get(k)
 
@@ -428,7 +428,7 @@ def key_of(
     mapping:dict, # a mapping
     name:str      # the name of one of its entries
 ) -> Any:
-    "Return the key that has this name as a text"
+    "Return the key whose text is this name"
     return next(key for key in mapping if str(key)==name)
 
 def has_place(
@@ -436,19 +436,19 @@ def has_place(
     k:str, # the name of an entry
     v:Any  # the value from a checkpoint
 ) -> bool:
-    "Return whether the entry `k` of `o` can get the value `v`"
+    "Return whether entry `k` of `o` can be set to `v`"
     own = entry_of(o, k)
     if k in pytorchs_attributes(o): return False
     if isinstance(o, containers) and k not in entries_of(o): return False
     if isinstance(own, nn.Parameter): return not mismatch(v, own)
-    if isinstance(o, tuple):   # its entries are changed in place
+    if isinstance(o, tuple):   # the entries are changed in place
         if isinstance(own, torch.Tensor): return not mismatch(v, own)
         return changes_in_place(own)
     return is_state(own)
 
 # %% ../../nbs/recovery/01b_hidden_state.ipynb #28234e41
 class Place(NamedTuple):
-    "Says where a value from a checkpoint belongs"
+    "The holder and the entry to which a value from a checkpoint belongs"
     o:Any      # the holder
     k:str      # the name of the entry
     value:Any
@@ -460,7 +460,7 @@ def has_own_state(
     return opt is not None and type(opt).state_dict is not torch.optim.Optimizer.state_dict
 
 class HiddenState:
-    "Notes what the model and the loss change outside the model's `state_dict`, from now on"
+    "Tracks what the model and the loss function change outside of their `state_dict`s, from now on"
     def __init__(self,
         learn:Learner # the Learner, in a fit
     ):
@@ -470,11 +470,11 @@ class HiddenState:
         self.warned = False
 
     def holders(self) -> dict:
-        "Return what may hold a state now, by name"
+        "Return the objects that may hold a state now, by name"
         search,opt = HolderSearch(),self._optimizer()
         search.add(get_model(self.learn.model), 'model')
         search.add(self.loss, 'loss')
-        search.add(self.learn.loss_func, 'new_loss')   # if a callback has replaced it
+        search.add(self.learn.loss_func, 'new_loss')   # for one that a callback has put in place
         if isinstance(opt, torch.optim.Optimizer): search.add_alone(opt, 'opt')
         return search.found
 
@@ -521,9 +521,9 @@ class HiddenState:
              'in them, and attributes that a callback names in `saves`.')
 
     def places(self,
-        state:Any # the supposed result of `state_dict`
+        state:Any # a result of `state_dict`, to be checked
     ) -> dict[str, Place]:
-        "Return where each part of `state` belongs that has a place; raise ValueError for an invalid state"
+        "Return the `Place` of each value in `state` that has one; raise ValueError for an invalid state"
         if not isinstance(state, dict): raise ValueError(
             f'this is not the checkpoint of a run: `kept` is {state!r:.40}')
         holders,places = self.holders(),{}
@@ -536,7 +536,7 @@ class HiddenState:
         return places
 
     def _kept_holder(self, holders, name):
-        "Return the object of this name whose states checkpoints keep; None if there is none now"
+        "Return the object with this name, if checkpoints store its states; else None"
         holder = holders.get(name)
         if holder is None or not holder.kept: return None
         return holder.o
@@ -549,7 +549,7 @@ class HiddenState:
     def load_state_dict(self,
         state:dict # from `state_dict`
     ) -> None:
-        "Restore what had changed; raise ValueError, and changes nothing, if `state` is not such a state"
+        "Restore the values that had changed; raise ValueError, and change nothing, if `state` is invalid"
         places = self.places(state)
         lost = [k for k in state if k not in places]
         if lost: warn(f"the checkpoint has a state for {', '.join(lost)}, which this Learner does not have")

@@ -65,7 +65,7 @@ def entry_values(
 # %% ../../nbs/recovery/10_identity.ipynb #c5664b09
 def hash_entries(
     o:Any,   # a tensor, an array, or a sequence
-    n:int=32 # how many entries to look at, evenly spread
+    n:int=32 # how many entries to compare, evenly spread
 ) -> str|None:
     "Return a hash of some entries of `o`; None if they are neither numbers nor texts"
     entries = [entry_values(o[i]) for i in _spread_positions(len(o), n)]
@@ -74,12 +74,12 @@ def hash_entries(
     return short_hash(repr((len(o), entries)))
 
 def _spread_positions(size, n):
-    "Return about `n` positions in a sequence of this size, its first and last among them"
+    "Return about `n` positions in a sequence of this size, evenly spread, with the first and the last"
     if not size: return []
     return sorted({size-1, *(size*k//n for k in range(n))})
 
 def _are_plain(values):
-    return all(isinstance(v, (list,*plain)) for v in values)   # a list has a tensor's values
+    return all(isinstance(v, (list,*plain)) for v in values)   # a list holds a tensor's values
 
 # %% ../../nbs/recovery/10_identity.ipynb #127e58f5
 def is_array(
@@ -101,7 +101,7 @@ def parts_of_data(
     ds:Any,       # a dataset
     size:int|None # the number of its samples
 ) -> Iterator[tuple[str, Any]]:
-    "Yield the attributes of a dataset by name; of a short list, such as `tensors` or `datasets`, each entry"
+    "Yield the attributes of a dataset by name; for a short list, such as `tensors` or `datasets`, each entry"
     for name,value in sorted(getattr(ds, '__dict__', {}).items()):
         is_short_list = isinstance(value, (list,tuple)) and len(value)<=16
         if is_short_list and len(value)!=size:
@@ -158,7 +158,7 @@ def arguments(
 def name_of(
     f:Any # a function or a class
 ) -> str:
-    "Return its name with its module's"
+    "Return the name of a function or class, with its module's"
     module = getattr(f, '__module__', None)
     name   = getattr(f, '__qualname__', type(f).__name__)
     return f'{module}.{name}'
@@ -175,7 +175,7 @@ def is_secret(
 def partial_arguments(
     f:partial # a partial function
 ) -> dict:
-    "Return its fixed arguments: positional ones by number, but those with the name of a secret by name"
+    "Return the arguments that a `partial` fixes: positional ones by number, those named like secrets by name"
     fixed = {}
     names = parameter_names(f.func)[:len(f.args)]
     for i,(value,name) in enumerate(zip_longest(f.args, names)):
@@ -191,7 +191,7 @@ def describe_value(
     of:Any,    # the function or object that has this argument
     depth:int  # how many levels of nested objects to describe
 ) -> str:
-    "Describe a value; of a secret nothing, but of a `key` or the like, which may choose a column, a hash"
+    "Describe a value: of a secret nothing; of a `key` or the like, which may choose a column, a hash"
     if not is_secret(name, v, of): return describe(v, depth)
     if name in ambiguous_names: return '***' + short_hash(repr(v), 2)
     return '***'
@@ -211,7 +211,7 @@ def describe_set(
     o:Set[Any], # a set, or a frozen one
     depth:int   # how many levels of nested objects to describe
 ) -> str:
-    "Describe the members of a set in one order, since its own differs between processes; of 50 or more give a hash"
+    "Describe the members of a set in a fixed order, as its own may vary; for 50 or more, return a hash"
     if not depth: return type(o).__name__
     texts = sorted(describe(v, depth-1) for v in o)
     texts.sort(key=len)
@@ -234,7 +234,7 @@ def describe_function(
     f:Any,    # a function or a class
     depth:int # how many levels of nested objects to describe
 ) -> str:
-    "Describe a function by its name, with its closure, its object, or the arguments that a `partial` fixes"
+    "Describe a function by its name, and its closure, its object, or the arguments that a `partial` fixes"
     if isinstance(f, partial): return describe(f.func, depth) + describe_arguments(partial_arguments(f), f.func, depth)
     if isinstance(f, FunctionType): return name_of(f) + describe_arguments(closure_of(f), f, depth)
     if isinstance(f, MethodType) and depth: return f'{name_of(f)} of {describe(f.__self__, depth-1)}'
@@ -276,7 +276,7 @@ def sampler_of(
 def batch_sizes_of(
     dl:Any # a loader
 ) -> tuple:
-    "Return its batch size, and whether it drops an incomplete last batch; None where unknown"
+    "Return the batch size, and whether an incomplete last batch is dropped; None where unknown"
     if not isinstance(dl, DataLoader): return getattr(dl, 'bs', None),getattr(dl, 'drop_last', None)
     batches = dl.batch_sampler
     return getattr(batches, 'batch_size', None),getattr(batches, 'drop_last', None)
@@ -286,7 +286,7 @@ def _loader_identity(which, dl):
     ds = getattr(dl, 'dataset', dl)
     size,drop_last = batch_sizes_of(dl)
     n_shards = _num_shards_of(dl)
-    if size and which=='training': size *= n_shards   # what all processes do together: their number does not matter
+    if size and which=='training': size *= n_shards   # of all processes together, whatever their number
     parts = {'batch size':size, 'drop_last':drop_last, 'items':loader_len(ds), 'sampler':_order_of(dl),
              'dataset':name_of(type(ds)), 'data':' '.join(map(str, data_contents(ds)))}
     return {f'{which} {name}':v if v is None else str(v) for name,v in parts.items()}
@@ -304,7 +304,7 @@ def _order_of(dl):
     return describe(sampler)
 
 def _undistributed(shard):
-    "Return the sampler that one process would have instead of a `DistributedSampler`"
+    "Return the sampler that a single process would have instead of a `DistributedSampler`"
     return RandomSampler(shard.dataset) if shard.shuffle else SequentialSampler(shard.dataset)
 
 # %% ../../nbs/recovery/10_identity.ipynb #4f384a6e
@@ -314,7 +314,7 @@ def _optimizer_identity(opt):
     for name,inner in inner_optimizers(opt).items():
         texts[name] = name_of(type(inner))
         for key,value in getattr(inner, 'defaults', {}).items():
-            if key in ('lr','weight_decay'): continue   # those are above
+            if key in ('lr','weight_decay'): continue   # compared above
             texts[f'{name}.{key}'] = describe(value)
     return texts
 
@@ -368,11 +368,11 @@ def _join_texts(texts):
 
 # %% ../../nbs/recovery/10_identity.ipynb #b2dcc7c0
 def then_and_now(
-    a:str|None, # a point of a run
-    b:str|None, # the same point of another one
+    a:str|None, # a point of one run
+    b:str|None, # the same point of another
     most:int=80 # how many characters of each are shown
 ) -> tuple[str,str]:
-    "Return both texts; of long ones, the part in which they differ"
+    "Return two texts; of long ones, the part in which they differ"
     if a is None: a = 'nothing'
     if b is None: b = 'nothing'
     first = 0
@@ -380,7 +380,7 @@ def then_and_now(
     return _excerpt(a, first, most),_excerpt(b, first, most)
 
 def _excerpt(text, first, most):
-    "Return at most `most` characters from `first` on, with dots for omitted text; all of a short text"
+    "Return at most `most` characters from `first` on, with dots for omitted text"
     if len(text)<=most: return text
     start = '…' if first else ''
     end   = '…' if len(text)>first+most else ''
@@ -423,7 +423,7 @@ def session(
 def origin_of(
     sessions:list # the sessions of a run
 ) -> dict[str, str|int]:
-    "Return the run that this one branched from, and after how many batches; empty if it is not a branch"
+    "Return the run from which this one branched, and after how many batches; empty for a run that is not a branch"
     branches = [session for session in sessions if 'parent' in session]
     if not branches: return {}
     return dict(parent=branches[-1]['parent'], left_at=branches[-1]['train_iter'])

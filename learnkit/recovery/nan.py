@@ -39,12 +39,12 @@ class SkipNaN(Callback):
     buffers:Any = {}             # the `_BufferCopy` of each buffer before the batch, by name
     grads:Snapshot|None = None   # with micro-batches: the gradients accumulated before the batch
     def __init__(self,
-        at_most:int|None=10, # so many in a row end the fit, or are left to another callback; None: no limit
-        wait:bool=True       # wait for the device, to read the values? False: the device sets gradients to zero
+        at_most:int|None=10, # after this many in a row, end the fit, or leave it to another callback; None: no limit
+        wait:bool=True       # wait for the device and read the values? False: the device sets gradients to zero
     ):
         self.at_most,self.wait = check_whole('at_most', at_most, what='a number of batches', none=True),wait
-        self.n,self.row,self.steps = 0,0,[]   # skipped batches; those in a row; how many batches were done before each
-        if not wait: self.acts = 'nothing'    # it decides by the gradients, which are identical in all processes
+        self.n,self.row,self.steps = 0,0,[]   # skipped batches; those in a row; the number of batches before each
+        if not wait: self.acts = 'nothing'    # decides by the gradients, which all processes share
 
     def before_fit(self): self.n,self.row,self.steps = 0,0,[]
     def before_train(self):
@@ -61,7 +61,7 @@ class SkipNaN(Callback):
         self.buffers = {name:_BufferCopy(b, b.clone()) for name,b in buffers if not is_lazy(b)}
 
     def before_micro_batch(self):
-        "Keep the accumulated gradients: a part's gradients are added before the batch's loss is known"
+        "Remember the accumulated gradients: a micro-batch adds to them before the loss of the batch is known"
         learn = self.learn
         counters = [snapshot_attributes(cb, *cb.saves) for cb in learn.cbs if accumulates(cb)]
         is_first_part = self.grads is None
@@ -107,7 +107,7 @@ class SkipNaN(Callback):
         put_buffers(self.learn, restored)
 
     def _leaves_to_another(self):
-        "Return whether this is one too many in a row, and another callback will roll back, or end the fit"
+        "Return whether this exceeds the limit, and another callback will roll back or end the fit"
         if self.at_most is None or self.row+1<self.at_most: return False
         return any(cb is not self for cb in self.learn.ordered_cbs('nonfinite_loss'))
 
@@ -134,8 +134,8 @@ class _BufferCopy(NamedTuple):
     value:torch.Tensor
 
 # %% ../../nbs/recovery/30a_skip_nan.ipynb #99b6f7b6
-_least = 100      # losses; before there are so many, none is a spike
-_kept  = .9998    # of the memory of wide tails from one batch to the next: half of it in 3,500 batches
+_least = 100      # with fewer losses, none is a spike
+_kept  = .9998    # how much of the largest width stays after a batch: half after 3,500 batches
 
 @check_args
 class SpikeDetection(Callback):
@@ -147,8 +147,8 @@ class SpikeDetection(Callback):
     jumped = False   # was the last loss a spike?
     ranked:Any = ()  # the last losses, from small to large
     def __init__(self,
-        k:float=16.,    # how many times as far above the median as the third largest of the last losses a spike is
-        window:int=1000 # the number of these losses; before there are 100 or so many, none is a spike
+        k:float=16.,    # a spike is this many times as far above the median as the third largest of the last losses
+        window:int=1000 # how many losses these are; until there are 100, or this many, none is a spike
     ):
         if not k>0: raise ValueError(f'`k` must be a factor, more than 0, not {k!r}')
         self.k,self.window = k,check_whole('window', window, least=20, what='a number of batches')
@@ -168,7 +168,7 @@ class SpikeDetection(Callback):
         self.ranked = sorted(self.losses)
 
     def _limit(self):
-        "Return the median of the last losses, and the largest that would not be a spike: infinite if there are too few"
+        "Return the median of the last losses, and the largest loss that is not a spike (infinite if there are too few)"
         n = len(self.ranked)
         if n<min(self.window, _least): return nan,inf
         median = self.ranked[(n-1)//2]
@@ -232,14 +232,14 @@ from .resume import find_in_all
 
 # %% ../../nbs/recovery/30b_roll_back.ipynb #cfb7d701
 def _saver_in(cbs):
-    "The first callback that writes checkpoints from which a run can resume; None if there is none"
+    "Return the first callback whose checkpoints a run can resume from; None if there is none"
     for cb in cbs:
         if resumes(cb) and own_attr(cb, 'writer') is not None: return cb
     return None
 
 @check_args
 class RollBackOnNaN(Callback):
-    "Restores the last good weights when the loss in training is NaN or infinite, and lowers the learning rate"
+    "Restores the last good weights when the training loss is NaN or infinite, and lowers the learning rate"
     acts = 'alike'   # all processes roll back when one has to
     conflicts = dict(parts='it would judge each shard, not the batch: write `SkipNaN`')
     name = 'roll_back_on_nan'
@@ -319,7 +319,7 @@ class RollBackOnNaN(Callback):
             loss=learn.loss, epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._restored_cbs()}))
 
     def _restored_cbs(self):
-        "Return the other callbacks to restore: no observers, as they record what did happen, except the `Recorder`"
+        "Return the callbacks to restore: all but observers, which keep a record of what happened; and the Recorder"
         cbs = []
         for cb in self.learn.cbs:
             if cb in (self,self.saver): continue
@@ -327,7 +327,7 @@ class RollBackOnNaN(Callback):
         return cbs
 
     def _roll_back(self):
-        "Restore good weights; end the fit if there are none, or if that was done too often"
+        "Restore good weights; end the fit if there are none, or after too many rollbacks"
         learn,self.flag = self.learn,None
         good = self._read_newest() if self.source=='checkpoint' else self.good
         if good is None: self._stop(', and there are no good weights to restore')
@@ -371,7 +371,7 @@ class RollBackOnNaN(Callback):
 
     def _find_finite(self):
         trained = {name for name,p in named_params(self.learn).items() if p.requires_grad}
-        def is_good(name, t): return all_finite([t]) if name in trained else not has_nan(t)   # a mask may have -inf
+        def is_good(name, t): return all_finite([t]) if name in trained else not has_nan(t)   # a mask may contain -inf
         for path in list_checkpoints(self.saver.folder):
             try: state = read_checkpoint(path)
             except (ValueError, OSError) as e:
@@ -383,9 +383,9 @@ class RollBackOnNaN(Callback):
 
 # %% ../../nbs/recovery/30b_roll_back.ipynb #7c6bd252
 def self_healing(
-    k:float=16.,          # how far above the last losses a spike is, as for `SpikeDetection`
+    k:float=16.,          # how far above the last losses a spike is, as in `SpikeDetection`
     window:int=1000,      # the number of these losses
-    in_row:int=3,         # number in a row after which the weights are restored, because the batches are not the cause
+    in_row:int=3,         # after this many in a row, restore the weights, because the batches are not the cause
     every:Any='50ba',     # how often to check the losses and keep a copy of the weights
     factor:float=1.,      # the learning rate is multiplied by this each time the weights are restored
     at_most:int=3,        # how many times to roll back; then the fit ends
@@ -413,14 +413,14 @@ class ReplayOnOOM(MicroBatch):
     "Repeats a training batch in smaller parts when it does not fit into memory"
     conflicts = dict(parts='it would change the shapes in one process only: write `MicroBatch`')
     name,saves = 'replay_on_oom',('size','n_fitted')
-    n_fitted = 0              # how many batches have fitted since the size changed
-    least:int|None = None     # the smallest size that was warned of
+    n_fitted = 0              # batches that fitted since the size changed
+    least:int|None = None     # the smallest size that a warning named
     attempt,stepping = 0,False
-    snapshot:Any = None   # snapshot from the beginning of the batch
+    snapshot:Any = None   # snapshot from the start of the batch
     def __init__(self,
-        size:int|None=None,       # number of samples in a part to begin with; None: the whole batch
+        size:int|None=None,       # initial number of samples in a part; None: the whole batch
         split:Callable|None=None, # how to split a batch, as for `MicroBatch`
-        grow:int|None=None        # try parts twice as large after this many batches that fit; None: never
+        grow:int|None=None        # double the parts after this many batches that fit; None: never
     ):
         super().__init__(1 if size is None else size, split=split)
         self.size,self.grow = size,check_whole('grow', grow, what='a number of batches', none=True)
@@ -478,7 +478,7 @@ class ReplayOnOOM(MicroBatch):
         warn(f'out of memory{learn._position}: batches are split into micro-batches of {self.size} from now on')
 
     def _grow(self):
-        "Train the next batches in larger parts, if enough have fitted"
+        "Double the parts after enough batches have fitted"
         if self.grow is None or self.size is None: return
         self.n_fitted += 1
         is_split = self.size<n_items(self.learn)

@@ -35,9 +35,9 @@ from .state import num_shards_of
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000011
 def moment_until(
     run:Run, # the run
-    step:int # the largest number of training batches done
+    step:int # the largest number of finished training batches
 ) -> Paused|None:
-    "Return the paused run from the newest checkpoint that is not after `step`; None if there is none"
+    "Return the paused run from the newest checkpoint that is not later than `step`; None if there is none"
     for path in list_checkpoints(run.folder):
         if train_iter_of(path)>step: continue
         try: state = read_checkpoint(path)
@@ -51,7 +51,7 @@ def moment_until(
 
 def check_step(
     run:Run,          # the run
-    step:int,         # the number of batches before it
+    step:int,         # number of batches before it
     at_end:bool=False # may it be the end of a finished run?
 ) -> None:
     "Raise ValueError if the run has no such step"
@@ -65,7 +65,7 @@ def why_it_differs(
     then:dict, # a session of the run
     now:dict   # the current session
 ) -> str:
-    "Return what changed in the environment since the run, or what may have changed, in words"
+    "Describe what changed in the environment since the run, or may have changed"
     changed = []
     for name in ('device','threads','processes','torch','learnkit'):
         before = then.get(name, now[name])
@@ -80,14 +80,14 @@ class Record:
         run:Run # the run that recorded the losses
     ):
         self.run,self.losses,self.every = run,run.losses,run.smooth_loss.every
-        self.compared = self.equal = 0   # how many losses were compared, and how many of them were equal
-        self.count = 0                   # how many losses this fit has recorded
+        self.compared = self.equal = 0   # compared losses, and how many of them were equal
+        self.count = 0                   # losses recorded in this fit
         self.warned = False
 
     def count_losses(self,
         learn:Learner # the Learner, in a fit
     ) -> int:
-        "Return how many losses are recorded so far, and remember that number"
+        "Count the losses recorded so far; return and remember the number"
         smooth = learn.recorder.smooth_loss
         smooth.flush()
         self.count = smooth.count
@@ -121,23 +121,23 @@ class Record:
 def is_own(
     cb:Callback # a callback
 ) -> bool:
-    "Return whether the callback is one of learnkit's"
+    "Return whether a callback is one of learnkit's"
     package = Learner.__module__.partition('.')[0]
     return type(cb).__module__.partition('.')[0]==package
 
 class Replays(Pausable):
-    "Lets a fit begin at a step of an earlier run and pause at a later one, comparing losses; nothing writes files"
+    "Begins a fit at a step of an earlier run, pauses it at a later one, and compares losses; writes no files"
     order,run_valid = 100,False   # in the place of a `CheckpointCallback`
-    alone = False                 # works with several processes, because all know the step at which to pause
-    disabled:Any = None    # the ids of the callbacks that get no events, once they are known
-    has_begun = False      # has the fit begun that trains up to the step?
-    display:Any = None     # a progress bar up to that step
-    next_update = 0.       # when to update the bar
+    alone = False                 # works in several processes, because all know the step at which to pause
+    disabled:Any = None    # the ids of callbacks that receive no events; None: unknown yet
+    has_begun = False      # has the fit that trains up to the step begun?
+    display:Any = None     # the progress bar up to the step
+    next_update = 0.       # when to update it
     def __init__(self,
         record:Record,       # the record of the run
-        moment:Paused|None,  # where to begin; None: at the beginning
+        moment:Paused|None,  # the moment to begin at; None: the start
         step:int,            # where to pause
-        observers:list       # callbacks that get all events, though they only observe
+        observers:list       # observers that receive all events
     ):
         super().__init__(in_valid=False)
         self.record,self.start = record,moment
@@ -148,7 +148,7 @@ class Replays(Pausable):
         return None if id(cb) in self.disabled else super().wrap_handler(name, cb, f)
 
     def _is_disabled(self, cb):
-        "Return whether a callback would write into the run, or is an observer of the user's, which may write"
+        "Return whether a callback would write into the run; a user's observer might"
         if cb is self or id(cb) in self.observers: return False
         if writes(cb) or resumes(cb): return True
         return observes(cb) and not is_own(cb)
@@ -169,7 +169,7 @@ class Replays(Pausable):
         self._end_fit(PlannedPause)
 
     def _show(self, first):
-        "Show a bar for the batches until the step"
+        "Show a progress bar for the batches up to the step"
         if rank_distrib(): return
         self.display,self.first = displays[display_kind()](),first
         self.display.begin(f'step {self.until}', self.until-first)
@@ -188,7 +188,7 @@ class Replays(Pausable):
         "Raise ValueError if the fit is not set up as the run was"
         run,now = self.record.run,self.learn.current_run.duration
         changed = differences(then, self.who) if then else {}
-        if state is not None: changed.pop('seed', None)   # the state has all random states
+        if state is not None: changed.pop('seed', None)   # all random states are in the state
         if now!=run.duration: changed['duration'] = f'it is {now} long and was {run.duration}'
         n = self._n_processes(state)
         if n!=num_shards(): changed['processes'] = f'it has {num_shards()} processes and had {n}'
@@ -243,7 +243,7 @@ def pause_before(
     fit:Callable|None,   # the call that trained the run; None: `learn.fit`
     observers:list       # callbacks that observe the batches up to there
 ) -> Record:
-    "Pause the Learner before a step of an earlier run; return how the losses up to there compare"
+    "Pause the Learner before a step of an earlier run; return how the losses before it compare"
     if run.duration.unit=='s': raise ValueError(
         f'A run of {run.duration} depends on the clock, so it cannot be repeated: specify durations in batches')
     moment,record = moment_until(run, step),Record(run)
@@ -306,7 +306,7 @@ class SkipData(Callback):
     "Skips training batches, or samples of the dataset wherever they occur"
     order,run_valid = -1000,False
     modes = ('fit',)
-    excluded = frozenset()   # the indices that this batch no longer has
+    excluded = frozenset()   # the indices removed from this batch
     def __init__(self,
         steps:Collection=(), # the batches, each by the number of batches before it
         items:Collection=()  # the indices of samples in the dataset
@@ -341,7 +341,7 @@ class SkipData(Callback):
 def describe_skip(
     skip:Any # what to skip: '20ba', or samples of the dataset; None: nothing
 ) -> str:
-    "Describe what is skipped, for the message of a branch"
+    "Describe what is skipped, for the message about a branch"
     if skip is None: return ''
     if isinstance(skip, str): return f', without the next {int(Time(skip).value)} batches'
     some = ', '.join(map(str, skip[:10]))
@@ -353,7 +353,7 @@ def callbacks_that_skip(
     skip:Any,      # '20ba', or samples of the dataset
     step:int       # where the branch begins
 ) -> list[Callback]:
-    "Return the callbacks that skip `skip`; none if it is None"
+    "Return the callbacks that skip batches or samples; empty if `skip` is None"
     if skip is None: return []
     if not isinstance(skip, str): return [SkipData(items=skip), *indices_for(learn)]
     t = Time(skip)
@@ -373,11 +373,11 @@ class Branch(Paused):
         super().__init__(deepcopy(moment.state), run.duration, [])
         self.path,self.run,self.skip = moment.path,run,skip
         is_end = run.finished and self.state['train_iter']==run.train_iter
-        if is_end: self.state['stop_reason'] = None   # the reason was that of the earlier run
+        if is_end: self.state['stop_reason'] = None   # it was the earlier run's
 
     def find_changes(self, learn, who):
         then = self.state.get('identity', who)
-        is_longer(learn, self.state)   # raises an error for another unit
+        is_longer(learn, self.state)   # raises for another unit
         self._check_not_over(learn)
         divide_anew(learn, self.state, who)
         self._keep_states_of_loggers(learn)
@@ -395,7 +395,7 @@ class Branch(Paused):
             'longer fit, such as `fit=partial(learn.fit, 20)`')
 
     def _keep_states_of_loggers(self, learn):
-        "Keep the present states of loggers, so that they write to the files of this run"
+        "Keep the present states of loggers, which write to the files of this run"
         for cb in learn.cbs:
             is_logger = writes(cb) and observes(cb)
             own = cb.state_dict() if is_logger else None
@@ -405,7 +405,7 @@ class Branch(Paused):
         text = f"{self.run.folder}: continuing from step {self.state['train_iter']} as a run of its own"
         text += describe_skip(self.skip)
         shown = dict(new)
-        if self.skip is not None and _skipper not in then: shown.pop(_skipper, None)   # it has been described already
+        if self.skip is not None and _skipper not in then: shown.pop(_skipper, None)   # it is described separately
         if shown: text += f", with what is new: {'; '.join(shown.values())}"
         learn.say(text)
 
@@ -423,11 +423,11 @@ _skipper = 'callback skip_data'   # a point of the identity
 @patch
 def branch(self:Learner,
     folder:str|Path,          # the folder of the earlier run, as for `Run`
-    step:int,                 # the step to continue from: the number of training batches done before it
+    step:int,                 # the step to continue from: the number of training batches before it
     to:str|Path,              # the folder of the new run; the Learner's `path` from then on
     skip:str|list|None=None,  # skip the next batches: '20ba'; or some samples, by their indices in the dataset
     lr:float|slice|list|dict|None=None, # another learning rate
-    fit:Callable|None=None,   # what to call now: `partial(learn.fit_one_cycle, 10, .05)`; None: `learn.fit`
+    fit:Callable|None=None,   # the call that trains now: `partial(learn.fit_one_cycle, 10, .05)`; None: `learn.fit`
     was:Callable|None=None,   # the call that trained the earlier run, if batches are recomputed; None: `fit`
     cbs:Any=None              # more callbacks, for this fit only
 ) -> None:

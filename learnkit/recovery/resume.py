@@ -61,7 +61,7 @@ class Retention:
         folder:Path,        # the folder of the checkpoints
         saved:Path|None=None # the checkpoint saved last, which stays in any case
     ) -> None:
-        "Delete checkpoints that are neither among the newest nor the best, and incomplete files of killed saves"
+        "Delete checkpoints that are neither among the newest nor the best, and remains of interrupted saves"
         paths = list_checkpoints(folder)
         best = [path for _,path in self.best(folder)]
         to_keep = {saved, *best, *self._newest(paths)}
@@ -75,7 +75,7 @@ class Retention:
 
     def _newest(self, paths):
         newest = {}
-        for p in paths: newest.setdefault(train_iter_of(p), p)   # of several after one batch only the first
+        for p in paths: newest.setdefault(train_iter_of(p), p)   # of several after the same batch the first
         return [*newest.values()][:self.keep]
 
 # %% ../../nbs/recovery/20b_resume.ipynb #b4f67ce9
@@ -115,7 +115,7 @@ def later_checkpoints(
     state:dict,     # the state in the checkpoint
     overwrite:bool  # may they be deleted?
 ) -> list[Path]:
-    "Return the checkpoints of later batches than this one; raise ValueError if there are any and `overwrite` is False"
+    "Return the checkpoints after this one; raise ValueError if there are any and `overwrite` is False"
     n = state.get('train_iter')
     if not isinstance(n, int): return []
     later = [p for p in list_checkpoints(folder) if train_iter_of(p)>n]
@@ -126,7 +126,7 @@ def later_checkpoints(
 
 # %% ../../nbs/recovery/20b_resume.ipynb #4b86d4e9
 class _View(NamedTuple):
-    "A process's view of the checkpoints"
+    "What a process sees of the checkpoints"
     names:list           # names of the checkpoints in the folder
     manifest:str|None    # the text of the newest one's manifest; None: not found
 
@@ -147,7 +147,7 @@ def find_in_all(
     find:Callable, # function that finds a checkpoint and reads it
     where:Path     # a folder with checkpoints, or one of them
 ) -> Any:
-    "Return the result of `find`; if the processes see different files, process 0's result"
+    "Return the result of `find`; if processes see different files, the result of process 0"
     views = team().in_all(lambda: _view_of(where))
     if all(view==views[0] for view in views): return find()
     found = None
@@ -171,7 +171,7 @@ def find_checkpoint(
 
 def _find(folder, resume, overwrite):
     if resume=='auto':
-        were_there = bool(list_checkpoints(folder))   # `newest_checkpoint` sets unreadable ones aside
+        were_there = bool(list_checkpoints(folder))   # `newest_checkpoint` renames unreadable ones
         path,state = newest_checkpoint(folder, set_aside=rank_distrib()==0)
         if were_there and path is None: warn(
             f'no checkpoint in {folder} can be read: the run starts from the beginning')
@@ -186,14 +186,14 @@ def is_new_or_gone(
     then:dict, # the identity of a run
     now:dict   # the identity of the run that begins
 ) -> bool:
-    "Return whether it is a callback of a user's class that only one of the runs has"
+    "Return whether a point of the identity is a callback of the user's that only one of the runs has"
     if not point.startswith('callback '): return False
     before,after = then.get(point),now.get(point)
     if before is not None and after is not None: return False
     return _is_of_user(str(before or after))
 
 def _is_of_user(text):
-    "Does this description belong to a callback of a user's class or functions?"
+    "Return whether a description belongs to a callback of the user's class or functions"
     has_users_functions = text.startswith(f'{Callback.__module__}.')   # `Callback(before_fit=f)`
     return has_users_functions or not text.startswith(f'{package}.')
 
@@ -204,7 +204,7 @@ def check_identity(
     asked:bool,  # was this checkpoint requested explicitly?
     over:bool=False # is the checkpoint's run finished, and this one not longer?
 ) -> dict[str, str]:
-    "Return the changes in this run, in words; raise ValueError if it is a different run and `asked` is False"
+    "Return what this run changes, in words; raise ValueError for a different run unless `asked` is True"
     then = state.get('identity', now)   # older checkpoints have none
     if not is_identity(then): raise ValueError(
         f'{path} is not the checkpoint of a run: its `identity` is {then!r:.40}')
@@ -219,14 +219,14 @@ def check_identity(
 
 # %% ../../nbs/recovery/20b_resume.ipynb #f51a6be4
 def _ignore_division(changed, then, now, n_then):
-    "Remove from `changed` all entries that follow from a different number of processes"
+    "Remove from `changed` what follows from a different number of processes"
     n_now = num_shards()
-    if n_now!=n_then: changed.pop('validation batch size', None)   # some scripts divide it by the number of processes
+    if n_now!=n_then: changed.pop('validation batch size', None)   # some scripts divide it among the processes
     same_in_each = batch_size_of(then)*n_now==batch_size_of(now)*n_then
     if same_in_each: changed.pop(batch_size, None)
 
 def _advice(path, state, over):
-    "Return advice for continuing a checkpoint's run with the changed parts"
+    "Return advice on how to resume a checkpoint with the changed parts"
     if not over: return f'To continue the other one with what is new in this one, write `resume={str(path)!r}`'
     return f'That run is finished; {how_to_branch(path, state)}'
 
@@ -242,7 +242,7 @@ def how_to_branch(
 def is_identity(
     o:Any # a checkpoint's entry for the identity of its run
 ) -> bool:
-    "Return whether it is an identity: a dict of texts"
+    "Return whether `o` is an identity: a dict of texts"
     if not isinstance(o, dict): return False
     return all(isinstance(v, str|None) for v in o.values())
 
@@ -261,7 +261,7 @@ def divide_anew(
     state:dict,    # the state of the run, changed if the number of processes has changed
     now:dict       # the identity of the run that begins
 ) -> None:
-    "If the number of processes has changed, convert the position in the current epoch to its batches, and warn"
+    "For a new number of processes, convert the position in the epoch to batches of the new size, and warn"
     n_then,n_now = num_shards_of(state),num_shards()
     if n_now==n_then: return
     size_then,size_now = batch_size_of(state.get('identity', now)),batch_size_of(now)
@@ -278,12 +278,12 @@ def divide_anew(
 
 # %% ../../nbs/recovery/20b_resume.ipynb #e16156a8
 class Ratio(NamedTuple):
-    "Says how much was trained with a batch: samples if they are known, or else processes"
+    "The sizes of a batch then and now: in samples if known, else in processes"
     then:int
     now:int
     def convert(self,
-        n:int,          # how many batches there were then
-        most:int|None   # how many there can be; None: any number
+        n:int,          # number of batches in the earlier run
+        most:int|None   # the largest number allowed; None: any
     ) -> int:
         "Convert a number of batches to the current batch size"
         converted = n*self.then//self.now
@@ -291,8 +291,8 @@ class Ratio(NamedTuple):
         return min(converted, most)
 
 def _convert_callbacks(learn, cbs, fewer, n_iter):
-    "Convert the states of callbacks that count batches; `fewer` says by how many `done` has decreased"
-    if 'train_for' in cbs: cbs['train_for']['before'] += fewer   # batches that were done still count
+    "Convert the states of callbacks that count batches; `fewer` says by how much `done` has decreased"
+    if 'train_for' in cbs: cbs['train_for']['before'] += fewer   # batches that were trained still count
     if n_iter and 'train_eval' in cbs: cbs['train_eval']['n'] = n_iter
     if num_shards()==1: cbs.pop('distributed_trainer', None)   # one process has none
     for cb in learn.cbs:
@@ -303,7 +303,7 @@ def is_longer(
     learn:Learner, # the Learner, in a fit
     state:dict     # the state of the resumed run
 ) -> bool:
-    "Return whether the fit is planned to be longer than that run; raise ValueError if their units differ"
+    "Return whether the fit is longer than the saved run; raise ValueError if their units differ"
     then,now = duration_of(state),learn.current_run.duration
     if then.unit!=now.unit: raise ValueError(
         f"the planned length of this checkpoint's run is {then}, which cannot be compared with {now}: use the same "
@@ -328,11 +328,11 @@ def restore_changed(
 
 # %% ../../nbs/recovery/20b_resume.ipynb #19392f07
 class Fit(NamedTuple):
-    "Describes the last fit of a Learner with checkpoints in a folder"
+    "The last fit of a Learner with checkpoints in a folder"
     n:int        # its number
     ended:bool
 
-_fits  = WeakKeyDictionary()   # of a Learner: the last fit for each folder
+_fits  = WeakKeyDictionary()   # Learner -> its last fit in each folder
 _ended = {}                    # the folders of runs that ended in this process, and their seeds
 
 def fit_number(
@@ -352,7 +352,7 @@ def note_fit(
     ended:Path|None=None, # the folder of this fit if it has ended; None: it is running
     seed:int|None=None    # the seed of its data
 ) -> None:
-    "Note that a fit has begun or ended"
+    "Record that a fit has begun or ended"
     _fits.setdefault(learn, {})[root] = Fit(n, ended is not None)
     if ended is not None: _ended[ended.resolve()] = seed
 
@@ -360,7 +360,7 @@ def check_ended(
     folder:Path, # the folder of a finished run
     seed:int     # the seed of the run that begins
 ) -> None:
-    "Raise ValueError if the run in `folder` has ended in this process and was a different one"
+    "Raise ValueError if the run in `folder` ended in this process and was a different one"
     if _ended.get(folder.resolve(), seed)!=seed: raise ValueError(
         f"the run in {folder} has ended in this process, and this one begins with other random numbers, so it is a "
         "different run, such as the next model of an ensemble. Give each run its own `folder` in CheckpointCallback. "
@@ -381,13 +381,13 @@ class Paused:
     n_passed = 0              # how many pauses within the next batch to ignore
     until:int|None = None     # pause again after so many training batches: see `resume_paused`
     origin:Any = None         # of a copy: the original
-    then:Any = None           # the next fit of the same call, such as `fine_tune`
+    then:Any = None           # the next fit of the same call, as in `fine_tune`
     over = False              # has the run ended?
     same_run = True           # does the resuming fit belong to the same run, for loggers?
     def __init__(self,
         state:dict,    # the state of the run, as in a checkpoint, with copies of all tensors
-        duration:Any,  # how long the run is
-        cbs:list,      # the callbacks that were for this fit only
+        duration:Any,  # the planned length of the run
+        cbs:list,      # the callbacks of this fit only
         new:dict|None=None # settings that change at this point: `{'lr':…}` to use the new fit's learning rate
     ):
         self.state,self.duration,self.cbs = state,duration,cbs
@@ -401,7 +401,7 @@ class Paused:
         learn:Learner, # the Learner, in the resuming fit
         who:dict       # the identity of that fit
     ) -> dict[str, str]:
-        "Return the settings that change at this point"
+        "Return the settings that change when the fit is resumed"
         return self.new
 
     def describe_origin(self,
@@ -434,9 +434,9 @@ class Resumable(DataPosition):
     order,run_valid = 100,False
     modes = ('fit',)
     resumes = True        # so `fit(resume=...)` is allowed
-    late = False          # the order of the data must be recorded from the beginning
+    late = False          # the order of the data is recorded from the first batch on
     who:Any = None        # the description of the run: see `identity`
-    sessions:list = []    # of the run: see `session`
+    sessions:list = []    # each start of the run: see `session`
     finished = False      # was the resumed run finished?
 
     def contents(self,
@@ -447,7 +447,7 @@ class Resumable(DataPosition):
         copy:Any=False,  # copy all tensors to the CPU? Or a function that copies them
         base:dict|None=None # checksums of the weights to omit, as for `run_state`
     ) -> dict:
-        "Return everything that the run needs to resume there"
+        "Return everything that the run needs to resume from a batch"
         learn = self.learn
         state = learn._run_state(epoch, done, copy, base)
         is_within = done and learn.training
@@ -461,10 +461,10 @@ class Resumable(DataPosition):
     def take_up(self,
         where:Path,    # the checkpoint, for messages
         state:dict,    # a result of `contents`
-        new:dict,      # the points in which the identities differ
-        longer:bool    # is the run now planned to be longer?
+        new:dict,      # the points in which the two identities differ
+        longer:bool    # is this run planned to be longer?
     ) -> None:
-        "Let the fit that begins resume from there"
+        "Let the fit that begins resume from the state of a checkpoint"
         learn = self.learn
         self.resume_data(where, state)
         learn('before_load_checkpoint', path=where)
@@ -474,7 +474,7 @@ class Resumable(DataPosition):
         learn('after_load_checkpoint', path=where)
 
     def _find_epoch(self, state, stopped):
-        "Set the epoch to begin with: none if the run is finished, or was to stop after the last one"
+        "Set the epoch to begin with; none if the run is finished, or was about to stop after the last one"
         learn = self.learn
         if stopped: learn.stop(stopped)
         was_to_stop = stopped and not state['done']

@@ -31,7 +31,7 @@ from .state import duration_in_words, duration_of
 def by_number(
     path:Path # a path
 ) -> list:
-    "Return a sort key by which `fit-10` comes after `fit-9`: alternating strings and numbers"
+    "Return a sort key that puts `fit-10` after `fit-9`: alternating texts and numbers"
     parts = re.split(r'([0-9]+)', str(path))
     parts[1::2] = map(int, parts[1::2])
     return parts
@@ -69,16 +69,16 @@ def run_folder(
 # %% ../../nbs/recovery/37a_runs.ipynb #c59dc9b7
 def parent_folder(
     folder:Path, # the folder of the branch
-    parent:Any   # its checkpoints' entry about the run from which it branched
+    parent:Any   # the entry about the parent run in its checkpoints
 ) -> str:
     "Return the folder of the run that a branch left"
     where = str(parent)
-    if '://' in where: return where   # in a store
+    if '://' in where: return where   # in a remote store
     return os.path.normpath(os.path.join(folder, where))
 
 # %% ../../nbs/recovery/37a_runs.ipynb #d1a50002
 class Spike(NamedTuple):
-    "A loss far above the previous ones"
+    "A loss far above the previous losses"
     n:int              # the number of the loss
     loss:float
     median:float|None  # median of the previous losses; None if there were too few
@@ -92,17 +92,17 @@ def find_spikes(
     "Return the losses that are far above those before them"
     x = torch.tensor(losses, dtype=torch.float64)
     if len(x)<=window: before = x.new_empty(0, window)
-    else: before = x.unfold(0, window, 1)[:-1]   # for each loss from index `window` on, the previous losses
+    else: before = x.unfold(0, window, 1)[:-1]   # the `window` losses before each loss
     finite = before.nan_to_num(posinf=nan, neginf=nan, nan=nan)
     medians = finite.nanmedian(1).values
     spread = (finite-medians[:,None]).abs().nanmedian(1).values
-    deviation = torch.maximum(1.4826*spread, .01*medians.abs())   # 1.4826: as large as the standard one of a normal law
+    deviation = torch.maximum(1.4826*spread, .01*medians.abs())   # 1.4826*MAD estimates the standard deviation
     n_deviations = torch.cat([torch.where(x[:window].isfinite(), 0, inf), (x[window:]-medians)/deviation])
     is_spike = ~x.isfinite()
     is_spike[window:] |= x[window:] > medians + k*deviation
     spikes = []
     for i in is_spike.nonzero().flatten().tolist():
-        if i and is_spike[i-1]: continue   # of several in a row only the first
+        if i and is_spike[i-1]: continue   # only the first of several in a row
         median = medians[i-window].item() if i>=window else None
         spikes.append(Spike(i, losses[i], median, n_deviations[i].item()))
     return spikes
@@ -181,7 +181,7 @@ class Run(RecorderPlots):
         return spikes
 
     def _step_of(self, n):
-        "Return how many batches were done before the one with loss number `n`: those without a loss have no number"
+        "Return how many batches came before loss number `n`; batches without a loss have no number"
         for step in sorted(self.lossless):
             if step<=n: n += 1
         return n
@@ -218,7 +218,7 @@ class Run(RecorderPlots):
         return text
 
     def _replay_cost(self):
-        "Return how many batches a replay computes at most, in words"
+        "Describe how many batches a replay computes at most"
         saved = sorted({*map(train_iter_of, list_checkpoints(self.folder))})
         gaps = [later-earlier for earlier,later in pairwise(saved)]
         most,first = max(gaps, default=1)-1,saved[0]-1
@@ -236,7 +236,7 @@ def took(
     run:Run, # a run
     n:int    # the number of its batches
 ) -> str:
-    "Return how long `n` batches took in the run, as the end of a sentence; empty if less than a second"
+    "Return how long `n` batches took in the run, as the end of a sentence; empty for less than a second"
     seconds = sum(seconds_of(row.get('time')) for row in run.history.epochs)
     n_all = run.iters[-1] if run.iters else 0
     seconds *= n/max(n_all, 1)
@@ -285,7 +285,7 @@ def checkpoint_row(
 def names_of(
     folders:list # the folders of runs
 ) -> list[str]:
-    "Return the middle parts of the paths, in which they differ; whole paths if these are not unique"
+    "Return the parts of the paths in which they differ; whole paths if these are not unique"
     paths = [*map(path_parts, folders)]
     n_first = common_length(paths)
     rests = [parts[n_first:] for parts in paths]
@@ -298,7 +298,7 @@ def names_of(
 def path_parts(
     folder:Path # a folder, here or in a store
 ) -> list[str]:
-    "Return the parts of its path"
+    "Return the parts of a path"
     path = str(folder) if isinstance(folder, StorePath) else folder.as_posix()
     return path.split('/')
 
@@ -306,7 +306,7 @@ def path_parts(
 def common_length(
     lists:list # lists
 ) -> int:
-    "Return how many entries at the beginning are the same in all of them"
+    "Return how many leading entries are equal in all of them"
     n = 0
     for entries in zip(*lists):
         if len({*entries})>1: break
@@ -317,14 +317,14 @@ def short_texts(
     values:list, # values of a setting, in several runs
     most:int=50  # how many characters fit
 ) -> list[str]:
-    "Return texts that fit into a table: of long ones the part that begins 20 characters before they differ"
+    "Return texts that fit into a table; long ones begin 20 characters before the first difference"
     texts = ['' if v is None else str(v) for v in values]
     first = 0
     if max(map(len, texts))>most: first = max(0, len(os.path.commonprefix(texts))-20)
     return [_cut_out(text, first, most) for text in texts]
 
 def _cut_out(text, first, most):
-    "Return at most `most` characters from `first` on, with dots for omitted text; empty for an empty text"
+    "Return at most `most` characters from `first` on, with dots for omitted text"
     if not text: return ''
     before = '…' if first else ''
     after  = '…' if len(text)>first+most else ''
@@ -368,7 +368,7 @@ class Comparison:
     def _repr_html_(self): return self.settings._repr_html_() + self.rows._repr_html_()
 
 def _plot_loss(ax, name, run, kwargs):
-    "Plot the losses of a run, all its lines in one color and with its name; return the lines"
+    "Plot the losses of a run, all in one color and with its name; return the lines"
     n = len(ax.lines)
     run.plot_loss(ax=ax, **kwargs)
     lines = ax.lines[n:]

@@ -24,9 +24,9 @@ from ..data.process import is_sharded, num_distrib, rank_distrib, team
 # %% ../../nbs/recovery/12_shard_files.ipynb #82e731e7
 def split_shards(
     state:Any,          # nested dicts, lists and tuples
-    take:Callable=is_sharded # which tensors to take out
+    take:Callable=is_sharded # function: is this tensor to be taken out?
 ) -> tuple[Any, dict]:
-    "Return `state` with meta tensors in place of the sharded ones, and the sharded ones, named by their places"
+    "Return `state` with meta tensors in place of the sharded ones, and the sharded tensors by their places"
     parts = {}
     def split(o, at):
         if isinstance(o, dict):
@@ -36,7 +36,7 @@ def split_shards(
             return type(o)(split(v, (*at,str(i))) for i,v in enumerate(o))
         if not isinstance(o, torch.Tensor) or not take(o): return o
         name = '.'.join(at)
-        while name in parts: name += "'"   # 'a.b' may be `b` in `a`, or a name
+        while name in parts: name += "'"   # 'a.b' may be `b` in `a`, or a single name
         parts[name] = o
         return torch.empty(o.shape, dtype=o.dtype, device='meta')
     return split(state, ()),parts
@@ -58,7 +58,7 @@ def merge_shards(
 def is_on_meta(
     o:Any # anything
 ) -> bool:
-    "Return whether `o` is a tensor without values"
+    "Return whether `o` is a tensor on the meta device"
     return isinstance(o, torch.Tensor) and o.is_meta
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #75501aa9
@@ -66,7 +66,7 @@ def is_on_meta(
 def _plain_errors(what):
     from torch.distributed.checkpoint.api import CheckpointException
     with warnings.catch_warnings():
-        warnings.filterwarnings('ignore', 'torch.distributed is disabled')   # on purpose, for one process
+        warnings.filterwarnings('ignore', 'torch.distributed is disabled')   # intended, for a single process
         try: yield
         except CheckpointException as e:
             why = '; '.join(f'process {rank}: {type(o[0]).__name__}: {o[0]}' for rank,o in e.failures.items())
@@ -76,7 +76,7 @@ def _digest(file):
     with open(file, 'rb') as f: return [file.stat().st_size, hashlib.file_digest(f, 'sha256').hexdigest()]
 
 class _HashedFile(BufferedWriter):
-    "A file for writing; what is written is hashed, so that it need not be read back"
+    "A file that hashes what is written to it, so that it need not be read back"
     def __init__(self, path):
         super().__init__(FileIO(path, 'wb'))
         self.sha,self.size,self.has_moved = hashlib.sha256(),0,False
@@ -86,7 +86,7 @@ class _HashedFile(BufferedWriter):
         self.size += n
         return n
     def seek(self, *args):
-        self.has_moved = True   # what comes next may replace what was hashed
+        self.has_moved = True   # the following bytes may replace hashed ones
         return super().seek(*args)
     def fileno(self):
         self.flush()   # DCP syncs what has this number, and would miss what is still in memory
@@ -97,7 +97,7 @@ class _HashedFile(BufferedWriter):
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #65f52716
 def _hashing_file_system(digests):
-    "Return the file system for DCP that puts the digest of each file it writes into `digests`"
+    "Return a file system for DCP that records the digest of each file it writes in `digests`"
     from torch.distributed.checkpoint.filesystem import FileSystem
     class Hashing(FileSystem):
         @contextmanager
@@ -163,25 +163,25 @@ class _MetadataUnpickler(pickle.Unpickler):
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #726aab93
 class Box(NamedTuple):
-    "Says which part of a tensor a piece is"
+    "The part of a tensor that a piece contains"
     at:tuple      # the offset in each dimension
     size:tuple
 
 class FilePlace(NamedTuple):
-    "Says where a piece is"
-    name:str      # name of the file
-    start:int     # its first byte
-    n:int         # how many bytes
+    "Where a piece is stored"
+    name:str      # the file's name
+    start:int     # the first byte
+    n:int         # the number of bytes
 
 class Layout(NamedTuple):
-    "Describes a tensor that is in pieces"
+    "A tensor stored in pieces"
     dtype:torch.dtype
     shape:tuple
     pieces:dict   # the `FilePlace` of each `Box`
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #04519285
 def _fills(boxes, shape):
-    "Return whether the boxes, which form a grid as shards do, fill a tensor of this shape"
+    "Return whether the boxes, a grid as of shards, fill a tensor of this shape"
     if not shape: return len(boxes)==1
     rows = defaultdict(list)
     for at,size in boxes: rows[at[0],size[0]].append(Box(at[1:], size[1:]))
@@ -242,7 +242,7 @@ def _check_files(folder, files):
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #92eb6cb1
 def _empty(t):
-    "Return an empty tensor for `t` on meta: an equal part in each process"
+    "Return an empty tensor in place of the meta tensor `t`, sharded equally over the processes"
     if num_distrib()==1 or not t.ndim: return torch.empty(t.shape, dtype=t.dtype)
     from torch.distributed.device_mesh import DeviceMesh
     from torch.distributed.tensor import Shard, empty
@@ -263,11 +263,11 @@ def _fill(t, folder, pieces):
     own,first = getattr(t, '_local_tensor', t),0
     if own is not t: first = min(rank_distrib() * -(-len(t)//num_distrib()), len(t))   # as `torch.chunk` cuts
     for box,place in pieces.items():
-        if not box.size:   # a number
+        if not box.size:   # a scalar
             own.copy_(_read_piece(folder, place, t.dtype, box.size))
             continue
         at,n = box.at[0],box.size[0]
-        begin,end = max(at, first),min(at+n, first+len(own))   # the rows that are in both
+        begin,end = max(at, first),min(at+n, first+len(own))   # the rows in both
         if begin>=end: continue
         piece = _read_piece(folder, place, t.dtype, box.size)
         columns = [slice(a, a+size) for a,size in zip(box.at[1:], box.size[1:])]

@@ -57,7 +57,7 @@ class StopOnSignal(Callback):
                 f'a process cannot handle {s.name}: use a signal such as SIGTERM')
         self.received:int|None = None   # the signal's number, once it has arrived
         self.fetching:int|None = None   # the batch that is being fetched
-        self.pid:int|None = None        # of the process that fits; a forked one inherits the handlers
+        self.pid:int|None = None        # the process that runs the fit; a forked one inherits the handlers
         self.old_handlers = {}          # the handlers from before the fit
 
     @uninterrupted
@@ -82,17 +82,17 @@ class StopOnSignal(Callback):
 
     @property
     def _has_agreement(self):
-        "Do several processes take decisions together? Then a signal received by one of them applies to all"
+        "Return whether several processes decide together, so that a signal to one of them is for all"
         return 'agreement' in vars(self.learn)
 
     def _signal_of_all(self):
-        "Return the signal that ends the fit after this batch, in all processes alike; None: there is none"
+        "Return the signal that ends the fit after this batch, the same in all processes; None if there is none"
         if not self._has_agreement: return self.received
-        if not self.learn.training: return None   # processes agree in batches of training
+        if not self.learn.training: return None   # processes agree in training batches only
         return self.learn.agreement.signal
 
     def _end(self, number, save=False):
-        "End the process as the signal would, after a checkpoint if `save` is True"
+        "End the process as the signal would, with a checkpoint before that if `save` is True"
         self.received = number
         if save:
             self._save(self.learn.iter+1)
@@ -103,14 +103,14 @@ class StopOnSignal(Callback):
         self._restore_handlers()
         received,self.received = self.received,None
         if received is None or self.learn.exc is not None: return
-        raise exit_exception(received)   # it arrived after the fit
+        raise exit_exception(received)   # the signal arrived after the fit
 
     def _receive(self, number, frame):
         "Record the first signal; a second one ends the process at once"
-        if os.getpid()!=self.pid: return   # a worker of a loader
+        if os.getpid()!=self.pid: return   # a loader's worker
         if self.received is not None: return handle_or_wait(self._end_now, number, frame)
         self.received = number
-        # workers may have received it too: PyTorch raises an error when they end
+        # PyTorch raises an error if the signal has also ended workers
         if hasattr(signal, 'SIGCHLD'): self.old_handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, _ignore)
 
     def _end_now(self, number, frame):
@@ -120,7 +120,7 @@ class StopOnSignal(Callback):
     def _restore_handlers(self):
         while self.old_handlers:   # not a `for`: a signal that arrives now adds one
             s,old = self.old_handlers.popitem()
-            if old is None: old = signal.SIG_DFL   # not set by Python
+            if old is None: old = signal.SIG_DFL   # the handler was not set from Python
             signal.signal(s, old)
 
     def _save(self, done):
@@ -136,7 +136,7 @@ class StopOnSignal(Callback):
              'CheckpointCallback to resume from here')
 
     def after_exception(self):
-        "If the signal also ended the workers while the loop waited for a batch, save a checkpoint: no batch is lost"
+        "If the signal ended the workers during a fetch, save a checkpoint, so no batch is lost; exit as it would"
         learn,number = self.learn,self.received
         if number is None or not _is_of_dead_worker(learn.exc): return
         e = exit_exception(number)
@@ -149,7 +149,7 @@ class StopOnSignal(Callback):
 def _ignore(number, frame): pass
 
 def _is_of_dead_worker(e):
-    "Is it PyTorch's error for a loader worker that has ended?"
+    "Return whether `e` is PyTorch's error for a loader worker that has ended"
     return isinstance(e, RuntimeError) and 'DataLoader worker' in text_of(e)
 
 # %% ../../nbs/recovery/35b_close.ipynb #b67f4046
@@ -201,7 +201,7 @@ def close_all() -> None:
 def _close_at_exit(self:Learner) -> Learner:
     "Close this Learner when Python exits, if it still exists; return it"
     if not _at_exit:
-        atexit.unregister(close_all)   # it may be registered for deleted Learners
+        atexit.unregister(close_all)   # it may still be registered for deleted Learners
         atexit.register(close_all)
     _at_exit.add(self)
     return self
@@ -228,7 +228,7 @@ from .state import states_of_all
 
 # %% ../../nbs/recovery/35c_pause.ipynb #3330b2c9
 class PlannedPause(Pause):
-    "Ends a fit that pauses after a number of batches, or at an event; `resume_paused` catches it"
+    "Ends a fit that pauses after a number of batches or at an event; `resume_paused` catches it"
 
 def without_graph(
     t:Any # a tensor, or anything else
@@ -243,15 +243,15 @@ may_validate = Word('may_validate', bool, 'A method: may it validate within the 
                                           'fit is copied before.')
 
 class _Breakpoints(StopOnSignal):
-    "Handles each `Pause` of the callbacks that name its event in `pauses`; `Pausable` copies the state that this needs"
+    "Handles each `Pause` that a callback raises at an event in its `pauses`; `Pausable` copies the state for it"
     moment:Any = None             # the last copy of the run, a `Paused`, from which a fit can continue
-    user_at:str|None = None       # where the user can continue: see `attended`
-    copies_all = False            # is the state copied before each batch?
-    pauses_after_batch = False    # does the fit pause at the end of this batch?
-    n_passed = 0                  # how many of the next pauses to ignore, since the fit paused there before
+    user_at:str|None = None       # where the user can resume: see `attended`
+    copies_all = False            # is the state copied before every batch?
+    pauses_after_batch = False    # does the fit pause after this batch?
+    n_passed = 0                  # how many pauses to ignore, because the fit has paused there before
     def _begin_breakpoints(self):
-        "Find out whether to copy the state before each batch; raise ValueError if a user could not continue"
-        callback_of = {}   # the events at which the fit may pause, and a callback that can pause it there
+        "Decide whether to copy the state before each batch; raise ValueError if the user could not resume"
+        callback_of = {}   # event at which the fit may pause -> a callback that may pause it there
         for cb in self.learn.cbs:
             for name in tuplify(pauses(cb)): callback_of[event.check(name)] = cb
         self.user_at = attended()
@@ -277,25 +277,25 @@ class _Breakpoints(StopOnSignal):
     def _pause_at(self, name):
         batch_is_over = name=='after_batch' and self.learn.training
         is_between = batch_is_over or name=='after_epoch'
-        if is_between or self.moment is None:   # without a copy from before this batch, pause after the batch
+        if is_between or self.moment is None:   # without a copy from this batch, pause after it
             self.pauses_after_batch = True
             return
         self.moment.n_passed += 1
         self._end_fit(Pause, f', in the next one at `{name}`')
 
     def _end_fit(self, kind, within=''):
-        "End the fit, which can continue from the last copied moment"
+        "End the fit, which can be resumed from the last copy"
         raise kind(f'{self._pause_at_moment()}{within}: `learn.resume()` continues')
 
     def _pause_at_moment(self):
-        "Let the Learner pause at the last copied moment; return where that is"
-        learn = self.learn   # no local variable for it, because a displayed traceback would keep it in memory
+        "Pause the Learner at the last copy; return where that is"
+        learn = self.learn   # not in a local variable, because a displayed traceback would keep it alive
         learn.paused,self.moment = self.moment,None
         learn.paused.keep_batch(learn)
         return repr(learn.paused)
 
     def _open_shell(self, name):
-        self._restore_handlers()   # there Ctrl-C ends a line, not the fit
+        self._restore_handlers()   # in the shell Ctrl-C ends a line, not the fit
         text = f'The fit pauses at `{name}`{self.learn._position}: look at `learn`. Ctrl-D continues, `exit()` ends it.'
         with snapshot_random(): shell(text, learn=self.learn)
         if current_thread() is main_thread(): super().before_fit()
@@ -323,13 +323,13 @@ class Pausable(_Breakpoints, Resumable):
     "Lets Ctrl-C pause a fit between two batches, and `Pause` at an event; `learn.resume()` resumes it"
     order,single,late = 101,True,False
     run_valid = True
-    alone = True   # is it for a single process only?
+    alone = True   # does it work in a single process only?
     last_in = 'before_fetch','after_batch','after_epoch'
     first_in = ('after_train',)   # before other callbacks start a new phase
-    until:int|None = None         # pause after so many batches of training
-    keeper:Any = None             # collects the state of the run: a `CheckpointCallback`, or this callback
-    train_is_cancelled = False    # was the training of this epoch cancelled?
-    ends_next_fit:Any = None      # raised before the first batch: the previous fit was over before its pause
+    until:int|None = None         # pause after this many training batches
+    keeper:Any = None             # collects the state of the run: a `CheckpointCallback`, or this callback itself
+    train_is_cancelled = False    # was this epoch's training phase cancelled?
+    ends_next_fit:Any = None      # raised before the first batch if the previous fit had ended before its pause
     def __init__(self,
         in_valid:bool=True # copy the state before each validation, so that Ctrl-C can pause there? False: only after it
     ):
@@ -359,13 +359,13 @@ class Pausable(_Breakpoints, Resumable):
         if self.copies_all: return True
         if not self.in_valid: return False
         cbs = [cb for cb in self.learn.cbs if cb.run]
-        answers = [may_validate(cb)() for cb in cbs]   # call all, because they may count the calls
+        answers = [may_validate(cb)() for cb in cbs]   # all of them, because a call may count
         return any(answers)
 
     def _receive(self, number, frame):
         had_none = self.received is None
         super()._receive(number, frame)
-        if not had_none or self.received is None: return   # a second one; or in a worker of a loader
+        if not had_none or self.received is None: return   # a second Ctrl-C, or one in a loader's worker
         if self.learn.mode=='fit': return
         if self.moment is not None: return handle_or_wait(self._end_now, number, frame)
         write_out(print, f'The fit pauses when this `{self.learn.mode}` and its batch are over; '
@@ -397,7 +397,7 @@ class Pausable(_Breakpoints, Resumable):
     def before_train(self):
         learn,self.train_is_cancelled = self.learn,False
         if self.keeper is self: super().before_train()
-        done = learn.iter+1 if learn.iter else 0   # `iter` is the last batch's, as in a file
+        done = learn.iter+1 if learn.iter else 0   # `iter` is the number of the last batch
         if self._copies_next() and self.moment is None: self._copy(learn.epoch, done)
 
     def after_cancel_train(self): self.train_is_cancelled = True
@@ -429,7 +429,7 @@ class Pausable(_Breakpoints, Resumable):
         super().cleanup()
 
     def _pause_of_next_fit(self):
-        "Return the class of the exception that ends the next fit before its first batch; None: the fit runs"
+        "Return the exception class that ends the next fit before its first batch; None: the fit runs"
         if self.received:
             self.received = None
             return KeyboardInterrupt
@@ -443,19 +443,19 @@ class Pausable(_Breakpoints, Resumable):
         if kind is not None or self._copies_next(): self._copy(epoch, done)
         if kind is None: return
         run = learn.current_run
-        if hasattr(run, 'pred'):   # else all batches were skipped; the graphs were freed by the backward pass
+        if hasattr(run, 'pred'):   # else the graphs were freed, or all batches skipped
             run.pred,run.loss_grad = apply(without_graph, (run.pred, run.loss_grad))
         self._end_fit(kind)
 
     def _due_pause(self):
-        "Return the class of the exception that ends the fit now; None: the fit continues"
+        "Return the exception class that ends the fit now; None: the fit continues"
         if self.received: return KeyboardInterrupt
         if self.pauses_after_batch: return Pause
         if self.until is None or self.learn.train_iter<self.until: return None
         return PlannedPause
 
     def _copy(self, epoch, done):
-        "Copy the state of the run at this moment, from which the fit can continue"
+        "Copy the state of the run, from which the fit can resume"
         learn,keeper = self.learn,self.keeper
         place = keeper.place
         if place is None: place = keeper.data_place(done)
@@ -465,7 +465,7 @@ class Pausable(_Breakpoints, Resumable):
         self.n_passed = 0
 
     def _save(self, done):
-        "Pause before the batch that the workers did not load, because the signal ended them, too"
+        "Pause before the batch that the workers could not load because the signal ended them"
         self._copy(self.learn.epoch, done)
         self.learn.paused = self.moment
 
@@ -478,7 +478,7 @@ def resume_paused(
     cbs:Any=None,        # more callbacks
     lr:Any=None          # another learning rate
 ) -> None:
-    "Resume the paused fit; when it pauses again, its last batch remains for inspection"
+    "Resume the paused fit; if it pauses again, its last batch stays available for inspection"
     present = {*map(id, learn.cbs)}
     cbs_of_fit = [cb for cb in paused.cbs if id(cb) not in present]
     run:Any = paused.copy({} if lr is None else dict(lr=lr), until)
@@ -490,12 +490,12 @@ def resume_paused(
         if next_fit is not None: next_fit(learn)
     except PlannedPause: pass
     except BaseException:
-        if learn.paused is None and not run.over: learn.paused = paused   # the user can resume there again
+        if learn.paused is None and not run.over: learn.paused = paused   # the user can resume from there again
         raise
     finally: learn.current_run.resume = learn.current_run.to_come = None
 
 def _with_cbs(fit, cbs):
-    "Return the call of a fit with more callbacks; None if there is no such fit"
+    "Return the call of a fit with further callbacks; None if there is no such fit"
     if fit is None: return None
     return partial(fit, cbs=[*L(fit.keywords.get('cbs')), *L(cbs)])
 
@@ -512,11 +512,11 @@ def _paused_fit(learn):
 @patch
 @uninterrupted
 def resume(self:Learner,
-    batches:int|None=None,              # how many; None: to the end of the fit
+    batches:int|None=None,              # how many batches to train before the next pause; None: to the end of the fit
     until:str|None=None,                # an event within the next batch to pause at, such as 'after_loss'
     lr:float|slice|list|dict|None=None, # a new learning rate from this batch on; None: the current one
-    cbs:Any=None                        # further callbacks from this batch on
-) -> dict|None:                         # where the run is paused now, and the loss; None at its end
+    cbs:Any=None                        # further callbacks for the rest of the fit
+) -> dict|None:                         # where the run is paused now, and the loss; None once the run has ended
     "Resume the fit that `Pausable` paused; raise RuntimeError if none is paused"
     paused = _paused_fit(self)
     if batches is None and until is None: return resume_paused(self, paused, cbs=cbs, lr=lr)

@@ -34,7 +34,7 @@ from ..optim.base import check_base, check_base_format, left_out, load_weights, 
 from .hidden_state import is_equal
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #6cead52a
-format_version = 3   # of checkpoints; a newer one raises an error. 2: random states are bytes; 3: rows are a text
+format_version = 3   # of checkpoints; newer ones raise an error. 2: random states as bytes; 3: rows as text
 
 @patch
 def _run_state(self:Learner,
@@ -153,10 +153,10 @@ def states_of_all(
     sums = [*map(running_sums, train_metrics(learn))]
     own = dict(rngs=pack_state(get_random_states()), meters=sums, grads_of=waiting_grads(learn),
                cbs_of=own_states_of_cbs(learn), places=place)
-    states = gather_objects(own)   # of each process, by rank
+    states = gather_objects(own)   # by rank
     of_all = {}
     for name in own:
-        part = [states[rank][name] for rank in shard_ranks()]   # others have the same as one of these
+        part = [states[rank][name] for rank in shard_ranks()]   # the other ranks have the same states
         if any(part): of_all[name] = part
     return of_all
 
@@ -186,7 +186,7 @@ def own_states_of_cbs(
     return {key:state for key,state in states.items() if marks[key]!=first.get(key)}
 
 def _is_alike_in_all(cb):
-    "Has the callback the same state in all processes?"
+    "Return whether the callback has the same state in all processes"
     if local_steps(cb) is not None: return False
     return acts(cb) in ('nothing','alike')
 
@@ -202,7 +202,7 @@ def train_metrics(
 def running_sums(
     metric:Any # a metric
 ) -> dict|None:
-    "Return a metric's accumulated state in this process, without the losses of batches"
+    "Return a metric's accumulated state in this process, without the losses of single batches"
     if not hasattr(metric, 'state_dict'): return None
     return {k:v for k,v in metric.state_dict().items() if k not in ('_raw','_values')}
 
@@ -210,11 +210,11 @@ def running_sums(
 def num_shards_of(
     state:dict # the state of a run
 ) -> int:
-    "Return among how many processes the run was sharded, as `num_shards` does for this one"
+    "Return the number of processes among which the run's data was sharded"
     return len(state.get('rngs', [None]))
 
 def _restore_own(learn, state):
-    "Restore this process's own state; with a new number of processes, process 0's random states and a part of the sums"
+    "Restore this process's own state; for a new number of processes, process 0's random states and a share of the sums"
     rank = shard_rank()
     same_number = num_shards_of(state)==num_shards()
     rngs = state.get('rngs', [state['rng']])
@@ -230,10 +230,10 @@ def _restore_sums(learn, own):
         if sums: metric.load_state_dict({**metric.state_dict(), **sums})
 
 def _share_sums(learn, of_all):
-    "Give each process an equal part of the sums of the processes before, whose number was different"
-    if of_all is None: of_all = [[*map(running_sums, train_metrics(learn))]]   # there was one, and all have its sums
+    "Give each process an equal share of the sums of all processes in a run with a different number of them"
+    if of_all is None: of_all = [[*map(running_sums, train_metrics(learn))]]   # one process, with all sums
     n_then,n_now = len(of_all),num_shards()
-    shares = {'_total':1/n_now, '_count':1/n_now, 'val':1/n_then}   # `val` is a smoothed loss: a row has its mean
+    shares = {'_total':1/n_now, '_count':1/n_now, 'val':1/n_then}   # `val` is a smoothed loss, whose mean is shown
     for metric,*states in zip(train_metrics(learn), *of_all):
         names = shares.keys() & (states[0] or {}).keys()
         parts = {name:shares[name]*sum(sums[name] for sums in states) for name in names}
@@ -274,7 +274,7 @@ def _restore(self:Learner,
     _restore_own(self, state)
 
 def _warn_of_stretched(learn, before, now):
-    "Warn about schedules over the whole fit, whose values jump if the fit became longer"
+    "Warn about schedules over the whole fit whose values jump because the fit has become longer"
     for cb in learn.cbs:
         jumps = _jumps(own_attr(cb, 'scheds', None) or {}, before, now)
         if jumps: warn(
@@ -283,7 +283,7 @@ def _warn_of_stretched(learn, before, now):
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #5c5cf800
 def _jumps(schedules, before, now):
-    "Return, in words, which schedules have different values at two points of a fit"
+    "Describe the schedules whose values at two points of a fit differ"
     texts = []
     for name,f in schedules.items():
         old,new = f(before),f(now)
@@ -292,7 +292,7 @@ def _jumps(schedules, before, now):
 
 
 def _warn_of_callbacks(learn, states):
-    "Warn of states without a callback, and of callbacks without a state"
+    "Warn about saved states without a callback, and callbacks without a saved state"
     is_same_run = getattr(learn.current_run.resume, 'same_run', False)
     if is_same_run: return   # the user has changed the callbacks of a paused fit on purpose
     lost = states.keys() - {cb.key for cb in learn.cbs}
@@ -312,7 +312,7 @@ def _load_states(learn, states):
         if cb.key in states: _load_if_other(cb, states[cb.key])
 
 def _load_if_other(cb, state):
-    "Load `state`, unless `cb` has it already: within an epoch, callbacks are restored a second time"
+    "Load `state` unless `cb` has it already: within an epoch, callbacks are restored twice"
     own = cb.state_dict()
     is_whole = not any(map(is_sharded, leaves(own)))
     if is_whole and is_equal(to_serializable(own), state): return
@@ -336,7 +336,7 @@ from .data_state import DataState, UnsavedNumbers, warn_if_inexact
 def own_place(
     state:dict # the state of a run
 ) -> dict|None:
-    "Return this process's position in the data; if the number of processes has changed, process 0's without workers"
+    "Return this process's position in the data; for a new number of processes, process 0's, without its workers"
     place,n = state.get('place'),num_shards()
     if num_shards_of(state)!=n: return _place_without_workers(place, state)
     if n>1 and 'places' in state: return state['places'][shard_rank()]
@@ -359,23 +359,23 @@ _of_one_fit = ('noted','ongoing','resume_state','place','data_state','saved_data
                'with_workers','base_seeds')
 
 class DataPosition(Callback):
-    "Keeps the position in the training data of a fit, and begins there when the fit is resumed"
+    "Keeps the position in the training data of a fit, and continues there when the fit is resumed"
     noted:Any = None                # the training loader's `ResumableLoader`, once needed
-    ongoing:OngoingLoader|None = None   # a loader that makes several passes over it in an epoch, or less than one
-    seed = None                     # distinguishes runs with different initial random numbers
+    ongoing:OngoingLoader|None = None   # the training loader, if an epoch is not exactly one pass over it
+    seed = None                     # differs between runs that begin with different random states
     resume_state:Any = None         # the state of the run to resume, until its epoch begins
-    place:Any = None                # its position in the data, until the loader is there
+    place:Any = None                # the position in the data to resume from, until the loader is known
     data_state:Any = None           # the states that samplers, datasets and transforms report: a `DataState`
     saved_data_state:Any = None     # the states to load when the loader is known
     hidden:Any = None               # state of model and loss outside of `state_dict`: a `HiddenState`
-    unsaved:Any = None              # state that changes and is in no checkpoint: `UnsavedNumbers`
+    unsaved:Any = None              # state that changes and is in no checkpoint: an `UnsavedNumbers`
     others = ()                     # generators of the other loaders
-    with_workers:list = []          # other loaders whose workers persist
-    base_seeds:list = []            # the seeds of these workers in the run to resume, in the same order
-    warned = False                  # of unknown random numbers?
+    with_workers:list = []          # other loaders with persistent workers
+    base_seeds:list = []            # the worker seeds in the run to resume, in the order of `with_workers`
+    warned = False                  # was a warning given about unknown random states?
 
     def __getstate__(self) -> dict:
-        "Return the attributes without those of the fit in progress, so that a copy is not in a fit"
+        "Return the attributes for a copy, which is not in the present fit"
         return {k:v for k,v in vars(self).items() if k not in _of_one_fit}
 
     def begin_data(self) -> None:
@@ -394,11 +394,11 @@ class DataPosition(Callback):
 
     def resume_data(self,
         path:Path, # the checkpoint's path
-        state:dict # the state of the run, restored again when its epoch begins
+        state:dict # the state of the run; it is restored again when its epoch begins
     ) -> None:
         "Continue at the position in `state`; raise ValueError if it is invalid"
         self._check_skipped(path, state)
-        noted = self._noted_loader(self.learn.dls.train)   # here, because a finished fit has no further epoch
+        noted = self._noted_loader(self.learn.dls.train)   # at once, because a finished fit has no further epoch
         place = own_place(state)
         if place is None and noted.listed: place = self._place_of_older(state)
         is_before_first_epoch = place is None and not state['done']
@@ -418,15 +418,15 @@ class DataPosition(Callback):
                          f'is {skipped!r:.40}')
 
     def _place_of_older(self, state):
-        "Return the position in indexed data, for a checkpoint that has none"
+        "Return the position in indexed data for an older checkpoint, which has none"
         others = [generator_state(g) for g in self.others]
         return dict(done=state['done']-state.get('skipped', 0), begun=dict(rng={}, own=[]), now=[], others=others)
 
     def _check_place(self, place):
-        "Raise an error if `place` is not a position in the data; begin there if it is the start of an epoch"
+        "Raise an error if `place` is no position in this data; if it is the start of an epoch, begin there"
         noted = self.noted
         is_seeded_alike = noted.seeded==('seeded' in place)
-        is_whole = is_seeded_alike and num_shards()==1   # else a shard of the loader is read
+        is_whole = is_seeded_alike and num_shards()==1   # else the loader reads a shard
         if is_whole: noted.check(place)
         if is_whole and not place['done']: noted.begin_at(place)
         self._set_others(place.get('others'))
@@ -454,7 +454,7 @@ class DataPosition(Callback):
         for dl in persistent_loaders(loader): self._note_workers(dl)
 
     def _note_workers(self, dl):
-        "Note a loader whose workers persist, perhaps a shard that was made for this validation"
+        "Record a loader with persistent workers, perhaps the shard of a validation set"
         if any(dl is other for other in self.with_workers): return
         n = len(self.with_workers)
         self.with_workers.append(dl)
@@ -476,13 +476,13 @@ class DataPosition(Callback):
         if state is not None: self._resume_within_epoch(state)
 
     def _state_within_epoch(self):
-        "Return the state of the run that resumes in the middle of this epoch; None if none does"
+        "Return the state to resume within this epoch; None if no run is resumed within it"
         state = self.resume_state
         if state is None or state['epoch']!=self.learn.epoch: return None
         return state
 
     def _resume_within_epoch(self, state):
-        "Skip the finished batches; restore `state` again, because the callbacks have begun a new epoch in between"
+        "Skip the finished batches; restore `state` again, because callbacks have begun an epoch in between"
         learn,self.resume_state = self.learn,None
         learn.batches.start,learn.iter = state['done'],state['done']-1
         learn._restore(state)
@@ -494,15 +494,15 @@ class DataPosition(Callback):
         noted.begin_at(self.place)
 
     def _noted_loader(self, dl):
-        "The recorded loader for the training loader `dl`: the same as in the last epoch, if `dl` is the same"
+        "Return the `ResumableLoader` of the training loader `dl`; the one of the last epoch if `dl` is the same"
         self.ongoing = dl if isinstance(dl, OngoingLoader) else None
         if self.ongoing is not None: self.noted = dl.passes
-        elif isinstance(dl, ResumableLoader): self.noted = dl   # made for another CheckpointCallback
+        elif isinstance(dl, ResumableLoader): self.noted = dl   # of another CheckpointCallback
         elif self.noted is None or self.noted.dl is not dl: self.noted = ResumableLoader(dl)
         return self.noted
 
     def note_beginning(self) -> ResumableLoader:
-        "Note the state that the data report before the first batch; return their loader"
+        "Record the state that the data reports before the first batch; return the `ResumableLoader`"
         noted = self._noted_loader(self.learn.dls.train)
         self._begin_data_state(noted)
         return noted
@@ -523,7 +523,7 @@ class DataPosition(Callback):
     def data_place(self,
         done:int # how many batches of this epoch are done
     ) -> dict|None:
-        "Return the position to resume the training data from; None before the first epoch"
+        "Return the position from which to resume the training data; None before the first epoch"
         noted = self.noted
         if noted is None: return None
         place = noted.state(self.done_in_pass(done))
@@ -539,7 +539,7 @@ class DataPosition(Callback):
 
     @property
     def lost_in_workers(self) -> set[str]:
-        "The changes that workers made to their data, and that no checkpoint saves"
+        "The changes that workers made to their data and that no checkpoint saves"
         lost = set() if self.noted is None else self.noted.lost_in_workers
         return lost.union(*[it.lost for it in self._watched_iterators()])
 

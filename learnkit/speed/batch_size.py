@@ -47,7 +47,7 @@ def batch_of(
 
 # %% ../../nbs/speed/22_batch_size.ipynb #159fc7e1
 def largest_fitting(
-    fits:Callable, # function: size -> does it fit? Called with sizes from `start` to `most`
+    fits:Callable, # function: does this size fit? Called with sizes from `start` to `most`
     start:int,     # the first size
     most:int,      # the last size
     exact:bool     # find any size; False: only `start` times a power of two
@@ -63,11 +63,11 @@ def largest_fitting(
 
 # %% ../../nbs/speed/22_batch_size.ipynb #40127543
 def _fits(learn, b, n):
-    "Is there memory for two training steps with `n` samples?"
+    "Return whether there is memory for two training steps with `n` samples"
     batches = DataLoaders([batch_of(b, n)]*2, n_inp=learn.dls.n_inp, device=learn.dls.device)
     fits = True
     try:
-        with in_place(learn, 'dls', batches): learn._train('lr_find', 1)   # without validation, schedules and records
+        with in_place(learn, 'dls', batches): learn._train('lr_find', 1)   # without validation and schedules
     except (RuntimeError, MemoryError) as e:
         if not is_out_of_memory(e): raise
         fits = False
@@ -77,7 +77,7 @@ def _fits(learn, b, n):
     return fits
 
 def _most(learn, most) -> int:
-    "The largest size to try; raise ValueError on a CPU, where a process is killed when memory is full"
+    "Return the largest size to try; raise ValueError on a CPU, where a process is killed when memory is full"
     check_whole('most', most, what='a number of samples', none=True)
     if most is not None: return most
     if learn.device.type=='cpu': raise ValueError(
@@ -109,5 +109,5 @@ def find_batch_size(self:Learner,
     return n
 
 def _is_in_the_way(cb):
-    "Does a callback record or show the trials, or change how much memory a step needs?"
+    "Return whether a callback records or shows the trials, or changes how much memory a step needs"
     return accumulates(cb) or cb.name in ('recorder','progress','replay_on_oom')

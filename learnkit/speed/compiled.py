@@ -28,10 +28,10 @@ def _compile_config() -> Iterator[None]:
     settings:dict[str,Any] = dict(
         trace_autograd_ops=True,
         automatic_dynamic_shapes=False,
-        trace_numpy=False,              # otherwise `np.random`'s numbers would come from PyTorch's generator
-        record_runtime_overhead=False)  # or a profiler would be called twice before each compiled function
+        trace_numpy=False,              # else `np.random` would use PyTorch's generator
+        record_runtime_overhead=False)  # else a profiler is called twice per compiled function
     keys = torch.compiler.config
-    cache_key_tag = f'{keys.cache_key_tag} {instruction_sets()}'   # machines that share the cache may differ
+    cache_key_tag = f'{keys.cache_key_tag} {instruction_sets()}'   # for machines that share the cache
     with config.patch(**settings), keys.patch(cache_key_tag=cache_key_tag): yield
 
 def compile_config() -> AbstractContextManager|None:
@@ -67,7 +67,7 @@ def own_code(
 ) -> FunctionType:
     "Give `f` its own code object, by which PyTorch counts compilations and frees compiled code; return `f`"
     from torch._dynamo.eval_frame import reset_code
-    f.__code__ = f.__code__.replace()   # an equal code, but a new object
+    f.__code__ = f.__code__.replace()   # an equal code object, but a new one
     finalize(f, reset_code, f.__code__).atexit = False
     return f
 
@@ -104,7 +104,7 @@ def takes(
     known:tuple, # shapes, with None for each size that varies
     shapes:tuple # the shapes of a batch
 ) -> bool:
-    "Return whether `known` covers `shapes`; sizes 0 and 1 do not vary, because PyTorch compiles them separately"
+    "Return whether `known` covers `shapes`; sizes 0 and 1 never vary, as PyTorch compiles them separately"
     return len(known)==len(shapes) and all(map(_fits, known, shapes))
 
 def _fits(known, shape):
@@ -140,16 +140,16 @@ def _format_shape(shape):
 def find_shapes(
     known:list,         # shapes, with None for each size that varies; one may be added
     shapes:tuple|None,  # the shapes of a batch
-    most:int,           # the largest number of entries; with `dynamic` of entries that differ in dimensions
+    most:int,           # the largest number of entries; with `dynamic`, of entries with different dimensions
     dynamic:bool        # may sizes vary?
 ) -> tuple|None:
-    "Return the entry of `known` that covers a batch, possibly a new one; None if none does and none may be added"
+    "Return the entry of `known` that covers a batch, perhaps a new one; None if there is none and none may be added"
     if shapes is None or shapes in known: return shapes
     if dynamic: return _find_varying(known, shapes, most)
     return _add(known, shapes) if len(known)<most else None
 
 def _find_varying(known, shapes, most):
-    "Like `find_shapes` with `dynamic`: widen the last entry with the same number of dimensions, if any"
+    "Like `find_shapes`, with `dynamic`: widen the last entry with the same number of dimensions, if there is one"
     n_dims  = _dims(shapes)
     similar = [k for k in known if _dims(k)==n_dims]
     for k in similar:
@@ -177,7 +177,7 @@ def with_varying_sizes(
     marked = []
     for t,shape in zip(batch, known):
         varying = [dim for dim,size in enumerate(shape) if size is None]
-        if varying: t = t.detach()   # marks a new tensor, not the user's
+        if varying: t = t.detach()   # mark a new tensor, not the user's
         mark_dynamic(t, varying)
         marked.append(t)
     return tuple(marked)
@@ -192,7 +192,7 @@ from ..data.modules import get_model, has_params
 from ..learner.learner import Learner
 
 # %% ../../nbs/speed/05c_compile.ipynb #c0388a29
-_calls:dict[tuple,FunctionType] = {}   # by structure and settings, in the order of their last use
+_calls:dict[tuple,FunctionType] = {}   # by structure and settings, the most recently used last
 _plain = bool,int,float,str,tuple      # types of attributes that compiled code may depend on
 
 def structure_of(
@@ -206,7 +206,7 @@ def structure_of(
     return tuple(modules),tuple(tensors)
 
 def _settings(m):
-    "The attributes of a module that compiled code may depend on; PyTorch compiles for each mode anyway"
+    "Return the attributes of a module that compiled code may depend on; PyTorch compiles each mode separately"
     settings = {k:repr(v) for k,v in vars(m).items() if isinstance(v, _plain)}
     settings.pop('training', None)
     return tuple(settings.items())
@@ -226,7 +226,7 @@ def shared_call(
         is_half_full = 2*n_compiled>=config.recompile_limit
         if is_half_full: f = None
     if f is None: f = own_code(call)
-    _calls[key] = f   # the last one
+    _calls[key] = f   # most recently used
     for k in [*_calls][:-4]: del _calls[k]
     return f
 
@@ -240,14 +240,14 @@ def repeated_blocks(
     raise ValueError(f'{type(model).__name__} has no block that it repeats: omit `regional=True`')
 
 def _repeated(model):
-    "Yield the lists of blocks of one kind; search inside modules that are not repeated"
+    "Yield lists of blocks of one kind; search inside modules that are not repeated"
     by_kind:dict[Any,list] = {}
     for m in model.children():
         weights = [(name, p.shape, p.dtype, p.requires_grad) for name,p in m.named_parameters()]
         by_kind.setdefault((type(m), tuple(weights)), []).append(m)
     for modules in by_kind.values():
         first = modules[0]
-        is_block = has_params(first) and len([*first.children()])>0   # not a single layer
+        is_block = has_params(first) and len([*first.children()])>0   # more than a single layer
         if is_block and len(modules)>1: yield modules
         else:
             for m in modules: yield from _repeated(m)

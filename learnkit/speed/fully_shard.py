@@ -24,10 +24,10 @@ from .memory import pick_modules
 _never_called = nn.ModuleList,nn.ModuleDict,nn.modules.linear.NonDynamicallyQuantizableLinear
 
 def _by_size(model, n):
-    "Modules with at least `n` parameters outside of smaller such modules, the inner ones first"
+    "Return modules with at least `n` parameters outside smaller such modules, inner ones first"
     units,counted = [],set()
     def visit(m):
-        "Return how many parameters of `m` are in none of the units so far; `m` becomes one if they are enough"
+        "Return how many parameters of `m` are in no unit yet; if they are enough, make `m` a unit"
         own = [p for p in m.parameters(recurse=False) if id(p) not in counted]
         counted.update(map(id, own))
         size = sum(p.numel() for p in own)
@@ -48,7 +48,7 @@ def find_units(
     for m in model.modules():
         for p in m.parameters(recurse=False): owners.setdefault(id(p), set()).add(m)
     def is_unit(m):
-        "Return whether `m` is called itself, and no module outside of it uses its parameters"
+        "Return whether `m` is called itself, and only modules inside it use its parameters"
         if m is model or isinstance(m, _never_called): return False
         inside = {*m.modules()}
         return all(owners[id(p)] <= inside for p in m.parameters())
@@ -77,7 +77,7 @@ def swap_params(
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #1cef9b4b
 def _check_shardable(model, mesh):
-    "Raise ValueError for a model or a mesh with which each process cannot train on its own shard of the data"
+    "Raise ValueError if each process cannot train on its own shard of the data with this model and mesh"
     is_wrapped = hasattr(model, 'module') and get_model(model) is not model
     if is_wrapped: raise ValueError(
         f'the model is wrapped in {type(model).__name__}: pass the model itself to the Learner')
@@ -90,7 +90,7 @@ def _check_shardable(model, mesh):
         "`fully_shard(model, mesh=mesh['dp'])` yourself and remove `FullyShard`: `fit` adds what such a model needs.")
 
 def _check_sharded(model):
-    "Raise ValueError if the model, which the user sharded, is more than data-parallel over all processes"
+    "Raise ValueError if the user has sharded the model in another way than data-parallel over all processes"
     for name,p in model.named_parameters():
         if is_sharded(p) and not is_data_parallel(p): raise ValueError(
             f'{name} is sharded over some of the processes, or twice, as with tensor parallelism and `fully_shard`. '
@@ -108,7 +108,7 @@ def _device_of_values(model):
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #1cef9b4c
 def _materialize(unit, device):
-    "Allocate memory for parameters and buffers that are on `meta`; tied weights stay one parameter"
+    "Allocate memory for parameters and buffers on the meta device; tied weights stay tied"
     allocated = {}
     def allocate(p):
         if id(p) not in allocated:
@@ -123,7 +123,7 @@ def _materialize(unit, device):
             if b is not None and b.is_meta: m._buffers[k] = torch.empty_like(b, device=device)
 
 def _broadcast(ts):
-    "Set these tensors in all processes to their values in process 0"
+    "Give these tensors process 0's values in all processes"
     for t in ts:
         group = file_group() if t.device.type=='cpu' else None
         dist.broadcast(t.data, 0, group=group)
@@ -170,7 +170,7 @@ from ..processes.distributed import DistributedTrainer, steps_in_turn
 @check_args
 class FullyShard(DistributedTrainer):
     "Train one model with all processes, each with a shard of the parameters, gradients and optimizer state"
-    called:Any = None   # True after the sharded model's first call; until then the hook that sets it
+    called:Any = None   # True after the sharded model's first call; before that, the hook that sets it
     conflicts = dict(local_steps='each process has a part of the weights, and needs those of the others in each batch')
     def __init__(self,
         by:int|type|tuple|Callable=10_000_000, # units to fetch: modules of a class, of this many parameters, or f(m)
@@ -186,7 +186,7 @@ class FullyShard(DistributedTrainer):
         self.by,self.mesh,self.mp,self.kwargs = by,mesh,mp,kwargs
 
     def after_create(self):
-        if num_distrib()>1: self._shard_model()   # before the optimizer is made, and the model moved
+        if num_distrib()>1: self._shard_model()   # before the optimizer is created and the model moved
 
     def before_fit(self):
         if dist.is_available() and dist.is_initialized(): super().before_fit()
@@ -205,14 +205,14 @@ class FullyShard(DistributedTrainer):
     def _groups(self): return [dist.group.WORLD, *self.mesh.get_all_groups()]
 
     def _shard_model(self) -> None:
-        "Shard the Learner's model, unless that is done, and replace the parameters in its optimizers"
+        "Shard the Learner's model, unless it is sharded, and replace the parameters in its optimizers"
         learn = self.learn
         if self.mesh is None:
             from torch.distributed.device_mesh import init_device_mesh
             device = default_device() if learn.device.type=='meta' else learn.device
             self.mesh = init_device_mesh(device.type, (num_distrib(),))
         opts = {id(o):o for o in chain(*map(optimizers_of, [learn, *learn.cbs]))}
-        if is_built(learn.opt_func): opts[id(learn.opt_func)] = learn.opt_func   # the user's, used by no fit yet
+        if is_built(learn.opt_func): opts[id(learn.opt_func)] = learn.opt_func   # the user's, not used in a fit yet
         shard_model(learn.model, self.by, self.mesh, opts.values(), self._policy)
         if self.called is None: self.called = get_model(learn.model).register_forward_pre_hook(self._note_call)
 
@@ -223,15 +223,15 @@ class FullyShard(DistributedTrainer):
     def after_exception(self):
         super().after_exception()
         model:Any = get_model(self.learn.model)
-        if self.called is True: model.reset_iter_state()   # a batch was not finished
+        if self.called is True: model.reset_iter_state()   # the last batch was interrupted
 
     def _policy(self, root):
-        "The arguments of `fully_shard` for a unit, except its mesh"
+        "Return the arguments of `fully_shard` for a unit, except the mesh"
         from torch.distributed.fsdp import MixedPrecisionPolicy
-        kwargs = {'reshard_after_forward':True, **self.kwargs}   # so that the weights are always the sharded ones
+        kwargs = {'reshard_after_forward':True, **self.kwargs}   # so that the weights stay sharded
         mp = self.mp
         if mp is None: return kwargs
         if isinstance(mp, torch.dtype):
             mp = MixedPrecisionPolicy(mp, reduce_dtype=torch.float32, output_dtype=torch.float32)
-        if not root: mp = replace(mp, output_dtype=None)   # the model's output alone is converted
+        if not root: mp = replace(mp, output_dtype=None)   # only the model's output is converted
         return dict(kwargs, mp_policy=mp)

@@ -29,7 +29,7 @@ from .updates import functional_optim, step_notices, torch_opt
 
 # %% ../../nbs/speed/15a_fused_step.ipynb #9fc88344
 class SlowStep:
-    "The slow path of a fused step: train on the batch eagerly"
+    "The slow path of a fused step: eager training on the batch"
     def __init__(self,
         learn:Learner,    # the Learner
         inputs:StepInputs,# the inputs of the step other than the batch
@@ -38,7 +38,7 @@ class SlowStep:
     ):
         self.model,self.inputs = learn.model,inputs
         self.xb,self.yb = xb,yb
-        self.noise = 1e-5   # how far a gradient may be off, as a fraction of the largest one
+        self.noise = 1e-5   # how far a gradient may be off, as a fraction of the largest gradient
         if inputs.amp is not None: self.noise = 4*torch.finfo(inputs.amp.dtype).eps
 
     def note(self) -> Any:
@@ -68,7 +68,7 @@ class SlowStep:
         for p in params: p.grad = None
 
     def tensors(self,
-        res:tuple # the result of the compiled step or the slow path
+        res:tuple # a result of the compiled step or of the slow path
     ) -> dict:
         "Return the tensors to compare, by name"
         pred,loss,rest = res
@@ -76,7 +76,7 @@ class SlowStep:
         for i,t in enumerate(leaves([pred])): outputs[f'prediction {i}'] = t
         if not self.inputs.optim: outputs |= self._named_grads(rest)
         for name,t in self.model.named_buffers(): outputs[f'buffer `{name}`'] = t
-        self.outputs = {*outputs}   # these may differ more than the weights
+        self.outputs = {*outputs}   # may differ more than the weights
         if not self.inputs.optim: return outputs
         return {**outputs, **step_tensors(self.model, self.inputs.opt)}
 
@@ -89,10 +89,10 @@ class SlowStep:
         return named
 
     def room(self,
-        expected:dict, # the tensors of the slow path, by name
-        before:Any     # restores the state before the step
+        expected:dict, # the slow path's tensors, by name
+        before:Any     # snapshot of the state before the step
     ) -> dict:
-        "Return how much each of these tensors may differ"
+        "Return how much each of these tensors may differ between the two paths"
         room = {}
         for name,t in expected.items():
             if name in self.outputs and t.numel(): room[name] = 10*self.noise*t.abs().max()
@@ -104,7 +104,7 @@ class SlowStep:
         return room
 
     def _noisy_grads(self):
-        "The gradients, each element a little larger or smaller"
+        "Return the gradients with each element slightly larger or smaller"
         grads = [g for g in self.grads if g is not None]
         largest = [float(g.abs().max()) for g in grads if g.numel()]
         size = self.noise*max(largest, default=0.)
@@ -112,30 +112,30 @@ class SlowStep:
         return [*map(add_noise, self.grads)]
 
 def _signs(t):
-    "Alternating 1 and -1, in the shape of `t`"
+    "Return alternating 1 and -1 in the shape of `t`"
     odd = torch.arange(t.numel(), device=t.device).view(t.shape)%2
     return 1-2*odd.to(t.dtype)
 
 def _rounding(t):
-    "The error of a few floating-point operations with results such as `t`"
+    "Return the rounding error of a few operations with results like `t`"
     if not t.is_floating_point(): return 0
     return 4*torch.finfo(t.dtype).eps*t.detach().double().abs()
 
 # %% ../../nbs/speed/15a_fused_step.ipynb #257e5147
 @check_args
 class FusedStep(Callback):
-    "Train on a batch with one compiled call (`torch.compile`), unless callbacks have handlers within it"
+    "Train on a batch in one compiled call (`torch.compile`), unless callbacks have handlers within it"
     conflicts = dict(parts='it computes the step together with the gradients: remove it')
     order,run_valid = 1000,False
     modes,saves = ('fit','lr_find'),('shapes','missing_state')
     config:Any = None       # the compiler's settings, during a fit
     handlers_seen:Any = None# the table of handlers for which `part` was chosen
     part:Any = None         # the part of a batch that is compiled: 'whole', 'gradients' or None
-    failure:Any = None      # why nothing is compiled, if the compiler failed
+    failure:Any = None      # why nothing is compiled: the compiler failed
     accumulation:Any = None # the callback that accumulates gradients; None: there is none
     inputs:Any = None       # the current `StepInputs`
-    afterwards:Any = ()     # functions to call after a step that is compiled as a whole
-    run_step:Any = None      # runs the compiled step: the compiler, or a function that compares it with the slow path
+    afterwards:Any = ()     # functions to call after a step that is compiled whole
+    run_step:Any = None      # the function that runs the compiled step, perhaps compared with the slow path
     def __init__(self,
         max_shapes:int=1,      # the number of batch shapes to compile for; batches of other shapes run eagerly
         options:dict|None=None,# options of inductor; None: its C++ wrapper. A GPU, where this is untested, needs them
@@ -144,10 +144,10 @@ class FusedStep(Callback):
         self.max_shapes = check_whole('max_shapes', max_shapes, what='a number of batch shapes')
         self.dynamic  = dynamic
         self.compiler = StepCompiler(max_shapes + (8 if dynamic else 3), options)
-        self.shapes = []             # of batches for which there is a compiled step, None for sizes that vary
-        self.missing_state = []      # indices of the parameters for which the optimizer has no state yet
+        self.shapes = []             # compiled batch shapes, with None for sizes that vary
+        self.missing_state = []      # indices of parameters whose optimizer state does not exist yet
         self.warned = set()
-        self.counts = dict(fused=0, other=0)   # batches: fused; not fused because of their shape
+        self.counts = dict(fused=0, other=0)   # numbers of batches: fused, and not fused because of their shape
 
     def before_fit(self):
         self.counts = dict(fused=0, other=0)
@@ -155,7 +155,7 @@ class FusedStep(Callback):
 
     def wrap(self, what:str, do:Callable) -> Callable:
         if what!='batch': return do
-        self.handlers_seen = None   # a phase begins: choose the part again
+        self.handlers_seen = None   # a phase begins: choose the part anew
         return partial(self._do_batch, do)
 
     def _do_batch(self, do):
@@ -181,7 +181,7 @@ class FusedStep(Callback):
         for call in self.afterwards: call()
 
     def _give_up(self, do, e):
-        "Train on this batch and all that follow in this fit eagerly"
+        "Train eagerly on this batch and the rest of the fit"
         self.part,self.failure = None,f'it could not be compiled ({e})'
         do()
         has_parts = self.learn.current_run.checks_loss   # as in the loop
@@ -189,13 +189,13 @@ class FusedStep(Callback):
         self._warn(self.failure)
 
     def _compare_with_slow(self, compare, inputs, xb, yb, shape):
-        "Run the compiled step and its slow path, and compare them"
+        "Run the compiled step and its slow path, and compare their results"
         slow = SlowStep(self.learn, inputs, xb, yb)
         fast = partial(self.compiler, inputs, xb, yb, shape)
         return compare('fused', fast, slow, slow.note, slow.tensors, slow.room)
 
     def _step_eagerly(self, learn, grads):
-        "Take a step with the gradients that were computed, with all its events"
+        "Take an optimizer step with the computed gradients, and fire its events"
         if self.accumulation: self.accumulation.after_loss()
         learn.loss_grad = with_backward(learn.loss_grad, partial(add_grads, self.inputs.params, grads))
         learn._do_grad_opt()
@@ -240,7 +240,7 @@ class FusedStep(Callback):
         self.part = 'gradients' if needs_eager_step else 'whole'
 
     def _find_runner(self):
-        "The compiler; or, if a callback compares fast paths with slow ones, a function that does that"
+        "Return the compiler; or a function that also runs the slow path, if a callback compares paths"
         for cb in self.learn.cbs:
             compare = compare_paths(cb)
             if compare is not None: return partial(self._compare_with_slow, compare)
@@ -252,7 +252,7 @@ class FusedStep(Callback):
         if self.config is not None: self.config.__enter__()
 
     def _look_at_handlers(self):
-        "Collect the handlers that the compiled step replaces; return those that it would skip, early and late ones"
+        "Collect the handlers that a compiled step replaces; return those that it would skip, in two lists: early, late"
         early,late = map(self._handlers_of, batch_events())
         self.clips = [h.cb for h in late if h.compiled_as=='clip']
         self.afterwards = [h.call for h in late if h.compiled_as==h.event]
@@ -272,7 +272,7 @@ class FusedStep(Callback):
         return handlers
 
     def _obstacle(self, do):
-        "Why nothing of a batch can be compiled; None if no reason is known"
+        "Return why nothing of a batch can be compiled; None if no reason is known"
         if self.failure: return self.failure
         device = self.learn.device.type
         if device!='cpu' and self.compiler.options is None: return (
@@ -285,7 +285,7 @@ class FusedStep(Callback):
         return 'another callback wraps the batch' if is_wrapped else None
 
     def _step_obstacle(self, late):
-        "Why the optimizer's step cannot be compiled; None if no reason is known"
+        "Return why the optimizer's step cannot be compiled; None if no reason is known"
         if late: return _name_first(late)
         if self.learn.current_run.in_part: return 'the micro-batches of a batch have one step together'
         if self.optim is None: return f'{type(torch_opt(self.learn.opt)).__name__} has no functional form here'
@@ -314,13 +314,13 @@ class FusedStep(Callback):
         return known
 
     def _lost_state(self, inputs):
-        "Does a further parameter lack a state? Then the optimizer creates it, in an eager step"
+        "Return whether another parameter lacks a state, which the optimizer creates in an eager step"
         new = set(inputs.missing_state).difference(self.missing_state)
         self.missing_state = inputs.missing_state
         return bool(new)
 
     def _is_eager(self, inputs):
-        "Does something in the model or the optimizer need an eager step?"
+        "Return whether something in the model or the optimizer needs an eager step"
         if inputs.has_foreign():
             self._warn('there are weights with gradients that are not in the optimizer')
             return True
@@ -331,7 +331,7 @@ class FusedStep(Callback):
         return False
 
     def _drop_inputs(self, do):
-        "Drop the inputs, which have been replaced in part; for a new model, loss or optimizer choose the part again"
+        "Drop the inputs, as parts of them were replaced; for a new model, loss or optimizer choose the part anew"
         if not self.inputs.belongs_to(self.learn): return self._choose_part(do)
         self.inputs.restore_counts()
         self.inputs = None
@@ -363,20 +363,20 @@ def compiled_as(
     cb:Callback, # a callback
     name:str     # an event
 ) -> str|None:
-    "Return the compiled step's replacement for the callback's handler of an event, by its class; None: there is none"
+    "Return what the compiled step does in place of the callback's handler, as its class declares; None: nothing"
     is_known = 'compiled' in vars(type(cb)) and name not in vars(cb)   # a subclass, or another handler, may do more
     return compiled(cb) if is_known else None
 
 # %% ../../nbs/speed/15a_fused_step.ipynb #77257fa9
 class Handler(NamedTuple):
-    "A callback's handler for an event of a batch"
+    "A callback's handler of a batch event"
     cb:Callback
     event:str
     call:Callable        # the handler
-    compiled_as:str|None # the compiled step's replacement for the handler
+    compiled_as:str|None # what the compiled step does in its place
 
 def _name_first(handlers):
-    "The first of the handlers that a compiled step would skip, in words; None if there is none"
+    "Return the first handler that a compiled step would skip, in words; None if there is none"
     if not handlers: return None
     first = handlers[0]
     return f'{first.cb!r} has a handler for `{first.event}`'
@@ -387,7 +387,7 @@ batch_steps = '_do_one_batch','_pred','_loss','_do_grad_opt','_backward','_do_st
 class BatchEvents(NamedTuple):
     "The events that a compiled step does not fire"
     before_grads:list # the events before the gradients of a batch are complete
-    after_grads:list  # `after_backward`, and the later ones
+    after_grads:list  # `after_backward` and later events
 
 def batch_events() -> BatchEvents:
     "Return the events that the Learner fires from `before_pred` to `after_zero_grad`, in their order in the loop"
@@ -413,12 +413,12 @@ def compile_obstacle(
     return None
 
 def _owning_callback(loss_func):
-    "Return the callback that owns `loss_func` as a method or attribute; None if there is none"
+    "Return the callback that has `loss_func` as a method or attribute; None if there is none"
     owners = [getattr(loss_func, '__self__', None), *getattr(loss_func, '__dict__', {}).values()]
     return next((o for o in owners if isinstance(o, Callback)), None)
 
 def _has_own(learn, step):
-    "Is this method of `learn` replaced, by an assignment or in its class?"
+    "Return whether this method of `learn` is replaced, by an assignment or in its class"
     if step in vars(learn): return True
     return getattr(type(learn), step) is not getattr(Learner, step)
 
@@ -433,14 +433,14 @@ from ..learner.save import unchanged
 
 # %% ../../nbs/speed/15b_profile_fused.ipynb #fd7c8e6c
 class FusedProfile(NamedTuple):
-    "The seconds of an eager and of a fused training step, and of compiling it"
+    "The seconds of an eager and of a fused training step, and of the compilation"
     eager:float
     fused:float|None     # None: no batch was fused
     compiling:float|None
-    why:str              # the warning about batches that are not fused, or not completely
+    why:str              # the warning about batches that are not fused, or only in part
     @property
     def pays_off(self) -> int|None:
-        "The number of steps after which compiling has saved time; `None` if it never does"
+        "The number of steps after which compilation pays off; None if it never does"
         if self.fused is None or self.compiling is None: return None
         if self.fused>=self.eager: return None
         return ceil(self.compiling/(self.eager-self.fused))
@@ -459,7 +459,7 @@ class FusedProfile(NamedTuple):
 
 # %% ../../nbs/speed/15b_profile_fused.ipynb #6e53f866
 class EveryOther(FusedStep):
-    "Fuse every other batch, and time all of them"
+    "Fuses every other batch, and times all of them"
     def __init__(self,
         **kw # the arguments of `FusedStep`
     ):
@@ -477,7 +477,7 @@ class EveryOther(FusedStep):
         else: do()
         seconds = self._now()-start
         is_fused = self.counts['fused']>n_before
-        if learn.iter==0: return   # the first batch of an epoch, which is checked
+        if learn.iter==0: return   # the first batch of an epoch is checked, and so slower
         if is_fused==to_fuse: self.times['fused' if is_fused else 'eager'].append(seconds)
 
     def _now(self):
@@ -490,7 +490,7 @@ class EveryOther(FusedStep):
     @property
     def result(self) -> FusedProfile:
         "The medians; the first fused batch includes compiling. Raise ValueError if there were too few batches."
-        from statistics import median   # which imports fractions and decimals
+        from statistics import median   # it imports fractions and decimals
         if not self.times['eager']: raise ValueError(
             'there are too few batches to compare: use epochs of at least 10 batches, or more epochs (`n_epoch`)')
         eager = median(self.times['eager'])

@@ -20,7 +20,7 @@ def make_update(
     optim:FunctionalOptim, # how one parameter is updated
     options:tuple,         # the options of each parameter group, from `optim.options`
     group_of:tuple,        # the index of each parameter's group
-    clips:tuple=()         # for each clipping: which norm, and whether by value
+    clips:tuple=()         # for each clipping: which norm; whether by value
 ) -> Callable:
     "Return a function that clips gradients, updates the parameters, and returns the norms of the gradients"
     n_hypers   = optim.n_hypers
@@ -78,7 +78,7 @@ def make_train_step(
     def train_step(xb, yb, params, states, hypers):
         with torch.enable_grad():
             with torch.autocast(amp[0], amp[1]) if amp else nullcontext(): pred,loss = forward(xb, yb)
-            has_factor = not update and hypers is not None   # then `hypers` is the factor of the gradients
+            has_factor = not update and hypers is not None   # `hypers` is then the factor of the gradients
             factor = hypers.to(loss.dtype).reshape(loss.shape) if has_factor else None
             grads = torch.autograd.grad(loss, params, factor, allow_unused=True)
         if update: rest = update(params, grads, states, hypers)
@@ -106,7 +106,7 @@ def step_modules(
     return modules
 
 _trained       = attrgetter('requires_grad')
-_methods       = attrgetter('step', 'zero_grad')   # of an optimizer; a schedule or a scaler may replace them
+_methods       = attrgetter('step', 'zero_grad')   # of an optimizer; schedulers and scalers may replace them
 _param_hooks   = '_backward_hooks','_post_accumulate_grad_hooks'
 _hooks_of_param = attrgetter(*_param_hooks)
 _kinds         = 'forward','forward_pre','backward','backward_pre'
@@ -114,15 +114,15 @@ _module_hooks  = attrgetter(*(f'_{k}_hooks' for k in _kinds))
 _global_hooks  = attrgetter(*(f'_global_{k}_hooks' for k in _kinds))(torch.nn.modules.module)
 
 class StepKey(NamedTuple):
-    "Everything that the code of a compiled step depends on"
+    "All that the code of a compiled step depends on"
     model:int      # its `id`
     loss_func:int  # its `id`
     amp:tuple|None
     accumulates:bool
     optim:Any
-    options:tuple  # options of each parameter group
-    group_of:tuple # the index of each parameter's group
-    clips:tuple    # for each clipping: which norm, and whether by value
+    options:tuple  # the options of each parameter group
+    group_of:tuple # the group of each parameter
+    clips:tuple    # for each clipping: which norm; whether by value
 
 class Amp(NamedTuple):
     "The settings of `MixedPrecision` in a compiled step"
@@ -131,7 +131,7 @@ class Amp(NamedTuple):
 
 # %% ../../nbs/speed/10b_step_inputs.ipynb #a35ce229
 class StepInputs:
-    "The inputs of a compiled train step other than the batch: parameters, optimizer state, hyperparameters"
+    "The inputs of a compiled train step besides the batch: parameters, optimizer state, hyperparameters"
     def __init__(self,
         learn:Learner,              # the Learner
         optim:FunctionalOptim|None, # how the optimizer updates a parameter; None: the step returns the gradients
@@ -147,19 +147,19 @@ class StepInputs:
         self._collect_hooks(modules)
         self.switches = self._find_switches()
         self.step = None          # the compiled step; None: not looked up yet
-        self.values  = None          # the hyperparameters as they were read last,
-        self.hypers  = None          # and as a tensor; for accumulation, the factor of the gradients
-        self.options = ()            # of each parameter group
+        self.values  = None          # the hyperparameters when they were last read,
+        self.hypers  = None          # the same as a tensor; with accumulation, the factor of the gradients
+        self.options = ()            # the options of each parameter group
         self.states  = []            # the optimizer's state of each parameter
-        self.missing_state = []      # the indices of parameters without a state
-        self.moved   = []            # step counts that are on the GPU meanwhile: (state, key)
+        self.missing_state = []      # indices of parameters without a state
+        self.moved   = []            # step counts that are on the GPU for now: (state, key)
         if optim and self.params: self.read_hypers()
-        # the values that `is_current` compares
+        # the values that `is_current` compares with the present ones
         self.seen    = self._objects(learn)
         self.methods = _methods(self.opt)
 
     def _collect_params(self, modules):
-        "Collect the optimizer's parameters, those that are trained, and the model's parameters outside of it"
+        "Collect the optimizer's parameters, those of them that are trained, and the model's other parameters"
         self.all_params = opt_params(self.opt)
         self.trained = [p.requires_grad for p in self.all_params]
         self.params = [p for p in self.all_params if p.requires_grad]
@@ -172,35 +172,35 @@ class StepInputs:
         self.cuda = any(p.is_cuda for p in self.params)
 
     def _collect_hooks(self, modules):
-        "Collect the dictionaries of hooks, mostly empty, which are looked at before each batch"
+        "Collect the dictionaries of hooks, which are checked before each batch and usually empty"
         self.hooks = [*_global_hooks]
         for m in modules: self.hooks += _module_hooks(m)
         absent = _param_hooks
         if self.optim:
             self.hooks += self._step_hooks()
-            absent = *_param_hooks,'grad'   # a step without optimizer adds to earlier gradients
+            absent = *_param_hooks,'grad'   # without an optimizer, the step adds to earlier gradients
         self.look = attrgetter(*absent)
         self.plain = [(None,)*len(absent)]*len(self.params)
 
     def _step_hooks(self):
         if not step_notices(self.opt): return step_hooks(self.opt)
-        called = self.opt._optimizer_step_post_hooks   # FusedStep calls these after the compiled step
+        called = self.opt._optimizer_step_post_hooks   # FusedStep calls these itself
         return [hooks for hooks in step_hooks(self.opt) if hooks is not called]
 
     def _find_switches(self):
-        "Return the optimizer's settings, such as 'nesterov', for whose values different code is compiled"
+        "Return the settings for which different code is compiled, such as 'nesterov'"
         if not self.optim: return []
         return [k for k,v in self.opt.defaults.items() if isinstance(v, (type(None),bool,str))]
 
     def _objects(self, learn, own=False):
-        "All objects that must stay the same; with `own` only those that decide how a step can be compiled"
+        "Return all objects that must stay the same; with `own`, only those that decide how a step can be compiled"
         opt = torch_opt(learn.opt)
         objects = [learn.model, learn.loss_func, learn.opt, opt]
         if opt is self.opt:
             for pg in opt.param_groups: objects += map(pg.get, self.switches)
         if own: return objects
         objects.append(opt.state)
-        for pg in opt.param_groups: objects += pg['params']   # a loop is faster here than one expression
+        for pg in opt.param_groups: objects += pg['params']   # faster here than one expression
         if self.optim:
             for state in opt.state.values():
                 objects.append(state)
@@ -225,7 +225,7 @@ class StepInputs:
         return all(map(is_, self._objects(learn, own=True), self.seen))
 
     def is_plain(self) -> bool:
-        "Return whether the three checks below would find nothing; one pass over all parameters, in C"
+        "Return whether the three checks below would find nothing; a single pass in C over all parameters"
         if any(self.hooks): return False
         if [*map(self.look, self.params)]!=self.plain: return False
         return not any(map(_trained, self.foreign_params))
@@ -240,7 +240,7 @@ class StepInputs:
         return any(p.grad is not None for p in self.params)
 
     def has_foreign(self) -> bool:
-        "Return whether weights that are not in the optimizer would get gradients"
+        "Return whether weights outside the optimizer would get gradients"
         return any(map(_trained, self.foreign_params))
 
     def read_factor(self) -> None:
@@ -275,12 +275,12 @@ class StepInputs:
         if self.cuda: self._mark_static()
 
     def _mark_static(self):
-        "Mark parameters and states as staying at their addresses, so that a CUDA graph may write there"
+        "Mark parameters and states as keeping their addresses, so that a CUDA graph may write to them"
         for t in leaves([self.params, self.states]):
             if t.device.type=='cuda': torch._dynamo.mark_static_address(t)
 
     def _move_counts(self, p):
-        "Move step counts, which optimizers have on the CPU, to the parameter's device: a CUDA graph reads nothing else"
+        "Move the optimizer's step counts from the CPU to the parameter's device, because a CUDA graph reads only there"
         state = self.opt.state.get(p, {})
         for k,v in [*state.items()]:
             is_elsewhere = isinstance(v, torch.Tensor) and v.device!=p.device
@@ -295,7 +295,7 @@ class StepInputs:
 
     @property
     def key(self) -> StepKey:
-        "The key of the compiled step: everything that its code depends on"
+        "The key of the compiled step: all that its code depends on"
         clips = tuple((c.norm_type, c.value is not None) for c in self.clips)
         return StepKey(id(self.model), id(self.loss_func), self.amp, self.accumulation is not None,
                           self.optim, self.options, self.group_of, clips)
@@ -319,11 +319,11 @@ from .compiled import compile_options, format_shapes, own_code, with_varying_siz
 _homes = str(Path(torch.__file__).parent),str(Path(getfile(compile_options)).parents[1])
 
 def _is_users(file:str) -> bool:
-    "Is it a user's file, outside of PyTorch and learnkit? A notebook cell is not a file"
+    "Return whether it is a user's file, outside of PyTorch and learnkit; notebook cells are not files"
     return not file.startswith(_homes) and Path(file).is_file()
 
 def _shorten(message):
-    "The first line of a message of the compiler, with the reason in a later one"
+    "Return the first line of a compiler message, with the reason from a later line"
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     if not lines: return ''
     first,*rest = lines
@@ -332,7 +332,7 @@ def _shorten(message):
     return f"{first.rstrip(':')}: {reason.rstrip('.')}" if reason else first
 
 def _find_reason(lines):
-    for mark in ('Explanation: ','error: '):   # of PyTorch's tracer, of a C++ compiler
+    for mark in ('Explanation: ','error: '):   # of PyTorch's tracer; of a C++ compiler
         for line in lines:
             _,found,reason = line.partition(mark)
             if found: return reason
@@ -345,7 +345,7 @@ class CompileError(Exception):
 def is_compile_error(
     e:Exception # the exception that a compiled function raised
 ) -> bool:
-    "Return whether `e` was raised by the compiler, or by code during tracing, before anything was computed"
+    "Return whether the compiler raised `e`, or code that was traced; then nothing was computed"
     from torch._dynamo import convert_frame, exc
     if isinstance(e, (exc.TorchDynamoException, exc.FailOnRecompileLimitHit)): return True
     return any(o.filename==convert_frame.__file__ for o in extract_tb(e.__traceback__))
@@ -357,13 +357,13 @@ def describe_compile_error(
     from torch._dynamo.exc import FailOnRecompileLimitHit
     if isinstance(e, FailOnRecompileLimitHit): return (
         'it was compiled again and again, as something it depends on keeps changing, such as a number in the model')
-    stack = getattr(e, 'real_stack', None) or ()   # of the code that was traced
+    stack = getattr(e, 'real_stack', None) or ()   # the stack of the traced code
     if any(frame.name=='log_value' for frame in stack): return (
         'the model or the loss function calls `log_value`, which a compiled step would not do: write `self.log` in '
         '`after_batch` of a callback')
     place = ''
     for frame in stack:
-        if _is_users(frame.filename): place = f' in {frame.filename}, line {frame.lineno}'   # the innermost one
+        if _is_users(frame.filename): place = f' in {frame.filename}, line {frame.lineno}'   # the innermost frame
     return f'{type(e).__name__}: {_shorten(text_of(e))}{place}'
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #5b0e7a31
@@ -376,7 +376,7 @@ class CompiledStep:
         from torch._dynamo import eval_frame
         self.f:Any = own_code(train_step)
         self.compiled = torch.compile(train_step, **kw)
-        self.codes:dict[tuple,list] = {}   # for each shape of a batch: (guards, function to call if they hold)
+        self.codes:dict[tuple,list] = {}   # shape of a batch -> pairs: guards, and the function to call if they hold
         self.shapes:set[tuple] = set()     # the compiled shapes
         self.dynamo = eval_frame
         self.enclosed = getclosurevars(self.f).nonlocals
@@ -402,19 +402,19 @@ class CompiledStep:
             yb = with_varying_sizes(yb, shape[n_inputs:])
         res = self.compiled(xb, yb, params, states, hypers)
         new = [e for e in self._entries() if id(e.code) not in before]
-        if len(new)==1:   # else PyTorch decides at each call
+        if len(new)==1:   # else let PyTorch decide at each call
             entry = new[0]
             self.codes.setdefault(shape, []).append((entry.guard_manager, self._function(entry.code)))
         return res
 
     def _entries(self):
-        "What the compiler has made of the train step so far"
+        "Return what the compiler has produced for the train step so far"
         return self.dynamo._debug_get_cache_entry_list(self.f.__code__)
 
     def _function(self, code:Any):
-        "Compiled code as a function, which is called without PyTorch's dispatch, so that the compiler stays off"
+        "Return compiled code as a function that bypasses PyTorch's dispatch, so that the compiler stays off"
         f = FunctionType(code, self.f.__globals__, self.f.__name__, None, self.f.__closure__)
-        used = getclosurevars(f).globals   # no other globals, which may hold compiled code that could be freed
+        used = getclosurevars(f).globals   # other globals may hold compiled code that is freed
         names = {k:getattr(v, '_torchdynamo_orig_callable', v) for k,v in used.items()}
         return FunctionType(code, names, self.f.__name__, None, self.f.__closure__)
 
@@ -422,12 +422,12 @@ class CompiledStep:
 class StepCompiler(Stateful):   # it has no state to save: a step compiled in a trial is kept
     "Compile train steps, run them, and keep them for the next batch"
     def __init__(self,
-        limit:int=4,           # how often a step may be recompiled after a change in its dependencies
+        limit:int=4,           # how often a step may be recompiled when something that it depends on changes
         options:dict|None=None # inductor options for `torch.compile`; None: those for the device
     ):
         self.limit,self.options = limit,options
         self.steps:dict[StepKey,CompiledStep] = {}
-        self.no_grad = torch.no_grad()   # one object for all calls, because creating it takes longer than using it
+        self.no_grad = torch.no_grad()   # creating it takes longer than using it
 
     def __call__(self,
         inputs:StepInputs, # the inputs of the step other than the batch
@@ -447,10 +447,10 @@ class StepCompiler(Stateful):   # it has no state to save: a step compiled in a 
         except Exception as e:
             if not is_compile_error(e): raise
             raise CompileError(describe_compile_error(e)) from e
-        return tree_map(_clone, res) if inputs.cuda else res   # a CUDA graph overwrites its results at the next call
+        return tree_map(_clone, res) if inputs.cuda else res   # a CUDA graph reuses its memory at the next call
 
     def _compile(self, step, inputs, args, shape):
-        "Run the step for the first time with a shape, which compiles it; try other options if that fails"
+        "Run the step for the first time with a shape, which compiles it; on failure, try other options"
         from torch._dynamo.exc import BackendCompilerFailed
         rng = get_random_states()
         _announce(inputs, shape)
@@ -461,7 +461,7 @@ class StepCompiler(Stateful):   # it has no state to save: a step compiled in a 
                 if not is_compile_error(e): raise
                 set_random_states(**rng)
                 error = e
-                if isinstance(e, BackendCompilerFailed): continue   # other options may help
+                if isinstance(e, BackendCompilerFailed): continue   # other options may work
                 break   # the model is the cause
             inputs.step = self.steps[inputs.key] = candidate
             candidate.shapes.add(shape)
@@ -469,7 +469,7 @@ class StepCompiler(Stateful):   # it has no state to save: a step compiled in a 
         raise error
 
     def _candidates(self, inputs):
-        "Steps that are compiled when they are called, one for each set of options to try"
+        "Yield steps, each with another set of options, that are compiled when called"
         for options in compile_options(self.options): yield self._make_step(inputs, options)
 
     def _make_step(self, inputs, options):
@@ -481,13 +481,13 @@ class StepCompiler(Stateful):   # it has no state to save: a step compiled in a 
     def forget_others(self,
         model:nn.Module # the model whose steps are cached
     ) -> None:
-        "Drop the steps of all other models, as they would keep those models in memory"
+        "Drop the steps of all other models, which they would keep in memory"
         self.steps = {key:step for key,step in self.steps.items() if key.model==id(model)}
 
     def __getstate__(self) -> dict: return {**vars(self), 'steps':{}}
 
 def _announce(inputs, shape):
-    "Print that a step is being compiled, because that takes a while"
+    "Print that a step is being compiled, which takes a while"
     what = 'the step' if inputs.optim else 'the gradients'
     print(f'compiling {what} for batches of {format_shapes(shape)}: 2 to 30 s, or 1 s from the on-disk cache '
           '(see `compile_cache`)', file=sys.stderr, flush=True)

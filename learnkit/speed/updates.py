@@ -57,7 +57,7 @@ def adam_step(
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #6eccb157
 class FunctionalOptim:
-    "An optimizer in functional form: its update of one parameter, and the settings of that update"
+    "An optimizer as functions: the update of one parameter, and the settings that it needs"
     def __init__(self,
         step:Callable,        # updates one parameter: `step(p, grad, state, hypers, options)`
         hyper_names:tuple,     # the hyperparameters of a parameter group: numbers, or tuples of numbers
@@ -65,7 +65,7 @@ class FunctionalOptim:
         has_state:bool=True    # does it have a state even without momentum?
     ):
         store_attr()
-        self.n_hypers = len(hyper_names)   # how many numbers a parameter group has
+        self.n_hypers = len(hyper_names)   # numbers per parameter group
         if 'betas' in hyper_names: self.n_hypers += 1
         self.look = itemgetter(*hyper_names)
 
@@ -78,7 +78,7 @@ class FunctionalOptim:
     def options(self,
         opt:Optimizer # the optimizer
     ) -> tuple:
-        "Return the options of each parameter group, as pairs of name and value; a compiled step depends on them"
+        "Return the options of each parameter group, as pairs of name and value; compiled code depends on them"
         return tuple(map(self._options, opt.param_groups))
 
     def _options(self, pg):
@@ -109,7 +109,7 @@ def step_hooks(
 def step_notices(
     opt:Optimizer # a torch optimizer
 ) -> list[Callable]:
-    "Return calls of the hooks that only count steps"
+    "Return calls for the hooks that only count steps"
     hooks = [*opt._optimizer_step_post_hooks.values()]
     notices = [f for f in hooks if getattr(f, '__func__', None) is TorchScheduler._optimizer_stepped]
     return [partial(f, opt, (opt,), {}) for f in notices]
@@ -117,8 +117,8 @@ def step_notices(
 def functional_optim(
     opt:Any # an optimizer, such as `learn.opt`
 ) -> FunctionalOptim|None:
-    "Return the functional form of an optimizer; `None` if none does everything that the optimizer does"
-    if 'step' in vars(opt): return None   # a method of the wrapper's own
+    "Return the functional form of an optimizer; None if no form does all that the optimizer does"
+    if 'step' in vars(opt): return None   # a method of the wrapper
     opt = torch_opt(opt)
     if type(opt) not in functional_optims: return None
     if _has_odd_options(opt) or _is_patched(opt): return None
@@ -128,7 +128,7 @@ def functional_optim(
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #baf6202d
 def _is_patched(opt):
-    "Has `step` or `zero_grad` been replaced, in the optimizer or in PyTorch's class?"
+    "Return whether `step` or `zero_grad` is replaced, in the optimizer or in PyTorch's class"
     is_torch = type(opt).__module__.startswith('torch.optim')
     if is_torch and unwrapped_step(type(opt).step) is None: return True
     if not is_own_step(opt): return True
@@ -136,7 +136,7 @@ def _is_patched(opt):
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #f04ef740
 def _has_odd_options(opt):
-    "Has the optimizer complex parameters, hyperparameters that are tensors, or options without functional form?"
+    "Return whether there are complex parameters, hyperparameters in tensors, or options without a functional form"
     if any(p.is_complex() for p in params_in(opt.param_groups)): return True
     for pg in opt.param_groups:
         if any(pg.get(k) for k in ('maximize','amsgrad','differentiable','fused')): return True
@@ -254,7 +254,7 @@ def muon_step(
     p.sub_(update.to(p.dtype)*(lr*_size_factor(options['adjust_lr_fn'], *p.shape)))
 
 def _orthogonal(m, coefficients, n, eps):
-    "The nearest orthogonal matrix, by `n` Newton-Schulz iterations in 16 bits"
+    "Return the nearest orthogonal matrix, by `n` Newton-Schulz iterations in 16 bits"
     a,b,c = coefficients
     tall = m.shape[0]>m.shape[1]
     x = m.bfloat16().T if tall else m.bfloat16()
@@ -265,7 +265,7 @@ def _orthogonal(m, coefficients, n, eps):
     return x.T if tall else x
 
 def _size_factor(how, n_out, n_in):
-    "The factor of the learning rate for a matrix of this size"
+    "Return the factor of the learning rate for a matrix of this size"
     if how=='match_rms_adamw': return .2*max(n_out, n_in)**.5
     return max(1, n_out/n_in)**.5
 

@@ -19,21 +19,21 @@ def merged(
     a:tuple[Tensor,Tensor], # means and sums; the last sum is the weight
     b:tuple[Tensor,Tensor]  # means and sums of the part after `a`
 ) -> tuple[Tensor,Tensor]:
-    "Return the merged means and sums of `a` and `b`, reusing the memory of both"
+    "Return the means and sums of `a` and `b` together, in the memory of both"
     (means_a,sums_a),(means_b,sums_b) = a,b
     sums = sums_a+sums_b
     weight_a,weight_b,weight = sums_a[-1],sums_b[-1],sums[-1]
-    has_weight = weight>0   # of two parts without weight the first is returned
+    has_weight = weight>0   # without weight in both, the first is returned
     means_a.mul_(torch.where(has_weight, weight_a/weight, 1))
     means_b.mul_(torch.where(has_weight, weight_b/weight, 0))
     return means_a.add_(means_b),sums
 
 # %% ../../nbs/speed/25a_fixed_order.ipynb #1dadc9e1
 class MergeTree:
-    "A binary tree over all parts that merges neighbours first"
+    "A binary tree of parts that merges neighbours first"
     def __init__(self):
-        self.n = 0        # the number of parts
-        self.parts = []   # the merged branches, the largest first
+        self.n = 0        # number of parts
+        self.parts = []   # merged branches, the largest first
 
     def push(self,
         means:Tensor, # the means of the next part
@@ -43,7 +43,7 @@ class MergeTree:
         part = means,sums
         self.n += 1
         n = self.n
-        while n%2==0:   # the branch is as large as the previous one
+        while n%2==0:   # the branch is as large as the one before
             part = merged(self.parts.pop(), part)
             n //= 2
         self.parts.append(part)
@@ -79,7 +79,7 @@ def _merge_slices(means, sums, n):
     "Merge one slice of the means in each of `n` processes, and gather the slices"
     size = ceil(len(means)/n)
     slices = F.pad(means, (0, n*size-len(means))).view(n, size)
-    sent = torch.cat([slices, sums.expand(n, -1)], 1)   # a row for each process
+    sent = torch.cat([slices, sums.expand(n, -1)], 1)   # one row per process
     received = torch.empty_like(sent)
     dist.all_to_all_single(received, sent)
     own = torch.cat(merge_all([row.tensor_split([size]) for row in received]))
@@ -97,7 +97,7 @@ from ..optim.inventory import BatchBuffers, named_buffers, named_params
 
 # %% ../../nbs/speed/25b_shard_means.ipynb #9f2d2067
 class ShardMeans:
-    "Take gradients, loss and buffers of shards out of the model, and put in their means over all processes"
+    "Takes gradients, loss and buffers of shards out of the model, and puts in their means over all processes"
     def __init__(self,
         params:Iterable, # the parameters that are trained
         learn:Any        # the Learner whose buffers change
@@ -106,20 +106,20 @@ class ShardMeans:
         self.buffers = BatchBuffers(learn)
         self.n = sum(p.numel() for p in self.params)
         self.device = self.params[0].device
-        self.flags = {}   # tensors of flags by their values, which are mostly the same
-        self.dtype = torch.float32   # the smallest dtype for sums: 16 bits are too few
+        self.flags = {}   # tensors of flags by value, as few values occur
+        self.dtype = torch.float32   # the smallest dtype for sums; 16 bits are too few
         for t in (*self.params, *named_buffers(learn).values()):
             if t.is_floating_point(): self.dtype = torch.promote_types(self.dtype, t.dtype)
 
     def begin(self) -> None:
-        "Begin a batch: remember gradients and buffers as they are now"
+        "Begin a batch: remember the present gradients and buffers"
         self.tree = MergeTree()
-        self.live = False       # has a shard counted?
+        self.live = False       # has any shard counted?
         self.full = False       # has a shard had gradients of all parameters?
-        self.extra:Any = None   # the sums of `beside` from `add`, after merging
+        self.extra:Any = None   # the sums of `beside`, after merging
         self.before = [p.grad for p in self.params]
         self.buffers.begin()
-        self.most = [*self.buffers.first(False).values()]   # of buffers of whole numbers: the largest values
+        self.most = [*self.buffers.first(False).values()]   # integer buffers: the largest values
         self._clear()
 
     def _clear(self):
@@ -129,7 +129,7 @@ class ShardMeans:
     def add(self,
         loss:Tensor|None,         # the mean loss of a shard after its backward pass; None: not counted
         weight:int|float|Tensor=0,# the weight of the shard
-        beside:Tensor|None=None   # further values to add up; equally many per shard
+        beside:Tensor|None=None   # further values to sum; equally many for each shard
     ) -> None:
         "Take a shard out of the model: clear gradients, and restore buffers as they were in `begin`"
         if loss is not None: self.live = True
@@ -140,7 +140,7 @@ class ShardMeans:
         self._clear()
 
     def _message(self, loss, weight):
-        "The means of a shard (gradients, loss, buffers), and its sums: a 1 for each gradient and the loss, its weight"
+        "Return a shard's means (gradients, loss, buffers) and sums (a 1 for each gradient and the loss, its weight)"
         counts = loss is not None
         mean_loss = loss if counts else torch.zeros(())
         parts = [*self._dense_grads(), mean_loss, *self.buffers.values(True)]
@@ -148,7 +148,7 @@ class ShardMeans:
         flags = *(p.grad is not None for p in self.params),counts
         if all(flags): self.full = True
         if flags not in self.flags: self.flags[flags] = torch.tensor(flags, dtype=self.dtype, device=self.device)
-        if isinstance(weight, Tensor): means[:self.n+1].masked_fill_(weight<=0, 0)   # a mean over nothing may be nan
+        if isinstance(weight, Tensor): means[:self.n+1].masked_fill_(weight<=0, 0)   # a mean over nothing may be NaN
         else: weight = torch.full((), float(weight), dtype=self.dtype, device=self.device)
         return means,torch.cat([self.flags[flags], weight.reshape(1).to(self.device, self.dtype)])
 
@@ -161,11 +161,11 @@ class ShardMeans:
         return grads
 
     def merge(self,
-        total:bool=False # sum gradients and loss instead of averaging; the weights are then numbers of shards
+        total:bool=False # sum gradients and loss, and do not average them; weights are then numbers of shards
     ) -> Tensor:
         "Put the means over all shards into the model; return the loss; raise CancelBatch if none counts"
         means,sums = merge_processes(*self.tree.total())
-        # sums: those of `beside`, a flag per gradient, the loss's flag, and the weight
+        # the sums of `beside`, a flag per gradient, the flag of the loss, the weight
         self.extra,flags,n_losses,weight = sums.tensor_split([-len(self.params)-2, -2, -1])
         if not self.live and not n_losses: raise CancelBatch('every shard of this batch was cancelled')
         if total: means[:self.n+1].mul_(weight)
@@ -178,7 +178,7 @@ class ShardMeans:
         return loss[0]
 
     def _put_grads(self, flat, has_grad):
-        "Add the gradients in `flat` to those from before the batch; `has_grad` marks the parameters with a gradient"
+        "Add the gradients in `flat` to those from before the batch; `has_grad` tells which parameters have one"
         grads = flat.split([p.numel() for p in self.params])
         for p,grad,has,old in zip(self.params, grads, has_grad, self.before):
             p.grad = old
@@ -187,7 +187,7 @@ class ShardMeans:
             p.grad = grad if old is None else old+grad
 
     def _merge_counts(self):
-        "The largest value of all processes, for each buffer of whole numbers"
+        "Return the largest values over all processes, for each integer buffer"
         if not self.most: return []
         flat = torch.cat([t.reshape(-1).long() for t in self.most])
         if num_distrib()>1: dist.all_reduce(flat, dist.ReduceOp.MAX)
@@ -223,7 +223,7 @@ from ..processes.distributed import share_random_states
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #47896043
 def _obstacle(cb):
-    "Return why a callback does not work with shards: its declaration, or its unit of counting; None if it works"
+    "Return why a callback does not work with shards: its own declaration, or the unit it counts in; None if it does"
     declared = conflicts(cb).get('parts')
     if declared is not None: return declared
     counts_samples = unit_of(cb) in ('sp','tok')
@@ -251,12 +251,12 @@ def check_obstacles(
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #47896045
 class ShardLog(Logged):
-    "Replaces a `Logged` metric while a shard runs: sums the shard's logged values and weights"
+    "Replaces a `Logged` metric while a shard runs; sums the logged values and their weights"
     def __init__(self,
         metric:Logged # the replaced metric
     ):
         super().__init__(metric.name)
-        self.both = torch.zeros(2)   # the weighted sum of logged values, and the sum of the weights
+        self.both = torch.zeros(2)   # sum of weighted values; sum of weights
 
     def add(self, val, n):
         val,n = _as_scalar(val),_as_scalar(n)
@@ -265,34 +265,34 @@ class ShardLog(Logged):
 def _as_scalar(o): return torch.as_tensor(o).detach().reshape(()).float()
 
 class LoggedShards:
-    "Collects the logged values of a batch's shards with their weights, and passes the totals to the metrics"
+    "Collects the logged values of a batch's shards, and passes the totals to the metrics"
     def __init__(self,
         meter:Any,          # the `Meter` of the phase, or None
         device:torch.device # the model's device
     ):
         self.meter,self.device = meter,device
-        self.own  = {} if meter is None else meter.logged               # the metrics
-        self.logs = {name:ShardLog(m) for name,m in self.own.items()}   # the replacements during a shard
+        self.own  = {} if meter is None else meter.logged               # the metrics by name
+        self.logs = {name:ShardLog(m) for name,m in self.own.items()}   # their replacements during a shard
 
     def begin(self) -> None:
-        "Begin to collect a shard's logged values"
+        "Begin to collect the logged values of a shard"
         if not self.own: return
         self.meter.n_items,self.meter.logged = None,self.logs
 
     def sums(self,
-        n:int # how many samples the shard has; 0: there was no shard
+        n:int # samples in the shard; 0: there was no shard
     ) -> torch.Tensor|None:
-        "Return the samples and the sums of the shard just done, and begin the next one; None if nothing is logged"
+        "Return number of samples and sums for the shard just done, and reset them; None if nothing is logged"
         if not self.own: return None
         both = torch.stack([log.both.to(self.device) for log in self.logs.values()]).flatten()
         for log in self.logs.values(): log.both = torch.zeros(2)
-        if n==0: both = torch.zeros_like(both)   # drop the logged values of the stand-in for a missing shard
+        if n==0: both = torch.zeros_like(both)   # drop what a stand-in for a missing shard has logged
         return F.pad(both, (1, 0), value=n)
 
     def merge(self,
-        total:torch.Tensor|None # the sums of all shards; None: there are none, after a failure
+        total:torch.Tensor|None # the sums over all shards; None: none, because of an error
     ) -> None:
-        "Pass all shards' logged values to the metrics"
+        "Pass the totals over all shards to the metrics"
         if not self.own: return
         self.meter.logged = self.own
         if total is None: return
@@ -304,16 +304,16 @@ class LoggedShards:
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #bb38640e
 @check_args
 class VirtualShards(Callback):
-    "Train to the same weights, bit for bit, with any number of processes, which share the `n` shards of a batch"
+    "Train to bit for bit the same weights with any number of processes, which share the `n` shards of a batch"
     acts = 'alike'
-    single = distributes = True   # so that `fit` adds no DistributedTrainer
+    single = distributes = True   # `fit` then adds no DistributedTrainer
     order,run_valid = TrainEvalCallback.order-2,False
     modes,saves = ('fit',),('seed','threads')
     conflicts = dict(passes='the shards of a batch are gone before its step: remove it')
-    seed = 0            # seed of this fit
-    threads = 0         # of PyTorch at the begin of the run
+    seed = 0            # the seed of this fit
+    threads = 0         # PyTorch's number of threads when the run began
     stack:Any = None    # contexts that end with the fit
-    added:Any = ()      # callbacks that it added
+    added:Any = ()      # callbacks that it has added
     weigh:Any = None    # a `BatchWeight`, from the first batch of a phase on
     loader:Any = None   # a loader of `Shards`
     shards:Shards       # this process's shards of the current batch
@@ -324,7 +324,7 @@ class VirtualShards(Callback):
     ): self.n = check_whole('n', n, what='a number of shards')
 
     def __getstate__(self) -> dict:
-        of_one_fit = 'stack','added','weigh','loader','shards','means','logged'   # a copy is at rest
+        of_one_fit = 'stack','added','weigh','loader','shards','means','logged'   # a copy is in no fit
         return {k:v for k,v in vars(self).items() if k not in of_one_fit}
 
     def before_fit(self):
@@ -337,19 +337,19 @@ class VirtualShards(Callback):
             f'write VirtualShards({world}) or VirtualShards({2*world}), or start a different number of processes')
         check_obstacles(self.learn)
         self.stack,self.loader = ExitStack(),None
-        self.stack.enter_context(undivided())   # each process validates with all data
+        self.stack.enter_context(undivided())   # each process validates on all data
         if world>1: self._synchronize()
         self.seed = derived_seed()
         self.threads = torch.get_num_threads()
 
     def _synchronize(self):
-        "Copy random states and weights from process 0, and add the callbacks by which the processes agree"
+        "Copy random states and weights from process 0, and add the callbacks through which processes agree"
         share_random_states()
         for t in named_params(self.learn).values(): dist.broadcast(t.data, 0)
         for t in named_buffers(self.learn).values():
             if is_writable(t): dist.broadcast(t.data, 0)
         self.added = [Agreement(shards=True, compare=True), PhaseEnds()]
-        self.learn.add_cbs(self.added)   # which calls their `before_fit`
+        self.learn.add_cbs(self.added)   # this calls their `before_fit`
 
     def before_train(self):
         learn,dl = self.learn,self.learn.dl
@@ -362,7 +362,7 @@ class VirtualShards(Callback):
         self._check_threads()
 
     def _check_threads(self):
-        "Warn if the run began with a different number of threads, on which sums depend"
+        "Warn if the run began with another number of threads, which affects sums"
         now,then = torch.get_num_threads(),self.threads
         self.threads = now
         if now!=then and self.means.device.type=='cpu': warn(
@@ -376,13 +376,13 @@ class VirtualShards(Callback):
         self.stack,self.added,self.loader = None,(),None
 
     def _seed(self, shard):
-        "Seed the generators by nothing but the seed, the epoch, the batch and the shard"
+        "Seed the generators from the run's seed, the epoch, the batch and the shard alone"
         learn,device = self.learn,self.means.device.type
         seed = hash_seed(self.seed, learn.epoch, learn.iter, shard)
         seed_cpu(seed)
         if device=='cpu': return
         module = torch.get_device_module(device)
-        # MPS has the first of these; of other accelerators PyTorch requires only the second
+        # MPS has the first function only; other accelerators must have the second
         if hasattr(module, 'manual_seed'): module.manual_seed(seed)
         else: module.manual_seed_all(seed)
 
@@ -394,7 +394,7 @@ class VirtualShards(Callback):
             shard = own[i]
             first = sum(map(find_bs, own[:i]))
             learn.current_run.in_part = slice(first, first+find_bs(shard))
-        else:   # a stand-in cancelled by `before_pred`, so that each process fires the events of a batch
+        else:   # fires the events of a batch in a process without a shard
             shard = self.shards.any
             learn.current_run.in_part = True
         self._seed(self.loader.first+i)
@@ -413,7 +413,7 @@ class VirtualShards(Callback):
 
     def before_pred(self):
         is_empty = self.learn.current_run.in_part and not self.shards.own
-        if is_empty: raise CancelBatch   # this process has no shard of this batch
+        if is_empty: raise CancelBatch   # this process has no shard of the batch
 
     def wrap(self, what:str, do:Callable) -> Callable:
         return partial(self._do_shards, do) if what=='fetched' else do
@@ -437,17 +437,17 @@ class VirtualShards(Callback):
             if i<len(shards.own): n = find_bs(shards.own[i])
             means.add(loss, weight, self.logged.sums(n))
         self._seed(self.n)   # the same in all processes
-        learn.loss = last    # if no shard counts
+        learn.loss = last    # no shard counted
         try: learn.loss = means.merge(sums)
         finally: self.logged.merge(means.extra)
         self._announce_loss()
         try: learn._do_step()
-        finally: self._seed(self.n)   # `SkipNaN` restores the state of a shard
+        finally: self._seed(self.n)   # `SkipNaN` restores a shard's random state
 
     def _announce_loss(self):
-        "Announce the joint loss, which is the same in all processes; clear the gradients if that cancels the batch"
+        "Announce the joint loss, which all processes share; clear the gradients if a callback cancels the batch"
         learn = self.learn
-        learn.loss_grad = learn.loss   # a process may have had no shard of its own
+        learn.loss_grad = learn.loss   # a process may have had no shard
         try: learn('after_joint_loss')
         except BaseException:
             learn.opt.zero_grad()
