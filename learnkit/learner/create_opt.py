@@ -292,7 +292,7 @@ def graph_params(
     loss:Tensor # a loss, before or after its backward pass
 ) -> list[nn.Parameter]:
     "Return the parameters that the loss was computed from"
-    nodes,edges = {},[(loss.grad_fn,0)]   # a dict: it keeps the order, and a node of several paths is in it once
+    nodes,edges = {},[(loss.grad_fn,0)]   # a dict keeps the order, and each node once
     for node,_ in edges:                  # the list grows: each new node adds its edges to those before it
         if node is None or node in nodes: continue
         nodes[node] = None

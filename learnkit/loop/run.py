@@ -118,7 +118,7 @@ def _pushed(learn, mode):
 
 def _switch_to(learn, run):
     own = own_values(learn.current_run, run)
-    # one call: no signal comes between
+    # one call, so that no signal arrives in between
     vars(learn).update(own, current_run=run, _heard={}, _heard_else={}, _calling=None)
 
 def _end(run):

@@ -84,7 +84,7 @@ _password_of_user = _pattern(   # what precedes it
 _scheme = r'\b(Bearer\s+|(?i:bearer|basic|digest|negotiate|token)\s+(?=\S*[\d=]))[^\s\'",;)\]}]+'
 
 # %% ../../nbs/loop/07_secrets.ipynb #296b91f4
-_after_name = _pattern(   # a name, and what is between it and its value
+_after_name = _pattern(   # a name, and the text up to its value
     r"""(?<![\w.-])(-{0,2}[A-Za-z_][\w.-]*)\\*['"]?\s?(?:=|:(?!//))\s?""",   # `name=value`, `'name': value`
     r"""(?:(?<![\w.-])|(?<=%[0-9A-F]{2}))([A-Za-z_][\w.-]*)%3D""",         # `name=value` in an address in an address
     r"""<([A-Za-z_][\w.-]*)>\s?(?!<)""",                            # `<name>value</name>`

@@ -261,7 +261,7 @@ def state_beside(
     learn:Any,              # the Learner
     params:dict|None=None   # the result of `named_params`, if it is known
 ) -> dict[str,Any]: # name -> tensor
-    "Return the state of everything trained outside the model; empty for a loss function without a state"
+    "Return the state of all that is trained outside the model; empty if there is none"
     return {**_state_of(modules_beside(learn), learn.model), **_outside(learn, params)}
 
 def loadable_beside(
@@ -271,7 +271,7 @@ def loadable_beside(
     return {**_state_of(modules_of_loss(learn), learn.model), **_outside(learn)}
 
 def _outside(learn, params=None):
-    "The parameters that are in the optimizer only, by name"
+    "Return the parameters that only the optimizer has, by name"
     if params is None: params = named_params(learn)
     return {name:p for name,p in params.items() if name.startswith('outside.')}
 
@@ -314,7 +314,7 @@ def load_beside(
 
 # %% ../../nbs/optim/28_inventory.ipynb #2aab0f53
 def _param_names(learn, params=None):
-    "The name of each parameter, by `id`"
+    "Return the name of each parameter, by `id`"
     if params is None: params = named_params(learn)
     return {id(p):name for name,p in params.items()}
 

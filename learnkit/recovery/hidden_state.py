@@ -117,7 +117,7 @@ def states_in(
     holder:'Holder', # an object with attributes, a class, or a container
     saved:set        # ids of tensors saved elsewhere; the caller keeps them alive
 ) -> dict[str, Any]:
-    "Return what the object holds that checkpoints can keep, by name"
+    "Return the values in the object that a checkpoint can store, by name"
     o,entries = holder.o,holder.entries
     if isinstance(o, nn.Module): entries = {**entries, **tensors_of(o, saved)}
     states = {}
@@ -131,7 +131,7 @@ def states_in(
 class Holder(NamedTuple):
     "An object that holds states: one with attributes, a class, or a container"
     o:Any
-    kept:bool     # do checkpoints keep what it holds? Else a warning names what changes
+    kept:bool     # do checkpoints store what it holds? False: a warning names what changes
     entries:dict  # what it held when it was found: a result of `entries_of`
 
 saved_elsewhere = type,Dispatcher,Stateful,torch.optim.Optimizer,torch.Tensor,Dataset,Sampler,DataLoader
@@ -180,7 +180,7 @@ class HolderSearch:
         name:str,      # where it is
         kept:bool=True # do checkpoints keep what it holds?
     ) -> None:
-        "Note `o` and its classes, but nothing that is in it"
+        "Add `o` and its classes, but nothing inside it"
         self._note(o, name, kept)
         for cls in type(o).__mro__:
             if is_library(cls) or cls.__module__=='builtins': continue
@@ -239,7 +239,7 @@ class Watched(NamedTuple):
 def watched(
     v:Any # anything
 ) -> Watched|None:
-    "Return a fingerprint of a value that no checkpoint can store; None for any other value"
+    "Return the fingerprint of a value that no checkpoint can store; None for any other value"
     if v is None or type(v) in (bool,int,float,str): return None   # most values: a checkpoint can store them
     if isinstance(v, containers) and len(v)>max_entries: return Watched(f'more than {max_entries:,} entries', len(v))
     mark = mark_of(v)
@@ -481,7 +481,7 @@ class HiddenState:
     def _optimizer(self): return getattr(self.learn.opt, 'opt', None)
 
     def _states(self, holders, saved):
-        "Return copies of all states that checkpoints keep, by name"
+        "Return copies of all states that checkpoints can store, by name"
         copies = {}
         for name,holder in holders.items():
             if not holder.kept: continue
@@ -489,7 +489,7 @@ class HiddenState:
         return copies
 
     def _watched(self, holders, saved):
-        "Return a fingerprint of each value that no checkpoint stores, by name"
+        "Return the fingerprint of each value that no checkpoint can store, by name"
         opt,found = self._optimizer(),{}
         for name,holder in holders.items():
             is_saved = holder.o is opt and has_own_state(opt)
@@ -501,7 +501,7 @@ class HiddenState:
         return {k:w for k,w in found.items() if w is not None}
 
     def state_dict(self) -> dict:
-        "Return the values that changed since the fit began, by name; warn once of those that cannot be stored"
+        "Return the values that changed since the fit began, by name; warn once about those that cannot be stored"
         holders,saved = self.holders(),saved_tensors(self.learn)
         self._warn_of_lost(holders, saved)
         changed,first = {},self.first_states

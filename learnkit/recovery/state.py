@@ -57,7 +57,7 @@ def _run_state(self:Learner,
     return to_serializable(state, copy=copy, sharded=own_shard)
 
 def _grads_of(params):
-    "Return the gradients that wait for a step, by the names of their parameters"
+    "Return the gradients that no step has used yet, by the names of their parameters"
     return {name:p.grad for name,p in params.items() if p.grad is not None}
 
 def _states_of_cbs(learn):
