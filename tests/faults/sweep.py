@@ -1,6 +1,6 @@
 """Throw a signal or an exception at the n-th line of the library, and find out what is not as it was. `python tests/faults/sweep.py
 [name of a run ...]` does it at every line of the runs of `test_interrupts.py`; some minutes."""
-import os, random, re, signal, sys, threading
+import dis, inspect, os, random, re, signal, sys, threading
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
@@ -40,7 +40,7 @@ class Tracer:
 
     def tick(self, frame):
         self.n += 1
-        if not self.acts: self.names.append((frame.f_code.co_qualname, frame.f_lineno, frame.f_lasti))
+        if not self.acts: self.names.append((frame.f_code.co_qualname, frame.f_lineno, frame.f_lasti, frame.f_lineno is None and is_close(frame)))
         act = self.acts.get(self.n)
         if act is None: return
         self.where.append(f'{frame.f_code.co_qualname}:{frame.f_lineno}')
@@ -54,6 +54,11 @@ class Tracer:
         while frame is not None:
             if self.kind!='call' and frame.f_code.co_filename.startswith(TORCH if self.kind=='torch' else ROOT): frame.f_trace = self.line
             frame = frame.f_back
+
+def is_close(frame):
+    """Is the next instruction one that Python 3.12 and later add to each generator, and execute when it is closed? They are no places where
+    Python handles a signal, and of what is raised there it only prints that it was ignored"""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]] in ('CALL_INTRINSIC_1','RERAISE') and bool(frame.f_code.co_flags & inspect.CO_GENERATOR)
 
 def interrupt(number=signal.SIGINT): return lambda: signal.raise_signal(number)
 def fail():                  raise MemoryError('no memory')
@@ -293,8 +298,8 @@ def places(s, every, critical=True):
     return sorted({*range(1 + s.n%every//2, s.n+1, every), *last.values()})
 
 def lineless(s, most=None):
-    "The instructions without a line number, each where it is run last, in the order of their functions; at most `most` of them, spread evenly"
-    last = {name:i for i,name in enumerate(s.names, 1) if name[1] is None}
+    "The instructions without a line number at which a signal can come, each where it is run last, in the order of their functions; at most `most` of them, spread evenly"
+    last = {name:i for i,name in enumerate(s.names, 1) if name[1] is None and not name[3]}
     found = sorted(last.values())
     return found[::max(1, len(found)//most)] if most else found
 
@@ -304,7 +309,8 @@ def sweep(name, folder, every=1, act=None, kind='line', first=(), error=(Keyboar
     act = act or interrupt()
     def spread():
         if kind!='opcode': return places(s, every, critical)
-        return sorted({*lineless(s), *range(1 + s.n%every//2, s.n+1, every)})
+        closes = {i for i,name in enumerate(s.names, 1) if name[3]}
+        return sorted({*lineless(s), *range(1 + s.n%every//2, s.n+1, every)} - closes)
     for i in first or [0]:
         for j in range(i+1, i+400, every) if i else spread():
             wrong,t = s.once({**({i:act} if i else {}), j:act}, check=True)
