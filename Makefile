@@ -109,7 +109,7 @@ matrix:  ## `make compat` on the oldest and the newest PyTorch and fastcore, and
 # Others' libraries come one by one, so that one which does not install here is left out. torchvision, which fastai brings
 # along but is not needed for this, may be built for another PyTorch: then it would only keep the others from starting.
 BENCH  := .venv-bench
-bench:  ## measure speed: a hand-written loop, learnkit, and seven other libraries; two hours on two cores. RUN=--quick is shorter
+bench:  ## measure speed: a hand-written loop, learnkit, and seven other libraries; an hour and a half on two cores. RUN=--quick is shorter
 	@echo "Setting up $(BENCH) with the libraries of tests/bench/peers.txt (a few minutes the first time) …"
 	@$(BENCH)/bin/python -c '' 2>/dev/null || { $(find_python); "$$py" -m venv --clear $(BENCH); }
 	@grep -vE '^(fastcore|fastprogress)==' $(PINS) > $(BENCH)/pins.txt; grep '^fastcore==' tests/bench/peers.txt >> $(BENCH)/pins.txt

@@ -2,12 +2,14 @@
 
     python tests/bench/growth.py           all
     python tests/bench/growth.py rows      one of: steps rows tensors columns
+    python tests/bench/run.py longest      ten million steps, which take a quarter of an hour
 """
 import io, json, subprocess, sys, time
 from pathlib import Path
 from tools import shown
 
-sizes = dict(steps=(10_000, 100_000, 1_000_000, 10_000_000), rows=(100_000, 1_000_000, 10_000_000, 100_000_000), tensors=(100, 1000, 10_000), columns=(10, 100, 1000))
+longest = dict(steps=(10_000_000,))
+sizes = dict(steps=(10_000, 100_000, 1_000_000), rows=(100_000, 1_000_000, 10_000_000, 100_000_000), tensors=(100, 1000, 10_000), columns=(10, 100, 1000))
 units = dict(steps=('µs a step', 'bytes a step', 'bytes a step in a checkpoint'), rows=('s to the first batch', 'bytes a row'),
              tensors=('µs a tensor and step', 'µs of the loop by hand'), columns=('µs a column and batch', 'µs by hand'))
 
@@ -98,7 +100,7 @@ def measured(what, n):
 
 nouns = dict(steps='training steps', rows='rows of the data set', tensors='tensors of parameters', columns='columns of metrics')
 
-def main(parts):
+def main(parts, sizes):
     "Measure each once and print; returns the results"
     found = []
     for what in parts or sizes:
@@ -109,6 +111,7 @@ def main(parts):
             print(f'{n:12,}  ' + '  '.join(f'{v:28.3f}' for v in got), flush=True)
     return found
 
-def bench_growth(rounds): shown.extend(main([]))   # 10 million steps take some minutes
+def bench_growth(rounds): shown.extend(main([], sizes))
+def bench_longest(rounds): shown.extend(main([], longest))
 
-if __name__=='__main__': main(sys.argv[1:])
+if __name__=='__main__': main(sys.argv[1:], sizes)

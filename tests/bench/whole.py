@@ -247,12 +247,17 @@ def once(job, name, compiled):
         if status: raise RuntimeError(f'{job} with {name} failed: {Path(folder, "output").read_text()[-2000:]}')
         return dict(seconds=seconds, cpu=used.ru_utime+used.ru_stime, **json.loads(Path(folder, 'end.json').read_text()))
 
+def agree(seconds):
+    "Are there two or more, within 2 percent of one another?"
+    return len(seconds)>1 and max(seconds)<=1.02*min(seconds)
+
 def takes(job, names, rounds):
-    "What each script took, in turn; one that is `cold` finds no compiled program, runs once, and leaves its own to the one behind it"
+    """What each script took, in turn, until two of its runs agree; one that is `cold` finds no compiled program, runs once, and leaves
+    its own to the one behind it"""
     rows,kept = {n:[] for n in names},{n.split(', cold')[0]:tempfile.TemporaryDirectory() for n in names}
     for i in range(rounds):
         for n in [*rows]:
-            if i and n.endswith('cold'): continue
+            if i and (n.endswith('cold') or agree([t['cpu'] for t in rows[n]])): continue
             try: rows[n].append(once(job, n, kept[n.split(', cold')[0]].name))
             except RuntimeError as e: print(f'\n{e}'); del rows[n]
     return rows

@@ -276,6 +276,12 @@ def test_the_scripts_of_a_whole_job_take_turns(monkeypatch, shown, capsys):
     assert head==['', 'digits','memory', 'gpt','memory'] and rows[0]==['by hand', '3.00 s', '300 MiB', '–', '–']
     assert rows[-1]==['learnkit', '5.50 s (4.00–7.00)', '300 MiB', '5.50 s (4.00–7.00)', '99 MiB']
 
+def test_a_whole_job_is_run_again_until_two_runs_agree(monkeypatch):
+    seconds = {'by hand':iter((1., 1.01, 9.)), 'learnkit':iter((1., 1.03, 1.02))}
+    monkeypatch.setattr(whole, 'once', lambda job, name, compiled: dict(cpu=next(seconds[name])))
+    rows = whole.takes('digits', [*seconds], 3)
+    assert [[t['cpu'] for t in rows[n]] for n in seconds]==[[1., 1.01], [1., 1.03, 1.02]]
+
 # tables
 def entry(job, rows, unit='', base='1 s'): return dict(part='peers', job=job, what=job, first='by hand', base=base, unit=unit, rows=rows)
 
@@ -320,13 +326,22 @@ def test_saving_replaces_what_was_measured_again(tmp_path):
 def test_the_command(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(plot, 'results', tmp_path/'r.json'); monkeypatch.setattr(run, 'here', tmp_path)
     parts = dict(a=lambda rounds: tools.show('A', '1 s', {'x':(rounds,)*3}), peers=lambda rounds: tools.shown.append(RES['results'][1].copy()),
-                 toolkit=lambda rounds: pytest.fail('not in the short run'))
+                 toolkit=lambda rounds: pytest.fail('not in the short run'), longest=lambda rounds: pytest.fail('it was not named'))
     monkeypatch.setattr(run, 'all_parts', lambda: parts)
     monkeypatch.setattr(plot, 'load', lambda: json.loads((tmp_path/'r.json').read_text()))
     run.main(['--quick', '--save'])
     a,b = json.loads((tmp_path/'r.json').read_text())['results']
     assert (a['part'],a['rounds'],a['rows'])==('a',3,{'x':[3,3,3]}) and b['part']=='peers' and 'Python' in a['machine']
-    assert {f.name for f in tmp_path.iterdir()}=={'r.json','table.md','table.csv','plot.png'} and '| learnkit' in capsys.readouterr().out
+    assert a['seconds'] in range(60)
+    said = capsys.readouterr().out
+    assert {f.name for f in tmp_path.iterdir()}=={'r.json','table.md','table.csv','plot.png'} and '| learnkit' in said and '0 minutes: ' in said
+
+def test_the_longest_part_runs_if_it_is_named(monkeypatch):
+    ran = []
+    monkeypatch.setattr(run, 'all_parts', lambda: {p:lambda rounds, p=p: ran.append(p) for p in ('a','longest','toolkit')})
+    for argv in ([], ['--quick'], ['longest']): run.main(argv)
+    assert ran==['a','toolkit', 'a', 'longest']
+    assert run.durations(dict(a=30, b=90))=='2 minutes: b 90 s, a 30 s'
 
 def test_parts_in_files_of_their_own_find_what_they_need():
     from run import in_turn, show, steps, timed, tiny
