@@ -371,13 +371,15 @@ def _is_archive(f):
 def load_checked(
     file:Path|BinaryIO, # a path, or an open binary file
     name:Any=None,      # the name of the file in errors; None: `file`
-    mmap:bool=False     # leave tensors in the file, which stays open, until they are read; large ones are not checked
+    mmap:bool=False,    # leave tensors in the file, which stays open, until they are read; large ones are not checked
+    verified:bool=False # was a checksum of the whole file compared? Then those of its members are not
 ) -> Any:
     "Check the file and `torch.load` it; raise ValueError for any error that its content causes"
     if name is None: name = file
     try:
         with open(file, 'rb') if isinstance(file, Path) else nullcontext(file) as f:
             most = 2**24 if mmap else inf
+            if verified: most = 0
             if _is_archive(f): check_zip(f, most)
             f.seek(0)
         return torch.load(file, map_location='cpu', weights_only=True, mmap=mmap)
@@ -394,14 +396,15 @@ def load_checked(
 # %% ../../nbs/data/50b_weights.ipynb #23dd11a2
 def read_state(
     file:Path|StorePath|BinaryIO, # the file: a path, or an open binary file
-    mmap:bool=False     # leave the tensors of a local `.pth` in the file, which stays open, until they are read
+    mmap:bool=False,    # leave the tensors of a local `.pth` in the file, which stays open, until they are read
+    verified:bool=False # was a checksum of the whole file compared?
 ) -> dict:
     "Read a state to the CPU without running code; raise FileNotFoundError, or ValueError for a wrong file"
     if isinstance(file, Path|StorePath): _check_path(file)
     else: check_format(file)
     if is_safetensors(file): return read_safetensors(file)[0]
-    if isinstance(file, StorePath): state = load_checked(file.open(), file)
-    else: state = load_checked(file, mmap=mmap)
+    if isinstance(file, StorePath): state = load_checked(file.open(), file, verified=verified)
+    else: state = load_checked(file, mmap=mmap, verified=verified)
     if not isinstance(state, dict): raise ValueError(
         f'{file} holds a {type(state).__name__}: expected a dictionary of weights')
     return state

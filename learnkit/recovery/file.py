@@ -219,7 +219,7 @@ def read_checkpoint(
     with _open_checked(path, info) as f: sha = hashlib.file_digest(f, 'sha256').hexdigest()
     if sha!=info['sha256']: raise ValueError(f'{path} is damaged: its SHA-256 is {sha[:12]}…, '
                                              f'but that of the written file is {str(info["sha256"])[:12]}…')
-    state = read_state(path)
+    state = read_state(path, verified=isinstance(path, Path))   # from a store it is fetched a second time
     if 'base_file' in state: state['model'] = _with_base(state, path)
     if 'shards' not in info: return state
     return read_shards(state, _shards(path), info['shards'])
