@@ -175,7 +175,7 @@ from warnings import warn
 
 from fastcore.basics import GetAttr, noop
 
-from ..data.explain import ended_generator, lost
+from ..data.explain import ended_generator, data_ended_error
 from ..data.loaders import set_epoch
 from ..data.workers import inform_workers
 from ..learner.learner import TrainEvalCallback
@@ -235,7 +235,7 @@ class OngoingLoader(GetAttr):
 
     def _end_pass(self):
         "Prepare the next pass; raise StopIteration if this one had no batch, CancelFit if no further epoch can begin"
-        if self.failed: raise lost(self.failed, self.start)
+        if self.failed: raise data_ended_error(self.failed, self.start)
         if self.start:
             self.n_pass += 1
             self.live,self.start = None,0

@@ -10,7 +10,7 @@ from copy import deepcopy
 from typing import Any, Callable
 
 from .intervals import Every
-from ..loop.callback import taken
+from ..loop.callback import accepted_kwargs
 from ..loop.check import check_args, check_whole
 from ..loop.duration import Time
 
@@ -117,7 +117,7 @@ class FilteredMethod:
         if cb is None: return self
         own = self.own(cb)
         def _f(**kwargs):
-            if own.passes(cb.learn): return self.f(cb, **taken(self.f, kwargs))
+            if own.passes(cb.learn): return self.f(cb, **accepted_kwargs(self.f, kwargs))
         return _f
 
 # %% ../../nbs/callbacks/70b_handlers.ipynb #33603cdf
@@ -156,7 +156,7 @@ class OnCallback(Callback):
 
     def _call(self, **kwargs):
         if not self.filter.passes(self.learn): return
-        result = self.f(self.learn, **taken(self.f, kwargs))
+        result = self.f(self.learn, **accepted_kwargs(self.f, kwargs))
         if self.pauses and result: raise Pause
         return result
     def _measure(self, k, **kwargs):

@@ -113,15 +113,15 @@ class RichBar(LineDisplay):
         self.bars.live.stop()   # `bars.stop()` adds an empty line where there is no terminal
 
     def write(self, line, table=False):
-        for text in self._styled(line) if table else [self.text(line)]:
+        for text in self._style(line) if table else [self.text(line)]:
             text.rstrip()
             self.bars.console.print(text, soft_wrap=True)
 
     def room(self): return self.bars.console.width-1 if self.bars.console.is_terminal else math.inf
 
-    def _styled(self, row):
+    def _style(self, row):
         "Return the lines of a row as `Text`"
-        lines,better = self.arranged(row),self._better(row)
+        lines,better = self.arrange_row(row),self._better(row)
         n_head = len(lines)   # number of lines of the head
         if self.table is not None and row!=self.head: n_head -= len(self.table.lines)
         def style(n, i):

@@ -29,18 +29,18 @@ from ..loop.callback import Callback
 from ..loop.check import check_args, takes_argument, unwrap_partial
 from ..loop.events import nearest
 from ..loop.secrets import hide_in_items, hide_secrets
-from ..loop.settings import masked, optional_import
+from ..loop.settings import mask_secret, optional_import
 from ..recovery.identity import differences
 import learnkit.observe.outbox   # noqa: F401  for `learn.hparams`
 
 # %% ../../nbs/contrib/17_cli.ipynb #55166549
-def _hidden(k, v):
+def _hide(k, v):
     "Return the setting `k`, with secrets masked"
-    if isinstance(v, Mapping): return {n:_hidden(n, o) for n,o in v.items()}
-    if isinstance(v, (list,tuple)): return [_hidden(k, o) for o in hide_in_items(v)]
+    if isinstance(v, Mapping): return {n:_hide(n, o) for n,o in v.items()}
+    if isinstance(v, (list,tuple)): return [_hide(k, o) for o in hide_in_items(v)]
     if not v: return v
     if isinstance(v, str): v = hide_secrets(v)
-    return masked(k, v)
+    return mask_secret(k, v)
 
 def _flat(
     v:Any,    # a configuration, or a part of one
@@ -75,7 +75,7 @@ class SaveConfig(Callback):
         fname:str='run.yaml' # the file, in the Learner's `path`
     ):
         with optional_import('SaveConfig', 'yaml', 'cli'): import yaml
-        self.config,self.fname = _hidden('', config),fname
+        self.config,self.fname = _hide('', config),fname
         self.text = yaml.safe_dump(self.config, sort_keys=False, allow_unicode=True)
 
     def before_fit(self):
@@ -144,7 +144,7 @@ _current:ContextVar[Any] = ContextVar('config', default=None)   # of each thread
 _reads_source = RLock()   # for the comments next to arguments: `ast.parse` of Python 3.11 fails in two threads at once
 
 @contextmanager
-def _kept(config) -> Iterator[None]:
+def _keep_config(config) -> Iterator[None]:
     "In this block, each Learner that this thread creates keeps `config`"
     def keep(learn):
         is_made_meanwhile = _current.get() is config
@@ -165,7 +165,7 @@ def _parser(f, exits):
     else: parser.add_function_arguments(own, skip=given)
     return parser
 
-def _parsed(parser, args):
+def _parse(parser, args):
     "Parse `args`: return them for the parser and as plain values; raise ValueError if an argument is wrong"
     if isinstance(args, (str,Path)): args = ['--config', str(args)]
     try:
@@ -189,6 +189,6 @@ def cli(
     if typed: args = [] if in_notebook() else sys.argv[1:]
     with _reads_source, redirect_stdout(StringIO()) if rank_distrib() else nullcontext() as o:
         parser = _parser(f, exits=typed)
-        with redirect_stderr(o or sys.stderr): parsed,config = _parsed(parser, args)
+        with redirect_stderr(o or sys.stderr): parsed,config = _parse(parser, args)
     given = {k:v for k,v in vars(parser.instantiate(parsed)).items() if k!='config'}
-    with _kept(config): return f(**given)
+    with _keep_config(config): return f(**given)

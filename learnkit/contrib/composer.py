@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Event', 'differences', 'event_of', 'Count', 'Counts', 'Timestamp', 'ComposerRun', 'composer_callbacks', 'run_of',
-           'ComposerMetric', 'ComposerState', 'ComposerLogger', 'ComposerCallback', 'adapted', 'Callback', 'Algorithm',
+           'ComposerMetric', 'ComposerState', 'ComposerLogger', 'ComposerCallback', 'adapt', 'Callback', 'Algorithm',
            'WholeBatch', 'Trainer']
 
 # %% ../../nbs/contrib/60_composer.ipynb #1249d9ee
@@ -20,7 +20,7 @@ import torch
 from fastcore.foundation import L
 
 from ..callbacks.cycles import CheckpointEvents
-from .foreign import (ForeignCallback, View, are_several, batch_of, measured, named_values, new_meter,
+from .foreign import (ForeignCallback, View, are_several, batch_of, measure_epoch, named_values, new_meter,
     of_learner, of_process, optimizers_of, output_of, path_of, view_of)
 from ..data.batch import find_bs
 from ..loop.callback import Callback as OurCallback
@@ -136,7 +136,7 @@ class ComposerRun(OurCallback):
         has_no_length = loader_len(self.learn.dls.train) is None
         if has_no_length: self.is_whole = True   # else `after_batch` sets it
     def after_train(self): self.is_over = self.is_whole   # an epoch that was cut off is not counted
-    def after_validate(self): self.results = measured(self.learn).valid
+    def after_validate(self): self.results = measure_epoch(self.learn).valid
     def after_cycle(self):
         self.iteration += 1
         self.first_epoch = self.learn.epoch+self.is_over
@@ -146,8 +146,8 @@ class ComposerRun(OurCallback):
         if self.learn.mode!='fit': return
         failed,closed = [],[]
         for cb in composer_callbacks(self.learn):
-            if _tried(cb.close_theirs, failed): closed.append(cb)
-        for cb in closed: _tried(cb.post_close_theirs, failed)
+            if _try(cb.close_theirs, failed): closed.append(cb)
+        for cb in closed: _try(cb.post_close_theirs, failed)
         if failed: raise failed[0]
 
     def state_dict(self) -> dict:
@@ -162,7 +162,7 @@ class ComposerRun(OurCallback):
         vars(self.train).update(own.pop('train'))
         vars(self).update(own)
 
-def _tried(f, failed):
+def _try(f, failed):
     "Call `f`; append its error to `failed`; return whether it succeeded"
     try: f()
     except Exception as e: failed.append(e)
@@ -203,7 +203,7 @@ class ComposerMetric:
         return torch.tensor(float(self.values()[self.name]))
 
 # %% ../../nbs/contrib/60_composer.ipynb #12b28f62
-def _once_fetched(read, learn):
+def _read_or_none(read, learn):
     "Return `read(learn)`; None if the Learner has no batch yet"
     try: return read(learn)
     except MissingAttribute: return None
@@ -227,7 +227,7 @@ class ComposerState(View):
     @property
     def outputs(self) -> Any:
         "The model's output for the batch; None before the first batch"
-        return _once_fetched(output_of, self.learn)
+        return _read_or_none(output_of, self.learn)
     @outputs.setter
     def outputs(self, value:Any): self.learn.pred = value
     @property
@@ -260,7 +260,7 @@ class ComposerState(View):
     def batch(self) -> Any:
         "The batch as the loader gave it (from `after_dataloader` on the device); None before the first one"
         if self.event=='after_dataloader': return self.learn.batch
-        return _once_fetched(batch_of, self.learn)
+        return _read_or_none(batch_of, self.learn)
     @batch.setter
     def batch(self, value:Any):
         if self.event=='after_dataloader': self.learn.batch = value
@@ -436,7 +436,7 @@ class ComposerCallback(ForeignCallback):
 
 
 # %% ../../nbs/contrib/60_composer.ipynb #4f460c13
-def adapted(
+def adapt(
     cb:Any # a callback or an algorithm of Composer
 ) -> ComposerCallback:
     "Return a callback that calls `cb`"

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['model_file', 'checkpoint_file', 'Event', 'TqdmCallback', 'differences', 'NLPDriver', 'NLPScaler', 'NLPTrainer',
-           'NLPEvaluator', 'results_of', 'NLPCallback', 'adapted', 'Callback', 'EarlyStopException', 'longest_match',
+           'NLPEvaluator', 'results_of', 'NLPCallback', 'adapt', 'Callback', 'EarlyStopException', 'longest_match',
            'HasMonitorCallback', 'EventOf', 'AllEvents', 'OnFunction', 'Accuracy', 'CallbackManager', 'Trainer',
            'EarlyStopCallback', 'LoadBestModelCallback', 'CheckpointCallback', 'LRSchedCallback', 'TorchWarmupCallback',
            'TorchGradClipCallback', 'MoreEvaluateCallback', 'TimerCallback', 'RichCallback', 'RawTextCallback',
@@ -29,7 +29,7 @@ from ..callbacks.cycles import ValidateEvery
 from ..callbacks.gradients import GradientClip
 from ..callbacks.handlers import Filter
 from .foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step, load_here,
-    measured, of_learner, of_process, of_view, optimizers_of, output_of, save_here, view_of)
+    measure_epoch, of_learner, of_process, of_view, optimizers_of, output_of, save_here, view_of)
 from ..data.files import read_state, write_atomic
 from ..data.loaders import DataLoaders
 from ..data.modules import get_model
@@ -309,7 +309,7 @@ class NLPCallback(ForeignCallback):
             case 'on_after_trainer_initialized': return trainer,trainer.driver
             case 'on_train_batch_begin':         return trainer,self._batch(),learn.batches.indices
             case 'on_before_backward':           return trainer,self._outputs()
-            case 'on_evaluate_end':              return trainer,results_of(measured(learn))
+            case 'on_evaluate_end':              return trainer,results_of(measure_epoch(learn))
             case 'on_sanity_check_end':          return trainer,self._sanity_results()
             case 'on_exception':                 return trainer,trainer.stopped or learn.exc
         if name.endswith(('_optimizers_step','_zero_grad')): return trainer,trainer.optimizers
@@ -366,7 +366,7 @@ def _sanity(learn):
 # %% ../../nbs/contrib/65_fastnlp.ipynb #84a53aa7
 def _sanity_check(learn): return next((cb for cb in learn.cbs if cb.name=='sanity_check'), None)
 
-def adapted(
+def adapt(
     cb:Any # a callback of fastNLP
 ) -> NLPCallback:
     "Return a callback that calls `cb`"
@@ -558,7 +558,7 @@ def Accuracy() -> Callable:
     return accuracy
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #092cab50
-def _mapped(mapping, o):
+def _map(mapping, o):
     "Return `o` mapped by `mapping`: a function, or a dict from old keys to new ones"
     if callable(mapping): return mapping(o)
     return {mapping.get(k, k):v for k,v in o.items()}
@@ -566,14 +566,14 @@ def _mapped(mapping, o):
 class _MapsInput(OurCallback):
     order = -20   # before all other callbacks
     def __init__(self, mapping): self.mapping = mapping
-    def after_fetch(self): self.learn.batch = _mapped(self.mapping, self.learn.batch)
+    def after_fetch(self): self.learn.batch = _map(self.mapping, self.learn.batch)
 
 @contextmanager
 def _mapping_outputs(model, mapping):
     if mapping is None:
         yield
         return
-    def replace_output(m, args, out): return _mapped(mapping, out)
+    def replace_output(m, args, out): return _map(mapping, out)
     handle = model.register_forward_hook(replace_output)
     try: yield
     finally: handle.remove()

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['overrides', 'View', 'view_of', 'of_learner', 'of_view', 'of_process', 'is_first', 'are_several', 'path_of',
-           'new_meter', 'TrainingMeans', 'means_in', 'Measured', 'named_values', 'measured', 'save_here', 'load_here',
-           'batch_of', 'batches_a_step', 'output_of', 'optimizers_of', 'plain_state', 'ForeignCallback']
+           'new_meter', 'TrainingMeans', 'means_in', 'Measured', 'named_values', 'measure_epoch', 'save_here',
+           'load_here', 'batch_of', 'batches_a_step', 'output_of', 'optimizers_of', 'plain_state', 'ForeignCallback']
 
 # %% ../../nbs/contrib/35_foreign.ipynb #84906a7b
 import os
@@ -25,7 +25,7 @@ from ..data.batch import Inputs
 from ..data.process import num_distrib, rank_distrib, team
 from ..learner.bars import ProgressCallback
 from ..learner.learner import Learner
-from ..loop.callback import Callback, annotated
+from ..loop.callback import Callback, annotated_names
 from ..loop.events import CancelFit
 from ..loop.names import OtherName, adapters, names_in
 from ..loop.settings import settings
@@ -202,7 +202,7 @@ def named_values(
 def _plain_names(meter): return ['loss', *(m.name for m in meter.metrics[1:])]
 
 # %% ../../nbs/contrib/35_foreign.ipynb #1470a722
-def measured(
+def measure_epoch(
     learn:Any # the Learner
 ) -> Measured:
     "Return the values of this epoch that its row has so far"
@@ -340,7 +340,7 @@ _default_names = 'recorder','progress','train_eval','non_finite_check','training
 @cache
 def _names_of_learner():
     "Return the names of a Learner's attributes, including its constructor's arguments"
-    return {*dir(Learner), *annotated(Learner), *signature(Learner).parameters}
+    return {*dir(Learner), *annotated_names(Learner), *signature(Learner).parameters}
 
 class ForeignCallback(Callback):
     "Calls a callback of another library at the events that it knows, under its names and with its arguments"

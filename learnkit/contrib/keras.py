@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['differences', 'logs_of', 'by_name', 'KerasRate', 'KerasCount', 'KerasOptimizer', 'KerasModel', 'KerasCallback',
-           'adapted']
+           'adapt']
 
 # %% ../../nbs/contrib/40_keras.ipynb #1db8a057
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import torch
 
 from ..callbacks.monitor import lower_better, says_lower
-from .foreign import (ForeignCallback, Measured, View, load_here, measured, named_values,
+from .foreign import (ForeignCallback, Measured, View, load_here, measure_epoch, named_values,
     of_view, output_of, save_here, view_of)
 from ..loop.loop import loader_len
 
@@ -207,7 +207,7 @@ class KerasCallback(ForeignCallback):
     def before_validate(self): self._forget_logs()
     def before_predict(self): self._forget_logs()
     def _forget_logs(self): view_of(KerasModel, self.learn).logs_at(None, {})
-    def after_epoch(self): self.last_logs = self._shared('on_epoch_end', logs_of(measured(self.learn)))
+    def after_epoch(self): self.last_logs = self._shared('on_epoch_end', logs_of(measure_epoch(self.learn)))
     def _shared(self, name, logs):
         learn = self.learn
         moment = name.replace('on_train_batch', 'on_batch'),learn.mode,learn.epoch,learn.train_iter,learn.iter
@@ -240,7 +240,7 @@ class KerasCallback(ForeignCallback):
         asked = view_of(KerasModel, self.learn).stop_training
         if asked: self.learn.stop(f'{type(self.theirs).__name__} set stop_training')
 
-def adapted(
+def adapt(
     cb:Any # a callback of Keras
 ) -> KerasCallback:
     "Return a callback that calls `cb`"

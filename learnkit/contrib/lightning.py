@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['differences', 'callback_metrics', 'LightningStrategy', 'LightningTrainer', 'LightningModule', 'LightningCallback',
-           'adapted']
+           'adapt']
 
 # %% ../../nbs/contrib/45_lightning.ipynb #4be2737a
 import copy
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from .foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step, is_first, measured,
+from .foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step, is_first, measure_epoch,
     of_learner, of_process, of_view, optimizers_of, output_of, path_of, save_here, view_of)
 from ..data.process import num_distrib, rank_distrib, team
 from ..loop.loop import loader_len
@@ -253,11 +253,11 @@ class LightningCallback(ForeignCallback):
     def before_validate(self): self._say(validates=self.learn.mode=='fit')
     def _say(self, **values): vars(self._trainer()).update(values)
     def after_validate(self):
-        found = measured(self.learn)
+        found = measure_epoch(self.learn)
         self._trainer().note(callback_metrics(found._replace(train={})))
     def after_epoch(self):
         self._say(validates=False)
-        self._trainer().note(callback_metrics(measured(self.learn)))
+        self._trainer().note(callback_metrics(measure_epoch(self.learn)))
     def after_fit(self):
         if self.learn.mode=='fit': self._say(epochs_done=len(self.learn.recorder.history.epochs), validates=False)
     def due(self, name):
@@ -309,7 +309,7 @@ class LightningCallback(ForeignCallback):
         super().load_state_dict(state)
         if self.has('on_load_checkpoint'): self.theirs.on_load_checkpoint(*self.arguments(''), state['checkpoint'])
 
-def adapted(
+def adapt(
     cb:Any # a callback of Lightning
 ) -> LightningCallback:
     "Return a callback that calls `cb`"

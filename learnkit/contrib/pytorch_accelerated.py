@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['TerminateOnNaNCallback', 'ProgressBarCallback', 'SaveBestModelCallback', 'EarlyStoppingCallback', 'differences',
            'PARunHistory', 'PARunConfig', 'PAAccelerator', 'CallbackHandler', 'PAHandler', 'PATrainer', 'PACallback',
-           'trainer_of', 'StopTrainingError', 'TrainerCallback', 'adapted', 'MoveModulesToDeviceCallback',
+           'trainer_of', 'StopTrainingError', 'TrainerCallback', 'adapt', 'MoveModulesToDeviceCallback',
            'LogMetricsCallback', 'PrintProgressCallback', 'Latest', 'NeedsMeans', 'SaveBestModel', 'EarlyStopping',
            'TrainerSteps', 'TrainerHooks', 'Trainer']
 
@@ -450,7 +450,7 @@ class TrainerCallback:
         "Return the callback that a Learner has for this one"
         return PACallback(self)
 
-def adapted(
+def adapt(
     cb:Any # a callback of pytorch-accelerated
 ) -> PACallback:
     "Return a callback that calls `cb`"

@@ -151,7 +151,7 @@ class WandbLogger(ServiceLogger):
     def write_hparams(self, hparams): self.experiment.config.update(hparams, allow_val_change=True)
     def write_step(self, row, step):
         values = {}
-        for kind,of_kind in row.items(): values |= self._wrapped(kind, of_kind)
+        for kind,of_kind in row.items(): values |= self._wrap_media(kind, of_kind)
         if step<=self.newest: return self.experiment.summary.update(values)
         if self.is_own_run: self.experiment.log(values, step=step, commit=True)
         else: self._log_beside(values, step)
@@ -164,7 +164,7 @@ class WandbLogger(ServiceLogger):
         self.defined.update(values)
         self.experiment.log({**values, _step_name:step})
 
-    def _wrapped(self, kind, values):
+    def _wrap_media(self, kind, values):
         wandb = _wandb()
         if kind=='images': return {k:[*map(wandb.Image, pictures(v))] for k,v in values.items()}
         if kind=='histograms': return {k:wandb.Histogram(v.numpy()) for k,v in values.items() if len(v)}

@@ -531,7 +531,7 @@ def generator_in_workers(
     return f.__qualname__ if inspect.isgeneratorfunction(f) else None
 
 # %% ../../nbs/data/45c_unfetched.ipynb #bbcd8133
-def lost(
+def data_ended_error(
     name:str, # name of a generator
     i:int     # the number of the batch that was cancelled
 ) -> RuntimeError:
@@ -568,7 +568,7 @@ def _count_in_a_row(batches, i):
 def _check_data(batches, n, i, e):
     "Raise RuntimeError if the data, which raised the Cancel `e` at batch `i`, has lost samples or would never end"
     name = generator_in_workers(batches.loader)
-    if name is not None: raise lost(name, i)   # only this worker has no more data
+    if name is not None: raise data_ended_error(name, i)   # only this worker has no more data
     batches.ended = i,ended_generator(e)
     most = max_unfetched
     if batches.n: most = max(most, batches.n+1)
@@ -592,7 +592,7 @@ def check_complete(
     if n is not None and i>n: return _warn_of_more(batches, i, training)
     if n is not None and i==n: return
     last,name = getattr(batches, 'ended', (None,None))
-    if name is not None and last==i-1: raise lost(name, i-1)
+    if name is not None and last==i-1: raise data_ended_error(name, i-1)
     if loader_len(batches.loader) is None: return   # `n` is a limit, and the data may end before it
     phase = 'training' if training else 'validation'
     warn(f'The {phase} loader ended after {i} of {n} batches, but schedules are planned by its `len`. Its `len` is too '

@@ -140,9 +140,9 @@ class SeededLoader(GetAttr):
             self.start,self.data_state = 0,None
         self.live = True
         seed = hash_seed(self.seed, self.epoch)
-        if self.replay is not None: return self._replayed(self.replay, seed)
+        if self.replay is not None: return self._iterate_replay(self.replay, seed)
         if self.indexed: return iter(self.dl[self.start:])
-        return self._streamed(seed)
+        return self._iterate_stream(seed)
 
     def __len__(self) -> int: return len(self.dl)
 
@@ -188,7 +188,7 @@ class SeededLoader(GetAttr):
 
     def _record(self, sampler, seed): return record_sampler(sampler, seed, self.epoch, self.limit)[self.start:]
 
-    def _replayed(self, replay, seed):
+    def _iterate_replay(self, replay, seed):
         sampler = self.dl.batch_sampler
         if sampler is None: sampler = self.dl.sampler
         replay.recorded = self._record(sampler, seed)
@@ -199,7 +199,7 @@ class SeededLoader(GetAttr):
         if has_notes and not isinstance(it, StreamNotes): note_stream(it)
         return it
 
-    def _streamed(self, seed):
+    def _iterate_stream(self, seed):
         start,rng = self.start,RngStream(seed)
         state,self.data_state = self.data_state,None
         if self.stateful is None:
@@ -222,7 +222,7 @@ class SeededLoader(GetAttr):
         "Return the position as arguments for `begin_at`"
         over = self.live and not done
         epoch = self.epoch+1 if over else self.epoch
-        return dict(seed=self.seed, epoch=epoch, start=done, state=self._reported(done))
+        return dict(seed=self.seed, epoch=epoch, start=done, state=self._data_state_at(done))
 
     def begin_at(self,
         limit:int|None=None, # how many batches of the next epoch are needed; None: all
@@ -237,7 +237,7 @@ class SeededLoader(GetAttr):
             self.seek(epoch, start, state)
         self.limit = limit
 
-    def _reported(self, done):
+    def _data_state_at(self, done):
         if self.it is None: return None
         ds = getattr(self.loader, 'dataset', None)
         ended = self.it.ended or (isinstance(ds, EndTrackingDataset) and ds.ended)

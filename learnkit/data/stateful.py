@@ -217,13 +217,13 @@ class RngIterator(PositionedBatches):
         retry:bool=False   # begin again, once, if there is no batch?
     ):
         self.rng,self.batches,self.skip = rng,batches,skip
-        super().__init__(self._begun(), self._begun_anew if retry else None)
+        super().__init__(self._begin(), self._begin_anew if retry else None)
 
-    def _begun(self):
+    def _begin(self):
         with self.rng: return iter(self.batches)
-    def _begun_anew(self):
+    def _begin_anew(self):
         self.rng.states = None
-        return self._begun()
+        return self._begin()
     def _next(self):
         with self.rng:
             while self.skip:
@@ -342,7 +342,7 @@ class UnsavedInWorker:
         self.numbers = [(o, numbers_in(o)) for o in self.lossy]
         self.states = [(o, _digest(o)) for o in self.stateful]
 
-    def changed(self) -> str:
+    def name_changes(self) -> str:
         "Return the names of attributes and states that have changed, the first time that any has; later ''"
         if self.said: return ''
         found = []
@@ -393,7 +393,7 @@ class WorkerNotes:
     def __call__(self, items:Any) -> list:
         b = self.collate(items)
         drawn = find_changed(self.first, self._marks())
-        lost = self.unsaved.changed()
+        lost = self.unsaved.name_changes()
         if not drawn: return [b, self.number, '', lost]
         global_names = [k for k in drawn if isinstance(k, str)]
         own_numbers  = [i for i in drawn if isinstance(i, int)]
@@ -439,7 +439,7 @@ class StreamWorkerNotes(WorkerNotes):
         drawn = find_changed(self.first, now)
         if self.only_global: drawn = [k for k in drawn if isinstance(k, str)]
         note = 'drawn' if drawn or self.differs else ''
-        return [b, self.number, note, self.unsaved.changed() or self.lost]
+        return [b, self.number, note, self.unsaved.name_changes() or self.lost]
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #a454f0cb
 _kept = 128   # batches
@@ -478,7 +478,7 @@ class NotedBatches:
 
     def _forget(self, i, number, note): self.before[number] = note
 
-    def _unasked(self):
+    def _prefetched_notes(self):
         "Return the states sent with batches that were loaded in advance, after waiting for the workers"
         while self._tasks_outstanding:
             i,data = self._get_data()
@@ -493,7 +493,7 @@ class NotedBatches:
         return notes
 
     def _reset(self, *args, **kwargs):
-        for i,number,note in (*self.added, *self._unasked()): self._forget(i, number, note)
+        for i,number,note in (*self.added, *self._prefetched_notes()): self._forget(i, number, note)
         self.added.clear()
         self.n_batches = 0
         self._turn_back()
@@ -516,7 +516,7 @@ class NotedBatches:
 
     def states_at_end(self) -> dict|None:
         "Return the states from which persistent workers begin the next pass, even if this one was interrupted"
-        return self._states((*self.added, *self._unasked()))
+        return self._states((*self.added, *self._prefetched_notes()))
 
     def _states(self, added):
         notes = {**self.before}

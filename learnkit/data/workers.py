@@ -250,7 +250,7 @@ class InformedWorkers:
 
 # %% ../../nbs/data/53_workers.ipynb #e8271d6e
 @lru_cache
-def informed_class(
+def informing_class(
     cls:type # class of an iterator of a `DataLoader`
 ) -> type:
     "Return the subclass of `cls` that sends its workers updates"
@@ -348,5 +348,5 @@ def _note_begun(dl):
 def _inform(dl):
     it:Any = dl._iterator
     if it is None or isinstance(it, InformedWorkers): return
-    it.__class__ = informed_class(type(it))
+    it.__class__ = informing_class(type(it))
     it.data = DataInWorkers(dl)

@@ -25,7 +25,7 @@ from ..optim.by_hand import by_hand
 from ..optim.groups import check_own_decays, creation_lr, is_built, is_number, is_split, param_dicts
 from ..optim.inventory import modules_of_loss
 from ..optim.optimizer import (OptimWrapper, can_take_params, create_optimizer, describe_params,
-    needs_closure, optimizers_of, param_ids, unheld_params)
+    needs_closure, optimizers_of, param_ids, params_without_optimizer)
 from ..optim.several import NamedOptimizers, SeveralOptimizers, as_opt_func
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647789b
@@ -74,7 +74,7 @@ def _missing_params(learn, groups):
     if not called: return {}
     others = [opt for opt in _all_optimizers(learn) if opt is not learn.opt]
     params = [{'params':_params_of(group)} for group in groups]
-    return unheld_params(called, SimpleNamespace(param_groups=params), *others)
+    return params_without_optimizer(called, SimpleNamespace(param_groups=params), *others)
 
 def _all_optimizers(learn):
     "Return the optimizers of the Learner and of its callbacks"
@@ -146,8 +146,8 @@ def _unheld(learn):
     opt = learn.opt
     if not hasattr(opt, 'param_groups'): return {}
     modules = {'':learn.model, **modules_of_loss(learn)}
-    lost = unheld_params(modules, opt)
-    return unheld_params(modules, opt, *_all_optimizers(learn)) if lost else lost
+    lost = params_without_optimizer(modules, opt)
+    return params_without_optimizer(modules, opt, *_all_optimizers(learn)) if lost else lost
 
 def adopt_params(
     learn:Any,         # the Learner

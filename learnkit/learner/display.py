@@ -193,10 +193,10 @@ class LineDisplay:
         table:bool=False # is it a row of the table?
     ) -> None:
         "Write a line"
-        if table: line = '\n'.join(map(line_text, self.arranged(line)))
+        if table: line = '\n'.join(map(line_text, self.arrange_row(line)))
         write_out(print, line, flush=True)
 
-    def arranged(self,
+    def arrange_row(self,
         row:list # the cells of a row
     ) -> list: # of lines, each a list of pairs: number of a column, its padded text
         "Return a row as lines that are not wider than the output"

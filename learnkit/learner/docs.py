@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from ..loop.check import unwrap_partial
 from ..loop.events import nearest
-from ..loop.run import shown
+from ..loop.run import show_result
 
 # %% ../../nbs/learner/65_docs.ipynb #432ae5e5
 class _missing: pass   # for names that changed after `make lib` wrote the file
@@ -69,7 +69,7 @@ def as_source(
     text = t if isinstance(t, str) else inspect.formatannotation(t)
     return re.sub(r"\b(?:[A-Za-z_]\w*\.)+(?=\w)|'", '', text).replace(' | ', '|')
 
-def shown_default(
+def default_text(
     v:Any # a default
 ) -> str:
     "Return a default, shortened; a function or class by its name"
@@ -116,7 +116,7 @@ def _params(signature, meaning_of):
     for p in signature.parameters.values():
         if p.name=='self': continue
         name = stars.get(p.kind, '') + p.name
-        params.append(Param(name, as_source(p.annotation), shown_default(p.default), meaning_of.get(p.name, '')))
+        params.append(Param(name, as_source(p.annotation), default_text(p.default), meaning_of.get(p.name, '')))
     return params
 
 # %% ../../nbs/learner/65_docs.ipynb #193d4fb7
@@ -228,4 +228,4 @@ def doc(
     f = unwrap_partial(f)
     is_named = inspect.isroutine(f) or isinstance(f, (type,property,ModuleType))
     if not is_named: f = getattr(f, '__wrapped__', type(f))   # as for `rmse`
-    return shown(Doc(f))
+    return show_result(Doc(f))

@@ -17,7 +17,7 @@ from fastcore.basics import defaults
 from fastcore.foundation import L
 
 from ..data.nested import apply
-from ..loop.callback import Callback, Stateful, made
+from ..loop.callback import Callback, Stateful, instantiate
 from ..loop.check import func_name, unwrap_partial
 from ..loop.names import adapter_of
 from ..loop.tracebacks import add_note
@@ -35,7 +35,7 @@ def adapt(
     cb:Any # a callback of this library or another one, or a class of them
 ) -> Any:
     "Return the callback `cb` with all attributes that `Callback` declares; raise TypeError for any other object"
-    if isclass(cb) and issubclass(cb, Callback): cb = made(cb)
+    if isclass(cb) and issubclass(cb, Callback): cb = instantiate(cb)
     if not isinstance(cb, Callback): return _adapt_foreign(cb)
     if cb.modes is None:
         modes = _modes_of(type(cb))
@@ -47,11 +47,11 @@ def _adapt_foreign(cb):
     "Return the callback `cb` of another library, adapted"
     if not isclass(cb):
         module = adapter_of(cb)
-        if module is not None: return import_module(module).adapted(cb)
+        if module is not None: return import_module(module).adapt(cb)
         if hasattr(type(cb), 'as_callback'): return cb.as_callback()
     is_callback = callable(cb) and hasattr(cb, 'order') and hasattr(cb, 'name')   # as fastai's are
     if not is_callback: raise _no_callback(cb)
-    if isclass(cb): cb = made(cb)
+    if isclass(cb): cb = instantiate(cb)
     declared = {name:getattr(Callback, name) for name in _declared}
     declared['modes'] = _modes_of(type(cb))
     for name in _methods: declared[name] = partial(getattr(Callback, name), cb)

@@ -384,7 +384,7 @@ def _raise_no_training(cb): raise RuntimeError(
 
 @uninterrupted
 @contextmanager
-def _opened(learn, agree):
+def _open_run(learn, agree):
     "Open a run for a `with` block that fires the events of the phases itself"
     with snapshot_random(), learn._run('validate', [Callback(before_train=_raise_no_training), *agree]), Guard(learn):
         learn.n_epoch = 1
@@ -399,7 +399,7 @@ def __enter__(self:Learner) -> Learner:
     "Open a run: `before_fit` and `before_epoch`; raise RuntimeError inside another run"
     if self.mode is not None: raise RuntimeError(
         f'`with learn:` opens a run, but a `{self.mode}` is running already{self._position}')
-    block = _opened(self, self._team.begin_run(self, '`with learn:`'))
+    block = _open_run(self, self._team.begin_run(self, '`with learn:`'))
     block.__enter__()
     self._open = block
     return self

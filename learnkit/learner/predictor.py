@@ -30,7 +30,7 @@ from ..measure.model_output import output_decodes
 # %% ../../nbs/learner/50_predictor.ipynb #251ba806
 @uninterrupted
 @contextmanager
-def _kept_open(learn, cbs):
+def _keep_open(learn, cbs):
     "Return a run for predictions that holds the lock only when it begins and ends"
     with learn.no_bar(), learn._run('predict', cbs), Guard(learn):
         learn.n_epoch,learn.current_run.skip_loss = 1,True
@@ -100,7 +100,7 @@ class Predictor:
         if learn.mode is not None: raise RuntimeError(
             f'a `Predictor` needs its own run, but a `{learn.mode}` is running already{learn._position}: '
             'call `learn.predict` in there')
-        run = _kept_open(learn, [*self.cbs, Callback(after_cancel_batch=_forget)])
+        run = _keep_open(learn, [*self.cbs, Callback(after_cancel_batch=_forget)])
         run.__enter__()
         self.run = finalize(self, _leave, learn, run)   # it ends when closed, garbage-collected, or at Python's exit
         self.model,self.training,self.heard = learn.model,learn.model.training,[*learn.cbs]

@@ -166,7 +166,7 @@ from ..loop.events import nearest
 from ..loop.run import evaluating
 from learnkit.optim.inventory import (load_beside, load_opt_state, loadable_beside, named_params,
     opt_state, state_beside)
-from ..optim.base import base_of, check_base, check_base_format, left_out, load_weights, split_state
+from ..optim.base import base_of, check_base, check_base_format, rest_of_base, load_weights, split_state
 from ..loop.signals import uninterrupted
 from ..loop.tracebacks import shortened
 
@@ -405,7 +405,7 @@ def load(self:Learner,
         weights = _keep_own(weights, get_model(self.model), ignore_keys)
         opt,with_opt = None,False
     check_state(get_model(self.model), weights, strict, base)
-    check_base(get_model(self.model), left_out(weights, base), file)
+    check_base(get_model(self.model), rest_of_base(weights, base), file)
     if any(k.startswith('outside.') for k in beside): ready_opt(self)   # it has parameters outside of modules
     check_beside(self, beside, file)
     if opt is not None and with_opt:

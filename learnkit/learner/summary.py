@@ -10,7 +10,7 @@ from fastcore.basics import patch
 
 from .learner import Learner
 from ..loop.events import event
-from ..loop.run import shown
+from ..loop.run import show_result
 
 # %% ../../nbs/learner/60a_training_loop.ipynb #205e1e2f
 class Text(str):
@@ -28,7 +28,7 @@ def show_training_loop(self:Learner) -> Text:
         if '_save_' in name or '_load_' in name: continue
         by,cbs = event.by[name],self.ordered_cbs(name)
         if cbs or by in classes: lines.append(_event_line(name, by, cbs))
-    return shown(Text('\n'.join(lines)))
+    return show_result(Text('\n'.join(lines)))
 
 def _event_line(name, by, cbs):
     handled = ', '.join(map(str, cbs))
@@ -187,6 +187,6 @@ def summary(self:Learner) -> Text:
         f'Optimizer: {_name_of(opt_func)}',
         f'Loss function: {loss}',
         f"Callbacks: {', '.join(map(str, self.ordered_cbs()))}"]
-    return shown(Text('\n'.join(lines)))
+    return show_result(Text('\n'.join(lines)))
 
 def _name_of(o): return getattr(o, '__name__', type(o).__name__)

@@ -19,7 +19,7 @@ from warnings import warn
 from fastcore.foundation import L
 
 from learnkit.loop.callback import (Callback, check_callback, check_name, check_single, handler_of, is_called, runs_in,
-    taken)
+    accepted_kwargs)
 from .current_run import HasRun
 from .events import cancel_types, event
 from .names import adapter_of
@@ -77,7 +77,7 @@ class Around(NamedTuple):
     before:Callable   # called before the first handler
     after:Callable    # called after the last one
 
-def _wrapped(by, name, handlers):
+def _wrap_handlers(by, name, handlers):
     "Return the handlers, wrapped by the callbacks `by`, in the same order"
     for wrap in map(wrap_handler, by):
         wrapped  = [(cb, wrap(name, cb, f)) for cb,f in handlers]
@@ -133,7 +133,7 @@ class Dispatcher(HasRun):
         except (KeyError, TypeError): handlers = self._bind(name)
         for cb,f in handlers:
             if self._heard is not heard and not self._still_hears(cb, name): continue
-            try: f(**taken(f, kwargs)) if kwargs else f()
+            try: f(**accepted_kwargs(f, kwargs)) if kwargs else f()
             except BaseException as e:
                 if not self._is_spent(e, cb, name): raise
 
@@ -149,7 +149,7 @@ class Dispatcher(HasRun):
         for cb in cbs:
             f = _listener(cb, name, mode)
             if f: handlers.append((cb, f))
-        if wrapping: handlers = _wrapped(wrapping, name, handlers)
+        if wrapping: handlers = _wrap_handlers(wrapping, name, handlers)
         self._heard[name] = tuple(handlers)
         return self._heard[name]
 
@@ -187,7 +187,7 @@ class Dispatcher(HasRun):
         found = {'epoch':vars(self.current_run).get('epoch'), 'batch':self.iter}
         return ''.join(f', {name} {n}' for name,n in found.items() if n is not None)
 
-    def _isolated(self,
+    def _call_isolated(self,
         name:str,                     # an event
         exc:BaseException|None=None,  # an exception raised earlier
         reverse:bool=False            # last callback first?
@@ -258,7 +258,7 @@ class Dispatcher(HasRun):
         "Remove a callback, or all of a class; during a run, first call its `cleanup`"
         if not (isclass(cb) or hasattr(cb, 'order')): raise TypeError(
             f'pass a callback or a class of callbacks to remove, such as `learn.progress`, not {cb!r:.60}')
-        meant = _meant_by(cb, self.cbs)
+        meant = _matching_cbs(cb, self.cbs)
         if self.mode is None: self._take_out(meant)
         else:
             for o in meant: self._take_out_of_run(o)
@@ -326,7 +326,7 @@ class Dispatcher(HasRun):
     ) -> Iterator['Dispatcher']:
         "Remove these callbacks in a `with` block; afterwards each returns to its place"
         before,gone = list(self.cbs),[]
-        for cb in callback_list(cbs): gone += _meant_by(cb, before)
+        for cb in callback_list(cbs): gone += _matching_cbs(cb, before)
         self._take_out(gone)
         try: yield self
         finally: self._put_in(gone, before)
@@ -355,7 +355,7 @@ class Dispatcher(HasRun):
         new   = [o for o in self.cbs.items if id(o) not in known]
         self.cbs = L(there+new)
 
-def _meant_by(cb, cbs):
+def _matching_cbs(cb, cbs):
     "Return those of `cbs` that are `cb`, or of the class `cb`"
     if isclass(cb): return [o for o in cbs if isinstance(o, cb)]
     return [o for o in cbs if o is cb]

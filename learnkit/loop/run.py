@@ -80,7 +80,7 @@ def running(
         is_outermost = outer.mode is None
         quiet = [] if is_outermost else [cb for cb in learn.cbs if not nested(cb)]
         without = learn.removed_cbs(quiet) if quiet else nullcontext()
-        with _pushed(learn, mode) as trains, without, learn.added_cbs(cbs):
+        with _push_run(learn, mode) as trains, without, learn.added_cbs(cbs):
             muted = [] if trains else [cb for cb in learn.cbs if not cb.run]
             if is_outermost:
                 thread_of[learn] = get_ident()
@@ -102,13 +102,13 @@ def _refuse_fit(learn):
 
 # %% ../../nbs/loop/35a_run.ipynb #fb40aab0
 @contextmanager
-def _pushed(learn, mode):
+def _push_run(learn, mode):
     "Give the Learner a state of its own for a nested run, in this block"
     outer = learn.current_run
     run   = outer.begin(mode)
     if run.trains and outer.mode is not None: _refuse_fit(learn)
     if not run.trains: run.logger,run.create_mbar,run.skip_loss = null_logger,False,False
-    with _optimizer_evaluates_after(learn) if run.trains else _modes_kept(learn):
+    with _optimizer_evaluates_after(learn) if run.trains else _keep_modes(learn):
         _switch_to(learn, run)
         try: yield run.trains
         finally:
@@ -133,7 +133,7 @@ def _optimizer_evaluates_after(learn):
     finally: switch_opt(learn, False)
 
 @contextmanager
-def _modes_kept(learn):
+def _keep_modes(learn):
     "Restore the modes of the modules, and of an optimizer that has modes, after this block"
     modules = [(m,m.training) for part in learn._trained_modules() for m in part.modules()]
     opt_trains = getattr(learn.opt, 'training', None)
@@ -171,7 +171,7 @@ class Guard:
     def __enter__(self) -> None: pass
     def __exit__(self, kind:Any, e:BaseException|None, tb:Any) -> None:
         learn,exc = self.learn,None if e is None else self._after_exception(e)
-        first = learn._isolated('cleanup', exc, reverse=True)
+        first = learn._call_isolated('cleanup', exc, reverse=True)
         if exc is not None: self._unwrap()
         if first is not None and first is not e: raise no_orphan(learn, first)
 
@@ -186,7 +186,7 @@ class Guard:
         torch.set_grad_enabled(self.grad)   # the error may have left `torch.no_grad` on
         learn.exc = exc = no_orphan(learn, e)
         learn._note_failed(exc)
-        learn._isolated('after_exception', exc)
+        learn._call_isolated('after_exception', exc)
         return learn.exc
 
 def _wraps(new, old):
@@ -241,7 +241,7 @@ class Printer:
 write_out = Printer()
 
 # %% ../../nbs/loop/35b_messages.ipynb #dd4bb8cf
-def attended() -> str|None:
+def where_user_types() -> str|None:
     "Return where the user can type: a 'prompt', as in a notebook; a 'terminal', for a script; None: nowhere"
     ipython = sys.modules.get('IPython')
     if hasattr(sys, 'ps1'): return 'prompt'
@@ -260,9 +260,9 @@ def shell(
     finally:
         if not had and hasattr(sys, 'ps1'): delattr(sys, 'ps1')   # some versions of Python leave it
 
-def shown(
+def show_result(
     o:Any # a value with a readable `repr`
 ) -> Any:
     "Return `o`; in a script, which does not display results, print it first"
-    if attended()!='prompt': write_out(print, repr(o), flush=True)
+    if where_user_types()!='prompt': write_out(print, repr(o), flush=True)
     return o

@@ -29,7 +29,7 @@ _collecting = Parameter.VAR_POSITIONAL,Parameter.VAR_KEYWORD
 # %% ../../nbs/loop/10a_settings.ipynb #e89cbe93
 private = Word('private', (), 'Which of its arguments are written nowhere?')
 
-def masked(
+def mask_secret(
     name:Any,   # name of a setting
     v:Any,      # its value
     o:Any=None  # the object that has it; its `private` names further settings to mask
@@ -44,7 +44,7 @@ def settings(
 ) -> dict[str, Any]:
     "Return the arguments that `o` keeps as attributes of the same names, as they are now; `***` in place of secrets"
     kept = {k:v for k,v in vars(o).items() if not _is_method_of(o, v)}
-    return {k:masked(k, kept[k], o) for k in _defaults(type(o)) if k in kept}
+    return {k:mask_secret(k, kept[k], o) for k in _defaults(type(o)) if k in kept}
 
 def _is_method_of(o, v):
     "Return whether `v` is a function that the constructor has made a method of `o`: a handler, not a setting"
@@ -73,7 +73,7 @@ def _text(v, show=repr, n=60):
     return name if ' at 0x' in text else hide_secrets(text)
 
 def _dict_text(d):
-    entries = [f'{k!r}: {_text(masked(k, v))}' for k,v in d.items()]
+    entries = [f'{k!r}: {_text(mask_secret(k, v))}' for k,v in d.items()]
     return f"{{{', '.join(entries)}}}"
 
 # %% ../../nbs/loop/10a_settings.ipynb #73217aab
@@ -94,9 +94,9 @@ def _is_default(v, default):
 # %% ../../nbs/loop/10a_settings.ipynb #1c910ddc
 def _short_value(v):
     has_text = type(v).__str__ is not object.__str__   # a path is written as a text
-    return _text(v, _quoted if has_text else repr)
+    return _text(v, _quote if has_text else repr)
 
-def _quoted(v): return repr(str(v))
+def _quote(v): return repr(str(v))
 
 # %% ../../nbs/loop/10b_extras.ipynb #d4b910c4
 from contextlib import contextmanager

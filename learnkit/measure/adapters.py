@@ -21,7 +21,7 @@ from ..data.nested import apply, is_listy
 from ..data.process import gather_from_shards, num_shards, to_detach
 from ..loop.check import unwrap_partial
 from .accum import skm_to_learnkit
-from .metric import AvgMetric, Metric, add_metric_note, merged_state, parts_with, snake_name, unsynced
+from .metric import AvgMetric, Metric, add_metric_note, merge_states, parts_with, snake_name, unsynced
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #c8c14637
 class TorchMetric(Metric):
@@ -108,7 +108,7 @@ def _join_states(metric, states):
     "Return the states of all processes as one, on the device of `metric`"
     joined = {}
     for name,reduce in metric._reductions.items():
-        joined[name] = merged_state(reduce, [of_process[name] for of_process in states])
+        joined[name] = merge_states(reduce, [of_process[name] for of_process in states])
     def move(o): return o.to(metric.device) if isinstance(o, Tensor) else o
     return apply(move, joined)
 

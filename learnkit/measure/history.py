@@ -85,7 +85,7 @@ def _are_equal(a, b):
     try: return a==b
     except (RuntimeError, ValueError): return False   # a tensor with several elements has no truth value
 
-def decoded_rows(
+def decode_rows(
     state:dict # a result of `RowEncoder`
 ) -> list:
     "Return the rows"
@@ -158,7 +158,7 @@ class History(list):
         state:dict|list # a result of `state_dict`; older checkpoints have a list of rows
     ) -> None:
         "Replace all rows by those in `state`"
-        self[:] = decoded_rows(state) if isinstance(state, dict) else map(dict, state)
+        self[:] = decode_rows(state) if isinstance(state, dict) else map(dict, state)
 
     def to_file(self,
         path:str|Path # the file to write, in JSON; or an address such as 's3://bucket/h.json'

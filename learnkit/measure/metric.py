@@ -35,7 +35,7 @@ def parts_with(
     if not hasattr(metric, 'modules'): return []
     return [m for m in metric.modules() if hasattr(m, attr)]
 
-def merged_state(
+def merge_states(
     reduce:Callable|None, # how torchmetrics merges the states; None: not at all
     vals:list             # the state of each process
 ) -> Any:

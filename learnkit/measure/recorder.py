@@ -136,7 +136,7 @@ class Meter:
             if isinstance(value, Mapping): _warn_mapping(metric.name, len(value))
         return values
 
-    def shared(self,
+    def share_values(self,
         means:int=0 # the first `means` metrics differ between processes, and are averaged
     ) -> list:
         "Return process 0's value of each metric in all processes; raise ValueError if their values differ"
@@ -214,7 +214,7 @@ class MeterCallback(Callback):
     @property
     def values(self) -> L:
         "The loss, then the metrics"
-        return L(self.meter.shared())
+        return L(self.meter.share_values())
 
 # %% ../../nbs/measure/45c_recorder.ipynb #d1469fec
 import time
@@ -350,11 +350,11 @@ class Recorder(RecorderPlots, Callback):
         self.learn.current_run.phase_meter = None
         self._flush_losses()
         if 'train' in self.cancelled: return
-        values = self.train.shared(means=1)   # the smoothed losses of processes differ
+        values = self.train.share_values(means=1)   # the smoothed losses of processes differ
         self.row.update(zip(self.train_names, values[self._n_losses-1:]))
     def after_validate(self):
         self.learn.current_run.phase_meter = None
-        if 'valid' not in self.cancelled: self.row.update(zip(self.valid_names, self.valid.shared()))
+        if 'valid' not in self.cancelled: self.row.update(zip(self.valid_names, self.valid.share_values()))
 
     def _flush_losses(self):
         self.smooth_loss.flush()

@@ -259,7 +259,7 @@ def log_objects(self:Learner,
 
 # %% ../../nbs/observe/20b_hparams.ipynb #78de640c
 from ..data.modules import get_model, params
-from ..loop.settings import masked, plain, settings
+from ..loop.settings import mask_secret, plain, settings
 from ..loop.loop import loader_len
 from ..loop.words import observes
 
@@ -284,7 +284,7 @@ def hparams(self:Learner,
     known['callbacks'] = [cb.key for cb in self.cbs]
     for cb in self.cbs:
         if not observes(cb): known |= {f'{cb.key}.{name}':value for name,value in settings(cb).items()}
-    known |= {name:masked(name, value) for name,value in own.items()}
+    known |= {name:mask_secret(name, value) for name,value in own.items()}
     return {name:plain(value) for name,value in known.items()}
 
 Learner.gather_args = Learner.hparams   # fastai's name, which its loggers call

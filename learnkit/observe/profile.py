@@ -166,7 +166,7 @@ from ..learner.save import unchanged
 from ..loop.callback import Callback, is_called
 from ..loop.check import check_args, check_path, check_whole
 from ..loop.dispatcher import Around
-from ..loop.run import shown
+from ..loop.run import show_result
 from ..loop.signals import uninterrupted
 from ..loop.words import own_attr
 from .trace import Action
@@ -193,7 +193,7 @@ class ProfileCallback(Callback):
         f:Callable # its handler
     ) -> Callable:
         "Return the handler, timed"
-        return self._timed(name, cb, f) if self._measures() else f
+        return self._time_handler(name, cb, f) if self._measures() else f
 
     def around_event(self,
         name:str # the event
@@ -223,7 +223,7 @@ class ProfileCallback(Callback):
         self.result.end(name)
         if name=='cleanup': self.result.finish()
 
-    def _timed(self, name, cb, f):
+    def _time_handler(self, name, cb, f):
         "Return the handler `f` of callback `cb` for event `name`, timed"
         cb_name = own_attr(cb, 'key', cb.name)
         if self.markers: f = record_function(f'{name} {cb_name}')(f)
@@ -260,7 +260,7 @@ def profile(self:Learner,
     if n_batches is not None: cbs.append(LimitBatches(n_batches, n_batches))
     with unchanged(self): self.fit(n_epoch, cbs=cbs)
     if fname is not None: profiler.result.save(fname)
-    return shown(profiler.result)
+    return show_result(profiler.result)
 
 # %% ../../nbs/observe/55c_timer.ipynb #e3d665ab
 from ..callbacks.intervals import Every

@@ -163,7 +163,7 @@ def split_state(
     if base is None and not quantized_entries(model, state): return state,{}
     if base is None: base = base_of(learn, quantized_only=True)
     weights = without_base(state, base)
-    return weights,left_out(weights, base)
+    return weights,rest_of_base(weights, base)
 
 def base_bytes(
     learn:Any # the Learner
@@ -178,7 +178,7 @@ def base_bytes(
     return frozen,total
 
 # %% ../../nbs/optim/29_base.ipynb #36c972b2
-def left_out(
+def rest_of_base(
     weights:Mapping, # from `without_base`
     base:Mapping     # from `base_of`
 ) -> dict[str,str]:
@@ -209,7 +209,7 @@ def load_weights(
     strict:bool=True  # raise RuntimeError if further weights are missing or unknown?
 ) -> None:
     "Load weights without changing the model's base"
-    model.load_state_dict(weights, strict=strict and not left_out(weights, base))
+    model.load_state_dict(weights, strict=strict and not rest_of_base(weights, base))
 
 # %% ../../nbs/optim/29_base.ipynb #b2a7592f
 def check_base_format(

@@ -610,7 +610,7 @@ def is_split(
     return any(pg.get('no_decay_half') for pg in param_groups)
 
 # %% ../../nbs/optim/00c_weight_decay.ipynb #14ba8194
-def merged_params(
+def merge_params(
     groups:list, # A parameter group, and its half without decay if it was split
     order:list   # All parameters of the optimizer, in their original order
 )->dict: # 'params', and 'param_names' if the groups have names
@@ -633,5 +633,5 @@ def merge_groups(
 )->None:
     "Undo `split_groups`: weight decay applies to every parameter again"
     groups = logical_groups(opt.param_groups)
-    for pgs in groups: pgs[0].update(merged_params(pgs, order))
+    for pgs in groups: pgs[0].update(merge_params(pgs, order))
     opt.param_groups[:] = [pgs[0] for pgs in groups]

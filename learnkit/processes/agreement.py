@@ -29,7 +29,7 @@ from ..loop.run import null_logger
 from ..loop.tracebacks import add_note
 from ..loop.words import observes
 from .board import Mismatch, share_board
-from .checksum import compared, digest, find_difference
+from .checksum import values_to_compare, digest, find_difference
 from .launch import MessageInterval, check_seconds, new_gloo_group, timeout_of
 from .relay import Relay
 from .watch import by_others, watching
@@ -327,7 +327,7 @@ class Agreement(Callback):
     ) -> tuple[Said,Any]:
         "Exchange messages, and apply the decision of any process; return the largest and smallest numbers"
         self.agreed = 0
-        things = compared(self.learn) if compare and self.compare else {}
+        things = values_to_compare(self.learn) if compare and self.compare else {}
         if cancel==_failed: said['failed'] = rank_distrib()+1
         mine = Said(_numbers[at], cancel, self._publish_stop(), digest=digest(things) if things else 0, **said)
         message = self.group.begin(numbers_of(mine))

@@ -45,7 +45,7 @@ def checksum(
     return total
 
 # %% ../../nbs/processes/09_checksum.ipynb #c8ec5a0a
-def compared(
+def values_to_compare(
     learn:Any # the Learner, in a fit
 ) -> dict[str,Any]: # numbers and tensors, by their names in messages
     "Return the values to compare between processes; values that may explain other differences come first"

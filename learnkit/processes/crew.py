@@ -30,7 +30,7 @@ from .agreement import ProcessFailed
 
 # %% ../../nbs/processes/40_crew.ipynb #bcc469cd
 @cache
-def born(
+def birth_time(
     pid:int # the process id; part of the cache key, so that a forked process gets its own time
 ) -> float:
     "Return roughly when this process began, in seconds"
@@ -56,7 +56,7 @@ class Crew:
             from torchft.process_group import ProcessGroupGloo
         log = logging.getLogger('torchft.manager')
         if log.level==logging.NOTSET: log.setLevel(logging.CRITICAL)   # `FaultTolerant` reports lost processes itself
-        self.born,self.received,self.members = born(os.getpid()) if when is None else when,None,[]
+        self.born,self.received,self.members = birth_time(os.getpid()) if when is None else when,None,[]
         self.store = dist.TCPStore(host, 0, is_master=True, wait_for_workers=False)
         wait = timedelta(seconds=timeout)
         self.group = ProcessGroupGloo(timeout=wait)

@@ -216,7 +216,7 @@ class DistributedTrainer(Callback):
         exchanges_later = reduces_before_step or self.near is None
         formed = exchanges_later   # then there are no buckets
         if not is_wrapped:
-            self._lay_over('model', partial(self._wrapped, device=device))
+            self._lay_over('model', partial(self._wrap_model, device=device))
             if not exchanges_later: formed = form_buckets(learn.model)
         learn.model.require_backward_grad_sync = not exchanges_later
         self.waits = not formed
@@ -232,7 +232,7 @@ class DistributedTrainer(Callback):
 
     def _lay_over(self, name, wrap): self.layers = [*self.layers, lay_over(self.learn, name, wrap)]
 
-    def _wrapped(self, model, device):
+    def _wrap_model(self, model, device):
         "Return the model in `DistributedDataParallel`; its buffers are broadcast later, after the backward pass"
         if isinstance(self.learn.model, DistributedDataParallel): raise ValueError(
             'the model cannot be replaced during a fit of several processes, which exchange the gradients of its '
@@ -243,7 +243,7 @@ class DistributedTrainer(Callback):
         if self._trains_apart() and self.near is not None:
             options['process_group'] = self.near   # it makes weights equal within an island only
             send_first(_detach_all([*model.parameters(), *self._buffers()]), dist.group.WORLD)
-        with _unwritable_ignored(model): return DistributedDataParallel(model, **options)
+        with _ignore_unwritable(model): return DistributedDataParallel(model, **options)
 
     def _exchange(self, params):
         "Let the processes all-reduce the gradients of `params` and of modules outside the model, and agree"
@@ -324,7 +324,7 @@ def _loaders_in(loader):
 
 # %% ../../nbs/processes/20b_distributed.ipynb #505ccd3a
 @contextmanager
-def _unwritable_ignored(model):
+def _ignore_unwritable(model):
     "Let PyTorch's wrapper in this block ignore buffers that cannot be written, such as expanded constants"
     names = [name for name,b in model.named_buffers() if not is_writable(b)]
     if not names:

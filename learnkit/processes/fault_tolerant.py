@@ -27,7 +27,7 @@ from ..data.process import set_beside
 from ..data.random import derived_seed, set_seed
 from ..data.stateful import hash_seed
 from ..learner.fit import resumes
-from ..loop.callback import Callback, is_called, taken
+from ..loop.callback import Callback, is_called, accepted_kwargs
 from ..loop.check import check_args
 from ..loop.events import cancel_types
 from ..loop.run import null_logger
@@ -35,7 +35,7 @@ from ..loop.words import Word
 from ..measure.batch_weight import BatchWeight, n_items
 from ..optim.steps import accumulates
 from .agreement import ProcessFailed, _cancels, scope_of
-from .checksum import compared, digest
+from .checksum import values_to_compare, digest
 from .crew import Crew, check_divisible
 from .launch import check_seconds
 from .part_sums import PartSums, part_of
@@ -117,7 +117,7 @@ class FaultTolerant(Resumable):
     def _shift_samples(self, f, items=None):
         "Call the handler `f` of a micro-batch with the samples' positions in the whole batch instead of in this part"
         if items is not None and self.first: items = slice(self.first+items.start, self.first+items.stop)
-        f(**taken(f, dict(items=items)))
+        f(**accepted_kwargs(f, dict(items=items)))
 
     # the beginning of a fit
 
@@ -133,7 +133,7 @@ class FaultTolerant(Resumable):
             got = self.crew.gather()
             if self.crew.failed: continue
             if got is not None:
-                if self._joined(got, steps): return
+                if self._use_state(got, steps): return
             elif self.crew.rank==0:
                 if has_paused: return self._begin()
                 time.sleep(_pause)
@@ -146,7 +146,7 @@ class FaultTolerant(Resumable):
         self.leads = self.moment = self.message = self.sums = self.first = None
         self.alone = self.met = self.regroups = False
 
-    def _joined(self, got, steps):
+    def _use_state(self, got, steps):
         "Use the state that another process sent; return whether the fit can begin"
         if got['fit']!=self.n_fit:
             self._skip(got['fit'])
@@ -360,13 +360,13 @@ class FaultTolerant(Resumable):
         self.regroups = True
         while True:
             got = self.crew.gather()
-            if got is not None: return self._given(got, got['step']-step)
+            if got is not None: return self._take_sum(got, got['step']-step)
             if self.crew.count(True): break
         self.regroups = False
         self._find_rank()
         self._say_change(before)
 
-    def _given(self, got, n_steps):
+    def _take_sum(self, got, n_steps):
         "Return the sum of another process, which is `n_steps` ahead"
         if n_steps>1: raise self._behind()
         self.regroups,self.met = False,True   # the other process is at the end of this batch, so both met there
@@ -419,7 +419,7 @@ class FaultTolerant(Resumable):
         if learn.iter and n==self.n_compared: return here   # else an epoch begins, or a process has joined or left
         self.n_compared = n
         batch = {str(i):t for i,t in enumerate(leaves(whole)) if isinstance(t, Tensor)}
-        return here._replace(compares=1, weights=digest(compared(learn))%2**12, data=digest(batch)%2**12)
+        return here._replace(compares=1, weights=digest(values_to_compare(learn))%2**12, data=digest(batch)%2**12)
 
     def _check_equal(self, total):
         "Raise ProcessFailed if the sum of a number is not a multiple of this process's value"

@@ -109,29 +109,29 @@ class Judge:
         "Return the verdict of the first process that asks in this fit; None if a process has failed and says so"
         is_first = self.watch.store.add('judges', 1)==1
         if not is_first: self._wait_for_verdict()
-        decided = self.decided()
+        decided = self.first_reason()
         if decided is None:
             found = self._causes()
             self.notices.read()
-            if self.failed(): return None
+            if self.failed_notices(): return None
             decided = Notice(self.watch.rank, self.watch.n, 'verdict', found)
             self.notices.add(decided)
         return Verdict(*decided.text) if decided.kind=='verdict' else None
 
-    def decided(self) -> Notice|None:
+    def first_reason(self) -> Notice|None:
         "Return the first notice that says why this fit cannot continue; None if there is none"
         return next((o for o in self.notices.read() if self._decides(o)), None)
     def _decides(self, notice):
         if notice.fit!=self.watch.n: return False
         return notice.kind=='verdict' or notice.rank!=self.watch.rank
-    def failed(self) -> list[Notice]:
+    def failed_notices(self) -> list[Notice]:
         "Return the notices of the other processes that failed in this fit, among those read already"
         return [o for o in self.notices.so_far() if o.kind=='failed' and self._decides(o)]
 
     def _wait_for_verdict(self):
         "Wait until another process has written its verdict, or until it takes too long"
         end = monotonic()+self.others.silence+4*self.watch.interval
-        while self.decided() is None and monotonic()<end: sleep(self.watch.interval/4)
+        while self.first_reason() is None and monotonic()<end: sleep(self.watch.interval/4)
 
     def _causes(self):
         self.others.listen(self.everyone_else)
@@ -157,7 +157,7 @@ class Judge:
         silent,end = self.everyone_else,monotonic()+self.others.silence+self.watch.interval
         while monotonic()<end:
             if all(map(self.others.has_ended, silent)): break
-            if self.failed(): break
+            if self.failed_notices(): break
             sleep(self.watch.interval/4)
             self.notices.read()
             self.others.listen(silent)
@@ -350,7 +350,7 @@ class Watch(Thread):
         self.has_failed = True
         try: self.notices.read()
         except RuntimeError: pass   # the store has ended; use what was read before
-        failed = sorted(Judge(self).failed())
+        failed = sorted(Judge(self).failed_notices())
         return '; '.join(f'process {notice.rank} failed: {notice.text}' for notice in failed)
 
     def everywhere(self,

@@ -173,7 +173,7 @@ class UnsavedNumbers:
         for dl in self.learn.dls.loaders: data += data_objects(dl).values()
         return [*filter(may_lose_numbers, data), *filter(may_forget, self.learn.cbs)]
 
-    def changed(self) -> list[Changed]:
+    def find_changed(self) -> list[Changed]:
         "Return the objects with changed values, and the names of these"
         found = []
         for o,first in self.first.values():
@@ -187,7 +187,7 @@ class UnsavedNumbers:
         "Warn about what has changed, the first time that anything has"
         self._warn_of_workers(in_workers)
         if self.warned: return
-        found = self.changed()
+        found = self.find_changed()
         if not found: return
         self.warned = True
         what = ', '.join(map(str, found))

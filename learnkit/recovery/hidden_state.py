@@ -236,7 +236,7 @@ class Watched(NamedTuple):
     mark:Any   # changes when the value does
 
 # %% ../../nbs/recovery/01a_holders.ipynb #94b4428f
-def watched(
+def fingerprint_of(
     v:Any # anything
 ) -> Watched|None:
     "Return the fingerprint of a value that no checkpoint can store; None for any other value"
@@ -285,14 +285,14 @@ def map_values(
     if isinstance(v, containers): return [map_values(o, f) for o in v]
     return f(v)
 
-def copied(
+def copy_state(
     v:Any # a state
 ) -> Any:
     "Return a copy of a state, with its tensors on the CPU; for a generator, of its state"
     if is_generator(v): return generator_state(v)
-    return map_values(v, _copied_to_cpu)
+    return map_values(v, _copy_to_cpu)
 
-def _copied_to_cpu(v):
+def _copy_to_cpu(v):
     if not isinstance(v, torch.Tensor): return v
     return v.detach().to('cpu', copy=True)
 
@@ -345,13 +345,13 @@ class Restorer:
     ) -> None:
         "Set an entry of `o` to the value `v`"
         own = entry_of(o, k)
-        new = self.restored(own, v)
+        new = self.restore(own, v)
         if isinstance(o, (list,deque)): o[int(k)] = new
         elif isinstance(o, mappings): o[key_of(o, k)] = new
         elif isinstance(o, tuple): return   # its entries were changed in place
         elif new is not own: setattr(o, k, new)
 
-    def restored(self,
+    def restore(self,
         own:Any, # the current value
         v:Any    # the value from the checkpoint
     ) -> Any:
@@ -359,9 +359,9 @@ class Restorer:
         before = self.done.get(id(own))
         if before is not None:
             if is_equal(before.value, v): return own
-            return self.made(v, own)
+            return self.make(v, own)
         if isinstance(own, tuple) and isinstance(v, (list,tuple)): return self._new_tuple(own, v)
-        if not self._change(own, v): return self.made(v, own)
+        if not self._change(own, v): return self.make(v, own)
         self.done[id(own)] = Restored(own, v)   # `Restored` keeps `own` alive, so that no other object gets its id
         return own
 
@@ -376,25 +376,25 @@ class Restorer:
         return True
 
     def _change_mapping(self, own, v):
-        new = {k:self.restored(own.get(k), o) for k,o in v.items()}
+        new = {k:self.restore(own.get(k), o) for k,o in v.items()}
         own.clear()
         own.update(new)
 
     def _change_list(self, own, v):
-        new = self._each_restored(own, v)
+        new = self._restore_each(own, v)
         own.clear()
         own.extend(new)
 
     def _new_tuple(self, own, v):
-        new = self._each_restored(own, v)
+        new = self._restore_each(own, v)
         if hasattr(own, '_make'): return own._make(new)   # a named tuple
         return tuple(new)
 
-    def _each_restored(self, own, v):
+    def _restore_each(self, own, v):
         present = [*own, *[None]*len(v)]   # the checkpoint may have more entries
-        return [self.restored(a, b) for a,b in zip(present, v)]
+        return [self.restore(a, b) for a,b in zip(present, v)]
 
-    def made(self,
+    def make(self,
         v:Any,  # the value from the checkpoint
         own:Any # the current value
     ) -> Any:
@@ -466,7 +466,7 @@ class HiddenState:
     ):
         self.learn,self.loss = learn,learn.loss_func
         holders,saved = self.holders(),saved_tensors(learn)
-        self.first_states,self.first_watched = self._states(holders, saved),self._watched(holders, saved)
+        self.first_states,self.first_watched = self._states(holders, saved),self._fingerprints(holders, saved)
         self.warned = False
 
     def holders(self) -> dict:
@@ -485,19 +485,19 @@ class HiddenState:
         copies = {}
         for name,holder in holders.items():
             if not holder.kept: continue
-            for k,v in states_in(holder, saved).items(): copies[f'{name}.{k}'] = copied(v)
+            for k,v in states_in(holder, saved).items(): copies[f'{name}.{k}'] = copy_state(v)
         return copies
 
-    def _watched(self, holders, saved):
+    def _fingerprints(self, holders, saved):
         "Return the fingerprint of each value that no checkpoint can store, by name"
         opt,found = self._optimizer(),{}
         for name,holder in holders.items():
             is_saved = holder.o is opt and has_own_state(opt)
             if is_saved: continue
             for k,v in holder.entries.items():
-                if v is not opt: found[f'{name}.{k}'] = watched(v)
+                if v is not opt: found[f'{name}.{k}'] = fingerprint_of(v)
             if holder.kept: continue
-            for k,v in states_in(holder, saved).items(): found[f'{name}.{k}'] = Watched(type(v).__name__, copied(v))
+            for k,v in states_in(holder, saved).items(): found[f'{name}.{k}'] = Watched(type(v).__name__, copy_state(v))
         return {k:w for k,w in found.items() if w is not None}
 
     def state_dict(self) -> dict:
@@ -512,7 +512,7 @@ class HiddenState:
 
     def _warn_of_lost(self, holders, saved):
         if self.warned: return
-        now,first = self._watched(holders, saved),self.first_watched
+        now,first = self._fingerprints(holders, saved),self.first_watched
         lost = [f'`{k}` ({w.kind})' for k,w in now.items() if not is_equal(w, first.get(k))]
         if not lost: return
         self.warned = True

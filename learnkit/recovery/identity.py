@@ -31,7 +31,7 @@ from ..learner.learner import Learner
 from ..loop.callback import runs_in
 from ..loop.events import event
 from ..loop.secrets import hide_in_items, hide_secrets
-from ..loop.settings import masked
+from ..loop.settings import mask_secret
 from ..loop.loop import loader_len
 from .hidden_state import closure_of
 from ..loop.words import Word, observes
@@ -170,7 +170,7 @@ def is_secret(
     of:Any    # the function or object that has this argument
 ) -> bool:
     "Return whether the argument is a password, a token or the like"
-    return masked(name, v, of) is not v
+    return mask_secret(name, v, of) is not v
 
 def partial_arguments(
     f:partial # a partial function
@@ -299,11 +299,11 @@ def _num_shards_of(dl):
 def _order_of(dl):
     "Describe how the order of samples is chosen, as in a single process; None if that is unknown"
     shard = distributed_sampler(dl)
-    sampler = _undistributed(shard) if type(shard) is DistributedSampler else sampler_of(dl)
+    sampler = _sampler_of_one(shard) if type(shard) is DistributedSampler else sampler_of(dl)
     if sampler is None: return None
     return describe(sampler)
 
-def _undistributed(shard):
+def _sampler_of_one(shard):
     "Return the sampler that a single process would have instead of a `DistributedSampler`"
     return RandomSampler(shard.dataset) if shard.shuffle else SequentialSampler(shard.dataset)
 

@@ -316,9 +316,9 @@ class RollBackOnNaN(Callback):
         weights,base = split_state(learn)
         self.good = deepcopy(dict(
             model=weights, base=base, beside=state_beside(learn), opt=opt_state(learn),
-            loss=learn.loss, epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._restored_cbs()}))
+            loss=learn.loss, epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._cbs_to_restore()}))
 
-    def _restored_cbs(self):
+    def _cbs_to_restore(self):
         "Return the callbacks to restore: all but observers, which keep a record of what happened; and the Recorder"
         cbs = []
         for cb in self.learn.cbs:
@@ -354,7 +354,7 @@ class RollBackOnNaN(Callback):
             load_beside(learn, good.get('beside', {}))
             load_opt_state(learn, deepcopy(good['opt']))   # the optimizer keeps and modifies the loaded tensors
         learn.opt.zero_grad()
-        for cb in self._restored_cbs():
+        for cb in self._cbs_to_restore():
             is_of_other_epoch = cb.name=='recorder' and good['epoch']!=learn.epoch   # its history has more rows by now
             if cb.key in states and not is_of_other_epoch: cb.load_state_dict(states[cb.key])
         learn.loss = good.get('loss', torch.zeros_like(learn.loss))

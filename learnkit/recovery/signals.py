@@ -216,10 +216,10 @@ from ..data.nested import apply
 from ..data.process import num_distrib
 from ..data.snapshot import snapshot_random
 from ..learner.fit import resumes
-from ..loop.callback import taken
+from ..loop.callback import accepted_kwargs
 from ..loop.check import check_args, check_whole
 from ..loop.events import Pause
-from ..loop.run import attended, shell, write_out
+from ..loop.run import where_user_types, shell, write_out
 from ..loop.tracebacks import add_note
 from ..loop.words import Word
 from .identity import session
@@ -254,7 +254,7 @@ class _Breakpoints(StopOnSignal):
         callback_of = {}   # event at which the fit may pause -> a callback that may pause it there
         for cb in self.learn.cbs:
             for name in tuplify(pauses(cb)): callback_of[event.check(name)] = cb
-        self.user_at = attended()
+        self.user_at = where_user_types()
         if callback_of and self.user_at is None: raise ValueError(
             f'{next(iter(callback_of.values()))!r} may pause the fit, but only a user at a prompt, in a notebook or in '
             'a terminal could continue it: remove it here')
@@ -268,7 +268,7 @@ class _Breakpoints(StopOnSignal):
 
     def _call(self, name, f, **kwargs):
         "Call the handler `f` of an event, and handle a `Pause` that it raises"
-        try: return f(**taken(f, kwargs))
+        try: return f(**accepted_kwargs(f, kwargs))
         except Pause:
             if self.n_passed: self.n_passed -= 1   # the fit has paused here before
             elif self.user_at=='terminal': self._open_shell(name)

@@ -30,7 +30,7 @@ from ..loop.duration import Time
 from ..loop.signals import uninterrupted
 from ..optim.inventory import (load_beside, load_opt_state, named_params, opt_state, shape_lazy,
     state_beside, without_lazy)
-from ..optim.base import check_base, check_base_format, left_out, load_weights, split_state
+from ..optim.base import check_base, check_base_format, rest_of_base, load_weights, split_state
 from .hidden_state import is_equal
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #6cead52a
@@ -119,7 +119,7 @@ def _check_run_state(self:Learner, state):
     base = state.get('base', {})
     check_base_format(base, 'this checkpoint')
     check_state(model, state['model'], base=base)
-    check_base(model, left_out(state['model'], base), 'this checkpoint')
+    check_base(model, rest_of_base(state['model'], base), 'this checkpoint')
     shape_lazy(model, state['model'])
     if self.opt is None: self.create_opt()
     if 'beside' in state: check_beside(self, state['beside'], 'this checkpoint')   # older ones have none

@@ -115,7 +115,7 @@ def _fits(known, shape):
     return True
 
 # %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a00a
-def widened(
+def widen_shapes(
     known:tuple, # shapes, with None for each size that varies
     shapes:tuple # the shapes of a batch
 ) -> tuple:
@@ -155,7 +155,7 @@ def _find_varying(known, shapes, most):
     for k in similar:
         if takes(k, shapes): return k
     if similar:
-        new = widened(similar[-1], shapes)
+        new = widen_shapes(similar[-1], shapes)
         return _add(known, new) if takes(new, shapes) else None
     n_kinds = len({*map(_dims, known)})
     return _add(known, shapes) if n_kinds<most else None
@@ -235,11 +235,11 @@ def repeated_blocks(
     model:nn.Module # a model
 ) -> list[list[nn.Module]]:
     "Return the outermost repeated blocks of `model`, one list per kind; raise ValueError if there are none"
-    found = [*_repeated(model)]
+    found = [*_find_repeated(model)]
     if found: return found
     raise ValueError(f'{type(model).__name__} has no block that it repeats: omit `regional=True`')
 
-def _repeated(model):
+def _find_repeated(model):
     "Yield lists of blocks of one kind; search inside modules that are not repeated"
     by_kind:dict[Any,list] = {}
     for m in model.children():
@@ -250,7 +250,7 @@ def _repeated(model):
         is_block = has_params(first) and len([*first.children()])>0   # more than a single layer
         if is_block and len(modules)>1: yield modules
         else:
-            for m in modules: yield from _repeated(m)
+            for m in modules: yield from _find_repeated(m)
 
 # %% ../../nbs/speed/05c_compile.ipynb #1fec5d8a
 @patch

@@ -15,7 +15,7 @@ from torch import distributed as dist
 from ..data.process import num_distrib
 
 # %% ../../nbs/speed/25a_fixed_order.ipynb #c20530b6
-def merged(
+def merge_two(
     a:tuple[Tensor,Tensor], # means and sums; the last sum is the weight
     b:tuple[Tensor,Tensor]  # means and sums of the part after `a`
 ) -> tuple[Tensor,Tensor]:
@@ -44,14 +44,14 @@ class MergeTree:
         self.n += 1
         n = self.n
         while n%2==0:   # the branch is as large as the one before
-            part = merged(self.parts.pop(), part)
+            part = merge_two(self.parts.pop(), part)
             n //= 2
         self.parts.append(part)
 
     def total(self) -> tuple[Tensor,Tensor]:
         "Return the means and sums of all parts"
         part = self.parts.pop()
-        while self.parts: part = merged(self.parts.pop(), part)
+        while self.parts: part = merge_two(self.parts.pop(), part)
         return part
 
 def merge_all(

@@ -28,7 +28,7 @@ from learnkit.callbacks.trackers import ReduceLROnPlateau
 from learnkit.callbacks.trackers import SaveModelCallback
 from learnkit.recovery.file import checkpoint_info, list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
 from learnkit.data.files import to_serializable
-from learnkit.measure.history import decoded_rows
+from learnkit.measure.history import decode_rows
 from toys import equal, few, slow
 
 pytestmark = few(10_000, 2)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
@@ -81,7 +81,7 @@ def end(learn):
                 cbs={cb.key:_timeless(cb.state_dict()) for cb in learn.cbs if cb.name not in ('recorder','checkpoint')})
 
 def _timeless(state):
-    if 'history' in state: state = {**state, 'history':[{k:v for k,v in r.items() if k!='time'} for r in decoded_rows(state['history'])]}
+    if 'history' in state: state = {**state, 'history':[{k:v for k,v in r.items() if k!='time'} for r in decode_rows(state['history'])]}
     return state
 
 def assert_same(a, b):

@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from learnkit.all import Callback, CheckpointCallback, CSVLogger, DataLoaders, JsonLogger, Learner, MSELossFlat, TensorBoardLogger
 from learnkit.loop.secrets import hide_secrets
-from learnkit.loop.settings import masked, settings, short_repr
+from learnkit.loop.settings import mask_secret, settings, short_repr
 from learnkit.recovery.identity import describe
 
 has_tensorboard = find_spec('tensorboard') is not None
@@ -79,10 +79,10 @@ def test_a_key_is_compared():
 secret = 'key api_key apiKey APIKey_ token hf_token authToken auth password PASSWORD db_password passwd pwd secret client_secret credentials authorization bearer aws_secret_access_key cookie'.split()
 plain = 'keys monitor tokens n_tokens tokenizer author keyboard monkey secretary authors passwords_file lr name pad every patience'.split()
 def test_which_names():
-    for n in secret: assert masked(n, 'x')=='***' and masked(n, ['x'])=='***', n
-    for n in plain:  assert masked(n, 'x')=='x', n
-    for v in (None, True, False, print): assert masked('token', v) is v and masked('password', v) is v
-    assert masked('max_token', 512)==512 and masked('key', 3)==3 and masked('password', 1234)=='***'
+    for n in secret: assert mask_secret(n, 'x')=='***' and mask_secret(n, ['x'])=='***', n
+    for n in plain:  assert mask_secret(n, 'x')=='x', n
+    for v in (None, True, False, print): assert mask_secret('token', v) is v and mask_secret('password', v) is v
+    assert mask_secret('max_token', 512)==512 and mask_secret('key', 3)==3 and mask_secret('password', 1234)=='***'
 
 @pytest.mark.parametrize('text,want', [(url, 'https://me:***@example.com/hook'), ('postgres://u:p%40@h:5432/db', 'postgres://u:***@h:5432/db'), ('https://example.com:8080/a@b', 'https://example.com:8080/a@b'),
     ('no address: a@b', 'no address: a@b'), ('redis://:pw@h', 'redis://:***@h'), ('https://user@h', 'https://user@h'), ('see https://a:b@c and https://d:e@f', 'see https://a:***@c and https://d:***@f')])

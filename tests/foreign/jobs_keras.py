@@ -58,10 +58,10 @@ def theirs(job):
 
 def ours(job):
     from learnkit.all import DataLoaders, Learner
-    from learnkit.contrib.keras import adapted
+    from learnkit.contrib.keras import adapt
     cb = Recorder(job)
     valid = [] if job=='no_valid' else [loader(valid_rows)]
-    learn = Learner(DataLoaders(loader(train_rows), *valid), net(), nn.CrossEntropyLoss(), torch.optim.SGD, lr=lr, metrics=accuracy, cbs=adapted(cb))
+    learn = Learner(DataLoaders(loader(train_rows), *valid), net(), nn.CrossEntropyLoss(), torch.optim.SGD, lr=lr, metrics=accuracy, cbs=adapt(cb))
     with learn.no_bar(), learn.no_logging():
         if job=='evaluate': learn.validate()
         elif job=='predict': learn.get_preds()

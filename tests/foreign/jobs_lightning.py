@@ -75,10 +75,10 @@ def theirs(job):
 
 def ours(job):
     from learnkit.all import DataLoaders, GradientAccumulation, Learner
-    from learnkit.contrib.lightning import adapted
+    from learnkit.contrib.lightning import adapt
     cb = Recorder(job)
     learn = Learner(DataLoaders(*loaders(job)), Named() if job=='named' else net(), None if job=='named' else nn.CrossEntropyLoss(), torch.optim.SGD, lr=lr,
-                    metrics=accuracy, cbs=adapted(cb))
+                    metrics=accuracy, cbs=adapt(cb))
     with learn.no_bar(), learn.no_logging():
         try:
             if job=='validate': learn.validate()

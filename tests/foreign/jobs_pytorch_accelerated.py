@@ -80,13 +80,13 @@ def theirs(job):
 
 def ours(job):
     from learnkit.all import DataLoaders, GradientAccumulation, Learner
-    from learnkit.contrib.pytorch_accelerated import StopTrainingError, Trainer, TrainerCallback, adapted
+    from learnkit.contrib.pytorch_accelerated import StopTrainingError, Trainer, TrainerCallback, adapt
     if job in with_trainer: return run(Trainer, type('Ours', (Recorder, TrainerCallback), {})(job, StopTrainingError), job)
     cb = Recorder(job, StopTrainingError)
     valid = [] if job=='no_valid' else [loader(valid_rows)]
     if job=='accumulate': dls = DataLoaders(loader(train_rows, 10), loader(valid_rows, 10))
     else: dls = DataLoaders(loader(train_rows), *valid)
-    learn = Learner(dls, net(), nn.CrossEntropyLoss(), torch.optim.SGD, lr=lr, cbs=adapted(cb))
+    learn = Learner(dls, net(), nn.CrossEntropyLoss(), torch.optim.SGD, lr=lr, cbs=adapt(cb))
     more = [GradientAccumulation('2ba')] if job=='accumulate' else []
     with learn.no_bar(), learn.no_logging():
         try:

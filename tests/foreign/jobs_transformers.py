@@ -58,12 +58,12 @@ def theirs(job):
 
 def ours(job):
     from learnkit.all import DataLoaders, GradientAccumulation, Learner
-    from learnkit.contrib.transformers import adapted
+    from learnkit.contrib.transformers import adapt
     cb = Recorder(job)
     n = bs
     dls = DataLoaders(*[DataLoader(named_items(o), n) for o in ([train_rows] if job=='no_valid' else [train_rows, valid_rows])])
     more = [GradientAccumulation('2ba')] if job=='accumulate' else []
-    learn = Learner(dls, Named(), None, torch.optim.SGD, lr=lr, metrics=accuracy, cbs=[adapted(cb), *more])
+    learn = Learner(dls, Named(), None, torch.optim.SGD, lr=lr, metrics=accuracy, cbs=[adapt(cb), *more])
     with learn.no_bar(), learn.no_logging():
         try:
             if job=='evaluate': learn.validate()

@@ -262,6 +262,6 @@ def test_cleanup_is_in_reverse_order(cbs):
     for ev in ('before_batch','after_batch','cleanup'):
         log.clear(); d(ev)
         assert log==forward
-    log.clear(); d._isolated('cleanup', reverse=True)
+    log.clear(); d._call_isolated('cleanup', reverse=True)
     assert log==forward[::-1]
     assert [cb.i for cb in d.ordered_cbs('before_batch')]==[i for i in forward if not cbs[i][1]]   # those of other libraries tell nothing of what they handle

@@ -65,7 +65,7 @@ def test_who_hears_everything_does_so_in_its_modes_only():
     learn.add_cb(cb).validate()
     assert cb.heard[0]=='before_evaluate' and cb.heard[-1]=='cleanup'
 
-@pytest.mark.parametrize('call', [lambda d: d('before_fit'), lambda d: d._isolated('before_fit'), lambda d: d(['before_fit'])])
+@pytest.mark.parametrize('call', [lambda d: d('before_fit'), lambda d: d._call_isolated('before_fit'), lambda d: d(['before_fit'])])
 def test_removed_or_switched_off_in_the_middle(call):
     "By a handler of the same event: it is not called any more, and those behind it are"
     heard,d = [],Dispatcher()
@@ -88,11 +88,11 @@ def test_isolated_raises_nothing_and_tells_all():
         return Callback(cleanup=f)
     a,b = ValueError('a'),KeyError('b')
     d.add_cbs([fail(a), Callback(cleanup=lambda self: heard.append('between')), fail(b)])
-    assert d._isolated('cleanup') is a and heard==[a,'between',b] and "`Callback` then failed in `cleanup`: KeyError: 'b'" in a.__notes__
+    assert d._call_isolated('cleanup') is a and heard==[a,'between',b] and "`Callback` then failed in `cleanup`: KeyError: 'b'" in a.__notes__
     given = OSError('given')
-    assert d._isolated('cleanup', given, reverse=True) is given and heard[3:]==[b,'between',a]
+    assert d._call_isolated('cleanup', given, reverse=True) is given and heard[3:]==[b,'between',a]
     assert [n.split(': ')[1] for n in given.__notes__]==['KeyError','ValueError']
-    assert Dispatcher()._isolated('cleanup') is None
+    assert Dispatcher()._call_isolated('cleanup') is None
 
 def test_a_cancel_of_what_has_just_ended_is_ignored():
     "In `after_batch` and `after_cancel_batch`; the other handlers are called"
@@ -133,7 +133,7 @@ def test_a_name_that_is_an_attribute_already_is_refused(there, new):
     assert getattr(d, name)=='not a callback' and len(d.cbs)==1
 
 def test_errors_of_an_isolated_event_say_where_they_were_raised():
-    e = Dispatcher().add_cb(Callback(cleanup=lambda self: throw(OSError('full'))()))._isolated('cleanup')
+    e = Dispatcher().add_cb(Callback(cleanup=lambda self: throw(OSError('full'))()))._call_isolated('cleanup')
     assert e.__notes__==['Exception occurred in `Callback` when calling event `cleanup`']
 
 def test_who_has_left_in_the_middle_is_let_alone():

@@ -1,6 +1,6 @@
 """The words about unknown names, the levels of the events, and which exceptions are Cancels"""
 import pytest
-from learnkit.loop.callback import taken
+from learnkit.loop.callback import accepted_kwargs
 from learnkit.loop.events import Cancel, CancelBatch, CancelFit, CancelStep, Events, cancel_types, cancelled, event, nearest
 
 @pytest.mark.parametrize('n,end', [(1, 'name_0'), (40, ', name_39'), (41, ', name_39 and 1 more'), (45, ', name_39 and 5 more')])
@@ -58,8 +58,8 @@ def test_which_exceptions_are_cancels():
 
 def test_a_handler_takes_the_arguments_that_it_names():
     given = dict(a=1, b=2)
-    assert taken(lambda: 0, {})=={} and taken(lambda a: 0, given)=={'a':1} and taken(lambda b, c=3: 0, given)=={'b':2}
-    assert taken(lambda **kw: 0, given)==given and taken(lambda a, **kw: 0, given)==given
+    assert accepted_kwargs(lambda: 0, {})=={} and accepted_kwargs(lambda a: 0, given)=={'a':1} and accepted_kwargs(lambda b, c=3: 0, given)=={'b':2}
+    assert accepted_kwargs(lambda **kw: 0, given)==given and accepted_kwargs(lambda a, **kw: 0, given)==given
 
 def test_each_scope_has_its_events():
     "A Cancel is caught by its scope, between `before_` and `after_`"

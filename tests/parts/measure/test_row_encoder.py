@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 from learnkit.data.files import to_serializable
-from learnkit.measure.history import History, RowEncoder, decoded_rows
+from learnkit.measure.history import History, RowEncoder, decode_rows
 from toys import equal
 
 values = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3), st.sampled_from([float('nan'), 'a\nb', '\ud800', 10**500, -0.]),
@@ -37,22 +37,22 @@ def test_decoded_is_what_is_there(changes):
         apply_step(h, kind, n, row)
         if not saves: continue
         state = h.state_dict()
-        assert same(decoded_rows(state), h)   # what has changed from 1 to True, which is equal, may be either
+        assert same(decode_rows(state), h)   # what has changed from 1 to True, which is equal, may be either
         again = History([dict(other=1)])
         again.load_state_dict(copy.deepcopy(state))
-        assert same(again, h) and exactly(decoded_rows(RowEncoder()(h)), h)
+        assert same(again, h) and exactly(decode_rows(RowEncoder()(h)), h)
 
 def test_a_file_holds_it():
     h = History([dict(epoch=0, loss=float('nan'), note='ä\n'), dict(epoch=1, loss=float('-inf'), note=None), dict(epoch=2, loss=torch.ones(2), note='')])
     file = io.BytesIO()
     torch.save(to_serializable(h.state_dict()), file)
     file.seek(0)
-    assert exactly(decoded_rows(torch.load(file, weights_only=True)), h)
+    assert exactly(decode_rows(torch.load(file, weights_only=True)), h)
 
 def test_an_older_state_is_a_list_of_rows():
     h = History()
     h.load_state_dict([dict(epoch=0, loss=.5), dict(epoch=1, loss=None)])
-    assert h==[dict(epoch=0, loss=.5), dict(epoch=1, loss=None)] and same(decoded_rows(h.state_dict()), h)
+    assert h==[dict(epoch=0, loss=.5), dict(epoch=1, loss=None)] and same(decode_rows(h.state_dict()), h)
 
 def test_each_row_is_encoded_once(monkeypatch):
     "Also in a copy, and one row alone if only that one has changed"
