@@ -42,6 +42,7 @@ from typing import Any, NamedTuple
 import torch
 from fastcore.basics import patch, store_attr
 from torch import distributed as dist
+from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
 from ..data.modules import get_model, is_writable, one_param
@@ -69,6 +70,14 @@ def share_random_states() -> None:
     "Give every process the random number states of process 0; all of them must call it"
     states = from_first(None if rank_distrib() else pack_state(get_random_states()))
     if rank_distrib(): set_random_states(**states)
+
+# %% ../../nbs/processes/20b_distributed.ipynb #dc909ab2
+def check_attention() -> None:
+    "Raise ValueError within a block of PyTorch's `context_parallel`, which replaces the attention function"
+    is_replaced = 'context_parallel' in (F.scaled_dot_product_attention.__module__ or '')
+    if is_replaced: raise ValueError(
+        'context parallelism is not supported: each process would report the loss of its part of the positions as '
+        'that of the batch. Train without `context_parallel`, or with torchtitan')
 
 # %% ../../nbs/processes/20b_distributed.ipynb #dc909abd
 steps_in_turn = Word('steps_in_turn', False, 'Does it take several steps a batch, each for some of the parameters?')
@@ -111,6 +120,7 @@ class DistributedTrainer(Callback):
         if not has_group and is_only_process(): return
         device = getattr(one_param(learn.model), 'device', torch.device('cpu'))
         self._check_possible(has_group, device)
+        check_attention()
         self.is_on,self.apart = True,False
         self._check_alike()
         introduce()
@@ -187,10 +197,13 @@ class DistributedTrainer(Callback):
         return [b for b in buffers.values() if is_writable(b) and not is_sharded(b)]
 
     def after_backward(self):
+        check_attention()   # a callback may enter `context_parallel` in each batch
+        self._send_buffers()
+    def _send_buffers(self):
         if self.near is not None: send_first(self._buffers(), self.near)
         self.equal = True
     def after_batch(self):
-        if self.learn.training and not self.equal: self.after_backward()   # else a Cancel skipped it, in all processes
+        if self.learn.training and not self.equal: self._send_buffers()   # else a Cancel skipped it, in all processes
         self.equal = False
 
     def cleanup(self):
@@ -285,7 +298,8 @@ class DistributedTrainer(Callback):
         text = (f'the processes have different settings: the {name} in process 0: {first.get(name)!s:.200}, '
                 f'in process {rank}: {other.get(name)!s:.200}')
         if name=='parameters':
-            text += '. If these are stages of a pipeline: its schedule is a training loop, and calls each stage itself'
+            text += ('. If these are stages of a pipeline: a schedule of torch.distributed.pipelining trains them by its '
+                     '`step`, as torchtitan does')
         raise ValueError(text)
 
     def _shard(self, dls):

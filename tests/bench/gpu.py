@@ -5,7 +5,7 @@
 The host prepares work faster than the device does it, as long as nothing makes it wait: reading a loss does, and so does a copy of
 a batch from memory that is not pinned. A loop shows in the device's idle time, not in the host's.
 """
-import tempfile, time, warnings
+import importlib.util, tempfile, time, warnings
 from contextlib import nullcontext
 from functools import partial
 from tools import F, by_hand, in_turn, learner, nn, peak, show, spread, timed, tiny, torch, unseen
@@ -127,7 +127,20 @@ def hand_in(net, batches, device, around=nullcontext, put=lambda model: model, p
 
 def last(t): return t.to(memory_format=torch.channels_last)
 
+def fp8(model):
+    "As torchao's documents say it: linear layers whose dimensions are divisible by 16, in a compiled model"
+    from torchao.float8 import Float8LinearConfig, convert_to_float8_training
+    config = Float8LinearConfig(pad_inner_dim=True, emulate=next(model.parameters()).device.type=='cpu')
+    def is_wide(layer, name): return layer.in_features%16==0 and layer.out_features%16==0
+    return torch.compile(convert_to_float8_training(model, module_filter_fn=is_wide, config=config))
+
 def forms(device):
+    import learnkit.all as lk
+    has_torchao = importlib.util.find_spec('torchao') is not None
+    fp8_forms = {'fp8, compiled':(dict(around=partial(torch.autocast, device, torch.bfloat16), put=fp8), dict(cbs=lambda: lk.MixedPrecision('fp8'), change=lk.Learner.compile))}
+    return common_forms(device) | (fp8_forms if has_torchao else {})
+
+def common_forms(device):
     import learnkit.all as lk
     bf16 = partial(torch.autocast, device, torch.bfloat16)
     def images(x): return last(x) if x.ndim==4 else x
@@ -223,11 +236,13 @@ def bench_throughput(rounds, device='cuda', n=200, nets=nets):
              f'{sum(len(xb) for xb,_ in host)/base:,.0f} items a second', ratios)
 
 def bench_forms(rounds, device='cuda', n=50, nets=nets | large):
-    "Each form beside the same by hand; a fused step, which compiles the whole step, beside the plain loop"
+    "Each form beside the same by hand; a fused step, which compiles the whole step, beside the plain loop; fp8 where torchao is installed"
+    from learnkit.callbacks.precision import can_be_float8
     for name,(net,data) in nets.items():
         batches = put(data(4), device)*(n//4)
         for form,(by,own) in forms(device).items():
             if 'channels' in form and batches[0][0].ndim!=4: continue
+            if 'fp8' in form and not any(map(can_be_float8, net().modules())): continue
             def fit(**kw): return ours(net, batches, device, **{k:v() if k=='cbs' else v for k,v in kw.items()})
             base,ratios = in_turn(rounds, timed(lambda: hand_in(net, batches, device, **by), clock(device)),
                                   **{'learnkit':timed(lambda: fit(**own), clock(device))})

@@ -152,6 +152,72 @@ def test_one_shard_on_one_card(cbs, tmp_path):
     try: close(plain, fit(lk.FullyShard(by=nn.Linear)), rtol=.02 if cbs else 1e-4, atol=.01 if cbs else 1e-5)
     finally: dist.destroy_process_group()
 
+def wide(layer, name): return layer.in_features%16==0 and layer.out_features%16==0
+
+def test_fp8_has_the_bits_of_a_loop_by_hand():
+    "… with the last batch of 1 and of 7 samples, which are padded to 16; and compiled, and emulated, it is near"
+    float8 = pytest.importorskip('torchao.float8')
+    if torch.cuda.get_device_capability()<(8,9): pytest.skip('this GPU has no fp8')
+    def deep(): torch.manual_seed(0); return nn.Sequential(nn.Flatten(), nn.Linear(432, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 5))
+    def losses(learn): return torch.stack([*map(torch.as_tensor, learn.recorder.train.metrics[0].raw)]).cpu()
+    for n in (97, 103):
+        model = float8.convert_to_float8_training(deep().cuda(), module_filter_fn=wide, config=float8.Float8LinearConfig(pad_inner_dim=True))
+        opt,seen = torch.optim.AdamW(model.parameters(), lr=.01),[]
+        torch.manual_seed(7)
+        for _ in range(2):
+            for xb,yb in data(n):
+                with torch.autocast('cuda', torch.bfloat16): loss = F.cross_entropy(model(xb.cuda()).float(), yb.cuda())
+                loss.backward(); opt.step(); opt.zero_grad()
+                seen.append(loss.item())
+            for _ in data(32): pass
+        fits = [learner([lk.MixedPrecision('fp8')], data(n), deep), learner([lk.MixedPrecision('fp8')], data(n), deep).compile(),
+                learner([lk.MixedPrecision('fp8', config=float8.Float8LinearConfig(emulate=True))], data(n), deep)]
+        for learn in fits: torch.manual_seed(7); learn.fit(2)
+        own,*near = map(losses, fits)
+        assert equal(state(model), state(fits[0].model)) and torch.equal(own, torch.tensor(seen))
+        for o in near: torch.testing.assert_close(o, own, rtol=.1, atol=.05)
+
+def _tensor_parallel(rank, world, path):
+    from torch import distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+    def deep(): torch.manual_seed(0); return nn.Sequential(nn.Flatten(), nn.Linear(432, 64), nn.ReLU(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 5))
+    def whole(model): return {k:getattr(v, 'full_tensor', lambda v=v: v)().cpu() for k,v in model.state_dict().items()}
+    torch.cuda.set_device(rank)
+    dist.init_process_group('nccl', init_method=f'file://{path}', rank=rank, world_size=world)
+    try:
+        for cbs,tol in (([], 1e-4), ([lk.GradientClip(.1)], 1e-4), ([lk.MixedPrecision('bf16')], .02)):
+            alone = learner(cbs, model=deep, opt_func=torch.optim.SGD)   # Adam would enlarge differences of rounding
+            alone.distributed = False
+            alone.fit(2)
+            model = deep().cuda()
+            parallelize_module(model, init_device_mesh('cuda', (world,)), {'1':ColwiseParallel(), '3':RowwiseParallel()})
+            learn = learner(cbs, model=lambda: model, opt_func=torch.optim.SGD)
+            learn.fit(2)
+            close(whole(alone.model), whole(learn.model), rtol=tol, atol=tol)
+    finally: dist.destroy_process_group()
+
+@pytest.mark.parametrize('world', [1, 2])
+def test_tensor_parallel_layers(world, tmp_path):
+    "As one process trains. For two cards: make device CUDA_VISIBLE_DEVICES=0,1"
+    if torch.cuda.device_count()<world: pytest.skip(f'this needs {world} GPUs')
+    torch.multiprocessing.spawn(_tensor_parallel, (world, tmp_path/'store'), nprocs=world)
+
+def _context_parallel(rank, world, path):
+    from torch import distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.experimental import context_parallel
+    torch.cuda.set_device(rank)
+    dist.init_process_group('nccl', init_method=f'file://{path}', rank=rank, world_size=world)
+    try:
+        with context_parallel(init_device_mesh('cuda', (world,)), buffers=[torch.zeros(2, 4*world, device='cuda')], buffer_seq_dims=[1]):
+            with pytest.raises(ValueError, match='context parallelism is not supported'): learner(model=still).fit(1)
+    finally: dist.destroy_process_group()
+
+def test_context_parallelism_is_noticed(tmp_path):
+    if torch.cuda.device_count()<2: pytest.skip('this needs 2 GPUs')
+    torch.multiprocessing.spawn(_context_parallel, (2, tmp_path/'store'), nprocs=2)
+
 def without_gpu(code, cwd):
     res = subprocess.run([sys.executable, '-c', code], cwd=cwd, capture_output=True, text=True, env=dict(os.environ, CUDA_VISIBLE_DEVICES='', PYTHONPATH=os.pathsep.join([os.getcwd(), *sys.path])))
     assert res.returncode==0, res.stderr

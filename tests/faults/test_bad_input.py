@@ -9,7 +9,7 @@ import numpy as np, pytest, torch
 from sklearn.metrics import f1_score
 from torch import nn
 from torch.nn import functional as F
-from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 from learnkit.measure.finite import NonFiniteLoss
 from learnkit.loop.events import *
@@ -114,8 +114,10 @@ def model_is_none(c): Learner(good_dls(), None, F.mse_loss)
 def model_is_a_function(c): learner(model=lambda x: x.mean(1, keepdim=True)).fit(1)
 @bad(TypeError, 'model must be an nn.Module', 'generator')
 def model_is_its_parameters(c): Learner(good_dls(), Reg().parameters(), F.mse_loss)
-@bad(TypeError, 'PipelineStage', 'pipeline schedule', 'step')
+@bad(TypeError, 'PipelineStage', 'torch.distributed.pipelining', '`step`', 'torchtitan')
 def model_is_a_stage_of_a_pipeline(c): Learner(good_dls(), PipelineStage.__new__(PipelineStage), F.mse_loss)
+@bad(TypeError, 'ScheduleGPipe', 'torch.distributed.pipelining', '`step`', 'torchtitan')
+def model_is_the_schedule_of_a_pipeline(c): Learner(good_dls(), ScheduleGPipe.__new__(ScheduleGPipe), F.mse_loss)
 @bad(TypeError, 'model', 'DataLoaders')
 def model_and_data_are_swapped(c): Learner(Reg(), good_dls(), F.mse_loss)
 @bad(TypeError, 'dataset', 'from_dsets')

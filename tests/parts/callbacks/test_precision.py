@@ -174,7 +174,7 @@ def test_one_at_a_time():
     assert same(ws(fit(learn)), ws(fit(mk())))
 
 def test_what_is_wrong_is_said():
-    with pytest.raises(ValueError, match="'fp16' or 'bf16'"): MixedPrecision('half')
+    with pytest.raises(ValueError, match="'fp16', 'bf16' or 'fp8'"): MixedPrecision('half')
     with pytest.raises(TypeError, match='scale'): MixedPrecision(scale=2)
     with pytest.raises(ValueError, match='model.float'): fit(mk(model=conv().half()).to_fp16())
 

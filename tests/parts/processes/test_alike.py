@@ -4,6 +4,8 @@ from functools import partial
 
 import pytest, torch
 from torch import distributed as dist, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.experimental import context_parallel
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from learnkit.all import Callback, DataLoaders, FullyShard, GradientClip, Learner, OnBetter, VirtualShards
@@ -30,7 +32,7 @@ differ = {'lr':   (lambda r: dict(lr=.1+.1*r), 'the lr in process 0: .0.1., in p
           'clip': (lambda r: dict(cbs=GradientClip(1.+r)), 'the arguments of gradient_clip in process 0: GradientClip max_norm=1.0.*, in process 1: GradientClip max_norm=2.0'),
           'loss': (lambda r: dict(loss=(nn.MSELoss(),nn.L1Loss())[r]), 'the loss in process 0: MSELoss, in process 1: L1Loss'),
           'huber':(lambda r: dict(loss=nn.HuberLoss(delta=1.+r)), 'the loss in process 0: HuberLoss delta=1.0, in process 1: HuberLoss delta=2.0'),
-          'stage':(lambda r: dict(model=nn.Linear(4, 1+r)), 'the parameters in process 0: .*If these are stages of a pipeline'),
+          'stage':(lambda r: dict(model=nn.Linear(4, 1+r)), 'the parameters in process 0: .*If these are stages of a pipeline: a schedule of torch.distributed.pipelining .*torchtitan'),
           'model':(lambda r: dict(model=nn.Sequential(nn.Linear(4,1), nn.Dropout(.1+.1*r))), 'the model.1 in process 0: .*Dropout.p=0.1')}
 
 def _differ(rank, world, names):
@@ -40,6 +42,27 @@ def _differ(rank, world, names):
 
 @pytest.mark.parametrize('names', [['lr','clip','loss'], *slow(['wd','opt','mom','huber','stage','model'])], ids=lambda names: '-'.join(names))
 def test_settings_that_differ_are_refused(processes, names): processes(2, _differ, names)
+
+class ContextParallel(Callback):
+    "As one would write it: the batch is cut along its second dimension, within PyTorch's context manager"
+    order,ctx = 5,None
+    def before_pred(self):
+        self.ctx = context_parallel(init_device_mesh('cpu', (2,)), buffers=[self.xb[0]], buffer_seq_dims=[1])
+        self.ctx.__enter__()
+    def after_backward(self): self._exit()
+    def cleanup(self): self._exit()
+    def _exit(self):
+        if self.ctx is not None: self.ctx.__exit__(None, None, None)
+        self.ctx = None
+
+def _in_context(rank, world):
+    positions = nn.Sequential(nn.Unflatten(1, (-1,1)), nn.Linear(1, 1), nn.Flatten(), nn.AdaptiveAvgPool1d(1))
+    with pytest.raises(ValueError, match='context parallelism is not supported: .*torchtitan'): learner(model=positions).fit(1, cbs=ContextParallel())
+    with context_parallel(init_device_mesh('cpu', (2,)), buffers=[torch.zeros(2, 4)], buffer_seq_dims=[1]):
+        with pytest.raises(ValueError, match='context parallelism is not supported'): learner().fit(1)
+    learner().fit(1)
+
+def test_context_parallelism_is_noticed(processes): processes(2, _in_context)
 
 class Mine(Callback):
     def __init__(self, who): super().__init__(); self.who = who
