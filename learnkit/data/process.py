@@ -194,14 +194,11 @@ def is_equal_in_all(
 ) -> bool:
     "Return whether all processes have the same object; every process must call it, and sends only 32 bytes"
     if num_distrib()==1: return True
-    digest = blake2b(repr(x).encode(), digest_size=16).digest()
+    digest = blake2b(repr(x).encode(), digest_size=32).digest()
     of_all = _exchange_bytes(digest)
     if of_all is not None: return len({*of_all})==1
-    own = torch.frombuffer(bytearray(digest), dtype=torch.int64)
-    largest_of_each = torch.cat([own, ~own]).to(_sending_device('cpu'))   # the largest complement is of the smallest
-    dist.all_reduce(largest_of_each, dist.ReduceOp.MAX)
-    largest,complement = largest_of_each.cpu().chunk(2)
-    return torch.equal(largest, ~complement)
+    digests = torch.stack(_all_gather(_to_message(digest), [len(digest)]*num_distrib()))
+    return bool((digests==digests[0]).all())
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887e
 def _broadcast_bytes(data):

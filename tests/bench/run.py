@@ -14,7 +14,7 @@ from pathlib import Path
 
 here = Path(__file__).resolve().parent
 sys.path.insert(0, str(here))
-import exactness, gpu, own, peers, plot, processes, tools
+import exactness, gpu, own, peers, plot, processes, start, tools
 from tools import by_hand, in_turn, learner, show, shown, steps, timed, tiny, torch   # for parts in files of their own
 
 LONG = 'forms','device_forms','toolkit','beside','growth','whole','checkpoint','processes','messages','exactness'   # what takes its time, and changes little
@@ -29,7 +29,7 @@ def all_parts():
     for n in ('fused','shards','beside','growth','whole'):
         if importlib.util.find_spec(n): res[n] = getattr(importlib.import_module(n), f'bench_{n}')
     if 'growth' in res: res['longest'] = importlib.import_module('growth').bench_longest
-    return {**res, 'peers':peers.bench_peers, **processes.parts, **exactness.parts, **(on_device if torch.cuda.is_available() else {})}
+    return {**res, 'peers':peers.bench_peers, **processes.parts, 'start':start.bench_start, **exactness.parts, **(on_device if torch.cuda.is_available() else {})}
 
 def main(argv=None):
     parts = all_parts()
