@@ -116,6 +116,30 @@ def job_steps(what, n, rounds, whole=False):
         for k,f in todo.items(): res[k].append(once(f)[0])
     return res
 
+def job_neighbours(what, n, rounds):
+    "For each library, whole fits: the processors' time and the clock's, divided by the mean of the fits by hand just before and after"
+    net,batches = data(what, n)
+    def weights(m): return nn.utils.parameters_to_vector(m.parameters()).detach()
+    def fit(name):
+        dist.barrier()
+        start = cpu(),time.perf_counter()
+        with unseen(): model = there(name)(net, batches)
+        spent = gathered((cpu()-start[0], time.perf_counter()-start[1]))
+        return (sum(c for c,_ in spent), max(w for _,w in spent)),weights(model)
+    names = [k for k in ('learnkit','Accelerate','Lightning') if there(k)]
+    want = fit('by hand')[1]
+    for k in names:   # the first time: check that the same comes out
+        if not torch.allclose(fit(k)[1], want, rtol=1e-4, atol=1e-5): raise ValueError(f'{k} comes to other weights than by hand')
+    res = {k:[] for k in names}
+    before,hand = fit('by hand')[0],[]
+    for _ in range(rounds):
+        for k in names:
+            spent,after = fit(k)[0],fit('by hand')[0]
+            res[k].append([2*s/(b+a) for s,b,a in zip(spent, before, after)])
+            hand.append(after)
+            before = after
+    return dict(hand=hand, ratios=res)
+
 def job_messages(sizes, rounds, n=30):
     "For each number of bytes, microseconds of an all-reduce in each round"
     res = {b:[] for b in sizes}
@@ -157,7 +181,7 @@ def job_compute(what, n, rounds):
         opt.zero_grad()
     return [(b-a)*1e6 for a,b in zip(at[WARM:], at[WARM+1:])]
 
-jobs = dict(steps=job_steps, messages=job_messages, checkpoint=job_checkpoint, compute=job_compute)
+jobs = dict(steps=job_steps, neighbours=job_neighbours, messages=job_messages, checkpoint=job_checkpoint, compute=job_compute)
 
 # the processes
 
@@ -208,6 +232,16 @@ def bench_fits(rounds, steps=dict(tiny=40, cnn=20)):
         rows = {k:spread([t[0]/h[0] for t,h in zip(ts, hand)]) for k,ts in times.items() if k!='by hand'}
         show(f"A whole fit of {n} steps of {nets[what]} in 2 processes, the processors' time", f'{spread([h[0] for h in hand])[0]*1e3:.1f} ms', rows, first='DDP by hand', net=what)
 
+def bench_neighbours(rounds, worlds=(2, 4), n=400):
+    "Whole fits, each between two by hand, so that what else the machine does matters less: `python tests/bench/run.py neighbours --rounds 11`, some five minutes"
+    for world in worlds:
+        load = os.getloadavg()[0]
+        res = launched(world, 'neighbours', what='tiny', n=n, rounds=rounds)
+        for i,clock in enumerate(("the processors' time", "the clock's time")):
+            base = f'{spread([h[i] for h in res["hand"]])[0]*1e3:.0f} ms (load {load:.0f} to {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores)'
+            rows = {k:spread([t[i] for t in ts]) for k,ts in res['ratios'].items()}
+            show(f'A whole fit of {n} steps of {nets["tiny"]} in {world} processes, {clock}', base, rows, first='DDP by hand', world=world, net='tiny', clock='cpu wall'.split()[i])
+
 sizes = [4, 80, 1024, 2**14, 2**17, 2**20, 2**22, 2**24, 2**26]
 
 def bench_compute(rounds, n=400):
@@ -254,7 +288,7 @@ def bench_store(rounds, n=4096):
         keeper.stdin.close()
     show('What the process that keeps the store pays, in microseconds of the processor', '', {k:extremes(ts) for k,ts in us.items()}, ' µs', first='', span='least–most')
 
-parts = {k:lambda rounds, f=f: f(min(rounds, 11)) for k,f in dict(processes=bench_processes, fits=bench_fits, compute=bench_compute,
+parts = {k:lambda rounds, f=f: f(min(rounds, 11)) for k,f in dict(processes=bench_processes, fits=bench_fits, neighbours=bench_neighbours, compute=bench_compute,
          messages=bench_messages, store=bench_store, written=bench_written).items()}   # they agree beforehand how many rounds there are
 
 if __name__=='__main__': keep_a_store() if sys.argv[1:]==['keep_a_store'] else main(*sys.argv[1:])

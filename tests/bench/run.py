@@ -17,7 +17,7 @@ sys.path.insert(0, str(here))
 import exactness, gpu, own, peers, plot, processes, start, tools
 from tools import by_hand, in_turn, learner, show, shown, steps, timed, tiny, torch   # for parts in files of their own
 
-LONG = 'forms','device_forms','toolkit','beside','growth','whole','checkpoint','processes','messages','exactness'   # what takes its time, and changes little
+LONG = 'forms','device_forms','toolkit','beside','growth','whole','checkpoint','processes','neighbours','messages','exactness'   # what takes its time, and changes little
 
 ALONE = 'longest',   # what is measured only if it is named: it takes a quarter of the time of all others, for one number
 

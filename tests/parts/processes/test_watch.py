@@ -242,3 +242,13 @@ def test_who_has_not_spoken_yet_is_left_out(monkeypatch):
     store = dist.HashStore()
     store.set('2', 'here')
     assert words.messages(store)=={2:'here'} and words.messages(store, [0])=={}
+
+if __name__=='__main__':   # the table: PYTHONPATH=tests python tests/parts/processes/test_watch.py
+    for what,(how,comes,ends,_) in hows.items():
+        for n in (2, 3, 4, 16, 512):
+            for place,cause in dict(first=0, middle=n//2, last=n-1).items():
+                world = World(n, how, cause, comes)
+                ended,text = world.run(world.watch((cause+1)%n), 60.)
+                named = sorted({*map(int, re.findall(r'process (\d+)', text))})
+                is_right = named==([] if ends=='well' else [cause])
+                print(f'{n:3} {what:<13} {place:<7} {ended:5.1f} s  {"right" if is_right else "WRONG"}: {text[:70]}')
