@@ -38,6 +38,9 @@ class AtomicFile:
             raise
 
     def flush(self) -> None:
+        "Do nothing: `torch.save` calls this, and `atomic` flushes the complete file with `sync`"
+
+    def sync(self) -> None:
         "Flush the file to the disk (`fsync`)"
         self.f.flush()
         os.fsync(self.f.fileno())
@@ -195,8 +198,9 @@ def local_path(
 @uninterrupted
 @contextmanager
 def atomic(
-    path:Path,          # the file to write; its folder is created
-    like:Path|None=None # a file with the permissions to use if `path` does not exist
+    path:Path,           # the file to write; its folder is created
+    like:Path|None=None, # a file with the permissions to use if `path` does not exist
+    sync_names:bool=True # flush the folder's list of names? False: another file of the folder follows, which will
 ) -> Iterator[Any]: # a file to write
     "Open a file to write that appears as `path` only when it is complete and on the disk; an error leaves the old file"
     if isinstance(path, StorePath):
@@ -216,10 +220,10 @@ def atomic(
             file = AtomicFile(f)
             try: yield file
             except RuntimeError as e: raise file.error or e
-            file.flush()
+            file.sync()
             if os.name=='posix': os.replace(tmp, path)   # while the file is locked
-        if os.name=='posix': sync_folder(path.parent)
-        else: os.replace(tmp, path)
+        if os.name!='posix': os.replace(tmp, path)
+        elif sync_names: sync_folder(path.parent)
     finally: tmp.unlink(missing_ok=True)
 
 def write_atomic(

@@ -115,6 +115,7 @@ from uuid import uuid4
 
 # %% ../../nbs/data/47b_hidden.ipynb #6c97b3a3
 _suffix = '.learnkit.tmp'
+_buffer_size = 2**20   # bytes: many small tensors are written together
 _cleaned = set()   # folders in which this process has removed the files of killed processes
 
 def _new_hidden_path(path): return path.with_name(f'.{path.name}.{uuid4().hex[:8]}{_suffix}')
@@ -159,7 +160,7 @@ def open_hidden(
     remove_left(path.parent)
     while True:
         hidden = _new_hidden_path(path)
-        f = open(hidden, 'wb', opener=partial(os.open, mode=mode))
+        f = open(hidden, 'wb', _buffer_size, opener=partial(os.open, mode=mode))
         _claim(f)
         if hidden.exists(): return hidden,f
         f.close()   # another process's `remove_left` deleted it before it was locked

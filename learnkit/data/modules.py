@@ -8,6 +8,7 @@ __all__ = ['get_model', 'params', 'trainable_params', 'one_param', 'has_params',
 
 # %% ../../nbs/data/20_modules.ipynb #3504cc40
 import re
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
@@ -27,6 +28,22 @@ def get_model(
     if not is_compiled: return m
     inner:Any = m._modules['_orig_mod']   # a module; other entries of `_modules` may be None
     return get_model(inner)
+
+# %% ../../nbs/data/20_modules.ipynb #3a0cd7e4
+def walk_modules(
+    m:nn.Module,        # a module
+    name:str='',        # its name
+    seen:set|None=None  # modules to skip; those that are yielded are added
+) -> Iterator[tuple[str,nn.Module]]:
+    "Yield `m` and all modules in it, as `named_modules` does, which takes longer the deeper they are"
+    seen,waiting = set() if seen is None else seen,[(name, m)]
+    while waiting:
+        name,m = waiting.pop()
+        if m is None or m in seen: continue
+        seen.add(m)
+        yield name,m
+        prefix = f'{name}.' if name else ''
+        waiting += [(prefix+key, part) for key,part in reversed(m._modules.items())]
 
 # %% ../../nbs/data/20_modules.ipynb #23c4aed0
 def params(

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.parameter import is_lazy
 
-from learnkit.data.modules import get_model, is_writable
+from learnkit.data.modules import get_model, is_writable, walk_modules
 from learnkit.data.parts import is_library
 from learnkit.data.snapshot import is_foreign
 from learnkit.loop.check import unwrap_partial
@@ -203,8 +203,8 @@ def _slots(learn, kind) -> dict[str,Slot]:
 
 def _named_modules(learn) -> Iterator[tuple[str,nn.Module]]:
     "Return all trained modules and their submodules, by name and without duplicates"
-    seen = set()   # `named_modules` adds the modules that it yields
-    for prefix,module in trained_modules(learn).items(): yield from module.named_modules(seen, prefix)
+    seen = set()   # `walk_modules` adds the modules that it yields
+    for prefix,module in trained_modules(learn).items(): yield from walk_modules(module, prefix, seen)
 
 # %% ../../nbs/optim/28_inventory.ipynb #4659a96c
 def _tensors(learn, kind): return {name:slot.tensor for name,slot in _slots(learn, kind).items()}

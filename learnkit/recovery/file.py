@@ -84,7 +84,7 @@ from .state import format_version
 class _HashingFile:
     "A file that computes its SHA-256 and its size as it is written"
     def __init__(self, f): self.f,self.sha,self.size = f,hashlib.sha256(),0
-    def flush(self): self.f.flush()
+    def flush(self): pass   # `torch.save` calls it, and `atomic` flushes the file anyway
     @critical
     def write(self, b):
         self.sha.update(b)
@@ -152,7 +152,7 @@ def _newest(folder, default): return next(iter(list_checkpoints(folder)), defaul
 
 def _write_both(state, path, note):
     like = _newest(path.parent, path)   # the new files get its permissions
-    with atomic(path, like) as f:
+    with atomic(path, like, sync_names=False) as f:   # if the name is lost, the file of the manifest is missing
         file = _HashingFile(f)
         torch.save(state, file)
     note = dict(note, size=file.size, sha256=file.sha.hexdigest())

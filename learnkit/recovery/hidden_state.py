@@ -10,6 +10,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Collection
 from functools import lru_cache, partial
 from inspect import getclosurevars
+from operator import is_
 from types import FunctionType, MethodType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -18,15 +19,68 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from ..data.modules import walk_modules
 from ..data.nested import leaves
 from ..data.random import is_generator
 from ..data.snapshot import is_foreign
 from ..loop.callback import Stateful
 from ..loop.dispatcher import Dispatcher
-from ..optim.groups import no_compiler
-from ..optim.inventory import has_settings, named_params, trained_modules
+from ..optim.groups import no_compiler, params_in
+from ..optim.inventory import has_settings, trained_modules
 from ..data.parts import is_library
 
+
+# %% ../../nbs/recovery/01a_holders.ipynb #c0a51a01
+def is_constant(
+    v:Any # an entry of a module, or of a container in it
+) -> bool:
+    "Return whether `v` changes only by replacing it, or entries of a container, and nothing else in it is searched"
+    if isinstance(v, (nn.Module,torch.Tensor,FunctionType,MethodType,partial)) or is_generator(v): return False
+    if type(v) in (dict,list,tuple): return len(v)<=max_entries and all(map(is_constant, entries_of(v).values()))
+    if isinstance(v, containers) or holds_state(v, is_called=False): return False
+    return isinstance(v, complex) or fingerprint_of(v) is None
+
+def objects_in(
+    entries:dict # name -> value
+) -> list:
+    "Return the keys and values of a dictionary, and of containers in it, one after another"
+    found = []
+    for name,v in entries.items():
+        found.append(name)
+        _add_objects(v, found)
+    return found
+
+def _add_objects(v, found):
+    "Add a value, or the kind, the length and the content of a container"
+    kind = type(v)
+    if kind not in (dict,list,tuple): return found.append(v)
+    found += kind,len(v)
+    if kind is dict: found += v
+    for o in v.values() if kind is dict else v: _add_objects(o, found)
+
+# %% ../../nbs/recovery/01a_holders.ipynb #c0a51a03
+class ConstantModules:
+    "The modules of a model that hold only constants, and parameters and buffers that are saved anyway"
+    def __init__(self,
+        model:nn.Module, # the model
+        saved:set        # ids of tensors that are saved elsewhere
+    ):
+        self.first = {}   # by the id of the module: the module, and the objects in it, which thus stay alive
+        for _,m in walk_modules(model):
+            if self._is_constant(m, saved): self.first[id(m)] = m,objects_in(entries_of(m))
+
+    def _is_constant(self, m, saved):
+        has_other_tensors = bool(tensors_of(m, saved))
+        return not has_other_tensors and all(map(is_constant, entries_of(m).values()))
+
+    def has(self,
+        m:nn.Module # a module of the model
+    ) -> bool:
+        "Return whether it is among them, and has the same objects as then"
+        if id(m) not in self.first or m._non_persistent_buffers_set: return False
+        _,first = self.first[id(m)]
+        now = objects_in(entries_of(m))
+        return len(now)==len(first) and all(map(is_, now, first))
 
 
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
@@ -159,6 +213,7 @@ class HolderSearch:
     def __init__(self):
         self.found:dict[str,Holder] = {}
         self.seen = {}   # objects by `id`; kept alive, so that no later object gets the same one
+        self.classes = set()   # the classes that were added with their base classes
 
     def add(self,
         o:Any,               # a model, a loss, or something in them
@@ -182,22 +237,36 @@ class HolderSearch:
     ) -> None:
         "Add `o` and its classes, but nothing inside it"
         self._note(o, name, kept)
-        for cls in type(o).__mro__:
+        self._add_classes(type(o))
+
+    def _add_classes(self, kind):
+        if kind in self.classes: return
+        self.classes.add(kind)
+        for cls in kind.__mro__:
             if is_library(cls) or cls.__module__=='builtins': continue
             self._note(cls, f'<class {cls.__qualname__}>', False)
 
     def _note(self, o, name, kept): self.found[name] = Holder(o, kept, entries_of(o))
 
+    def add_model(self,
+        model:nn.Module,               # the Learner's model
+        constant:'ConstantModules'     # modules in it to skip while they are constant
+    ) -> None:
+        "Find the holders in the model, and those of its modules that are not constant, or no longer"
+        self._add_modules(model, 'model', True, max_depth, constant.has)
+
     def _add_holder(self, o, name, kept, depth):
         self.add_alone(o, name, kept)
         for k,v in self.found[name].entries.items(): self.add(v, f'{name}.{k}', kept, depth-1)
 
-    def _add_modules(self, model, name, kept, depth):
+    def _add_modules(self, model, name, kept, depth, is_constant=None):
         new = {}
-        for n,m in model.named_modules():
+        for n,m in walk_modules(model, name):
             if m is model or id(m) not in self.seen: new[n] = m
         for m in new.values(): self.seen[id(m)] = m   # all at once, so that none is found as an attribute
-        for n,m in new.items(): self._add_holder(m, f'{name}.{n}'.rstrip('.'), kept, depth)
+        for n,m in new.items():
+            if is_constant is not None and is_constant(m): self._add_classes(type(m))
+            else: self._add_holder(m, n, kept, depth)
 
     def _add_partial(self, f, name, kept, depth):
         self.add(f.func, f'{name}.func', kept, depth)
@@ -220,15 +289,16 @@ def saved_tensors(
     learn:Any # the Learner
 ) -> set[int]:
     "Return the ids of the tensors that checkpoints store anyway: parameters, and the tensors in the `state_dict`s"
-    tensors = [*named_params(learn).values()]
+    tensors = params_in(getattr(learn.opt, 'param_groups', ()))
     for part in trained_modules(learn).values():
-        for m in part.modules():
+        for _,m in walk_modules(part):
+            tensors += m._parameters.values()
             if not has_settings(m): tensors += _persistent_buffers(m)   # else class weights: no checkpoint has them
-    return {id(t) for t in tensors}
+    return {*map(id, tensors)} - {id(None)}
 
 def _persistent_buffers(m):
-    named = m._buffers.items()
-    return [t for k,t in named if t is not None and k not in m._non_persistent_buffers_set]
+    others = m._non_persistent_buffers_set
+    return [t for k,t in m._buffers.items() if k not in others]
 
 class Watched(NamedTuple):
     "The fingerprint of a value that checkpoints cannot store"
@@ -466,13 +536,18 @@ class HiddenState:
     ):
         self.learn,self.loss = learn,learn.loss_func
         holders,saved = self.holders(),saved_tensors(learn)
-        self.first_states,self.first_watched = self._states(holders, saved),self._fingerprints(holders, saved)
+        self.first_states,self.first_watched = self._copies(holders, saved),self._fingerprints(holders, saved)
+        self.constant = ConstantModules(get_model(learn.model), saved)
         self.warned = False
 
-    def holders(self) -> dict:
+    def holders(self,
+        constant:ConstantModules|None=None # modules of the model to skip while they are constant
+    ) -> dict:
         "Return the objects that may hold a state now, by name"
         search,opt = HolderSearch(),self._optimizer()
-        search.add(get_model(self.learn.model), 'model')
+        model = get_model(self.learn.model)
+        if constant is None: search.add(model, 'model')
+        else: search.add_model(model, constant)
         search.add(self.loss, 'loss')
         search.add(self.learn.loss_func, 'new_loss')   # for one that a callback has put in place
         if isinstance(opt, torch.optim.Optimizer): search.add_alone(opt, 'opt')
@@ -481,12 +556,14 @@ class HiddenState:
     def _optimizer(self): return getattr(self.learn.opt, 'opt', None)
 
     def _states(self, holders, saved):
-        "Return copies of all states that checkpoints can store, by name"
-        copies = {}
+        "Yield all states that checkpoints can store, by name"
         for name,holder in holders.items():
             if not holder.kept: continue
-            for k,v in states_in(holder, saved).items(): copies[f'{name}.{k}'] = copy_state(v)
-        return copies
+            for k,v in states_in(holder, saved).items(): yield f'{name}.{k}',v
+
+    def _copies(self, holders, saved):
+        "Return copies of all states that checkpoints can store, by name"
+        return {name:copy_state(v) for name,v in self._states(holders, saved)}
 
     def _fingerprints(self, holders, saved):
         "Return the fingerprint of each value that no checkpoint can store, by name"
@@ -502,13 +579,16 @@ class HiddenState:
 
     def state_dict(self) -> dict:
         "Return the values that changed since the fit began, by name; warn once about those that cannot be stored"
-        holders,saved = self.holders(),saved_tensors(self.learn)
+        holders,saved = self.holders(self.constant),saved_tensors(self.learn)
         self._warn_of_lost(holders, saved)
-        changed,first = {},self.first_states
-        for k,v in self._states(holders, saved).items():
-            is_as_before = k in first and is_equal(v, first[k])
-            if not is_as_before: changed[k] = v
+        changed = {}
+        for name,v in self._states(holders, saved):
+            if self._is_as_before(name, v): continue   # the common case, without a copy
+            copy = copy_state(v)   # in which a generator is a state, and each container a list, a tuple or a dict
+            if not self._is_as_before(name, copy): changed[name] = copy
         return changed
+
+    def _is_as_before(self, name, v): return name in self.first_states and is_equal(v, self.first_states[name])
 
     def _warn_of_lost(self, holders, saved):
         if self.warned: return
