@@ -4,6 +4,7 @@ if sys.version_info < (3, 11): sys.exit('learnkit needs Python 3.11 or newer, an
 from configparser import ConfigParser
 from pathlib import Path
 from setuptools import setup, find_packages
+from setuptools.command.sdist import sdist
 
 root = Path(__file__).parent
 cp   = ConfigParser(delimiters=['='])
@@ -18,6 +19,12 @@ extras   = {k.removesuffix('_requirements'): v.split() for k,v in cfg.items() if
 stubs = root/'nbs/_stubs.py'
 if stubs.is_file(): subprocess.run([sys.executable, stubs], check=True)
 
+class SourceDist(sdist):
+    "A source distribution with settings.ini, which this file reads; a wheel has no need of it"
+    def make_distribution(self):
+        self.filelist.append('settings.ini')
+        super().make_distribution()
+
 setup(
     name=cfg['lib_name'], version=cfg['version'], description=cfg['description'], keywords=cfg['keywords'],
     author=cfg['author'], author_email=cfg['author_email'], url=cfg['git_url'], license=licenses[cfg['license']],
@@ -28,4 +35,4 @@ setup(
     python_requires=f">={cfg['min_python']}", install_requires=cfg['requirements'].split(), extras_require=extras,
     packages=find_packages(root, include=['learnkit', 'learnkit.*']), zip_safe=False,
     package_data={'': ['*.pyi', 'py.typed', '_docs.json']},   # what editors and type checkers read, and `help`
-    data_files=[('share/learnkit', ['settings.ini'])])  # this is what puts settings.ini into the sdist, too
+    cmdclass=dict(sdist=SourceDist))

@@ -33,6 +33,7 @@ def run(paths):
     "Run the notebooks at `paths` in place, skipping cells tagged `#| eval: false`, and clean them"
     import nbformat
     from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
     from nbdev.clean import nbdev_clean
     class Client(NotebookClient):
         async def async_execute_cell(self, cell, *args, **kwargs):
@@ -50,7 +51,11 @@ def run(paths):
         client = Client(nb, kernel_name='python3', timeout=900, coalesce_streams=True,
                         resources=dict(metadata=dict(path=str(p.parent))),
                         extra_arguments=['--log-level=ERROR'])  # it warns of its open port, each time
-        client.execute()
+        try: client.execute()
+        except CellExecutionError as e:
+            lacks = e.ename in ('ImportError','ModuleNotFoundError') and 'learnkit' in e.evalue
+            if lacks: e.add_note('Run `make lib` first: a notebook imports learnkit as it was exported last.')
+            raise
         for c in (c for c in nb.cells if c.cell_type=='code'):
             c.outputs = as_stored(c.outputs)
             if alike(before[c.id], c.outputs, directives(c.source).get('varies')): c.outputs = before[c.id]
@@ -105,8 +110,8 @@ def tidy():
         new = json.dumps(nb, indent=1, ensure_ascii=False) + '\n'
         if new!=text: p.write_text(new, encoding='utf-8')
 
-# addresses, times, the looks of a table, a bar with its text
-_varies = re.compile(r'0x[0-9a-f]+|(?<![\w:])\d+:\d\d(?::\d\d)?(?![\w:])|'
+# addresses, checksums, times, the looks of a table, a bar with its text
+_varies = re.compile(r'0x[0-9a-f]+|\b[0-9a-f]{8}\b|(?:, about )?(?<![\w:])\d+:\d\d(?::\d\d)?(?![\w:])|'
                      r'<style>.*?</style>|<progress.*?</progress>[^<]*', re.S)
 _tag    = re.compile('<[^>]*>')   # how a table looks depends on the version of fastprogress
 _number = re.compile(r'[-+]?\d+\.\d+(?:e[-+]?\d+)?')

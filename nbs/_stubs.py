@@ -578,6 +578,7 @@ def section(head, lines): return [head + ':\n' + '\n'.join('    '+l for l in lin
 def shortened(s):
     "What an error says, without what was given instead"
     s = re.sub(r'[, …]*, not (an? |the )?…( \((an? |type )?…\))?$', '', ' '.join(s.split()))
+    s = re.sub(r'[:;] …$', '', s)   # a remedy that is computed
     return s if len(s)<=100 else s[:100].rsplit(' ', 1)[0] + ' …'
 
 def sections(f, mod, cls=None, args='Args'):

@@ -158,7 +158,7 @@ class Doc:
         head = ''.join(linecache.getlines(getattr(module, '__file__', None) or '')[:9])
         notebook = re.search(r'File to edit: [./]*(\S+)\.$', head, re.M)
         if notebook is None: return ''
-        text = f'Explained in `{notebook[1]}`'
+        text = f'Explained in `{notebook[1]}` of the repository'
         return f'{text}: {module.__doc__.splitlines()[0]}' if module.__doc__ else text
 
     def _result(self):

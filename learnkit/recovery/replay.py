@@ -132,7 +132,7 @@ class Replays(Pausable):
     disabled:Any = None    # the ids of callbacks that receive no events; None: unknown yet
     has_begun = False      # has the fit that trains up to the step begun?
     display:Any = None     # the progress bar up to the step
-    next_update = 0.       # when to update it
+    next_update:float      # when to update it
     def __init__(self,
         record:Record,       # the record of the run
         moment:Paused|None,  # the moment to begin at; None: the start
@@ -173,6 +173,7 @@ class Replays(Pausable):
         if rank_distrib(): return
         self.display,self.first = displays[display_kind()](),first
         self.display.begin(f'step {self.until}', self.until-first)
+        self.next_update = perf_counter() + self.display.pace
 
     def _find_keeper(self): return self
 

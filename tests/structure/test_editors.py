@@ -51,9 +51,10 @@ def test_stubs_are_installed(tmp_path):
     subprocess.run([sys.executable, 'setup.py', '-q', 'bdist_wheel', '-d', 'out', 'sdist', '-d', 'out'], cwd=tmp_path, check=True, capture_output=True)
     wheel,sdist = next((tmp_path/'out').glob('*.whl')),next((tmp_path/'out').glob('*.tar.gz'))
     want = {p.relative_to(root).as_posix() for p in (root/lib).rglob('*') if p.suffix in ('.py', '.pyi', '.typed', '.json') and p.name != '_modidx.py'}
-    assert want <= {*zipfile.ZipFile(wheel).namelist()}
-    packed = shutil.unpack_archive(sdist, tmp_path/'src') or next((tmp_path/'src').iterdir())
-    assert want <= {p.relative_to(packed).as_posix() for p in packed.rglob('*')}
+    packed = {*zipfile.ZipFile(wheel).namelist()}
+    assert want <= packed and all(name.startswith(lib) for name in packed), 'the wheel brings files of its own'
+    source = shutil.unpack_archive(sdist, tmp_path/'src') or next((tmp_path/'src').iterdir())
+    assert {*want, 'settings.ini'} <= {p.relative_to(source).as_posix() for p in source.rglob('*')}
 
 # what Pyright makes of a user's script
 

@@ -48,16 +48,16 @@ def strays(at):
     "Modules that stand in no room, and rooms that are none of the list"
     for p in sorted((at/lib).rglob('*.py')):
         here = p.relative_to(at/lib).parts
-        if len(here)==1 and p.stem not in flat:         yield name_of(p, at),'stands in no room'
-        elif len(here)>1 and '.'.join(here[:-1]) not in rooms: yield name_of(p, at),f'stands in no room of the list: {", ".join(rooms)}'
-    for d in sorted({p.relative_to(at/'tests/parts').parts[0] for p in (at/'tests/parts').rglob('test_*.py')} - {*rooms}): yield f'tests/parts/{d}','is no room'
+        if len(here)==1 and p.stem not in flat:         yield name_of(p, at),f'is in no subpackage: begin its `#| default_exp` with one of {", ".join(rooms)}'
+        elif len(here)>1 and '.'.join(here[:-1]) not in rooms: yield name_of(p, at),f'is in no subpackage of the list: {", ".join(rooms)}'
+    for d in sorted({p.relative_to(at/'tests/parts').parts[0] for p in (at/'tests/parts').rglob('test_*.py')} - {*rooms}): yield f'tests/parts/{d}','is no subpackage: name the folder after the one whose modules it tests'
 
 def upward(at):
     "Modules that import from a room which comes after their own"
     rank = {r:i for i,r in enumerate(rooms)}
     for p in modules(at):
         me = name_of(p, at)
-        yield from ((me, f'imports {m}') for m in sorted({m for m,_ in imports(p, at)}) if rank.get(room(m), len(rooms)) > rank.get(room(me), len(rooms)))
+        yield from ((me, f'imports {m}, of a later subpackage: fire an event, or declare a word there (CONTRIBUTING.md)') for m in sorted({m for m,_ in imports(p, at)}) if rank.get(room(m), len(rooms)) > rank.get(room(me), len(rooms)))
 
 def circles(at):
     "Modules that import each other, by themselves or through others, when they are imported"
@@ -65,7 +65,7 @@ def circles(at):
     need = {me: {m for m,_ in imports(p, at, ast.iter_child_nodes)} & own.keys() for me,p in own.items()}
     while first := {me for me,ms in need.items() if not ms & need.keys()}: need = {me:ms for me,ms in need.items() if me not in first}
     while last := need.keys() - set().union(*need.values()): need = {me:ms for me,ms in need.items() if me not in last}   # they only look in
-    yield from ((me, f'imports {m}, which needs it') for me,ms in sorted(need.items()) for m in sorted(ms & need.keys()))
+    yield from ((me, f'imports {m}, which imports it: move what both need into an earlier module') for me,ms in sorted(need.items()) for m in sorted(ms & need.keys()))
 
 def assigned(t): return {o.id for o in ast.walk(t) if isinstance(o, ast.Name)}
 def defined(p):
@@ -85,8 +85,8 @@ def borrowed(at):
     own = {name_of(p, at): defined(p) for p in modules(at)}
     for p in modules(at):
         me = name_of(p, at)
-        yield from ((me, f'imports {n} from {m}, which does not define it') for m,n in imports(p, at) if n and m in own and n not in own[m])
-        yield from ((me, f'exports {n} and does not define it') for n in exported(p) if n not in own[me])
+        yield from ((me, f'imports {n} from {m}, which does not define it: import it from where it is defined') for m,n in imports(p, at) if n and m in own and n not in own[m])
+        yield from ((me, f'exports {n} and does not define it: import it in a cell of its own') for n in exported(p) if n not in own[me])
 
 # size
 
@@ -113,7 +113,7 @@ def same_ids(at):
     "Cells of one notebook with one id: nbformat changes such an id each time that it reads the notebook"
     for nb in notebooks(at):
         ids = [c['id'] for c in json.loads(nb.read_text(encoding='utf-8'))['cells']]
-        yield from ((nb.name, f'{ids.count(i)} cells have the id {i}') for i in dict.fromkeys(ids) if ids.count(i) > 1)
+        yield from ((nb.name, f'{ids.count(i)} cells have the id {i}: change some') for i in dict.fromkeys(ids) if ids.count(i) > 1)
 
 # documentation
 
@@ -162,8 +162,8 @@ def undocumented(at):
     for me,name,n in public(at):
         doc = ast.get_docstring(n) or ''
         if name.endswith('.__init__'): continue
-        if not re.match(r'[A-Z`\d]', doc) or re.match(r'(The one|Those|Whoever|What)\b', doc): yield me,f'{name}: {doc[:40]!r}'
-        elif isinstance(n, ast.FunctionDef) and not decorated(n, 'property', 'cached_property') and not_imperative.match(doc): yield me,f'{name}: {doc[:40]!r}'
+        if not re.match(r'[A-Z`\d]', doc) or re.match(r'(The one|Those|Whoever|What)\b', doc): yield me,f'{name}: {doc[:40]!r} (begin its docstring with what it does)'
+        elif isinstance(n, ast.FunctionDef) and not decorated(n, 'property', 'cached_property') and not_imperative.match(doc): yield me,f'{name}: {doc[:40]!r} (write the imperative: *Return*, not *Returns*)'
 
 def undescribed(at):
     "Parameters of public functions without a type or without a comment beside them, and functions without the type of their result"
@@ -174,11 +174,11 @@ def undescribed(at):
         params = [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs]
         if '.' in name and not decorated(f, 'staticmethod'): params = params[1:]
         for i,q in enumerate(params):
-            if q is not a.vararg and q.annotation is None: yield me,f'{name}: {q.arg} has no type'
+            if q is not a.vararg and q.annotation is None: yield me,f'{name}: {q.arg} has no type: write {q.arg}:int, or what it is'
             shared = i+1 < len(params) and params[i+1].lineno == q.lineno
             comment = re.search(r'#\s*\S', re.sub(r"'[^']*'|\"[^\"]*\"", '', lines[me][q.lineno-1]))
-            if shared or not comment: yield me,f'{name}: {q.arg} has no comment beside it'
-        if f.returns is None and f.name != '__init__': yield me,f'{name}: its result has no type'
+            if shared or not comment: yield me,f'{name}: {q.arg} has no comment: give it a line of its own, and `# meaning, unit, default` there'
+        if f.returns is None and f.name != '__init__': yield me,f'{name}: its result has no type: write -> None, or what it is'
 
 def bound(tree):
     "The names that a module binds, each with what tells its statements apart: of an import where it is from, else the line"
@@ -197,16 +197,16 @@ def twice(at):
         names = {*bound(tree_of(p))} if p.is_relative_to(at/lib) else {(n.name, n.lineno) for n in tree_of(p).body
                  if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and not is_patched(n)}
         for name,n in sorted(Counter(name for name,_ in names).items()):
-            if n > 1: yield p.relative_to(at).as_posix(),f'{name} is defined {n} times'
+            if n > 1: yield p.relative_to(at).as_posix(),f'{name} is defined {n} times: rename one, the later replaces the earlier'
 
 def pieces(at):
     "Classes that do not stand in one place: what is patched into them, or assigned to them, in their own module"
     for p in modules(at):
         own = {n.name for n in tree_of(p).body if isinstance(n, ast.ClassDef)}
         for n in tree_of(p).body:
-            if is_patched(n) and (c := ast.unparse(n.args.args[0].annotation)) in own: yield name_of(p, at),f'{c}.{n.name} is patched where {c} is defined'
+            if is_patched(n) and (c := ast.unparse(n.args.args[0].annotation)) in own: yield name_of(p, at),f'{c}.{n.name} is patched where {c} is defined: write it into the class'
             for t in n.targets if isinstance(n, ast.Assign) else ():
-                if isinstance(t, ast.Attribute) and ast.unparse(t.value) in own: yield name_of(p, at),f'{ast.unparse(t)} is set outside of the class'
+                if isinstance(t, ast.Attribute) and ast.unparse(t.value) in own: yield name_of(p, at),f'{ast.unparse(t)} is set outside of the class: write it into the class'
 
 # callbacks meet in declared properties
 
@@ -302,7 +302,7 @@ def silent_openings(at, limits=defined_first):
         now = [nb.stem for nb in sorted((at/'nbs'/r).glob('[0-9]*.ipynb')) if not first_shown(json.loads(nb.read_text(encoding='utf-8'))['cells'])]
         if len(now) > limits.get(r, 0): yield r,(
             f'{len(now)} chapters define something before they show it at work, {limits.get(r, 0)} are allowed '
-            f'(begin with an example and its output): {", ".join(now)}')
+            f'(begin with an example, and run the notebook, so that its output is stored): {", ".join(now)}')
 
 checks = dict(strays=strays, upward=upward, circles=circles, borrowed=borrowed, long_lines=long_lines, full_cells=full_cells, same_ids=same_ids, twice=twice, pieces=pieces,
               undocumented=undocumented, undescribed=undescribed, acquainted=acquainted, to_be_rewritten=to_be_rewritten, silent_openings=silent_openings)
@@ -349,21 +349,23 @@ def test_faults_are_found(tmp_path):
     write('tests/a.py', 'def f(): pass\nclass g: pass\n@mark\ndef f(): pass\n@patch\ndef h(): pass\n@patch\ndef h(): pass\na = 1\na = 2\n')
     found = {k:[f'{w}: {what}' for w,what in f(tmp_path)] for k,f in checks.items()}
     assert [s.split(':')[0] for s in found['strays']] == ['attic.old', 'hand', 'tests/parts/cellar'], found['strays']
-    assert found['upward'] == ['data.bad: imports callbacks.late']
-    assert found['circles'] == [f'measure.{a}: imports measure.{b}, which needs it' for a,b in (('one', 'two'), ('three', 'one'), ('two', 'three'))]
-    assert found['borrowed'] == [f'data.bad: {s} and does not define it' if 'exports' in s else f'data.bad: {s}, which does not define it'
-                                 for s in ('imports os from loop.low', 'exports given', 'exports os')]
-    assert [w.split(':')[0] for w in found['long_lines']] == [f'{lib}/callbacks/late.py', 'nbs/1.ipynb', 'nbs/1.ipynb']
-    assert found['same_ids'] == ['1.ipynb: 4 cells have the id c']
-    assert found['full_cells'] == ['1.ipynb: cell c has 4 definitions, 3 are allowed: begin a new cell']
-    assert found['twice'] == [f'{lib}/measure/one.py: g is defined 2 times', f'{lib}/measure/one.py: n is defined 2 times',
-                              'tests/a.py: f is defined 2 times']
-    assert found['pieces'] == ['data.bad: C.second is patched where C is defined', *['measure.one: K.a is set outside of the class']*2, 'measure.six: P.f is patched where P is defined', 'measure.six: P.g is set outside of the class']
-    assert [s for s in found['undocumented'] if s.startswith('data')] == [
-        f'data.bad: {s}' for s in ("C: ''", "C.first: ''", "C.y: 'the y'", "C.second: 'Those of it'")]
-    assert [s for s in found['undescribed'] if s.startswith('data')] == [f'data.bad: {s}' for s in (
-        'C.first: a has no type', 'C.first: a has no comment beside it', 'C.first: b has no comment beside it', 'C.first: its result has no type',
-        'C.second: s has no comment beside it')]
+    def says(kind, *facts, of=''):
+        "Is each fact found, in this order, and followed by what to do?"
+        said = [s for s in found[kind] if s.startswith(of)]
+        assert len(said)==len(facts), said
+        for s,fact in zip(said, facts): assert s.startswith(fact) and len(s)>len(fact)+10, s
+    says('upward', 'data.bad: imports callbacks.late')
+    says('circles', *(f'measure.{a}: imports measure.{b}' for a,b in (('one', 'two'), ('three', 'one'), ('two', 'three'))))
+    says('borrowed', *(f'data.bad: {s}' for s in ('imports os from loop.low, which does not define it', 'exports given', 'exports os')))
+    says('long_lines', f'{lib}/callbacks/late.py', 'nbs/1.ipynb', 'nbs/1.ipynb')
+    says('same_ids', '1.ipynb: 4 cells have the id c')
+    says('full_cells', '1.ipynb: cell c has 4 definitions, 3 are allowed')
+    says('twice', f'{lib}/measure/one.py: g is defined 2 times', f'{lib}/measure/one.py: n is defined 2 times', 'tests/a.py: f is defined 2 times')
+    says('pieces', 'data.bad: C.second is patched where C is defined', *['measure.one: K.a is set outside of the class']*2,
+         'measure.six: P.f is patched where P is defined', 'measure.six: P.g is set outside of the class')
+    says('undocumented', *(f'data.bad: {s}' for s in ("C: ''", "C.first: ''", "C.y: 'the y'", "C.second: 'Those of it'")), of='data')
+    says('undescribed', *(f'data.bad: {s}' for s in ('C.first: a has no type', 'C.first: a has no comment', 'C.first: b has no comment',
+         'C.first: its result has no type', 'C.second: s has no comment')), of='data')
 
 def test_acquainted_callbacks_are_found(tmp_path):
     (tmp_path/lib/'speed').mkdir(parents=True)

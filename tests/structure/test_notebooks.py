@@ -3,14 +3,21 @@
 What it runs and skips is what `nbdev_test` does, but it needs no nbdev, so it serves with every fastcore. To run one by
 hand: `python tests/structure/test_notebooks.py nbs/data/00_nested.ipynb`. The tests start one server, which has imported
 PyTorch, IPython and learnkit, and fork it for each notebook: that saves three seconds a notebook.
+
+A cell whose stored output is plain text must print the same words again. Numbers may differ from machine to machine.
 """
 import atexit, gc, json, os, re, select, signal, subprocess, sys, threading, traceback
 from configparser import ConfigParser
+from contextlib import redirect_stdout
+from difflib import unified_diff
 from importlib.util import find_spec
 from pathlib import Path
 import pytest
 
 root = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(root/'nbs')]
+import _build
+
 jobs = 'gan actor_critic distillation byol tabular_cv unet search char_gpt'.split()   # faults/test_jobs.py runs these, and kills them
 # These start processes that import PyTorch again, or compile programs
 long = '''30b_fully_shard 35a_signals 20c_several_processes 25c_virtual_shards 15a_fused_step 15b_profile_fused 10c_step_compiler 00a_functional_optim
@@ -22,20 +29,45 @@ def skipped(src, flags):
     tags = dict(re.findall(r'^[ \t]*#[ \t]*\|[ \t]*([\w-]+)[ \t]*:?[ \t]*(.*?)[ \t]*$', src, re.M))
     return tags.get('eval', '').lower() == 'false' or flags & tags.keys() or 'nbdev_export'+'(' in src
 
+class Tee:
+    "A stream that keeps what is written to it"
+    def __init__(self, stream): self.stream,self.text = stream,''
+    def write(self, text): self.text += text; return self.stream.write(text)
+    def __getattr__(self, name): return getattr(self.stream, name)
+
+def outdated(cell, printed):
+    "Whether a cell whose stored output is printed text alone has printed other words now"
+    stored = cell['outputs']
+    if not stored or any(o.get('name')!='stdout' for o in stored): return False
+    varies = _build.directives(''.join(cell['source'])).get('varies') or ''   # '': the words count, not the numbers
+    now = [dict(output_type='stream', name='stdout', text=printed)]
+    return _build.words_of(stored, varies)!=_build.words_of(now, varies)
+
+def difference(cell, printed):
+    "The lines that are stored and not printed, and those that are printed and not stored"
+    stored = ''.join(_build.join(o['text']) for o in cell['outputs'])
+    lines  = unified_diff(stored.splitlines(), printed.splitlines(), n=0, lineterm='')
+    return '\n'.join(line for line in lines if not line.startswith(('---','+++','@@')))
+
 def run(path, flags):
-    "Run the code cells of the notebook at `path` in one namespace, up to the first that fails; whether one failed"
+    "Run the code cells of the notebook at `path` in one namespace, up to the first that fails; whether one failed or is outdated"
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
     shell = InteractiveShell.instance(config=Config(HistoryManager=dict(enabled=False)), colors='NoColor')
     os.chdir(path.parent)
     sys.path.insert(0, str(path.parent))   # as Jupyter does
+    sys.argv[0] = 'ipykernel_launcher.py'
+    stale = []
     for i,c in enumerate(json.loads(path.read_text(encoding='utf-8'))['cells']):
         src = ''.join(c['source'])
         if c['cell_type'] != 'code' or skipped(src, flags): continue
-        if not shell.run_cell(src).success:
+        with redirect_stdout(Tee(sys.stdout)) as printed: success = shell.run_cell(src, store_history=True).success
+        if not success:
             print(f"{path.name}: cell {i} ({c['id']}) failed", flush=True)
             return True
-    return False
+        if outdated(c, printed.text): stale.append(f"cell {i} ({c['id']}) prints other words than it has stored:\n{difference(c, printed.text)}")
+    for line in stale: print(f'{path.name}: {line}\nrun `.venv/bin/python nbs/_build.py run {path}`', flush=True)
+    return bool(stale)
 
 def needed(path):
     "The packages of other people that a notebook is about: those of its line `#| needs: …`"
@@ -125,5 +157,16 @@ def test_a_failing_cell_is_seen(start, tmp_path):
             status,output = start(nb)
             assert (status == 0) == ok, (src, output)
             if not ok: assert 'cell 1 (x) failed' in output
+
+@pytest.mark.parametrize('source,stored,ok', [("print('now 1.5')", 'now 2.5\n', True), ("print('now')", 'then\n', False), ('pass', 'then\n', False),
+    ("#| varies: words\nprint('now')", 'then\n', True), ("print('now'); 3;", 'now\n', True), ("print('at 0:01')", 'at 1:02:03\n', True)])
+def test_a_cell_that_prints_other_words_is_seen(start, tmp_path, source, stored, ok):
+    output = dict(output_type='stream', name='stdout', text=stored)
+    cell = dict(cell_type='code', id='x', metadata={}, outputs=[output], execution_count=None, source=source)
+    nb = tmp_path/'nb.ipynb'
+    nb.write_text(json.dumps(dict(cells=[cell], metadata={}, nbformat=4, nbformat_minor=5)))
+    status,said = start(nb)
+    assert (status==0)==ok, said
+    if not ok: assert 'nb.ipynb: cell 0 (x) prints other words than it has stored:\n-then' in said and '_build.py run' in said
 
 if __name__ == '__main__': sys.exit(serve() if sys.argv[1]=='--serve' else run(Path(sys.argv[1]).resolve(), flags()))

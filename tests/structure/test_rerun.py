@@ -20,6 +20,8 @@ def test_what_varies_is_alike():
     assert _build.alike([stream('a\n'), stream('loss 0.48309\n')], [stream('a\nloss 0.48310\n')])   # how it was split, the last digit
     assert _build.alike([stream('epoch 3 00:01 1:02:03 <A at 0x7f12>')], [stream('epoch 3 00:02 1:02:04 <A at 0x8f13>')])
     assert _build.alike([html('<style>\nold\n</style><td>0.5</td><td>00:00</td>')], [html('<style>new</style><td>0.5</td><td>00:01</td>')])
+    assert _build.alike([stream('weights 076db722 076db722')], [stream('weights 41aa0e1f 41aa0e1f')])   # as processors round
+    assert _build.alike([stream('step 77 is 27 batches after 50.pth\n')], [stream('step 77 is 27 batches after 50.pth, about 00:07\n')])
     assert _build.alike([], [])
 
 def test_a_cell_that_measures_keeps_its_numbers():

@@ -38,6 +38,13 @@ def test_the_batch_in_hand(run, tmp_path):
     learn.resume()
     assert learn.recorder.smooth_loss.raw == run.losses and learn.paused is None
 
+def test_a_short_replay_prints_no_line_of_progress(run, tmp_path, capsys):
+    "The first line of a file comes after the display's pace of 30 seconds, not with the first batch"
+    capsys.readouterr()
+    made(tmp_path/'a').replay(tmp_path/'a', 7)
+    said = capsys.readouterr().out.splitlines()
+    assert len(said)==1 and said[0].startswith('step 7 is 3 batches after')
+
 def test_nobody_writes(tmp_path):
     "Loggers, saved models and checkpoints of the Learner rest, also when it goes on to the end"
     class Mine(Callback):
