@@ -99,8 +99,9 @@ class TerminalBar(LineDisplay):
 
     def _wipe(self):
         "Return the control codes that erase a line which the terminal has wrapped because it is narrower now"
-        is_wrapped = self.line and len(self.line)>self.room()
-        return '\x1b[J' if is_wrapped else ''
+        if not self.line: return ''
+        if len(self.line)<=self.room(): return ''
+        return '\x1b[J'
 
     def erase(self) -> None:
         "Erase the bar, and leave its line empty"
@@ -263,8 +264,11 @@ class ProgressCallback(Callback):
         if self.table is None: self.before_fit()   # added in the middle of a fit
         learn,kind = self.learn,self.kind or display_kind()
         shows_epochs = learn.mode=='fit' and learn.create_mbar
-        self.mbar = displays[kind](learn.n_epoch if shows_epochs else 0)
-        self.step = self.mbar.pace if self.every is None else self.every
+        n_epoch = 0   # then there is no table
+        if shows_epochs: n_epoch = learn.n_epoch
+        self.mbar = displays[kind](n_epoch)
+        self.step = self.every
+        if self.every is None: self.step = self.mbar.pace
         if self.table: self._write(learn.recorder.metric_names)
 
     def _display(self):
@@ -277,7 +281,8 @@ class ProgressCallback(Callback):
 
     def _begin(self, phase):
         learn = self.learn
-        what = f'Epoch {learn.epoch+1}/{learn.n_epoch} {phase}' if learn.mode=='fit' else learn.mode
+        what = learn.mode
+        if learn.mode=='fit': what = f'Epoch {learn.epoch+1}/{learn.n_epoch} {phase}'
         self._display().begin(what, learn.n_iter)
         if self.begun is None: self.begun = time.perf_counter(),learn.pct_train
         self.mbar.shown = 0   # the number of batches displayed so far
@@ -290,8 +295,9 @@ class ProgressCallback(Callback):
     def _update(self, now):
         if self.mbar is None: return
         learn,self.due = self.learn,now + self.step
-        loss = getattr(learn, 'smooth_loss', None) if learn.training else None
-        notes = [] if loss is None else [f'loss {loss.item():.4f}']
+        notes,loss = [],None
+        if learn.training: loss = getattr(learn, 'smooth_loss', None)
+        if loss is not None: notes.append(f'loss {loss.item():.4f}')
         notes += self._time_left(now)
         self.mbar.shown = learn.iter+1
         self.mbar.update(self.mbar.shown, ', '.join(notes))
@@ -300,12 +306,13 @@ class ProgressCallback(Callback):
         "Return the remaining time of the whole fit; empty for a single epoch, or without an estimate"
         learn = self.learn
         if learn.mode!='fit' or learn.n_epoch<2: return []
+        if not learn.n_iter: return []   # then `pct_train` moves by whole epochs
         begun,pct_begun = self.begun
         done = learn.pct_train-pct_begun
-        if not learn.n_iter or done<=0: return []   # without `n_iter`, `pct_train` moves by whole epochs
-        left = (now-begun)*(1-learn.pct_train)/done
-        which = 'left in all' if getattr(self.mbar, 'counts_down', False) else 'left'
-        return [f'{format_time(left)} {which}']
+        if done<=0: return []
+        left = format_time((now-begun)*(1-learn.pct_train)/done)
+        if getattr(self.mbar, 'counts_down', False): return [f'{left} left in all']
+        return [f'{left} left']
 
     def _end(self):
         if self.mbar: self.mbar.end()

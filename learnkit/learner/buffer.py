@@ -159,9 +159,11 @@ class TensorBuffer:
     def value(self) -> Any:
         "The results so far: a tensor, or a list if they don't fit into one"
         self.flush()
+        if self.out is None: return self._join()
         is_whole = self.filled==self.n or self._is_shared   # other processes write the rest of a shared tensor
-        if self.out is None or not is_whole: return self._join()
-        return self.out if self.file is None else open_memmap(self.file)
+        if not is_whole: return self._join()
+        if self.file is None: return self.out
+        return open_memmap(self.file)
 
     def _join(self):
         "Return the results so far as one tensor or list, even if there are fewer samples than expected"
@@ -172,9 +174,11 @@ class TensorBuffer:
         self._drop_file()
         if all(o is None for o in chunks): return None
         are_scalars = all(isinstance(o, Tensor) and o.dim()==0 for o in chunks)
-        joined = torch.stack(chunks) if are_scalars else to_concat(chunks, dim=self.dim)
+        if are_scalars: joined = torch.stack(chunks)
+        else: joined = to_concat(chunks, dim=self.dim)
+        if self.positions is None: return joined
         is_ordered_later = self.key is not None   # once the results of all processes are there
-        if is_ordered_later or self.positions is None: return joined
+        if is_ordered_later: return joined
         return self._reorder(joined)
 
     @property
@@ -186,7 +190,8 @@ class TensorBuffer:
         "Return whether the batches `ts` fit into the tensor, which the first batch allocates"
         for t in ts:
             if not isinstance(t, Tensor): return False
-            if t.layout is not torch.strided or not t.ndim: return False
+            if t.layout is not torch.strided: return False
+            if not t.ndim: return False
         if self.out is None and not self._allocate(ts[0]): return False
         kinds = {(t.shape[1:],t.dtype) for t in ts}
         if kinds!={(self.item_shape,self.batch_dtype)}: return False
@@ -220,11 +225,10 @@ class TensorBuffer:
     def _expect(self, t):
         "Decide how many batches like `t` to collect before they are written at once"
         in_place = self.positions is None and self.file is None
-        if in_place and t.is_cpu:   # `append` copies such batches itself
-            self.alike,self.max_pending = t.shape,1
-            return
-        most = min(64, 2**18//t.nbytes) if t.is_cpu else 2**25//t.nbytes
-        self.alike,self.max_pending = None,max(1, most)
+        self.alike = None
+        if not t.is_cpu: self.max_pending = max(1, 2**25//t.nbytes)
+        elif in_place: self.alike,self.max_pending = t.shape,1   # `append` copies such batches itself
+        else: self.max_pending = max(1, min(64, 2**18//t.nbytes))
 
     def _receive(self):
         "Wait for samples being copied from an accelerator, and write them"
@@ -252,7 +256,9 @@ class TensorBuffer:
         self._receive()
         if self.out is not None: self._give_up_tensor()
         self._end_block()
-        def to_cpu(o): return o.detach().to('cpu', self._dtype_of(o), copy=True) if isinstance(o, Tensor) else o
+        def to_cpu(o):
+            if not isinstance(o, Tensor): return o
+            return o.detach().to('cpu', self._dtype_of(o), copy=True)
         chunk = apply(to_cpu, t)
         self.chunks.append(chunk)
         if not isinstance(t, Tensor): return
@@ -285,8 +291,8 @@ class TensorBuffer:
         "Return the samples written so far, in the order of arrival"
         if self.positions is not None: return self.out[self.positions[:self.filled]]
         written = self.out[:self.filled]
-        # a view would keep the whole tensor in memory, and in files
-        return written if 2*self.filled>self.n else written.clone()
+        if 2*self.filled>self.n: return written
+        return written.clone()   # a view would keep the whole tensor in memory, and in files
 
     def _reorder(self, results):
         "Return `results`, which are in the order of arrival, in the order of their positions"
@@ -299,7 +305,9 @@ class TensorBuffer:
         return results
 
 def _count_items(t, dim):
-    if isinstance(t, Tensor): return t.shape[dim] if t.ndim else 1
-    return len(t) if is_listy(t) or getattr(t, 'ndim', 0) else 1
+    if is_listy(t): return len(t)
+    if not getattr(t, 'ndim', 0): return 1   # a number
+    if isinstance(t, Tensor): return t.shape[dim]
+    return len(t)
 
 def _count_rows(ts): return sum(t.shape[0] for t in ts)

@@ -125,7 +125,9 @@ def note_model_error(
     add_note(e, f'The model was called with {shapes(learn.xb)}{learn._position}')
     if isinstance(e, TypeError) and _predicts_list(learn): hint = (
         'A sample is one tensor, and a list is several inputs: write `torch.tensor(…)` for a list of numbers')
-    else: hint = model_hint(e, learn.xb) or layer_hint(e, learn.model)
+    else:
+        hint = model_hint(e, learn.xb)
+        if not hint: hint = layer_hint(e, learn.model)
     if hint: add_note(e, hint)
 
 def _predicts_list(learn):
@@ -189,11 +191,12 @@ def check_no_loss(
         kind = None if loss is None else type(loss).__name__
         raise TypeError(f'the loss function must return a tensor, but it returned {kind}{learn._position}: '
                         f'{loss_value_hint(loss)}')
-    if learn.loss_func is None and learn.training: raise ValueError(
-        'there is no loss to learn from: pass `loss_func=` to the Learner, or let the model return an output with a '
-        '`loss`')
+    if learn.loss_func is None:
+        if not learn.training: return
+        raise ValueError('there is no loss to learn from: pass `loss_func=` to the Learner, or let the model return an '
+                         'output with a `loss`')
     is_first = not learn.iter
-    if learn.loss_func is not None and is_first and learn.mode!='predict': warn_no_target(learn.batch, learn.training)
+    if is_first and learn.mode!='predict': warn_no_target(learn.batch, learn.training)
 
 # %% ../../nbs/learner/00b_steps.ipynb #a39b9a0e
 def _was_called(learn):
@@ -243,15 +246,18 @@ def layer_hint(
     model:nn.Module # the model
 ) -> str: # Empty if none of its layers raised it
     "Return which layer raised `e`, with its input and a suggestion"
-    calls = [_args(frame) for frame in _frames(e) if frame.f_code.co_name=='forward']
-    with_input = [args for args in calls if len(args)>1]
-    if not with_input: return ''
-    layer,x,*_ = with_input[-1]   # the innermost
+    innermost = None   # the arguments of the last `forward` that takes an input
+    for frame in _frames(e):
+        if frame.f_code.co_name!='forward': continue
+        args = _args(frame)
+        if len(args)>1: innermost = args
+    if innermost is None: return ''
+    layer,x,*_ = innermost
     names = {id(m):name for name,m in model.named_modules()}
     if id(layer) not in names or not isinstance(x, Tensor): return ''
     if [*layer.children()]: return ''
-    name = names[id(layer)]
-    described = f'`{name}`, {layer}' if name else f'{layer}'
+    name,described = names[id(layer)],f'{layer}'
+    if name: described = f'`{name}`, {layer}'
     return f'The layer {described}, was given {shapes(x)}{_layer_tip(layer, x)}'
 
 # %% ../../nbs/learner/00c_layers.ipynb #16f1c9a9
@@ -264,7 +270,8 @@ def _layer_tip(layer, x):
     if isinstance(layer, _ConvNd): return _conv_tip(kind, layer, x)
     n = getattr(layer, 'num_features', None)
     if n is None or x.ndim<2: return ''
-    return '' if x.shape[1]==n else f': write `{kind}({x.shape[1]})`'
+    if x.shape[1]==n: return ''
+    return f': write `{kind}({x.shape[1]})`'
 
 def _linear_tip(layer, x):
     n = layer.in_features
@@ -353,7 +360,8 @@ def _with_names(dataset):
     innermost = dataset
     while type(innermost) is Subset: innermost = innermost.dataset
     reads_all_at_once = hasattr(innermost, '__getitems__')
-    return dataset if reads_all_at_once else _NamedSamples(dataset)
+    if reads_all_at_once: return dataset
+    return _NamedSamples(dataset)
 
 # %% ../../nbs/learner/00c_layers.ipynb #c5a10e03
 class NameFailedSamples:

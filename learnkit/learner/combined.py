@@ -66,8 +66,10 @@ class CombinedSource:
 
     def state_dict(self) -> dict:
         "Return the position"
-        place = self.passes.state(self.done if self.live is not None else 0)
-        return dict(n_pass=self.n_pass, done=self.done, laps=self.laps, live=self.live is not None, place=place)
+        is_live,n_given = self.live is not None,0
+        if is_live: n_given = self.done
+        place = self.passes.state(n_given)
+        return dict(n_pass=self.n_pass, done=self.done, laps=self.laps, live=is_live, place=place)
 
     def load_state_dict(self,
         state:dict # a result of `state_dict`
@@ -121,10 +123,12 @@ class CombinedLoader:
 
     def _shares(self):
         "Return the present weights; raise ValueError if they are invalid"
-        weights:Any = self.weights(self.n) if callable(self.weights) else self.weights
+        weights:Any = self.weights
+        if callable(weights): weights = weights(self.n)
         if weights.keys()!=self.sources.keys(): raise ValueError(
             f'the weights are for {", ".join(weights) or "no loader"}, but the loaders are {", ".join(self.sources)}')
-        if min(weights.values())<0 or not 0<sum(weights.values())<float('inf'): raise ValueError(
+        are_shares = min(weights.values())>=0 and 0<sum(weights.values())<float('inf')
+        if not are_shares: raise ValueError(
             f'weights must be 0 or more, and one above 0, but after {self.n} batches they are {weights}')
         return weights
 
@@ -138,7 +142,9 @@ class CombinedLoader:
         if depends_on_batches or None in ns.values(): raise TypeError('CombinedLoader has no len() here')
         counts = tuple(ns.values())
         if self.order=='sequential': return sum(counts)
-        if self.order=='zip': return min(counts) if self.until=='shortest' else max(counts)
+        if self.order=='zip':
+            if self.until=='shortest': return min(counts)
+            return max(counts)
         shares:Any = self.weights   # a mapping, as it is no function
         weights = tuple([shares[k] for k in ns])
         return _length(counts, weights, self.until)
@@ -174,8 +180,8 @@ class CombinedLoader:
         self.shares = self._shares()
         names = [source.name for source in self._with_share()]
         name = max(names, key=lambda k: (self.credit[k], self.shares[k]))
-        b = self._take(self.sources[name])
-        size = 1 if self.size is None else self.size(b)
+        b,size = self._take(self.sources[name]),1
+        if self.size is not None: size = self.size(b)
         for k,share in self.shares.items(): self.credit[k] += share*size
         self.credit[name] -= sum(self.shares.values())*size
         return b
@@ -235,8 +241,8 @@ def _length(ns, weights, until):
     def by_name(values): return dict(enumerate(values))
     has_empty = min(ns)==0   # the error comes later, from the loader
     if has_empty: return sum(1 for _ in CombinedLoader(by_name(map(range, ns)), weights=by_name(weights), until=until))
-    used = [k for k,weight in enumerate(weights) if weight>0]
-    ns,shares = [ns[k] for k in used],[weights[k] for k in used]
+    used = [(n, weight) for n,weight in zip(ns, weights) if weight>0]
+    ns,shares = zip(*used)
     whole = _as_integers(shares)
     if whole is None: return _count_turns(ns, shares, until)
     return _count_by_period(ns, whole, until)
@@ -250,7 +256,8 @@ def _as_integers(shares):
     whole = [n*denominator//d for n,d in ratios]
     divisor = gcd(*whole)
     whole = [n//divisor for n in whole]
-    return whole if sum(whole)<=10_000 else None
+    if sum(whole)>10_000: return None
+    return whole
 
 def _count_by_period(ns, shares, until):
     "Return the number of batches from loaders of `ns` batches, for shares in whole numbers"
@@ -300,7 +307,8 @@ class SumOfLosses(Metric):
     @property
     def value(self) -> float|None:
         values = [m.value for m in self.losses]
-        return None if None in values else sum(values)
+        if None in values: return None
+        return sum(values)
     def reset(self): "Nothing to do"
     def accumulate(self, learn): "Nothing to do"
 
@@ -339,14 +347,19 @@ class EachLoader(Callback):
         loader,rec = learn.dls.train,own_attr(learn, 'recorder')
         if not hasattr(loader, 'dl_name'): raise ValueError(
             f'EachLoader needs a `CombinedLoader` to train on, but the training loader is a {type(loader).__name__}')
-        each = self.metrics if isinstance(self.metrics, Mapping) else dict.fromkeys(loader.loaders, self.metrics)
+        each = self.metrics
+        if not isinstance(each, Mapping): each = dict.fromkeys(loader.loaders, each)
         for k in (*self.loss_funcs, *each):
             if k not in loader.loaders: raise ValueError(f'there is no loader {k!r}: {nearest(k, loader.loaders)}')
+        mean_losses = []
         for k in loader.loaders:
-            self.columns[k] = [LoaderMetric(k, m) for m in (AvgLoss(), *deepcopy(mk_metrics(each.get(k))))]
+            loss = AvgLoss()
+            mean_losses.append(loss)
+            self.columns[k] = [LoaderMetric(k, m) for m in (loss, *deepcopy(mk_metrics(each.get(k))))]
         if self._zipped: self._check_zipped(rec)
         if rec is None: return
-        losses = SumOfLosses([metrics[0].metric for metrics in self.columns.values()]) if self._zipped else None
+        losses = None
+        if self._zipped: losses = SumOfLosses(mean_losses)
         rec.add_train_metrics([*chain.from_iterable(self.columns.values())], losses)
 
     @property
@@ -382,7 +395,9 @@ class EachLoader(Callback):
         self.learn.dl_name,self.columns = None,{}
         self.loader = self.last = None
 
-    def wrap(self, what:str, do:Callable) -> Callable: return partial(self._do, do) if what=='fetched' else do
+    def wrap(self, what:str, do:Callable) -> Callable:
+        if what=='fetched': return partial(self._do, do)
+        return do
 
     def _do(self, do, b):
         if self.loader is None or not self.learn.training: return do(b)

@@ -39,7 +39,8 @@ def _recipe(learn): return learn.opt_func,learn.splitter,learn.wd_bn_bias,learn.
 def _given_lr(learn):
     "Return the learning rate that the user gave, None if there is none"
     origin = learn._opt_origin
-    return origin.given_lr if learn.lr is origin.lr else learn.lr
+    if learn.lr is origin.lr: return origin.given_lr
+    return learn.lr   # it was assigned since
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647780c
 def _use_opt(learn, opt, recipe):
@@ -55,7 +56,8 @@ def _take_lrs(learn, opt):
     lrs = [h['lr'] for h in opt.hypers if 'lr' in h]
     if not lrs: return
     are_equal = len({*map(float, lrs)})==1
-    learn.lr = lrs[0] if are_equal else lrs
+    if are_equal: learn.lr = lrs[0]
+    else: learn.lr = lrs
 
 def _groups(learn, model):
     "Return the splitter's groups; the last one also gets the parameters of the loss function that no other has"
@@ -64,7 +66,8 @@ def _groups(learn, model):
     if not missing: return groups
     *others,last = groups
     has_names = isinstance(learn.opt_func, dict|NamedOptimizers) or any(_has_name(p) for p in last['params'])
-    new = missing.items() if has_names else missing.values()
+    if has_names: new = missing.items()
+    else: new = missing.values()
     return [*others, {**last, 'params':[*last['params'], *new]}]
 
 # %% ../../nbs/learner/30_create_opt.ipynb #ae1e0042
@@ -85,14 +88,19 @@ def _has_name(p): return isinstance(p, tuple)   # a pair: name, parameter
 # %% ../../nbs/learner/30_create_opt.ipynb #7b41798a
 def _params_of(group):
     "Return the parameters of a group, without their names"
-    return [p[1] if _has_name(p) else p for p in group['params']]
+    params = []
+    for p in group['params']:
+        if _has_name(p): _,p = p
+        params.append(p)
+    return params
 
 # %% ../../nbs/learner/30_create_opt.ipynb #9736fa73
 def _make_opt(learn, groups):
     "Make an optimizer for these groups of parameters"
     norms,biases = _norms_and_biases(learn)
-    no_decay = () if learn.wd_bn_bias else norms+biases
-    always = norms if learn.train_bn else ()   # these are trained in frozen groups, too
+    no_decay,always = norms+biases,norms   # `always`: these are trained in frozen groups, too
+    if learn.wd_bn_bias: no_decay = ()
+    if not learn.train_bn: always = ()
     opt_func,lr = learn.opt_func,_given_lr(learn)
     if not hasattr(opt_func, 'add_param_group'): opt_func = as_opt_func(opt_func)
     if hasattr(opt_func, 'rates'): return opt_func(learn.model, groups, lr, no_decay, always)
@@ -147,7 +155,8 @@ def _unheld(learn):
     if not hasattr(opt, 'param_groups'): return {}
     modules = {'':learn.model, **modules_of_loss(learn)}
     lost = params_without_optimizer(modules, opt)
-    return params_without_optimizer(modules, opt, *_all_optimizers(learn)) if lost else lost
+    if not lost: return lost   # as a rule
+    return params_without_optimizer(modules, opt, *_all_optimizers(learn))
 
 def adopt_params(
     learn:Any,         # the Learner
@@ -155,29 +164,32 @@ def adopt_params(
 ) -> dict:             # name -> parameter
     "Add the splitter's present parameters to the optimizer; return those that it still lacks"
     lost = _unheld(learn)
-    if not lost or not _is_own_opt(learn): return lost
+    if not lost: return lost
+    if not _is_own_opt(learn): return lost
     with _unfrozen(learn): _take_over(learn, lost, running)
     return _unheld(learn)
 
 def _is_own_opt(learn):
     "Return whether the Learner created the optimizer, and can create another like it"
     origin = learn._opt_origin
-    if origin.opt is not learn.opt or origin.recipe is None: return False
+    if origin.opt is not learn.opt: return False
+    if origin.recipe is None: return False
     return not is_built(learn.opt_func)
 
 # %% ../../nbs/learner/30_create_opt.ipynb #50f4f90c
 def _take_over(learn, lost, running):
     "Let the optimizer have the parameters `lost`, or replace it, if the splitter returns them"
-    model = learn.model if learn._opt_origin.wrapped else get_model(learn.model)
+    model = learn.model
+    if not learn._opt_origin.wrapped: model = get_model(model)
     groups = _groups(learn, model)
-    ids = {id(p) for p in chain.from_iterable(map(_params_of, groups))}
-    if ids.isdisjoint(map(id, lost.values())): return
+    given = chain.from_iterable(map(_params_of, groups))
+    if {*map(id, given)}.isdisjoint(map(id, lost.values())): return
     if not running: move_model(learn.model, learn.device)
     new = _make_opt(learn, groups)
     if running: _check_can_take(learn, new, lost)
     if can_take_params(learn.opt, new):
-        modules = _trained_modules(learn, model)
-        learn.opt.take_params(new, [id(p) for p in chain.from_iterable(m.parameters() for m in modules)])
+        in_order = chain.from_iterable(m.parameters() for m in _trained_modules(learn, model))
+        learn.opt.take_params(new, [*map(id, in_order)])
     else:
         new.take_state(learn.opt)
         _use_opt(learn, new, _recipe(learn))
@@ -211,7 +223,8 @@ def _has_new_recipe(learn):
 
 def _follow_model(learn):
     "Update the optimizer's parameters to those of the present model"
-    opt = learn.opt if hasattr(learn.opt, 'set_hyper') else OptimWrapper(opt=by_hand(learn.opt))
+    opt = learn.opt
+    if not hasattr(opt, 'set_hyper'): opt = OptimWrapper(opt=by_hand(opt))
     if opt is not learn._opt_origin.opt: _use_opt(learn, opt, None)
     lost = adopt_params(learn)
     if not lost: return
@@ -227,8 +240,9 @@ def set_wd(
 ) -> None:
     "Set the weight decay of a fit"
     opt,old = learn.opt,learn._before_wd
-    was_changed = old is not None and (old.opt is not opt or old.used!=_decays(opt))   # a later change is the user's
-    if was_changed: old = None
+    if old is not None:
+        was_changed = old.opt is not opt or old.used!=_decays(opt)   # a later change is the user's
+        if was_changed: old = None
     if wd is None: return _restore_wd(learn, old)
     if old is None: old = SimpleNamespace(opt=opt, before=_decays(opt), split=is_split(opt.param_groups))
     are_several = isinstance(opt.opt, SeveralOptimizers)   # each has its own default
@@ -273,7 +287,8 @@ def _check_leaves(learn):
     if not isinstance(loss, Tensor) or not hasattr(learn.opt, 'param_groups'): return
     trained = param_ids(learn.opt)
     others = [p for p in graph_params(loss) if id(p) not in trained]
-    lost = _in_no_module(learn, others) if others else []   # usually there are none
+    if not others: return   # usually there are none
+    lost = _in_no_module(learn, others)
     if not lost: return
     for p in lost: p.grad = None
     raise _of_no_module(lost)
@@ -302,8 +317,10 @@ def graph_params(
 
 def _of_no_module(lost):
     "Return the error for parameters in no module"
-    shapes = ', '.join([*dict.fromkeys(str(tuple(p.shape)) for p in lost)][:3])
-    described = f'1 parameter of shape {shapes}' if len(lost)==1 else f'{len(lost)} parameters of shapes {shapes}'
+    shapes = dict.fromkeys(str(tuple(p.shape)) for p in lost)   # each once, in order
+    first  = ', '.join([*shapes][:3])
+    described = f'{len(lost)} parameters of shapes {first}'
+    if len(lost)==1: described = f'1 parameter of shape {first}'
     return RuntimeError(
         f'{described} got gradients, but no module and no optimizer has them, so they would never be trained. Keep '
         'layers in `nn.ModuleList` instead of a list, and parameters of a loss in an `nn.Module`; or let `splitter` '

@@ -41,7 +41,8 @@ def _narrowest(names, needs, room):
     for name,need in zip(names, needs):
         word = max(map(len, re.split(r'(?<=[\W_])', name)))
         is_broken = 2*word>room   # a word longer than half a line
-        narrowest.append(need if is_broken else max(need, word))
+        if not is_broken: need = max(need, word)
+        narrowest.append(need)
     return narrowest
 
 def _squeeze(widest, narrowest, room):
@@ -93,9 +94,10 @@ class TextTable:
     def _arrange(self, room):
         "Arrange the columns, and return the lines of the header"
         self.gap,self.lines = arrange_columns(self.names, self.needs, room)
-        first = self.lines[0]
-        is_broken = len(self.lines)>1 or any(width-self.gap<len(self.names[i]) for i,width in first)
-        return self._broken_head() if is_broken else self._pad(self.names)
+        if len(self.lines)>1: return self._broken_head()
+        for i,width in self.lines[0]:
+            if width-self.gap<len(self.names[i]): return self._broken_head()
+        return self._pad(self.names)
 
     def _width(self, lines): return max(len(line_text(line)) for line in lines)
 
@@ -113,13 +115,15 @@ class TextTable:
                 head.append([(i, text.ljust(width)) for (i,width),text in zip(line, texts)])
         return head
 
-    def _break_name(self, i, width): return [] if i is None else break_name(self.names[i], width-self.gap)
+    def _break_name(self, i, width):
+        if i is None: return []
+        return break_name(self.names[i], width-self.gap)
 
 # %% ../../nbs/learner/05a_text_table.ipynb #be2756dd
 def _pad_cell(row, i, width):
     "Return the number of a column, and its cell of `row`; an empty one if there is no column"
-    text = '' if i is None else row[i]
-    return i,f'{text} '.ljust(width)
+    if i is None: return i,' '.ljust(width)
+    return i,f'{row[i]} '.ljust(width)
 
 def line_text(
     line:list # pairs: number of a column, its padded text
@@ -138,9 +142,12 @@ from ..measure.history import format_time
 def display_kind() -> str:
     "Return where the output goes: 'notebook', 'terminal', or 'lines' for everything else"
     ipython = sys.modules.get('IPython')
-    if hasattr(ipython and ipython.get_ipython(), 'kernel'): return 'notebook'
-    if os.environ.get('CI') or os.environ.get('TERM')=='dumb': return 'lines'
-    return 'terminal' if _is_screen(sys.stdout) else 'lines'
+    if ipython is not None:
+        if hasattr(ipython.get_ipython(), 'kernel'): return 'notebook'
+    if os.environ.get('CI'): return 'lines'
+    if os.environ.get('TERM')=='dumb': return 'lines'
+    if _is_screen(sys.stdout): return 'terminal'
+    return 'lines'
 
 def _is_screen(out):
     "Return whether `out` is a terminal that has a size"

@@ -66,7 +66,8 @@ def as_source(
     if t in (inspect.Parameter.empty, Any): return ''
     if t in (None, NoneType): return 'None'
     if get_origin(t) in (Union, UnionType): return '|'.join(map(as_source, get_args(t)))
-    text = t if isinstance(t, str) else inspect.formatannotation(t)
+    text = t
+    if not isinstance(t, str): text = inspect.formatannotation(t)
     return re.sub(r"\b(?:[A-Za-z_]\w*\.)+(?=\w)|'", '', text).replace(' | ', '|')
 
 def default_text(
@@ -100,13 +101,15 @@ class Param(NamedTuple):
 
     def in_call(self) -> str:
         "Return the parameter as in the signature line of a page"
-        return f'{self.name}={self.default}' if self.default else self.name
+        if not self.default: return self.name
+        return f'{self.name}={self.default}'
     def in_text(self) -> str:
         "Return the parameter as on a page in a terminal"
         line = self.name
         if self.type: line += f': {self.type}'
         if self.default: line += f' = {self.default}'
-        return f'{line}\n{_wrap(self.meaning, "    ")}' if self.meaning else line
+        if not self.meaning: return line
+        return f'{line}\n{_wrap(self.meaning, "    ")}'
 
 def _wrap(text, first='', rest='    '): return textwrap.fill(text, 100, initial_indent=first, subsequent_indent=rest)
 
@@ -147,9 +150,9 @@ class Doc:
         sections  = _split_sections(f, text)
         signature = _signature(of)
         self.returned,self.raises = sections.get('Returns', ''),sections.get('Raises', '').splitlines()
-        self.result = '' if inspect.isclass(f) else as_source(signature.return_annotation)
-        self.params = _params(signature, meanings(sections.get('Args', ''))) if of is f else []
-        self.call = ''
+        self.result,self.params,self.call = '',[],''
+        if not inspect.isclass(f): self.result = as_source(signature.return_annotation)
+        if of is f: self.params = _params(signature, meanings(sections.get('Args', '')))
         if callable(f): self.call = f"({', '.join(p.in_call() for p in self.params)})"
 
     def _chapter(self):
@@ -159,13 +162,16 @@ class Doc:
         notebook = re.search(r'File to edit: [./]*(\S+)\.$', head, re.M)
         if notebook is None: return ''
         text = f'Explained in `{notebook[1]}` of the repository'
-        return f'{text}: {module.__doc__.splitlines()[0]}' if module.__doc__ else text
+        if not module.__doc__: return text
+        return f'{text}: {module.__doc__.splitlines()[0]}'
 
     def _result(self):
         "Return the result's type and meaning"
-        kind = '' if self.result in ('','None') else f'`{self.result}`'
-        result = ': '.join(filter(None, [kind, self.returned]))
-        return f'Returns {result}' if result else ''
+        parts = []
+        if self.result not in ('','None'): parts.append(f'`{self.result}`')
+        if self.returned: parts.append(self.returned)
+        if not parts: return ''
+        return f"Returns {': '.join(parts)}"
 
     def __repr__(self):
         parts = [_wrap(self.name + self.call), self.about]

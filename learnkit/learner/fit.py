@@ -71,11 +71,12 @@ class LimitBatches(Callback):
         if self.valid==0: raise CancelValid('LimitBatches(valid=0)')
         self._limit(self.valid)
     def _limit(self, amount):
+        if amount is None: return
         batches = self.learn.batches
         is_under_way = batches.it is not None   # added during a phase: begins with the next one
-        if amount is None or is_under_way: return
-        # a number also holds for a loader that replaces this one
-        batches.stop_at(n_batches(amount, batches.n) if isinstance(amount, float) else amount)
+        if is_under_way: return
+        if isinstance(amount, float): amount = n_batches(amount, batches.n)
+        batches.stop_at(amount)   # a number also holds for a loader that replaces this one
     def cleanup(self): self.active = False
 
 # %% ../../nbs/learner/45a_limit.ipynb #52b37886
@@ -134,8 +135,10 @@ def _parse_amount(much):
 def _as_epochs(t:Time, dl) -> int:
     "Return how many epochs a fit of length `t` has; 1 if that is unknown"
     if t.unit=='ep': return t.value
-    n = loader_len(dl) if t.unit=='ba' else None
-    return ceil(t.value/n) if n else 1
+    if t.unit!='ba': return 1
+    n = loader_len(dl)
+    if not n: return 1
+    return ceil(t.value/n)
 
 # %% ../../nbs/learner/45b_train_for.ipynb #5883f39e
 max_idle = 1000   # how many epochs in a row may train nothing
@@ -160,7 +163,8 @@ class TrainFor(Callback):
     @property
     def amount(self) -> int|float:
         "How much is done so far, in the unit of the amount"
-        return self.done if self.since is None else self.done + monotonic() - self.since
+        if self.since is None: return self.done
+        return self.done + monotonic() - self.since
 
     def before_fit(self):
         learn,length = self.learn,Time(self.total, self.unit)
@@ -174,7 +178,8 @@ class TrainFor(Callback):
             f'{learn.current_run.duration}: specify batches, or resume from a checkpoint')
         self.done = self.before = self.idle = 0
         self.at,self.left_out,self.fresh = -1,learn.current_run.start_epoch,True
-        self.since = monotonic() if self.unit=='s' else None
+        self.since = None
+        if self.unit=='s': self.since = monotonic()
 
     def before_train(self):
         learn,self.fresh = self.learn,False
@@ -188,8 +193,8 @@ class TrainFor(Callback):
         match self.unit:
             case 'ba':  self.done = self.before + learn.iter + 1
             case 'st':  self.done = learn.train_steps
-            case 'sp':  self.done += 0 if learn.batch is None else find_bs(learn.batch)
-            case 'tok': self.done += 0 if learn.batch is None else find_tokens(learn.batch, learn.dls)
+            case 'sp'  if learn.batch is not None: self.done += find_bs(learn.batch)
+            case 'tok' if learn.batch is not None: self.done += find_tokens(learn.batch, learn.dls)
         learn.pct_train = pct = self.pct
         if pct>=1 and not self._ends_here(): learn.stop(f'{learn.current_run.duration} of training are done')
 
@@ -207,7 +212,8 @@ class TrainFor(Callback):
         if self.unit=='st': self.done = learn.train_steps   # a step may follow the last batch
         learn.pct_train = pct = self.pct   # time has passed
         trained_nothing = self.at!=learn.epoch or self.done==self.before
-        self.idle = self.idle+1 if trained_nothing else 0
+        if trained_nothing: self.idle += 1
+        else: self.idle = 0
         if self.idle>=max_idle: raise RuntimeError(
             f'{self.idle} epochs in a row trained no batch, so {learn.current_run.duration} would never be done: '
             'end the fit by `CancelFit`, or do not cancel the training of each epoch')
@@ -234,8 +240,9 @@ class TrainFor(Callback):
         "End this epoch at the last batch of the fit, if that batch belongs to it"
         learn,n = self.learn,self.learn.batches.n
         left = max(0, self.total-self.before)   # a resumed run may be shorter now than what it has done
-        n_epochs_left = ceil(left/n) if n else 1
-        learn.n_epoch = learn.epoch + max(1, n_epochs_left)
+        n_epochs_left = 1
+        if n: n_epochs_left = max(1, ceil(left/n))
+        learn.n_epoch = learn.epoch + n_epochs_left
         if n is None or left<n: learn.batches.stop_at(left)
 
     def state_dict(self) -> dict:
@@ -282,7 +289,7 @@ def fit(self:Learner,
     resume:str|Path|None=None      # a checkpoint to resume from; 'auto': the newest, if any
 ) -> None:
     "Train for `n_epoch` epochs, or for an amount such as '2000ba' (batches) or '30m' (minutes)"
-    rehearsal = limit_from_env() if limit_switch in os.environ else []
+    rehearsal = limit_from_env()
     if rehearsal: n_epoch = _as_epochs(as_duration(n_epoch), self.dls.train)   # equally many epochs, each shorter
     cbs = [*map(adapt, callback_list(cbs)), *rehearsal]
     self.paused = None   # a paused fit cannot continue after this one
@@ -307,16 +314,20 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     n_epoch = _as_epochs(duration, self.dls.train)
     if duration.unit=='ep' and start_epoch>n_epoch: raise ValueError(
         f'start_epoch must be from 0 to n_epoch ({n_epoch}), not {start_epoch!r}: n_epoch is the total')
+    uses_own_lr = lr is None
+    if uses_own_lr: lr = self.lr
     if wd is None: wd = self.wd
-    check_rate('the learning rate `lr`', self.lr if lr is None else lr)
+    check_rate('the learning rate `lr`', lr)
     check_rate('the weight decay `wd`', wd)
     fit_cbs = callback_list(cbs)
-    added = [] if duration.unit=='ep' else [TrainFor(duration)]
+    added = []
+    if duration.unit!='ep': added.append(TrainFor(duration))
     added += self._team.begin_fit(self, f'`learn.{mode}`', fit_cbs)
     if switch in os.environ: added.append(CheckShortCuts)
     for cb in companions.answered_by([*self.cbs, *fit_cbs]): added += companions(cb)
     with self._run(mode, [*fit_cbs, *added]):
-        if resume is not None and not any(resumes(cb) for cb in self.cbs): raise ValueError(
+        can_resume = any(resumes(cb) for cb in self.cbs)
+        if resume is not None and not can_resume: raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks, which knows the folder')
         run = self.current_run
         run.resume,run.fit_cbs = resume,fit_cbs
@@ -324,11 +335,13 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
         run.n_epoch,run.start_epoch,run.duration = n_epoch,start_epoch,duration
         ready_opt(self, reset_opt)
         check_closure(self)
-        if wd is not None or self._before_wd is not None: set_wd(self, wd)
-        self.opt.set_hyper('lr', self.lr if lr is None else lr)   # `self.lr` may have been set from the optimizer
+        set_wd(self, wd)
+        if uses_own_lr: lr = self.lr   # which may have been set from the optimizer
+        self.opt.set_hyper('lr', lr)
         self.opt.zero_grad()   # a run that was interrupted between its backward pass and its step has left some
         def valid(): return self.dls.valid
         with Guard(self): interruptibly(self._do_fit, valid=valid if mode=='fit' else None)
+
 
 # %% ../../nbs/learner/45c_fit.ipynb #d264ae2b
 @patch

@@ -29,7 +29,8 @@ _methods  = [name for name,f in {**vars(Stateful), **vars(Callback)}.items() if 
 def _modes_of(cls):
     "Return the modes in which fastai calls callbacks of class `cls`; None: all"
     if getattr(cls, '_only_train_loop', False): return 'fit','lr_find'
-    return ('fit','validate','lr_find','sanity') if getattr(cls, 'remove_on_fetch', False) else None
+    if getattr(cls, 'remove_on_fetch', False): return 'fit','validate','lr_find','sanity'
+    return None
 
 def adapt(
     cb:Any # a callback of this library or another one, or a class of them
@@ -74,7 +75,9 @@ def cast_tensor(
     "Return `b` with plain tensors in place of tensor subclasses"
     return apply(_as_plain_tensor, b)
 
-def _as_plain_tensor(o): return o.as_subclass(torch.Tensor) if isinstance(o, torch.Tensor) else o
+def _as_plain_tensor(o):
+    if isinstance(o, torch.Tensor): return o.as_subclass(torch.Tensor)
+    return o
 
 class CastToTensor(Callback):
     "Converts the tensors of a batch to plain ones: fastai's data has subclasses, such as `TensorImage`"
@@ -90,8 +93,11 @@ def default_callbacks(
 ) -> list:        # the default callbacks to add
     "Return `own` and learnkit's callbacks in `defaults.callbacks`, or only those; without any that `cbs` replace"
     listed = L(getattr(defaults, 'callbacks', None))
-    ours   = [cb for cb in listed if issubclass(_class(cb), Callback)]
-    names  = {_class(cb).__name__ for cb in listed}
+    ours,names = [],set()
+    for cb in listed:
+        cls = _class(cb)
+        names.add(cls.__name__)
+        if issubclass(cls, Callback): ours.append(cb)
     if 'CastToTensor' in names: own = [*own, CastToTensor]   # fastai was imported, so its data may be used
     has_others = len(ours)<len(listed)
     if has_others or not ours:
@@ -120,15 +126,18 @@ from ..optim.inventory import called_module, losses_of, modules_beside
 # %% ../../nbs/learner/35b_train_eval.ipynb #43b8c25b
 def _beside_model(learn):
     "Return what has weights or buffers outside the model: the loss functions' modules, or objects with a method `to`"
-    objects = [f for f in losses_of(learn).values() if called_module(f) is None]
-    movable = [f for f in objects if callable(getattr(f, 'to', None))]
-    return [*modules_beside(learn).values(), *movable]
+    beside = [*modules_beside(learn).values()]
+    for f in losses_of(learn).values():
+        if called_module(f) is not None: continue   # it is one of the modules
+        if callable(getattr(f, 'to', None)): beside.append(f)
+    return beside
 
 def _device_of_run(learn):
     "Return the device to move the model to; None: leave it where it is"
     device = getattr(learn.dls, 'device', None)
-    is_first_run = device is None and learn.opt is None   # a fit would have made the optimizer
-    return learn.device if is_first_run else device
+    if device is not None: return device
+    if learn.opt is not None: return None   # a fit has made the optimizer, and moved the model
+    return learn.device
 
 class TrainEvalCallback(Callback):
     "Moves the model to its device, switches between training and evaluation, counts batches (fastai's name)"
@@ -164,9 +173,11 @@ class TrainEvalCallback(Callback):
         learn = self.learn
         is_of_other_data = self.counted_in is not None and self.counted_in is not learn.dls.train
         if is_of_other_data: self.n = self.counted_in = None
+        if self.n is not None: return
+        if learn.mode!='fit': return
         duration  = learn.current_run.duration
         in_epochs = duration is not None and duration.unit=='ep'
-        if self.n is None and learn.mode=='fit' and in_epochs: learn.say(
+        if in_epochs: learn.say(
             'The training data has no `len`, so this epoch ends with the data. For endless data specify an amount: '
             "`fit('2000ba')`, `cbs=StepsPerEpoch(500)` for epochs, `profile(n_batches=50)`.")
 
@@ -317,7 +328,8 @@ class Learner(Loop):
         self.model,self.loss_func = model,loss_func
         self.opt = self.loss = None
         self.state = AttrDict()
-        self.path = Path(path if path is not None else getattr(self.dls, 'path', '.'))
+        if path is None: path = getattr(self.dls, 'path', '.')
+        self.path = Path(path)
         self.opt_func,self.splitter,self.model_dir,self.moms = opt_func,splitter,model_dir,moms
         self.wd,self.wd_bn_bias,self.train_bn = wd,wd_bn_bias,train_bn
         self.lr,self.metrics = default_lr(opt_func, lr),metrics
@@ -379,8 +391,9 @@ class Learner(Loop):
     def _model_device(self):
         "Return the model's device; None if it was never moved: on the CPU, and without an optimizer"
         p = one_param(self.model)
-        is_unplaced = p is None or (p.device.type=='cpu' and self.opt is None)
-        return None if is_unplaced else p.device
+        if p is None: return None
+        if self.opt is None and p.device.type=='cpu': return None
+        return p.device
 
     def __getattr__(self, k:str) -> Any:
         if hasattr(HasRun, k): raise MissingAttribute(f'the Learner has no attribute `{k}`', k, self)
@@ -432,10 +445,12 @@ class Learner(Loop):
     def _use_device(self):
         params = [*self.model.parameters()]
         if any([p.is_meta for p in params]): check_values(self.model)
-        device = params[0].device if params else getattr(self.dls, 'device', None)
-        has_only_cpu = str(device)==str(default_device())=='cpu'   # batches are on the CPU already
         self.current_run.transfer = None
-        if device is not None and not has_only_cpu: self.current_run.transfer = Transfer(torch.device(device))
+        if params: device = params[0].device
+        else: device = getattr(self.dls, 'device', None)
+        if device is None: return
+        has_only_cpu = str(device)==str(default_device())=='cpu'   # batches are on the CPU already
+        if not has_only_cpu: self.current_run.transfer = Transfer(torch.device(device))
 
     def _open_batches(self):
         if self.training:
@@ -576,7 +591,8 @@ def _run_alone(run):
 def _as_dls(dls):
     "Return `dls` if it is a `DataLoaders`, learnkit's or fastai's; otherwise make one from it"
     if isinstance(dls, DataLoaders) or hasattr(dls, 'train'): return dls
-    return DataLoaders(*dls) if isinstance(dls, (tuple,list)) else DataLoaders(dls)
+    if isinstance(dls, (tuple,list)): return DataLoaders(*dls)
+    return DataLoaders(dls)
 
 # %% ../../nbs/learner/35c_learner.ipynb #2f17eaaa
 def _is_available(device):

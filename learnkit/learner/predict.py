@@ -128,8 +128,8 @@ class GatherPredsCallback(Callback):
         if self.skip:   # a cancelled batch has no prediction of its own
             self.skip = False
             return
-        learn,yb = self.learn,self.learn.yb
-        pred = drop_keys(learn.pred, self.ignore_keys) if self.ignore_keys else learn.pred
+        learn,yb,pred = self.learn,self.learn.yb,self.learn.pred
+        if self.ignore_keys: pred = drop_keys(pred, self.ignore_keys)
         targs = yb[0] if len(yb)==1 else detuplify(yb)
         if self.save_preds is not None: self._save(self.save_preds, pred)
         if self.save_targs is not None: self._save(self.save_targs, targs)
@@ -204,8 +204,8 @@ class GatherPredsCallback(Callback):
             'before, and pass each process its own folder as `mmap`')
         if self.mmap is not None: self._begin_shared(round_robin, positions)
         elif round_robin.alike:
-            bs = getattr(round_robin.whole, 'batch_size', None)
-            about = len(round_robin)*bs if n and bs else None
+            about,bs = None,getattr(round_robin.whole, 'batch_size', None)
+            if n and bs: about = len(round_robin)*bs
             self._begin(about, key='')   # results are ordered when they are joined
         else: self._begin(n, positions)
         return it
@@ -221,7 +221,8 @@ class GatherPredsCallback(Callback):
     def _order(self):
         "Return each sample's position in dataset order, as process 0 has it"
         idxs = from_first(self.idxs)
-        return None if idxs is None else item_positions(idxs)
+        if idxs is None: return None
+        return item_positions(idxs)
 
 # %% ../../nbs/learner/40a_gather_preds.ipynb #4ef3704d
 @check_args
@@ -292,7 +293,8 @@ def no_bar(self:Learner) -> AbstractContextManager:
 @contextmanager
 def loss_not_reduced(self:Learner) -> Iterator[Learner]:
     "Make the loss function (None: the model) return one loss per sample; raise an error if it cannot"
-    own = OutputLoss(self) if self.loss_func is None else self.loss_func
+    own = self.loss_func
+    if own is None: own = OutputLoss(self)
     with none_reduce(own) as not_reduced, laid_over(self, 'loss_func', partial(_once, not_reduced)): yield self
 
 def _once(value, below): return value
@@ -313,7 +315,8 @@ def _snapshot_inference(learn, dl, cbs) -> Snapshot:
     draws = any(draws_anew(cb) for cb in (*learn.cbs, *callback_list(cbs)))
     if learn.mode is not None: return _snapshot_in_run(learn, dl, draws)
     contents = snapshot_contents(loaders=[dl])
-    return contents if draws else Snapshot(contents, snapshot_random())
+    if draws: return contents
+    return Snapshot(contents, snapshot_random())
 
 def _snapshot_in_run(learn, dl, draws):
     "Take a snapshot within a run; if a callback draws random numbers, set a seed that no earlier inference had"
@@ -340,7 +343,8 @@ def _loader(self:Learner, ds_idx, dl):
     "Return the loader `dl`, or number `ds_idx` of `dls`; raise ValueError if there is none"
     if dl is None: return _numbered_loader(self.dls, ds_idx)
     if dl is self.dl: return self.batches.whole
-    return dl if hasattr(dl, '__next__') else as_loader(dl, 'given')   # an iterator can be read only once
+    if hasattr(dl, '__next__'): return dl   # an iterator can be read only once
+    return as_loader(dl, 'given')
 
 def _numbered_loader(dls, ds_idx):
     loaders = getattr(dls, 'loaders', ())
@@ -375,7 +379,9 @@ def validate(self:Learner,
         if not nested: self.final_record = values
     return values
 
-def _data_as_written(ds_idx, dl): return f'ds_idx={ds_idx}' if dl is None else 'dl=…'
+def _data_as_written(ds_idx, dl):
+    if dl is None: return f'ds_idx={ds_idx}'
+    return 'dl=…'
 
 # %% ../../nbs/learner/40b_inference.ipynb #c9018b41
 def _raise_no_training(cb): raise RuntimeError(
@@ -469,16 +475,21 @@ def get_preds(self:Learner,
     # the user's `act` gets all predictions at once if they are in memory; any other, batch by batch
     at_once = act is not None and mmap is None and kwargs.get('with_preds', True)
     if act is None: act = _activation(self.loss_func)
-    decodes = _decodes(self, act) if with_decoded else None
-    by_batch = {} if at_once else dict(act=act, decodes=decodes)
-    loss_by_item = self.loss_not_reduced() if with_loss else nullcontext()
+    decodes = None
+    if with_decoded: decodes = _decodes(self, act)
+    by_batch = dict(act=act, decodes=decodes)
+    if at_once: by_batch = {}
+    loss_by_item = nullcontext()
+    if with_loss: loss_by_item = self.loss_not_reduced()
+    idxs = order = None
     with turn(self), _snapshot_inference(self, dl, cbs), loss_by_item:
-        dl,idxs = sequential_loader(dl) if reorder else (dl,None)
-        gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap,
-                                     idxs=None if shared else idxs, **by_batch, **kwargs)
+        if reorder: dl,idxs = sequential_loader(dl)
+        if not shared: order = idxs   # otherwise `gather_shards` puts the results in order
+        gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap, idxs=order,
+                                     **by_batch, **kwargs)
         results = _gather(self, gather, dl, [*callback_list(cbs), *agree], undivided=shared)
     if shared: results = Results(*self._team.gather_shards(idxs, [*results]))
-    if at_once and results.preds is not None: results = _activate(results, act, decodes)
+    if at_once: results = _activate(results, act, decodes)
     return _choose(results, with_input, with_decoded, with_loss)
 
 # %% ../../nbs/learner/40c_predict.ipynb #64d289cf
@@ -505,9 +516,10 @@ def _choose(results, with_input, with_decoded, with_loss):
     return tuple(getattr(results, name) for name,is_asked in asked.items() if is_asked)
 
 def _activate(results, act, decodes) -> Results:
-    "Apply `act` to all predictions at once, and decode what it returns"
-    preds = act(results.preds)
-    decoded = None if decodes is None else decodes(preds)
+    "Apply `act` to all predictions at once, if there are any, and decode what it returns"
+    if results.preds is None: return results
+    preds,decoded = act(results.preds),None
+    if decodes is not None: decoded = decodes(preds)
     return results._replace(preds=preds, decoded=decoded)
 
 # %% ../../nbs/learner/40c_predict.ipynb #4082a8fb
@@ -534,7 +546,8 @@ def _own_collate(dls):
     if getattr(f, 'mlm', False):   # transformers' collator, which masks tokens
         f = copy(f)
         f.mlm = False
-    return None if f is default_collate else f
+    if f is default_collate: return None
+    return f
 
 # %% ../../nbs/learner/40c_predict.ipynb #455166bb
 def _batch_of(learn, items):
@@ -548,7 +561,8 @@ def _batch_of(learn, items):
     if isinstance(batch, Mapping):
         xb,_ = split_batch(batch, getattr(learn.dls, 'n_inp', None))
         return Inputs(xb[0])
-    return OnlyInputs(batch if isinstance(batch, (list,tuple)) else [batch])
+    if not isinstance(batch, (list,tuple)): batch = [batch]
+    return OnlyInputs(batch)
 
 @patch
 def test_dl(self:Learner,
@@ -571,7 +585,8 @@ def _class_names(self:Learner) -> Any:
 @patch
 def _item_loader(self:Learner, item):
     "Return a loader of one batch with one sample, and the data's `decode_batch`, if any"
-    dl = self.dls.test_dl([item]) if hasattr(self.dls, 'test_dl') else [_batch_of(self, [item])]
+    if hasattr(self.dls, 'test_dl'): dl = self.dls.test_dl([item])
+    else: dl = [_batch_of(self, [item])]
     return dl,getattr(self.dls, 'decode_batch', getattr(self.dls.train, 'decode_batch', None))   # both are fastai's
 
 @patch
@@ -617,4 +632,5 @@ def predict(self:Learner,
             add_item_note(e, item)
             raise
     answer = self._answer(preds, decoded, decode, *inp)
-    return answer if with_input else answer[1:]
+    if with_input: return answer
+    return answer[1:]

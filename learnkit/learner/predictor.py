@@ -47,7 +47,16 @@ def _keep_open(learn, cbs):
 @uninterrupted
 def _leave(learn, run, e=None):
     "End the open `run`, after the exception `e` if there was one"
-    with turn(learn): return run.__exit__(*(None,)*3 if e is None else (type(e), e, e.__traceback__))
+    error = None,None,None
+    if e is not None: error = type(e),e,e.__traceback__
+    with turn(learn): return run.__exit__(*error)
+
+def _leave_now(finalizer, e):
+    "Call `_leave` in place of the `finalizer`, unless it has done that"
+    detached = finalizer.detach()
+    if detached is None: return
+    _,_,args,_ = detached   # the Predictor, `_leave`, and its arguments
+    _leave(*args, e)
 
 def _forget(cb): cb.learn.current_run.pred = None   # forget the previous sample's prediction
 
@@ -77,8 +86,11 @@ class Predictor:
             grad = torch.is_grad_enabled()
             try: pred,decoded = self._predict(b)
             except BaseException as e: self._end(e, grad); raise
-            inp = to_cpu(detuplify(learn.xb)) if with_input or decode is not None else None
-        return learn._answer(pred, decoded, decode, inp)[0 if with_input else 1:]
+            inp = None
+            if with_input or decode is not None: inp = to_cpu(detuplify(learn.xb))
+        answer = learn._answer(pred, decoded, decode, inp)
+        if with_input: return answer
+        return answer[1:]
 
     def close(self) -> None:
         "End the run, if one is open; the next sample opens another"
@@ -90,8 +102,10 @@ class Predictor:
     def _is_ready(self):
         "Return whether a run is open, and the Learner unchanged since"
         learn = self.learn
-        return self.run is not None and (learn.model is self.model and learn.model.training==self.training
-                                         and learn.cbs.items==self.heard)
+        if self.run is None: return False
+        if learn.model is not self.model: return False
+        if learn.model.training!=self.training: return False
+        return learn.cbs.items==self.heard
 
     @uninterrupted
     def _open(self):
@@ -106,13 +120,14 @@ class Predictor:
         self.model,self.training,self.heard = learn.model,learn.model.training,[*learn.cbs]
         loss_func = learn.loss_func
         self.act = _activation(loss_func) or noop
-        self.decodes = output_decodes(self.model) if loss_func is None else loss_decodes(loss_func, self.act)
+        if loss_func is None: self.decodes = output_decodes(self.model)
+        else: self.decodes = loss_decodes(loss_func, self.act)
 
     @uninterrupted
     def _end(self, e=None, grad=None):
         run,self.run = self.run,None
         try:
-            if run is not None and (ended := run.detach()): _leave(*ended[2], e)
+            if run is not None: _leave_now(run, e)
         finally:
             if grad is not None: torch.set_grad_enabled(grad)   # per thread; the run may have begun in another
 
@@ -126,10 +141,12 @@ class Predictor:
             if learn.pred is None: return None,None
             pred = self.act(_own(learn.pred))
             res = pred,self.decodes(pred)
-        return res if learn.current_run.transfer is None else to_cpu(res)
+        if learn.current_run.transfer is None: return res
+        return to_cpu(res)
 
 # %% ../../nbs/learner/50_predictor.ipynb #d6f419fa
 def _own(o):
     "Return a copy of the model's output, which the model may overwrite in its next call"
     if isinstance(o, torch.Tensor): return o.clone()
-    return apply(_own, o) if is_listy(o) or isinstance(o, Mapping) else o
+    if is_listy(o) or isinstance(o, Mapping): return apply(_own, o)
+    return o

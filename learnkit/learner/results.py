@@ -22,7 +22,8 @@ def places(
 ) -> list[Tensor]:
     "Return, for each process, the positions of its samples in the result"
     batches = []
-    for rank,own in enumerate(sizes): batches += [(turn,rank,n) for turn,n in own]
+    for rank,own in enumerate(sizes):
+        for turn,n in own: batches.append((turn, rank, n))
     parts:list = [[torch.empty(0, dtype=torch.long)] for _ in sizes]
     start = 0
     for _,rank,n in sorted(batches):   # round by round, and within a round by rank
@@ -30,7 +31,8 @@ def places(
         start += n
     positions = [*map(torch.cat, parts)]
     is_known = order is not None and len(order)==start
-    return [order[own] for own in positions] if is_known else positions
+    if not is_known: return positions
+    return [order[own] for own in positions]
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #a84b1f0c
 def gather_items(
@@ -47,12 +49,14 @@ def gather_items(
     item_shape,dtype = kinds.pop()
     results = torch.empty((sum(map(len, at)), *item_shape), dtype=dtype)
     if results.numel(): _fill(results, x, at, room)
-    return results.movedim(0, dim) if dim else results
+    if dim: results = results.movedim(0, dim)
+    return results
 
 def _kind(x):
     "Return what results in one tensor must share: a sample's shape and type; 'list' for lists, None without results"
+    if x is None: return None
     if isinstance(x, Tensor): return tuple(x.shape[1:]),x.dtype
-    return None if x is None else 'list'
+    return 'list'
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #a84b1f0d
 def _fill(results, x, at, room):
@@ -60,15 +64,17 @@ def _fill(results, x, at, room):
     n_rows = max(1, room//results[:1].nbytes)
     for rank,positions in enumerate(at):
         for start in range(0, len(positions), n_rows):
-            target = positions[start:start+n_rows]
-            own = x[start:start+len(target)] if rank==rank_distrib() else None
+            target,own = positions[start:start+n_rows],None
+            if rank==rank_distrib(): own = x[start:start+len(target)]
             results[target] = _broadcast(own, rank, (len(target), *results.shape[1:]), results.dtype)
 
 def _broadcast(x, rank, shape, dtype):
     "Return the tensor `x` of process `rank`, in all processes"
     if num_distrib()==1: return x
-    device = default_device() if dist.get_backend()=='nccl' else torch.device('cpu')
-    x = torch.empty(shape, dtype=dtype, device=device) if x is None else x.to(device).contiguous()
+    device = torch.device('cpu')
+    if dist.get_backend()=='nccl': device = default_device()
+    if x is None: x = torch.empty(shape, dtype=dtype, device=device)
+    else: x = x.to(device).contiguous()
     dist.broadcast(x.view(-1).view(torch.uint8), rank)
     return x.cpu()
 
@@ -108,7 +114,9 @@ def open_records(
     return tree_map(_open_record, b, is_leaf=is_item_list)
 
 # %% ../../nbs/learner/20b_gather.ipynb #85270136
-def _open_record(o): return Opened(o) if is_record(o) else o
+def _open_record(o):
+    if is_record(o): return Opened(o)
+    return o
 
 def _flatten(o): return [*map(open_records, record_values(o.record))],type(o.record)
 register_pytree_node(Opened, _flatten, make_record)
@@ -120,8 +128,10 @@ def only_item(
     "Return the only sample of `o`, in the structure of the batch"
     if o is None: return None
     if is_record(o): return make_record([*map(only_item, record_values(o))], type(o))
-    is_container = isinstance(o, Mapping) or (is_listy(o) and not is_item_list(o))
-    return map_container(only_item, o) if is_container else o[0]
+    if isinstance(o, Mapping): return map_container(only_item, o)
+    has_parts = is_listy(o) and not is_item_list(o)
+    if has_parts: return map_container(only_item, o)
+    return o[0]
 
 # %% ../../nbs/learner/20b_gather.ipynb #27988388
 def _is_one_leaf(o): return isinstance(o, PackedSequence) or is_item_list(o)
@@ -186,12 +196,14 @@ class NestedBuffer:
     def _begin(self, spec, n, is_tensor):
         "Make `n` buffers, for batches of the structure `spec`"
         self.spec = spec
-        endings = ['.pt'] if is_tensor else [f'_{i}.pt' for i in range(n)]
+        if is_tensor: endings = ['.pt']
+        else: endings = [f'_{i}.pt' for i in range(n)]
         self.buffers = [*map(self._new_buffer, endings)]
 
     def _new_buffer(self, ending):
-        file = None if self.file is None else f'{self.file}{ending}'
-        key = None if self.key is None else f'{self.key}/{file}'
+        file = key = None
+        if self.file is not None: file = f'{self.file}{ending}'
+        if self.key is not None: key = f'{self.key}/{file}'
         return self.new_buffer(file=file, key=key)
 
     @property
@@ -205,7 +217,8 @@ class NestedBuffer:
         order:Tensor|None=None   # where the i-th sample of a single process goes in the result; None: to place i
     ) -> Any:
         "Return the results of all processes, in each; raise ValueError if they differ in structure or are incomplete"
-        own = None if self.spec is None else self._describe(turns)
+        own = None
+        if self.spec is not None: own = self._describe(turns)
         parts = once_each(gather_objects(own))
         present = [part for part in parts if part is not None]
         if not present: return None
@@ -215,9 +228,13 @@ class NestedBuffer:
 
     def _gather_leaf(self, i, parts, file, order):
         "Return leaf number `i` of the results of all processes; read it from `file`, if that is given"
-        sizes = [[] if part is None else [*zip(part.turns, part.sizes[i])] for part in parts]
+        sizes = []   # of the batches of each process; one without batches has no part
+        for part in parts:
+            if part is None: sizes.append([])
+            else: sizes.append([*zip(part.turns, part.sizes[i])])
         if file is not None: return self._open_whole(file, sizes)
-        values = None if self.spec is None else self.buffers[i].value
+        values = None
+        if self.spec is not None: values = self.buffers[i].value
         return gather_items(values, places(sizes, order), self.dim)
 
     def _describe(self, turns):
@@ -226,7 +243,9 @@ class NestedBuffer:
         for buffer in self.buffers:
             buffer.flush()
             sizes.append(buffer.sizes)
-            files.append(buffer.file if buffer._is_shared else None)
+            file = None
+            if buffer._is_shared: file = buffer.file
+            files.append(file)
             empty.append(torch.empty(0))
         return _Part(turns, sizes, files, tree_unflatten(empty, self.spec))
 
@@ -275,7 +294,8 @@ def count_items(
     if isinstance(dl, (list,tuple)) and dl: return _count_in_batches(dl)
     sampler,bs = getattr(dl, 'sampler', None),getattr(dl, 'batch_size', 1)
     if bs is None or not hasattr(type(sampler), '__len__'): return None
-    return len(dl)*bs if getattr(dl, 'drop_last', False) else len(sampler)
+    if getattr(dl, 'drop_last', False): return len(dl)*bs
+    return len(sampler)
 
 def _count_in_batches(batches):
     "Return how many samples a list of batches has; all but the last are as large as the first"
@@ -290,4 +310,5 @@ def item_positions(
     in_sequence = torch.arange(len(idxs))
     positions = torch.empty_like(order)
     positions[order] = in_sequence   # the inverse permutation
-    return None if torch.equal(positions, in_sequence) else positions
+    if torch.equal(positions, in_sequence): return None
+    return positions

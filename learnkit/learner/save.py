@@ -7,6 +7,7 @@ __all__ = ['write_state', 'unchanged']
 
 # %% ../../nbs/learner/55a_check_state.ipynb #c900dbef
 from collections.abc import Collection, Mapping
+from types import NoneType
 from typing import Any
 
 import torch
@@ -41,7 +42,8 @@ def _is_expanded(t):
 def _list_first(names):
     "Return the first names as text, and the number of further ones"
     text = ', '.join(map(str, names[:3]))
-    return f'{text} and {len(names)-3} more' if len(names)>3 else text
+    if len(names)<=3: return text
+    return f'{text} and {len(names)-3} more'
 
 # %% ../../nbs/learner/55a_check_state.ipynb #5c090a3b
 def check_state(
@@ -68,7 +70,8 @@ def check_state(
 
 def _load_hint(odd, nothing_fits):
     if odd: return '. Make the model as it was, or let `learn.load(…, ignore_keys=…)` leave some as they are.'
-    return '' if nothing_fits else '. `strict=False` loads what fits.'
+    if nothing_fits: return ''
+    return '. `strict=False` loads what fits.'
 
 def _find_mismatches(state, own):
     "Return which tensors in `own` cannot be replaced by the ones of the same name in `state`, and why"
@@ -82,8 +85,9 @@ def _find_mismatches(state, own):
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed83
 def _kind(o):
     "Return 'a number', 'numbers', or the type's name; None counts as a number that is not set"
-    if o is None or isinstance(o, (bool,int,float,torch.Tensor)): return 'a number'
-    if isinstance(o, (list,tuple)) and all(_kind(i)=='a number' for i in o): return 'numbers'
+    if isinstance(o, (bool,int,float,torch.Tensor,NoneType)): return 'a number'
+    if isinstance(o, (list,tuple)):
+        if all(_kind(i)=='a number' for i in o): return 'numbers'
     return f'a {type(o).__name__}'
 
 def _check_opt_parts(own, state):
@@ -113,7 +117,9 @@ def _has_good_names(group):
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed84
 def _check_frozen(frozen, n_groups):
     "Raise ValueError if `frozen_idx`, of several optimizers one for each, is not the number of a parameter group"
-    for i in frozen.values() if isinstance(frozen, Mapping) else [frozen]:
+    numbers = [frozen]
+    if isinstance(frozen, Mapping): numbers = frozen.values()
+    for i in numbers:
         if not isinstance(i, int) or not 0<=i<=n_groups: raise ValueError(f'`frozen_idx` is {frozen!r}')
 
 def _check_settings(groups, own):
@@ -185,8 +191,9 @@ def _read_description(path):
             n = int.from_bytes(f.read(8), 'little')
             return f.read(min(n, 2**27))
         with ZipFile(f) as z:
-            members = [name for name in z.namelist() if name.endswith('/data.pkl')]
-            return z.read(members[0]) if members else b''
+            for name in z.namelist():
+                if name.endswith('/data.pkl'): return z.read(name)
+    return b''
 
 # %% ../../nbs/learner/55b_save.ipynb #5b0c8a14
 def written_by(
@@ -196,10 +203,12 @@ def written_by(
     if not path.is_file(): return None
     try: description = _read_description(path)
     except (OSError, BadZipFile, RuntimeError): return None
-    mark = b'"learnkit"' if is_safetensors(path) else _as_pickled(export_format)
+    if is_safetensors(path): mark = b'"learnkit"'
+    else: mark = _as_pickled(export_format)
     if mark in description: return 'export'
-    is_checkpoint = all(_as_pickled(key) in description for key in _checkpoint_keys)
-    return 'checkpoint' if is_checkpoint else 'save'
+    for key in _checkpoint_keys:
+        if _as_pickled(key) not in description: return 'save'
+    return 'checkpoint'
 
 def check_replaced(
     path:Any, # the path of the file to write
@@ -208,7 +217,8 @@ def check_replaced(
     "Raise FileExistsError if a file that was written in another way is there"
     found = written_by(path)
     if found in (None, by): return
-    writer = '`CheckpointCallback`' if found=='checkpoint' else f'`learn.{found}`'
+    if found=='checkpoint': writer = '`CheckpointCallback`'
+    else: writer = f'`learn.{found}`'
     raise FileExistsError(f'{path} was written by {writer}, and `learn.{by}` would replace it: choose another name, '
                           'or delete the file first')
 
@@ -242,7 +252,8 @@ def model_path(
 ) -> Any:
     "Return the path of a model file; add .pth unless it has a model file's suffix"
     path = as_path(folder)/model_dir/as_path(file)
-    return path if path.suffix in _endings else path.with_name(path.name+'.pth')
+    if path.suffix in _endings: return path
+    return path.with_name(path.name+'.pth')
 
 _endings = '.pth','.pt','.pkl','.bin','.ckpt','.safetensors'
 
@@ -276,17 +287,21 @@ def save(self:Learner,
     "Save the model (and optimizer); return the path of the file; raise TypeError for what `load` could not read"
     given:Any = file
     is_open = hasattr(given, 'write')
-    path = given if is_open else self._file_path(given)
-    if is_open: check_format(given)
-    else: check_replaced(path, 'save')
+    if is_open:
+        path,gather = given,_gather_whole
+        check_format(given)
+    else:
+        path,gather = self._file_path(given),gathered
+        check_replaced(path, 'save')
     with saving(self, path=path):
         has_opt = with_opt and self.opt is not None and not is_safetensors(path)
         weights,base = split_state(self, _find_base(self, only_trained))
         beside = state_beside(self)
         shards = any(map(is_sharded, [*weights.values(), *beside.values()]))
         if shards: team().meet('`learn.save` of a sharded model')
-        parts = _Parts(weights, beside, base, opt_state(self) if has_opt else None)
-        state = to_serializable(_nest(parts), sharded=_gather_whole if is_open else gathered)
+        opt = None
+        if has_opt: opt = opt_state(self)
+        state = to_serializable(_nest(_Parts(weights, beside, base, opt)), sharded=gather)
         if is_open: torch.save(state, given, **kwargs)
         elif shards: team().in_first(partial(write_state, state, path, **kwargs))   # all processes may read it at once
         elif rank_distrib()==0: write_state(state, path, **kwargs)
@@ -303,7 +318,8 @@ def _nest(parts):
     if parts.beside: others['beside'] = parts.beside
     if parts.base: others['base'] = parts.base
     if parts.opt is not None: others['opt'] = parts.opt
-    return dict(model=parts.weights, **others) if others else parts.weights
+    if not others: return parts.weights
+    return dict(model=parts.weights, **others)
 
 # %% ../../nbs/learner/55b_save.ipynb #9404dea6
 def _gather_whole(t, copy): return whole(t)   # in all processes, as each may write its own file
@@ -321,7 +337,8 @@ def write_state(
 def _keep_own(weights, model, patterns):
     "Return `weights`, with `model`'s own values for names that match one of `patterns`"
     own,ignored = model.state_dict(),set()
-    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+    if isinstance(patterns, str): patterns = [patterns]
+    for pattern in patterns:
         matching = {name for name in (*own, *weights) if fnmatchcase(name, pattern)}
         if not matching: raise ValueError(
             f'neither the file nor the model has a weight like {pattern!r} to ignore: {nearest(pattern, own)}')
@@ -408,12 +425,12 @@ def load(self:Learner,
     check_base(get_model(self.model), rest_of_base(weights, base), file)
     if any(k.startswith('outside.') for k in beside): ready_opt(self)   # it has parameters outside of modules
     check_beside(self, beside, file)
-    if opt is not None and with_opt:
+    if not with_opt: opt = None
+    elif opt is not None:
         ready_opt(self)
         check_opt_state(self.opt, opt)
-    if opt is None and with_opt and self.opt is not None: warn(
-        f'{file} has no optimizer state: the optimizer is not changed')
-    _take_weights(self, _Parts(weights, beside, base, opt if with_opt else None), strict, device)
+    elif self.opt is not None: warn(f'{file} has no optimizer state: the optimizer is not changed')
+    _take_weights(self, _Parts(weights, beside, base, opt), strict, device)
     return self
 
 @uninterrupted

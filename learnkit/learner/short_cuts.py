@@ -42,7 +42,7 @@ def step_tensors(
 # %% ../../nbs/learner/33_short_cuts.ipynb #93dc36b3
 def _state_of(opt, p, name):
     "Return the optimizer's state of parameter `p`, by name, for messages"
-    state = opt.state[p] if p in opt.state else {}   # `opt.state[p]` would add an entry
+    state = opt.state.get(p, {})   # `opt.state[p]` would add an entry
     return {f'`{k}` of {name}':v for k,v in state.items() if isinstance(v, (Tensor,int,float))}
 
 def _settings_of(group, i):
@@ -105,7 +105,8 @@ def torch_opt(
     inner = opt.opt
     own_hooks    = inner._optimizer_step_pre_hooks,inner._optimizer_step_post_hooks
     global_hooks = torch_optimizer._global_optimizer_pre_hooks,torch_optimizer._global_optimizer_post_hooks
-    return None if any(own_hooks + global_hooks) else inner
+    if any(own_hooks + global_hooks): return None
+    return inner
 
 def slow_step(
     opt:Optimizer # a torch optimizer
@@ -163,8 +164,9 @@ class CheckShortCuts(Callback):
         before.restore()
         try:
             expected = copies(slow())
-            allowed  = {} if room is None else room(expected, before)
-            found    = difference(got, expected, allowed)
+            allowed  = {}
+            if room is not None: allowed = room(expected, before)
+            found = difference(got, expected, allowed)
         finally: after.restore()
         self._count(what, found)
 
@@ -193,24 +195,30 @@ class CheckShortCuts(Callback):
 
     def after_cancel_step(self): self.before = None   # the step was cancelled
     def before_zero_grad(self):
-        opt = torch_opt(self.learn.opt)
-        self.grads = [] if opt is None else [(p, p.grad) for p in _params(opt)]
+        opt,self.grads = torch_opt(self.learn.opt),[]
+        if opt is not None: self.grads = [(p, p.grad) for p in _params(opt)]
 
     def after_zero_grad(self):
         before,self.grads = self.grads,()
         if not before: return
         after = [(p, p.grad) for p,_ in before]
-        for p,grad in before: p.grad = None if grad is None else grad.clone()   # `zero_grad` may write into it
+        for p,grad in before:
+            if grad is not None: grad = grad.clone()   # `zero_grad` may write into it
+            p.grad = grad
         self.learn.opt.opt.zero_grad()
-        odd = [p for p,grad in after if (grad is None)!=(p.grad is None)]
+        one_sided = [p for p,grad in after if (grad is None)!=(p.grad is None)]
         for p,grad in after: p.grad = grad
-        self._count('zero_grad', self._one_sided(odd[0]) if odd else '')
+        self._count('zero_grad', self._describe_one_sided(one_sided))
 
-    def _one_sided(self, p):
+    def _describe_one_sided(self, params):
+        "Describe the first of the parameters that have a gradient after one of the paths only; empty if there is none"
+        if not params: return ''
         names = {id(p):f'`{name}`' for name,p in self.learn.model.named_parameters()}
-        return f"{names.get(id(p), 'a parameter')} has a gradient after one of them only"
+        return f"{names.get(id(params[0]), 'a parameter')} has a gradient after one of them only"
 
-    def wrap(self, what:str, do:Callable) -> Callable: return partial(self._look_and_do, do) if what=='fetched' else do
+    def wrap(self, what:str, do:Callable) -> Callable:
+        if what=='fetched': return partial(self._look_and_do, do)
+        return do
 
     def _look_and_do(self, do, b):
         if self.learn is not None: self._look(self.learn)   # else it was removed during a fit
@@ -220,8 +228,7 @@ class CheckShortCuts(Callback):
         bound,learn._heard = learn._heard,{}
         try: now = {name:learn._bind(name) for name in bound}
         finally: learn._heard = bound
-        odd = [name for name in bound if not _are_same(bound[name], now[name])]
-        self._count('handlers', _describe_stale(odd[0], bound, now) if odd else '')
+        self._count('handlers', _describe_stale(bound, now))
 
     def cleanup(self): self.before,self.grads = None,()
 
@@ -239,9 +246,13 @@ def _is_same(a, b):
     return f.__func__ is g.__func__ and f.__self__ is g.__self__
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #0cb71867
-def _describe_stale(name, bound, now):
-    return (f'at `{name}` it calls the handlers of {_class_names(bound[name])}, and there are those of '
-            f'{_class_names(now[name])}, or others of the same: replace a method by an assignment to the '
-            'callback, `cb.after_loss = f`, not to its class')
+def _describe_stale(bound, now):
+    "Describe the first event whose handlers are not the ones that were bound; empty if there is none"
+    for name,handlers in bound.items():
+        if _are_same(handlers, now[name]): continue
+        return (f'at `{name}` it calls the handlers of {_class_names(handlers)}, and there are those of '
+                f'{_class_names(now[name])}, or others of the same: replace a method by an assignment to the '
+                'callback, `cb.after_loss = f`, not to its class')
+    return ''
 
 def _class_names(handlers): return ', '.join(f'`{type(cb).__name__}`' for cb,_ in handlers) or 'none'

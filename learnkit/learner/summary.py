@@ -128,7 +128,8 @@ def _fastai_rows(learn, *xb):
         n,is_trained = '',''
         if hasattr(m, 'weight'):
             ps = [*m.parameters(recurse=False)]
-            n,is_trained = count_params(ps),bool(ps) and ps[0].requires_grad
+            n,is_trained = count_params(ps),False
+            if ps: is_trained = ps[0].requires_grad
         rows.append((type(m).__name__, n, is_trained, [*o.shape], i[0].shape[1:]==o.shape[1:]))
     hooks = [m.register_forward_hook(add_row) for _,m in layers(model)]
     first_samples = [x[:1] for x in xb]
@@ -158,7 +159,8 @@ def _trainable(row):
     if row.is_shared: return 'shared'
     if not row.n_params: return ''
     if row.n_trainable==row.n_params: return 'yes'
-    return f'{row.n_trainable:,}' if row.n_trainable else 'no'
+    if not row.n_trainable: return 'no'
+    return f'{row.n_trainable:,}'
 
 def _table(rows):
     "Return the lines of the table of layers"
