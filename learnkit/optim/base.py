@@ -81,8 +81,12 @@ def quantized_entries(
 
 def _quantized_layers(model):
     "Return the prefixes of entries that belong to quantised modules"
-    names = [name for name,m in model.named_modules() if _is_quantized(m)]
-    return [f'{name}.' if name else '' for name in names]   # the prefix of the model itself is empty
+    prefixes = []
+    for name,m in model.named_modules():
+        if not _is_quantized(m): continue
+        if name: name += '.'   # the prefix of the model itself is empty
+        prefixes.append(name)
+    return prefixes
 
 # %% ../../nbs/optim/29_base.ipynb #389cc4c7
 def _begin_with(layer, names): return [name for name in names if name.startswith(layer)]
@@ -101,7 +105,8 @@ def _is_quantized(module):
 
 def _is_frozen_integer(p):
     if p is None or p.requires_grad: return False
-    return not p.is_floating_point() and not p.is_complex()
+    if p.is_floating_point(): return False
+    return not p.is_complex()
 
 def _wraps_tensors(t):
     if type(t) is Tensor or not isinstance(t, Tensor): return False   # the common case first
@@ -192,9 +197,11 @@ def _unchanging(model, state, frozen_only):
     return plain & {name for name,_ in model.named_parameters(remove_duplicate=False)}
 
 def _is_plain(t):
-    if not isinstance(t, Tensor) or is_lazy(t): return False
+    if not isinstance(t, Tensor): return False
+    if is_lazy(t): return False
     if t.is_meta or t.is_quantized: return False
-    return t.layout is torch.strided and not is_sharded(t)
+    if t.layout is not torch.strided: return False
+    return not is_sharded(t)
 
 # %% ../../nbs/optim/29_base.ipynb #653f6a9e
 def without_base(

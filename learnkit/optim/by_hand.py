@@ -54,7 +54,8 @@ class ByHand(Optimizer):
     ) -> Any: # the result of its `step`
         "Step each optimizer, with the hyper-parameters of its group"
         self._check_groups()
-        loss = None if closure is None else closure()
+        loss = None
+        if closure is not None: loss = closure()
         for opt,pg,params in zip(self.made, self.param_groups, self.own_params):
             for attribute,name in self.names.items(): setattr(opt, attribute, pg[name])
             if _any_grad(params): self._call(opt.step)   # without gradients: a frozen group
@@ -110,8 +111,9 @@ class ByHand(Optimizer):
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a1000d
 def _to_device(device, v):
-    is_scalar = not isinstance(v, Tensor) or v.ndim==0
-    return v if is_scalar else v.to(device)
+    if not isinstance(v, Tensor): return v
+    if v.ndim==0: return v
+    return v.to(device)
 
 _torch_names = dict(wd='weight_decay')   # under this name, code that exempts norms and biases looks it up
 
@@ -119,8 +121,10 @@ def _hyper_names(opt):
     "Return the numeric settings of `opt`, with the learning rate: attribute -> name in a parameter group"
     if not is_number(getattr(opt, 'lr', None)): raise TypeError(
         f'{func_name(opt)} has no numeric attribute `lr`, which a fit and schedules set.')
-    numbers = [name for name,v in settings(opt).items() if is_number(v)]
-    return {name:_torch_names.get(name, name) for name in ('lr',*numbers)}
+    names = {'lr':_torch_names.get('lr', 'lr')}
+    for name,v in settings(opt).items():
+        if is_number(v): names[name] = _torch_names.get(name, name)
+    return names
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a1001d
 def _any_grad(params): return any(p.grad is not None for p in params)

@@ -34,8 +34,9 @@ def _hyper_places(
     places = {}
     for key in keys:
         if key=='betas': continue
+        name = _short.get(key, key)
         is_of_asgd = key=='alpha' and 'centered' not in keys   # ASGD's `alpha`, not RMSprop's
-        name = key if is_of_asgd else _short.get(key, key)
+        if is_of_asgd: name = key
         places[name] = Place(key)
     if 'betas' in keys: places |= dict(mom=Place('betas', 0), sqr_mom=Place('betas', 1))
     return places
@@ -273,7 +274,8 @@ def check_rate(
     if isinstance(v, Mapping):   # for several optimizers
         for name,rate in v.items(): check_rate(f'{what} of {name!r}', rate)
         return
-    values = [v.start, v.stop] if isinstance(v, slice) else _as_list(v)
+    if isinstance(v, slice): values = [v.start, v.stop]
+    else: values = _as_list(v)
     for o in values:
         if o is None: continue
         is_rate = 0<=_to_number(o, what)<inf
@@ -317,7 +319,8 @@ def _check_once(groups):
     params = [*map(bare_param, params_in(groups))]
     n = len(params)-len({*map(id, params)})
     if n==0: return
-    are_given = 'parameter is' if n==1 else 'parameters are'
+    if n==1: are_given = 'parameter is'
+    else: are_given = 'parameters are'
     raise ValueError(f'{n} {are_given} given more than once, in a group or in several (layers may share one): let '
                      '`splitter` return each once.')
 
@@ -330,7 +333,8 @@ def _is_param(o):
 def _group_dict(o):
     if isinstance(o, nn.Module): raise TypeError("A group must be parameters, not a module: pass module.parameters().")
     if isinstance(o, str) or not isinstance(o, Iterable):
-        hint = "is there a `return`?" if o is None else "return the parameters themselves, not names or numbers."
+        hint = "return the parameters themselves, not names or numbers."
+        if o is None: hint = "is there a `return`?"
         raise TypeError(f"`splitter` must return a list of parameters, or one for each group, not {o!r:.60}: {hint}")
     if isinstance(o, dict): return {**o, 'params':list(o['params'])}
     return {'params':list(o)}
@@ -371,7 +375,8 @@ def no_compiler()->AbstractContextManager:
 def _check_decoupling(cls, v):
     "Raise TypeError if `decouple_wd=v` contradicts how class `cls`, which has no such option, decays weights"
     if bool(v)==issubclass(cls, AdamW): return
-    how = 'adds weight decay to the gradient' if v else 'shrinks the weights themselves'
+    if v: how = 'adds weight decay to the gradient'
+    else: how = 'shrinks the weights themselves'
     raise TypeError(f"PyTorch's {cls.__name__} {how}: "
                     f'remove `decouple_wd={v}`, or use `Adam`, which can decay in both ways')
 
@@ -380,7 +385,8 @@ def _default_of_lr(f):
     ps = signature(f).parameters
     if 'lr' in ps:
         default = ps['lr'].default
-        return Parameter.empty if default is None else default
+        if default is None: return Parameter.empty
+        return default
     kinds = {p.kind for p in ps.values()}
     if Parameter.VAR_KEYWORD in kinds: return Parameter.empty
     return None
@@ -456,7 +462,8 @@ def _call(opt, params, lr=None, **kw):
     if lr is not None: kw['lr'] = _first_lr(lr, len(groups))
     lists = [g['params'] for g in groups]
     if len(lists)==1: lists = lists[0]
-    given = lists if _is_plain_list(groups, func) else groups
+    given = groups
+    if _is_plain_list(groups, func): given = lists
     with no_compiler(): res = opt(given, **kw)
     if _takes_lists(res): res = opt(lists, **kw)
     if hasattr(res, 'param_groups'): return res
@@ -503,16 +510,18 @@ def build_optimizer(
     **kw                  # Other arguments of `opt`
 )->Any: # A torch optimizer, or another one with `set_hyper`
     "Return an optimizer over `params`; raise TypeError or ValueError if `opt` cannot make or be one"
+    res:Any = opt
     built = is_built(opt)
-    if built and (kw or params is not None): _check_built(opt, params, kw)
-    res:Any = opt if built else _call(opt, params, lr, **kw)
-    must_set_lr = built or not is_number(lr)   # else it was created with it
+    if not built: res = _call(opt, params, lr, **kw)
+    elif kw or params is not None: _check_built(opt, params, kw)
+    is_created_with_lr = not built and is_number(lr)
+    if is_created_with_lr: lr = None   # nothing is left to set
     if hasattr(res, 'set_hyper'):
-        if lr is not None and must_set_lr: res.set_hyper('lr', lr)
+        if lr is not None: res.set_hyper('lr', lr)
         return res
     for pg in res.param_groups[1:]:   # groups that PyTorch made may share a tensor
         for k,v in pg.items(): pg[k] = copy_tensors(v)
-    if lr is not None and must_set_lr: write_hyper(res, 'lr', lr)
+    if lr is not None: write_hyper(res, 'lr', lr)
     return res
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #a5e8b27f

@@ -34,7 +34,8 @@ def called_module(
     "Return the module that a loss function calls: itself, a method's owner, or the one inside a `partial`"
     f = unwrap_partial(loss_func)
     owner = getattr(f, '__self__', f)
-    return owner if isinstance(owner, nn.Module) else None
+    if isinstance(owner, nn.Module): return owner
+    return None
 
 def held_modules(
     loss_func:Any,        # a loss function that is not a module
@@ -68,7 +69,8 @@ def _entries_of(container):
 def _is_data(container):
     "Return whether it is data, such as a large table of numbers, and not a container of modules"
     if len(container)>1000: return True
-    values = container.values() if isinstance(container, Mapping) else container
+    values = container
+    if isinstance(container, Mapping): values = container.values()
     return {*map(type, values)}<={int,float,str}
 
 def _by_position(values): return {str(i):v for i,v in enumerate(values)}
@@ -290,7 +292,9 @@ def _skipped_prefixes(module, model):
     inside,prefixes = _ids(model.modules()),[]
     for name,part in module.named_modules():
         is_skipped = id(part) in inside or has_settings(part)
-        if is_skipped: prefixes.append(f'{name}.' if name else '')
+        if not is_skipped: continue
+        if name: name += '.'   # the module itself has an empty name
+        prefixes.append(name)
     return tuple(prefixes)
 
 def has_settings(

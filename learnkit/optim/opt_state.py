@@ -136,7 +136,8 @@ def _lay_out_value(value, p):
     "Return `value`, sharded like the parameter `p` if it has the same shape"
     if not isinstance(value, Tensor): return value
     belongs_to_p = is_sharded(value) or value.shape==p.shape
-    return lay_out(value, p) if belongs_to_p else value
+    if not belongs_to_p: return value
+    return lay_out(value, p)
 
 # %% ../../nbs/optim/04_opt_state.ipynb #6f020fd7
 def name_opt_state(
@@ -153,8 +154,9 @@ def order_opt_state(
 )->dict: # Without names
     "Return `sd` in the order of `names`; raise ValueError if its parameters or their groups differ"
     groups = sd['param_groups']
-    has_names = all('param_names' in pg for pg in groups)
-    if names is None or not has_names: return _without_names(sd, groups)
+    if names is None: return _without_names(sd, groups)
+    have_names = all('param_names' in pg for pg in groups)
+    if not have_names: return _without_names(sd, groups)
     saved = _numbers_by_name(groups, names)
     order = [_find_group(saved, own, i) for i,own in enumerate(names)]   # for each group, the index of the saved group
     _check_order(order, groups, names, sd)
@@ -222,10 +224,12 @@ def _find_group(saved, own, i):
     "Return the index of the saved group with the parameters `own` of group `i`; raise ValueError if there is none"
     if not own: return i
     found = {saved[name].group for name in own}
-    in_found = [o for o in saved.values() if o.group in found]
-    n_others = len(in_found)-len(own)
-    if len(found)==1 and n_others==0: return found.pop()
-    where = f'in groups {sorted(found)}' if len(found)>1 else f'in a group with {n_others} others'
+    if len(found)==1:
+        group, = found
+        n_others = sum(o.group==group for o in saved.values()) - len(own)
+        if n_others==0: return group
+        where = f'in a group with {n_others} others'
+    else: where = f'in groups {sorted(found)}'
     raise ValueError(f'The saved optimizer has other groups: the parameters of group {i} ({_first_of(own)}) are '
                      f'{where} there. Both need the same splitter and weight decay.')
 
@@ -288,7 +292,8 @@ def clear_opt_state(
 # %% ../../nbs/optim/04_opt_state.ipynb #5d0e7a02
 def _is_away(p, o):
     "Return whether `o` is a tensor on another device than `p`; CPU scalars work with any device"
-    if not isinstance(o, Tensor) or o.device==p.device: return False
+    if not isinstance(o, Tensor): return False
+    if o.device==p.device: return False
     is_scalar_on_cpu = o.is_cpu and o.ndim==0
     return not is_scalar_on_cpu
 

@@ -40,14 +40,19 @@ def unwrapped_step(
     if _code(step) not in _hook_code or _code(grad_mode) not in _grad_code: return None
     update = grad_mode.__wrapped__
     is_torchs = update.__globals__['__name__'].startswith('torch.optim.')
-    return update if is_torchs else None
+    if is_torchs: return update
+    return None
 
 # %% ../../nbs/optim/05a_fast_step.ipynb #30dd945a
 def _is_torch(f):
-    homes = [o.__globals__.get('__name__', '') for o in (f, unwrap(f))]
-    return all(home.startswith('torch.') for home in homes)
+    "Return whether a function is PyTorch's, and the one inside it too if it is a wrapper"
+    for o in (f, unwrap(f)):
+        home = o.__globals__.get('__name__', '')
+        if not home.startswith('torch.'): return False
+    return True
 
-torch_zero_grad:Any = Optimizer.zero_grad if _is_torch(Optimizer.zero_grad) else object()   # only PyTorch's is skipped
+torch_zero_grad:Any = object()   # no function: only PyTorch's own `zero_grad` is skipped
+if _is_torch(Optimizer.zero_grad): torch_zero_grad = Optimizer.zero_grad
 
 # %% ../../nbs/optim/05a_fast_step.ipynb #30dd9457
 def is_own_step(
@@ -170,7 +175,8 @@ class OptimWrapper:
     def __repr__(self)->str:
         lines = [type(self.opt).__name__]
         for i,(params,h,is_frozen) in enumerate(zip(self.param_lists, self.hypers, self.frozen)):
-            note = ' (frozen)' if is_frozen else ''
+            note = ''
+            if is_frozen: note = ' (frozen)'
             lines.append(f'{i}: {len(params)} parameters{note}, {h}')
         return '\n'.join(lines)
 
@@ -209,12 +215,12 @@ class OptimWrapper:
         with_grad:bool=False  # Only parameters that have a gradient?
     )->L: # (parameter, its group's parameters, its state, its hyper-parameters)
         "Return every parameter of the groups `n`, with its group, state and hyper-parameters"
-        found = L()
+        found = []
         for params,h in zip(self.param_lists[n], self.hypers[n]):
-            wanted = params
-            if with_grad: wanted = [p for p in params if p.grad is not None]
-            found += [(p, params, self.opt.state.get(p, {}), h) for p in wanted]
-        return found
+            for p in params:
+                if with_grad and p.grad is None: continue
+                found.append((p, params, self.opt.state.get(p, {}), h))
+        return L(found)
 
     def set_hyper(self,
         name:str,                         # `lr`, `mom`, `wd`, ...
@@ -295,7 +301,8 @@ class OptimWrapper:
             f"freeze_to takes the index of the first group to train, such as -1 for the last one, not {n!r:.60}.")
         if n < -n_groups: raise ValueError(f"freeze_to({n}): there are only {n_groups} groups.")
         if n >= n_groups: warn(f"freeze_to({n}) freezes the whole model: it has {n_groups} groups of parameters.")
-        self._freeze(n if n>=0 else n_groups+n)
+        if n<0: n += n_groups
+        self._freeze(n)
 
     def _freeze(self, frozen_idx):
         "Freeze the groups before `frozen_idx`: a number, or one for each of several optimizers"
@@ -408,8 +415,8 @@ def params_without_optimizer(
     "Return the parameters that require a gradient and are in none of the optimizers, by name"
     held,unheld = set().union(*map(param_ids, opts)),{}
     for prefix,module in modules.items():
-        trained = {name:p for name,p in module.named_parameters(prefix) if p.requires_grad}
-        unheld |= {name:p for name,p in trained.items() if id(p) not in held}
+        for name,p in module.named_parameters(prefix):
+            if p.requires_grad and id(p) not in held: unheld[name] = p
     if unheld and any(map(_has_shards, opts)): return {}   # sharded parameters are new objects at each call
     return unheld
 
@@ -423,11 +430,13 @@ def describe_params(
     owners = {}   # without duplicates, in this order
     for name in params:
         module,dot,_ = name.rpartition('.')
-        owners[f'`{module}`' if dot else 'the model itself'] = True
+        owner = 'the model itself'
+        if dot: owner = f'`{module}`'
+        owners[owner] = True
     shown = ', '.join([*owners][:3])
     if len(owners)>3: shown += f' and {len(owners)-3} more'
-    count = '1 parameter' if len(params)==1 else f'{len(params)} parameters'
-    return f'{count} of {shown}'
+    if len(params)==1: return f'1 parameter of {shown}'
+    return f'{len(params)} parameters of {shown}'
 
 # %% ../../nbs/optim/05c_ownership.ipynb #0a908163
 def optimizers_of(

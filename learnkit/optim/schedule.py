@@ -137,7 +137,8 @@ def _check_fractions(pcts):
 def _combined(ends, scheds, pos):
     "Return the value of the schedule in force at `pos`"
     i = min(bisect_right(ends, pos+1e-9), len(scheds)-1)   # the sum of fractions may be slightly above `pos`
-    start = ends[i-1] if i else 0.
+    start = 0.
+    if i: start = ends[i-1]
     return scheds[i](max(0., pos-start)/(ends[i]-start))
 
 # %% ../../nbs/optim/20a_schedule.ipynb #4071bdf0
@@ -172,8 +173,8 @@ def _plot_hyper(ax, name, values, xs, xlabel):
     "Plot one line per parameter group"
     by_position = [torch.as_tensor(v, dtype=torch.float64).reshape(-1).tolist() for v in values]
     lines = [*zip(*by_position)]
-    for i,line in enumerate(lines):
-        ax.plot(range(len(line)) if xs is None else xs, line, label=f'group {i}')
+    if xs is None: xs = range(len(by_position))
+    for i,line in enumerate(lines): ax.plot(xs, line, label=f'group {i}')
     ax.set(xlabel=xlabel, ylabel=name)
     if len(lines)>1: ax.legend()
 

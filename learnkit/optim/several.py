@@ -47,8 +47,9 @@ class Entry(NamedTuple):
 
 def _make_entry(name, given):
     "Return the `Entry` for the user's argument; raise TypeError or ValueError for a wrong one"
+    func,which = given,None
     is_pair = isinstance(given, tuple) and len(given)==2
-    func,which = given if is_pair else (given, None)
+    if is_pair: func,which = given
     if not hasattr(func, 'add_param_group'): func = by_hand(func)
     check_opt_func(func)
     if is_built(func): raise TypeError(
@@ -203,14 +204,16 @@ class SeveralWrapper(OptimWrapper):
         firsts = {}
         for name,i in n.items():
             self.opt.optimizer(name)   # raises ValueError for an unknown name
-            firsts[name] = i if i>=0 else self.n_groups+i
+            if i<0: i += self.n_groups
+            firsts[name] = i
         self._freeze(firsts)
 
     def __repr__(self) -> str:
         lines = []
         for params,h,is_frozen in zip(self.param_lists, self.hypers, self.frozen):
             kind = func_name(self.opt.named_optimizers[h.optimizer])
-            note = ' (frozen)' if is_frozen else ''
+            note = ''
+            if is_frozen: note = ' (frozen)'
             lines.append(f'{h.optimizer} ({kind}): {len(params)} parameters{note}, {h}')
         return '\n'.join(lines)
 
@@ -236,9 +239,12 @@ class NamedOptimizers:
             if name not in self.recipe: raise ValueError(f"`lr` is given for '{name}': {nearest(name, self.recipe)}")
         rates = {name:default_lr(entry.opt_func, given.get(name)) for name,entry in self.recipe.items()}
         is_one_for_all = lr is not None and not isinstance(lr, Mapping)
-        return lr if is_one_for_all else rates
+        if is_one_for_all: return lr
+        return rates
 
-    def _by_name(self, lr): return lr if isinstance(lr, Mapping) else dict.fromkeys(self.recipe, lr)
+    def _by_name(self, lr):
+        if isinstance(lr, Mapping): return lr
+        return dict.fromkeys(self.recipe, lr)
 
     def __call__(self,
         model:nn.Module,         # the model, whose parameter names are matched
@@ -276,8 +282,9 @@ class NamedOptimizers:
     def _check_owners(self, owners, lost, names):
         "Raise ValueError for parameters without an optimizer, and for optimizers without a parameter"
         if lost:
-            more = ' …' if len(lost)>5 else ''
-            raise ValueError(f'No optimizer trains {", ".join(lost[:5])}{more}: add one without a pattern, which '
+            first = ', '.join(lost[:5])
+            if len(lost)>5: first += ' …'
+            raise ValueError(f'No optimizer trains {first}: add one without a pattern, which '
                              'takes the rest, or freeze them with `requires_grad_(False)`.')
         for name,entry in self.recipe.items():
             if name not in owners.values(): raise ValueError(

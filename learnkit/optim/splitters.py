@@ -56,9 +56,11 @@ def _last_layer(m):
     return [layer for layer in m.modules() if _has_own_params(layer)][-1]
 
 def _torchvision_head(model):
-    parts = {name:m for name,m in model.named_children() if has_params(m)}
-    others = [name for name in parts if name not in _aux_names]
-    last = others[-1] if others else ''
+    parts,last = {},''
+    for name,m in model.named_children():
+        if not has_params(m): continue
+        parts[name] = m
+        if name not in _aux_names: last = name
     if last not in _head_names: no_head(
         model, 'it does not say which part is its head: there is no `get_classifier()` and no `base_model`, and its '
         f'last part is not one of {", ".join(_head_names)}')
@@ -83,8 +85,8 @@ def body_and_head(
     "Return two parameter groups, for `Learner(splitter=body_and_head)`; raise ValueError if no head is found"
     in_head,body,head = {*map(id, head_params(model))},[],[]
     for p in trainable_params(model):
-        group = head if id(p) in in_head else body
-        group.append(p)
+        if id(p) in in_head: head.append(p)
+        else: body.append(p)
     if not body: no_head(get_model(model), 'its body has no parameters to train')
     if not head: no_head(get_model(model), 'its head has no parameters to train')
     return [body, head]
