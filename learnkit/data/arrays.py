@@ -21,7 +21,8 @@ from ..loop.check import check_fraction
 def _as_tensor(a, i, is_target):
     "Return array number `i` as a tensor"
     if isinstance(a, (tuple,list)): raise TypeError("Pass the arrays one by one: `DataLoaders.from_tensors(x, y)`.")
-    t = a if isinstance(a, Tensor) else _to_tensor(a, i, is_target)
+    t = a
+    if not isinstance(a, Tensor): t = _to_tensor(a, i, is_target)
     if t.ndim==0: raise ValueError(f"Array {i} must have a dimension for the samples, but is a single number.")
     return t
 
@@ -54,7 +55,8 @@ def collate_tensors(
     items:Sequence # the samples of a batch
 ) -> Any:
     "Return the tensors of a batch: the `collate_fn` for a `BatchTensorDataset`"
-    return items.tensors if isinstance(items, _TensorSamples) else default_collate([*items])
+    if isinstance(items, _TensorSamples): return items.tensors
+    return default_collate([*items])
 
 # %% ../../nbs/data/40a_arrays.ipynb #8247b2f5
 @patch(cls_method=True)

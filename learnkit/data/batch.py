@@ -64,7 +64,9 @@ def find_bs(
 
 def _search_bs(b, first):
     is_list_of_samples = type(b) is list and isinstance(first, Mapping)
-    for o in _lists([b] if is_list_of_samples else b):
+    if is_list_of_samples: within = [b]
+    else: within = b
+    for o in _lists(within):
         if _has_one_per_sample(o): return len(o)
     tensors = [*_tensors(b)]
     for t in tensors:
@@ -101,13 +103,16 @@ def select_samples(
     strict:bool=True      # raise ValueError for an ambiguous list? False: treat it as entries for the whole batch
 ) -> Any:
     "Select samples of a batch; entries for the whole batch are returned unchanged"
-    chosen = [*range(n)][positions] if isinstance(positions, slice) else positions
+    chosen = positions
+    if isinstance(positions, slice): chosen = [*range(n)][positions]
     if chosen==[*range(n)]: return b
     if _is_list_of_samples(b, n): return [b[i] for i in chosen]
     knows_lists = _has_list_of_samples(b, n)
     def select(o):
         if isinstance(o, PackedSequence): raise ValueError('Single samples of a PackedSequence cannot be selected.')
-        if isinstance(o, Tensor): return o[positions] if _length(o)==n else o
+        if isinstance(o, Tensor):
+            if _length(o)!=n: return o
+            return o[positions]
         if is_record(o): return make_record([*map(select, record_values(o))], type(o))
         if is_batch_object(o): raise ValueError(f'Single samples of a {type(o).__name__} cannot be selected.')
         if not _is_container(o): return o
@@ -161,7 +166,9 @@ def _is_of_samples(o, n, knows_lists, strict):
 def _cast(b, to):
     "Return `b` with its floating-point tensors converted by `to`"
     def cast(o):
-        if isinstance(o, Tensor): return to(o) if o.is_floating_point() else o
+        if isinstance(o, Tensor):
+            if o.is_floating_point(): return to(o)
+            return o
         if is_record(o): return make_record([_cast(v, to) for v in record_values(o)], type(o))
         return o
     return apply(cast, b)
@@ -233,7 +240,8 @@ def _targets_of(b, n_inp):
     "Return the names of the targets in a mapping; none if several entries could be the target"
     if n_inp: return [*b][n_inp:]
     targs = [k for k in _targ_names if k in b]
-    return targs if len(targs)==1 else []
+    if len(targs)!=1: return []
+    return targs
 
 def _bad_batch(b, n_inp):
     "Return the exception that describes the problem with `b`"
@@ -270,7 +278,11 @@ def _dims(t):
     "Return the lengths of the dimensions of `t`, with `*` where samples differ"
     is_ragged = isinstance(t, Tensor) and t.is_nested and t.layout is torch.strided
     if is_ragged: return [t.size(0)] + ['*']*(t.ndim-1)
-    return ['*' if isinstance(o, torch.SymInt) else o for o in t.shape]
+    dims = []
+    for n in t.shape:
+        if isinstance(n, torch.SymInt): n = '*'
+        dims.append(n)
+    return dims
 
 def _layout(o):
     "Return a tensor's layout, empty if it is dense; for an array, the name of its type"
@@ -284,7 +296,8 @@ def _leaf_shape(o, dtype):
     "Return the shape of a tensor or an array; for other objects, the name of their type"
     if o is None: return 'None'
     has_shape = isinstance(o, Tensor) or isinstance(getattr(o, 'shape', None), tuple)
-    if not has_shape or is_lazy(o): return type(o).__name__   # a lazy parameter has no shape yet
+    if not has_shape: return type(o).__name__
+    if is_lazy(o): return type(o).__name__   # a lazy parameter has no shape yet
     dims = [str(d) for d in _dims(o)]
     if not dtype: return ' x '.join(dims) or '1 number'
     type_name = str(getattr(o, 'dtype', '')).removeprefix('torch.')
@@ -301,7 +314,8 @@ def shapes(
         entries = [f'{k}: {shapes(v, dtype)}' for k,v in b.items()]
         return '{' + ', '.join(entries) + '}'
     if not is_listy(b): return _leaf_shape(b, dtype)
-    most = len(b) if len(b)<=8 else 3   # a longer one may be file names
+    most = len(b)
+    if most>8: most = 3   # they may be file names
     elements = [shapes(o, dtype) for o in islice(b, most)]
     if most<len(b): elements.append(f'… {len(b)} in all')
     return f"({', '.join(elements)})"

@@ -93,7 +93,8 @@ def pin_leaf(
 ) -> Any:
     "Return `o` in pinned memory if it is a tensor; return any other object unchanged"
     if not isinstance(o, Tensor): return o
-    return o if o.is_pinned() else o.pin_memory()
+    if o.is_pinned(): return o
+    return o.pin_memory()
 
 # %% ../../nbs/data/10b_transfer.ipynb #64668c60
 @cache
@@ -103,7 +104,8 @@ def copy_stream(
     "Return the stream for copies to `device`, `None` if it has none"
     accelerator = torch.accelerator.current_accelerator()
     if accelerator is None or accelerator.type=='mps': return None
-    return torch.Stream(device) if device.type==accelerator.type else None
+    if device.type!=accelerator.type: return None
+    return torch.Stream(device)
 
 class Transfer:
     "Moves batches to a device; to an accelerator from pinned memory, on a stream of their own"

@@ -70,8 +70,8 @@ def _shape_tip(ps, ts, want, axis):
 
 def _check_classes(name, pred, targ, axis, flatten):
     "Raise TypeError or ValueError unless `targ` can hold one class index per sample of `pred`"
-    ps,ts = [*pred.shape],[*targ.shape]
-    n_classes = pred.size(axis) if ps else 1
+    ps,ts,n_classes = [*pred.shape],[*targ.shape],1
+    if ps: n_classes = pred.size(axis)
     if n_classes==1: raise ValueError(
         f'`{name}` got predictions {shapes(pred)}: with one output along axis {axis} the loss is always 0. '
         'For yes or no use `BCEWithLogitsLossFlat()`, else give one output for each class.')
@@ -96,13 +96,15 @@ def _check_numbers(name, pred, targ, flatten):
 
 def _pair_tip(pred, targ):
     "Return advice for predictions and targets that are compared element by element, but differ in shape"
-    n_out = pred.shape[-1] if pred.ndim else 1
+    n_out = 1
+    if pred.ndim: n_out = pred.shape[-1]
     is_integer = not targ.is_floating_point()
     looks_like_classes = is_integer and n_out>1 and targ.shape==pred.shape[:-1]
     if looks_like_classes: return (
         f'if these are class numbers, of {n_out} classes, write `nn.CrossEntropyLoss()`; if not, let the model give '
         'one number.')
-    conversion = '.float()' if is_integer else ''
+    conversion = ''
+    if is_integer: conversion = '.float()'
     if _is_merged(pred.shape, targ.shape): return (
         f'give both the same shape, for instance with `y{conversion}[:,None]` or `pred.squeeze(-1)`.')
     return f'each sample needs as many targets as the model has outputs, {n_out}.'
@@ -217,7 +219,8 @@ def loss_hint(
     f = unwrap_partial(loss_func)
     kind = loss_kind(f)
     if not kind: return order_hint(f, 'loss function')
-    return _torch_loss_hint(f, kind, pred, *targs) if _are_tensors(pred, targs) else ''
+    if not _are_tensors(pred, targs): return ''
+    return _torch_loss_hint(f, kind, pred, *targs)
 
 def _torch_loss_hint(f, kind, pred, targ):
     is_integer = not targ.is_floating_point()
@@ -319,7 +322,11 @@ def output_loss(
     pred:Any # What the model returned
 )->Tensor|None: # None if there is none
     "Return the loss in the output of a model: its key or attribute `loss`"
-    return pred.get('loss') if isinstance(pred, dict) else getattr(pred, 'loss', None)
+    if isinstance(pred, dict): return pred.get('loss')
+    return getattr(pred, 'loss', None)
+
+
+
 
 
 
@@ -374,7 +381,8 @@ def no_batch(
     dl:Any=None # the loader, if it is known
 ) -> ValueError:
     "Return the error for a loader without batches"
-    why = _why_no_batch(dl) if type(dl) is DataLoader else ''
+    why = ''
+    if type(dl) is DataLoader: why = _why_no_batch(dl)
     if why: return ValueError(f'The {what} loader yielded no batch: {why}.')
     return ValueError(f'The {what} loader yielded no batch: its dataset is empty, `drop_last=True` dropped the only '
                       'batch, or it is an exhausted generator. Pass a list or a DataLoader, which can be read again.')
@@ -394,8 +402,9 @@ def warn_no_target(
 ) -> None:
     "Warn that a batch has no target, and suggest a remedy"
     how = '`DataLoaders(..., n_inp=)` says how many of its elements are inputs'
-    elements = b if isinstance(b, (list,tuple)) else [b]
-    if len(elements)==1: how = 'let the dataset return `(input, target)`'
+    n_elements = 1
+    if isinstance(b, (list,tuple)): n_elements = len(b)
+    if n_elements==1: how = 'let the dataset return `(input, target)`'
     if isinstance(b, dict): how = 'name the target `y`, `target`, `targets`, `label` or `labels`'
     batch,loss = 'validation batch','it has no loss'
     if training: batch,loss = 'batch','nothing is learned from it'
@@ -405,9 +414,12 @@ def warn_no_target(
 # %% ../../nbs/data/45c_unfetched.ipynb #52c8e1a0
 def _batch_in_memory(dl):
     "Return a part of the first batch of `dl` if it is in memory; else None"
-    if isinstance(dl, (list,tuple)): return dl[0] if dl else None
+    if isinstance(dl, (list,tuple)):
+        if not dl: return None
+        return dl[0]
     tensors = _tensors_in_memory(dl)
-    return tuple([t[:1] for t in tensors]) if tensors else None
+    if not tensors: return None
+    return tuple([t[:1] for t in tensors])
 
 def _tensors_in_memory(dl):
     "Return the tensors of a DataLoader's dataset, if its batches are slices of them; else an empty tuple"
@@ -420,8 +432,11 @@ def sample_with_nan(
     dl:Any # a loader
 ) -> int|None: # the index in its dataset
     "Return the first sample with NaN or infinite values; None if there is none, or the data is not in memory"
-    bad = [~t.isfinite().reshape(len(t), -1).all(1) for t in _tensors_in_memory(dl) if t.is_floating_point()]
-    found = [int(rows.nonzero()[0]) for rows in bad if rows.any()]
+    found = []
+    for t in _tensors_in_memory(dl):
+        if not t.is_floating_point(): continue
+        is_bad = ~t.isfinite().reshape(len(t), -1).all(1)
+        if is_bad.any(): found.append(int(is_bad.nonzero()[0]))
     return min(found, default=None)
 
 # %% ../../nbs/data/45c_unfetched.ipynb #52c8e1a1
@@ -477,11 +492,15 @@ def _read_shape(dl, ds):
         except Exception: return None   # the prediction reports any problem in more detail
 
 # %% ../../nbs/data/45c_unfetched.ipynb #c4d86a1b
-def _first_of(o): return o[0] if isinstance(o, (list,tuple)) and o else o
+def _first_of(o):
+    if isinstance(o, (list,tuple)) and o: return o[0]
+    return o
 
 def _shape_of(o):
     is_array = isinstance(o, Tensor) or hasattr(o, '__array__')
-    return tuple(o.shape) if is_array and hasattr(o, 'shape') else None
+    if not is_array: return None
+    if not hasattr(o, 'shape'): return None
+    return tuple(o.shape)
 
 # %% ../../nbs/data/45c_unfetched.ipynb #776d0b20
 def _sample_shape(dl):
@@ -489,7 +508,8 @@ def _sample_shape(dl):
     b = _batch_in_memory(dl)
     if b is not None:
         shape = _shape_of(_first_of(b))
-        return None if shape is None else shape[1:]
+        if shape is None: return None
+        return shape[1:]
     ds = getattr(dl, 'dataset', None)
     if ds is None or isinstance(ds, IterableDataset): return None
     try: known = ds in _shapes
@@ -528,7 +548,8 @@ def generator_in_workers(
     has_workers = getattr(loader, 'num_workers', 0)>0
     if not has_workers or not isinstance(ds, IterableDataset): return None
     f = type(ds).__iter__
-    return f.__qualname__ if inspect.isgeneratorfunction(f) else None
+    if not inspect.isgeneratorfunction(f): return None
+    return f.__qualname__
 
 # %% ../../nbs/data/45c_unfetched.ipynb #bbcd8133
 def data_ended_error(
@@ -560,9 +581,9 @@ def check_unfetched(
 def _count_in_a_row(batches, i):
     "Return how many batches in a row, up to batch `i`, were cancelled before they were fetched"
     last,n = getattr(batches, 'unfetched', (None,0))
-    n = n+1 if last==i-1 else 1
-    batches.unfetched = i,n
-    return n
+    if last!=i-1: n = 0   # the one before was fetched
+    batches.unfetched = i,n+1
+    return n+1
 
 # %% ../../nbs/data/45c_unfetched.ipynb #86153c69
 def _check_data(batches, n, i, e):
@@ -589,8 +610,9 @@ def check_complete(
 ) -> None:
     "Raise RuntimeError if the data has ended because a `CancelBatch` ended its generator; warn if its `len` is wrong"
     n = batches.n
-    if n is not None and i>n: return _warn_of_more(batches, i, training)
-    if n is not None and i==n: return
+    if n is not None:
+        if i>n: return _warn_of_more(batches, i, training)
+        if i==n: return
     last,name = getattr(batches, 'ended', (None,None))
     if name is not None and last==i-1: raise data_ended_error(name, i-1)
     if loader_len(batches.loader) is None: return   # `n` is a limit, and the data may end before it

@@ -74,11 +74,14 @@ class StorePath:
 
     def __str__(self):
         is_root = self.inner==PurePosixPath()   # whose `str` is '.'
-        return f'{self.protocol}://' if is_root else f'{self.protocol}://{self.inner}'
+        if is_root: return f'{self.protocol}://'
+        return f'{self.protocol}://{self.inner}'
     def __repr__(self): return f'StorePath({str(self)!r})'
     def __eq__(self, o): return isinstance(o, StorePath) and str(self)==str(o)
     def __hash__(self): return hash(str(self))
-    def __truediv__(self, o): return o if isinstance(o, StorePath) else self._like(self.inner/o)
+    def __truediv__(self, o):
+        if isinstance(o, StorePath): return o
+        return self._like(self.inner/o)
     def __rtruediv__(self, o): return self._like(self.inner)   # like an absolute path: the left operand is ignored
 
     def _like(self, inner): return StorePath(f'{self.protocol}://{inner}')
@@ -212,7 +215,8 @@ def atomic(
     path.parent.mkdir(parents=True, exist_ok=True)
     old = path
     if like is not None and not path.exists(): old = like
-    mode = 0o600 if old.exists() else 0o666
+    mode = 0o666
+    if old.exists(): mode = 0o600
     tmp,f = open_hidden(path, mode)
     try:
         with f:
@@ -362,9 +366,9 @@ def _check_path(path):
     if path.is_dir(): raise IsADirectoryError(f'{path} is a folder: pass the path of a file')
     if path.is_file(): return
     message = f'there is no file {path}'
-    others = path.parent.glob(f'*{path.suffix}') if path.parent.is_dir() else ()
-    names = sorted([o.name for o in others])
-    if names: message += f': {nearest(path.name, names)}'
+    if path.parent.is_dir():
+        names = sorted([o.name for o in path.parent.glob(f'*{path.suffix}')])
+        if names: message += f': {nearest(path.name, names)}'
     raise FileNotFoundError(message)
 
 def _is_archive(f):
@@ -486,7 +490,8 @@ def _plain_tensor(t, at, copy:Any):
     if copy: return copy(t)
     if t.layout is not torch.strided or t.is_nested: return t
     has_own_storage = t.untyped_storage().nbytes()==t.numel()*t.element_size()
-    return t if has_own_storage else t.clone()
+    if has_own_storage: return t
+    return t.clone()
 
 # %% ../../nbs/data/50c_serialize.ipynb #8d7f2885
 def with_metadata(

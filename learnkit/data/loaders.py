@@ -46,11 +46,13 @@ def _why_no_loader(dl, nm):
     "Return why `dl` cannot be a loader even if it is iterable; None if it can"
     kind = type(dl).__name__
     if _is_dataset(dl):
-        instead = 'DataLoader(ds, batch_size=64)' if nm=='given' else 'DataLoaders.from_dsets(train, valid, bs=64)'
+        instead = 'DataLoaders.from_dsets(train, valid, bs=64)'
+        if nm=='given': instead = 'DataLoader(ds, batch_size=64)'
         return f"{kind} is a dataset, which has samples; write `{instead}`"
     is_array = isinstance(dl, Tensor) or hasattr(type(dl), '__array__')
-    if is_array and nm=='given': return f"this is a {kind}; write `learn.test_dl(samples)`"
-    if is_array: return f"this is a {kind}; write `DataLoaders.from_tensors(x, y)`"
+    if is_array:
+        if nm=='given': return f"this is a {kind}; write `learn.test_dl(samples)`"
+        return f"this is a {kind}; write `DataLoaders.from_tensors(x, y)`"
     if isinstance(dl, (GeneratorType, zip, map, filter, enumerate)):
         return f"a {kind} can be read only once; pass a function that makes one, `DataLoaders(lambda: …)`"
     if isinstance(dl, (str,Path)): return f"this is a {kind}; write a `Dataset` that reads the file, and a loader of it"
@@ -82,7 +84,8 @@ def _describe_size(dl):
     if n is None: size = 'batches'
     elif n==1: size = '1 batch'
     else: size = f'{n} batches'
-    return f'{size} of {bs}' if bs else size
+    if not bs: return size
+    return f'{size} of {bs}'
 
 @check_args
 class DataLoaders:
@@ -99,12 +102,15 @@ class DataLoaders:
         train,*others = loaders
         self.loaders = [as_loader(train, 'training')]
         for i,dl in enumerate(others, 1):
-            name = 'validation' if i==1 else f'{i}-th'
-            self.loaders.append(None if dl is None else as_loader(dl, name))
+            name = f'{i}-th'
+            if i==1: name = 'validation'
+            if dl is not None: dl = as_loader(dl, name)
+            self.loaders.append(dl)
         if n_inp is None: self.n_inp = getattr(self.train, 'n_inp', None)
         self.path = Path(path)
         self.to(device)
-        self.vocab = _vocab(self.train_ds) if vocab is None else vocab
+        if vocab is None: vocab = _vocab(self.train_ds)
+        self.vocab = vocab
 
     def __getitem__(self, i:int) -> Any: return self.loaders[i]
     def __len__(self) -> int: return len(self.loaders)
@@ -124,9 +130,12 @@ class DataLoaders:
     @property
     def valid(self) -> DataLoader|Any:
         "The loader for validation, None if there is none"
-        return self.loaders[1] if len(self)>1 else None
+        if len(self)<2: return None
+        return self.loaders[1]
     @valid.setter
-    def valid(self, dl:Any): self.loaders[1:2] = [None if dl is None else as_loader(dl, 'validation')]
+    def valid(self, dl:Any):
+        if dl is not None: dl = as_loader(dl, 'validation')
+        self.loaders[1:2] = [dl]
     @property
     def train_ds(self) -> Any:
         "The dataset for training, None if its loader has none"
@@ -144,12 +153,15 @@ class DataLoaders:
         device:torch.device|str|None # the device; `None`: the accelerator, if any
     ) -> 'DataLoaders':
         "Set the device of the model and the batches"
-        self.device = None if device is None else as_device(device)
+        if device is not None: device = as_device(device)
+        self.device = device
         return self
 
     def one_batch(self) -> Any:
         "Return the first batch of the training loader, on `device`; raise ValueError if the loader is empty"
-        for b in self.train: return b if self.device is None else to_device(b, self.device)
+        for b in self.train:
+            if self.device is None: return b
+            return to_device(b, self.device)
         raise ValueError(
             "The training loader is empty. Does the dataset have fewer samples than a batch, with `drop_last=True`?")
 
@@ -173,7 +185,9 @@ class DataLoaders:
         for_rest = {k:v for k,v in kwargs.items() if k not in ('sampler','batch_sampler','drop_last')}
         others = []
         for i,ds in enumerate(rest, 1):
-            others.append(None if ds is None else _make_loader(ds, i, val_bs, False, for_rest))
+            dl = None
+            if ds is not None: dl = _make_loader(ds, i, val_bs, False, for_rest)
+            others.append(dl)
         train = _make_loader(first, 0, bs, shuffle, kwargs)
         return cls(train, *others, n_inp=n_inp, device=device, path=path, vocab=vocab)
 
@@ -219,9 +233,9 @@ def _sampling_args(dl, changes):
     "Return the arguments of `dl` that choose its samples, except those that `changes` replace"
     changed = changes.keys() & _sampling_names
     if 'batch_sampler' in changed: return {}
-    batch_sampler = dl.batch_sampler
+    batch_sampler = owner = dl.batch_sampler
     is_plain = type(batch_sampler) is BatchSampler
-    owner = batch_sampler if is_plain else dl
+    if not is_plain: owner = dl
     args = dict(batch_size=owner.batch_size, drop_last=owner.drop_last)
     if changes.get('batch_size', 1) is None: args['drop_last'] = False   # without batches there is nothing to drop
     if isinstance(dl.dataset, IterableDataset): return args
@@ -241,7 +255,8 @@ def _other_args(dl, changes):
     args = {k:getattr(dl, k) for k in _other_names if hasattr(dl, k)}
     if changes.get('num_workers')==0:
         for k in _worker_names: args.pop(k, None)
-    default = default_convert if dl.batch_sampler is None else default_collate
+    default = default_collate
+    if dl.batch_sampler is None: default = default_convert
     if dl.collate_fn is default: del args['collate_fn']   # the copy's default depends on its own `batch_size`
     return args
 

@@ -218,7 +218,8 @@ class Draft:
         stale:Any=() # names of files to remove, if they are not among the new ones
     ) -> None:
         "Move the files into the folder, and remove the draft"
-        new = sorted(self.path.iterdir()) if self.block else []
+        new = []
+        if self.block: new = sorted(self.path.iterdir())
         for file in new:
             keep_mode(self.folder/file.name, file)
             with open(file, 'rb') as f: os.fsync(f.fileno())

@@ -132,4 +132,5 @@ def norm_bias_params(
 ) -> list[nn.Parameter]:
     "Return the parameters of all normalization layers in `m`, and all biases"
     norms,biases = norms_and_biases(m)
-    return norms+biases if with_bias else norms
+    if with_bias: return norms+biases
+    return norms

@@ -25,8 +25,9 @@ def is_stateful(
     o:Any # a loader or a dataset
 ) -> bool:
     "Return whether `o` tracks its position: it has `load_state_dict`, and `state_dict` needs no arguments"
-    state,load = (getattr(o, k, None) for k in ('state_dict','load_state_dict'))
-    if not (callable(state) and callable(load)): return False
+    state = getattr(o, 'state_dict', None)
+    can_load = callable(getattr(o, 'load_state_dict', None))
+    if not callable(state) or not can_load: return False
     try: signature(state).bind()
     except ValueError: pass   # some functions written in C have no signature
     except TypeError: return False
@@ -46,7 +47,8 @@ def contents_of(
     if isinstance(o, functions): return enumerate(of_function(o))
     if isinstance(o, (list,tuple)): return enumerate(o[:100])
     if isinstance(o, dict): return [*o.items()][:100]
-    return [*vars(o).items()] if hasattr(o, '__dict__') else []
+    if not hasattr(o, '__dict__'): return []
+    return [*vars(o).items()]
 
 def has_attributes(
     o:Any # anything
@@ -114,7 +116,9 @@ def has_changed(
 ) -> bool:
     "Return whether a value is another one; NaN counts as unchanged"
     if isinstance(now, torch.Tensor):
-        return not isinstance(before, torch.Tensor) or now.shape!=before.shape or not now.equal(before)
+        if not isinstance(before, torch.Tensor): return True
+        if now.shape!=before.shape: return True
+        return not now.equal(before)
     if type(now) is not type(before): return True
     is_nan = now!=now
     return now!=before and not is_nan
@@ -141,7 +145,8 @@ def is_library(
     o:Any # an object, a function or a class
 ) -> bool:
     "Return whether `o` belongs to learnkit, PyTorch or torchdata"
-    module = o.__module__ if isinstance(o, (FunctionType,type)) else type(o).__module__
+    if isinstance(o, (FunctionType,type)): module = o.__module__
+    else: module = type(o).__module__
     return f'{module}'.partition('.')[0] in (library, 'torch', 'torchdata')
 
 def may_lose_numbers(

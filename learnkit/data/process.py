@@ -52,7 +52,8 @@ def rank_distrib() -> int:
 
 def num_distrib() -> int:
     "Return the world size: how many processes train together, 1 without distributed training"
-    return dist.get_world_size() if in_group() else 1
+    if not in_group(): return 1
+    return dist.get_world_size()
 
 # %% ../../nbs/data/15a_process.ipynb #1aa944c8
 def rank0_first(
@@ -97,7 +98,8 @@ def maybe_gather(
     x:Tensor|None # the tensor of this process; only the first dimension may differ; None: the process has none
 ) -> Tensor|None:
     "Concatenate the tensors of all processes, or average scalars; raise ValueError if their shapes don't fit"
-    return x if num_shards()==1 else _gather(x, shard_ranks())
+    if num_shards()==1: return x
+    return _gather(x, shard_ranks())
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887b
 _array_dtypes = {torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bool}
@@ -182,11 +184,13 @@ def from_first(
 ) -> Any:
     "Return process 0's object; every process must call it"
     if num_distrib()==1: return x
-    is_first = rank_distrib()==0
-    data = _pickle(x) if is_first else b''
+    is_first,data = rank_distrib()==0,b''
+    if is_first: data = _pickle(x)
     of_all = _exchange_bytes(data)
-    data = _broadcast_bytes(data) if of_all is None else of_all[0]
-    return x if is_first else loads(data)
+    if of_all is None: data = _broadcast_bytes(data)
+    else: data = of_all[0]
+    if is_first: return x
+    return loads(data)
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f8880
 def is_equal_in_all(
@@ -219,12 +223,15 @@ class _Piece(NamedTuple):
     dtype:torch.dtype
     kind:str         # type of its device
     values:list|None # its values; None: too many to send with the description
-    def n_rows(self): return self.shape[0] if self.shape else 1
+    def n_rows(self):
+        if not self.shape: return 1   # a scalar
+        return self.shape[0]
     def tensor(self): return torch.tensor(self.values, dtype=self.dtype).view(self.shape or 1)
 
 def _describe(x):
     if x is None: return None
-    values = x.tolist() if x.numel()<=16 else None
+    values = None
+    if x.numel()<=16: values = x.tolist()
     return _Piece(tuple(x.shape), x.dtype, x.device.type, values)
 
 def _gather(x, ranks) -> Any:
@@ -260,14 +267,18 @@ def _sending_device(kind):
     "Return the device from which all processes can send"
     by_backend = {'gloo':'cpu', 'nccl':default_device().type}
     kind = by_backend.get(dist.get_backend(), kind)
-    return torch.device(kind) if kind=='cpu' else default_device()
+    if kind=='cpu': return torch.device(kind)
+    return default_device()
 
 def _gather_rows(x, of_all, like, device):
     "Return the tensors of all processes, from an all-gather in which a process without a tensor sends no rows"
     if x is None: x = torch.empty((0,*like.shape[1:]), dtype=like.dtype)
     x = x.to(device)
     if x.dtype is torch.bool: x = x.to(torch.uint8)
-    sizes = [0 if piece is None else piece.n_rows() for piece in of_all]
+    sizes = []
+    for piece in of_all:
+        if piece is None: sizes.append(0)
+        else: sizes.append(piece.n_rows())
     return _all_gather(x, sizes)
 
 # %% ../../nbs/data/15a_process.ipynb #040bad55
@@ -319,8 +330,11 @@ def once_each(
 ) -> list:
     "Return `of_all` with None for each process that repeats the shard of another; every process must call it"
     if num_shards()==num_distrib(): return of_all
-    counted = from_first([*shard_ranks()])
-    return [x if rank in counted else None for rank,x in enumerate(of_all)]
+    once,counted = [],from_first([*shard_ranks()])
+    for rank,x in enumerate(of_all):
+        if rank not in counted: x = None
+        once.append(x)
+    return once
 
 # %% ../../nbs/data/15a_process.ipynb #36dfb2b3
 @contextmanager
@@ -354,7 +368,8 @@ def to_detach(
         if not isinstance(x, Tensor): return x
         x = x.detach()
         if gather: x = maybe_gather(x)
-        return x.cpu() if cpu else x
+        if cpu: return x.cpu()
+        return x
     return apply(detach, b)
 
 # %% ../../nbs/data/15b_sharded.ipynb #b092b207
@@ -371,13 +386,15 @@ def whole(
     t:Any # a tensor of any kind
 ) -> Tensor:
     "Return `t` as a plain tensor, assembled from all processes' shards; if it is sharded, all must call it"
-    return t.detach().full_tensor() if is_sharded(t) else t
+    if not is_sharded(t): return t
+    return t.detach().full_tensor()
 
 def local_shard(
     t:Any # a tensor of any kind
 ) -> Tensor:
     "Return the part of `t` that this process holds, in the same memory and without its gradient; a plain `t` itself"
-    return t.detach().to_local() if is_sharded(t) else t
+    if not is_sharded(t): return t
+    return t.detach().to_local()
 
 # %% ../../nbs/data/15b_sharded.ipynb #58467f92
 def lay_out(
@@ -416,7 +433,8 @@ def mesh_of(
     t:Any # a tensor of any kind
 ) -> Any:
     "Return the `DeviceMesh` of a sharded tensor; None for a plain one"
-    return t.device_mesh if is_sharded(t) else None
+    if not is_sharded(t): return None
+    return t.device_mesh
 
 def by_mesh(
     ts:Iterable # tensors of any kind
@@ -432,7 +450,8 @@ def total_norm(
 ) -> Tensor:
     "Return the norm of all tensors together; all processes must call it if any is sharded"
     norms = [whole(nn.utils.get_total_norm(same, norm_type)) for same in by_mesh(ts)]
-    return norms[0] if len(norms)==1 else nn.utils.get_total_norm(norms, norm_type)
+    if len(norms)==1: return norms[0]
+    return nn.utils.get_total_norm(norms, norm_type)
 
 # %% ../../nbs/data/15b_sharded.ipynb #21045d9f
 def gathered(
@@ -441,7 +460,8 @@ def gathered(
 ) -> Tensor|None:
     "Return all of `t` on the CPU in process 0, and None in the other processes; all must call it"
     t = whole(t)
-    return t.to('cpu', copy=copy) if rank_distrib()==0 else None
+    if rank_distrib()!=0: return None
+    return t.to('cpu', copy=copy)
 
 def own_shard(
     t:Tensor,                # a sharded tensor
@@ -542,7 +562,8 @@ class Team:
 # %% ../../nbs/data/15c_team.ipynb #1c231fd1
 def team() -> Team:
     "Return who trains: the team of several processes in a group, otherwise this process alone"
-    return Team.several if in_group() else Team()
+    if in_group(): return Team.several
+    return Team()
 
 # %% ../../nbs/data/15c_team.ipynb #536537a5
 world_vars = 'WORLD_SIZE','OMPI_COMM_WORLD_SIZE','PMI_SIZE','SLURM_STEP_NUM_TASKS'   # each launcher has its own

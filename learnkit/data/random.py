@@ -73,7 +73,8 @@ def plain_state(
 ) -> Any:
     "Return `o` with lists instead of arrays, as a checkpoint can hold them"
     if isinstance(o, dict): return {k:plain_state(v) for k,v in o.items()}
-    return o.tolist() if hasattr(o, 'tolist') else o
+    if hasattr(o, 'tolist'): return o.tolist()
+    return o
 
 def get_random_states() -> dict:
     "Return the states of all random number generators, as arguments of `set_random_states`"
@@ -289,7 +290,8 @@ def _new_generator(g):
     if isinstance(g, torch.Generator): return torch.Generator(g.device)
     if isinstance(g, Random): return Random()
     bits = type(bit_generator(g))()
-    return type(g)(bits) if is_legacy(g) else bits
+    if is_legacy(g): return type(g)(bits)
+    return bits
 
 # %% ../../nbs/data/25b_generators.ipynb #c3a1f002
 import ctypes
@@ -301,7 +303,8 @@ def _numpy_mark():
     if np is None: return None
     bits = np.random.get_bit_generator()
     is_twister = type(bits).__name__=='MT19937'
-    state = ctypes.string_at(bits.ctypes.state_address, 2500) if is_twister else str(bits.state)
+    if is_twister: state = ctypes.string_at(bits.ctypes.state_address, 2500)
+    else: state = str(bits.state)
     return state, _memory(np.random.get_state.__self__)
 
 def _memory(o):

@@ -151,7 +151,8 @@ class ProbedBatches(PositionedBatches):
 
     def _next(self):
         self.n += 1
-        mark = self.predicted() if self.n==self.number else None
+        mark = None
+        if self.n==self.number: mark = self.predicted()
         b = super()._next()
         if mark is not None: self.is_other = mark!=batch_mark(b)
         return b
@@ -187,7 +188,8 @@ class ResumableLoader(GetAttr):
         self.stateful = None   # the loader or dataset that tracks its position
         if self.seeded: self.stateful = dl.stateful
         if plain: self.stateful = knows_position(dl)
-        self.generators = [] if self.seeded else generators_in(dl)
+        self.generators = []
+        if not self.seeded: self.generators = generators_in(dl)
         self.to_put = []   # the generators to restore from a checkpoint once the pass has begun
         if plain and self.stateful is not None: self.to_put = self.generators
         self.noted = False   # are the random states of the workers recorded?
@@ -204,7 +206,9 @@ class ResumableLoader(GetAttr):
         return it.lost
 
     def _workers_iterator(self):
-        if self.seeded: return self.it.it if isinstance(self.it, PositionedBatches) else self.it
+        if self.seeded:
+            if isinstance(self.it, PositionedBatches): return self.it.it
+            return self.it
         if not isinstance(self.dl, DataLoader): return None
         keeps_iterator = self.dl.persistent_workers or self.stateful is self.dl
         if keeps_iterator: return self.dl._iterator
@@ -212,7 +216,9 @@ class ResumableLoader(GetAttr):
         return self.it
 
     @property
-    def _sampler_name(self): return 'sampler' if self.dl.batch_sampler is None else 'batch_sampler'
+    def _sampler_name(self):
+        if self.dl.batch_sampler is None: return 'sampler'
+        return 'batch_sampler'
     def _find_sampler(self):
         own = getattr(self.dl._iterator, '_index_sampler', None)   # its workers persist
         if isinstance(own, ResumableSampler): return own
@@ -264,10 +270,11 @@ class ResumableLoader(GetAttr):
         "Raise ValueError if `place` is not a position, or is that of different data"
         done,now = place.get('done'),place.get('now')
         if type(done) is not int or done<0: self._fail(f"`done` is {done!r:.40}")
-        begun = place.get('begun') if done else dict(rng={}, own=now)
+        begun,of_now = dict(rng={}, own=now),self.generators
+        if done: begun,of_now = place.get('begun'),self.to_put
         if not isinstance(begun, dict) or begun.keys()!={'rng','own'}: self._fail(f'`begun` is {begun!r:.40}')
         self._check_generators(self.generators, begun['own'])
-        self._check_generators(self.to_put if done else self.generators, now)
+        self._check_generators(of_now, now)
         check_states(begun['rng'])
         self._check_notes(place)
 
@@ -312,8 +319,8 @@ class ResumableLoader(GetAttr):
             self.begun = place['begun']
             self._set(**self.begun)
         if self.data_state is not None: self.data_state.begin()
-        it = self._begin(place)
-        self.it = weakref.ref(it) if self.indexed else it   # the workers end when the pass does
+        self.it = it = self._begin(place)
+        if self.indexed: self.it = weakref.ref(it)   # the workers end when the pass does
         if self.done:   # the skipped batches have drawn random numbers
             set_random_states(**now['rng'])
             self._put(self.to_put, place.get('now', ()))
@@ -369,18 +376,22 @@ class ResumableLoader(GetAttr):
         if place and dl.persistent_workers: dl._iterator = None   # its workers have other random states
         workers_live = dl.persistent_workers and dl._iterator is not None
         self.later = place.get('later', workers_live)   # if so, no seed is drawn for new workers
-        same_workers = place if place.get('n_workers')==dl.num_workers else {}   # another number of workers: useless
-        states,self.base_seed = same_workers.get('workers'),same_workers.get('base_seed')
-        are_unknown = bool(same_workers) and states is None
+        states = self.base_seed = None
+        are_unknown = False   # are the states of the workers missing?
+        if place.get('n_workers')==dl.num_workers:   # those of another number of workers are useless
+            states,self.base_seed = place.get('workers'),place.get('base_seed')
+            are_unknown = states is None
         must_remake = self.noted and self.done>0 and are_unknown   # so that workers draw the same numbers
-        self.made_from = 0 if must_remake else self.done
+        self.made_from = self.done
+        if must_remake: self.made_from = 0
         if place: self._skip_done(place)
         notes = None
         if self.noted and not workers_live: notes = WorkerNotes(dl, self.base_seed, self.made_from, states or {})
         it = self._open_indexed(notes)
         if place: self.noted_sampler.begin_late()
         if self.base_seed is None: self.base_seed = it._base_seed
-        return self._drop(it) if must_remake else it
+        if must_remake: return self._drop(it)
+        return it
 
     def _skip_done(self, place):
         self.noted_sampler.skip = Skip(self.made_from, place.get('taken', 0), place.get('steps'))
@@ -408,8 +419,10 @@ class ResumableLoader(GetAttr):
         is_resumed = state is not None
         is_over = is_resumed and self._go_to_position(state)
         self.retry = is_resumed or (self.retry and not self.it.yielded)
-        again = self._make_again() if self.retry and not self.done else None
-        it = iter(()) if is_over else self._open_positioned()
+        again = None
+        if self.retry and not self.done: again = self._make_again()
+        if is_over: it = iter(())
+        else: it = self._open_positioned()
         if not is_resumed: self._drop(it)
         batches = self._positioned_batches(it, again, is_resumed)
         batches.ended = is_over   # even if the remaining batches are skipped
@@ -428,9 +441,10 @@ class ResumableLoader(GetAttr):
 
     def _must_probe(self, is_resumed):
         "Return whether this is the first, whole pass over a stream whose state may be incomplete"
-        is_first = not (self.probed or is_resumed or self.done)
-        self.probed = True
-        if not is_first or not isinstance(self.dl, DataLoader): return False
+        was_probed,self.probed = self.probed,True
+        if was_probed or is_resumed: return False
+        if self.done: return False
+        if not isinstance(self.dl, DataLoader): return False
         ds = self.dl.dataset
         return isinstance(ds, IterableDataset) and is_stateful(ds)
 
@@ -445,7 +459,8 @@ class ResumableLoader(GetAttr):
         return self._open_noted_stream()
 
     def _has_stream_in_workers(self):
-        if self.stateful is not self.dl or not isinstance(self.dl, DataLoader): return False
+        if self.stateful is not self.dl: return False
+        if not isinstance(self.dl, DataLoader): return False
         return self.dl.num_workers>0 and isinstance(self.dl.dataset, IterableDataset)
 
     def _ask_state(self):
@@ -515,7 +530,8 @@ class ResumableLoader(GetAttr):
     ) -> dict|None:
         "Return the position to resume from, as numbers, tensors and strings; None before the first pass"
         if self.place is not None or self.begun is None: return self.place
-        generators = self.to_put if done else self.generators
+        generators = self.generators
+        if done: generators = self.to_put
         place:dict[str, Any] = dict(done=done, now=[*map(generator_state, generators)])
         if done: place['begun'] = self.begun
         if self.indexed: place.update(self._order(done))
@@ -595,8 +611,9 @@ class ResumableLoader(GetAttr):
 
     def _order(self, done):
         "Return the further state for a map-style dataset"
-        persists = self.dl.persistent_workers
-        order = dict(n_workers=self.dl.num_workers, later=self.later if done else persists)
+        later = persists = self.dl.persistent_workers
+        if done: later = self.later
+        order = dict(n_workers=self.dl.num_workers, later=later)
         if done or persists:   # otherwise the next workers get another seed
             order['base_seed'] = self.base_seed
             if self.noted: order['workers'] = self._worker_states(done)

@@ -112,17 +112,19 @@ class SeededLoader(GetAttr):
         "Return the object that tracks the position in `dl`, if any, and the loader to iterate over"
         stateful,loader = find_stateful(dl)
         persists = stateful is None and isinstance(dl, DataLoader) and dl.persistent_workers
-        return stateful,NotedStream(loader) if persists else loader
+        if persists: loader = NotedStream(loader)
+        return stateful,loader
 
     def _replaying(self, dl):
         "Return a copy of `dl` that loads its indexed samples in the order of `replay`"
         self.draws = not draws_nothing(dl)   # if nothing is drawn, plain indices suffice
+        changes:dict = {}
+        name,to_keys = 'batch_sampler',self._keys
         if dl.batch_sampler is None:   # each key is a batch
-            self.replay = ReplaySampler(self._key if self.draws else noop)
-            changes:dict = dict(sampler=self.replay, batch_size=None)
-        else:
-            self.replay = ReplaySampler(self._keys if self.draws else noop)
-            changes = dict(batch_sampler=self.replay)
+            changes['batch_size'] = None
+            name,to_keys = 'sampler',self._key
+        if not self.draws: to_keys = noop
+        self.replay = changes[name] = ReplaySampler(to_keys)
         if self.draws:
             init = dl.worker_init_fn
             if dl.num_workers:
@@ -184,7 +186,9 @@ class SeededLoader(GetAttr):
     @property
     def rereads(self) -> int:
         "How many batches the next pass loads and drops"
-        return 0 if self.indexed or self.data_state is not None else self.start
+        if self.indexed: return 0
+        if self.data_state is not None: return 0
+        return self.start
 
     def _record(self, sampler, seed): return record_sampler(sampler, seed, self.epoch, self.limit)[self.start:]
 
@@ -210,7 +214,9 @@ class SeededLoader(GetAttr):
         self.restored = state is not None or (self.restored and not self.it.yielded)
         if state is None or not start: it = RngIterator(rng, self.loader, start, retry=self.restored)
         else:
-            it = RngIterator(rng, () if state['ended'] else self.loader)   # beginning may draw, as it did then
+            batches = self.loader
+            if state['ended']: batches = ()
+            it = RngIterator(rng, batches)   # beginning may draw, as it did then
             it.ended = state['ended']   # even if the remaining batches are skipped
             rng.load_state_dict(state['rng'])
         self.it = it
@@ -220,8 +226,8 @@ class SeededLoader(GetAttr):
         done:int # how many batches of this epoch are trained; 0: the epoch has ended
     ) -> dict:
         "Return the position as arguments for `begin_at`"
-        over = self.live and not done
-        epoch = self.epoch+1 if over else self.epoch
+        is_over,epoch = self.live and not done,self.epoch
+        if is_over: epoch += 1
         return dict(seed=self.seed, epoch=epoch, start=done, state=self._data_state_at(done))
 
     def begin_at(self,
@@ -233,7 +239,8 @@ class SeededLoader(GetAttr):
     ) -> None:
         "Let the next pass begin at the position `state`"
         if seed is not None:
-            self.seed = tuple(seed) if isinstance(seed, list) else seed
+            if isinstance(seed, list): seed = tuple(seed)
+            self.seed = seed
             self.seek(epoch, start, state)
         self.limit = limit
 
@@ -242,7 +249,8 @@ class SeededLoader(GetAttr):
         ds = getattr(self.loader, 'dataset', None)
         ended = self.it.ended or (isinstance(ds, EndTrackingDataset) and ds.ended)
         if not done and not ended and begins_anew(self.dl) is not False: return None
-        rng = self.it.rng.state_dict() if done else None
+        rng = None
+        if done: rng = self.it.rng.state_dict()
         return dict(data=self.stateful.state_dict(), ended=ended, rng=rng)
 
 # %% ../../nbs/data/60c_shard_loader.ipynb #84c2553d
@@ -294,7 +302,8 @@ class ShardLoader(SeededLoader):
         return shards[self.first:self.first+self.size]
 
     def _record(self, sampler, seed):
-        limit = None if self.stream is None else self.stream.limit
+        limit = None
+        if self.stream is not None: limit = self.stream.limit
         if limit is not None: limit *= self.n
         shards = record_sampler(sampler, seed, self.epoch, limit)[self.start:]
         self.plan = [shards[i:i+self.n] for i in range(0, len(shards), self.n)]
@@ -308,7 +317,9 @@ class ShardLoader(SeededLoader):
         if self.replay is None: return None
         return [[*chain(*map(_indices, self.own(batch)))] for batch in self.plan]
 
-def _indices(shard): return shard if hasattr(shard, '__iter__') else [shard]
+def _indices(shard):
+    if hasattr(shard, '__iter__'): return shard
+    return [shard]
 
 # %% ../../nbs/data/60c_shard_loader.ipynb #2c3cd722
 class ShardIterator:

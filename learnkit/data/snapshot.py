@@ -122,7 +122,8 @@ def watch_entries(
     "Copy and restore nothing of `o`: instead warn if its length or its first entries have changed"
     cls:Any = python_class(type(o))
     def first_entries():
-        values = cls.values(o) if issubclass(cls, dict) else cls.__iter__(o)
+        if issubclass(cls, dict): values = cls.values(o)
+        else: values = cls.__iter__(o)
         return [*islice(values, n_first)]
     length,before = cls.__len__(o),first_entries()
     def restore():
@@ -168,8 +169,13 @@ def snapshot_grads(
             else: p.grad = _on_device(grad, p.device)
     return Snapshot(restore)
 
-def _clone(grad): return None if grad is None else grad.clone()
-def _on_device(grad, device): return None if grad is None else grad.to(device)
+def _clone(grad):
+    if grad is None: return None
+    return grad.clone()
+
+def _on_device(grad, device):
+    if grad is None: return None
+    return grad.to(device)
 
 # %% ../../nbs/data/30a_snapshot.ipynb #d676a5d7
 def snapshot_random() -> Snapshot:
@@ -224,12 +230,14 @@ def snapshot_tensor(
 ) -> Snapshot:
     "Take a snapshot of the values of `t`, and of its gradient, which must not be changed in place"
     value,requires_grad,was_leaf = _distinct(t).clone(),t.requires_grad,t.is_leaf
-    grad = t.grad if was_leaf else None
+    grad = None
+    if was_leaf: grad = t.grad
     def restore():
         _distinct(t.data).copy_(value)
         if not was_leaf: return
         t.requires_grad_(requires_grad)
-        t.grad = None if grad is None else grad.to(t.device)
+        if grad is None: t.grad = None
+        else: t.grad = grad.to(t.device)
     return Snapshot(restore)
 
 # %% ../../nbs/data/30b_contents.ipynb #9679df12
@@ -254,7 +262,8 @@ def snapshot_vars(
 ) -> Snapshot:
     "Take a snapshot of the objects to which the attributes of `o` refer"
     now,saved,missing = vars(o),{**vars(o)},object()
-    unrestorable = _find_unrestorable(o) if careful else None
+    unrestorable = None
+    if careful: unrestorable = _find_unrestorable(o)
     def restore():
         new     = now.keys() - saved.keys()
         changed = [k for k,v in saved.items() if now.get(k, missing) is not v]
@@ -355,7 +364,8 @@ def _look_into_container(o, depth, given):
     if is_fixed or depth==Depth.generators: snapshot = Snapshot()
     elif is_watched: snapshot = watch_entries(o, _few)
     else: snapshot = snapshot_entries(o)
-    within = [] if is_watched else _within_container(o, in_data)
+    within = []
+    if not is_watched: within = _within_container(o, in_data)
     if not hasattr(o, '__dict__'): return Contents(snapshot, within, depth)
     attributes = _look_into_object(o, depth, given)   # of a class that inherits from a container
     return Contents(Snapshot(snapshot, attributes.snapshot), [*within, *attributes.within], depth)
@@ -366,7 +376,8 @@ def _within_container(o, in_data):
     within = entries(o)
     if isinstance(o, dict): within = within[1::2]   # the values
     is_large = in_data and len(within)>_few
-    return [] if is_large and _are_unchanging(within) else within
+    if is_large and _are_unchanging(within): return []
+    return within
 
 # %% ../../nbs/data/30b_contents.ipynb #52b533de
 def _is_skipped(o):
@@ -377,7 +388,8 @@ def _is_skipped(o):
 
 def _look_into_object(o, depth, given):
     has_attributes = hasattr(o, '__dict__') and not isinstance(o, type)
-    if not has_attributes or _is_standard(type(o)): return Contents(depth=depth)
+    if not has_attributes: return Contents(depth=depth)
+    if _is_standard(type(o)): return Contents(depth=depth)
     if not given and _is_skipped(o): return Contents(depth=depth)
     if isinstance(o, (Dataset,Sampler,DataLoader)): depth = Depth.data
     if type(o) is DataLoader: return Contents(_snapshot_dataloader(o), _members_of(o), depth)
@@ -385,7 +397,9 @@ def _look_into_object(o, depth, given):
     if depth==Depth.generators: return Contents(within=values, depth=Depth.generators)
     in_data = depth==Depth.data
     has_state = given or _has_state(o, in_data)
-    if not has_state: return Contents(within=values if in_data else (), depth=Depth.generators)
+    if not has_state:
+        if not in_data: values = ()
+        return Contents(within=values, depth=Depth.generators)
     if isinstance(o, nn.Module): return _look_into_module(o, depth)
     return Contents(snapshot_vars(o, careful=in_data), values, depth)
 
@@ -433,7 +447,8 @@ def _look_into(o, depth, given):
     generator = snapshot_generator(o)
     if generator.snapshots: return Contents(generator)
     if not isinstance(o, (FunctionType,MethodType,partial)): return _look_into_object(o, depth, given)
-    within = () if depth==Depth.everything else of_function(o)
+    within = ()
+    if depth!=Depth.everything: within = of_function(o)
     return Contents(within=within, depth=Depth.generators)
 
 # %% ../../nbs/data/30b_contents.ipynb #0092cce4

@@ -56,7 +56,9 @@ def knows_position(
     if forgets_buffer(ds, in_workers=getattr(dl, 'num_workers', 0)>0): return None
     if is_stateful(dl): return dl
     if not isinstance(ds, IterableDataset) or not is_stateful(ds): return None
-    return ds if is_plain(dl) and not dl.num_workers else None   # each worker has its own copy
+    if not is_plain(dl): return None
+    if dl.num_workers: return None   # each worker has its own copy
+    return ds
 
 # %% ../../nbs/data/55a_stateful.ipynb #1b90a052
 def find_stateful(
@@ -74,8 +76,10 @@ def is_indexed(
     dl:Any # a loader
 ) -> bool:
     "Return whether the first batches of `dl` can be skipped by its sampler"
-    if not isinstance(dl, DataLoader) or isinstance(dl.dataset, IterableDataset): return False
-    return is_plain(dl) or (_from_torchdata(dl) and not is_stateful(dl.dataset))
+    if not isinstance(dl, DataLoader): return False
+    if isinstance(dl.dataset, IterableDataset): return False
+    if is_plain(dl): return True
+    return _from_torchdata(dl) and not is_stateful(dl.dataset)
 
 def begins_anew(
     dl:Any # a loader that knows its position
@@ -83,7 +87,8 @@ def begins_anew(
     "Return whether a pass after an interrupted one begins at the start; None: that depends on the dataset"
     dataset_class = type(getattr(dl, 'dataset', None))
     if _from_torchdata(dl) or dataset_class.__module__.startswith('datasets.'): return True
-    return None if isinstance(dl, DataLoader) else False
+    if isinstance(dl, DataLoader): return None
+    return False
 
 # %% ../../nbs/data/55a_stateful.ipynb #44347c33
 def is_listed(
@@ -165,7 +170,8 @@ def seed_cpu(
 def get_cpu_states() -> tuple:
     "Return the states of the generators that `seed_cpu` seeds: Python's, PyTorch's, NumPy's"
     np = sys.modules.get('numpy')
-    numpy_state = None if np is None else np.random.get_state(legacy=False)
+    numpy_state = None
+    if np is not None: numpy_state = np.random.get_state(legacy=False)
     return random.getstate(),torch.get_rng_state(),numpy_state
 
 def set_cpu_states(
@@ -417,7 +423,8 @@ class StreamWorkerNotes(WorkerNotes):
         "Begin a worker"
         super().begin(worker_id)
         self.last = self.first
-        self.at_start = [] if self.saves_own or self.begins_anew else self.unsaved.states
+        self.at_start = self.unsaved.states
+        if self.saves_own or self.begins_anew: self.at_start = []
         self.unsaved.states = []   # only its state at the start of a pass matters, as the data is read again
         self.lost = ''
         info:Any = get_worker_info()   # never None, as this is called in a worker
@@ -438,7 +445,8 @@ class StreamWorkerNotes(WorkerNotes):
         self.last = now = self._marks()
         drawn = find_changed(self.first, now)
         if self.only_global: drawn = [k for k in drawn if isinstance(k, str)]
-        note = 'drawn' if drawn or self.differs else ''
+        note = ''
+        if drawn or self.differs: note = 'drawn'
         return [b, self.number, note, self.unsaved.name_changes() or self.lost]
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #a454f0cb
@@ -485,8 +493,8 @@ class NotedBatches:
             self._tasks_outstanding -= 1
             self._task_info[i] += data,
         notes = []
-        for i,(worker,data) in sorted(self._task_info.items()):
-            b = data[0] if isinstance(data, tuple) else data   # of torchdata's loader
+        for i,(worker,b) in sorted(self._task_info.items()):
+            if isinstance(b, tuple): b = b[0]   # of torchdata's loader
             if isinstance(b, list): _,number,note,_ = b
             else: number,note = (worker+self.turn)%self._num_workers,None   # loading failed
             notes.append((i, number, note))
@@ -510,7 +518,8 @@ class NotedBatches:
         n:int # how many batches of this pass are trained
     ) -> dict|None:
         "Return the workers' states after `n` batches, by worker number; None if they are unknown"
-        first = self.added[0][0] if self.added else 0
+        first = 0
+        if self.added: first = self.added[0][0]
         if n>self.n_batches or n<first: return None
         return self._states([(i, number, note) for i,number,note in self.added if i<n])
 

@@ -48,8 +48,9 @@ def mark_of(
         if v.is_inference(): return Same(v),None   # PyTorch counts no writes to it
         return Same(v),v._version
     if hasattr(v, 'tobytes') and hasattr(v, 'dtype'): return Same(v),_sample(v)
-    if depth and isinstance(v, dict): return Same(v),len(v),[_mark_entry(e, depth) for e in _first(v.items())]
-    if depth and isinstance(v, sequences): return Same(v),len(v),[mark_of(e, depth-1) for e in _first(v)]
+    if depth==0: return Same(v)
+    if isinstance(v, dict): return Same(v),len(v),[_mark_entry(e, depth) for e in _first(v.items())]
+    if isinstance(v, sequences): return Same(v),len(v),[mark_of(e, depth-1) for e in _first(v)]
     return Same(v)
 
 def _mark_entry(entry, depth):
@@ -220,7 +221,8 @@ class NewsQueue:
         o:Any # a task, or PyTorch's message
     ) -> None:
         "Send `o` to the worker"
-        self.queue.put(Message(o, self.news) if isinstance(o, _ResumeIteration) else o)
+        if isinstance(o, _ResumeIteration): o = Message(o, self.news)
+        self.queue.put(o)
 
 # %% ../../nbs/data/53_workers.ipynb #e082ecfc
 class InformedWorkers:
@@ -241,10 +243,12 @@ class InformedWorkers:
     def _warn(self, unsent):
         why = [*dict.fromkeys(failures)]
         failures.clear()
-        if self.warned or not (unsent or why): return
+        if self.warned: return
+        if not unsent and not why: return
         self.warned = True
         what = ', '.join(unsent) or 'their data'
-        because = f" ({'; '.join(why)})" if why else ', which cannot be sent to them'
+        because = ', which cannot be sent to them'
+        if why: because = f" ({'; '.join(why)})"
         warn(f'{what} changed, but the persistent workers did not receive it{because}, and keep the old value. With '
              '`persistent_workers=False`, each epoch has new workers')
 
