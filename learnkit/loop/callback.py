@@ -61,9 +61,11 @@ _parameters:WeakKeyDictionary = WeakKeyDictionary()   # function -> the names of
 
 def _parameter_names(f):
     "Return the names of the parameters of `f`; None if it takes any"
-    parameters = signature(f).parameters.values()
-    takes_any = any(p.kind==p.VAR_KEYWORD for p in parameters)
-    return None if takes_any else {p.name for p in parameters}
+    names = set()
+    for p in signature(f).parameters.values():
+        if p.kind==p.VAR_KEYWORD: return None
+        names.add(p.name)
+    return names
 
 def accepted_kwargs(
     f:Callable, # a handler
@@ -96,7 +98,8 @@ class MissingAttribute(AttributeError):
         if name in known: return f'{message} yet: a run sets it'
         public = [k for k in known if not k.startswith('_')]
         nearest = get_close_matches(name, public, 1)
-        return f'{message}: did you mean `{nearest[0]}`?' if nearest else message
+        if not nearest: return message
+        return f'{message}: did you mean `{nearest[0]}`?'
     def __reduce__(self): return AttributeError, (str(self),)
 
 @cache
@@ -250,7 +253,8 @@ def _check_wrap(cls):
 
 def _check_modes(who, modes):
     if not isinstance(modes, (str,tuple,list,set)): return   # None, or a property
-    for m in [modes] if isinstance(modes, str) else modes:
+    if isinstance(modes, str): modes = [modes]
+    for m in modes:
         if m not in _modes: raise ValueError(
             f"{who} is for runs of mode {m!r}, which does not exist: modes are {', '.join(map(repr, _modes))}")
 
@@ -265,7 +269,8 @@ _later = CO_GENERATOR|CO_COROUTINE|CO_ASYNC_GENERATOR   # such a call runs nothi
 
 def _check_handler(f, name, what):
     if isfunction(f) and not f.__code__.co_flags & _later and _takes_one_argument(f): return   # nearly all
-    keyword = 'yield' if isgeneratorfunction(f) else 'await'
+    keyword = 'await'
+    if isgeneratorfunction(f): keyword = 'yield'
     runs_later = isgeneratorfunction(f) or iscoroutinefunction(f) or isasyncgenfunction(f)
     if runs_later: raise TypeError(
         f'{what} contains `{keyword}`, so calling it would run nothing: write a plain function')

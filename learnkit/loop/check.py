@@ -82,7 +82,8 @@ def check_whole(
     "Return `v` as an `int`; raise ValueError unless it is a whole number of at least `least`"
     if none and v is None: return None
     if _is_integer(v) and int(v)>=least: return int(v)
-    or_none = ' (or None)' if none else ''
+    or_none = ''
+    if none: or_none = ' (or None)'
     raise ValueError(f'`{name}` must be {what}, {least} or more{or_none}, not {v!r}')
 
 # %% ../../nbs/loop/40b_check.ipynb #27ded846
@@ -102,10 +103,9 @@ def check_fraction(
 ) -> float:
     "Return `v` as a `float`; raise ValueError if it is not a number between 0 and 1"
     if _is_fraction(v, zero, one): return float(v)
-    start = 'from 0' if zero else 'more than 0'
+    start,end = 'more than 0','and at most 1'
+    if zero: start,end = 'from 0','to 1'
     if not one: end = 'and less than 1'
-    elif zero:  end = 'to 1'
-    else:       end = 'and at most 1'
     raise ValueError(f'`{name}` must be {what}, {start} {end}, not {v!r}')
 
 # %% ../../nbs/loop/40b_check.ipynb #e2945c59
@@ -164,7 +164,8 @@ def _keyword_hint(name, callee, known):
 def _callee(f):
     "Return the name under which `f` is called; for a constructor, that of its class"
     name = func_name(f)
-    return f.__qualname__.removesuffix('.__init__') if name=='__init__' else name
+    if name!='__init__': return name
+    return f.__qualname__.removesuffix('.__init__')
 
 def check_keywords(
     f:Callable, # a function
@@ -225,10 +226,14 @@ class _Checked(NamedTuple):
 # %% ../../nbs/loop/40b_check.ipynb #dce6cdb6
 def _kinds_of(annotation):
     "Return the kinds that an annotation allows; an empty list if one of them cannot be checked"
+    options,kinds = [annotation],[]
     is_union = isinstance(annotation, UnionType) or get_origin(annotation) is Union
-    options  = get_args(annotation) if is_union else [annotation]
-    kinds    = [get_origin(o) or o for o in options]
-    return kinds if all(kind in _kinds for kind in kinds) else []
+    if is_union: options = get_args(annotation)
+    for option in options:
+        kind = get_origin(option) or option
+        if kind not in _kinds: return []
+        kinds.append(kind)
+    return kinds
 
 @lru_cache
 def _checked_params(f):
@@ -236,7 +241,8 @@ def _checked_params(f):
     positional,checked = [],{}
     for name,p in signature(f).parameters.items():
         if p.kind<=p.POSITIONAL_OR_KEYWORD: positional.append(name)
-        kinds = [] if p.kind==p.VAR_KEYWORD else _kinds_of(p.annotation)
+        if p.kind==p.VAR_KEYWORD: continue
+        kinds = _kinds_of(p.annotation)
         if kinds: checked[name] = _Checked(kinds, p.default)
     return positional,checked
 
@@ -258,7 +264,8 @@ def _find_wrong(f, args, kwargs):
 def _message(name, v, kinds):
     *others,expected = [_kinds[kind] for kind in kinds]
     if others: expected = f'{", ".join(others)} or {expected}'
-    of_type = '' if v is None else f' (type {type(v).__name__})'
+    of_type = ''
+    if v is not None: of_type = f' (type {type(v).__name__})'
     return f'`{name}` must be {expected}, not {v!r:.60}{of_type}'
 
 # %% ../../nbs/loop/40b_check.ipynb #0970bdf6

@@ -34,7 +34,8 @@ def callback_list(
     "Return one callback or class, or several, as a list"
     # no `hasattr` on an object of another library, as some raise errors
     is_one_of_theirs = type(cbs) not in _plain and adapter_of(cbs)
-    return L([cbs]) if is_one_of_theirs else L(cbs)
+    if is_one_of_theirs: cbs = [cbs]
+    return L(cbs)
 
 _plain = list,tuple,L,type(None)
 
@@ -50,7 +51,8 @@ class Namesakes:
     ) -> str:
         "Return the first key that is not in use"
         while True:
-            key = name if self.n_taken==0 else f'{name}_{self.n_taken+1}'
+            key = name
+            if self.n_taken>0: key = f'{name}_{self.n_taken+1}'
             if key not in self.by_key: return key
             self.n_taken += 1
 

@@ -30,8 +30,8 @@ def _parse(text) -> tuple:
     text = re.sub(r'(?<=\d)_(?=\d)', '', text.strip())   # 10_000 is 10000
     m = re.fullmatch(_number + '([a-z]+)', text)
     if m is None: return _parse_hms(text)
-    to_number = int if m[1].isdigit() else float
-    return to_number(m[1]),m[2]
+    if m[1].isdigit(): return int(m[1]),m[2]
+    return float(m[1]),m[2]
 
 def _parse_hms(text) -> tuple:
     "Return the seconds in a text such as '1h30m', and their unit"
@@ -47,7 +47,8 @@ def _hint(text):
     m = re.fullmatch(r'([\d.]+)\s*([a-z]*).*', str(text).strip().lower())
     if m is None: return ''
     unit = _guesses.get(m[2][:2])
-    return f'did you mean {m[1]+unit!r}? If not, ' if unit else ''
+    if not unit: return ''
+    return f'did you mean {m[1]+unit!r}? If not, '
 
 # %% ../../nbs/loop/45_duration.ipynb #d6efc0e1
 @total_ordering
@@ -58,7 +59,8 @@ class Time:
         value:Any,         # text such as '500ba', another `Time`, or a number if there is a `unit`
         unit:str|None=None # unit of a number: 'ep', 'ba', 'st', 'sp', 'tok', 'dur', 's', 'm' or 'h'
     ):
-        v,u = _parse(value) if unit is None else (value,unit)
+        v,u = value,unit
+        if unit is None: v,u = _parse(value)
         if u not in (*_counted, 'dur', *_seconds): raise ValueError(
             f'{value!r} is not an amount of training: {_hint(value)}{_spelling}')
         if not isfinite(v): raise ValueError(f"{value!r} is not an amount of '{u}': it must be finite")
@@ -91,7 +93,9 @@ class Time:
     def __neg__ (self): return Time(-self.value, self.unit)
     def __bool__(self): return bool(self.value)
     def __str__ (self): return f'{self.value!r}{self.unit}'.replace('.0s', 's').replace('.0dur', 'dur')
-    def __repr__(self): return f'Time({str(self)!r})' if self.value>=0 else f'Time({self.value!r}, {self.unit!r})'
+    def __repr__(self):
+        if self.value<0: return f'Time({self.value!r}, {self.unit!r})'
+        return f'Time({str(self)!r})'
 
     def __mul__(self,
         k:Any # a number, or a fraction such as '0.1dur'

@@ -24,8 +24,9 @@ def nearest(
     known = list(known)
     close = get_close_matches(str(name), known, 1, .5)
     if close: return f'did you mean `{close[0]}`?'
-    more = f' and {len(known)-40} more' if len(known)>40 else ''
-    return 'known are: ' + ', '.join(known[:40]) + more
+    text = 'known are: ' + ', '.join(known[:40])
+    if len(known)>40: text += f' and {len(known)-40} more'
+    return text
 
 # %% ../../nbs/loop/00_events.ipynb #399b76a1
 class Events:

@@ -215,7 +215,8 @@ def _parse_line(line):
     "Return another library's name of an event, and its `OtherName`; '-' means no event"
     theirs,ours,*rest = line.split(maxsplit=2)
     more = ' '.join(rest)
-    return theirs,OtherName('', advice=more) if ours=='-' else OtherName(ours, more)
+    if ours=='-': return theirs,OtherName('', advice=more)
+    return theirs,OtherName(ours, more)
 
 @cache
 def names_in(

@@ -42,8 +42,9 @@ def runs_elsewhere() -> tuple[int,bool]:
     me = get_ident()
     n_begun = sum([*begun.values()]) - begun[me]
     if not n_begun: return 0,False
-    elsewhere = [learn for learn,thread in [*thread_of.items()] if thread!=me]
-    return n_begun,any(learn.mode is not None for learn in elsewhere)
+    for learn,thread in [*thread_of.items()]:
+        if thread!=me and learn.mode is not None: return n_begun,True
+    return n_begun,False
 
 # %% ../../nbs/loop/35a_run.ipynb #b3a6b5d7
 patience = 10.   # seconds that a thread waits for a Learner before it prints which thread runs it
@@ -192,8 +193,9 @@ class Guard:
 def _wraps(new, old):
     "Return whether `new` wraps `old` and has no parameters of its own"
     if not isinstance(new, nn.Module): return any(o is old for o in getattr(new, '__dict__', {}).values())
-    has_own_parameters = {*map(id, new.parameters())} - {*map(id, old.parameters())}
-    return any(m is old for m in new.modules()) and not has_own_parameters
+    own_parameters = {*map(id, new.parameters())} - {*map(id, old.parameters())}
+    if own_parameters: return False
+    return any(m is old for m in new.modules())
 
 # %% ../../nbs/loop/35a_run.ipynb #369fa913
 def no_orphan(
@@ -236,7 +238,9 @@ class Printer:
     def report(self) -> None:
         "Warn about output that could not be written"
         n,self.n = self.n,0
-        warn(f'the output could not be written {n} time{"s" if n>1 else ""}: some lines are late or lost')
+        times = f'{n} times'
+        if n==1: times = '1 time'
+        warn(f'the output could not be written {times}: some lines are late or lost')
 
 write_out = Printer()
 
@@ -246,8 +250,10 @@ def where_user_types() -> str|None:
     ipython = sys.modules.get('IPython')
     if hasattr(sys, 'ps1'): return 'prompt'
     if ipython and ipython.get_ipython(): return 'prompt'
-    on_terminal = [getattr(o, 'isatty', bool)() for o in (sys.stdin, sys.stdout)]
-    return 'terminal' if all(on_terminal) else None
+    for o in (sys.stdin, sys.stdout):
+        is_terminal = getattr(o, 'isatty', bool)   # `bool()` is False
+        if not is_terminal(): return None
+    return 'terminal'
 
 def shell(
     says:str,   # a line to print first

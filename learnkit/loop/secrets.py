@@ -104,7 +104,8 @@ def _hide_named(text):
         value = re.compile(_value).match(text, found.end())
         if value is None or found.start()<end: continue
         if not is_secret_name(found[found.lastindex], _as_number(value[0])): continue
-        quote = value[0][0] if value[0][0] in '\'"' else ''
+        quote = value[0][0]
+        if quote not in '\'"': quote = ''
         parts += [text[end:value.start()], quote, '***', quote]
         end = value.end()
     return ''.join([*parts, text[end:]])
@@ -140,12 +141,16 @@ def hide_in_items(
     is_pair,shown,name = len(items)==2,[],None
     for item in items:
         is_secret = isinstance(item, str) and is_secret_name(name, item)
-        shown.append('***' if is_secret else item)
+        if is_secret: shown.append('***')
+        else: shown.append(item)
         name = _name_before(item, is_pair)
-    return tuple(shown) if isinstance(items, tuple) else shown
+    if isinstance(items, tuple): return tuple(shown)
+    return shown
 
 def _name_before(item, is_pair):
     "Return the name that an item gives to the next one: a command line option, or the first of a pair"
     if not isinstance(item, str): return None
+    if is_pair: return item
     is_option = item.startswith('-') and '=' not in item
-    return item if is_option or is_pair else None
+    if is_option: return item
+    return None

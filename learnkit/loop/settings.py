@@ -36,7 +36,8 @@ def mask_secret(
 ) -> Any: # `v`, or `***`
     "Return `***` for a setting that is secret, else its value"
     if name in private(o): return '***'
-    return '***' if is_secret_name(name, v) else v
+    if is_secret_name(name, v): return '***'
+    return v
 
 # %% ../../nbs/loop/10a_settings.ipynb #5be6ee51
 def settings(
@@ -57,7 +58,9 @@ def plain(
     "Return a setting as a number, a truth value, None or a short text"
     if isinstance(v, str): return hide_secrets(v)
     if v is None or isinstance(v, (bool,int)): return v
-    if isinstance(v, float): return v if isfinite(v) else str(v)
+    if isinstance(v, float):
+        if isfinite(v): return v
+        return str(v)
     if isinstance(v, (list,tuple)): return ', '.join(str(plain(o)) for o in hide_in_items(v[:20]))
     return _text(v, str, 200)
 
@@ -68,9 +71,12 @@ def _text(v, show=repr, n=60):
     name = type(v).__name__
     if hasattr(v, 'shape') and hasattr(v, 'dtype'): return f'{name} {tuple(v.shape)}'
     if isinstance(v, (list,tuple,set,dict)) and len(v)>20: return f'{name} of {len(v)}'
-    text = _dict_text(v) if isinstance(v, dict) else show(v)
-    if len(text)>n or '\n' in text: return name
-    return name if ' at 0x' in text else hide_secrets(text)
+    if isinstance(v, dict): text = _dict_text(v)
+    else: text = show(v)
+    if len(text)>n: return name
+    if '\n' in text: return name
+    if ' at 0x' in text: return name   # the address is another one each time
+    return hide_secrets(text)
 
 def _dict_text(d):
     entries = [f'{k!r}: {_text(mask_secret(k, v))}' for k,v in d.items()]
@@ -84,7 +90,8 @@ def short_repr(
     defaults = _defaults(type(o))
     args = [f'{k}={_short_value(v)}' for k,v in settings(o).items() if not _is_default(v, defaults[k])]
     name = type(o).__name__
-    return f"{name}({', '.join(args)})" if args else name
+    if not args: return name
+    return f"{name}({', '.join(args)})"
 
 _simple = bool,int,float,str,tuple,type(None)
 def _is_default(v, default):
@@ -94,7 +101,8 @@ def _is_default(v, default):
 # %% ../../nbs/loop/10a_settings.ipynb #1c910ddc
 def _short_value(v):
     has_text = type(v).__str__ is not object.__str__   # a path is written as a text
-    return _text(v, _quote if has_text else repr)
+    if has_text: return _text(v, _quote)
+    return _text(v, repr)
 
 def _quote(v): return repr(str(v))
 
@@ -124,7 +132,8 @@ def _packages(extra):
     for line in lines:
         package,_,condition = line.partition(';')
         if re.search(rf'''extra ?== ?['"]{extra}['"]''', condition): packages.append(quote(package.strip()))
-    return ' '.join(packages) if packages else f"'learnkit[{extra}]'"
+    if not packages: return f"'learnkit[{extra}]'"
+    return ' '.join(packages)
 
 # %% ../../nbs/loop/10b_extras.ipynb #d5c92d4f
 def pyplot() -> Any:

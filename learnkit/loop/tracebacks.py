@@ -32,7 +32,8 @@ def _frames(tb):
 
 def _line(tb):
     "Return the line of `tb`; for an instruction without one, the first line of the function"
-    return tb.tb_frame.f_code.co_firstlineno if tb.tb_lineno is None else tb.tb_lineno
+    if tb.tb_lineno is None: return tb.tb_frame.f_code.co_firstlineno
+    return tb.tb_lineno
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #0538f9ff
 def _join_frames(frames, end=None):
@@ -65,7 +66,9 @@ def full_tracebacks(
 ) -> None:
     "Show learnkit's own lines in tracebacks, in this process and its child processes"
     if on not in (True, False): raise TypeError(f'`on` must be True or False, not {on!r:.60}')
-    os.environ['LEARNKIT_FULL_TRACEBACKS'] = '1' if on else ''
+    value = ''
+    if on: value = '1'
+    os.environ['LEARNKIT_FULL_TRACEBACKS'] = value
 
 def shorten(
     e:BaseException # the exception that ends a run
@@ -83,8 +86,8 @@ def add_note(
     text:str         # the text to show below its message
 ) -> None:
     "Add a note to `e`, even if its class is frozen or has `__notes__` of its own"
-    notes = vars(e).get('__notes__')
-    earlier = notes if isinstance(notes, list) else []
+    earlier = vars(e).get('__notes__')
+    if not isinstance(earlier, list): earlier = []
     vars(e)['__notes__'] = [*earlier, text]
 
 def text_of(
@@ -113,7 +116,8 @@ def _origins(e):
     found,todo = {id(e):e},[e]
     while todo:
         o = todo.pop()
-        members = o.exceptions if isinstance(o, BaseExceptionGroup) else ()
+        members = ()
+        if isinstance(o, BaseExceptionGroup): members = o.exceptions
         for origin in (o.__cause__, o.__context__, *members):
             if origin is None or id(origin) in found: continue
             found[id(origin)] = origin

@@ -27,7 +27,8 @@ def _kind_of(default):
     "Return the class of all valid answers, derived from the default; None: any class"
     if isinstance(default, tuple): return (tuple,list,set,frozenset)
     if isinstance(default, dict): return Mapping
-    return Callable if callable(default) else None
+    if callable(default): return Callable
+    return None
 
 class Word:
     "A question that a feature asks of callbacks: an attribute's name, the default answer, and a sentence"
@@ -47,8 +48,9 @@ class Word:
     ) -> Any:
         "Return the answer of `cb`; an argument of its own may have the same name, such as `private=True`"
         answer = own_attr(cb, self.name, self.default)
-        is_answer = answer is self.default or self.kind is None or isinstance(answer, self.kind)
-        return answer if is_answer else self.default
+        if answer is self.default or self.kind is None: return answer
+        if isinstance(answer, self.kind): return answer
+        return self.default
 
     def answered_by(self,
         cbs:Any # callbacks
