@@ -2,6 +2,7 @@
 import os, re, shutil, subprocess, sys, warnings
 from copy import deepcopy
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 import numpy as np, pytest, torch
 from torch import nn
@@ -15,7 +16,8 @@ from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.loop.callback import Callback
 from learnkit.loop.events import CancelBatch, CancelFit, CancelStep
 from learnkit.data.nested import leaves
-from learnkit.speed.compiled import compile_config
+from learnkit.speed import train_step
+from learnkit.speed.compiled import compile_config, compile_options
 from learnkit.speed.fused import FusedStep
 from learnkit.speed.updates import FunctionalOptim, functional_optim, functional_optims
 from learnkit.speed.train_step import StepCompiler
@@ -31,17 +33,24 @@ from toys import at, few, slow, throw
 
 dynamo = pytest.importorskip('torch._dynamo')
 pytestmark = [pytest.mark.slow,   # the first program costs 15 seconds; the notebooks compile some in `make test`
-              few(0, 1),   # a case of each test; all with LEARNKIT_SWEEP=1
+              few(0, 4),   # so many cases of each test; all with LEARNKIT_SWEEP=1
               pytest.mark.skipif(compile_config() is None, reason='this PyTorch compiles no backward pass'),
               pytest.mark.skipif(not shutil.which(os.environ.get('CXX', 'g++')), reason='there is no C++ compiler'),
               pytest.mark.filterwarnings('error:this fit')]
+
+def with_headers(options=None):
+    "Options that precompile PyTorch's headers: for a hundred programs this pays off, for the one or two of a fit it does not"
+    return [{**o, 'cpp_cache_precompile_headers':True} for o in compile_options(options)]
 
 @pytest.fixture(scope='module', autouse=True)
 def cache(tmp_path_factory):
     "What is compiled lands in a folder of this test session, and is compiled once; without vector instructions, the headers of which take the compiler half its time"
     from torch._inductor import config   # which a monkeypatch would leave without what it set: nothing was compiled any more
+    folder = tmp_path_factory.getbasetemp()
+    if 'PYTEST_XDIST_WORKER' in os.environ: folder = folder.parent   # one for all workers
     with pytest.MonkeyPatch.context() as m, config.patch({'cpp.simdlen':1}):   # not in `test_later_processes_find_the_program`, the notebooks, and the benchmarks
-        m.setenv('TORCHINDUCTOR_CACHE_DIR', str(tmp_path_factory.mktemp('inductor')))
+        m.setenv('TORCHINDUCTOR_CACHE_DIR', str(folder/'inductor'))
+        m.setattr(train_step, 'compile_options', with_headers)
         yield
 
 def data(n=8, bs=16, last=None, seed=0):
@@ -73,11 +82,11 @@ class CountingCompiler(StepCompiler):
 
 class EagerCompiler(CountingCompiler):
     "The same, but what was traced is run as it is, without a C++ compiler: for what has nothing to do with numbers"
-    def _program(self, inputs, options):
+    def _make_step(self, inputs, options):
         with pytest.MonkeyPatch.context() as m:
             compiled = torch.compile
             m.setattr(torch, 'compile', lambda f, options, **kw: compiled(f, backend='aot_eager', **kw))
-            return super()._program(inputs, options)
+            return super()._make_step(inputs, options)
 
 class Count(FusedStep):
     "A `FusedStep` that counts"
@@ -87,6 +96,13 @@ class Count(FusedStep):
     n_compiled = property(lambda self: self.compiler.n_compiled)
 
 class Quick(Count): make = EagerCompiler
+
+def test_quick_needs_no_compiler():
+    "What most of these tests use writes no library: else each would take seconds more, and none would fail"
+    folder = Path(os.environ['TORCHINDUCTOR_CACHE_DIR'])
+    before = {*folder.rglob('*.so')}
+    learner().fit(1, cbs=(cb := Quick()))
+    assert cb.n==7 and {*folder.rglob('*.so')}==before
 
 def graphs(): return dynamo.utils.counters['stats']['unique_graphs']
 
@@ -103,7 +119,6 @@ configs = {
     'AdamW, clipped, frozen':  (rich, partial(AdamW, eps=1e-6), dict(splitter=two, lr=.01, wd=.1), [partial(GradientClip, value=.01)], 'freeze'),
 }
 
-@few(0, 1)
 @pytest.mark.parametrize('how', ['Quick','Count'])
 @pytest.mark.parametrize('name', configs)
 def test_equals_eager(name, how):
@@ -161,7 +176,6 @@ def test_equals_by_hand():
 more_optims = [RMSprop, partial(RMSprop, centered=True, weight_decay=.1), partial(RMSprop, momentum=.9), Adagrad, partial(Adagrad, lr_decay=.1, weight_decay=.1),
                NAdam, partial(NAdam, weight_decay=.1), partial(NAdam, weight_decay=.1, decoupled_weight_decay=True), Adamax, partial(Adamax, weight_decay=.1)]
 
-@few(0, 1)
 @pytest.mark.parametrize('opt_func, make', [(o, 'Quick') for o in more_optims] + [(partial(RMSprop, momentum=.9, centered=True), 'Count'), (NAdam, 'Count')])
 def test_more_optimizers(opt_func, make):
     "The whole step is one program, with a schedule, and state and numbers are those of the optimizer"
@@ -174,8 +188,6 @@ def test_more_optimizers(opt_func, make):
     assert cb.n==14 and cb.n_compiled==1 and cb.part=='whole' and close(state(a), state(b), 1e-5)
     for s,t in zip(a.opt.opt.state.values(), b.opt.opt.state.values()): assert close(s, t, 1e-5)
 
-@few(0, 0)
-@few(0, 1)
 @pytest.mark.skipif(not hasattr(torch.optim, 'Muon'), reason='this PyTorch has no Muon')
 @pytest.mark.parametrize('kw', [{}, dict(nesterov=False, adjust_lr_fn='match_rms_adamw', weight_decay=.2, ns_steps=3)])
 @pytest.mark.parametrize('make', ['Quick', 'Count'])
@@ -193,7 +205,6 @@ def test_muon(make, kw):
     assert cb.n==14 and cb.n_compiled==1 and cb.part=='whole' and close(state(a), state(b), 1e-5)
     for s,t in zip(a.opt.opt.state.values(), b.opt.opt.state.values()): assert close(s, t, 1e-5)
 
-@few(0, 0)
 def test_an_optimizer_of_ones_own(monkeypatch):
     "What is put into the table is what a fused batch does"
     class Signs(SGD):
@@ -283,7 +294,6 @@ def test_averaged_weights(kw):
 class Sum(nn.CrossEntropyLoss):
     def __init__(self): super().__init__(reduction='sum')
 
-@few(3, 2)
 @pytest.mark.parametrize('more', [[], [partial(GradientClip, .05)], [partial(EMACallback, decay=.5)], [lambda: MixedPrecision('bf16')], [partial(ValidateEvery, '3ba')]])
 @pytest.mark.parametrize('loss_func', [F.cross_entropy, nn.CrossEntropyLoss(weight=torch.tensor([1.,2.,5.]), ignore_index=1), Sum()])
 def test_accumulation(loss_func, more):
@@ -354,7 +364,6 @@ def test_gradients_have_memory_of_their_own(make):
     cb,a = globals()[make](),run()
     assert close(state(a), state(run(cb)), 1e-5) and cb.n==14 and not torch.equal(a.model.c, torch.ones(5, 3))
 
-@few(0, 0)
 def test_averages_and_gradients():
     "With a callback that looks at the gradients the loop makes the step, and updates the averages once"
     def run(*cbs):
@@ -439,7 +448,6 @@ def test_who_hears_before_batch_later_is_heard():
     learner().fit(1, cbs=[late, cb := Quick()])
     assert seen==[*range(8), 0, 1] and cb.n==7
 
-@few(0, 0)
 def test_what_is_replaced_as_an_epoch_begins():
     "Nobody hears of it, and the table of handlers is that of the epoch before"
     def adam(learn): learn.opt = OptimWrapper(learn.model.parameters(), Adam, lr=.01)
@@ -512,7 +520,6 @@ def test_ragged_batch_is_eager():
     b.fit(3)
     assert cb.n==3*6 and cb.n_compiled==1 and close(state(a), state(b))
 
-@few(0, 0)
 def test_several_shapes():
     batches = data(4) + data(4, 8) + data(4, 6)
     cb,a,b = Quick(max_shapes=2),learner(batches),learner(batches)
@@ -520,7 +527,6 @@ def test_several_shapes():
     b.fit(2)
     assert cb.n==2*7 and cb.n_compiled==2 and close(state(a), state(b))
 
-@few(0, 0)
 def test_many_shapes():
     "It does not go on compiling, and says so"
     batches = [b for i in range(2, 8) for b in data(1, i)]
@@ -528,7 +534,6 @@ def test_many_shapes():
     with pytest.warns(UserWarning, match=re.escape('4 batches had other shapes than [3, 4], [3]. Write FusedStep(dynamic=True)')): learner(batches).fit(1, cbs=cb)
     assert (cb.counts, cb.n_compiled)==(dict(fused=1, other=4), 1)
 
-@few(0, 0)
 @pytest.mark.parametrize('more', [[], [partial(EMACallback, decay=.5)], [lambda: MixedPrecision('bf16')]])
 def test_beside_a_compiled_model(more):
     "`learn.compile()` is for validation and predictions, of all loaders and sizes; a batch is still one program, and the numbers are the same"
@@ -556,7 +561,6 @@ def sentences(n=12, last=3):
     g = torch.Generator().manual_seed(0)
     return [(torch.randint(0, 20, (bs, 3+i*7%11), generator=g), torch.randint(0, 3, (bs,), generator=g)) for i,bs in enumerate([16]*(n-1) + [last])]
 
-@few(0, 2)
 @pytest.mark.parametrize('make, opt_func, more', [('Quick', SGD, [partial(GradientAccumulation, 32)]), ('Count', Adam, [partial(GradientClip, .5)]), ('Quick', Adam, [])])
 def test_batches_of_any_length(make, opt_func, more):
     "One program for sentences of all lengths, another one for all numbers of sentences; and what a run that goes on does is the same"
@@ -593,7 +597,6 @@ def test_a_model_for_one_size():
     b.fit(1)
     assert cb.n==1 and close(state(a), state(b))
 
-@few(0, 1)
 @pytest.mark.parametrize('die', [7, 2, 14])
 def test_resumed_with_other_lengths(tmp_path, die):
     def run(path, resume=None, die=None):
@@ -695,7 +698,6 @@ def new_average(learn): p = learn.model[0].weight; learn.opt.opt.state[p]['exp_a
 def clear_state(learn): learn.opt.clear_state()
 def freeze(learn): learn.freeze()
 
-@few(0, 1)
 @pytest.mark.parametrize('change', [add_group, new_weight, new_state, new_average, clear_state, freeze])
 def test_changes_in_the_middle(change):
     "Of the optimizer's groups, parameters and states: the next batch knows"
@@ -761,7 +763,6 @@ class Changing(list):
 everything = [grads, hook, global_hook, param_hook, grad_hook, step_hook, frozen, weight, values, other_state, entry, no_state, rate, momentum,
               no_momentum, nesterov, uphill, other_model, other_loss, other_opt, inner_opt, mode, number, buffer, new_buffer, forward, layer, listener, clip, moved, double, fewer, strided, wants_grad, as_parameter]
 
-@few(6, 3)
 @pytest.mark.parametrize('change', everything, ids=lambda f: f.__name__)
 def test_what_changes_between_two_batches(change):
     "The very next batch knows, whatever it is: weights, predictions and losses are those of the eager run"
@@ -810,7 +811,6 @@ def test_a_wrapper_with_a_step_of_its_own(how):
     with pytest.warns(UserWarning, match='up to the gradients'): learn.fit(1, cbs=cb)
     assert len(calls)==8 and cb.n==7
 
-@few(0, 0)
 def test_complex_weights():
     class Complex(nn.Module):
         def __init__(self): super().__init__(); self.w = nn.Parameter(torch.ones(4, 3, dtype=torch.complex64)*(1+.5j))
@@ -869,7 +869,6 @@ def test_left_gradients_count():
     cb = Quick()
     assert close(state(run()), state(run(cb))) and cb.n==6
 
-@few(0, 0)
 def test_weights_frozen_in_the_middle():
     def freeze(cb): cb.learn.model[0].weight.requires_grad_(False)
     def run(*cbs):
@@ -942,7 +941,6 @@ class Counts(nn.Module):
         self.n += 1
         return self.net(x)*(1 + self.n/100)
 
-@few(0, 1)
 @pytest.mark.parametrize('model', [Branches, Refuses, Counts])
 def test_what_cannot_be_compiled_is_run_eagerly(model):
     def run(*cbs):
@@ -1016,7 +1014,6 @@ def test_a_processor_with_other_vectors_makes_its_own(tmp_path):
     "The program of the one used to compute nan on the other"
     assert not process(tmp_path) and not process(tmp_path, ATEN_CPU_CAPABILITY='avx2')
 
-@few(0, 0)
 def test_what_is_damaged_is_made_anew(monkeypatch, tmp_path):
     from torch._inductor.utils import clear_caches
     monkeypatch.setenv('TORCHINDUCTOR_CACHE_DIR', str(tmp_path))
