@@ -431,11 +431,14 @@ def to_serializable(
     sharded:Callable|None=None # returns what to save of a sharded tensor: `gathered` or `own_shard`; None: raise
 ) -> Any:
     "Return `o` as tensors, numbers, strings, lists, tuples and dicts; raise TypeError for anything else"
-    if sharded is not None and is_sharded(o): return sharded(o, copy)
-    if isinstance(o, torch.Tensor): return _plain_tensor(o, at, copy)
     kind = type(o)
-    if kind in (int, bytes): _check_readable(o, at)
-    if kind in _plain_types: return o
+    if kind in always_plain: return o
+    if isinstance(o, torch.Tensor):
+        if sharded is not None and is_sharded(o): return sharded(o, copy)
+        return _plain_tensor(o, at, copy)
+    if kind in (int, bytes):
+        _check_readable(o, at)
+        return o
     if isinstance(o, Mapping): return _plain_mapping(o, at, copy, sharded)
     if kind in (tuple,list) and are_small(o): return o[:]
     is_sequence = isinstance(o, (tuple,list,set,frozenset)) or kind.__name__=='L'
@@ -444,8 +447,7 @@ def to_serializable(
     if isinstance(o, tuple): return tuple(values)
     return values
 
-always_plain = {type(None), bool, float, complex, str}
-_plain_types = {*always_plain, int, bytes}   # a file can hold these, but for a few of the last two
+always_plain = {type(None), bool, float, complex, str}   # a file can hold each of these
 
 def _plain_mapping(o, at, copy, sharded):
     res = {}

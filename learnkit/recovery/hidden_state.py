@@ -29,7 +29,6 @@ from ..optim.groups import no_compiler, params_in
 from ..optim.inventory import has_settings, trained_modules
 from ..data.parts import is_library
 
-
 # %% ../../nbs/recovery/01a_holders.ipynb #c0a51a01
 def is_constant(
     v:Any # an entry of a module, or of a container in it
@@ -86,6 +85,7 @@ class ConstantModules:
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
 mappings = dict,OrderedDict,defaultdict,Counter
 containers = list,tuple,deque,*mappings
+immutable = {type(None), bool, int, float, str}   # most attributes are of these types, so they are looked for first
 max_entries = 1000   # a container with more entries is data
 max_depth = 6        # how many levels of nested objects to search
 
@@ -94,8 +94,8 @@ def is_plain(
     depth:int=4 # how many containers within one another are looked into
 ) -> bool:
     "Return whether `v` is a number, a text, a tensor, None, or a short container of such"
+    if type(v) in immutable: return True
     if isinstance(v, torch.Tensor): return not isinstance(v, nn.Parameter)
-    if v is None or type(v) in (bool,int,float,str): return True
     if not is_container(v): return False
     if depth==0 or len(v)>max_entries: return False
     if isinstance(v, mappings): return is_plain([*v, *v.values()], depth)
@@ -112,6 +112,7 @@ def is_state(
     v:Any # anything
 ) -> bool:
     "Return whether a checkpoint can store `v`"
+    if type(v) in immutable: return True
     return isinstance(v, torch.Tensor) or is_generator(v) or is_plain(v)
 
 # %% ../../nbs/recovery/01a_holders.ipynb #d1c2a003
@@ -310,7 +311,7 @@ def fingerprint_of(
     v:Any # anything
 ) -> Watched|None:
     "Return the fingerprint of a value that no checkpoint can store; None for any other value"
-    if v is None or type(v) in (bool,int,float,str): return None   # most values: a checkpoint can store them
+    if type(v) in immutable: return None   # a checkpoint can store it
     if isinstance(v, containers) and len(v)>max_entries: return Watched(f'more than {max_entries:,} entries', len(v))
     mark = mark_of(v)
     if mark is None: return None
@@ -359,6 +360,7 @@ def copy_state(
     v:Any # a state
 ) -> Any:
     "Return a copy of a state, with its tensors on the CPU; for a generator, of its state"
+    if type(v) in immutable: return v
     if is_generator(v): return generator_state(v)
     return map_values(v, _copy_to_cpu)
 

@@ -30,8 +30,9 @@ def split_shards(
     parts = {}
     def split(o, at):
         if isinstance(o, dict):
-            items = [(k, v if type(v) in always_plain else split(v, (*at,str(k)))) for k,v in o.items()]
-            return with_metadata(type(o)(items), getattr(o, '_metadata', None))
+            rest = type(o)()
+            for k,v in o.items(): rest[k] = v if type(v) in always_plain else split(v, (*at,str(k)))
+            return with_metadata(rest, getattr(o, '_metadata', None))
         if isinstance(o, (list,tuple)) and not are_small(o):
             return type(o)(split(v, (*at,str(i))) for i,v in enumerate(o))
         if not isinstance(o, torch.Tensor) or not take(o): return o

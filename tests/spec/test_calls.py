@@ -102,6 +102,7 @@ ONE   = 1700   # helpers that name an idea are calls; the callbacks are asked fo
 OPEN  = 81     # a sample may be a dataclass, and helpers have names; the same by a `Predictor`: each call more is a hundredth of what a small model takes
 START = 2700   # a Learner and its fit of one batch, with a little room: callbacks are sorted once for all events; a fifth more until signatures were remembered, and what no optimizer has was asked less often
 EPOCH = 951    # helpers that name an idea are calls; the modules of the loss functions are looked up three times; an epoch of a fit, of a batch and a validation of one batch; 1,920 while each event was bound anew in each phase
+SAVE,BLOCK = 3550,660   # a checkpoint of a small network, and what a block of a linear layer, a batch norm and a ReLU adds
 FUSED = 52     # a fused step, where the program is one of them; 65 while each module's hooks were looked at one by one, and the program told a profiler of itself
 LINES = dict(training=143, validation=121)   # one asks how long the phase is, which a callback may change; statements in place of dense expressions; three of them name the run, which saves two calls; one says that there is no loss yet, so that a callback may set it in `after_pred`
 OPS   = dict(detach=1, clone=1)            # the loss, kept without its graph
@@ -306,6 +307,31 @@ def test_a_checkpoint_that_is_not_due_makes_few_calls(tmp_path):
         with learn.no_bar(), learn.no_logging(): learn.fit(1)
         return watch.ours
     assert 0<calls(lk.CheckpointCallback('1000ba'))-calls()<=10*N
+
+def deep(n):
+    "A network with `n` blocks one within another's list, as a transformer has"
+    return nn.Sequential(nn.Linear(32,16), *[nn.Sequential(nn.Linear(16,16), nn.BatchNorm1d(16), nn.ReLU()) for _ in range(n)], nn.Linear(16,10))
+
+def calls_of_a_checkpoint(net, folder):
+    "Those of the second one of a fit"
+    class See(Callback):
+        n = 0
+        acts = 'nothing'
+        def before_save_checkpoint(self):
+            self.n += 1
+            if self.n==2: watch.__enter__()
+        def after_save_checkpoint(self):
+            if self.n==2: watch.__exit__()
+    watch = Calls()
+    learn = Learner(DataLoaders([(torch.randn(4,32), torch.zeros(4).long())]*2), net, F.cross_entropy, torch.optim.SGD, lr=.01, path=folder,
+                    cbs=[lk.CheckpointCallback('1ba', folder=folder), See])
+    with learn.no_bar(), learn.no_logging(): learn.fit(1)
+    return watch.ours
+
+def test_a_checkpoint_makes_few_calls(tmp_path):
+    "The model was walked through ten times, and each attribute of each module took several calls"
+    small,large = [calls_of_a_checkpoint(deep(n), tmp_path/f'{n}') for n in (1, 9)]
+    assert 0<small<=SAVE and large-small<=8*BLOCK, f'{small} calls, and {(large-small)/8} for each block of four modules, where {SAVE} and {BLOCK} are allowed'
 
 class OnDevice(lk.TerminateOnNaNCallback):
     "As on an accelerator, where to look is to wait"
