@@ -262,9 +262,17 @@ def check_base(
     if not names: return
     first = ', '.join(names[:3])
     if len(names)>3: first += f' and {len(names)-3} more'
+    remedy = 'Create the model with the same pretrained weights.'
+    if any(map(_rounds_in_evaluation, model.modules())): remedy = (
+        'bitsandbytes rounds 4-bit weights when it first evaluates on this CPU: set `support_avx512bf16_for_cpu = '
+        'False` in its layers before training. Otherwise, create the model with the same pretrained weights.')
     raise ValueError(
         f'{what} has only the trained weights, and the other weights of this model differ from those in training: '
-        f'{first}. Create the model with the same pretrained weights.')
+        f'{first}. {remedy}')
+
+def _rounds_in_evaluation(layer):
+    "Return whether it is a layer of bitsandbytes that repacks its weights in an evaluation on this CPU"
+    return bool(vars(layer).get('support_avx512bf16_for_cpu'))
 
 def load_weights(
     model:nn.Module,  # a model without wrappers

@@ -9,6 +9,7 @@ from learnkit.callbacks.averages import EMACallback
 from learnkit.callbacks.trackers import SaveModelCallback
 from learnkit.learner.learner import Learner
 from learnkit.loop.callback import Callback
+from learnkit.optim.base import check_base
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.file import list_checkpoints, read_checkpoint
 from learnkit.recovery.nan import RollBackOnNaN
@@ -112,6 +113,13 @@ def test_a_run_on_another_base_is_refused(kind, tmp_path):
     with pytest.raises(KeyboardInterrupt): fit(killed, cbs=PowerCut())
     with pytest.raises(ValueError, match='base_layer.weight.*Create the model with the same pretrained weights'):
         fit(learner(kind, tmp_path, CheckpointCallback('1ba'), seed=1), resume='auto')
+
+def test_a_base_that_bitsandbytes_has_rounded_is_explained():
+    "On CPUs that compute in bfloat16, an evaluation rounds the factors of 4-bit weights, for good"
+    net = model('nf4', 0)
+    net.base_model.model.a.base_layer.support_avx512bf16_for_cpu = True
+    with pytest.raises(ValueError, match='bitsandbytes rounds 4-bit weights .*support_avx512bf16_for_cpu = False'):
+        check_base(net, {'base_model.model.a.base_layer.weight.absmax':'of before'}, 'this checkpoint')
 
 @every_kind
 @pytest.mark.parametrize('fname', ['best', None, 'best.safetensors'])
