@@ -125,6 +125,54 @@ strict_script = '''
     print(learn.to_bf16().summary(), learn.add_cb(StopAt(2.)).load(learn.save('model')).model, load_learner(learn.export()))
 '''
 
+# as somebody writes who has read the how-tos, with no annotations but those of a class of their own
+user_script = '''
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+    from learnkit import Callback, CancelFit, DataLoaders, EarlyStoppingCallback, Learner, accuracy, load_learner
+    from learnkit.all import CheckpointCallback, MixedPrecision, SaveModelCallback, skm_to_learnkit
+    from sklearn.metrics import f1_score
+
+    class Noise(Callback):
+        "Add noise to each training batch"
+        run_valid = False
+        def __init__(self, std: float = .1):
+            self.std = std
+            self.seen: list[float] = []
+        def before_batch(self):
+            x, = self.xb
+            self.learn.xb = (x + self.std*torch.randn_like(x),)
+        def after_loss(self):
+            self.learn.loss_grad = self.loss_grad*2
+            self.seen.append(float(self.loss))
+            if self.train_iter>1000 and self.loss<.01: raise CancelFit('good enough')
+
+    x = torch.randn(200, 4)
+    y = (x.sum(1)>0).long()
+    train = DataLoader(TensorDataset(x[:160], y[:160]), 32, shuffle=True)
+    valid = DataLoader(TensorDataset(x[160:], y[160:]), 32)
+    dls = DataLoaders(train, valid)
+    noise = Noise(.2)
+    model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2))
+    learn = Learner(dls, model, nn.CrossEntropyLoss(), metrics=[accuracy, skm_to_learnkit(f1_score)], lr=1e-2, path='out/typed',
+                    cbs=[noise, EarlyStoppingCallback(patience=3)])
+    print(len(learn.dls.train), dls.train.dataset, dls.valid.batch_size)
+    lr = learn.lr_find(show_plot=False).valley
+    learn.fit_one_cycle(3, lr, cbs=[SaveModelCallback('accuracy'), CheckpointCallback('1ep')])
+    learn.opt.set_hyper('lr', lr/10)
+    for group in learn.opt.param_groups: print(group['lr'])
+    print(learn.opt.hypers[0]['lr'], learn.recorder.history[-1]['valid_loss'], learn.recorder.history['accuracy'], learn.recorder.losses[-1])
+    noise.std = .5
+    print(noise.seen[-1])
+    learn.fit(1, cbs=MixedPrecision('bf16'))
+    preds, targs = learn.get_preds()
+    label, _, probs = learn.predict(x[0])
+    path = learn.export('typed')
+    again = load_learner(path, model)
+    print(preds.shape, targs.shape, label, probs, again.predict(x[0]), learn.save('last').name, learn.summary())
+'''
+
 api_script = '''
         from learnkit import Callback, DataLoaders, Learner, event
         from learnkit.all import ActivationStats, torch, F
@@ -193,10 +241,10 @@ def imports():
 
 @pytest.mark.slow
 def test_scripts_are_understood(tmp_path):
-    "A strict one knows every type, the API is resolved and wrong names refused, the example passes, everything public can be imported"
+    "A strict one knows every type, one by the how-tos has no error, the API is resolved and wrong names are errors, everything public can be imported"
     example = (root/'nbs/examples/digits.py').read_text(encoding='utf-8')
-    (_,strict),(types,api),(_,example),(_,imported) = said(tmp_path, strict_script, api_script, example, imports())
-    assert strict == []
+    (_,strict),(_,users),(types,api),(_,example),(_,imported) = said(tmp_path, strict_script, user_script, api_script, example, imports())
+    assert strict == users == []
     resolves_the_api(types, api)
     assert [e for e in example if '.images' not in e] == []   # scikit-learn gives its data sets another type
     assert [e for e in imported if 'reportUnusedExpression' not in e] == []

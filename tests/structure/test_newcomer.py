@@ -170,6 +170,63 @@ def test_few_files_are_touched(house):
     failed,said = house.check()
     assert failed.keys() == {'test_an_event_is_known_where_it_matters'}, said
     for what in ('before_transfer', 'tests/spec/oracle.py', 'nbs/learner/60a_training_loop.ipynb'): assert what in said
+    oracle = house.at/'tests/spec/oracle.py'
+    oracle.write_text(oracle.read_text(encoding='utf-8').replace(' after_fetch before_batch', ' after_fetch before_transfer before_batch'), encoding='utf-8')
+    commands = re.findall(r'run `(\.venv/bin/python nbs/_build\.py run \S+)`', said)
+    assert len({*commands})>=4
+    for command in dict.fromkeys(commands): house.run(*command.split())
     house.run(sys.executable, 'nbs/_build.py', 'run', str(path), str(other))
+    failed,said = house.check()
+    assert failed=={}, said
+    house.run(sys.executable, '-m', 'pytest', '-q', 'tests/faults/test_failures.py', '-k', 'events_of_a_skipped_batch')
     code = 'import learnkit.all as a, inspect; assert "from 0 to 1" in inspect.getdoc(a.LabelNoise) and a.miss_rate.__doc__ and a.half_of_loop(3)==1.5'
     house.run(sys.executable, '-c', code)
+
+# two branches that both changed notebooks
+
+@pytest.fixture
+def merged(house):
+    "A tree with the driver that setting up `.venv` configures, and two branches: each as a function changes a notebook"
+    house.git('config', 'user.name', 'n'); house.git('config', 'user.email', 'n@x.org')
+    house.git('config', 'merge.nbdev-merge.driver', f'{Path(sys.prefix)/"bin/nbdev_merge"} %O %A %B %P')
+    main = house.git('branch', '--show-current')[0]
+    def merge(path, mine, theirs):
+        "Whether git merges two changes of one notebook by itself"
+        for branch,change in (('theirs', theirs), ('mine', mine)):
+            house.git('checkout', '-q', '-b', branch, main)
+            house.notebook(path, change)
+            house.git('commit', '-qam', branch)
+        return house.run('git', 'merge', '-m', 'both', 'theirs', strict=False)[0]==0
+    return merge
+
+def cells_of(house, path): return json.loads((house.at/path).read_text(encoding='utf-8'))['cells']
+def prints(cells, text):
+    "Let each stored text output say something else, as the times of another machine do"
+    for o in (o for c in cells for o in c.get('outputs', ()) if o['output_type']=='stream'): o['text'] = [text]
+
+@few(0, 1)   # a tree is copied
+@needs_nbdev
+def test_branches_with_other_outputs_are_merged(house, merged):
+    "Two branches change other cells of a notebook, and both ran it: git merges them and commits"
+    path = 'nbs/measure/35b_more_metrics.ipynb'
+    def mine(cells): cells[0]['source'].append('\nMine.'); prints(cells, 'mine\n')
+    def theirs(cells): cells.extend(miss_rate); prints(cells, 'theirs\n')
+    assert merged(path, mine, theirs)
+    sources = [''.join(c['source']) for c in cells_of(house, path)]
+    assert sources[0].endswith('Mine.') and any('def miss_rate' in s for s in sources)
+    assert house.touched()==[] and len(house.git('log', '-1', '--format=%P')[0].split())==2
+
+@few(0, 1)
+@needs_nbdev
+def test_a_cell_that_both_branches_changed_has_both_sides(house, merged):
+    "The notebook can still be opened; one side is kept, the marks are deleted, and the merge is committed"
+    path = 'nbs/measure/35b_more_metrics.ipynb'
+    assert not merged(path, lambda cells: cells[0].update(source=['# Mine']), lambda cells: cells[0].update(source=['# Theirs']))
+    def is_mark(c): return re.match('`(<<<<<<<|=======|>>>>>>>)', ''.join(c['source']))
+    cells = cells_of(house, path)
+    assert [''.join(c['source']) for c in cells[:5] if not is_mark(c)][:2]==['# Mine', '# Theirs'] and sum(map(bool, map(is_mark, cells)))==3
+    def keep_mine(cells): cells[:] = [c for c in cells if not is_mark(c) and c['source']!=['# Theirs']]
+    house.notebook(path, keep_mine)
+    house.git('commit', '-qam', 'both')
+    assert cells_of(house, path)[0]['source']==['# Mine'] and house.touched()==[]
+    assert len(house.git('log', '-1', '--format=%P')[0].split())==2
