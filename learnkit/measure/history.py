@@ -202,9 +202,10 @@ class History(list):
         def format_row(tag, row):
             cells = [f'<{tag}>{escape(cell)}</{tag}>' for cell in row]
             return f"<tr>{''.join(cells)}</tr>"
-        rows = [format_row('td', row) for row in self._shown()[1:]]
-        if self: rows.insert(0, format_row('th', self.names))
-        return f"<table>{''.join(rows)}</table>"
+        cells = self._shown()
+        head  = [format_row('th', row) for row in cells[:1]]   # none if the table is empty
+        rows  = [format_row('td', row) for row in cells[1:]]
+        return f"<table>{''.join(head + rows)}</table>"
 
 def _are_rows(o): return isinstance(o, list) and all(isinstance(row, dict) for row in o)
 

@@ -98,6 +98,15 @@ def test_times_of_each_action():
                            'backward':3*60, 'step':3*40, 'zero_grad':3*50, 'callbacks':0, 'rest':0}
     assert took('valid')=={'loader start':0, 'loader wait':20+2*30, 'to device':0, 'forward':2*10, 'loss':2*70, 'callbacks':0, 'rest':0}
 
+def test_a_notebook_shows_the_units_too():
+    "Its head is that of the text: `mean` is in milliseconds there"
+    from learnkit.observe.profile import TimeTable
+    table = TimeTable([dict(action='forward', calls=2, seconds=.1, mean=.05, share=1.)])
+    assert 'mean ms' in repr(table) and '50.000' in repr(table)
+    html = table._repr_html_()
+    assert 'mean ms</th>' in html and '50.000</td>' in html and html.count('<tr>')==2
+    assert TimeTable()._repr_html_()=='<table></table>'
+
 def test_the_first_event_is_measured_too():
     clock = Clock()
     learn,_ = profiled(at('before_fit', lambda cb: clock.sleep(500)), clock=clock)
