@@ -227,6 +227,7 @@ from ..loop.words import observes, own_attr
 from ..measure.finite import has_nan, nan_flag, weights_finite, why_not_finite
 from ..optim.base import load_weights, split_state
 from ..optim.inventory import load_beside, load_opt_state, named_params, opt_state, state_beside
+from ..optim.steps import accumulates
 from .file import list_checkpoints, read_checkpoint
 from .resume import find_in_all
 
@@ -329,17 +330,24 @@ class RollBackOnNaN(Callback):
     def _roll_back(self):
         "Restore good weights; end the fit if there are none, or after too many rollbacks"
         learn,self.flag = self.learn,None
-        good = self._read_newest() if self.source=='checkpoint' else self.good
-        if good is None: self._stop(', and there are no good weights to restore')
-        self._restore(good)
+        done = 'The last good weights are restored'
+        if self._begins_finite(): done = 'No step has been taken since the fit began, so the weights stay'
+        else:
+            good = self._read_newest() if self.source=='checkpoint' else self.good
+            if good is None: self._stop(', and there are no good weights to restore')
+            self._restore(good)
         self.n += 1
         if self.n>self.at_most: self._stop(f', after rolling back {self.at_most} times')
         self.scale *= self.factor
         self._scale_lrs(self.factor)
         why,self.spike = self._why(),None
-        text = f'T{why[1:]}{learn._position}. The last good weights are restored'
+        text = f'T{why[1:]}{learn._position}. {done}'
         if self.scale!=1: text += f', and the learning rate is {self.scale:g} times what it would be'
         warn(f'{text}.')
+
+    def _begins_finite(self):
+        "Return whether this fit has taken no step yet, and the weights are finite in all processes"
+        return self.good is None and not largest(not weights_finite(self.learn.opt))
 
     def _why(self): return self.spike or why_not_finite(self.learn)
 
@@ -357,6 +365,8 @@ class RollBackOnNaN(Callback):
         for cb in self._cbs_to_restore():
             is_of_other_epoch = cb.name=='recorder' and good['epoch']!=learn.epoch   # its history has more rows by now
             if cb.key in states and not is_of_other_epoch: cb.load_state_dict(states[cb.key])
+        for cb in learn.cbs:
+            if accumulates(cb): cb.before_zero_grad()   # the batches that it had counted have no gradients now
         learn.loss = good.get('loss', torch.zeros_like(learn.loss))
 
     def _scale_lrs(self, factor):

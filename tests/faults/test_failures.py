@@ -214,9 +214,27 @@ def test_at_most():
     assert all(p.isfinite().all() for p in learn.model.parameters())
 
 def test_nothing_to_go_back_to():
-    learn = learner(data(), Poison('loss', bad=(0,)), RollBackOnNaN('1ba'))
+    learn = learner(data(), RollBackOnNaN('1ba'))
+    learn.model[0].weight.data.fill_(nan)
     learn.fit(1)
     assert 'no good weights' in learn.stop_reason
+
+def test_the_first_batch_is_skipped():
+    "The weights that a fit begins with are good ones: a bad first batch does not end it"
+    learn = learner(data(), Poison('loss', bad=(0,)), RollBackOnNaN('1ba'))
+    with pytest.warns(UserWarning, match='the weights stay'): learn.fit(1)
+    assert learn.stop_reason is None and learn.train_iter==12 and learn.roll_back_on_nan.n==1
+
+@pytest.mark.parametrize('source', ['memory','checkpoint'])
+def test_the_first_batch_after_a_resume_is_skipped(source, tmp_path):
+    "A run that was killed before its bad batch, with a checkpoint just before that"
+    def make(*cbs): return learner(data(), Poison('loss', bad=(7,)), RollBackOnNaN('1ba', source=source), CheckpointCallback('1ba', folder=tmp_path), *cbs)
+    def kill(cb):
+        if cb.learn.train_iter==7: raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt): make(Callback(before_batch=kill)).fit(1)
+    learn = make()
+    with pytest.warns(UserWarning, match='the weights stay'): learn.fit(1, resume='auto')
+    assert learn.stop_reason is None and learn.train_iter==12 and learn.roll_back_on_nan.n==1
 
 def test_a_schedule_is_lowered_too():
     lrs,rates = [],[.1, .08, .06, .04, .02, .01]

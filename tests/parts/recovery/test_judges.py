@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.optim import SGD
 
-from learnkit.all import Callback, DataLoaders, GradientAccumulation, Learner, MicroBatch, ReplayOnOOM, RollBackOnNaN, SkipNaN
+from learnkit.all import Callback, CheckpointCallback, DataLoaders, GradientAccumulation, Learner, MicroBatch, ReplayOnOOM, RollBackOnNaN, SkipNaN
 
 ce = nn.CrossEntropyLoss()
 splitters = dict(micro=lambda n: MicroBatch(n), replay=lambda n: ReplayOnOOM(n), parts=lambda n: MicroBatch(n=n))
@@ -60,6 +60,22 @@ def test_batches_are_counted_not_parts(split):
     whole,kept[:] = list(kept),[]
     fitted(batches(), Noted('2ba'))
     assert whole==kept
+
+@pytest.mark.parametrize('bad', [5, 6, 7])
+@pytest.mark.parametrize('source', ['memory','checkpoint'])
+@pytest.mark.filterwarnings('ignore:The training loss is nan')
+def test_a_step_begins_anew_after_rolling_back(source, bad, tmp_path):
+    "The gradients of batches that no step had used are gone, so these batches do not count: the rest is as if it began there"
+    seen = {}
+    class Noted(RollBackOnNaN):
+        def _restore(self, good):
+            super()._restore(good)
+            seen.update(at=self.learn.train_iter, model={k:v.clone() for k,v in self.learn.model.state_dict().items()})
+    saver,data = CheckpointCallback('1ba', folder=tmp_path, keep=2),batches(n=12, nan=[8*bad])
+    learn = fitted(data, Noted('3ba', factor=1., source=source), GradientAccumulation('4ba'), *[saver]*(source=='checkpoint'), n_epoch=1)
+    def load(cb): cb.learn.model.load_state_dict(seen['model'])
+    rest = fitted(data[seen['at']+1:], GradientAccumulation('4ba'), Callback(before_fit=load), n_epoch=1)
+    assert same(learn, rest)
 
 def test_a_judge_of_ones_own():
     "It is called once for a batch, with its loss; handlers of `after_loss` are called for each part"
