@@ -177,7 +177,9 @@ class CheckpointCallback(Resumable):
         self.base_in = check_choice('base', base, ('auto','file','each','digest'))
         store_attr('keep,best,n_best,on_exception,background,on_error,overwrite')
         self.every,self.root = Every(every, at_once=True),as_path(folder)
-        self.monitor = best if best is None or isinstance(best, Monitor) else Monitor(best)
+        self.monitor = best
+        is_column = best is not None and not isinstance(best, Monitor)
+        if is_column: self.monitor = Monitor(best)
         self.retention = Retention(keep, n_best, self.monitor)
         self.n_fit,self.who = 0,None   # of the present fit
         self.begun = False
@@ -203,7 +205,8 @@ class CheckpointCallback(Resumable):
         self.writer.restart()
         self.sessions = []
         self.base = self._find_base()
-        self.base_name = None if self.base is None else base_file(self.base)
+        self.base_name = None
+        if self.base is not None: self.base_name = base_file(self.base)
         # so that a state that cannot be saved or loaded raises now
         learn._check_run_state(learn._run_state(0, base=self.base))
         if rank_distrib()==0: self.lock.acquire(self.folder)
@@ -235,7 +238,8 @@ class CheckpointCallback(Resumable):
         if self.writer.failed is not None or value is not None: self.writer.wait()
         due = self.every(learn)
         best = self._is_best(value)   # all processes take part, even if no save is due
-        about:dict[str,Any] = {} if value is None else dict(value=value)
+        about:dict[str,Any] = {}
+        if value is not None: about['value'] = value
         if due or best: self.save(learn.epoch, learn.iter+1, **about)
 
     def _is_best(self, value):
@@ -331,8 +335,9 @@ class CheckpointCallback(Resumable):
         learn('before_save_checkpoint', path=path)
         self.unsaved.warn(self.lost_in_workers)
         place = self.data_place(done)
-        own = states_of_all(learn, place) if resumable else {}
-        copy = self.writer.stage if self.background else False
+        own,copy = {},False
+        if resumable: own = states_of_all(learn, place)
+        if self.background: copy = self.writer.stage
         if self.base and info.get('finished'): self.base.forget()   # the last checkpoint reads all weights
         def collect():
             about = dict(info, results=self._last_row(), **origin_of(self.sessions))

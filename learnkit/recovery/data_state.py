@@ -102,7 +102,8 @@ def tensors_in(
 def _tensors_of_entries(values):
     "Return the tensors of all entries that have some; None if no entry is a module or an optimizer"
     lists = [found for found in map(tensors_in, values) if found is not None]
-    return [*chain.from_iterable(lists)] if lists else None
+    if not lists: return None
+    return [*chain.from_iterable(lists)]
 
 def count_writes(
     tensors:list # tensors, and other values that an optimizer keeps

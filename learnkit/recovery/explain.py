@@ -67,7 +67,8 @@ def _losses_of_batch(learn, n):
         losses = losses_by_item(losses, learn.yb, learn.loss_func)
     except (TypeError, ValueError, AttributeError, IndexError): return None
     is_per_sample = len(losses)==n and losses.requires_grad
-    return losses if is_per_sample else None
+    if not is_per_sample: return None
+    return losses
 
 def _losses_alone(learn, n):
     "Return the loss of each sample, computed without the rest of the batch; None if the model needs more than one"
@@ -502,7 +503,8 @@ def first_of_step(
     steps = [s for s in steps if first<=s<step]
     if not steps: raise ValueError(
         f'the loss of `step` {step} jumps, and there was no optimizer step before it')
-    return steps[-2]+1 if len(steps)>1 else first
+    if len(steps)<2: return first
+    return steps[-2]+1
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000019
 @patch

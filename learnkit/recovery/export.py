@@ -107,7 +107,8 @@ def _set_tensor(f, k, t, name):
     last = k.removeprefix('func.')
     is_weight = last in ('weight','pos_weight') and isinstance(t, Tensor)
     if not is_weight: raise ValueError(f'{name} has no tensor {k!r:.60}')
-    owner = f if last==k else getattr(f, 'func', f)
+    owner = f
+    if last!=k: owner = getattr(f, 'func', f)
     setattr(owner, last, t)
 
 # %% ../../nbs/recovery/40b_pretrained.ipynb #bd0dbee3
@@ -212,7 +213,8 @@ def _to_json(note):
 def _loss_tensors(loss, config):
     "Return the class weights of a loss function that the file describes; none for the user's own"
     is_described = isinstance(loss, nn.Module) and 'own' not in (config or {})
-    return dict(loss.state_dict()) if is_described else {}
+    if not is_described: return {}
+    return dict(loss.state_dict())
 
 def _write(state, path):
     if is_safetensors(path): _write_safetensors(state, path)
@@ -251,7 +253,8 @@ def find_export(
     there = model_path(folder or '.', model_dir or 'models', file)
     if there.is_file(): return there
     if own.is_dir(): return own   # reading it raises
-    where = f'{own}' if own==there else f'{own}, and no {there}'
+    where = f'{own}'
+    if own!=there: where += f', and no {there}'
     raise FileNotFoundError(f'there is no file {where}: pass the path that `learn.export` returned{_hint(there)}')
 
 def _hint(path):
@@ -259,7 +262,8 @@ def _hint(path):
     if not path.parent.is_dir(): return ''
     names = [o.name for o in path.parent.glob(f'*{path.suffix}')]
     close = get_close_matches(path.name, names, 1)
-    return f', or did you mean `{close[0]}`?' if close else ''
+    if not close: return ''
+    return f', or did you mean `{close[0]}`?'
 
 # %% ../../nbs/recovery/40c_export.ipynb #799947ba
 def read_export(

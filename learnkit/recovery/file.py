@@ -165,8 +165,8 @@ def _for_json(o):
     if isinstance(o, torch.Tensor): return _for_json(o.tolist())
     if isinstance(o, dict): return {str(k):_for_json(v) for k,v in o.items()}
     if isinstance(o, (list,tuple)): return [*map(_for_json, o)]
-    is_plain = o is None or isinstance(o, (bool,int,float,str))
-    return o if is_plain else str(o)
+    if o is None or isinstance(o, (bool,int,float,str)): return o
+    return str(o)
 
 def remove_checkpoint(
     path:Path # the checkpoint, ending in .pth

@@ -82,6 +82,7 @@ class ConstantModules:
         return len(now)==len(first) and all(map(is_, now, first))
 
 
+
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
 mappings = dict,OrderedDict,defaultdict,Counter
 containers = list,tuple,deque,*mappings
@@ -327,8 +328,9 @@ def mark_of(
         return len(v),hash(repr(v))
     if isinstance(v, torch.optim.Optimizer):
         return [t._version for t in leaves([*v.state.values()]) if isinstance(t, torch.Tensor)]
-    if is_numpy(v): return hash(v.tobytes()) if v.nbytes<2**20 else v.shape
-    return None
+    if not is_numpy(v): return None
+    if v.nbytes<2**20: return hash(v.tobytes())
+    return v.shape
 
 def is_numpy(
     v:Any # anything

@@ -382,8 +382,9 @@ def then_and_now(
 def _excerpt(text, first, most):
     "Return at most `most` characters from `first` on, with dots for omitted text"
     if len(text)<=most: return text
-    start = '…' if first else ''
-    end   = '…' if len(text)>first+most else ''
+    start = end = ''
+    if first: start = '…'
+    if len(text)>first+most: end = '…'
     return f'{start}{text[first:first+most]}{end}'
 
 # %% ../../nbs/recovery/10_identity.ipynb #6a3c324b

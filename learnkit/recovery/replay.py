@@ -56,7 +56,8 @@ def check_step(
 ) -> None:
     "Raise ValueError if the run has no such step"
     check_whole('step', step, least=0, what='a number of batches')
-    last = run.train_iter if at_end else run.train_iter-1
+    last = run.train_iter
+    if not at_end: last -= 1
     if run.finished and step>last: raise ValueError(
         f'{run.folder} has ended after {run.train_iter} batches, so `step` must be from 0 to {last}')
 
@@ -113,7 +114,8 @@ class Record:
         self.warned = True
         step = learn.train_iter-1
         sessions = [s for s in self.run.sessions if s['train_iter']<=step]
-        last = sessions[-1] if sessions else {}
+        last = {}
+        if sessions: last = sessions[-1]
         warn(f'Replay of {self.run.folder} is not exact: the loss first differs at step {step}, {now!r} instead of '
              f'{then!r}. {why_it_differs(last, session(learn))}')
 
@@ -188,7 +190,8 @@ class Replays(Pausable):
     def _check_run(self, then, state=None):
         "Raise ValueError if the fit is not set up as the run was"
         run,now = self.record.run,self.learn.current_run.duration
-        changed = differences(then, self.who) if then else {}
+        changed = {}
+        if then: changed = differences(then, self.who)
         if state is not None: changed.pop('seed', None)   # all random states are in the state
         if now!=run.duration: changed['duration'] = f'it is {now} long and was {run.duration}'
         n = self._n_processes(state)
@@ -252,11 +255,13 @@ def pause_before(
     if moment is not None: first,start = moment.state['train_iter'],moment.path.name
     n = step-first
     if n and rank_distrib()==0:
-        batches = f'{n} batch' if n==1 else f'{n} batches'
+        batches = f'{n} batches'
+        if n==1: batches = '1 batch'
         learn.say(f'step {step} is {batches} after {start}{took(run, n)}')
     call = fit or partial(learn.fit, str(run.duration))
     cbs = [*cbs_of_call(fit), Replays(record, moment, step, observers), *indices_for(learn), *observers]
-    resume = None if moment is None else moment.copy(until=step)
+    resume = None
+    if moment is not None: resume = moment.copy(until=step)
     with learn.no_bar(), learn.no_logging():
         try: call(cbs=cbs, resume=resume)
         except PlannedPause: return record

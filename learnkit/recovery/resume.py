@@ -134,7 +134,8 @@ def _view_of(
     where:Path # a folder with checkpoints, or one of them
 ) -> _View:
     "Return this process's view of the checkpoints"
-    paths = [where] if where.suffix=='.pth' else list_checkpoints(where)
+    if where.suffix=='.pth': paths = [where]
+    else: paths = list_checkpoints(where)
     return _View([p.name for p in paths], _manifest_text(paths))
 
 # %% ../../nbs/recovery/20b_resume.ipynb #00819fb9
@@ -252,7 +253,8 @@ def batch_size_of(
 ) -> int:
     "Return how many samples a batch of all processes together has; 0 if that is unknown"
     text = identity.get(batch_size) or ''
-    return int(text) if text.isdigit() else 0
+    if not text.isdigit(): return 0
+    return int(text)
 
 distributes = Word('distributes', False, 'Does it make several processes train together? `fit` then adds nothing.')
 
@@ -265,14 +267,16 @@ def divide_anew(
     n_then,n_now = num_shards_of(state),num_shards()
     if n_now==n_then: return
     size_then,size_now = batch_size_of(state.get('identity', now)),batch_size_of(now)
-    ratio = Ratio(size_then, size_now) if size_then and size_now else Ratio(n_then, n_now)
+    ratio = Ratio(n_then, n_now)
+    if size_then and size_now: ratio = Ratio(size_then, size_now)
     n_iter,done = loader_len(learn.dls.train),state['done']
     for name in ('done','skipped'):
         if name in state: state[name] = ratio.convert(state[name], n_iter)
     _convert_callbacks(learn, state['cbs'], done-state['done'], n_iter)
     what = 'the data is sharded differently'
     if size_then!=size_now: what = f'an optimizer step has {size_now} samples instead of {size_then}'
-    before = '1 process' if n_then==1 else f'{n_then} processes'
+    before = f'{n_then} processes'
+    if n_then==1: before = '1 process'
     warn(f'This run had {before} and continues with {n_now}: {what}, and the learning rate is the same. So its '
          'weights will differ from those of the original run. `VirtualShards` avoids that.')
 
@@ -342,7 +346,8 @@ def fit_number(
     "Return the number of this fit, from 1"
     last = _fits.get(learn, {}).get(root, Fit(0, ended=True))
     is_next = last.ended or learn.current_run.resume is None
-    return last.n+1 if is_next else last.n
+    if is_next: return last.n+1
+    return last.n
 
 # %% ../../nbs/recovery/20b_resume.ipynb #d9bc7ab2
 def note_fit(
@@ -479,5 +484,7 @@ class Resumable(DataPosition):
         if stopped: learn.stop(stopped)
         was_to_stop = stopped and not state['done']
         is_over = self.finished or was_to_stop
-        learn.current_run.start_epoch = learn.n_epoch if is_over else min(state['epoch'], learn.n_epoch)
+        start = learn.n_epoch
+        if not is_over: start = min(state['epoch'], start)
+        learn.current_run.start_epoch = start
         learn.epoch = max(state['epoch']-1, 0)   # the last one, if no more follow

@@ -103,7 +103,8 @@ def find_spikes(
     spikes = []
     for i in is_spike.nonzero().flatten().tolist():
         if i and is_spike[i-1]: continue   # only the first of several in a row
-        median = medians[i-window].item() if i>=window else None
+        median = None
+        if i>=window: median = medians[i-window].item()
         spikes.append(Spike(i, losses[i], median, n_deviations[i].item()))
     return spikes
 
@@ -222,7 +223,9 @@ class Run(RecorderPlots):
         saved = sorted({*map(train_iter_of, list_checkpoints(self.folder))})
         gaps = [later-earlier for earlier,later in pairwise(saved)]
         most,first = max(gaps, default=1)-1,saved[0]-1
-        def at_most(n): return f'at most 1 batch{took(self, 1)}' if n==1 else f'at most {n} batches{took(self, n)}'
+        def at_most(n):
+            if n==1: return f'at most 1 batch{took(self, 1)}'
+            return f'at most {n} batches{took(self, n)}'
         if 1<=most<first: return f'a replay computes {at_most(most)}; of a step before {first+1} {at_most(first)}'
         return f'a replay computes {at_most(max(most, first))}'
 
@@ -238,9 +241,11 @@ def took(
 ) -> str:
     "Return how long `n` batches took in the run, as the end of a sentence; empty for less than a second"
     seconds = sum(seconds_of(row.get('time')) for row in run.history.epochs)
-    n_all = run.iters[-1] if run.iters else 0
-    seconds *= n/max(n_all, 1)
-    return f', about {format_time(seconds)}' if seconds>=1 else ''
+    n_all = 1
+    if run.iters: n_all = max(run.iters[-1], 1)
+    seconds *= n/n_all
+    if seconds<1: return ''
+    return f', about {format_time(seconds)}'
 
 def seconds_of(
     time:Any # such as '01:30'
@@ -326,8 +331,9 @@ def short_texts(
 def _cut_out(text, first, most):
     "Return at most `most` characters from `first` on, with dots for omitted text"
     if not text: return ''
-    before = '…' if first else ''
-    after  = '…' if len(text)>first+most else ''
+    before = after = ''
+    if first: before = '…'
+    if len(text)>first+most: after = '…'
     return before + text[first:first+most] + after
 
 # %% ../../nbs/recovery/37a_runs.ipynb #20032908
@@ -349,7 +355,8 @@ class Comparison:
             is_same = len({*map(repr, values)})==1
             if not is_same: self.settings.append({'setting':setting, **dict(zip(self.names, short_texts(values)))})
         for name,run in zip(self.names, runs):
-            last = run.history.epochs[-1] if run.history.epochs else {}
+            last = {}
+            if run.history.epochs: last = run.history.epochs[-1]
             self.rows.append({'run':name, 'train_iter':run.train_iter, **last})
 
     def plot(self,

@@ -53,7 +53,8 @@ def merge_shards(
             items = [(k,merge(v)) for k,v in o.items()]
             return with_metadata(type(o)(items), getattr(o, '_metadata', None))
         if isinstance(o, (list,tuple)): return type(o)(map(merge, o))
-        return next(found) if is_on_meta(o) else o
+        if is_on_meta(o): return next(found)
+        return o
     return merge(state)
 
 def is_on_meta(

@@ -183,8 +183,8 @@ def close(self:Learner) -> None:
             f'a `{self.mode}` is running{self._position}: close the Learner when it has ended')
         if self._closed: return
         self.add_cb(RefuseRuns)
-        exc = self._isolated('before_close', reverse=True)
-        exc = self._isolated('after_close', exc, reverse=True)
+        exc = self._call_isolated('before_close', reverse=True)
+        exc = self._call_isolated('after_close', exc, reverse=True)
         self.paused = None   # a paused fit cannot continue
     if exc is not None: raise no_orphan(self, exc)
 
@@ -264,7 +264,8 @@ class _Breakpoints(StopOnSignal):
     def wrap_handler(self, name, cb, f):
         "Handle the pauses of a callback"
         may_pause = self.learn.mode=='fit' and name in tuplify(pauses(cb))
-        return partial(self._call, name, f) if may_pause else f
+        if may_pause: return partial(self._call, name, f)
+        return f
 
     def _call(self, name, f, **kwargs):
         "Call the handler `f` of an event, and handle a `Pause` that it raises"
@@ -405,9 +406,9 @@ class Pausable(_Breakpoints, Resumable):
     def after_train(self):
         learn = self.learn
         if self.moment is not None or self.train_is_cancelled: return
-        done = 0 if learn.iter is None else learn.iter+1
+        if learn.iter is None: return   # no batch was trained
         validates = self.in_valid and learn.dls.valid is not None
-        if done and validates: self._copy(learn.epoch, done)
+        if validates: self._copy(learn.epoch, learn.iter+1)
 
     def after_batch(self):
         learn = self.learn
@@ -423,7 +424,8 @@ class Pausable(_Breakpoints, Resumable):
 
     def cleanup(self):
         another_fit_follows = self.learn.exc is None and self.learn.current_run.to_come is not None
-        self.ends_next_fit = self._pause_of_next_fit() if another_fit_follows else None
+        self.ends_next_fit = None
+        if another_fit_follows: self.ends_next_fit = self._pause_of_next_fit()
         self.moment = self.keeper = self.until = None
         self.pauses_after_batch,self.n_passed = False,0
         super().cleanup()
@@ -522,11 +524,13 @@ def resume(self:Learner,
     if batches is None and until is None: return resume_paused(self, paused, cbs=cbs, lr=lr)
     if batches is not None and until is not None: raise ValueError(
         'pass `batches` or `until`, not both: `until` is an event of the next batch')
-    n = 1 if batches is None else check_whole('batches', batches)
+    n = 1
+    if batches is not None: n = check_whole('batches', batches)
     cbs = [*L(cbs)]
     if until is not None: cbs.insert(0, _PauseAt(_check_event(until), paused))
     with self.no_bar(), self.no_logging(): resume_paused(self, paused, paused.state['train_iter']+n, cbs, lr)
-    loss = None if until in events_before_loss else _last_loss(self)
+    loss = None
+    if until not in events_before_loss: loss = _last_loss(self)
     return dict(epoch=self.epoch, iter=self.iter, train_iter=self.train_iter, loss=loss)
 
 def _last_loss(learn):

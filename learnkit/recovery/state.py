@@ -104,7 +104,8 @@ def check_fields(
     if later_types.keys() & state.keys(): types |= later_types
     missing = sorted(types.keys() - state.keys())
     if missing:
-        hint = ': `learn.load` reads what `learn.save` wrote' if 'model' in state else ''
+        hint = ''
+        if 'model' in state: hint = ': `learn.load` reads what `learn.save` wrote'
         raise ValueError(f"this is not the checkpoint of a run: it lacks {', '.join(missing)}{hint}")
     wrong = [f'`{name}` is {state[name]!r:.40}' for name,kind in types.items() if not has_type(state[name], kind)]
     if wrong: raise ValueError(f"this is not the checkpoint of a run: {', '.join(wrong)}")
@@ -298,12 +299,14 @@ def _warn_of_callbacks(learn, states):
     lost = states.keys() - {cb.key for cb in learn.cbs}
     if lost:
         names = [key for key in states if key in lost]
-        is_or_are = 'is' if len(names)==1 else 'are'
+        is_or_are = 'are'
+        if len(names)==1: is_or_are = 'is'
         warn(f"the checkpoint has a state for {', '.join(names)}, which {is_or_are} not among the callbacks now")
     without_state = [cb for cb in learn.cbs if cb.key not in states]
     new = [cb.key for cb in without_state if cb.state_dict()]
     if new:
-        start = 'starts' if len(new)==1 else 'start'
+        start = 'start'
+        if len(new)==1: start = 'starts'
         warn(f"the checkpoint has no state for {', '.join(new)}, which {start} from the beginning")
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #b7a24596
@@ -345,8 +348,8 @@ def own_place(
 def _place_without_workers(place, state):
     if not isinstance(place, dict): return place
     of_workers = 'n_workers','workers','base_seed','base_seeds'
-    done = state['done']
-    fetched = done-state.get('skipped', 0) if done else 0
+    fetched = state['done']
+    if fetched: fetched -= state.get('skipped', 0)
     return {**{name:value for name,value in place.items() if name not in of_workers}, 'done':fetched}
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2f
@@ -409,7 +412,9 @@ class DataPosition(Callback):
         self.hidden.load_state_dict(state.get('kept', {}))
         self.saved_data_state = state.get('parts')
         self._begin_data_state(noted)
-        self.resume_state,self.place = state if state['done'] else None,place
+        resume_state = None
+        if state['done']: resume_state = state
+        self.resume_state,self.place = resume_state,place
 
     def _check_skipped(self, path, state):
         skipped = state.get('skipped', 0)
