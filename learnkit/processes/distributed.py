@@ -298,8 +298,8 @@ class DistributedTrainer(Callback):
         text = (f'the processes have different settings: the {name} in process 0: {first.get(name)!s:.200}, '
                 f'in process {rank}: {other.get(name)!s:.200}')
         if name=='parameters':
-            text += ('. If these are stages of a pipeline: a schedule of torch.distributed.pipelining trains them by its '
-                     '`step`, as torchtitan does')
+            text += ('. If these are stages of a pipeline: a schedule of torch.distributed.pipelining trains them by '
+                     'its `step`, as torchtitan does')
         raise ValueError(text)
 
     def _shard(self, dls):
@@ -328,8 +328,8 @@ class DistributedTrainer(Callback):
         if distributed_sampler(train) is not None: return False
         if not has_items(train) or is_same_data(train, look=False): return False
         warn_unlike(train, 'The processes have different training data, of {} samples. Each trains on its own, and '
-            'nothing is sharded. If that is intended, write `DistributedTrainer(shard=False)`; else make the data the '
-            'same in each process, by sorted file names and one seed.')
+            f'nothing is sharded. If that is intended, write `{type(self).__name__}(shard=False)`; else make the data '
+            'the same in each process, by sorted file names and one seed.')
         return True
 
 def _loaders_in(loader):
