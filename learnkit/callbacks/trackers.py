@@ -224,7 +224,7 @@ class SaveModelCallback(TrackerCallback):
         self.saved = None   # the path of the file that was written last
         self.run_train = self.every.in_batches
         choices = [*filter(None, (self.every, every_epoch, at_end))]
-        if len(choices)>1: raise ValueError('of `every_epoch`, `every` and `at_end` choose one')
+        if len(choices)>1: raise ValueError('pass only one of `every_epoch`, `every` and `at_end`')
         if fname is None and choices: raise ValueError(
             'without a file (fname=None) only the best model is stored: omit `every_epoch`, `every` and `at_end`')
         self.regular = bool(self.every or every_epoch)   # does it save whatever the value is?

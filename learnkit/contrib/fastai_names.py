@@ -46,7 +46,7 @@ class CollectDataCallback(Callback):
 def replacing_yield(
     o:Any,    # the object
     attr:str, # the name of the attribute
-    val:Any   # its value meanwhile
+    val:Any   # its value in the block
 ) -> Iterator[None]:
     "For a `contextmanager` function: replace an attribute, and restore it at the end, also after an error"
     old = getattr(o, attr)

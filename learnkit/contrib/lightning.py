@@ -286,7 +286,7 @@ class LightningCallback(ForeignCallback):
         return two
 
     def keywords(self, name):
-        "Return the stage, for methods that set up and tear down"
+        "Return the stage, which `setup` and `teardown` receive"
         if name not in ('setup','teardown'): return {}
         return dict(stage=self._trainer().stage)
     def _outputs(self, name):

@@ -18,7 +18,7 @@ from ..observe.files import FileLogger, LogFile
 
 # %% ../../nbs/contrib/00_tensorboard.ipynb #d5cfb4c0
 def event_record(
-    **fields:Any # of an event, as in TensorBoard's `event.proto`
+    **fields:Any # fields of an event, as in TensorBoard's `event.proto`
 ) -> bytes:
     "Return an event in the format of TensorBoard's files"
     with optional_import('TensorBoardLogger', 'tensorboard', 'logging'):

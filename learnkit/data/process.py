@@ -309,7 +309,7 @@ def gather_turns(
 # %% ../../nbs/data/15a_process.ipynb #c1d20e05
 def scatter(
     parts:list|None, # in process 0: for each process a tensor of integers, all of one length; in others None
-    n:int            # that length
+    n:int            # the length of each tensor
 ) -> Tensor:
     "Return this process's part, on the CPU; every process must call it"
     own = torch.empty(n, dtype=torch.int64, device=_sending_device('cpu'))
@@ -533,7 +533,7 @@ class Team:
     def in_all(self,
         f:Callable # of no arguments
     ) -> list:
-        "Call `f` in each process; return the results of all, or raise the first error of any in all"
+        "Call `f` in each process; return the results of all, or raise the first error in all"
         return [f()]
     def in_first(self,
         f:Callable # of no arguments

@@ -235,7 +235,7 @@ class Layer:
     def over(self,
         below:Any # the value below
     ) -> Any:
-        "Return its wrapper"
+        "Return the wrapper around a value"
         if self.now is not None and self.now[0] is below: return self.now[1]
         value = self.value(below)
         self.now = below,value

@@ -35,7 +35,7 @@ _phases = dict(train='train', validate='valid')          # scope -> phase
 _scopes = ('fit','epoch','train','validate','batch')     # the scopes that a trace shows
 
 # %% ../../nbs/observe/05a_action_timer.ipynb #121d7211
-_on_device = ('to device','forward','loss','backward','step','zero_grad')   # the parts of the loop that use it
+_on_device = ('to device','forward','loss','backward','step','zero_grad')   # the parts of the loop on the device
 
 class _Timed(NamedTuple):
     "An action of the accelerator that was timed and not yet read"

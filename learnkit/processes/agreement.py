@@ -231,7 +231,7 @@ class Agreement(Callback):
         self.asks_each_batch,self.decides_outside = asks.pop('after_batch'),bool(most.outside)
         for point,is_needed in asks.items():
             if is_needed: vars(self).pop(point, None)
-            else: setattr(self, point, None)   # not called
+            else: setattr(self, point, None)   # None: the handler is not called
         self.learn._rebind()
 
     def _stop_at_shortest(self, least, most):

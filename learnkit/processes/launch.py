@@ -391,7 +391,7 @@ def in_background(
 def in_all(
     f:Callable # a function without arguments
 ) -> list:
-    "Call `f` in each process; return the results of all; raise the first error of any in all of them"
+    "Call `f` in each process; return the results of all, or raise the first error in all"
     result = error = None
     try: result = f()
     except Exception as e: error = e

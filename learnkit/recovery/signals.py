@@ -192,7 +192,7 @@ def close(self:Learner) -> None:
 _at_exit = WeakSet()
 
 def close_all() -> None:
-    "Close the Learners for which `_close_at_exit` was called; prints their errors"
+    "Close the Learners for which `_close_at_exit` was called; print their errors"
     for learn in list(_at_exit):
         try: learn.close()
         except BaseException: traceback.print_exc()
