@@ -315,6 +315,17 @@ def test_rules_of_the_house(name):
     found = [f'{where}: {what}' for where,what in checks[name](root)]
     assert not found, '\n'.join([f'{len(found)} faults', *found])
 
+@pytest.mark.check
+def test_contributing_names_each_limit():
+    "Whoever meets a number finds it there, with what to do"
+    import test_tracer
+    section = (root/'CONTRIBUTING.md').read_text(encoding='utf-8').partition('\n## Limits\n')[2].partition('\n## ')[0]
+    rows = {cells[1].strip():cells[2].strip() for l in section.splitlines() if len(cells := l.split('|'))==6}
+    goal = test_tracer.goal
+    named = {'characters of a line of code':max_width, 'definitions in an exported cell':max_defs, 'modules that a first `fit` enters':goal['fit'],
+             'modules that making a Learner enters; a batch; `get_preds`':f"{goal['learner']}; {goal['batch']}; {goal['get_preds']}"}
+    assert {k:rows.get(k) for k in named}=={k:str(n) for k,n in named.items()}
+
 def test_ruff_finds_no_fault(tmp_path):
     def ruff(*args): return subprocess.run([sys.executable, '-m', 'ruff', 'check', '--no-cache', '--output-format', 'concise', *args],
                                            cwd=root, capture_output=True, encoding='utf-8').stdout

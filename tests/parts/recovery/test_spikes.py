@@ -68,7 +68,7 @@ calm = [1., 1.2, .9, 1.1, 1.05, .95]*4
 def test_warned_of():
     data = [(torch.tensor([float(v)]), torch.zeros(1)) for v in [*calm, 50.]]
     learn = Learner((data,), Told(), loss, SGD, lr=1., cbs=SpikeDetection(window=20))
-    with pytest.warns(UserWarning, match='The loss is 50, epoch 0, batch 24, far above the previous ones \(about 1\).*`SkipNaN'): learn.fit(1)
+    with pytest.warns(UserWarning, match=r'The loss is 50, epoch 0, batch 24, far above the previous ones \(about 1\).*`SkipNaN'): learn.fit(1)
 
 def test_the_others(tmp_path):
     learn = fitted([*calm, 50., *calm], SpikeDetection(window=20), TerminateOnNaNCallback())
