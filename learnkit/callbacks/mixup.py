@@ -48,8 +48,11 @@ class MixedLoss(partial):
     "Wrap a loss function: batches mixed by `mixer` get a mixed loss, all others the original one"
     mixer:'MixHandler' = None
     def __call__(self, pred, *yb, **kw):
-        if self.mixer.is_mixed: return self.mixer.lf(pred, *yb, **kw)
-        return super().__call__(pred, *yb, **kw)
+        if not self.mixer.is_mixed: return super().__call__(pred, *yb, **kw)
+        if self.mixer.use.is_mixing: raise ValueError(
+            f'The loss function calls the mixed loss of {type(self.mixer).__name__}, which calls it again. Make it of '
+            "`learn.current_run.assigned('loss_func')`, which is not mixed.")
+        return self.mixer.lf(pred, *yb, **kw)
     def batch_weight(self,
         *yb # targets
     ) -> Any:
@@ -59,6 +62,9 @@ class MixedLoss(partial):
         return find_bs(yb) if mixes_losses else weight_rule(self.func)(yb)
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #7ee8a5c5
+class _Use:
+    is_mixing = False   # is a mixed loss being computed?
+
 @check_args
 class MixHandler(Callback):
     "Base class of MixUp and CutMix: mixes the targets, or the losses, of training batches (fastai's name)"
@@ -77,7 +83,7 @@ class MixHandler(Callback):
         is_positive = isinstance(alpha, (int,float)) and alpha>0
         if not is_positive: raise ValueError(
             f'alpha, the parameter of a Beta distribution, must be a number above 0, not {alpha!r}')
-        self.alpha = float(alpha)
+        self.alpha,self.use = float(alpha),_Use()
         self.distrib = Beta(torch.tensor(self.alpha), torch.tensor(self.alpha))
         self.drawn_on = self.distrib.mean.device
 
@@ -186,7 +192,10 @@ class MixHandler(Callback):
         **kw           # passed on to the loss function
     ) -> torch.Tensor: # the loss of the batch
         "Return the mixed loss of the batch (fastai's name)"
-        return reduce_loss(self.losses(pred, *yb, **kw), loss_setting(self.old_lf, 'reduction', 'mean'))
+        self.use.is_mixing = True
+        try: losses = self.losses(pred, *yb, **kw)
+        finally: self.use.is_mixing = False
+        return reduce_loss(losses, loss_setting(self.old_lf, 'reduction', 'mean'))
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #d6378537
 def _as_float(t):

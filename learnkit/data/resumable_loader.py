@@ -26,6 +26,7 @@ from torch.utils.data.distributed import DistributedSampler
 from .loaders import copy_loader
 from .nested import leaves
 from .parts import is_stateful
+from .process import num_shards
 from .random import (check_generator, generator_state, marks, pack_state, set_generator,
                                   set_random_states, states_of)
 from .seeded import SeededLoader
@@ -342,9 +343,17 @@ class ResumableLoader(GetAttr):
         else:
             it = self.steps = StepNotes(it, place.get('steps'))
             for _ in it.again(self.done): pass
+            if it.ended: self._check_shorter()
         mark = self.opened.mark
         if self.done and mark!=place.get('opened', mark): warn(_other_batches)
         return it
+
+    def _check_shorter(self):
+        "Raise ValueError, as the data ended before the position; not in several processes, which may divide it anew"
+        if num_shards()==1: raise ValueError(
+            f'{self.done} batches of this epoch were done, and the training data has fewer now. Resume with the data of '
+            'the run, or from a checkpoint with `-epoch-` in its name. To begin a new fit with its weights: '
+            "`learn.model.load_state_dict(read_checkpoint(path)['model'])`.")
 
     def _open_stream(self, place):
         dl = self.dl
@@ -367,7 +376,7 @@ class ResumableLoader(GetAttr):
         "Drop the batches of `it` before the position; errors that they raise are ignored"
         for _ in range(self.done):
             try: next(it)
-            except StopIteration: break
+            except StopIteration: return self._check_shorter()
             except Exception: continue
         return it
 

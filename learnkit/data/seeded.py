@@ -11,12 +11,15 @@ from typing import Any
 
 from torch.utils.data import Dataset, get_worker_info
 
-from .random import seed_generator
+from .random import generator_state, marks, plain_state, seed_generator
 from .stateful import hash_seed, seed_cpu
 
 # %% ../../nbs/data/60a_seeded_dataset.ipynb #12b095f9
 class SeededDataset(Dataset):
-    "The dataset `ds` with keys `(seed, epoch, index)`: the random numbers of a sample depend only on its key"
+    """The dataset `ds` with keys `(seed, epoch, index)`: the random numbers of a sample depend only on its key
+
+    If `ds` has a `__getitems__` that returns whole batches, those of a batch depend on the key of its first sample."""
+    draws = False   # has `__getitems__` of `ds` drawn random numbers?
     def __init__(self,
         ds:Any,                # a dataset that has indices
         generators:Sequence=() # random number generators that `ds` draws from, to be seeded as well
@@ -37,10 +40,30 @@ class SeededDataset(Dataset):
         "The function that loads a whole batch of samples; None if `ds` has none, as `torch.utils.data` expects"
         get_items = getattr(self.ds, '__getitems__', None)
         if get_items is None: return None
-        def _items(keys):
-            self._seed(keys[0])
-            return get_items([k[-1] for k in keys])
+        def _items(keys): return self._load_batch(keys, get_items)
         return _items
+
+    def _load_batch(self, keys, get_items):
+        "Load a batch with one call, or sample by sample if `ds` draws random numbers, as each sample has its own seed"
+        if self.draws: return self._load_each(keys, get_items)
+        self._seed(keys[0])
+        before = self._states()
+        samples = get_items([k[-1] for k in keys])
+        if self._states()==before: return samples
+        if len(samples)!=len(keys): return samples   # `ds` returns a whole batch, which has one seed
+        self.draws = True
+        return self._load_each(keys, get_items)
+
+    def _load_each(self, keys, get_items):
+        samples = []
+        for key in keys:
+            self._seed(key)
+            samples += get_items([key[-1]])
+        return samples
+
+    def _states(self):
+        "Return what a draw of a random number changes, of the generators that are seeded"
+        return marks(),[plain_state(generator_state(g)) for g in self.generators]
 
 # %% ../../nbs/data/60a_seeded_dataset.ipynb #822f7401
 class WorkerInit:

@@ -257,6 +257,7 @@ _most = 4000   # steps whose random states are recorded: 20 MB
 class StepNotes(GetAttr):
     "Iterates over `it`, and records the random states at the beginning of steps, unless they follow from earlier ones"
     _default = 'it'
+    ended = False   # did the steps that `again` repeats end?
     def __init__(self,
         it:Iterator,          # may draw from the global generators
         notes:dict|None=None  # the notes of the steps to repeat
@@ -291,7 +292,7 @@ class StepNotes(GetAttr):
             set_random_states(**self.notes.get(self.i, {}))
             self.i += 1
             try: o = next(self.it)
-            except StopIteration: break
+            except StopIteration: self.ended = True; break
             except Exception: continue
             yield o
         self.at = marks()

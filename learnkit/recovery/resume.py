@@ -471,6 +471,7 @@ class Resumable(DataPosition):
     ) -> None:
         "Let the fit that begins resume from the state of a checkpoint"
         learn = self.learn
+        self.has_other_data = any(point.startswith('training ') for point in new)
         self.resume_data(where, state)
         learn('before_load_checkpoint', path=where)
         restore_changed(learn, state, new)

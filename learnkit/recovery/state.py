@@ -332,6 +332,7 @@ from ..data.snapshot import generators_in
 from ..data.stateful import StreamNotes, StreamWorkerNotes, draws_nothing, note_stream
 from ..data.workers import Watch, base_seed_of, continue_workers, persistent_loaders, watch_workers
 from ..loop.callback import Callback
+from ..loop.loop import loader_len
 from .hidden_state import HiddenState
 from .data_state import DataState, UnsavedNumbers, warn_if_inexact
 
@@ -370,6 +371,7 @@ class DataPosition(Callback):
     place:Any = None                # the position in the data to resume from, until the loader is known
     data_state:Any = None           # the states that samplers, datasets and transforms report: a `DataState`
     saved_data_state:Any = None     # the states to load when the loader is known
+    has_other_data = False          # does the resuming run have other training data than the run before?
     hidden:Any = None               # state of model and loss outside of `state_dict`: a `HiddenState`
     unsaved:Any = None              # state that changes and is in no checkpoint: an `UnsavedNumbers`
     others = ()                     # generators of the other loaders
@@ -478,7 +480,19 @@ class DataPosition(Callback):
         if noted.rereads: learn.say(
             f'this data cannot be indexed: its first {noted.rereads} batches are read again, without training '
             '(a loader with a `state_dict` could resume)')
+        if state is not None: self._check_length(noted, state)
         if state is not None: self._resume_within_epoch(state)
+
+    def _check_length(self, noted, state):
+        "Raise ValueError if the training data is other data now, and ends before the position in `state`"
+        done,n = state['done']-state.get('skipped', 0),loader_len(noted.dl)
+        has_enough = n is None or done<=n or self.ongoing is not None
+        if has_enough or not self.has_other_data: return   # a `len` may be too small
+        raise ValueError(
+            f"the checkpoint is from batch {state['done']} of epoch {state['epoch']}, and the training loader now has "
+            f'{n} batches. Resume with the data of '
+            'the run, or from a checkpoint with `-epoch-` in its name. To begin a new fit with its weights: '
+            "`learn.model.load_state_dict(read_checkpoint(path)['model'])`.")
 
     def _state_within_epoch(self):
         "Return the state to resume within this epoch; None if no run is resumed within it"

@@ -1,0 +1,36 @@
+"""A seeded dataset that loads whole batches: each sample has its own random numbers, whichever samples are loaded with it"""
+import random
+import pytest, torch
+from torch.utils.data import Dataset
+from learnkit.data.seeded import SeededDataset
+
+class Batches(Dataset):
+    "Counts its calls, and draws random numbers if `draw`"
+    def __init__(self, draw=None): self.draw,self.calls = draw,0
+    def __len__(self): return 8
+    def __getitem__(self, i): return self.__getitems__([i])[0]
+    def __getitems__(self, idxs): self.calls += 1; return [(i, self.draw() if self.draw else 0) for i in idxs]
+
+def keys(*idxs): return [(7, 0, i) for i in idxs]
+own = torch.Generator()
+draws = dict(python=random.random, torch=lambda: torch.rand(1).item(), own=lambda: torch.rand(1, generator=own).item())
+
+@pytest.mark.parametrize('draw', draws)
+def test_a_sample_does_not_depend_on_its_batch(draw):
+    data = SeededDataset(Batches(draws[draw]), [own] if draw=='own' else [])
+    alone = [data[key] for key in keys(*range(8))]
+    for idxs in ([0, 1, 2], [2, 1], [5, 0, 7, 2]):
+        assert data.__getitems__(keys(*idxs))==[alone[i] for i in idxs]
+
+def test_without_random_numbers_a_batch_is_one_call():
+    data = SeededDataset(Batches())
+    for idxs in ([0, 1, 2], [3, 4]): data.__getitems__(keys(*idxs))
+    assert data.ds.calls==2
+
+def test_a_whole_batch_stays_one():
+    "It has the random numbers of its first sample"
+    class Whole(Batches):
+        def __getitems__(self, idxs): return [(torch.tensor(idxs), torch.rand(len(idxs)))]
+    data = SeededDataset(Whole())
+    (idxs,x),(_,again) = data.__getitems__(keys(3, 4, 5))[0],data.__getitems__(keys(3, 4, 5))[0]
+    assert idxs.tolist()==[3, 4, 5] and torch.equal(x, again)
