@@ -61,7 +61,7 @@ class Float8Layers:
         model:nn.Module,      # the model with the layers
         device:torch.device,  # its device
         config:Any=None,      # torchao's `Float8LinearConfig`; None: see `float8_config`
-        module_filter_fn:Callable[[nn.Module,str],bool]|None=None # layer, name → compute it in fp8? None: all that can be
+        module_filter_fn:Callable[[nn.Module,str],bool]|None=None # of layer, name: compute it in fp8? None: all
     ):
         with optional_import("MixedPrecision('fp8')", 'torchao', 'float8'):
             from torchao.float8 import convert_to_float8_training
@@ -106,7 +106,7 @@ class MixedPrecision(Callback):
     acts = 'alike'   # if gradients are infinite, then in all processes
     def __init__(self,
         amp_mode:str|AMPMode='fp16', # 'fp16', 'bf16', or 'fp8': bf16, with products of linear layers in fp8
-        **kwargs # fp16: of `torch.amp.GradScaler`, such as `init_scale`; fp8: `config` and `module_filter_fn` of torchao
+        **kwargs # fp16: of `torch.amp.GradScaler`, such as `init_scale`; fp8: torchao's `config` and `module_filter_fn`
     ):
         if amp_mode not in list(AMPMode): raise ValueError(
             f"amp_mode must be 'fp16', 'bf16' or 'fp8', not {amp_mode!r}")

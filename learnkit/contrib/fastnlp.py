@@ -807,6 +807,18 @@ class CheckpointCallback(HasMonitorCallback):
     on_evaluate_end = _evaluate_end
     on_exception = _exception
 
+    def on_save_checkpoint(self,
+        trainer:Any # the trainer
+    ) -> dict:
+        "Return the best models so far: their values and names"
+        return dict(values=[value for value,_ in self.best], names=[name for _,name in self.best])
+    def on_load_checkpoint(self,
+        trainer:Any, # the trainer
+        states:dict  # a result of `on_save_checkpoint`
+    ) -> None:
+        "Restore the best models so far"
+        self.best = [*zip(states['values'], states['names'])]
+
 def _place(trainer): return f'epoch_{trainer.cur_epoch_idx}-batch_{trainer.global_forward_batches}'
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #4dafb998

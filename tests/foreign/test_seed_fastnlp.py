@@ -207,3 +207,19 @@ def test_how_run_limits_batches():
     t = trainer([Counts()], n_epochs=2)
     with t.learn.no_logging(): t.run(num_train_batch_per_epoch=3, num_eval_batch_per_dl=1)
     assert n==[3,6]
+
+def test_the_best_models_so_far_are_in_a_checkpoint(tmp_path):
+    "A resumed run removes the model that is no longer the best, as the run without a stop does"
+    from learnkit.contrib import fastnlp
+    from learnkit.learner.learner import Learner
+    from learnkit.recovery.checkpoint import CheckpointCallback as Checkpoint
+    import torch
+    torch.manual_seed(0)
+    x = torch.randn(8, 4)
+    batches = [(x, x.sum(1, keepdim=True))]*3
+    def fit(n):
+        best = fastnlp.CheckpointCallback(folder=tmp_path/'best', topk=1, monitor='valid_loss', larger_better=False)
+        learn = Learner((batches, batches), torch.nn.Linear(4, 1), torch.nn.MSELoss(), torch.optim.SGD, lr=.01, path=tmp_path, cbs=[fastnlp.adapt(best), Checkpoint('1ep')])
+        with learn.no_bar(), learn.no_logging(): learn.fit(n, resume='auto')
+    fit(2); fit(4)
+    assert [p.name for p in (tmp_path/'best').iterdir()]==['epoch_4-batch_12']
