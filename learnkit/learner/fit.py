@@ -326,8 +326,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     if switch in os.environ: added.append(CheckShortCuts)
     for cb in companions.answered_by([*self.cbs, *fit_cbs]): added += companions(cb)
     with self._run(mode, [*fit_cbs, *added]):
-        can_resume = any(resumes(cb) for cb in self.cbs)
-        if resume is not None and not can_resume: raise ValueError(
+        if resume is not None and not any(resumes(cb) for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks, which knows the folder')
         run = self.current_run
         run.resume,run.fit_cbs = resume,fit_cbs
