@@ -241,7 +241,7 @@ class EMACallback(Callback):
         return [cb for cb in averages if cb is not self]
 
     def before_validate(self):
-        has_ended = not self.fitting and self.at_end   # such a fit has put the average into the model
+        has_ended = not self.fitting and self.at_end   # the fit has left the average in the model
         if self.use and not has_ended: self.swap_in()
 
     def after_validate(self):

@@ -44,7 +44,7 @@ class ValidateEvery(EveryCallback):
         return self._is_start() or self.every.nears(self.learn)
     def _is_start(self): return self.at_start and self.learn.train_iter==0
 
-    done = 0       # after the training phase: its batches
+    done = 0       # how many batches the training phase of this epoch had, once it is over
     over = False   # is the epoch over?
     def before_epoch(self):
         self.done,self.over = 0,False
@@ -57,7 +57,7 @@ class ValidateEvery(EveryCallback):
         self.over = True
         if not self._limits_epochs(): super().after_epoch()
     def _limits_epochs(self):
-        "Return whether the interval is a number of epochs, which limits validations instead of adding some"
+        "Return whether it skips the usual validations of epochs that are not due, instead of adding validations"
         if self.every.unit!='ep': return False
         return self.learn._loader(self.ds_idx, self.dl) is self.learn.dls.valid
 

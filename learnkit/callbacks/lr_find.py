@@ -179,7 +179,7 @@ class LRFinder(Scheduler):
         self.shared_losses = [sum(of_batch)/len(of_batch) for of_batch in zip(*of_all)]
     @property
     def _losses(self) -> list:
-        "Return the smoothed loss after each batch; with several processes, the mean"
+        "The smoothed loss after each batch; with several processes, the mean"
         return self.rec.smooth_loss.values if self.shared_losses is None else self.shared_losses
 
     @property

@@ -94,7 +94,7 @@ def _read_margin(
     return margin,relative
 
 def _percent(text):
-    "The value of a text such as '1%'; NaN for other text"
+    "Return the value of a text such as '1%'; NaN for other text"
     if not text.endswith('%'): return nan
     try: return float(text[:-1])/100
     except ValueError: return nan
@@ -125,7 +125,7 @@ class Monitor(Stateful):
         if comp is not None: self.comp,self.lower = mk_comp(comp)
 
     def _name(self, monitor):
-        "The name of what is monitored; raise TypeError if it is neither a column, a metric nor a function"
+        "Return the name of what is monitored; raise TypeError if it is neither a column, a metric nor a function"
         if monitor is None: return 'valid_loss'
         if isinstance(monitor, str): return monitor
         is_metric = hasattr(monitor, 'accumulate')

@@ -442,7 +442,7 @@ class TorchScheduler(Scheduler):
         if self.due: self.tick()
         self._assign(due=False)
 
-    def after_row(self, row, epoch):   # called for a row within an epoch
+    def after_row(self, row, epoch):   # `epoch`: does the row belong to the row of the epoch?
         if not epoch and isinstance(self.sched, ReduceLROnPlateau): self._step_with(row)
     def _step_with(self, row):
         value = row.get(self.monitor)

@@ -433,7 +433,7 @@ def _hash_if_there(path):
 class ReduceLROnPlateau(TrackerCallback):
     "Divide the learning rate by `factor` after `patience` epochs, or validations within them, without improvement"
     order,saves = TrackerCallback.order+2,('watch','wait','lrs')
-    schedules = 'lr',   # so that another scheduler of the learning rate raises
+    schedules = 'lr',   # so that a second scheduler of the learning rate raises an error
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: by the metric

@@ -80,7 +80,7 @@ def _events_outside():
 # %% ../../nbs/processes/10_agreement.ipynb #888ee5f8
 class Said(NamedTuple):
     "The message of a process; in fields that are questions, 1 means yes"
-    point:int             # the number of the point in the batch
+    point:int             # the number of the point of the loop, in `_points`
     cancel:int=0          # the number of the scope that it cancels; `_failed`: it has failed
     stops:int=0           # does this process want to stop the fit?
     data_ended:int=0      # has its data ended?
@@ -269,7 +269,7 @@ class Agreement(Callback):
 
     def after_batch(self):
         held,self.held_cancel,self.signal = self.held_cancel,None,None
-        if scope_of(held)>scope_of(CancelBatch()): raise held   # to raise `CancelBatch` here has no effect any more
+        if scope_of(held)>scope_of(CancelBatch()): raise held   # to cancel only the batch has no effect any more
         interval_is_over = self.interval.count_batch()
         if interval_is_over or self.asks_each_batch: self._ask_at_end_of_batch()
         elif self.learn.stop_reason: self._stop_later()

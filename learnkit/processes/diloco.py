@@ -159,7 +159,7 @@ class DiLoCo(Callback):
 
     @property
     def _own(self):
-        "Return this process's model and optimizer state; nothing in process 0, whose state the checkpoint has anyway"
+        "This process's model and optimizer state; empty in process 0, whose state the checkpoint has anyway"
         if not rank_distrib() or self.learn.opt is None: return {}
         learn = self.learn
         return dict(model=get_model(learn.model).state_dict(), beside=state_beside(learn), opt=opt_state(learn))

@@ -221,7 +221,7 @@ class DistributedTrainer(Callback):
         self.sends_buffers = False
 
     def _wrap(self, device):
-        "Wrap the model in `DistributedDataParallel`; with accumulation, `GradientExchange` all-reduces gradients later"
+        "Wrap the model in `DistributedDataParallel`; `GradientExchange` all-reduces the gradients that it does not"
         learn:Any = self.learn
         is_wrapped = isinstance(learn.model, DistributedDataParallel)
         self._check_model(is_wrapped)
@@ -288,7 +288,7 @@ class DistributedTrainer(Callback):
         run  = learn.current_run
         mine = {'length':str(run.duration), 'first epoch':run.start_epoch, 'callbacks':[cb.key for cb in acting],
                 'parameters':[tuple(p.shape) for p in learn.model.parameters()], **settings_of(learn, acting)}
-        if not is_equal_in_all(mine): self._raise_different(gather_objects(mine))   # which are many thousand characters
+        if not is_equal_in_all(mine): self._raise_different(gather_objects(mine))   # only now: they may be very long
 
     def _raise_different(self, settings):
         "Raise ValueError with the first setting that differs between process 0 and another one"

@@ -79,7 +79,7 @@ class Launch(NamedTuple):
 
 # %% ../../nbs/processes/05b_launch.ipynb #1fcc5124
 def _first_host(nodes):
-    "Return the first machine in a list of Slurm's: 'gpu[003-004,7],cpu1' → 'gpu003'"
+    "Return the first machine of Slurm's node list: 'gpu[003-004,7],cpu1' → 'gpu003'"
     prefix_number_suffix:Any = re.match(r'([^\[,]+)(?:\[(\d+)[^\]]*\]([^,]*))?', nodes)
     return ''.join(prefix_number_suffix.groups(''))
 
@@ -224,16 +224,16 @@ def _name_of_attempt(store, launch, timeout):
     def find_late(): return [] if store.check([reply]) else [0]
     _wait_for(find_late, launch, timeout)
     name = store.get(reply).decode()
-    _use_state(store, name).append(str(launch.rank))
+    _list_joined(store, name).append(str(launch.rank))
     return name
 
-def _use_state(store, name):
-    "Return the list of the processes that have joined under this name"
+def _list_joined(store, name):
+    "Return the shared list of the processes that have joined under this name"
     return SharedList(dist.PrefixStore(f'learnkit/came/{name}', store))
 
 def _name_all(store, launch, timeout, announced, name):
     "In process 0: reply to each process that announces itself, until all have joined under this name"
-    joined,missing = _use_state(store, name),{*range(1, launch.world)}
+    joined,missing = _list_joined(store, name),{*range(1, launch.world)}
     def find_late():
         for one in announced.read_new(): store.set(f'learnkit/welcome/{one}', name)
         missing.difference_update(map(int, joined.read_new()))

@@ -131,7 +131,7 @@ class FusedStep(Callback):
     config:Any = None       # the compiler's settings, during a fit
     handlers_seen:Any = None# the table of handlers for which `part` was chosen
     part:Any = None         # the part of a batch that is compiled: 'whole', 'gradients' or None
-    failure:Any = None      # why nothing is compiled: the compiler failed
+    failure:Any = None      # why nothing is compiled any more, after the compiler has failed
     accumulation:Any = None # the callback that accumulates gradients; None: there is none
     inputs:Any = None       # the current `StepInputs`
     afterwards:Any = ()     # functions to call after a step that is compiled whole
@@ -363,7 +363,7 @@ def compiled_as(
     cb:Callback, # a callback
     name:str     # an event
 ) -> str|None:
-    "Return what the compiled step does in place of the callback's handler, as its class declares; None: nothing"
+    "Return what the compiled step does in place of the callback's handler, as its class declares; None if undeclared"
     is_known = 'compiled' in vars(type(cb)) and name not in vars(cb)   # a subclass, or another handler, may do more
     return compiled(cb) if is_known else None
 

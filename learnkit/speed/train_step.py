@@ -121,7 +121,7 @@ class StepKey(NamedTuple):
     accumulates:bool
     optim:Any
     options:tuple  # the options of each parameter group
-    group_of:tuple # the group of each parameter
+    group_of:tuple # the index of each parameter's group
     clips:tuple    # for each clipping: which norm; whether by value
 
 class Amp(NamedTuple):
@@ -414,7 +414,7 @@ class CompiledStep:
     def _function(self, code:Any):
         "Return compiled code as a function that bypasses PyTorch's dispatch, so that the compiler stays off"
         f = FunctionType(code, self.f.__globals__, self.f.__name__, None, self.f.__closure__)
-        used = getclosurevars(f).globals   # other globals may hold compiled code that is freed
+        used = getclosurevars(f).globals   # only these: others may hold compiled code that could be freed
         names = {k:getattr(v, '_torchdynamo_orig_callable', v) for k,v in used.items()}
         return FunctionType(code, names, self.f.__name__, None, self.f.__closure__)
 

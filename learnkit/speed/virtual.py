@@ -19,7 +19,7 @@ def merge_two(
     a:tuple[Tensor,Tensor], # means and sums; the last sum is the weight
     b:tuple[Tensor,Tensor]  # means and sums of the part after `a`
 ) -> tuple[Tensor,Tensor]:
-    "Return the means and sums of `a` and `b` together, in the memory of both"
+    "Return the merged means and sums of `a` and `b`, whose means it overwrites"
     (means_a,sums_a),(means_b,sums_b) = a,b
     sums = sums_a+sums_b
     weight_a,weight_b,weight = sums_a[-1],sums_b[-1],sums[-1]
@@ -282,7 +282,7 @@ class LoggedShards:
     def sums(self,
         n:int # samples in the shard; 0: there was no shard
     ) -> torch.Tensor|None:
-        "Return number of samples and sums for the shard just done, and reset them; None if nothing is logged"
+        "Return the number of samples and the sums of the shard just done, and reset them; None if nothing is logged"
         if not self.own: return None
         both = torch.stack([log.both.to(self.device) for log in self.logs.values()]).flatten()
         for log in self.logs.values(): log.both = torch.zeros(2)
@@ -437,7 +437,7 @@ class VirtualShards(Callback):
             if i<len(shards.own): n = find_bs(shards.own[i])
             means.add(loss, weight, self.logged.sums(n))
         self._seed(self.n)   # the same in all processes
-        learn.loss = last    # no shard counted
+        learn.loss = last    # it stays if no shard counts, as `merge` raises then
         try: learn.loss = means.merge(sums)
         finally: self.logged.merge(means.extra)
         self._announce_loss()

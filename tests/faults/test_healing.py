@@ -1,4 +1,4 @@
-"""`self_healing` does no harm: ten healthy jobs whose losses have heavy tails skip fewer than one batch in ten thousand, and none goes back;
+"""`self_healing` does no harm: eleven healthy jobs whose losses have heavy tails skip fewer than one batch in ten thousand;
 and it finds what is planted in ten others. LEARNKIT_SWEEP=1 runs all of them, several times as long"""
 import math, os, warnings
 
