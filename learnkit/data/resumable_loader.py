@@ -349,10 +349,11 @@ class ResumableLoader(GetAttr):
         return it
 
     def _check_shorter(self):
-        "Raise ValueError, as the data ended before the position; not in several processes, which may divide it anew"
+        "Raise ValueError because the data has ended before the position; in several processes, do nothing"
+        # the data may be divided differently among several processes
         if num_shards()==1: raise ValueError(
-            f'{self.done} batches of this epoch were done, and the training data has fewer now. Resume with the data of '
-            'the run, or from a checkpoint with `-epoch-` in its name. To begin a new fit with its weights: '
+            f'{self.done} batches of this epoch were done, and the training data has fewer now. Resume with the data '
+            'of the run, or from a checkpoint with `-epoch-` in its name. To begin a new fit with its weights: '
             "`learn.model.load_state_dict(read_checkpoint(path)['model'])`.")
 
     def _open_stream(self, place):
@@ -376,7 +377,9 @@ class ResumableLoader(GetAttr):
         "Drop the batches of `it` before the position; errors that they raise are ignored"
         for _ in range(self.done):
             try: next(it)
-            except StopIteration: return self._check_shorter()
+            except StopIteration:
+                self._check_shorter()
+                break
             except Exception: continue
         return it
 
@@ -535,7 +538,7 @@ class ResumableLoader(GetAttr):
         return place
 
     def state(self,
-        done:int # the number of batches of the present pass that are trained; 0: it has ended
+        done:int # how many batches of the present pass the model was trained on; 0: the pass has ended
     ) -> dict|None:
         "Return the position to resume from, as numbers, tensors and strings; None before the first pass"
         if self.place is not None or self.begun is None: return self.place
@@ -611,7 +614,7 @@ class ResumableLoader(GetAttr):
         return isinstance(it, StreamNotes) and it.drawn
 
     def _may_continue(self, place):
-        "Return whether data that tracks its position may continue an interrupted pass, because this is unknown"
+        "Return whether it is unknown if data that tracks its position begins anew after an interrupted pass"
         if self.stateful is None: return False
         if self.seeded: dl,state = self.dl.dl,place.get('seeded', {}).get('state', 0)
         else: dl,state = self.dl,place.get('data', 0)

@@ -7,6 +7,7 @@ __all__ = ['SeededLoader']
 
 # %% ../../nbs/data/60a_seeded_dataset.ipynb #a88d6708
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 from torch.utils.data import Dataset, get_worker_info
@@ -45,24 +46,29 @@ class SeededDataset(Dataset):
 
     def _load_batch(self, keys, get_items):
         "Load a batch with one call, or sample by sample if `ds` draws random numbers, as each sample has its own seed"
-        if self.draws: return self._load_each(keys, get_items)
+        if self.draws: return [*chain.from_iterable(self._load_each(keys, get_items))]
         self._seed(keys[0])
         before = self._states()
         samples = get_items([k[-1] for k in keys])
+        if len(keys)==1: return samples   # which has its own seed
         if self._states()==before: return samples
-        if len(samples)!=len(keys): return samples   # `ds` returns a whole batch, which has one seed
+        may_be_samples = isinstance(samples, Sequence) and len(samples)==len(keys)
+        if not may_be_samples: return samples   # a whole batch, which has one seed
+        loaded = self._load_each(keys, get_items)
+        if any(len(o)!=1 for o in loaded): return samples   # a whole batch with as many parts as samples
         self.draws = True
-        return self._load_each(keys, get_items)
+        return [*chain.from_iterable(loaded)]
 
     def _load_each(self, keys, get_items):
-        samples = []
+        "Return what `get_items` returns for each single key, with the seed of that key"
+        loaded = []
         for key in keys:
             self._seed(key)
-            samples += get_items([key[-1]])
-        return samples
+            loaded.append(get_items([key[-1]]))
+        return loaded
 
     def _states(self):
-        "Return what a draw of a random number changes, of the generators that are seeded"
+        "Return values of the seeded generators that change when a random number is drawn"
         return marks(),[plain_state(generator_state(g)) for g in self.generators]
 
 # %% ../../nbs/data/60a_seeded_dataset.ipynb #822f7401
@@ -246,7 +252,7 @@ class SeededLoader(GetAttr):
         return it
 
     def position(self,
-        done:int # how many batches of this epoch are trained; 0: the epoch has ended
+        done:int # how many batches of this epoch the model was trained on; 0: the epoch has ended
     ) -> dict:
         "Return the position as arguments for `begin_at`"
         is_over,epoch = self.live and not done,self.epoch
@@ -260,7 +266,7 @@ class SeededLoader(GetAttr):
         start:int=0,         # the number of its first batch
         state:dict|None=None # the state of the data at that position, if any
     ) -> None:
-        "Let the next pass begin at the position `state`"
+        "Let the next pass begin at this position"
         if seed is not None:
             if isinstance(seed, list): seed = tuple(seed)
             self.seed = seed

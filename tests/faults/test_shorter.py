@@ -2,6 +2,7 @@
 import pytest, torch
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset
+from learnkit.data.resumable_loader import ResumableLoader
 from learnkit.learner.learner import Learner
 from learnkit.loop.callback import Callback
 from learnkit.recovery.checkpoint import CheckpointCallback
@@ -40,3 +41,13 @@ def test_a_position_behind_the_end(kind, tmp_path):
     exact = learner(kinds[kind](5), tmp_path/'c')   # all of the epoch is done
     exact.fit(3, resume=last)
     assert exact.train_iter==15+5
+
+def test_one_of_several_processes_has_fewer_batches(monkeypatch):
+    "Its workers, whose states were not saved, load the batches before the position again, and none is left"
+    monkeypatch.setattr('learnkit.data.resumable_loader.num_shards', lambda: 2)
+    def loader(n): return ResumableLoader(DataLoader([torch.ones(1) for _ in range(2*n)], 2, num_workers=1))
+    long,short = loader(4),loader(2)
+    it = iter(long)
+    for _ in range(3): next(it)
+    short.begin_at({**long.state(3), 'workers':None})
+    assert [*short]==[]

@@ -34,3 +34,15 @@ def test_a_whole_batch_stays_one():
     data = SeededDataset(Whole())
     (idxs,x),(_,again) = data.__getitems__(keys(3, 4, 5))[0],data.__getitems__(keys(3, 4, 5))[0]
     assert idxs.tolist()==[3, 4, 5] and torch.equal(x, again)
+
+@pytest.mark.parametrize('whole', [lambda *b: [b], lambda *b: [*b], lambda *b: b, lambda idxs,x: dict(idxs=idxs, x=x), lambda idxs,x: x],
+                         ids=['in a list', 'list', 'tuple', 'dict', 'tensor'])
+def test_a_whole_batch_of_few_samples_stays_one(whole):
+    "A batch may have as many samples as parts, such as the last one of an epoch; the next batch is whole, too"
+    class Whole(Batches):
+        def __getitems__(self, idxs): return whole(torch.tensor(idxs), torch.rand(len(idxs)))
+    data = SeededDataset(Whole())
+    plain = Whole()
+    for idxs in ([6], [6, 7], [0, 1, 2]):
+        got = data.__getitems__(keys(*idxs))
+        assert type(got) is type(plain.__getitems__(idxs)) and len(got)==len(plain.__getitems__(idxs))
