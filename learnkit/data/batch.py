@@ -29,7 +29,7 @@ def is_batch_object(
 
 # %% ../../nbs/data/05_batch.ipynb #e7dd34e7
 def _lists(b):
-    "Return the lists in the batch `b`, from left to right"
+    "Yield the lists in the batch `b`, from left to right"
     if isinstance(b, Mapping): b = [*b.values()]
     if not is_listy(b): return
     for o in b:
@@ -80,7 +80,7 @@ def _search_bs(b, first):
 
 # %% ../../nbs/data/05_batch.ipynb #08635d3c
 def _tensors(b):
-    "Return the tensors of a batch, including those in fields of dataclasses"
+    "Yield the tensors of a batch, including those in fields of dataclasses"
     for o in leaves(b):
         if isinstance(o, Tensor): yield o
         elif is_record(o): yield from _tensors(record_values(o))

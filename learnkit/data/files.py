@@ -203,7 +203,7 @@ def local_path(
 def atomic(
     path:Path,           # the file to write; its folder is created
     like:Path|None=None, # a file with the permissions to use if `path` does not exist
-    sync_names:bool=True # flush the folder's list of names? False: another file of the folder follows, which will
+    sync_names:bool=True # flush the folder's list of names? False: the caller writes another file there that does
 ) -> Iterator[Any]: # a file to write
     "Open a file to write that appears as `path` only when it is complete and on the disk; an error leaves the old file"
     if isinstance(path, StorePath):
@@ -380,7 +380,7 @@ def load_checked(
     file:Path|BinaryIO, # a path, or an open binary file
     name:Any=None,      # the name of the file in errors; None: `file`
     mmap:bool=False,    # leave tensors in the file, which stays open, until they are read; large ones are not checked
-    verified:bool=False # was a checksum of the whole file compared? Then those of its members are not
+    verified:bool=False # was a checksum of the whole file compared? If so, those of its members are not checked
 ) -> Any:
     "Check the file and `torch.load` it; raise ValueError for any error that its content causes"
     if name is None: name = file

@@ -35,7 +35,7 @@ def walk_modules(
     name:str='',        # its name
     seen:set|None=None  # modules to skip; those that are yielded are added
 ) -> Iterator[tuple[str,nn.Module]]:
-    "Yield `m` and all modules in it, as `named_modules` does, which takes longer the deeper they are"
+    "Yield `m` and all modules in it with their names, as `named_modules` does, but as fast for deep ones"
     seen,waiting = set() if seen is None else seen,[(name, m)]
     while waiting:
         name,m = waiting.pop()

@@ -194,7 +194,7 @@ def from_first(
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f8880
 def is_equal_in_all(
-    x:Any # this process's object: what its `repr` shows is compared
+    x:Any # this process's object, which is compared by its `repr`
 ) -> bool:
     "Return whether all processes have the same object; every process must call it, and sends only 32 bytes"
     if num_distrib()==1: return True

@@ -484,7 +484,7 @@ def _walk(todo, known=(), params=()):
     while todo:
         o,depth,given = todo.pop()
         if type(o) in _unchanging: continue
-        if params and isinstance(o, nn.Parameter):   # from the first parameter on: else not walked for them
+        if params and isinstance(o, nn.Parameter):   # the first: a model without any is not searched for them
             params = [*params]
             alive += params
             for p in params: depths[id(p)] = Depth.everything

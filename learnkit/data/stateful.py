@@ -123,8 +123,8 @@ class PositionedBatches:
     "Iterates over the batches `it` of data that tracks its position; `ended` is True once there are no more"
     ended,yielded = False,False
     def __init__(self,
-        it:Iterator,   # function that begins once more if there is no batch; None: the data has ended then
-        again:Any=None # begins once more, if there is no batch; None: then it has ended
+        it:Iterator,   # an iterator of batches
+        again:Any=None # function that begins once more if there is no batch; None: the data has ended then
     ): self.it,self.again = it,again
 
     def __iter__(self) -> Iterator: return self
@@ -257,14 +257,14 @@ _most = 4000   # steps whose random states are recorded: 20 MB
 class StepNotes(GetAttr):
     "Iterates over `it`, and records the random states at the beginning of steps, unless they follow from earlier ones"
     _default = 'it'
-    ended = False   # did the steps that `again` repeats end?
+    ended = False   # did `it` end while `again` repeated steps?
     def __init__(self,
         it:Iterator,          # may draw from the global generators
         notes:dict|None=None  # the notes of the steps to repeat
     ):
         self.it,self.i = it,0
         self.notes:dict = {} if notes is None else notes
-        self.at = marks()   # the hashes of the generators as long as only `it` draws
+        self.at = marks()   # what `marks` returned after the last draw of `it`
         self.missed = False # were there more steps than it records?
 
     def __iter__(self) -> Iterator: return self
@@ -292,7 +292,9 @@ class StepNotes(GetAttr):
             set_random_states(**self.notes.get(self.i, {}))
             self.i += 1
             try: o = next(self.it)
-            except StopIteration: self.ended = True; break
+            except StopIteration:
+                self.ended = True
+                break
             except Exception: continue
             yield o
         self.at = marks()
@@ -350,7 +352,7 @@ class UnsavedInWorker:
         self.states = [(o, _digest(o)) for o in self.stateful]
 
     def name_changes(self) -> str:
-        "Return the names of attributes and states that have changed, the first time that any has; later ''"
+        "Return the names of attributes and states that have changed; '' if none has, or after it has returned names"
         if self.said: return ''
         found = []
         for o,before in self.numbers:
@@ -415,7 +417,7 @@ class StreamWorkerNotes(WorkerNotes):
         dl:DataLoader # the loader
     ):
         super().__init__(dl)
-        self.saves_own = is_stateful(dl) and is_stateful(dl.dataset)   # includes the data's generators?
+        self.saves_own = is_stateful(dl) and is_stateful(dl.dataset)   # does the state include the data's generators?
         self.begins_anew = begins_anew(dl) is True   # does every pass begin at the start of the data?
 
     def begin(self,
@@ -516,7 +518,7 @@ class NotedBatches:
         self.turn = 0
 
     def states(self,
-        n:int # how many batches of this pass are trained
+        n:int # how many batches of this pass the model was trained on
     ) -> dict|None:
         "Return the workers' states after `n` batches, by worker number; None if they are unknown"
         first = 0

@@ -173,7 +173,7 @@ def obey(
     "Update this worker's data to match that of the main process"
     dataset = get_worker_info().dataset   # type: ignore[union-attr]
     if news.epoch is not None: set_epoch(dataset, news.epoch)
-    parts = parts_here or dict(dataset=dataset)   # these workers started before updates were sent
+    parts = parts_here or dict(dataset=dataset)   # these workers started without `StartWorker`
     for change in map(pickle.loads, news.changes): put(parts, change)
     for f in after_news: f()
 

@@ -121,7 +121,7 @@ def warn_sum(
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #be979ca5
 def _count_targets(yb, ignore_index=None):
-    "Count the targets that are not of class `ignore_index`, without waiting for the device; else count samples"
+    "Count the targets that are not of class `ignore_index`, or the samples if the targets are not one tensor"
     t = yb
     if type(yb) is tuple and len(yb)==1: t = yb[0]
     if not isinstance(t, Tensor) or t.ndim==0: return find_bs(yb)
@@ -189,7 +189,7 @@ class BatchWeight:
         xb:tuple, # the inputs of a batch
         yb:tuple  # its targets
     ) -> int|float|Tensor:
-        "Return the weight of any batch with these targets"
+        "Return the weight of a batch that need not be the current one"
         return self.rule(yb) if len(yb) else find_bs(xb)
 
     def read(self,

@@ -85,7 +85,7 @@ class OwnOutput:
         b:Any,         # a batch
         n_inp:int|None # how many of its elements are inputs; None: as `split_batch` does
     ) -> tuple[tuple,tuple]:
-        "Return the inputs and the targets of a batch"
+        "Return the inputs of a batch, and the targets that predictions are compared with"
         xb,yb = split_batch(b, n_inp)
         if self.shifts: yb = next_tokens(yb)
         return xb,yb
@@ -131,7 +131,7 @@ def own_output(
     takes_tensors = isinstance(loss_func, BaseLoss) or loss_kind(loss_func) is not None
     return OwnOutput(model, loss_func) if takes_tensors else None
 
-just_split = SimpleNamespace(split=split_batch)   # the same split as an `OwnOutput`
+just_split = SimpleNamespace(split=split_batch)   # used where there is no `OwnOutput`
 
 # %% ../../nbs/measure/55_model_output.ipynb #a1f2db4b
 def check_shift(
@@ -150,7 +150,7 @@ def check_shift(
         return torch.isclose(mean, loss.detach().float(), rtol=1e-5)
     is_plain   = is_mean_of(logits, labels)
     is_shifted = is_mean_of(logits[:,:-1], labels[:,1:])
-    if is_plain==is_shifted: return   # both shift or neither does, or the loss does not tell
+    if is_plain==is_shifted: return   # both match or neither does: the loss does not tell
     if is_shifted==own.shifts: return
     does = 'does not shift' if own.shifts else 'shifts'
     raise ValueError(f'{own.name} {does} its labels by one position, so metrics would be wrong: '

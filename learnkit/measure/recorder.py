@@ -271,7 +271,7 @@ class Recorder(RecorderPlots, Callback):
         self.row = {}        # of the present epoch
         self.lrs = Series()
         self.iters = []      # the number of recorded losses at the end of each epoch
-        self.lossless = []   # batches without a loss: the number of losses before each
+        self.lossless = []   # for each batch without a loss: the number of batches before it
         self.smooth_loss.unseen = []   # losses not announced yet
         self.hps,self.group_hps = {},{} # schedulers record hyperparameters here, for the last group and for all groups
 
@@ -382,7 +382,7 @@ class Recorder(RecorderPlots, Callback):
 
     @property
     def _row_is_complete(self):
-        "Return whether the current row is in the history; if so it is the same object, so changes show there"
+        "Whether the current row is in the history already, as the same object, so that changes show there"
         return bool(self.history) and self.history[-1] is self.row
 
     def after_cancel_epoch(self): self._flush_losses()   # `after_train` was skipped

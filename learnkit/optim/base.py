@@ -123,7 +123,7 @@ class Traces(NamedTuple):
 _n_sampled = 64   # values at most
 
 def _traces_of(t):
-    "The traces of a tensor; None if it has none, so that all of it must be read"
+    "Return the traces of a tensor; None if it has none, so that all of it must be read"
     has_memory = type(t) in (Tensor,nn.Parameter) and t.is_contiguous() and t.numel()>0
     if not has_memory or t.is_inference(): return None
     step = ceil(t.numel()/_n_sampled)
@@ -134,7 +134,7 @@ def _traces_of(t):
 class Base(dict):
     """Checksums of entries of a `state_dict` by name; an entry is read again only if it may have changed
 
-    It may have if PyTorch has counted a write, if its memory is another, or if one of up to 64 of its values differs."""
+    It may have if PyTorch counted a write, if it has other memory, or if one of up to 64 of its values differs."""
     def __init__(self,
         checksums:Mapping[str,str]=MappingProxyType({}) # from another `Base`
     ):

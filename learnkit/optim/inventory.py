@@ -204,7 +204,7 @@ def _slots(learn, kind) -> dict[str,Slot]:
     return slots
 
 def _named_modules(learn) -> Iterator[tuple[str,nn.Module]]:
-    "Return all trained modules and their submodules, by name and without duplicates"
+    "Yield the name and module of all trained modules and their submodules, without duplicates"
     seen = set()   # `walk_modules` adds the modules that it yields
     for prefix,module in trained_modules(learn).items(): yield from walk_modules(module, prefix, seen)
 
@@ -214,7 +214,7 @@ def _tensors(learn, kind): return {name:slot.tensor for name,slot in _slots(lear
 def named_params(
     learn:Any # the Learner
 ) -> dict[str,nn.Parameter]:
-    "Return all parameters that are trained or frozen, by name, including those that only the optimizer has"
+    "Return the parameters of all trained modules by name, frozen ones too, and those that only the optimizer has"
     params = _tensors(learn, '_parameters')
     inside = _ids(params.values())
     others = [p for p in _params_of(learn.opt) if id(p) not in inside]
@@ -225,7 +225,7 @@ def named_params(
 def named_buffers(
     learn:Any # the Learner
 ) -> dict[str,Tensor]:
-    "Return all buffers of trained modules, by name, read now because modules may reassign them"
+    "Return the present buffers of all trained modules, by name; a module may reassign them"
     return _tensors(learn, '_buffers')
 
 # %% ../../nbs/optim/28_inventory.ipynb #0df20d43

@@ -202,7 +202,7 @@ def _numbers_by_name(groups, names):
 
 # %% ../../nbs/optim/04_opt_state.ipynb #000615e1
 def _are_same_nameless(lost, extra):
-    "Return whether lost and extra names may belong to the same parameters: both have no name of their own"
+    "Return whether lost and extra names may belong to the same parameters: as many, one side without own names"
     if len(lost)!=len(extra): return False
     return _are_nameless(lost) or _are_nameless(extra)
 

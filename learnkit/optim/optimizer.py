@@ -301,7 +301,7 @@ class OptimWrapper:
             f"freeze_to takes the index of the first group to train, such as -1 for the last one, not {n!r:.60}.")
         if n < -n_groups: raise ValueError(f"freeze_to({n}): there are only {n_groups} groups.")
         if n >= n_groups: warn(f"freeze_to({n}) freezes the whole model: it has {n_groups} groups of parameters.")
-        if n<0: n += n_groups
+        if n<0: n = n_groups+n   # not in place: it may be a tensor
         self._freeze(n)
 
     def _freeze(self, frozen_idx):
@@ -334,7 +334,7 @@ class OptimWrapper:
 
     def load_state_dict(self,
         sd:dict,               # From `state_dict`, of an `OptimWrapper` or of a torch optimizer
-        names:Mapping|None=None, # `id` -> name; a state with names is sorted by these
+        names:Mapping|None=None, # `id` -> name of each parameter, to reorder a state that has names
         keep_hypers:bool=False # Keep the hyper-parameters, and load only the accumulated state?
     )->None:
         "Load the state `sd`; if it does not fit, raise ValueError and change nothing"
@@ -452,7 +452,7 @@ def optimizers_of(
     return found
 
 # %% ../../nbs/optim/05c_ownership.ipynb #40454059
-_by_parameter = 'state','param_groups','defaults','named_optimizers'   # attributes that may be replaced
+_by_parameter = 'state','param_groups','defaults','named_optimizers'   # attributes that may hold tensors
 
 def _named(opt): return getattr(opt, 'named_optimizers', {})   # for several optimizers
 def _kinds(opt): return type(opt),{name:type(o) for name,o in _named(opt).items()}

@@ -127,7 +127,7 @@ def depths(
         for block in blocks(model): yield [*block.parameters()]
 
 def _timm_depths(model:Any):
-    timm:Any = sys.modules['timm.models']   # installed, as the model is timm's
+    timm:Any = sys.modules['timm.models']   # imported already, as the model is timm's
     names = timm.group_parameters(model, model.group_matcher(coarse=False))
     named = dict(model.named_parameters())
     for depth in sorted(names): yield [named[name] for name in names[depth]]
