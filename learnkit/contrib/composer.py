@@ -20,8 +20,8 @@ import torch
 from fastcore.foundation import L
 
 from ..callbacks.cycles import CheckpointEvents
-from .foreign import (ForeignCallback, View, are_several, batch_of, measure_epoch, named_values, new_meter,
-    of_learner, of_process, optimizers_of, output_of, path_of, view_of)
+from .foreign import (ForeignCallback, View, are_several, batch_of, measure_epoch, named_values,
+    new_meter, of_learner, of_process, optimizers_of, output_of, path_of, view_of)
 from ..data.batch import find_bs
 from ..loop.callback import Callback as OurCallback
 from ..loop.callback import MissingAttribute

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from .foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step, is_first, measure_epoch,
-    of_learner, of_process, of_view, optimizers_of, output_of, path_of, save_here, view_of)
+from .foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step, is_first,
+    measure_epoch, of_learner, of_process, of_view, optimizers_of, output_of, path_of, save_here, view_of)
 from ..data.process import num_distrib, rank_distrib, team
 from ..loop.loop import loader_len
 

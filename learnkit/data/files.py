@@ -38,9 +38,9 @@ class AtomicFile:
             raise
 
     def flush(self) -> None:
-        "Do nothing: `torch.save` calls this, and `atomic` flushes the complete file with `sync`"
+        "Do nothing: `torch.save` calls this, and `atomic` flushes the complete file at the end"
 
-    def sync(self) -> None:
+    def _sync(self):
         "Flush the file to the disk (`fsync`)"
         self.f.flush()
         os.fsync(self.f.fileno())
@@ -224,7 +224,7 @@ def atomic(
             file = AtomicFile(f)
             try: yield file
             except RuntimeError as e: raise file.error or e
-            file.sync()
+            file._sync()
             if os.name=='posix': os.replace(tmp, path)   # while the file is locked
         if os.name!='posix': os.replace(tmp, path)
         elif sync_names: sync_folder(path.parent)

@@ -44,6 +44,7 @@ def _keep_open(learn, cbs):
         finally: learn._lock.acquire()
         learn(['after_validate','after_epoch','after_fit','after_predict'])
 
+# %% ../../nbs/learner/50_predictor.ipynb #251ba807
 @uninterrupted
 def _leave(learn, run, e=None):
     "End the open `run`, after the exception `e` if there was one"

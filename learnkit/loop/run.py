@@ -120,7 +120,7 @@ def _push_run(learn, mode):
 def _switch_to(learn, run):
     own = own_values(learn.current_run, run)
     # one call, so that no signal arrives in between
-    vars(learn).update(own, current_run=run, _heard={}, _heard_else={}, _calling=None)
+    vars(learn).update(own, current_run=run, _heard={}, _heard_else={}, _call_order=None)
 
 def _end(run):
     "Pass the values that the outer run takes over to it"

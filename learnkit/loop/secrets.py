@@ -38,7 +38,7 @@ def is_secret_name(
 def _pattern(*forms): return '|'.join(forms)
 
 _service = r'\b[a-z][a-z0-9]{1,9}(?:[_-][a-z0-9]{1,6}){0,2}[_-]'   # a short name, such as `dckr_pat_`
-_mixed   = '(?=[A-Za-z]*[0-9])(?=[a-z0-9]*[A-Z])(?=[A-Z0-9]*[a-z])'   # before a word of digits and letters of both cases
+_mixed   = '(?=[A-Za-z]*[0-9])(?=[a-z0-9]*[A-Z])(?=[A-Z0-9]*[a-z])'   # a word of digits and letters of both cases
 
 _keys = _pattern(
     r'\b(?:gh[opsur]_|github_pat_)\w{16,}',            # GitHub

@@ -274,6 +274,7 @@ def _rounds_in_evaluation(layer):
     "Return whether it is a layer of bitsandbytes that repacks its weights in an evaluation on this CPU"
     return bool(vars(layer).get('support_avx512bf16_for_cpu'))
 
+# %% ../../nbs/optim/29_base.ipynb #36c972b3
 def load_weights(
     model:nn.Module,  # a model without wrappers
     weights:Mapping,  # a result of `without_base`; its base was checked
