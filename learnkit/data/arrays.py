@@ -140,7 +140,7 @@ class Permutation:
             res = torch.where(is_outside, self._encrypt(res), res)
 
     def _encrypt(self, i):
-        "A Feistel network over the row and the column of a number in the square"
+        "Encrypt numbers of the square by a Feistel network over their rows and columns"
         row,column = i//self.side,i%self.side
         for key in self.keys: row,column = column,(row + _mix(column+key, key))%self.side
         return row*self.side + column

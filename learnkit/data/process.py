@@ -139,7 +139,7 @@ class _Head(NamedTuple):
     beginning:bytes # first bytes of the object
 
 def _to_message(data):
-    "Bytes as a tensor that the processes can send"
+    "Return bytes as a tensor that the processes can send"
     device = dist.distributed_c10d._get_object_coll_device()
     if not data: return torch.empty(0, dtype=torch.uint8, device=device)
     return torch.frombuffer(bytearray(data), dtype=torch.uint8).to(device)

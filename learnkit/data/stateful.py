@@ -587,7 +587,7 @@ def _begin_epoch(sampler, seed, epoch):
 computed_from = 2**24   # from this number of samples on, the order is computed and not recorded
 
 def _is_long(s):
-    "Does `s` batch at least `computed_from` samples, each once, in random order?"
+    "Return whether `s` batches at least `computed_from` samples, each once, in random order"
     if type(s) is not BatchSampler or type(s.sampler) is not RandomSampler: return False
     n = len(s.sampler)
     return n>=computed_from and n==len(s.sampler.data_source) and not s.sampler.replacement

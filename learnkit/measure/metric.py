@@ -19,7 +19,7 @@ from torch import Tensor
 def unsynced(
     metric:Any # metric of torchmetrics, or of any kind
 ) -> Iterator[None]:
-    "A block in which torchmetrics does not synchronize with other processes"
+    "In this block torchmetrics does not synchronize with other processes"
     parts = parts_with(metric, '_to_sync')
     before = [m._to_sync for m in parts]
     for m in parts: m._to_sync = False
@@ -289,7 +289,7 @@ class ValueMetric(Metric):
         func:Callable,            # called without arguments
         metric_name:str|None=None # column in the history; None: the function's name
     ): self.func,self.metric_name = func,metric_name
-    def accumulate(self, learn): "Nothing to do"
+    def accumulate(self, learn): "Do nothing"
     @property
     def value(self) -> Any: return self.func()
     @property
@@ -401,7 +401,7 @@ def log_value(
     value:Any,            # a number, or a tensor with one element: a mean over `n`
     n:float|Tensor|None=None # its weight; None: the number of samples in the batch
 ) -> None:
-    "Like a callback's `log`, for the Learner that runs in this thread; does nothing without one, as in a server"
+    "Average `value` into the column `name` of the Learner that runs in this thread; do nothing if none runs"
     if torch.compiler.is_compiling(): return _uncompiled(log_value)(name, value, n)
     here = [learn for learn,thread in thread_of.items() if thread==get_ident()]
     running = [learn for learn in here if learn.mode is not None]

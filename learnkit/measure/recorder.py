@@ -119,7 +119,7 @@ class Meter:
     def accumulate(self,
         learn:Any # the Learner, after a batch
     ) -> bool:
-        "Include the current batch unless its loss (else `pred`) is the previous batch's; return if it was included"
+        "Include the current batch unless its loss (else `pred`) is the previous batch's; return whether it was"
         # A batch that was cancelled before its loss leaves `learn.loss` as it was: the same object, not an equal one.
         # So a batch counts once it assigns a new tensor to `learn.loss`; to exclude it again, assign the old tensor.
         current = learn.pred if learn.loss is None else learn.loss

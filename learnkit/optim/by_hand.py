@@ -52,7 +52,7 @@ class ByHand(Optimizer):
 
     def step(self, closure:Callable|None=None # evaluates the model and returns the loss
     ) -> Any: # the result of its `step`
-        "Step each optimizer, with the hyper-parameters of its group"
+        "Step each optimizer, with the hyperparameters of its group"
         self._check_groups()
         loss = None
         if closure is not None: loss = closure()

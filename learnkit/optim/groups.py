@@ -30,7 +30,7 @@ class Place(NamedTuple):
 def _hyper_places(
     keys:tuple # the keys of a parameter group, or the parameter names of an optimizer class
 ) -> dict:
-    "Return the place of each hyper-parameter, by its short name"
+    "Return the place of each hyperparameter, by its short name"
     places = {}
     for key in keys:
         if key=='betas': continue
@@ -43,7 +43,7 @@ def _hyper_places(
 
 # %% ../../nbs/optim/00a_hypers.ipynb #adaa82a0
 def is_number(
-    v:Any # the value of a hyper-parameter
+    v:Any # the value of a hyperparameter
 )->bool:
     "Return whether `v` is a number or a tensor with one element; a `bool` is neither"
     if isinstance(v, Tensor): return v.numel()==1
@@ -69,7 +69,7 @@ def _is_number_at(pg, place):
     return is_number(pg[place.key])
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c1ff1a12
-def _to_number(v, what='A hyper-parameter')->float:
+def _to_number(v, what='A hyperparameter')->float:
     "Return `v` as a plain Python number; raise TypeError if it is not a number"
     if hasattr(v, 'item'): v = v.item()
     if is_number(v): return v
@@ -80,7 +80,7 @@ def _to_number(v, what='A hyper-parameter')->float:
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c1ff1a13
 def _find(pg, name):
-    "Return the place of the hyper-parameter `name` in the torch group `pg`; raise KeyError if there is none"
+    "Return the place of the hyperparameter `name` in the torch group `pg`; raise KeyError if there is none"
     if 'optimizer' in pg: name = name.removesuffix(f"_{pg['optimizer']}")   # one of several: `lr_muon` is its `lr`
     place = _hyper_places((*pg,)).get(name)
     if place is None: raise _unknown_hyper(pg, name)
@@ -90,7 +90,7 @@ def _find(pg, name):
 def _unknown_hyper(pg, name):
     "Return the error for a hyperparameter that the optimizer does not have"
     known = [*_number_places(pg)]
-    message = f"This optimizer has no hyper-parameter '{name}', it has {', '.join(known)}."
+    message = f"This optimizer has no hyperparameter '{name}', it has {', '.join(known)}."
     for close in get_close_matches(str(name), [*known, *_short], 1):
         close = _short.get(close, close)
         if close in known: message += f" Did you mean '{close}'?"
@@ -170,7 +170,7 @@ class _Grouped:
 
 # %% ../../nbs/optim/00a_hypers.ipynb #861a7f8a
 class Hypers(MutableMapping):
-    "The hyper-parameters of one parameter group, as a dict that reads and writes the torch optimizer"
+    "The hyperparameters of one parameter group, as a dict that reads and writes the torch optimizer"
     def __init__(self,
         opt:Optimizer, # A torch optimizer
         i:int=0,       # Number of the group
@@ -228,7 +228,7 @@ def _spread_slice(v, n):
     return [_to_number(o) for o in values]
 
 def _spread_list(v, n):
-    if isinstance(v, Mapping): raise TypeError(f"a hyper-parameter is a number; a dict is for several optimizers: {v}")
+    if isinstance(v, Mapping): raise TypeError(f"a hyperparameter is a number; a dict is for several optimizers: {v}")
     values = [_to_number(o) for o in _as_list(v)]
     if len(values)==1: return values*n
     if len(values)==n: return values
@@ -246,7 +246,7 @@ def write_hyper(
     name:str,      # `lr`, `mom`, `wd`, ...
     value:float|Tensor|slice|Iterable # One number for all groups, one for each, or a slice
 )->None:
-    "Set the hyper-parameter `name` of every group of a torch optimizer"
+    "Set the hyperparameter `name` of every group of a torch optimizer"
     groups = logical_groups(opt.param_groups)
     is_one_rate = name=='lr' and is_number(value)
     for pgs,v in zip(groups, spread(value, len(groups))):
@@ -489,7 +489,7 @@ def _first_lr(lr, n_groups):
 def copy_tensors(
     v:Any # a number, a tensor, or a tuple of them
 )->Any:
-    "Return the hyper-parameter `v`, copied if it is a tensor, so that groups do not share it"
+    "Return the hyperparameter `v`, copied if it is a tensor, so that groups do not share it"
     if isinstance(v, tuple): return tuple(map(copy_tensors, v))
     if isinstance(v, Tensor): return v.detach().clone()
     return v

@@ -24,7 +24,7 @@ from .groups import is_number, params_in
 
 # %% ../../nbs/optim/04_opt_state.ipynb #2474d76b
 def _check_kind(opt, saved):
-    "Raise ValueError if a saved group lacks a hyper-parameter that `opt` needs"
+    "Raise ValueError if a saved group lacks a hyperparameter that `opt` needs"
     needed = {k for k,v in opt.defaults.items() if is_number(v)}
     if 'betas' in opt.defaults: needed.add('betas')
     missing = set()
@@ -240,7 +240,7 @@ def own_hypers(
     opt:Any, # A torch optimizer, or several as one
     pg:dict  # One of its groups
 )->dict:
-    "Return a group's hyper-parameters: the optimizer's settings, without its accumulated state"
+    "Return a group's hyperparameters: the optimizer's settings, without its accumulated state"
     if 'optimizer' in pg: opt = opt.optimizer(pg['optimizer'])   # one of several
     known = _always_hypers | parameters_of(type(opt).__init__).keys()
     known -= {'params'}
@@ -250,7 +250,7 @@ def put_hypers(
     sd:dict,      # A state dict, with groups as in the optimizer
     hypers:list   # For each group, the result of `own_hypers`
 )->dict:
-    "Return `sd` with other hyper-parameters; raise ValueError if they need averages that it lacks"
+    "Return `sd` with other hyperparameters; raise ValueError if they need averages that it lacks"
     new = []
     for pg,own in zip(sd['param_groups'], hypers):
         _check_averages(pg, own)

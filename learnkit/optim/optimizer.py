@@ -110,7 +110,7 @@ from .opt_state import (check_opt_state, clear_opt_state, has_torch_state, lay_o
 
 # %% ../../nbs/optim/05b_optimizer.ipynb #4db001c5
 class OptimWrapper:
-    "Wraps a torch optimizer: hyper-parameters by name, parameter groups, weight decay, freezing, state"
+    "Wraps a torch optimizer: hyperparameters by name, parameter groups, weight decay, freezing, state"
     closure:Callable|None = None   # the closure for steps that are called without one: see `Closure`
     takes_group_dicts = True   # fastai's optimizers also have `set_hyper`, but take lists
     def __init__(self,
@@ -142,7 +142,7 @@ class OptimWrapper:
     def param_lists(self, lists:Iterable): self._put_lists(param_dicts(lists))
     @property
     def hypers(self)->L:
-        "The hyper-parameters, a dictionary for each group"
+        "The hyperparameters, a dictionary for each group"
         known,n = self._hypers,len(logical_groups(self.opt.param_groups))
         if len(known)!=n:   # the known ones stay the same objects
             first = known[0] if known else Hypers(self.opt)
@@ -154,7 +154,7 @@ class OptimWrapper:
     def hypers(self, values:Iterable):
         values = list(values)
         if len(values)!=self.n_groups: raise ValueError(
-            f'there are hyper-parameters for {len(values)} parameter groups, but the optimizer has {self.n_groups}: '
+            f'there are hyperparameters for {len(values)} parameter groups, but the optimizer has {self.n_groups}: '
             'pass a dictionary for each group')
         for own,new in zip(self.hypers, values): own.update(new)
 
@@ -213,8 +213,8 @@ class OptimWrapper:
     def all_params(self,
         n:slice=slice(None),  # Which groups
         with_grad:bool=False  # Only parameters that have a gradient?
-    )->L: # (parameter, its group's parameters, its state, its hyper-parameters)
-        "Return every parameter of the groups `n`, with its group, state and hyper-parameters"
+    )->L: # (parameter, its group's parameters, its state, its hyperparameters)
+        "Return every parameter of the groups `n`, with its group, state and hyperparameters"
         found = []
         for params,h in zip(self.param_lists[n], self.hypers[n]):
             for p in params:
@@ -226,13 +226,13 @@ class OptimWrapper:
         name:str,                         # `lr`, `mom`, `wd`, ...
         value:float|Tensor|slice|Iterable # One number for all groups, one for each, or a slice
     )->None:
-        "Set the hyper-parameter `name` of every group; raise KeyError if the optimizer has none of that name"
+        "Set the hyperparameter `name` of every group; raise KeyError if the optimizer has none of that name"
         write_hyper(self.opt, name, value)
 
     def set_hypers(self,
         **kwargs # values by name, such as `lr=.1, wd=0.`
     )->None:
-        "Set several hyper-parameters: each keyword is a name, with a value as for `set_hyper`"
+        "Set several hyperparameters: each keyword is a name, with a value as for `set_hyper`"
         for k,v in kwargs.items(): self.set_hyper(k, v)
 
     def split_no_decay(self)->None:
@@ -335,7 +335,7 @@ class OptimWrapper:
     def load_state_dict(self,
         sd:dict,               # From `state_dict`, of an `OptimWrapper` or of a torch optimizer
         names:Mapping|None=None, # `id` -> name of each parameter, to reorder a state that has names
-        keep_hypers:bool=False # Keep the hyper-parameters, and load only the accumulated state?
+        keep_hypers:bool=False # Keep the hyperparameters, and load only the accumulated state?
     )->None:
         "Load the state `sd`; if it does not fit, raise ValueError and change nothing"
         split,was_split = is_split(self.opt.param_groups),is_split(sd.get('param_groups', ()))

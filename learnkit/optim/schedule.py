@@ -159,7 +159,7 @@ def plot_hypers(
     xlabel:str='batch',       # the label of the x axis
     figsize:tuple|None=None   # width and height of the figure in inches; None: 6 by 4 for each plot
 ) -> list:                    # the matplotlib axes
-    "Plot the values of hyper-parameters, each in its own axes"
+    "Plot the values of hyperparameters, each in its own axes"
     n_cols = min(2, len(curves))
     n_rows = ceil(len(curves)/n_cols)
     if not figsize: figsize = 6*n_cols,4*n_rows
@@ -243,7 +243,7 @@ class Warmup:
 def warmup_const(
     lr:float|list,     # the learning rate; a list has one for each parameter group
     warm:float|str=.05 # length of the warm-up: a fraction, or an amount such as '500ba'
-) -> dict:             # name of a hyper-parameter -> schedule
+) -> dict:             # name of a hyperparameter -> schedule
     "Return a linear warm-up, then a constant learning rate"
     return {'lr':Warmup(warm, lr, lambda w: SchedNo(lr, lr))}
 
@@ -251,7 +251,7 @@ def warmup_lin(
     lr:float|list,       # the highest learning rate; a list has one for each parameter group
     warm:float|str=.05,  # length of the warm-up: a fraction, or an amount such as '500ba'
     lr_end:float|list=0. # the last learning rate
-) -> dict:               # name of a hyper-parameter -> schedule
+) -> dict:               # name of a hyperparameter -> schedule
     "Return a linear warm-up, and then a linear decay"
     return {'lr':Warmup(warm, lr, lambda w: SchedLin(lr, lr_end))}
 
@@ -261,7 +261,7 @@ def warmup_poly(
     warm:float|str=.05,     # length of the warm-up: a fraction, or an amount such as '500ba'
     lr_end:float|list=1e-7, # the last learning rate
     power:float=1.          # exponent of the remaining fraction: above 1, the learning rate falls quickly at first
-) -> dict:                  # name of a hyper-parameter -> schedule
+) -> dict:                  # name of a hyperparameter -> schedule
     "Return a linear warm-up, and then a polynomial decay"
     return {'lr':Warmup(warm, lr, lambda w: partial(_run_backward, SchedPoly(lr_end, lr, power)))}
 
@@ -276,7 +276,7 @@ def warmup_cos(
     warm:float|str=.05,   # length of the warm-up: a fraction, or an amount such as '500ba'
     lr_min:float|list=0., # the lowest learning rate
     cycles:int=1          # how many times it falls, each time from the highest learning rate
-) -> dict:                # name of a hyper-parameter -> schedule
+) -> dict:                # name of a hyperparameter -> schedule
     "Return a linear warm-up, and then a cosine, or several with warm restarts"
     n = check_whole('cycles', cycles)
     return {'lr':Warmup(warm, lr, lambda w: combine_scheds([1/n]*n, [SchedCos(lr, lr_min)]*n))}
@@ -284,7 +284,7 @@ def warmup_cos(
 def inv_sqrt(
     lr:float|list,     # the highest learning rate; a list has one for each parameter group
     warm:float|str=.05 # length of the warm-up: a fraction above 0, or an amount such as '500ba'
-) -> dict:             # name of a hyper-parameter -> schedule
+) -> dict:             # name of a hyperparameter -> schedule
     "Return a linear warm-up, and then a decay by the inverse square root of the batches (Vaswani et al. 2017)"
     if warm==0: raise ValueError('`warm` must be more than 0, because the decay depends on the length of the warm-up')
     return {'lr':Warmup(warm, lr, partial(_inv_sqrt_after, group_values(lr)))}
@@ -302,7 +302,7 @@ def wsd(
     decay:float=.2,         # length of the decay: a fraction of the training
     lr_min:float|list=0.,   # the last learning rate
     shape:Callable=SchedCos # shape of the decay: `SchedCos`, `SchedLin`, …
-) -> dict:                  # name of a hyper-parameter -> schedule
+) -> dict:                  # name of a hyperparameter -> schedule
     "Return warm-up, stable and decay: a linear rise, a long constant phase, and a fall at the end (MiniCPM 2024)"
     decay = check_fraction('decay', decay, what='the length of the decay')
     def then(w):

@@ -150,7 +150,7 @@ class SeveralWrapper(OptimWrapper):
     def hypers_of(self,
         name:str # name of an optimizer
     ) -> L:
-        "Return the hyper-parameters of one optimizer, a dictionary for each of its groups"
+        "Return the hyperparameters of one optimizer, a dictionary for each of its groups"
         self.opt.optimizer(name)
         return L(h for h in self.hypers if h.optimizer==name)
 
@@ -158,7 +158,7 @@ class SeveralWrapper(OptimWrapper):
         name:str, # `lr`, `mom`, `wd`, ... or with the name of an optimizer, `lr_muon`
         value:float|Tensor|slice|Iterable # a number, a slice or a list over the groups; or a dict of them, by optimizer
     ) -> None:
-        "Set the hyper-parameter `name` in each optimizer that has it; raise KeyError if none does"
+        "Set the hyperparameter `name` in each optimizer that has it; raise KeyError if none does"
         is_in = [name in h for h in self.hypers]
         if not any(is_in): raise KeyError(f"none of the optimizers has '{name}': {nearest(name, self._known_hypers())}")
         for h,has_it,v in zip(self.hypers, is_in, self._values(value)):

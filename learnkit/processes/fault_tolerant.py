@@ -49,7 +49,7 @@ class Compared(NamedTuple):
     epoch:int
     iter:int
     compares:int=0 # 1 if weights and data are compared
-    weights:int=0  # their checksum, with the hyper-parameters
+    weights:int=0  # their checksum, with the hyperparameters
     data:int=0     # the checksum of the batch
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f2c

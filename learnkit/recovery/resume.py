@@ -315,11 +315,11 @@ def is_longer(
     return now>then
 
 def restore_changed(
-    learn:Learner, # the Learner, in a fit that has set its hyper-parameters
+    learn:Learner, # the Learner, in a fit that has set its hyperparameters
     state:dict,    # the state of the run; its part `opt` changes too
     new:dict       # the points of the identity that differ
 ) -> None:
-    "Restore `state`, except for the hyper-parameters that are new"
+    "Restore `state`, except for the hyperparameters that are new"
     opt,rates = learn.opt,{}
     for k in ('lr','wd'):
         if k in new: rates[k] = [h[k] for h in opt.hypers]

@@ -204,7 +204,7 @@ def test_parameters_of_no_module_are_found_by_their_place(tmp_path):
     again.load(learn.save('m'))
     assert torch.equal(t, u) and torch.equal(again.opt.state[u]['momentum_buffer'], learn.opt.state[t]['momentum_buffer'])
 
-# one rule for the hyper-parameters of a file
+# one rule for the hyperparameters of a file
 
 def hypers(learn): return [dict(h) for h in learn.opt.hypers]
 

@@ -308,7 +308,7 @@ def test_verbose(kind, tmp_path, capsys):
 
 # where learnkit does better
 def test_plateau_lowers_torchs_rate(tmp_path, capsys):
-    "fastai's OptimWrapper hands out copies of the hyper-parameters, so ReduceLROnPlateau does nothing there (D14)"
+    "fastai's OptimWrapper hands out copies of the hyperparameters, so ReduceLROnPlateau does nothing there (D14)"
     learn,_ = build('ours', Case(lambda: [fc.ReduceLROnPlateau(min_delta=9., min_lr=1e-4)]), tmp_path/'a')
     learn.fit(4)
     assert learn.opt.opt.param_groups[0]['lr']==pytest.approx(.05/1000) or learn.opt.opt.param_groups[0]['lr']==1e-4

@@ -90,7 +90,7 @@ def test_equals_torch(kind, lr, n):
 
 @given(kinds, st.lists(lrs, min_size=3, max_size=3), unit)
 def test_equals_torch_when_hypers_change(kind, lr, mom):
-    "Hyper-parameters that change at every step do what the same change by hand does"
+    "Hyperparameters that change at every step do what the same change by hand does"
     cls,kw = kind
     m1,m2 = model(),model()
     by_hand,opt = cls(groups(cuts[3](m1)), **kw),OptimWrapper(cuts[3](m2), cls, **kw)
@@ -203,7 +203,7 @@ def test_lbfgs_with_closure():
     assert opt.hypers[0]['max_iter']==20
     opt.load_state_dict(file(opt.state_dict()))
     opt.split_no_decay()
-    with pytest.raises(KeyError, match="no hyper-parameter 'wd'"): opt.set_hyper('wd', .1)
+    with pytest.raises(KeyError, match="no hyperparameter 'wd'"): opt.set_hyper('wd', .1)
 
 @pytest.mark.parametrize('kw', [dict(fused=True), dict(foreach=True), dict(amsgrad=True), dict(maximize=True), dict(differentiable=False)])
 def test_switches(kw):

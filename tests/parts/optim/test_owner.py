@@ -325,7 +325,7 @@ def test_weight_decay_that_was_set_since_stays():
     learn.fit(1)
     assert learn.opt.hypers[0]['wd']==.3
 
-# the names of hyper-parameters
+# the names of hyperparameters
 
 def numbers(opt_func, **kw):
     learn = learner(model=net(), opt_func=opt_func, lr=None, **kw)
