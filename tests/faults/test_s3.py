@@ -1,4 +1,4 @@
-"""A run whose checkpoints are on an S3 server (moto's): killed at any request, slow, 503 SlowDown, lists that lag; needs the extra `stores` and the package `moto`"""
+"""A run whose checkpoints are on an S3 server (moto's): killed at any request, slow, 503 SlowDown, lists that lag; needs the extra `stores` and the packages `moto`, `flask`, `flask-cors`"""
 import json, os, random, warnings
 
 import pytest, torch
