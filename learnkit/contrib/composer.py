@@ -55,8 +55,8 @@ def _count(n, unit):
 
 # %% ../../nbs/contrib/60_composer.ipynb #d185d627
 class Counts:
-    "Counts the batches and samples of a phase that are done, and their seconds"
-    began = 0.   # when the batch began, by `perf_counter`
+    "Counts the finished batches and samples of a phase, and the seconds that they took"
+    began = 0.   # when the validation or prediction began, by `perf_counter`
     def __init__(self): self.reset()
     def reset(self) -> None:
         "Reset all counts"
@@ -86,7 +86,7 @@ class ComposerRun(OurCallback):
     all_samples,all_seconds = 0,0.              # of the fit, without evaluations
     iteration,first_epoch = 0,0                 # the number of the iteration, and its first epoch
     began = 0.                                  # when the batch began, by `perf_counter`
-    is_whole = is_over = False                  # were all batches of the epoch read? Is its training phase over?
+    is_whole = is_over = False                  # are all batches of the epoch done? Is its training phase over?
     def __init__(self):
         self.train,self.valid,self.predicted = Counts(),Counts(),Counts()
         self.meter,self.results = new_meter([]),{}   # of the last training batch; of the last validation
@@ -258,7 +258,7 @@ class ComposerState(View):
 
     @property
     def batch(self) -> Any:
-        "The batch as the loader gave it (from `after_dataloader` on the device); None before the first one"
+        "The batch: at `after_dataloader` as the loader gave it, later on the device; None before the first one"
         if self.event=='after_dataloader': return self.learn.batch
         return _read_or_none(batch_of, self.learn)
     @batch.setter

@@ -297,7 +297,7 @@ class NLPCallback(ForeignCallback):
         if self.has('on_exception') and self._view().stopped: self.call('on_exception')
 
     def due(self, name):
-        "Return whether an evaluation took place: it may have been cancelled, or be a sanity check"
+        "Return whether to call the method: not before a sanity check is over, or after a cancelled evaluation"
         if name=='on_train_begin': return not self.begins_later
         if name=='on_evaluate_end': return 'valid' not in getattr(self.learn.recorder, 'cancelled', ())
         return True
@@ -395,7 +395,7 @@ def longest_match(
     name:str,    # the requested name
     known:Any    # the known names
 ) -> str|None:
-    "Return the known name that shares the longest substring with `name`, the shortest of several; None if none does"
+    "Return the shortest of the known names that share most with `name` in one piece; None if just a letter"
     def common(k): return SequenceMatcher(None, name, k, autojunk=False).find_longest_match().size
     def most_in_common(k): return common(k),-len(k)
     best = max(known, key=most_in_common, default='')
@@ -608,7 +608,7 @@ def _nothing(*args): return None
 _bars = 'auto','rich','tqdm','raw',None
 
 class Trainer:
-    "A Learner, made as a `Trainer` of fastNLP is; it is `trainer.learn`"
+    "Creates a Learner, `trainer.learn`, from the arguments of fastNLP's `Trainer`"
     waiting:ClassVar[list] = []   # functions decorated by `on`, with event and marker, until a Trainer takes them
     def __init__(self,
         model:Any,                     # a module; its output has a `loss`, or `loss_func` computes it
@@ -753,8 +753,8 @@ class CheckpointCallback(HasMonitorCallback):
     "Saves the model at intervals, the last one, the `topk` best, and the one at which a run ends early"
     def __init__(self,
         folder:str|Path|None=None,    # where files go; None: the current folder
-        every_n_epochs:int|None=None, # save every so many epochs
-        every_n_batches:int|None=None,# save every so many batches
+        every_n_epochs:int|None=None, # save after every n epochs
+        every_n_batches:int|None=None,# save after every n batches
         last:bool=False,              # keep the newest model, under a fixed name, after each epoch
         topk:int=0,                   # how many of the best to keep
         on_exceptions:Any=EarlyStopException, # exceptions after which to save, a class or several; None: none

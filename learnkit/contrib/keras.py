@@ -127,7 +127,7 @@ class KerasModel(View):
         else: own(filepath, overwrite=overwrite, **kwargs)
     def load_weights(self,
         filepath:str|Path, # a file written by `save_weights`
-        **kwargs:Any       # arguments of Keras, for a model of Keras
+        **kwargs:Any       # further arguments, for a Keras model only
     ) -> None:
         "Load the weights from exactly this file; a Keras model uses its own method"
         own = self._own('load_weights')
@@ -168,7 +168,7 @@ class KerasCallback(ForeignCallback):
         return super().has(name)
 
     def prepare(self):
-        "Before a run, set the wrapped callback's model and parameters"
+        "Set the model and the `params` of the wrapped callback, unless it has them already"
         learn,theirs = self.learn,self.theirs
         model = view_of(KerasModel, learn)
         epochs = learn.n_epoch if learn.mode=='fit' else 1

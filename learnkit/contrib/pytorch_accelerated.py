@@ -166,7 +166,7 @@ class PARunConfig(View):
         return _times(self.eval_per_device_batch_size, self.num_processes)
     @property
     def max_num_train_steps(self) -> int|None:
-        "The number of optimizer steps in the fit"
+        "One more than the number of optimizer steps in the fit, as in pytorch-accelerated; None if unknown"
         n = _times(self.num_update_steps_per_epoch, self.num_epochs)
         return None if n is None else n+1
     @property
@@ -216,8 +216,8 @@ class PAAccelerator(View):
         "Return the model without its wrappers"
         return get_model(model)
     def save(self,
-        obj:Any,  # a state
-        file:Any  # what to save
+        obj:Any,  # what to save
+        file:Any  # a path, or an open binary file
     ) -> None:
         "Save an object with `torch.save`, in process 0"
         if self.is_main_process: torch.save(obj, file)
@@ -280,7 +280,7 @@ class PAHandler(View, CallbackHandler):
     library,what = 'pytorch-accelerated','the callback handler'
     @property
     def callbacks(self) -> list:
-        "The Learner's callbacks, unwrapped where they are pytorch-accelerated's"
+        "The callbacks of pytorch-accelerated that the Learner has, and learnkit's callbacks under its names"
         return [cb.theirs if isinstance(cb, PACallback) else cb for cb in self._in_learner()]
     def _in_learner(self):
         classes = PACallback,NeedsMeans,MoveModulesToDeviceCallback
@@ -534,9 +534,9 @@ class EarlyStopping(NeedsMeans, OurEarlyStopping):
     "Ends training when a metric does not improve"
     def __init__(self,
         early_stopping_patience:int=1,        # epochs without improvement after which training ends
-        early_stopping_threshold:float=.01,   # a change of less than this is no improvement
-        watch_metric:str='eval_loss_epoch',   # a smaller change is no improvement
-        greater_is_better:bool=False,         # the name of the metric
+        early_stopping_threshold:float=.01,   # a smaller change is no improvement
+        watch_metric:str='eval_loss_epoch',   # the name of the metric
+        greater_is_better:bool=False,         # is a larger value better?
         reset_on_train:bool=True              # forget the best value when a fit begins?
     ):
         super().__init__(Latest(watch_metric), _comp(greater_is_better), min_delta=early_stopping_threshold,

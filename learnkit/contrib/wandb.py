@@ -29,7 +29,7 @@ class WandbFile:
         self.last = -1   # the last step that was read
 
     def records(self) -> Iterator[bytes]:
-        "Return the new records"
+        "Yield the new records"
         with open(self.path, 'rb') as f:
             f.seek(self.pos)
             data,start = f.read(),self.pos

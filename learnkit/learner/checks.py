@@ -28,7 +28,7 @@ def check_types(
     if isclass(loss_func) or not callable(loss_func): raise _no_loss_func(loss_func)
 
 def _no_model(o):
-    "Return the error for an object that is no model"
+    "Return the error for an object that is not a model"
     kind = type(o).__name__
     if isclass(o): return TypeError(f'model is the class {o.__name__}: pass an instance of it, `{o.__name__}(...)`')
     if _is_container(o): return TypeError(
@@ -45,7 +45,7 @@ def _is_container(o):
     return hasattr(o, '__iter__') and hasattr(o, '__len__')
 
 def _no_loss_func(o):
-    "Return the error for an object that is no loss function"
+    "Return the error for an object that is not a loss function"
     if not isclass(o): return TypeError(
         f'loss_func must be a function of (pred, *targets) such as `F.mse_loss`, not {type(o).__name__}')
     name = o.__name__
@@ -342,7 +342,7 @@ def _raised_by(ds, i): return f'Raised by sample {i!r:.60} of the dataset {type(
 
 # %% ../../nbs/learner/00c_layers.ipynb #c5a10e02
 class _NamedSamples:
-    "Replaces a map-style dataset in a worker; adds the failed sample to an exception"
+    "Replaces a map-style dataset in a worker; adds a note to an exception that names the sample"
     def __init__(self, dataset): self.dataset = dataset
     def __getitem__(self, i):
         try: return self.dataset[i]

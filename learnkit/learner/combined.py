@@ -37,7 +37,7 @@ class CombinedSource:
 
     @property
     def ended(self) -> bool:
-        "Return whether the loader has returned all batches once; without a length, this requests another batch"
+        "Return whether all batches were returned once; without a length, known after a request for another batch"
         return self.laps>0 or self.done==self.n
 
     def open(self) -> Iterator:

@@ -229,7 +229,7 @@ def _find_named(name):
 def doc(
     f:Any # a function, class, method, property or module, or its name; for any other object, its class
 ) -> Doc: # its `repr` is the page as text
-    "Return the page about `f`, which a script prints: parameters, result, errors, chapter; raise ValueError"
+    "Return the page about `f`, which a script prints; raise ValueError for an unknown name"
     if isinstance(f, str): f = _find_named(f)
     f = unwrap_partial(f)
     is_named = inspect.isroutine(f) or isinstance(f, (type,property,ModuleType))

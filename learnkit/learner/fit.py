@@ -199,7 +199,7 @@ class TrainFor(Callback):
         if pct>=1 and not self._ends_here(): learn.stop(f'{learn.current_run.duration} of training are done')
 
     def _ends_here(self):
-        "Return whether the epoch ends with this batch anyway; no if a callback has put a longer loader in place"
+        "Return whether the epoch ends with this batch anyway; not if a callback has put a longer loader in its place"
         return self.unit=='ba' and self.learn.iter+1==self.learn.n_iter
 
     @property
@@ -340,7 +340,6 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
         self.opt.zero_grad()   # a run that was interrupted between its backward pass and its step has left some
         def valid(): return self.dls.valid
         with Guard(self): interruptibly(self._do_fit, valid=valid if mode=='fit' else None)
-
 
 # %% ../../nbs/learner/45c_fit.ipynb #d264ae2b
 @patch

@@ -274,7 +274,7 @@ register_state('duration', None, 'how long the fit is: a `Time`', lasts=True)
 register_state('output_loss', None, 'the loss that the model returned')
 register_state('checks_loss', True, 'is the loss of this batch checked, as in the first one of a phase?')
 
-# a callback's own attribute hides the Learner's
+# the names of the run's state; a callback's own attribute of such a name hides the Learner's
 _of_run = {*state_names,'x','y'} - {'loss_func','logger'}
 
 # %% ../../nbs/learner/35c_learner.ipynb #cae8f128

@@ -172,7 +172,7 @@ class GatherPredsCallback(Callback):
         self.drafts = {}
 
     def _names_of_earlier(self, folder):
-        "Return the files in a folder to replace: of all batches, or of this process's share"
+        "Return the names of the files in a folder to replace: of all batches, or of this process's share"
         names = [p.name for p in folder.iterdir() if p.name.isdigit()]   # the number of the batch
         if self.round_robin is None: return names
         return [name for name in names if int(name)%num_shards()==shard_rank()]
@@ -196,7 +196,7 @@ class GatherPredsCallback(Callback):
         return tensors
 
     def _begin_own(self, n, positions, it):
-        "Prepare for the `n` samples of this process, at `positions` of the result, before `it` begins"
+        "Prepare for this process's share of `n` samples, or for all `n` if only this process has them; return `it`"
         round_robin = self.learn.batches.round_robin
         if round_robin.alike: self.round_robin = round_robin
         elif self.mmap is not None: raise ValueError(

@@ -31,7 +31,7 @@ from ..measure.model_output import output_decodes
 @uninterrupted
 @contextmanager
 def _keep_open(learn, cbs):
-    "Return a run for predictions that holds the lock only when it begins and ends"
+    "Open a run for predictions, which holds the lock only when it begins and ends"
     with learn.no_bar(), learn._run('predict', cbs), Guard(learn):
         learn.n_epoch,learn.current_run.skip_loss = 1,True
         learn.current_run.start_epoch = learn.epoch = 0
@@ -78,7 +78,7 @@ class Predictor:
         item:Any,              # one input as the dataset returns it, without target; a tuple for several inputs
         with_input:bool=False  # return the input too
     ) -> tuple:
-        "Predict one sample: return what `learn.predict` does. Raises RuntimeError if the Learner is in another run."
+        "Predict one sample: return what `learn.predict` does. Raise RuntimeError if the Learner is in another run."
         learn = self.learn
         with turn(learn) if self.run is None else learn._lock:   # an open run belongs to no thread
             dl,decode = learn._item_loader(item)

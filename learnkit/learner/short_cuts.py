@@ -239,7 +239,7 @@ _short_cuts = dict(step="the optimizer's fast step", zero_grad='`zero_grad`', fu
 # %% ../../nbs/learner/33_short_cuts.ipynb #617a57ab
 def _are_same(bound, now): return len(bound)==len(now) and all(map(_is_same, bound, now))
 def _is_same(a, b):
-    "Return whether two pairs of callback and handler are equal; functions that are no methods may differ"
+    "Return whether two pairs of callback and handler are equal; functions that are not methods may differ"
     (one,f),(other,g) = a,b
     if one is not other: return False
     are_methods = hasattr(f, '__func__') and hasattr(g, '__func__')

@@ -89,7 +89,7 @@ def _missing(cb, k, learn):
     return MissingAttribute(f'neither `{name}` nor its Learner has an attribute `{k}`', k, cb, learn)
 
 class MissingAttribute(AttributeError):
-    "An AttributeError that finds the name and its nearest match only when its text is read"
+    "An AttributeError that looks for the nearest existing name only when its text is read"
     def __str__(self) -> str:
         if len(self.args)<2: return super().__str__()   # unpickled from the text
         message,name,*where = self.args
@@ -122,7 +122,7 @@ class _EventsAsArguments:
 # %% ../../nbs/loop/15b_callback.ipynb #7c2b0665
 class Callback(Stateful):
     "Handles events; reads the Learner's attributes as its own; steers the loop with Cancels"
-    order:float = 0          # callbacks are called in this order; those of equal order as they were added
+    order:float = 0          # callbacks are called in this order; equal ones, in the order of their addition
     first_in:tuple = ()      # events in which it is called before all others, because it prepares them
     last_in:tuple = ()       # events in which it is called after all others, because it depends on what they do
     run:bool = True          # is it called at all?
@@ -260,7 +260,7 @@ def _check_modes(who, modes):
 
 # %% ../../nbs/loop/15b_callback.ipynb #5db5cd6d
 def _takes_one_argument(f):
-    "Return this from the code object: for hundreds of handlers, `signature` would take a sixth of the import"
+    "Return whether `f` takes one argument; by its code: `signature`, of hundreds, would take a sixth of the import"
     code,n_default = f.__code__,len(f.__defaults__ or ())
     one = code.co_argcount-n_default<=1<=code.co_argcount
     return one and not code.co_kwonlyargcount and not hasattr(f, '__wrapped__')

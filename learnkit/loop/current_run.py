@@ -38,7 +38,7 @@ class BatchState:
     xb:tuple                     # the inputs
     yb:tuple                     # the targets
     pred:Any                     # the output of the model
-    loss:torch.Tensor|None       # the loss to show, without a graph
+    loss:torch.Tensor|None       # the loss without its graph, to be recorded
     loss_grad:torch.Tensor|None  # the loss from which the backward pass starts
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17010
@@ -110,7 +110,7 @@ class Run(Progress, BatchState):
             run = run.outer
 
     def at_rest(self) -> 'Run':
-        "Return the state of a Learner after all runs, for a copy of it"
+        "Return the state that a Learner has after all runs have ended, for a copy of the Learner"
         if self.outer is None: rest = copy(self)
         else: rest = self.outer.at_rest()
         rest.batches = None   # batches may be open

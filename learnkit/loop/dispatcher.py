@@ -255,7 +255,7 @@ class Dispatcher(HasRun):
     def remove_cb(self,
         cb:Callback|type[Callback] # a callback, or a class whose instances are all removed
     ) -> 'Dispatcher':
-        "Remove a callback, or all of a class; during a run, first call its `cleanup`"
+        "Remove a callback, or all of a class, if there; during a run, also call its `cleanup`"
         if not (isclass(cb) or hasattr(cb, 'order')): raise TypeError(
             f'pass a callback or a class of callbacks to remove, such as `learn.progress`, not {cb!r:.60}')
         meant = _matching_cbs(cb, self.cbs)

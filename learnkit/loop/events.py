@@ -40,10 +40,10 @@ class Events:
         for line in table.strip('\n').splitlines():
             name,_,doc = line.strip().partition(' ')
             self.register(name, doc.strip(), depth=(len(line) - len(line.lstrip()))//2)
-        self.declared = tuple(self.docs)   # events of the table; later ones are registered
+        self.declared = tuple(self.docs)   # the events of the table, without those that are registered later
 
     def __call__(self,
-        *args:Any,   # raises TypeError, with a hint at `register`
+        *args:Any,   # none: any argument raises a TypeError that mentions `register`
         **kwargs:Any # the same
     ) -> 'Events':
         "Return all events; callable because `event` is a class in fastai"

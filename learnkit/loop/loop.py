@@ -54,7 +54,7 @@ class BatchStream:
     def stop_at(self,
         n:int # no batch from this number on
     ) -> None:
-        "End before batch number `n`. Raises RuntimeError if the first batch was fetched already."
+        "End before batch number `n`. Raise RuntimeError if the first batch was fetched already."
         self._check_new('stop_at')
         if self.round_robin is not None: n = self.round_robin.stop_at(n)
         self.limit = n if self.limit is None else min(n, self.limit)
@@ -78,7 +78,7 @@ class BatchStream:
     def replace(self,
         loader:Iterable # any iterable of batches
     ) -> None:
-        "Take the batches from `loader` instead. Raises RuntimeError if the first batch was fetched already."
+        "Take the batches from `loader` instead. Raise RuntimeError if the first batch was fetched already."
         self._check_new('replace')
         self.loader = loader
         self._count()
@@ -86,7 +86,7 @@ class BatchStream:
     def wrap(self,
         f:Callable # function: iterator of batches -> iterator of batches
     ) -> None:
-        "Pass the batches through `f`, the last one added outermost. Raises RuntimeError if the stream is open already."
+        "Pass the batches through `f`, the last one added outermost. Raise RuntimeError if the stream is open already."
         self._check_new('wrap')
         self.wrappers.append(f)
 
@@ -98,7 +98,7 @@ class BatchStream:
         "Begin the stream; `next` then returns the batches"
         it = iter(self.loader)
         if self.round_robin is not None:
-            if self.round_robin.alike is None: self.round_robin.begin()   # here in all: an iterator may read it later
+            if self.round_robin.alike is None: self.round_robin.begin()   # a collective: an iterator may read later
             self._count()
         if self.limit is not None: it = Limited(it, self.limit-self.start+self.skipped)
         for f in self.wrappers: it = f(it)

@@ -104,7 +104,7 @@ def _refuse_fit(learn):
 # %% ../../nbs/loop/35a_run.ipynb #fb40aab0
 @contextmanager
 def _push_run(learn, mode):
-    "Give the Learner a state of its own for a nested run, in this block"
+    "Give the Learner the state of a new run in this block, then the outer one again"
     outer = learn.current_run
     run   = outer.begin(mode)
     if run.trains and outer.mode is not None: _refuse_fit(learn)
@@ -123,7 +123,7 @@ def _switch_to(learn, run):
     vars(learn).update(own, current_run=run, _heard={}, _heard_else={}, _call_order=None)
 
 def _end(run):
-    "Pass the values that the outer run takes over to it"
+    "Pass to the outer run the values that it takes over from this one"
     if run.trains: run.outer.end_fit(run)
     elif run.outer.mode is not None: run.outer.stop_reason = run.stop_reason   # a validation may stop the fit around it
 

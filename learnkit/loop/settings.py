@@ -75,7 +75,7 @@ def _text(v, show=repr, n=60):
     else: text = show(v)
     if len(text)>n: return name
     if '\n' in text: return name
-    if ' at 0x' in text: return name   # the address is another one each time
+    if ' at 0x' in text: return name   # an address, which differs each time
     return hide_secrets(text)
 
 def _dict_text(d):

@@ -135,7 +135,7 @@ def uninterrupted(
         try:
             with _Received(): return f(*args, **kwargs)
         finally: handle_pending()   # directly here, because it looks at the caller of this frame
-    return critical(_uninterrupted)   # otherwise, a signal between `try` and `with` would not wait
+    return critical(_uninterrupted)   # signals wait in this frame, and so in `f`, which has no mark of its own
 
 def _uninterrupted_block(f):
     @wraps(f)
