@@ -274,6 +274,8 @@ register_state('duration', None, 'how long the fit is: a `Time`', lasts=True)
 register_state('output_loss', None, 'the loss that the model returned')
 register_state('checks_loss', True, 'is the loss of this batch checked, as in the first one of a phase?')
 
+_rebuilt = '_lock','_heard','_heard_else','_call_order'   # attributes that are not pickled: see `__setstate__`
+
 # the names of the run's state; a callback's own attribute of such a name hides the Learner's
 _of_run = {*state_names,'x','y'} - {'loss_func','logger'}
 
@@ -419,7 +421,7 @@ class Learner(Loop):
         of_model = [k for k in dir(self.model) if k[:1]!='_']
         return sorted({*super().__dir__(), *of_model})
     def __getstate__(self) -> dict:
-        own = {k:v for k,v in vars(self).items() if k not in ('_lock','_heard','_heard_else')}
+        own = {k:v for k,v in vars(self).items() if k not in _rebuilt}
         rest = self.current_run.at_rest()
         return own | own_values(self.current_run, rest) | {'current_run':rest}
     def __copy__(self): raise TypeError(

@@ -1,5 +1,5 @@
 "One rule of order: `order`, then who is first and who is last in an event. What is called, what `show_training_loop` prints and the rule agree"
-import inspect, warnings
+import inspect, pickle, warnings
 import pytest, torch
 from hypothesis import given, settings, strategies as st
 import learnkit.all as lk
@@ -106,3 +106,12 @@ def test_an_answer_that_does_not_exist_is_refused_where_the_class_is_defined():
     "It would count as if the callback had said nothing"
     with pytest.raises(ValueError, match="Looks.acts is 'noting', but must be one of 'nothing', 'sometimes'"):
         class Looks(Callback): acts = 'noting'
+
+def test_a_pickle_has_no_tables(tmp_path):
+    "The order and the handlers are derived from the callbacks: a file must not name the class that holds them"
+    learn = learner(path=tmp_path)
+    learn('before_save_model')
+    assert learn._call_order is not None and learn._heard
+    assert learn.__getstate__().keys().isdisjoint({'_call_order','_heard','_heard_else'})
+    again = pickle.loads(pickle.dumps(learn))
+    assert again._call_order is None and again.ordered_cbs('before_fit').map(type)==learn.ordered_cbs('before_fit').map(type)
