@@ -32,7 +32,7 @@ def _name(learn):
     return getattr(learn.dl, 'dl_name', None) if is_from_dl else None
 
 def _set_name(learn, name):
-    if name is None: vars(learn).pop('_dl_name', None)   # no loader of this Learner has a name
+    if name is None: vars(learn).pop('_dl_name', None)   # the attribute exists only for a name
     else: vars(learn)['_dl_name'] = name
 
 Learner.dl_name = property(_name, _set_name, None, _name.__doc__)
@@ -194,7 +194,7 @@ class Evaluator(EveryCallback):
         return bool(better.update(better.value(learn)))
 
     def _find_due(self, is_due):
-        "Return all Evaluators that are due, in the first of them, which evaluates for all; their results form one row"
+        "Return the Evaluators that are due if this is the first one, which evaluates them all for one row; else none"
         active = [cb for cb in self.evaluators if cb.run and cb.learn is self.learn]
         if active[:1]!=[self]: return []
         return [*filter(is_due, active)]
@@ -313,7 +313,7 @@ class SanityCheck(Callback):
             if m.column in self.results: m.value(learn, self.results)
 
     def _snapshot(self, dl):
-        "Snapshot what reading `dl` changes: model, loader, random generators, states of callbacks"
+        "Snapshot what a validation with `dl` changes: model, loader, random generators, states of callbacks"
         learn,restores = self.learn,[]
         for cb in learn.cbs:
             if not runs_in(cb, 'sanity'): continue

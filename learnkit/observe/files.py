@@ -212,7 +212,7 @@ class MetricsLogger(Callback):
         media:dict, # texts, tensors on the CPU, or lists of dictionaries, by name
         step:int    # training batches so far, in all fits
     ) -> None:
-        "Write `media`; does nothing unless a subclass defines it"
+        "Write `media`; do nothing unless a subclass defines it"
 
     def counts(self,
         step:int # training batches so far, in all fits
@@ -247,7 +247,7 @@ class MetricsLogger(Callback):
     def cleanup(self): self.learn._outbox.end(self.learn)
 
     last = 0   # the step that was written last
-    unwritten:Any = ()   # rows of other processes, with their steps
+    unwritten:Any = ()   # rows that process 0 writes and this one only keeps, with their steps
     @property
     def start(self) -> int:
         "The number of training batches in the fits before this one"

@@ -186,7 +186,7 @@ class HookCallback(Callback):
         else: self._restore_stance()
 
     def _due(self):
-        "Return whether this training batch is an n-th one, and so needs hooks of its own"
+        "Return whether this is a training batch to record, of which every n-th has hooks of its own"
         if self.every is None or not self.learn.training: return False
         return self.learn.train_iter%self.every==0
 

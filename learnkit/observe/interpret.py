@@ -150,7 +150,7 @@ def _ignored(learn):
 
 # %% ../../nbs/observe/60a_interpretation.ipynb #ebf75f1d
 def _pick(batch, i):
-    "Return sample `i` of a batch, also a nested one"
+    "Return sample `i` of a batch, which may be nested"
     def pick(t): return t[i]
     return apply(pick, batch)
 
@@ -358,7 +358,7 @@ class Items:
 
     def show(self,
         stats:tuple|None=None,  # mean and standard deviation that normalized the images; None: not normalized
-        ncols:int|None=None,    # images in a row; None: five, or with masks each image's in a row
+        ncols:int|None=None,    # images in a row; None: 5, or 2 per mask if there are several masks
         figsize:tuple|None=None # width and height in inches; None: by the number of images
     ) -> Any:
         "Draw images with their targets and predictions; list other samples in a table"

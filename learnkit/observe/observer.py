@@ -243,5 +243,5 @@ class SystemMetrics(Observer):
 def _gpu_percent(device:torch.device) -> Callable|None:
     if device.type!='cuda': return None
     try: torch.cuda.utilization(device)
-    except (ImportError, RuntimeError): return None   # nvidia-ml-py or its driver is missing
+    except (ImportError, RuntimeError): return None   # nvidia-ml-py is missing, or the driver does not support it
     return partial(torch.cuda.utilization, device)

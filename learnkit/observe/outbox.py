@@ -117,7 +117,7 @@ class MediaRow:
     def announce(self,
         learn:Callable # the Learner
     ) -> None:
-        "Call the event `log_media`, with the tensors on the CPU; waits for their device"
+        "Call the event `log_media`, with the tensors on the CPU; wait for their device"
         media = {name:_bring_to_cpu(v, self.kind) for name,v in self.media.items()}
         learn('log_media', kind=self.kind, media=media, step=self.step)
 
@@ -210,7 +210,7 @@ class Outbox:
         if not rows: return
         device  = rows[0].values.device
         numbers = iter(torch.cat([row.values.to(device) for row in rows]).tolist())
-        for row in rows: row.metrics.update(zip(row.names, numbers))   # `zip` stops at the names
+        for row in rows: row.metrics.update(zip(row.names, numbers))   # `zip` takes one number for each name
 
     def clear(self) -> None:
         "Drop all rows"

@@ -34,7 +34,7 @@ class Sender:
         self.hurry   = False         # is `wait` running? Then retry at once
         self.thread  = None
         self.changed = Condition()   # guards these, and is notified when they change
-        self.lock    = RLock()       # held during `send`
+        self.lock    = RLock()       # for `send` and other users of what it opens; a `Sender` does not acquire it
 
     @uninterrupted
     def put(self,
@@ -196,7 +196,7 @@ class Service(MetricsLogger):
     def write_steps(self,
         rows:list # pairs of step and row, at most `at_once` of them, in order
     ) -> None:
-        "Send steps: calls `write_step` for each"
+        "Send steps: call `write_step` for each"
         for step,row in rows: self.write_step(row, step)
 
 # %% ../../nbs/observe/45b_services.ipynb #94e6734a
@@ -343,7 +343,7 @@ class ServiceLogger(Service):
         if isinstance(first, _File):
             self._open()
             self.write_file(first.path)
-        elif self.id is not None:   # an `_End` for an open run
+        elif self.id is not None:   # an `_End` for a run that was opened
             self.close(first.status)
             self.opened = False
         return 1
@@ -359,7 +359,7 @@ class ServiceLogger(Service):
         self.write_steps(rows)
 
     def _missing(self, step, row):
-        "The part of `row` that the service does not have"
+        "Return the part of `row` that the service does not have"
         must_ask = self.asks and self.id is not None
         missing  = {}
         for kind,values in row.items():

@@ -202,9 +202,9 @@ def waiting_hint(
                                 '`Prefetch(thread=True)` in a thread, if making them draws no random numbers')
     if workers and start>wait: return '`persistent_workers=True` starts the workers once, not in each epoch'
     if cores is None: cores = cpu_count() or 1
-    work  = (wait+rest)*workers if workers else wait   # seconds of work for all batches
+    work  = (wait+rest)*workers if workers else wait   # seconds that one worker needs for all batches
     ratio = work/max(rest, 1e-9)
-    needed = ceil(ratio)   # as fast as the rest of the loop
+    needed = ceil(ratio)   # so many workers are as fast as the rest of the loop
     if needed<=max(cores, workers):
         return f'{max(needed, workers+1)} workers would keep up (`num_workers`, now {workers})'
     more = f'`num_workers={cores}` for the cores of this machine, and ' if workers<cores else ''

@@ -156,7 +156,7 @@ class ActionTimer:
             if name==scope: return
 
     def _add_slice(self, action, start, end):
-        "Add a slice to the trace; beyond the limit, only scopes that contain slices"
+        "Add a slice to the trace; beyond the limit, only scopes other than batches"
         is_scope = action.kind=='scope' and action.name!='batch'
         has_room = is_scope or len(self.slices)<self.max_slices
         if has_room: self.slices.append((action, start, end))

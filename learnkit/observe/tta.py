@@ -15,7 +15,7 @@ from ..loop.callback import Callback
 # %% ../../nbs/observe/70a_mc_dropout.ipynb #8045877c
 _with_dropout = nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer   # the last one for its fast path
 def _has_dropout(m):
-    "Return whether it is a dropout layer, or a layer that applies dropout itself"
+    "Return whether `m` is a dropout layer, or a layer that applies dropout itself"
     return isinstance(m, _with_dropout) or 'dropout' in type(m).__name__.lower()
 
 class MCDropoutCallback(Callback):
@@ -35,7 +35,7 @@ class MCDropoutCallback(Callback):
         self.switched = ()
     cleanup = after_validate
 
-    def before_train(self) -> None: self.switched = ()   # a cancelled validation; the loop has set all modes
+    def before_train(self) -> None: self.switched = ()   # after a cancelled validation; the loop has set all modes
 
 # %% ../../nbs/observe/70b_tta.ipynb #68eb1ee9
 from collections.abc import Callable

@@ -29,7 +29,7 @@ class Stage:
         self.free,self.used,self.copied = {},{},None
 
     def begin(self) -> None:
-        "Begin a save; copies of the save before are not needed any more"
+        "Begin a save; it may overwrite the copies of the previous one"
         self.free,self.used = self.used,{}   # memory that the last save did not use is freed
 
     def __call__(self,
@@ -338,7 +338,7 @@ class CheckpointCallback(Resumable):
         own,copy = {},False
         if resumable: own = states_of_all(learn, place)
         if self.background: copy = self.writer.stage
-        if self.base and info.get('finished'): self.base.forget()   # the last checkpoint reads all weights
+        if self.base and info.get('finished'): self.base.forget()   # compare all weights once more
         def collect():
             about = dict(info, results=self._last_row(), **origin_of(self.sessions))
             state = self.contents(epoch, done, place, own, copy, self.base)
@@ -348,7 +348,7 @@ class CheckpointCallback(Resumable):
         learn('after_save_checkpoint', path=path)
 
     def _owns_folder(self):
-        "Raise RuntimeError if another run has taken over the folder; return False, as for a failed write, if unknown"
+        "Raise RuntimeError if another run owns the folder; if that is unknown, report a failed write and return False"
         self.writer.wait()
         error = team().in_first(self.lock.find_error)
         if error is None: return True

@@ -53,7 +53,7 @@ class DataState:
         return to_serializable(states, 'parts', copy=True)
 
     def _state_to_resume(self, name, o, done):
-        "Return the state of a part to resume from: within an epoch, for parts that are read again, that of its start"
+        "Return the state of a part to resume from: within an epoch, the state at its start if the part is read again"
         within_epoch = done and name in self.begun
         if within_epoch and self._is_used_again(name): return self.begun[name]
         return o.state_dict()
@@ -83,7 +83,7 @@ class DataState:
 def may_forget(
     cb:Any # a callback
 ) -> bool:
-    "Return whether a callback is the user's own and has no `state_dict` but `saves`"
+    "Return whether a callback is the user's own, handles fits, and saves only the attributes in `saves`"
     if observes(cb) or is_library(cb): return False
     return type(cb).state_dict is Stateful.state_dict and runs_in(cb, 'fit')
 

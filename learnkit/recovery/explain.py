@@ -95,7 +95,7 @@ def mixer_of(
     return getattr(learn.loss_func, 'mixer', None)
 
 class ItemLosses(Callback):
-    "Measures the loss of each sample in one batch, also if a callback splits it into parts"
+    "Measures the loss of each sample in one batch, even if a callback splits it into parts"
     order,acts,run_valid = 10_000,'nothing',False
     modes = ('fit',)
     def __init__(self,
@@ -173,7 +173,7 @@ def finite_loss(
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000012
 class LayerNorms(Callback):
-    "Records, for each step, the learning rate, the norms of gradients and updates by layer, and the first NaN module"
+    "Records, for each step, the learning rate, norms of gradients and updates by layer, and the first NaN module"
     order,acts,run_valid = 9_000,'nothing',False
     modes = ('fit',)
     def __init__(self):
@@ -545,7 +545,7 @@ class _SpikeSearch:
         def is_gone(without): return self._is_gone(without, first, moment)
         try:
             with catch_warnings():
-                simplefilter('ignore')   # that the losses differ from the record
+                simplefilter('ignore')   # warnings that the losses differ from the record
                 found = fewest(items, is_gone)
                 is_smaller = len(found)<len(items) or len(items)==1
                 if is_smaller: return found

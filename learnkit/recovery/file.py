@@ -152,7 +152,7 @@ def _newest(folder, default): return next(iter(list_checkpoints(folder)), defaul
 
 def _write_both(state, path, note):
     like = _newest(path.parent, path)   # the new files get its permissions
-    with atomic(path, like, sync_names=False) as f:   # if the name is lost, the file of the manifest is missing
+    with atomic(path, like, sync_names=False) as f:   # the manifest, which follows, flushes both names
         file = _HashingFile(f)
         torch.save(state, file)
     note = dict(note, size=file.size, sha256=file.sha.hexdigest())

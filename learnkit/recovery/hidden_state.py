@@ -33,7 +33,7 @@ from ..data.parts import is_library
 def is_constant(
     v:Any # an entry of a module, or of a container in it
 ) -> bool:
-    "Return whether `v` changes only by replacing it, or entries of a container, and nothing else in it is searched"
+    "Return whether every change of `v` that counts replaces an object: `v` itself, or an entry of a container"
     if isinstance(v, (nn.Module,torch.Tensor,FunctionType,MethodType,partial)) or is_generator(v): return False
     if type(v) in (dict,list,tuple): return len(v)<=max_entries and all(map(is_constant, entries_of(v).values()))
     if isinstance(v, containers) or holds_state(v, is_called=False): return False
@@ -59,7 +59,7 @@ def _add_objects(v, found):
 
 # %% ../../nbs/recovery/01a_holders.ipynb #c0a51a03
 class ConstantModules:
-    "The modules of a model that hold only constants, and parameters and buffers that are saved anyway"
+    "The modules of a model that hold only constants, and parameters and buffers that checkpoints store anyway"
     def __init__(self,
         model:nn.Module, # the model
         saved:set        # ids of tensors that are saved elsewhere
@@ -75,11 +75,12 @@ class ConstantModules:
     def has(self,
         m:nn.Module # a module of the model
     ) -> bool:
-        "Return whether it is among them, and has the same objects as then"
+        "Return whether the module was constant at first, and still holds the same objects"
         if id(m) not in self.first or m._non_persistent_buffers_set: return False
         _,first = self.first[id(m)]
         now = objects_in(entries_of(m))
         return len(now)==len(first) and all(map(is_, now, first))
+
 
 
 
@@ -254,7 +255,7 @@ class HolderSearch:
         model:nn.Module,               # the Learner's model
         constant:'ConstantModules'     # modules in it to skip while they are constant
     ) -> None:
-        "Find the holders in the model, and those of its modules that are not constant, or no longer"
+        "Add the holders in the model, except for the modules that are still constant"
         self._add_modules(model, 'model', True, max_depth, constant.has)
 
     def _add_holder(self, o, name, kept, depth):

@@ -217,16 +217,18 @@ class SpikeDetection(Callback):
 from copy import deepcopy
 from typing import Any
 
+from ..callbacks.accumulate import opt_params
 from ..callbacks.intervals import Every
 from ..data.modules import get_model
 from ..data.process import largest
+from ..data.snapshot import Snapshot, snapshot_attributes, snapshot_buffers, snapshot_grads
 from ..learner.fit import resumes
 from ..loop.check import check_fraction
 from ..loop.run import evaluating
 from ..loop.words import observes, own_attr
 from ..measure.finite import has_nan, nan_flag, weights_finite, why_not_finite
 from ..optim.base import load_weights, split_state
-from ..optim.inventory import load_beside, load_opt_state, named_params, opt_state, state_beside
+from ..optim.inventory import load_beside, load_opt_state, named_params, opt_state, state_beside, trained_modules
 from ..optim.steps import accumulates
 from .file import list_checkpoints, read_checkpoint
 from .resume import find_in_all
@@ -250,6 +252,8 @@ class RollBackOnNaN(Callback):
     good:Any = None    # the last good state, or True if it is in a checkpoint
     flag:Any = None    # a sum on the device, NaN if any loss since the last check was
     spike:Any = None   # description of a spike since the last good state
+    snapshot:Any = None   # from before the batch, until a good state is kept
+    last:Any = None       # the loss of the previous batch, until a good state is kept
     due = False        # is a check due? The same in all processes, although one of them may skip a batch
     def __init__(self,
         every:Any='100ba',    # how often to check the losses and keep a copy; text such as '500ba', see `Every`
@@ -276,7 +280,17 @@ class RollBackOnNaN(Callback):
         self.every.start(learn)
         self.good = self.flag = self.spike = None
 
-    def before_batch(self): self.due = self.every(self.learn) or self.due
+    def before_batch(self):
+        self.due = self.every(self.learn) or self.due
+        if self.good is None: self.snapshot,self.last = self._take_snapshot(),self.learn.loss
+
+    def _take_snapshot(self):
+        "Snapshot what a batch may change before its loss is known: buffers, gradients of micro-batches, their counters"
+        learn = self.learn
+        buffers  = map(snapshot_buffers, trained_modules(learn).values())
+        counters = [snapshot_attributes(cb, *cb.saves) for cb in learn.cbs if accumulates(cb)]
+        return Snapshot(*buffers, snapshot_grads(opt_params(learn.opt), copy=True), *counters)
+
     def before_pred(self):
         "Lower the learning rate again if a schedule has set it since"
         if self.scale==1: return
@@ -300,7 +314,7 @@ class RollBackOnNaN(Callback):
 
     def nonfinite_loss(self) -> None:
         "Handle the event so that no error is raised: `after_loss` and `after_train` restore good weights"
-    def cleanup(self): self.good = self.flag = self.saver = None
+    def cleanup(self): self.good = self.flag = self.saver = self.snapshot = self.last = None
 
     def _all_finite(self, weights=True):
         "Return whether losses and `weights` are finite in all processes; all of them must call it"
@@ -310,6 +324,7 @@ class RollBackOnNaN(Callback):
         return not largest(not is_finite)
 
     def _keep(self):
+        self.snapshot = self.last = None
         if self.source=='checkpoint':
             self.good = True
             return
@@ -320,7 +335,7 @@ class RollBackOnNaN(Callback):
             loss=learn.loss, epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._cbs_to_restore()}))
 
     def _cbs_to_restore(self):
-        "Return the callbacks to restore: all but observers, which keep a record of what happened; and the Recorder"
+        "Return the callbacks to restore: the Recorder, and all but observers, which keep a record of what happened"
         cbs = []
         for cb in self.learn.cbs:
             if cb in (self,self.saver): continue
@@ -331,7 +346,9 @@ class RollBackOnNaN(Callback):
         "Restore good weights; end the fit if there are none, or after too many rollbacks"
         learn,self.flag = self.learn,None
         done = 'The last good weights are restored'
-        if self._begins_finite(): done = 'No step has been taken since the fit began, so the weights stay'
+        if self._begins_finite():
+            done = 'There are no earlier weights to restore, so the weights stay'
+            self._skip()
         else:
             good = self._read_newest() if self.source=='checkpoint' else self.good
             if good is None: self._stop(', and there are no good weights to restore')
@@ -346,8 +363,14 @@ class RollBackOnNaN(Callback):
         warn(f'{text}.')
 
     def _begins_finite(self):
-        "Return whether this fit has taken no step yet, and the weights are finite in all processes"
+        "Return whether no good state was kept yet, but the weights are finite in all processes"
         return self.good is None and not largest(not weights_finite(self.learn.opt))
+
+    def _skip(self):
+        "Undo what the batch has changed"
+        if self.snapshot is None: return   # this callback was added during the batch
+        self.snapshot.restore()
+        self.learn.loss = self.last   # so that the NaN is not recorded
 
     def _why(self): return self.spike or why_not_finite(self.learn)
 

@@ -110,7 +110,7 @@ class StopOnSignal(Callback):
         if os.getpid()!=self.pid: return   # a loader's worker
         if self.received is not None: return handle_or_wait(self._end_now, number, frame)
         self.received = number
-        # PyTorch raises an error if the signal has also ended workers
+        # so that PyTorch does not raise an error at once if the signal has also ended workers
         if hasattr(signal, 'SIGCHLD'): self.old_handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, _ignore)
 
     def _end_now(self, number, frame):
@@ -136,7 +136,7 @@ class StopOnSignal(Callback):
              'CheckpointCallback to resume from here')
 
     def after_exception(self):
-        "If the signal ended the workers during a fetch, save a checkpoint, so no batch is lost; exit as it would"
+        "If the signal also ended the workers, end as it would; save a checkpoint if the loop was waiting for a batch"
         learn,number = self.learn,self.received
         if number is None or not _is_of_dead_worker(learn.exc): return
         e = exit_exception(number)
@@ -245,7 +245,7 @@ may_validate = Word('may_validate', bool, 'A method: may it validate within the 
 class _Breakpoints(StopOnSignal):
     "Handles each `Pause` that a callback raises at an event in its `pauses`; `Pausable` copies the state for it"
     moment:Any = None             # the last copy of the run, a `Paused`, from which a fit can continue
-    user_at:str|None = None       # where the user can resume: see `attended`
+    user_at:str|None = None       # where the user can resume: see `where_user_types`
     copies_all = False            # is the state copied before every batch?
     pauses_after_batch = False    # does the fit pause after this batch?
     n_passed = 0                  # how many pauses to ignore, because the fit has paused there before
@@ -290,8 +290,8 @@ class _Breakpoints(StopOnSignal):
 
     def _pause_at_moment(self):
         "Pause the Learner at the last copy; return where that is"
-        learn = self.learn   # not in a local variable, because a displayed traceback would keep it alive
-        learn.paused,self.moment = self.moment,None
+        learn = self.learn
+        learn.paused,self.moment = self.moment,None   # no local variable: a displayed traceback would keep it alive
         learn.paused.keep_batch(learn)
         return repr(learn.paused)
 
@@ -398,7 +398,8 @@ class Pausable(_Breakpoints, Resumable):
     def before_train(self):
         learn,self.train_is_cancelled = self.learn,False
         if self.keeper is self: super().before_train()
-        done = learn.iter+1 if learn.iter else 0   # `iter` is the number of the last batch
+        done = 0
+        if learn.iter is not None: done = learn.iter+1   # resumed in the middle of the epoch
         if self._copies_next() and self.moment is None: self._copy(learn.epoch, done)
 
     def after_cancel_train(self): self.train_is_cancelled = True

@@ -225,6 +225,16 @@ def test_the_first_batch_is_skipped():
     with pytest.warns(UserWarning, match='the weights stay'): learn.fit(1)
     assert learn.stop_reason is None and learn.train_iter==12 and learn.roll_back_on_nan.n==1
 
+def test_a_bad_first_batch_leaves_nothing_behind():
+    "Neither its loss in the record, nor its statistics in the buffers of batch norm"
+    batches = data()
+    batches[0][0][3] = nan
+    learn = learner(batches, RollBackOnNaN('1ba'))
+    with pytest.warns(UserWarning, match='the weights stay'): learn.fit(1)
+    assert all(b.isfinite().all() for b in learn.model.buffers() if b.is_floating_point())
+    losses = learn.recorder.smooth_loss.raw
+    assert len(losses)==11 and all(torch.tensor(losses).isfinite())
+
 @pytest.mark.parametrize('source', ['memory','checkpoint'])
 def test_the_first_batch_after_a_resume_is_skipped(source, tmp_path):
     "A run that was killed before its bad batch, with a checkpoint just before that"

@@ -340,7 +340,7 @@ def test_a_generator_of_the_data_stands_in_the_first_batch(prompt):
         return learn.model.weight
     assert torch.equal(fitted(), fitted(Pausable(), Watch('after_loss', [0])))
 
-@pytest.mark.parametrize('n', [2, 3])
+@pytest.mark.parametrize('n', [1, 2, 3])
 def test_in_the_first_batch_of_a_resumed_fit_it_stands_there(prompt, tmp_path, n):
     made = lambda *cbs: small(3, path=tmp_path, opt_func=Adam, cbs=[CheckpointCallback('1ba'), *cbs])
     whole,learn = small(3, opt_func=Adam),made(Pausable(), Watch('after_loss', [n]))

@@ -77,6 +77,17 @@ def test_a_step_begins_anew_after_rolling_back(source, bad, tmp_path):
     rest = fitted(data[seen['at']+1:], GradientAccumulation('4ba'), Callback(before_fit=load), n_epoch=1)
     assert same(learn, rest)
 
+@pytest.mark.parametrize('acc', [False,True])
+@pytest.mark.parametrize('split', splitters)
+@pytest.mark.filterwarnings('ignore:The loss is nan')
+def test_a_bad_first_batch_is_skipped_whole(split, acc):
+    "Its first part is bad, so the gradients of this part must not remain among accumulated ones"
+    more = [lambda: GradientAccumulation('2ba')]*acc
+    learn = fitted(batches(n=5, nan=[0]), splitters[split](2), RollBackOnNaN('1ba', factor=1.), *[f() for f in more], n_epoch=1)
+    rest = fitted(batches(n=5)[1:], *[f() for f in more], n_epoch=1)
+    assert same(learn, rest) and learn.roll_back_on_nan.n==1
+    assert learn.recorder.smooth_loss.raw==pytest.approx(rest.recorder.smooth_loss.raw)
+
 def test_a_judge_of_ones_own():
     "It is called once for a batch, with its loss; handlers of `after_loss` are called for each part"
     heard = dict(judge=[], other=[])
