@@ -289,8 +289,9 @@ def reset():
 _old = {s:signal.getsignal(s) for s in _signals}
 
 # The functions that begin and end something, or put it back
-CRITICAL = re.compile(r'_run|_pushed|_end|_switch_to|_modes_kept|_optimizer_evaluates_after|Guard|_Block|_Received|_put_back|_deliver|handle_pending|interruptibly|_opened|(add|remov)ed_cbs|_take_out|Snapshot|restore|swap|_iter_with|'
-                      r'none_reduce|loss_not_reduced|atomic|named|_exit_to|unchanged|cleanup|_take_over|_restore|_receive|end\b|_step\b')
+critical_names = r'''_run _end _switch_to _keep_modes _optimizer_evaluates_after Guard _Block _Received _deliver handle_pending interruptibly added_cbs removed_cbs _take_out Snapshot restore swap
+    none_reduce loss_not_reduced atomic named _exit_to unchanged cleanup _take_over _receive end\b _step\b'''.split()
+CRITICAL = re.compile('|'.join(critical_names))
 
 def places(s, every, critical=True):
     "Every `every`-th line; and of the lines of the critical functions, each where it is run last"

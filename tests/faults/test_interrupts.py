@@ -1,6 +1,7 @@
 """Ctrl-C at every line of the library, and once more while the first is cleaned up after; an exception from every call: afterwards the Learner
 is as it was, weights are those before or after a step, and `fit` works. `sweep.py` does it; LEARNKIT_SWEEP=1 is at every line."""
-import itertools, os, signal, sys, threading
+import itertools, os, re, signal, sys, threading
+from pathlib import Path
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, finalize
 
 import pytest, torch
@@ -13,7 +14,7 @@ from learnkit.loop.signals import interruptibly, uninterrupted
 from learnkit.observe.services import Sender
 from learnkit.learner.predictor import Predictor
 from toys import at, few, learner as toy, throw, weights
-from sweep import Sweep, Tracer, fail, interrupt, learner, reset, runs, sweep
+from sweep import ROOT, Sweep, Tracer, critical_names, fail, interrupt, learner, reset, runs, sweep
 
 
 pytestmark = [few(10_000, 2), pytest.mark.skipif(os.name!='posix', reason='signals of POSIX'), pytest.mark.filterwarnings('ignore')]
@@ -68,6 +69,12 @@ def test_memory_that_is_lacking_in_a_call(name, every, tmp_path):
     "Every call from the library may fail"
     n,found = sweep(name, tmp_path, STEP or every, fail, 'call', error=(MemoryError,), critical=False)
     assert not found, told(found)
+
+def test_the_critical_functions_exist():
+    "Each line of them is swept; those of a renamed function would no longer be, and no test would fail"
+    names = {name for path in Path(ROOT).rglob('*.py') for name in re.findall(r'^ *(?:def|class) (\w+)', path.read_text(encoding='utf-8'), re.M)}
+    lost = [o for o in critical_names if not any(re.search(o, name) for name in names)]
+    assert not lost
 
 def test_the_sweep_finds_what_breaks(tmp_path, monkeypatch):
     "Without waiting signals, lines that put something back break a Learner"
