@@ -173,7 +173,7 @@ def finite_loss(
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000012
 class LayerNorms(Callback):
-    "Records, for each step, the learning rate, norms of gradients and updates by layer, and the first NaN module"
+    "Records each step's learning rate, gradient and update norms by layer, and the first module to return NaN"
     order,acts,run_valid = 9_000,'nothing',False
     modes = ('fit',)
     def __init__(self):

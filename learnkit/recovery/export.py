@@ -34,7 +34,7 @@ def is_setting(
 def settings_of(
     m:nn.Module # a loss function
 ) -> dict:
-    "Return the settings of an object, by name"
+    "Return the settings of a loss function, by name"
     settings = {}
     for k,v in vars(m).items():
         if k=='training' or k.startswith('_'): continue
@@ -167,7 +167,7 @@ _prefixes = {'loss':'learnkit.loss.', 'beside':'learnkit.beside.'}
 @uninterrupted
 def _describe_inputs(learn):
     "Return the shapes and types of a batch's inputs"
-    if not loader_len(learn.dls.train): return None   # loaded from a file, or endless
+    if not loader_len(learn.dls.train): return None   # no data, as after `load_learner`, or an endless loader
     with snapshot_random(), snapshot_loader(learn.dls.train):
         return [shapes(o) for o in split_batch(interruptibly(learn.dls.one_batch), learn.dls.n_inp)[0]]
 
@@ -269,7 +269,7 @@ def _hint(path):
 def read_export(
     file:str|Path|BinaryIO # a file of `Learner.export`: its name, a path, or an open binary file
 ) -> tuple[dict,dict]:
-    "Return the description and the tensors in a file; raise ValueError if the file is something else; runs no code"
+    "Return the description and the tensors in a file; raise ValueError if the file is something else; run no code"
     source:Any = file
     if not hasattr(source, 'read'): source = find_export(source)
     is_tensors = is_safetensors(source) and source.is_file()
