@@ -339,8 +339,8 @@ class NLPCallback(ForeignCallback):
         return dict(out, loss=loss)
 
     def state_dict(self):
-        "Return the result of `on_save_checkpoint`; without that method, or in a sanity check, the plain attributes"
-        if self.begins_later or not self.has('on_save_checkpoint'): return super().state_dict()
+        "Return the result of `on_save_checkpoint`; without that method, the plain attributes"
+        if not self.has('on_save_checkpoint'): return super().state_dict()
         return dict(saved=self.theirs.on_save_checkpoint(self._view()))
     def load_state_dict(self, state):
         "Restore the state of the wrapped callback"

@@ -350,6 +350,7 @@ class ForeignCallback(Callback):
     replaced_by:ClassVar[Mapping] = {}       # classes of the library that need its own trainer -> what to write instead
     in_all_runs:ClassVar[tuple] = ()         # names that are called in fits, validations and predictions
     means:ClassVar[str] = ''                 # the training means that it needs: '', 'loss', or 'metrics' for both
+    restored_after_sanity = False            # other libraries save and restore no callback around a sanity check
     order = ProgressCallback.order+1         # by then the values passed to it are recorded and displayed
     def __init__(self,
         theirs:Any # the callback of that library

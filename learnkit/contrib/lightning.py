@@ -307,7 +307,7 @@ class LightningCallback(ForeignCallback):
     def load_state_dict(self, state):
         "Restore the state of the wrapped callback"
         super().load_state_dict(state)
-        if self.has('on_load_checkpoint'): self.theirs.on_load_checkpoint(*self.arguments(''), state['checkpoint'])
+        if self.has('on_load_checkpoint'): self.theirs.on_load_checkpoint(*self.arguments(''), state.get('checkpoint', {}))
 
 def adapt(
     cb:Any # a callback of Lightning

@@ -316,7 +316,8 @@ class SanityCheck(Callback):
         "Snapshot what a validation with `dl` changes: model, loader, random generators, states of callbacks"
         learn,restores = self.learn,[]
         for cb in learn.cbs:
-            if not runs_in(cb, 'sanity'): continue
+            is_restored = own_attr(cb, 'restored_after_sanity', True)
+            if not (is_restored and runs_in(cb, 'sanity')): continue
             state = cb.state_dict()
             if state: restores.append(partial(cb.load_state_dict, state))
         return Snapshot(*restores, snapshot_forward(learn.model, dl))
