@@ -271,6 +271,8 @@ register_state('transfer', None, 'what moves batches to the device; None: they a
 register_state('own_output', None, 'how to read the output of a model that has its own loss', lasts=True)
 register_state('output', None, "the model's whole output, if `pred` is a part of it")
 register_state('duration', None, 'how long the fit is: a `Time`', lasts=True)
+register_state('shard_assigned', None, 'f(loader) -> the shard of a training loader that a callback assigns to `dl`; '
+               'None: this process trains alone')
 register_state('output_loss', None, 'the loss that the model returned')
 register_state('checks_loss', True, 'is the loss of this batch checked, as in the first one of a phase?')
 
@@ -437,12 +439,20 @@ class Learner(Loop):
 
     # the steps, on real data
 
-    def _use(self, dl):
-        super()._use(dl)
+    def _use(self, dl, trains=False):
+        super()._use(dl, trains)
         self._use_device()
         run = self.current_run
         if run.transfer is not None: run.batches.wrap(partial(Borrowed, transfer=run.transfer))
         run.own_output,run.checks_loss = own_output(self.model, self.loss_func),True
+
+    def _replace_loader(self, dl):
+        "Take the batches from a loader that a callback assigned; in training from its shard, in this epoch's order"
+        if self.batches.trains:
+            shard = self.current_run.shard_assigned
+            if shard is not None: dl = shard(dl)
+            set_epoch(dl, self.epoch)
+        super()._replace_loader(dl)
 
     def _use_device(self):
         params = [*self.model.parameters()]

@@ -30,6 +30,7 @@ class BatchStream:
     start = 0     # the number of its first batch
     limit = it = None
     skipped = 0   # batches that were cancelled before they were fetched; the loader still has them
+    trains  = False   # are they those of the training phase of an epoch?
     unfetched:tuple[int,int]; ended:tuple[int,str|None]   # the last one, and how: see `check_unfetched`
     round_robin:Any = None   # how several processes share the batches, if they do
     def __init__(self,
@@ -180,7 +181,7 @@ class Loop(Dispatcher):
     @dl.setter
     def dl(self, v:Any):
         is_in_phase = self.mode is not None and self.batches is not None
-        if is_in_phase: self.batches.replace(v)
+        if is_in_phase: self._replace_loader(v)
         else: self._use(v)
 
     def _trained_modules(self) -> list[nn.Module]:
@@ -189,6 +190,7 @@ class Loop(Dispatcher):
 
     # the steps, which subclasses refine
 
+    def _replace_loader(self, dl): self.batches.replace(dl)
     def _set_device(self, b): return b
     def _split(self, b):
         run = self.current_run
@@ -206,10 +208,11 @@ class Loop(Dispatcher):
         if pending: handle_pending()
     def _zero_grad(self): self.opt.zero_grad()
 
-    def _use(self, dl):
+    def _use(self, dl, trains=False):
         run = self.current_run
         run.iter,run.in_part = None,False
         run.batches = BatchStream(dl, partial(setattr, self, 'n_iter'))
+        run.batches.trains = trains
         self._wrap_batch(self._in_order())
 
     def _wrap_batch(self, cbs):
@@ -262,7 +265,7 @@ class Loop(Dispatcher):
         self('after_epoch')
 
     def _do_epoch_train(self):
-        self._use(self.dls.train)
+        self._use(self.dls.train, trains=True)
         try: self('before_train'); self.all_batches()
         except cancelled(CancelTrain): self('after_cancel_train')
         self('after_train')

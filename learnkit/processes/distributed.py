@@ -38,6 +38,7 @@ from copy import copy
 from functools import partial
 from inspect import signature
 from typing import Any, NamedTuple
+from warnings import warn
 
 import torch
 from fastcore.basics import patch, store_attr
@@ -53,6 +54,7 @@ from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback, runs_in
 from ..loop.check import check_args, unwrap_partial
 from ..loop.current_run import lay_over, take_off
+from ..loop.dispatcher import outside
 from ..loop.tracebacks import add_note, text_of
 from ..loop.words import Word, observes, own_attr
 from ..optim.steps import accumulates
@@ -96,6 +98,8 @@ class DistributedTrainer(Callback):
     samplers = ()                   # the samplers that shard the data
     own_dls:Any   = None            # the data with this process's shard,
     own_train:Any = None            # and its training loader
+    assigned:Any       = None       # the loader that a callback assigned to `learn.dl` last,
+    assigned_shard:Any = None       # and this process's shard of it
     added = ()                      # the callbacks that it added to the fit
     sends_buffers = False           # does process 0 broadcast its buffers?
     waits = False                   # do the processes wait for each other in a forward pass, to form buckets?
@@ -126,7 +130,7 @@ class DistributedTrainer(Callback):
         introduce()
         share_random_states()   # callbacks may request seeds, too
         self.seed = derived_seed(2**31)
-        if self.shard: self._lay_over('dls', self._shard)
+        if self.shard: self._shard_data()
         if self.sync_bn: self.norms = sync_norms(learn.model)
         self.near = self._group_of_gradients()
         self._wrap(device)
@@ -179,7 +183,7 @@ class DistributedTrainer(Callback):
         if train is self.own_train: return
         learn.current_run.assigned('dls').loaders[0] = train   # it stays in place after the fit
         learn.dls.loaders[0] = self._shard_of(train)
-        learn.dl = learn.dls.train
+        learn.batches.replace(learn.dls.train)
 
     def _at_end(self):
         "Broadcast the buffers of process 0, but no running statistics if the processes train apart: they are averaged"
@@ -211,6 +215,7 @@ class DistributedTrainer(Callback):
         for layer in self.layers: take_off(self.learn, layer)
         self.is_on,self.layers = False,()
         self.own_dls = self.own_train = None
+        self.assigned = self.assigned_shard = None
         unsync_norms(self.learn.model, self.norms)
         self.learn.remove_cbs(self.added)
         for group,seconds in self.limits: set_timeout(group, seconds)
@@ -301,6 +306,26 @@ class DistributedTrainer(Callback):
             text += ('. If these are stages of a pipeline: a schedule of torch.distributed.pipelining trains them by '
                      'its `step`, as torchtitan does')
         raise ValueError(text)
+
+    def _shard_data(self):
+        "Shard the training data, and each loader that a callback assigns to `dl` in a training phase"
+        self._lay_over('dls', self._shard)
+        self.learn.current_run.shard_assigned = self._shard_assigned
+
+    def _shard_assigned(self, loader):
+        "Return this process's shard of a loader; all processes must call it with the same data"
+        if loader is self.learn.dls.train: return loader   # it is a shard
+        if distributed_sampler(loader) is not None: return loader
+        if loader is not self.assigned: self._assign(assigned=loader, assigned_shard=self._new_shard(loader))
+        return self.assigned_shard
+
+    def _new_shard(self, loader):
+        if is_undivided(loader): return loader if self._has_own_data(loader) else shard_loader(loader, self.seed)
+        name = type(loader).__name__
+        warn(f'`learn.dl = …`: this {name} is not sharded, so each process trains on all of its batches. Assign it to '
+             '`learn.dls.train` in `before_epoch` to shard it. If it is a shard already, write '
+             '`learn.batches.replace(…)`', stacklevel=outside())
+        return loader
 
     def _shard(self, dls):
         "Return a copy of `dls` with a shard of the training data; raise ValueError if it cannot be sharded"

@@ -200,6 +200,50 @@ def test_a_loader_that_a_callback_replaces_is_sharded(processes):
     "Each process trained on all of it"
     processes(2, _replaces)
 
+class Assigns(Callback):
+    "Assigns to `learn.dl` in `before_train`, in its order; notes the rows of each epoch"
+    def __init__(self, make, order=0): self.make,self.order,self.rows = make,order,[]
+    def before_train(self):
+        self.rows.append([])
+        self.learn.dl = self.make(self.learn)
+    def before_batch(self):
+        if self.training: self.rows[-1] += self.x[:,0].int().tolist()
+
+def numbered(n=12):
+    rows = torch.arange(float(n))[:,None].repeat(1, 4)
+    return TensorDataset(rows, torch.zeros(n, 1))
+
+def _assigns(rank, world):
+    def rows_of(make, order=0, shard=True):
+        cb = Assigns(make, order)
+        learner(DataLoader(data(8), 2), None).fit(2, cbs=[cb, DistributedTrainer(shard=shard)])
+        return cb.rows
+    other = DataLoader(numbered(), 2, shuffle=True)
+    for order in (-50, 0):
+        epochs = rows_of(lambda learn: other, order)
+        for rows in epochs:
+            both = torch.cat(everywhere(torch.tensor(rows)))
+            assert sorted(both.tolist())==[*range(12)], (order, rows)
+        assert epochs[0]!=epochs[1]   # each epoch has its own order
+    # what is a shard already stays, and so does what is to be taken as it is
+    own = DataLoader(numbered(), 2, sampler=DistributedSampler(numbered(), world, rank, shuffle=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        epochs = rows_of(lambda learn: own)
+        assert [len(rows) for rows in epochs]==[6, 6] and epochs[0]!=epochs[1]
+        assert [len(rows) for rows in rows_of(lambda learn: learn.dls.train)]==[4, 4]
+        assert [len(rows) for rows in rows_of(lambda learn: other, shard=False)]==[12, 12]
+    with pytest.warns(UserWarning, match='data, of 12 and 13 samples. Each trains on its own'):
+        epochs = rows_of(lambda learn: DataLoader(numbered(12+rank), 12))
+    assert [len(rows) for rows in epochs]==[12, 12]   # as many as the shortest
+    with pytest.warns(UserWarning, match='this list is not sharded.*`learn.dls.train`.*`learn.batches.replace'):
+        epochs = rows_of(lambda learn: [numbered()[:4]])
+    assert epochs==[[0, 1, 2, 3]]*2
+
+def test_a_loader_that_is_assigned_in_before_train_is_sharded(processes):
+    "Each process trained on all of it, silently; and its sampler was not told the epoch"
+    processes(2, _assigns)
+
 def _shows(rank, world):
     "Process 0 alone logs rows and calls its progress bar; afterwards `logger`, `run` and `dls` are what they were"
     rows,bar,predicted = [],[],[]
