@@ -64,7 +64,7 @@ class Recorder:
         slots = [k for c in type(o).__mro__ for k in getattr(c, '__slots__', ()) if k not in ('__weakref__','__dict__')]
         defaults = {k:v for c in reversed(type(o).__mro__) for k,v in vars(c).items() if k[:2]!='__' and isinstance(v, (int,float,str,bool,tuple,type(None)))}
         own = sorted({**defaults, **getattr(o, '__dict__', {})}.items(), key=lambda kv: str(kv[0]))   # an attribute that is set to its default is no change
-        return [*((f'.{k}', v) for k,v in own if k not in ('_heard','_heard_else','_call_order')), *((f'.{k}', getattr(o, k)) for k in slots if hasattr(o, k))]
+        return [*((f'.{k}', v) for k,v in own if k not in ('_bound','_bound_else','_call_order')), *((f'.{k}', getattr(o, k)) for k in slots if hasattr(o, k))]
 
     def tensor(self, t):
         with torch.no_grad(): raw = t.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes() if t.numel() and t.dim() else repr(t.detach())

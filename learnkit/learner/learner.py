@@ -276,7 +276,7 @@ register_state('shard_assigned', None, 'f(loader) -> the shard of a training loa
 register_state('output_loss', None, 'the loss that the model returned')
 register_state('checks_loss', True, 'is the loss of this batch checked, as in the first one of a phase?')
 
-_rebuilt = '_lock','_heard','_heard_else','_call_order'   # attributes that are not pickled: see `__setstate__`
+_rebuilt = '_lock','_bound','_bound_else','_call_order'   # attributes that are not pickled: see `__setstate__`
 
 # the names of the run's state; a callback's own attribute of such a name hides the Learner's
 _of_run = {*state_names,'x','y'} - {'loss_func','logger'}

@@ -225,10 +225,10 @@ class CheckShortCuts(Callback):
         return do(b)
 
     def _look(self, learn):
-        bound,order = learn._heard,learn._call_order
-        learn._heard,learn._call_order = {},None   # so that order and handlers are found anew
+        bound,order = learn._bound,learn._call_order
+        learn._bound,learn._call_order = {},None   # so that order and handlers are found anew
         try: now = {name:learn._bind(name) for name in bound}
-        finally: learn._heard,learn._call_order = bound,order
+        finally: learn._bound,learn._call_order = bound,order
         self._count('handlers', _describe_stale(bound, now))
 
     def cleanup(self): self.before,self.grads = None,()

@@ -114,13 +114,13 @@ class Dispatcher(HasRun):
 
     def _set_training(self, v):
         run = self.current_run
-        if bool(v)!=bool(run.training): self._heard,self._heard_else = self._heard_else,self._heard
+        if bool(v)!=bool(run.training): self._bound,self._bound_else = self._bound_else,self._bound
         run.training = v
     training = HasRun.training.setter(_set_training)   # `TrainEvalCallback` sets it
 
     def _rebind(self):
         "Discard the tables of handlers, which the next event creates again"
-        self._heard,self._heard_else = {},{}
+        self._bound,self._bound_else = {},{}
         self._call_order = None   # the callbacks in order: see `_bind`
 
     def __call__(self,
@@ -128,11 +128,11 @@ class Dispatcher(HasRun):
         **kwargs:Any   # the event's arguments; each handler gets those that it has parameters for
     ) -> None:
         "Call the handlers of event `name`; raise ValueError if there is no such event"
-        heard = self._heard
-        try: handlers = heard[name]
+        bound = self._bound
+        try: handlers = bound[name]
         except (KeyError, TypeError): handlers = self._bind(name)
         for cb,f in handlers:
-            if self._heard is not heard and not self._still_hears(cb, name): continue
+            if self._bound is not bound and not self._is_still_called(cb, name): continue
             try: f(**accepted_kwargs(f, kwargs)) if kwargs else f()
             except BaseException as e:
                 if not self._is_spent(e, cb, name): raise
@@ -150,8 +150,8 @@ class Dispatcher(HasRun):
             f = _listener(cb, name, mode)
             if f: handlers.append((cb, f))
         if wrapping: handlers = _wrap_handlers(wrapping, name, handlers)
-        self._heard[name] = tuple(handlers)
-        return self._heard[name]
+        self._bound[name] = tuple(handlers)
+        return self._bound[name]
 
     def ordered_cbs(self,
         name:str|None=None # an event: return only the callbacks that handle it
@@ -168,7 +168,7 @@ class Dispatcher(HasRun):
         apart = {*map(id, first), *map(id, last)}
         return [*first, *[cb for cb in cbs if id(cb) not in apart], *last]
 
-    def _still_hears(self, cb, name):
+    def _is_still_called(self, cb, name):
         was_removed = cb.learn is not self
         return not was_removed and is_called(cb, name)
 
@@ -193,9 +193,9 @@ class Dispatcher(HasRun):
         reverse:bool=False            # last callback first?
     ) -> BaseException|None:
         "Call every handler of event `name`, even after an error; return the first exception, with later ones as notes"
-        handlers = self._heard.get(name) or self._bind(name)
+        handlers = self._bound.get(name) or self._bind(name)
         for cb,f in (reversed(handlers) if reverse else handlers):
-            if not self._still_hears(cb, name): continue
+            if not self._is_still_called(cb, name): continue
             try: f()
             except BaseException as e:
                 self._is_spent(e, cb, name)

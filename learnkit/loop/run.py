@@ -120,7 +120,7 @@ def _push_run(learn, mode):
 def _switch_to(learn, run):
     own = own_values(learn.current_run, run)
     # one call, so that no signal arrives in between
-    vars(learn).update(own, current_run=run, _heard={}, _heard_else={}, _call_order=None)
+    vars(learn).update(own, current_run=run, _bound={}, _bound_else={}, _call_order=None)
 
 def _end(run):
     "Pass to the outer run the values that it takes over from this one"

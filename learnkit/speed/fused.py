@@ -161,7 +161,7 @@ class FusedStep(Callback):
     def _do_batch(self, do):
         learn,inputs = self.learn,self.inputs
         if learn is None: return do()   # this callback was removed during the phase
-        if self.handlers_seen is not learn._heard:
+        if self.handlers_seen is not learn._bound:
             if not learn.training or not self.run: return do()
             self._choose_part(do)
         elif inputs is not None and not inputs.is_current(learn): self._drop_inputs(do)
@@ -227,7 +227,7 @@ class FusedStep(Callback):
         learn = self.learn
         if self.inputs is not None: self.inputs.restore_counts()
         self._enter_config()
-        self.handlers_seen,self.inputs = learn._heard,None
+        self.handlers_seen,self.inputs = learn._bound,None
         self.optim = functional_optim(learn.opt)
         early,late = self._look_at_handlers()
         self.run_step = self._find_runner()
@@ -267,7 +267,7 @@ class FusedStep(Callback):
     def _handlers_of(self, events):
         learn,handlers = self.learn,[]
         for e in events:
-            bound = learn._heard.get(e) or learn._bind(e)
+            bound = learn._bound.get(e) or learn._bind(e)
             handlers += [Handler(cb, e, call, compiled_as(cb, e)) for cb,call in bound]
         return handlers
 

@@ -66,7 +66,7 @@ def test_the_library(tmp_path):
     tables = {}
     class Look(Callback):
         order = -10_000
-        def after_epoch(self): tables.update({name:[cb for cb,_ in handlers] for name,handlers in [*self.learn._heard.items(), *self.learn._heard_else.items()]})
+        def after_epoch(self): tables.update({name:[cb for cb,_ in handlers] for name,handlers in [*self.learn._bound.items(), *self.learn._bound_else.items()]})
     learn = learner(path=tmp_path, cbs=[*everything(tmp_path), Look()])
     wrapping = [cb for cb in learn.cbs if wrap_handler(cb)]
     learn.fit(1)
@@ -111,7 +111,7 @@ def test_a_pickle_has_no_tables(tmp_path):
     "The order and the handlers are derived from the callbacks: a file must not name the class that holds them"
     learn = learner(path=tmp_path)
     learn('before_save_model')
-    assert learn._call_order is not None and learn._heard
-    assert learn.__getstate__().keys().isdisjoint({'_call_order','_heard','_heard_else'})
+    assert learn._call_order is not None and learn._bound
+    assert learn.__getstate__().keys().isdisjoint({'_call_order','_bound','_bound_else'})
     again = pickle.loads(pickle.dumps(learn))
     assert again._call_order is None and again.ordered_cbs('before_fit').map(type)==learn.ordered_cbs('before_fit').map(type)
