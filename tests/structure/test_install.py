@@ -1,8 +1,11 @@
 "Installing is said in one place, an extra that a page or a message names exists, and a Python that is too old is told so"
 import ast, re, subprocess, sys
 from configparser import ConfigParser
+from importlib.metadata import requires
 from pathlib import Path
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 root = Path(__file__).resolve().parents[2]
 cp = ConfigParser(delimiters=['=']); cp.read(root/'settings.ini', encoding='utf-8')
@@ -40,3 +43,20 @@ def test_an_old_python_is_told_which_one_is_needed():
     code = f"import sys; sys.version_info,sys.version = (3, 10, 13),'3.10.13 (main)'; exec(open({str(root/'setup.py')!r}).read())"
     said = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
     assert said.returncode==1 and said.stderr.strip()=='learnkit needs Python 3.11 or newer, and this is 3.10.13'
+
+def needed(name):
+    "The packages that a plain `pip install` of this one brings, itself included, by the metadata of what is installed here"
+    found,due = set(),[name]
+    while due:
+        package = canonicalize_name(due.pop())
+        if package in found: continue
+        found.add(package)
+        asked = [Requirement(r) for r in requires(package) or ()]
+        due += [r.name for r in asked if r.marker is None or r.marker.evaluate({'extra':''})]
+    return found
+
+@pytest.mark.check
+def test_the_readme_names_each_package_that_comes_with_learnkit():
+    packages = needed('learnkit')-needed('torch')-{'learnkit'}
+    text = ' '.join((root/'README.md').read_text(encoding='utf-8').split())
+    assert packages=={'fastcore','fastprogress'} and 'Besides PyTorch, this installs two packages, fastcore and fastprogress.' in text
