@@ -44,11 +44,11 @@ class Every:
     "An interval of training, such as '2ep', '500ba' or '30m'; a call returns whether it has passed"
     def __init__(self,
         every:Any=None,     # text such as '500ba', a number of epochs, a function of the Learner, or None for never
-        at_once:bool=False # be due at the same batch in all processes, which agree on it
+        same_batch:bool=False # be due at the same batch in all processes? They agree on it.
     ):
         self.spec = every.spec if isinstance(every, Every) else every
         self.value,self.unit = parse_every(self.spec)
-        self.at_once = at_once
+        self.same_batch = same_batch
         self.fresh = False   # has a fit begun, without any batch counted yet?
         self.reset()
 
@@ -61,7 +61,7 @@ class Every:
     def __str__(self): return str(self.spec)
 
     def reset(self) -> None:
-        "Set the count to zero"
+        "Begin a new count: forget what was counted, how often it was due, and what other processes have done"
         self.count    = 0             # batches, samples or tokens; for seconds, those of earlier runs
         self.at_start = 0             # the steps when the fit began
         self.times    = None          # how many times it has been due; None: unknown
@@ -138,7 +138,7 @@ class Every:
             case 'sp' if learn.batch is not None:  self.count += find_bs(learn.batch)
             case 'tok' if learn.batch is not None: self.count += find_tokens(learn.batch, learn.dls)
         own = self.elapsed if self.unit=='s' else self.count
-        if self.at_once and num_distrib()>1: return self._most_of_all(own)
+        if self.same_batch and num_distrib()>1: return self._most_of_all(own)
         return own
 
     @property
@@ -193,7 +193,7 @@ class EveryCallback(Callback):
         every:Any # how often, as for `Every`
     ) -> None:
         "Set how often to call `f`; for an interval of whole epochs, the end of a batch is ignored"
-        self.every = Every(every, self.due_at_once)
+        self.every = Every(every, same_batch=self.due_at_once)
         self.run_train = self.every.in_batches
 
     def before_fit(self): self.every.start(self.learn)

@@ -420,22 +420,20 @@ class TorchScheduler(Scheduler):
 
     def after_epoch(self):
         if self.interval!='epoch': return self._tick_after_epoch()
-        if isinstance(self.sched, ReduceLROnPlateau): return self._compare_epoch()
+        if isinstance(self.sched, ReduceLROnPlateau): return self._step_plateau()
         # the step of a scheduler of timm takes a value, too
         value = self.learn.recorder.history[-1].get(self.monitor) if _is_timm(self.sched) else None
         self._advance(value)
 
-    def _compare_epoch(self):
+    def _step_plateau(self):
         "Step ReduceLROnPlateau with the epoch's monitored value, unless `after_row` has used that value"
-        if callable(self.monitor):
-            value = from_first(float(self.monitor(self.learn)))
-            return self._step_with({self.monitor:value})
+        if callable(self.monitor): return self._advance(from_first(float(self.monitor(self.learn))))
         history = self.learn.recorder.history
         row = history[-1]
         if self.monitor not in row: raise ValueError(
             f"there is no column '{self.monitor}' for ReduceLROnPlateau: {nearest(self.monitor, row)}")
-        is_known = self.monitor in history.last_within(self.learn.train_iter).names
-        if not is_known: self._step_with(row)
+        used = history.last_within(self.learn.train_iter).names   # `after_row` has stepped with their values
+        if self.monitor not in used: self._step_with(row)
 
     def _tick_after_epoch(self):
         "Count the optimizer step with the remaining samples of an epoch, which follows the last batch"

@@ -73,14 +73,17 @@ class RichBar(LineDisplay):
         super().__init__(n_epoch)
         with optional_import('this progress display', 'rich', 'progress'):
             import rich.console, rich.constrain, rich.progress, rich.text
-        p,self.text,console = rich.progress,rich.text.Text,rich.console.Console()
-        what,note = '{task.description}','{task.fields[note]}'
+        progress,console = rich.progress,rich.console.Console()
+        self.Text = rich.text.Text
+        # `add_task` passes the fields `note` and `phase` of each task
+        description,note = '{task.description}','{task.fields[note]}'
         self.counts_down = console.width>=78   # is there room for the time that is left of the phase?
         if self.counts_down:
-            columns = what,p.BarColumn(),p.MofNCompleteColumn(),p.TimeElapsedColumn(),'<',p.TimeRemainingColumn(),note
-        elif console.width>=50: columns = what,p.MofNCompleteColumn(),note
-        else: columns = '{task.fields[phase]}',p.TaskProgressColumn(),note
-        class Bars(p.Progress):   # leave room for the ^C of an interrupt, which would wrap the line
+            columns = (description, progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeElapsedColumn(),
+                       '<', progress.TimeRemainingColumn(), note)
+        elif console.width>=50: columns = description,progress.MofNCompleteColumn(),note
+        else: columns = '{task.fields[phase]}',progress.TaskProgressColumn(),note
+        class Bars(progress.Progress):   # leave room for the ^C of an interrupt, which would wrap the line
             def get_renderables(self):
                 yield rich.constrain.Constrain(self.make_tasks_table(self.tasks), console.width-3)
         self.bars = Bars(*columns, console=console, auto_refresh=False, transient=True)
@@ -113,7 +116,7 @@ class RichBar(LineDisplay):
         self.bars.live.stop()   # `bars.stop()` adds an empty line where there is no terminal
 
     def write(self, line, table=False):
-        for text in self._style(line) if table else [self.text(line)]:
+        for text in self._style(line) if table else [self.Text(line)]:
             text.rstrip()
             self.bars.console.print(text, soft_wrap=True)
 
@@ -127,7 +130,7 @@ class RichBar(LineDisplay):
         def style(n, i):
             if n<n_head: return 'bold'
             return 'green' if i in better else ''
-        return [self.text('').join(self.text(c, style(n, i)) for i,c in l) for n,l in enumerate(lines)]
+        return [self.Text('').join(self.Text(c, style(n, i)) for i,c in l) for n,l in enumerate(lines)]
 
     def _better(self, row):
         "Return the indices of the columns whose values are the best so far"

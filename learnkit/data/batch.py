@@ -55,7 +55,7 @@ def _length(o):
 def find_bs(
     b:Any # a batch
 ) -> int:
-    "Return the batch size: the length of the first tensor in `b`; raise ValueError if there is no tensor"
+    "Return the batch size: the length of the first tensor, or of a list of samples; raise ValueError if there is none"
     first = b
     if type(b) in (tuple,list) and b: first = b[0]
     if isinstance(first, Tensor) and first.ndim: return first.shape[0]   # the common case, in every batch
@@ -63,17 +63,19 @@ def find_bs(
     return _search_bs(b, first)
 
 def _search_bs(b, first):
+    "Return the size of a batch that does not begin with a tensor of samples"
     is_list_of_samples = type(b) is list and isinstance(first, Mapping)
     if is_list_of_samples: within = [b]
     else: within = b
+    # first a list of samples: a tensor in it is a single sample, whose length is not the batch size
     for o in _lists(within):
         if _has_one_per_sample(o): return len(o)
     tensors = [*_tensors(b)]
     for t in tensors:
         if t.ndim: return t.shape[0]
-    if tensors: return 1
+    if tensors: return 1   # all are scalars: a batch of one sample
     for o in leaves(b):
-        if type(getattr(o, 'batch_size', None)) is int: return o.batch_size
+        if type(getattr(o, 'batch_size', None)) is int: return o.batch_size   # an object, such as a graph
     raise ValueError(
         f"The size of a batch is the length of its first tensor, but this {type(b).__name__} holds none, "
         "nor an object with a `batch_size`.")

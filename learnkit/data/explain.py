@@ -246,8 +246,8 @@ def device_hint(
     e:Exception # What the model or the loss raised
 )->str: # Empty if nothing is known
     "Return a hint if `e` says that tensors are on different devices"
-    is_of_devices = isinstance(e, RuntimeError) and re.search('same device|expected device', text_of(e))
-    if not is_of_devices: return ''
+    is_about_devices = isinstance(e, RuntimeError) and re.search('same device|expected device', text_of(e))
+    if not is_about_devices: return ''
     return ("Only the batch, and parameters and buffers of the model and the loss, are moved to the Learner's device. "
             "Make a tensor of your own a buffer, `self.register_buffer('w', w)`, or write `.to(x.device)` where it "
             "is used.")
@@ -324,6 +324,7 @@ def output_loss(
     "Return the loss in the output of a model: its key or attribute `loss`"
     if isinstance(pred, dict): return pred.get('loss')
     return getattr(pred, 'loss', None)
+
 
 
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a

@@ -97,7 +97,7 @@ def activation_stats(
     bins:int=40,    # number of bins of the histogram; 0: no histogram
     lo:float=0.,    # lower edge of the first bin
     hi:float=10.,   # upper edge of the last bin; values outside are not counted
-    near:float=.05  # absolute values up to this count as near zero
+    near:float=.05  # values up to this count as near zero, all negative ones too, as in fastai
 ) -> torch.Tensor:
     "Return `[mean, variance (of the population), share near zero, *counts]` of `o`, computed on its device"
     o = o.detach().flatten().float()

@@ -444,15 +444,16 @@ class CSVFile(LogFile):
         row:dict # values by column name
     ) -> None:
         "Append a row; if it belongs to the moment of the last row, complete that row"
-        before,start = self.last
-        is_known = before and not self.held
-        if is_known and one_moment([before], row):
-            self.pos,self.clean = start,False   # write the last row again
-            row = {**before,**row}
+        last_row,start = self.last
+        is_in_file = last_row and not self.held
+        completes_last = is_in_file and one_moment([last_row], row)
+        if completes_last:
+            self.pos,self.clean = start,False   # the next write cuts the file off there
+            row = {**last_row, **row}
         self.add_names([*row])
         line = _line(map(row.get, self.names))
         self.write(line)
-        self.last = (None,0) if self.held else (row,self.pos-len(line))
+        self.last = (None,0) if self.held else (row,self.pos-len(line))   # a held row has no position yet
 
     def load_state_dict(self, state):
         super().load_state_dict(state)

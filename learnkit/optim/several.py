@@ -80,12 +80,16 @@ class SeveralOptimizers(Optimizer):
         name:str # name of an optimizer
     ) -> Optimizer:
         "Return the optimizer called `name`, with its present groups"
-        named = self.named_optimizers
-        if name not in named: raise ValueError(f"There is no optimizer '{name}': {nearest(name, named)}")
-        opt = named[name]
+        self._check_name(name)
+        opt = self.named_optimizers[name]
+        # linked at each call, because `load_state_dict` and `add_param_group` replace or extend them
         opt.state = self.state
         opt.param_groups = [pg for pg in self.param_groups if pg['optimizer']==name]
         return opt
+
+    def _check_name(self, name):
+        named = self.named_optimizers
+        if name not in named: raise ValueError(f"There is no optimizer '{name}': {nearest(name, named)}")
 
     def step(self,
         closure:Callable|None=None # evaluates the model and returns the loss, for optimizers that need it
@@ -151,7 +155,7 @@ class SeveralWrapper(OptimWrapper):
         name:str # name of an optimizer
     ) -> L:
         "Return the hyperparameters of one optimizer, a dictionary for each of its groups"
-        self.opt.optimizer(name)
+        self.opt._check_name(name)
         return L(h for h in self.hypers if h.optimizer==name)
 
     def set_hyper(self,
@@ -183,7 +187,7 @@ class SeveralWrapper(OptimWrapper):
     def _first_halves(self): return [h.groups[0] for h in self.hypers]
 
     def _values_by_name(self, values, groups):
-        for name in values: self.opt.optimizer(name)   # raises ValueError for an unknown name
+        for name in values: self.opt._check_name(name)
         by_name = {}
         for name in self.opt.named_optimizers: by_name[name] = [None]*self.n_groups
         for name,v in values.items(): by_name[name] = spread(v, self.n_groups)
@@ -203,7 +207,7 @@ class SeveralWrapper(OptimWrapper):
         if not isinstance(n, Mapping): return super().freeze_to(n)
         firsts = {}
         for name,i in n.items():
-            self.opt.optimizer(name)   # raises ValueError for an unknown name
+            self.opt._check_name(name)
             if i<0: i += self.n_groups
             firsts[name] = i
         self._freeze(firsts)

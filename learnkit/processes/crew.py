@@ -201,12 +201,12 @@ def check_divisible(
 def _check_model(model):
     if isinstance(model, (DistributedDataParallel, DataParallel)): raise ValueError(
         'FaultTolerant sums the gradients itself: pass the Learner the plain model')
-    params = [*model.parameters(), *model.buffers()]
-    if any(map(is_sharded, params)): raise ValueError(
+    tensors = [*model.parameters(), *model.buffers()]
+    if any(map(is_sharded, tensors)): raise ValueError(
         'FaultTolerant needs the whole model in each process, but parameters of this one are sharded (DTensors): a '
         'new process would lack the shards of the others')
     if any(isinstance(m, nn.SyncBatchNorm) for m in model.modules()): raise ValueError(
         'FaultTolerant does not support SyncBatchNorm, which blocks when a process is lost. Use BatchNorm: its running '
         'statistics are averaged over the processes.')
-    if any(t.is_complex() for t in params): raise ValueError(
+    if any(t.is_complex() for t in tensors): raise ValueError(
         'FaultTolerant does not support complex parameters: keep real and imaginary parts in two tensors')

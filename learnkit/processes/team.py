@@ -22,7 +22,7 @@ from .tensor_parallel import TensorParallel, is_tensor_parallel, ranks_with_shar
 from .watch import watching
 
 # %% ../../nbs/processes/30_team.ipynb #ce9910c4
-class Several(Team):
+class ProcessGroupTeam(Team):
     "The team of a process that trains with others"
     @property
     def group(self) -> Any:
@@ -63,8 +63,9 @@ class Several(Team):
         what:str   # the call that begins, for messages: '`learn.validate()`'
     ) -> list:
         "Wait until all processes begin to validate or predict; return callbacks for that"
-        agree = [Agreement(), PhaseEnds()] if self._meet_for(learn, what) else []
-        return [*agree, *self._sharing(learn)]
+        has_met = self._meet_for(learn, what)
+        agreement = [Agreement(), PhaseEnds()] if has_met else []   # else none is needed, or the outer run has them
+        return [*agreement, *self._sharing(learn)]
 
     def _meet_for(self, learn, what):
         "Wait for the other processes, unless all agree already; return whether they have synchronized"
@@ -90,7 +91,9 @@ class Several(Team):
         if watch.thread!=get_ident(): return None   # only one thread may write
         message = board.begin([len(data)], data[:board.room])
         watch.wait(message, watch.limit)
-        return [message.data[r] for r in range(board.world)] if message.tolist()[0]<=board.room else None
+        largest,*_ = message.tolist()   # over all processes, so that all of them return None together
+        if largest>board.room: return None
+        return [message.data[rank] for rank in range(board.world)]
     def meet(self,
         what:str # the operation that they synchronize for, for messages
     ) -> None:
@@ -125,4 +128,4 @@ class Several(Team):
         "Return the results for the samples of all processes, in order"
         return gather_shards(idxs, res)[1]
 
-Team.several = Several()
+Team.several = ProcessGroupTeam()

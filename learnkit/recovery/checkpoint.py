@@ -176,7 +176,7 @@ class CheckpointCallback(Resumable):
     ):
         self.base_in = check_choice('base', base, ('auto','file','each','digest'))
         store_attr('keep,best,n_best,on_exception,background,on_error,overwrite')
-        self.every,self.root = Every(every, at_once=True),as_path(folder)
+        self.every,self.root = Every(every, same_batch=True),as_path(folder)
         self.monitor = best
         is_column = best is not None and not isinstance(best, Monitor)
         if is_column: self.monitor = Monitor(best)

@@ -263,7 +263,7 @@ class RollBackOnNaN(Callback):
     ):
         if source not in ('memory','checkpoint'): raise ValueError(
             f"`source` must be 'memory' or 'checkpoint', not {source!r}")
-        self.every,self.source = Every(every, at_once=True),source
+        self.every,self.source = Every(every, same_batch=True),source
         self.factor = check_fraction('factor', factor, what='a factor for the learning rate')
         self.at_most = check_whole('at_most', at_most)
         self.n,self.scale = 0,1.   # number of rollbacks; `factor**n`

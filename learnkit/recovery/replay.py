@@ -56,9 +56,11 @@ def check_step(
 ) -> None:
     "Raise ValueError if the run has no such step"
     check_whole('step', step, least=0, what='a number of batches')
+    if not run.finished: return   # it may continue past any step
     last = run.train_iter
     if not at_end: last -= 1
-    if run.finished and step>last: raise ValueError(
+    if last<0: raise ValueError(f'{run.folder} has ended without a batch, so there is no step to replay')
+    if step>last: raise ValueError(
         f'{run.folder} has ended after {run.train_iter} batches, so `step` must be from 0 to {last}')
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000013

@@ -403,20 +403,19 @@ class DataPosition(Callback):
     ) -> None:
         "Continue at the position in `state`; raise ValueError if it is invalid"
         self._check_skipped(path, state)
-        noted = self._noted_loader(self.learn.dls.train)   # at once, because a finished fit has no further epoch
+        loader = self._noted_loader(self.learn.dls.train)   # at once, because a finished fit has no further epoch
         place = own_place(state)
-        if place is None and noted.listed: place = self._place_of_older(state)
+        if place is None and loader.listed: place = self._place_of_older(state)
         is_before_first_epoch = place is None and not state['done']
         try:
-            if not is_before_first_epoch: self._check_place(place)
+            if not is_before_first_epoch: self._load_place(loader, place)
         except (ValueError, TypeError, LookupError, AttributeError) as e: raise ValueError(
             f'{path} does not fit: its position belongs to other data, or to an older learnkit: {e}') from e
         self.hidden.load_state_dict(state.get('kept', {}))
-        self.saved_data_state = state.get('parts')
-        self._begin_data_state(noted)
-        resume_state = None
-        if state['done']: resume_state = state
-        self.resume_state,self.place = resume_state,place
+        self.saved_data_state = state.get('parts')   # `_begin_data_state` loads it
+        self._begin_data_state(loader)
+        self.resume_state = state if state['done'] else None   # between epochs there is nothing to skip
+        self.place = place
 
     def _check_skipped(self, path, state):
         skipped = state.get('skipped', 0)
@@ -429,17 +428,16 @@ class DataPosition(Callback):
         others = [generator_state(g) for g in self.others]
         return dict(done=state['done']-state.get('skipped', 0), begun=dict(rng={}, own=[]), now=[], others=others)
 
-    def _check_place(self, place):
-        "Raise an error if `place` is no position in this data; if it is the start of an epoch, begin there"
-        noted = self.noted
-        is_seeded_alike = noted.seeded==('seeded' in place)
+    def _load_place(self, loader, place):
+        "Load the random states of `place`, and begin there if it starts an epoch; raise an error if it does not fit"
+        is_seeded_alike = loader.seeded==('seeded' in place)
         is_whole = is_seeded_alike and num_shards()==1   # else the loader reads a shard
-        if is_whole: noted.check(place)
-        if is_whole and not place['done']: noted.begin_at(place)
+        if is_whole: loader.check(place)
+        if is_whole and not place['done']: loader.begin_at(place)
         self._set_others(place.get('others'))
         self.base_seeds = place.get('base_seeds', [])   # older checkpoints have none
         for dl,base_seed in zip(self.with_workers, self.base_seeds): continue_workers(dl, base_seed)
-        self._warn_of_workers(noted.dl, place.get('n_workers'))
+        self._warn_of_workers(loader.dl, place.get('n_workers'))
 
     def _warn_of_workers(self, dl, before):
         n = getattr(dl, 'num_workers', 0)

@@ -197,7 +197,7 @@ class FusedStep(Callback):
     def _step_eagerly(self, learn, grads):
         "Take an optimizer step with the computed gradients, and fire its events"
         if self.accumulation: self.accumulation.after_loss()
-        learn.loss_grad = with_backward(learn.loss_grad, partial(add_grads, self.inputs.params, grads))
+        learn.loss_grad = replace_backward(learn.loss_grad, partial(add_grads, self.inputs.params, grads))
         learn._do_grad_opt()
 
     def after_fit(self):
@@ -343,7 +343,7 @@ class FusedStep(Callback):
         return self.inputs
 
 # %% ../../nbs/speed/15a_fused_step.ipynb #77257fa6
-def with_backward(
+def replace_backward(
     loss:torch.Tensor, # the loss of a batch
     backward:Callable  # the function that its `backward` calls
 ) -> torch.Tensor:

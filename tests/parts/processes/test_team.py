@@ -35,4 +35,4 @@ def test_a_launcher_of_one_process_is_nobody_to_join(monkeypatch):
     monkeypatch.setenv('WORLD_SIZE', '1')
     assert entered(join_team)==set()
     monkeypatch.setenv('WORLD_SIZE', '2')   # the launcher's other variables are missing
-    assert 'Several.join' in entered(join_team)
+    assert 'ProcessGroupTeam.join' in entered(join_team)

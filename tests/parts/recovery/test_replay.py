@@ -4,7 +4,7 @@ from functools import partial
 import pytest, torch
 from torch import nn
 from torch.utils.data import IterableDataset
-from learnkit.all import (SAM, Callback, CheckpointCallback, CrossEntropyLossFlat, CSVLogger, CutMix, DataLoaders, EMACallback, GradientAccumulation, GradientClip, ItemIndices, Learner, SkipData, MicroBatch, MixUp, Pausable, Run, SaveModelCallback,
+from learnkit.all import (SAM, Callback, CancelFitException, CheckpointCallback, CrossEntropyLossFlat, CSVLogger, CutMix, DataLoaders, EMACallback, GradientAccumulation, GradientClip, ItemIndices, Learner, SkipData, MicroBatch, MixUp, Pausable, Run, SaveModelCallback,
     StepsPerEpoch, VirtualShards, runs)
 from learnkit.recovery.runs import find_spikes, took
 from learnkit.recovery.file import list_checkpoints, remove_checkpoint
@@ -100,6 +100,14 @@ def test_no_such_step(step, words, run, tmp_path):
     with pytest.raises(ValueError, match='from 0 to 20'): made(tmp_path/'a').branch(tmp_path/'a', 21, to=tmp_path/'b')   # a branch may begin at the end
     for f in (made(tmp_path/'a').replay, *([partial(made(tmp_path/'a').branch, to=tmp_path/'b')] if step!=20 else [])):
         with pytest.raises((ValueError, TypeError), match=words): f(tmp_path/'a', step)
+
+def test_a_run_without_a_batch_has_no_step(tmp_path):
+    class Stops(Callback):
+        def before_epoch(self): raise CancelFitException
+    made(tmp_path/'a', Stops()).fit(1)
+    run = Run(tmp_path/'a')
+    assert run.finished and run.train_iter==0
+    with pytest.raises(ValueError, match='has ended without a batch'): made(tmp_path/'a', Stops()).replay(tmp_path/'a', 0)
 
 def test_a_run_by_the_clock_is_refused(tmp_path):
     made(tmp_path/'a').fit('0.2s')
