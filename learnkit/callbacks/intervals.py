@@ -20,8 +20,8 @@ from ..loop.words import own_attr
 # %% ../../nbs/callbacks/45a_every.ipynb #66781ef5
 def parse_every(
     every:Any # text such as '500ba', a `Time`, a number of epochs, a function of the Learner, or None for never
-) -> tuple:
-    "Return `(value, unit)`: (f, 'call') for a function, (None, None) for never. Raise ValueError or TypeError."
+) -> tuple: # (f, 'call') for a function, (None, None) for never, which None, 0 and False mean
+    "Parse `every` into `(value, unit)`, such as `(500, 'ba')`; raise ValueError or TypeError if it is invalid"
     never = None,None
     if callable(every): return every,'call'
     if every is None or every is False: return never
@@ -164,7 +164,7 @@ class Every:
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue the count of `state`: in the fit that has just begun, or in the one that `start` begins next"
+        "Restore the count, for the fit that has just begun; if none has, for the one that `start` begins next"
         self.count,self.times = state['count'],state['times']
         self.since  = monotonic()
         self.loaded = not self.fresh

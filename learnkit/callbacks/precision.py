@@ -131,7 +131,7 @@ class MixedPrecision(Callback):
                     local_steps="one process alone could skip a step: write `MixedPrecision('bf16')`")
     @property
     def compiled(self) -> str|None:
-        "The part that a compiled step replaces: `autocast`; None with loss scaling and with fp8"
+        "'autocast' if a compiled train step can replace this callback; None with loss scaling or fp8"
         if self.amp_mode==AMPMode.FP8: return None
         is_autocast_alone = self.scaler is not None and not self.scaler.is_enabled()
         return 'autocast' if is_autocast_alone else None
@@ -177,7 +177,7 @@ class MixedPrecision(Callback):
 
     @uninterrupted
     def before_pred(self):
-        if self.open and self.trains: self._exit_to(0)   # left open by a run that failed, as fits are not nested
+        if self.open and self.trains: self._exit_to(0)   # left open by a failed run (fits never nest)
         ctx = torch.autocast(self.device_type, dtype=self.dtype)
         ctx.__enter__()
         self.open.append((self.learn.batches, ctx))

@@ -72,7 +72,7 @@ class Scheduler(Callback):
             me,other = type(self).__name__,type(cb).__name__
             raise ValueError(
                 f"{me} and {other} both set '{both[0]}' in each batch, so that only one would have an effect. Remove "
-                f'one, as by `learn.remove_cb({other})`, or train by `learn.fit`, which adds no schedule.')
+                f'one, e.g. with `learn.remove_cb({other})`, or train with `learn.fit`, which adds no schedule.')
 
     def cleanup(self):
         for group,name,old in self.initial or (): group[name] = old
@@ -387,7 +387,7 @@ class TorchScheduler(Scheduler):
     def before_fit(self):
         opt = getattr(self.learn.opt, 'opt', self.learn.opt)
         if not isinstance(opt, Optimizer): raise TypeError(
-            f'schedulers of PyTorch need an optimizer of PyTorch, not {type(opt).__name__}')
+            f"PyTorch's schedulers need a PyTorch optimizer, not {type(opt).__name__}")
         self.kept = opt,_settings(opt),'step' in vars(opt)
         self._begin(opt)
         is_plain = self.frequency==1 and not _is_timm(self.sched)

@@ -27,7 +27,7 @@ class EarlyStoppingCallback(TrackerCallback):
     why   = None   # the reason to stop once `at_least` is done; None: no reason
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: by the metric
+        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
         patience:int|None=1,                    # stop after this many values without improvement; None: ignore patience
         reset_on_fit:bool=True,                 # forget the best value when a fit begins
@@ -111,7 +111,7 @@ class ThresholdStopper(EarlyStoppingCallback):
     def __init__(self,
         threshold:float,                        # stop when the value is at most (comp='min') or at least ('max') this
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: by the metric
+        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
         every:Any='1ep'                         # how often to compare, as for `Every`; within an epoch only functions
     ):
         if isnan(threshold): raise ValueError('the threshold must be a number, not nan, which no value reaches')
@@ -207,7 +207,7 @@ class SaveModelCallback(TrackerCallback):
     every_epoch = at_end = regular = only_trained = False
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: by the metric
+        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
         fname:str|None='model',                 # the file in `learn.path/learn.model_dir`; with fields; None: memory
         every_epoch:int|bool=False,             # save every n-th epoch, from the first on, whatever its value
@@ -436,7 +436,7 @@ class ReduceLROnPlateau(TrackerCallback):
     schedules = 'lr',   # so that a second scheduler of the learning rate raises an error
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: by the metric
+        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
         patience:int=1,                         # lower the learning rate after this many values without improvement
         factor:float=10.,                       # the learning rate is divided by this

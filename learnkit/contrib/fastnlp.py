@@ -384,7 +384,7 @@ class Callback:
         "Whether the order of the data must be known to resume; a checkpoint of learnkit always keeps it"
         return False
     def as_callback(self) -> NLPCallback:
-        "Return the callback that a Learner has for this one"
+        "Wrap this fastNLP callback in an `NLPCallback` for a Learner"
         return NLPCallback(self)
 
 class EarlyStopException(BaseException):
@@ -500,7 +500,7 @@ class OnFunction(Callback):
     def _call(self, trainer, *args):
         if self.filter.passes(trainer.learn): self.f(trainer, *args)
     def as_callback(self) -> NLPCallback:
-        "Return the Learner's callback for this function, under the name of the function"
+        "Wrap this function in an `NLPCallback` for a Learner, under the name of the function"
         return NLPCallback(self)
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #5a3d9e10

@@ -48,7 +48,7 @@ def overrides(
 
 # %% ../../nbs/contrib/35_foreign.ipynb #44742aed
 class View:
-    "The Learner under another library's names"
+    "Base class of views that show a Learner under another library's names"
     library:ClassVar[str] = ''; what:ClassVar[str] = ''   # for messages, such as 'Keras' and 'the model'
     instead:ClassVar[Mapping] = {}   # name without counterpart -> advice
     def __init__(self,

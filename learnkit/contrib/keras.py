@@ -161,7 +161,7 @@ class KerasCallback(ForeignCallback):
     replaced_by = _replaced_by
     last_logs:dict = {}   # the logs of the last epoch, for `on_train_end`
     def has(self, name):
-        "Return whether it has the method; as in Keras, `on_train_batch_end` replaces `on_batch_end`"
+        "Return whether the wrapped callback defines `name`; as in Keras, `on_train_batch_*` replaces `on_batch_*`"
         if name in ('on_batch_begin','on_batch_end'):
             is_replaced = super().has(name.replace('on_', 'on_train_'))
             if is_replaced: return False

@@ -283,7 +283,7 @@ class HFCallback(ForeignCallback):
     def obey(self, name, res):
         "Carry out the requests of `control`: the returned one, or its own"
         if res is not None: self.control = res
-        if name=='on_epoch_end': self._forget_flags()   # both happen in any case
+        if name=='on_epoch_end': self._forget_flags()   # logging and evaluation follow each epoch anyway
         HFControl.obey(self.control, self.learn)
 
     def state_dict(self):

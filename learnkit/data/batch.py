@@ -154,7 +154,7 @@ def _is_of_samples(o, n, knows_lists, strict):
     is_namedtuple = hasattr(o, '_fields')
     if not is_listy(o) or len(o)!=n or is_namedtuple: return False
     lengths = {_length(t) for t in leaves(o)} | {len(entry) for entry in o if is_listy(entry)}
-    if n not in lengths: return True   # entries for the whole batch would be of this length
+    if n not in lengths: return True   # entries for the whole batch would have length n
     if isinstance(o, L): return True
     if type(o) is list:
         if _has_one_per_sample(o): return True

@@ -301,7 +301,7 @@ _unequal_lists = 'each element in list of batch should be of equal size'
 
 def collate_hint(
     e:Exception # What the run raised
-)->str: # Empty if its message was not about the samples of a batch
+)->str: # Empty if `e` is not a collate error
     "Return a hint if samples of different shapes could not be stacked into one tensor"
     if _unequal_lists in text_of(e): return (
         'The samples of the batch hold lists of different lengths, which cannot become one tensor: give the loader a '

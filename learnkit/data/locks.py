@@ -115,7 +115,7 @@ from uuid import uuid4
 
 # %% ../../nbs/data/47b_hidden.ipynb #6c97b3a3
 _suffix = '.learnkit.tmp'
-_buffer_size = 2**20   # bytes: many small tensors are written together
+_buffer_size = 2**20   # in bytes; combines the writes of small tensors
 _cleaned = set()   # folders in which this process has removed the files of killed processes
 
 def _new_hidden_path(path): return path.with_name(f'.{path.name}.{uuid4().hex[:8]}{_suffix}')

@@ -112,7 +112,7 @@ def restore_position(
     o:Any,    # a loader or a dataset that tracks its position
     state:Any # a result of its `state_dict`
 ) -> None:
-    "Restore the position; if that fails, add a note that the data may be different"
+    "Restore the position; if that fails, re-raise with a note that the data may be different"
     try: o.load_state_dict(state)
     except Exception as e:
         add_note(e, f'{type(o).__name__}.load_state_dict failed for the state in the checkpoint. Is this still the '
@@ -456,7 +456,7 @@ class StreamWorkerNotes(WorkerNotes):
 _kept = 128   # batches
 
 class StreamNotes:
-    "Removes the notes of `StreamWorkerNotes` from the batches; the iterator of a `DataLoader` inherits from it"
+    "Mixin for the iterator of a `DataLoader`: removes what `StreamWorkerNotes` added to each batch"
     drawn:bool   # do workers have random states that new ones would not have?
     lost:set     # the changes that workers made in their data, and that no checkpoint saves
     def _next_data(self):
@@ -467,7 +467,7 @@ class StreamNotes:
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #524ae9c7
 class NotedBatches:
-    "Removes the notes of `WorkerNotes` from the batches; the iterator of a `DataLoader` inherits from it"
+    "Mixin for the iterator of a `DataLoader`: removes what `WorkerNotes` added to each batch"
     _num_workers:int; _task_info:dict; _get_data:Any   # of PyTorch's iterator
     added:deque; before:dict   # the last states of this pass; earlier ones, by worker number
     lost:set   # the changes that workers made in their data, and that no checkpoint saves

@@ -118,18 +118,18 @@ class DataInWorkers:
         self.parts:dict = dict(dataset=dl.dataset, collate_fn=dl.collate_fn)   # `dl` keeps the workers alive
         self.marks = marks_in(self.parts)
 
-    def changes(self) -> tuple[list[bytes],list[str]]:
+    def collect_changes(self) -> tuple[list[bytes],list[str]]:
         "Return the pickled changes since the last call, and the names of attributes that cannot be sent"
         before,self.marks = self.marks,marks_in(self.parts)
         sent,unsent = [],[]
-        for change in self._changes(before):
+        for change in self._changes_since(before):
             try: sent.append(pickle.dumps(change))
             except Exception:
                 old = before[change.path].get(change.name)
                 if old not in (None, mark_of(None)): unsent.append(self._name(change))
         return sent,unsent
 
-    def _changes(self, before) -> Iterator[Change]:
+    def _changes_since(self, before) -> Iterator[Change]:
         for path,now in self.marks.items():
             if path not in before: continue   # it belongs to a new object
             o,then = object_at(self.parts, path),before[path]
@@ -232,7 +232,7 @@ class InformedWorkers:
     epoch:int|None = None   # the number of the next pass
     warned = False
     def _reset(self, loader:DataLoader, first_iter:bool=False, **kwargs:Any) -> None:
-        changes,unsent = self.data.changes()
+        changes,unsent = self.data.collect_changes()
         news,self.epoch = News(self.epoch, changes),None
         self._index_queues = [NewsQueue(q, news) for q in self._index_queues]
         try: super()._reset(loader, first_iter, **kwargs)   # type: ignore[misc]

@@ -157,7 +157,7 @@ class TensorBuffer:
 
     @property
     def value(self) -> Any:
-        "The results so far: a tensor, or a list if they don't fit into one"
+        "The results so far: a tensor, or a list if they don't fit into one; None if each batch had none"
         self.flush()
         if self.out is None: return self._join()
         is_whole = self.filled==self.n or self._is_shared   # other processes write the rest of a shared tensor

@@ -216,7 +216,7 @@ class CombinedLoader:
             f'this is no position in a `CombinedLoader`, but has {", ".join(map(str, state)) or "nothing"}: is the '
             'checkpoint from an earlier version of learnkit? Resume with that version, or start a new run')
         if state['sources'].keys()!=self.sources.keys(): raise ValueError(
-            f'the state is of the loaders {", ".join(state["sources"])}, but these are {", ".join(self.sources)}')
+            f'the state belongs to the loaders {", ".join(state["sources"])}, but these are {", ".join(self.sources)}')
         self.n,self.credit,self.dl_name = state['n'],dict(state['credit']),state['dl_name']
         for k,position in state['sources'].items(): self.sources[k].load_state_dict(position)
         self.resumed = True
@@ -262,7 +262,7 @@ def _as_integers(shares):
 def _count_by_period(ns, shares, until):
     "Return the number of batches from loaders of `ns` batches, for shares in whole numbers"
     period = sum(shares)
-    places:list = [[] for _ in shares]   # of each loader's batches in a period
+    places:list = [[] for _ in shares]   # for each loader, the positions of its batches in a period
     for place,i in enumerate(islice(_turns(shares), period)): places[i].append(place)
     def before(i, m):
         "Return how many batches precede batch `m` of loader `i`"

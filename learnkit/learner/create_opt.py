@@ -266,7 +266,7 @@ def _decays(opt): return [h.get('wd') for h in opt.hypers]
 def check_trained(
     learn:Any # the Learner, after a batch
 ) -> None:
-    "Raise RuntimeError if parameters in no optimizer have a gradient; warn about a loss that nothing reads"
+    "Raise RuntimeError if parameters in no optimizer have a gradient; warn about a loss written to `learn.loss`"
     lost = {name:p for name,p in _unheld(learn).items() if p.grad is not None}
     if lost:
         for p in lost.values(): p.grad = None

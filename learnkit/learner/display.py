@@ -19,7 +19,7 @@ def break_name(
     return re.findall(rf'.{{1,{width}}}(?:(?<=[\W_])|$)|.{{1,{width}}}', name)
 
 class Arrangement(NamedTuple):
-    "The places of a table's columns"
+    "The layout of a table's columns: their lines and widths"
     gap:int     # characters between columns
     lines:list  # for each line, pairs of a column's number and its width with the gap
 

@@ -200,8 +200,8 @@ class GatherPredsCallback(Callback):
         round_robin = self.learn.batches.round_robin
         if round_robin.alike: self.round_robin = round_robin
         elif self.mmap is not None: raise ValueError(
-            'the processes have different data, so their results are not one file: write `learn.distributed = False` '
-            'before, and pass each process its own folder as `mmap`')
+            'the processes have different data, so their results cannot go into one file: first set '
+            '`learn.distributed = False`, then pass each process its own folder as `mmap`')
         if self.mmap is not None: self._begin_shared(round_robin, positions)
         elif round_robin.alike:
             about,bs = None,getattr(round_robin.whole, 'batch_size', None)

@@ -137,7 +137,7 @@ def check_path(
 ) -> Any: # a Path, or None
     "Return `v` as a `Path`, or None; raise TypeError if it is neither text nor a path, ValueError for a URL"
     if v is None: return None
-    if isinstance(v, str) and '://' in v: raise ValueError(f'`{name}` must be a local path, not {v!r:.60} in a store')
+    if isinstance(v, str) and '://' in v: raise ValueError(f'`{name}` must be a local path, not the URL {v!r:.60}')
     if isinstance(v, str) or hasattr(v, '__fspath__'): return Path(v)
     raise TypeError(f'`{name}` must be a path, not {v!r:.60} (type {type(v).__name__})')
 
@@ -206,7 +206,7 @@ def _explain_call(e, f):
 _kinds = {int:'a whole number', float:'a number', bool:'True or False', str:'text', Path:'a path',
           Callable:'a function', type(None):'None'}
 
-def _fits(v, kind):
+def _is_of_kind(v, kind):
     "Return whether `v` is a value of this kind"
     if isinstance(v, bool): return kind is bool
     if kind is bool:        return isinstance(v, int) or type(v).__name__.startswith('bool')   # NumPy's too
@@ -258,7 +258,8 @@ def _find_wrong(f, args, kwargs):
     for name,v in (*zip(positional, args), *kwargs.items()):
         param = checked.get(name)
         if param is None or v is param.default: continue
-        if not any(_fits(v, kind) for kind in param.kinds): return _WrongArgument(name, _message(name, v, param.kinds))
+        is_allowed = any(_is_of_kind(v, kind) for kind in param.kinds)
+        if not is_allowed: return _WrongArgument(name, _message(name, v, param.kinds))
     return None
 
 def _message(name, v, kinds):

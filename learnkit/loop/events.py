@@ -79,7 +79,7 @@ class Events:
 
     def alias(self,
         name:str, # another name
-        of:str    # for this event: a method called `name` handles it
+        of:str    # the event that it stands for
     ) -> None:
         "Let callbacks call an event by another name too; raise ValueError if there is no event `of`"
         self.also[name] = self.check(of)

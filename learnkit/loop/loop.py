@@ -31,7 +31,8 @@ class BatchStream:
     limit = it = None
     skipped = 0   # batches that were cancelled before they were fetched; the loader still has them
     trains  = False   # are they those of the training phase of an epoch?
-    unfetched:tuple[int,int]; ended:tuple[int,str|None]   # the last one, and how: see `check_unfetched`
+    unfetched:tuple[int,int]   # the last batch cancelled before it was fetched, and how many in a row
+    ended:tuple[int,str|None]  # the batch at which the data raised a Cancel, and the name of a generator that it ended
     round_robin:Any = None   # how several processes share the batches, if they do
     def __init__(self,
         loader:Iterable,            # any iterable of batches

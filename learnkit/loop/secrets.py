@@ -78,7 +78,7 @@ _webhooks = _pattern(   # the text before the secret part of an address, and tha
 
 _password_in_url = r'(://[^/\s:@]*:)[^@\s/]+@'
 _token_in_url = r'(://)[^/\s:@]{20,}@'   # `https://TOKEN@host`
-_password_of_user = _pattern(   # what precedes it
+_password_of_user = _pattern(   # group 1: the text before the password
     r'(\s(?:-u|--user)[\s=][^\s:]*[A-Za-z][^\s:]*:)[^\s\'"]+',   # curl
     r'(\blogin\s+\S+\s+password\s+)\S+')                     # .netrc
 _scheme = r'\b(Bearer\s+|(?i:bearer|basic|digest|negotiate|token)\s+(?=\S*[\d=]))[^\s\'",;)\]}]+'

@@ -238,7 +238,8 @@ class Cells(list):
         super().__setitem__(i, v)
         self.row[self.names[i]] = v
     def _add(self, *args, **kwargs): raise TypeError(
-        "nothing can be added to this list, a copy: for a new column write `learn.recorder.row['name'] = value`")
+        'this list is a copy, in which values can only be replaced: for a new column write '
+        "`learn.recorder.row['name'] = value`")
     def __reduce__(self): return list,(list(self),)   # a copy is a list
 
 for k in 'append extend insert pop remove clear sort reverse __delitem__ __iadd__ __imul__'.split():

@@ -216,12 +216,12 @@ class AvgMetric(Metric):
         if num_shards()>1: total,count,sums = self._sum_processes(total, count, sums)
         self.sums = sums>0   # same result in a process without a batch
         if not count: return None
-        return self.of_sums(total, count)
+        return self.from_sums(total, count)
     def _sum_processes(self, *own):
         "Return the sums over all processes that train together"
         sums = torch.tensor([own], dtype=torch.float64, device=self.vals.device or default_device())
         return maybe_gather(sums).sum(0).tolist()
-    def of_sums(self,
+    def from_sums(self,
         total:float, # the sum of the numbers, each times its weight
         count:float  # the sum of the weights
     ) -> float:
@@ -261,7 +261,7 @@ class AvgLoss(AvgMetric):
         if self.sums:  self.add(loss, 1)
         elif has_many: self.add(wide(loss).mean(), loss.numel())
         else:          self.add(loss, weigh(learn))
-    def of_sums(self, total, count): return total if self.sums else total/count
+    def from_sums(self, total, count): return total if self.sums else total/count
 
 # %% ../../nbs/measure/15b_metric.ipynb #64aaa585
 class MeanMetric(AvgMetric):
@@ -363,21 +363,21 @@ class Logged(AvgLoss):
 # %% ../../nbs/measure/15c_logged.ipynb #316d3366
 register_state('phase_meter', None, 'the averages of this phase')
 
-def _log(learn, name, value, n):
+def _log(learn, name, value, weight):
     "Average `value` into the column `name`"
     meter = learn.current_run.phase_meter
     if learn.mode=='predict': return
     if get_worker_info() is not None: raise RuntimeError(
         f'`{name}` was logged in a worker of a loader, a process that has no Learner: put the value into the batch')
     if meter is None: raise RuntimeError(
-        f'`{name}` was logged outside of a phase, so there is no mean of it. Log it in a batch, or in '
+        f'`{name}` was logged outside of a phase, so it cannot be averaged. Log it in a batch, or in '
         '`after_train` or `after_validate` of a callback with an `order` below 50.')
-    is_bad = isinstance(n, (int,float)) and not 0<=n<inf
-    if is_bad: raise ValueError(f'the weight of `{name}` must be 0 or more, not {n}')
+    is_bad = isinstance(weight, (int,float)) and not 0<=weight<inf
+    if is_bad: raise ValueError(f'the weight of `{name}` must be 0 or more, not {weight}')
     metric = meter.logged.get(name)
-    if n is None: n = meter.n_items
-    if n is None: n = n_items(learn)
-    if metric is not None: metric.add(value, n)
+    if weight is None: weight = meter.n_items
+    if weight is None: weight = n_items(learn)
+    if metric is not None: metric.add(value, weight)
     elif learn.mode=='fit': raise _no_column(name, meter)
 
 def _no_column(name, meter):
@@ -428,7 +428,7 @@ def sum_of_losses(
     if learn.mode=='fit' and not parts.keys()<=columns.keys(): raise ValueError(
         f"the loss has the parts {', '.join(parts)}: write `metrics=[*map(Logged, {[*parts]})]` for their columns")
     for k in parts.keys() & columns.keys():
-        learn.loss = parts[k].detach()   # for averaging like a loss, until the sum is known
+        learn.loss = parts[k].detach()   # temporary, as `add_loss` averages `learn.loss`
         columns[k].add_loss(learn)
     return reduce(add, parts.values())
 

@@ -189,7 +189,7 @@ def FBeta(
     beta:float, # how much recall counts more than precision
     **kw:Any    # `axis`, and more arguments of `sklearn.metrics.fbeta_score`
 ) -> AccumMetric:
-    "F score of the best classes, in which recall counts `beta` times as much as precision"
+    "F-beta score of the predicted classes (argmax); recall counts `beta` times as much as precision"
     return of_classes('fbeta_score', beta=beta)(**kw)
 
 @check_args
@@ -197,7 +197,7 @@ def FBetaMulti(
     beta:float, # how much recall counts more than precision
     **kw:Any    # `thresh`, `sigmoid`, and more arguments of `sklearn.metrics.fbeta_score`
 ) -> AccumMetric:
-    "F score of several labels for each sample, in which recall counts `beta` times as much as precision"
+    "F-beta score of several labels for each sample; recall counts `beta` times as much as precision"
     return of_labels('fbeta_score', beta=beta, average='macro')(**kw)
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #1ebe86e4

@@ -180,7 +180,7 @@ def each_loss(
             yield f(pred.reshape(targ.shape), targ.float(), reduction='none'),n
 
 class OutputLoss:
-    "The loss that a model computes itself, for single samples"
+    "Per-sample version of the loss that the model computes itself"
     reduction = 'none'
     def __init__(self,
         learn:Any # the Learner

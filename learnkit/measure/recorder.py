@@ -155,7 +155,7 @@ class Meter:
             for process,other in enumerate(others, 1):
                 if not _same(first, other): raise ValueError(
                     f'the metric `{metric.name}` is {first} in process 0 and {other} in process {process}: its `value` '
-                    'must merge the values of all processes, as by `maybe_gather`')
+                    'must merge the values of all processes, e.g. with `maybe_gather`')
 
     def state_dict(self) -> list:
         "Return each metric's accumulated state; None for one without `state_dict`"
@@ -373,7 +373,7 @@ class Recorder(RecorderPlots, Callback):
         self._set_time()
         self.history.append(self.row)
         self.iters.append(self.lrs.total)
-        self.learn.final_record = L([*_by_position(self.row)])
+        self.learn.final_record = L([*_cells_by_position(self.row)])
         if (self.learn.epoch+1)%self.show_every==0: write_out(self.learn.logger, self.log)
         if len(self.iters)>5: self._warn_of_small_share()
 
@@ -471,14 +471,14 @@ class Recorder(RecorderPlots, Callback):
     @property
     def values(self) -> L:
         "The rows of the epochs by position, without epoch and time; nan for None, as fastai's trackers compare them"
-        return L(map(_by_position, self.history.epochs))
+        return L(map(_cells_by_position, self.history.epochs))
     @property
     def losses(self) -> L:
         "The smoothed training loss after each batch, as tensors"
         return L(torch.tensor(self.smooth_loss.values).unbind())
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf96346c
-def _by_position(row): return Cells(row, [k for k in row if k not in ('epoch','time')], nan)
+def _cells_by_position(row): return Cells(row, [k for k in row if k not in ('epoch','time')], nan)
 
 def _state(o):
     "Return the state of a `Series`, or of each in a dict; return values of foreign callbacks unchanged"

@@ -77,7 +77,7 @@ class Series(Sequence):
     def append(self,
         x:Tensor|int|float # a number
     ) -> None:
-        "Append `x`; tensors are read later, many at once"
+        "Append `x`; tensors are copied to the CPU later, in batches"
         self.new.append(x)
         if len(self.new)>=1024: self.flush()
 
@@ -138,7 +138,7 @@ class Series(Sequence):
         kept,every,n = state['kept'].tolist(),state['every'],state['n_read']
         is_number = type(every) is int and every>0
         if not is_number or len(kept)!=ceil(n/every): raise ValueError(
-            f'{len(kept)} numbers cannot be one of each {every!r} of {n!r}')
+            f'inconsistent state: {len(kept)} stored values do not match n_read={n!r}, every={every!r}')
         self.__init__()
         self.kept,self._every,self.n_read = array('d', kept),every,n
 

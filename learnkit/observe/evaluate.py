@@ -132,7 +132,7 @@ class Evaluator(EveryCallback):
         "The name of the callback: for the label 'test', `learn.evaluate_test`"
         return f'evaluate_{self.label}'
     def column_metrics(self) -> dict:
-        "Return its metrics by the names of their columns; None for the loss"
+        "Return {column name: metric}; the loss column has None"
         metrics = self.metrics
         if metrics is None and self.learn is not None: metrics = self.learn.metrics
         columns = {f'{self.label}_loss':None}

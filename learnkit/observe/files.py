@@ -186,7 +186,7 @@ class MetricsLogger(Callback):
         row:dict, # the row
         step:int  # training batches so far, in all fits
     ) -> None:
-        "Write the numbers in a row of the history, after the learning rates"
+        "Log the learning rates, then the numeric values of a history row, except `train_iter`"
         numbers = {name:v for name,v in row.items() if isinstance(v, (int,float))}
         metrics = _learning_rates(self.learn.opt) | numbers
         metrics.pop('train_iter', None)   # it is in `step`
@@ -297,7 +297,7 @@ class FileLogger(MetricsLogger):
             'Omit `append`, as a resumed run continues its own file, or give each run its own `fname`.')
         if not rank_distrib(): self.log_file.open()   # raises now, not after an epoch
     def take_over(self) -> None:
-        "Continue the file"
+        "Reopen the file for appending, in the process that writes from now on"
         self.log_file.reopen()
         self.log_file.open()
 
@@ -497,7 +497,7 @@ class CSVLogger(FileLogger):
     ): super().__init__(fname, append)
 
     def make_file(self): return CSVFile(self.path, append=self.append)
-    def log_metrics(self, metrics, step): pass   # they are not in a row of the history
+    def log_metrics(self, metrics, step): pass   # the CSV file holds only rows of the history
     def write_row(self, row, step):
         file,recorder = self.log_file,own_attr(self.learn, 'recorder')
         if not file.names: file.add_names([*getattr(recorder, 'metric_names', ())])

@@ -255,7 +255,7 @@ def normalization_of(
 def _is_statistic(o): return o is not None and not callable(o)   # the `mean` of an array is a method
 
 def to_drawing(
-    images:Tensor,        # (n, channels, height, width) or (n, height, width): everything drawn together
+    images:Tensor,        # (n, channels, height, width) or (n, height, width): all images of one figure
     stats:tuple|None=None # mean and standard deviation of each channel that normalized them; None: not normalized
 ) -> Any:                 # a NumPy array with the channels last and values from 0 to 1
     "Convert images to the form that matplotlib draws, all on one scale"

@@ -58,7 +58,7 @@ class Observer(EveryCallback):
 
     @property
     def history(self) -> History:
-        "All rows measured so far; reads waiting ones from the device"
+        "All rows measured so far, including those still on the device, which are copied now"
         self.flush()
         return self.rows
 

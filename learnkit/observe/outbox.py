@@ -117,7 +117,7 @@ class MediaRow:
     def announce(self,
         learn:Callable # the Learner
     ) -> None:
-        "Call the event `log_media`, with the tensors on the CPU; wait for their device"
+        "Call the event `log_media` after copying the tensors to the CPU, which waits for their device"
         media = {name:_bring_to_cpu(v, self.kind) for name,v in self.media.items()}
         learn('log_media', kind=self.kind, media=media, step=self.step)
 

@@ -31,7 +31,7 @@ _rows = 256    # rows to multiply at once, as an accelerator holds all products 
 def _factors(device, n=_row):
     return torch.arange(1, n+1, device=device)*-7046029254386353131 | 1   # odd, so that no bit is lost
 
-def _as_numbers(t):
+def _as_int64(t):
     "Return the bytes of a plain tensor as 64-bit integers, padded with zeros"
     flat = t.detach().contiguous().flatten().view(torch.uint8)
     missing = -len(flat)%8
@@ -56,7 +56,7 @@ def tensor_checksum(
         names,context = t.__tensor_flatten__()
         parts = [tensor_checksum(getattr(t, name)) for name in names]
         return _hash(f'{type(t).__name__} {description} {context} {parts}')
-    numbers = _as_numbers(t)
+    numbers = _as_int64(t)
     n_in_rows = len(numbers)//_row*_row
     in_rows,rest = numbers[:n_in_rows],numbers[n_in_rows:]
     total = (rest*_factors(t.device)[:len(rest)]).sum()

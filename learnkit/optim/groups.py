@@ -138,7 +138,7 @@ def _start_momentum(opt, pgs):
 # %% ../../nbs/optim/00a_hypers.ipynb #2ad19cd0
 def params_in(
     param_groups:Iterable # PyTorch's groups, of an optimizer or of its state dict
-)->list: # the parameters, or, of a state dict, their numbers
+)->list: # the parameters; for a state dict, their indices
     "Return the parameters in parameter groups, group by group"
     return [p for pg in param_groups for p in pg['params']]
 

@@ -300,7 +300,7 @@ def _skipped_prefixes(module, model):
 def has_settings(
     module:nn.Module # a module
 ) -> bool:
-    "Return whether the buffers of the module are settings, such as the class weights of PyTorch's losses"
+    "Return whether `module` is one of PyTorch's losses, whose buffers are constants such as class weights"
     return type(module).__module__=='torch.nn.modules.loss'
 
 # %% ../../nbs/optim/28_inventory.ipynb #bb149f8c

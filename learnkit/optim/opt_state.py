@@ -230,8 +230,8 @@ def _find_group(saved, own, i):
         if n_others==0: return group
         where = f'in a group with {n_others} others'
     else: where = f'in groups {sorted(found)}'
-    raise ValueError(f'The saved optimizer has other groups: the parameters of group {i} ({_first_of(own)}) are '
-                     f'{where} there. Both need the same splitter and weight decay.')
+    raise ValueError(f'The saved optimizer groups parameters differently: those of group {i} ({_first_of(own)}) were '
+                     f'saved {where}. Use the same splitter and weight decay.')
 
 # %% ../../nbs/optim/04_opt_state.ipynb #bcb785fc
 _always_hypers = {'lr','betas','momentum','weight_decay','eps','alpha','initial_lr'}

@@ -112,7 +112,7 @@ def combine_scheds(
     pcts:Iterable,  # the fraction of the training for each schedule; together they are 1
     scheds:Iterable # the schedules
 ) -> Callable:      # one schedule: a function of the position, 0 to 1
-    "Run schedules one after the other; raise ValueError if the fractions `pcts` do not add up to 1"
+    "Return one schedule that goes through `scheds` in order; raise ValueError if `pcts` do not add up to 1"
     pcts,scheds = list(pcts),list(scheds)
     if len(pcts)!=len(scheds): raise ValueError(
         f'{len(pcts)} fractions for {len(scheds)} schedules: pass one fraction for each schedule')

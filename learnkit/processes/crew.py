@@ -37,7 +37,7 @@ def birth_time(
     return time.time()
 
 class Crew:
-    "The processes that are present: torchft's `Manager` for a process that trains with them"
+    "Wraps torchft's `Manager`: tracks which processes are alive, and this process's rank among them"
     def __init__(self,
         address:str|None, # the lighthouse's address; None: from the environment
         host:str,         # the name of this machine

@@ -96,8 +96,8 @@ class DistributedTrainer(Callback):
     norms:Any = {}                  # the batch norms that were replaced, by name
     seed = 0
     samplers = ()                   # the samplers that shard the data
-    own_dls:Any   = None            # the data with this process's shard,
-    own_train:Any = None            # and its training loader
+    own_dls:Any   = None            # the DataLoaders with this process's shards
+    own_train:Any = None            # the training DataLoader among them
     assigned:Any       = None       # the loader that a callback assigned to `learn.dl` last,
     assigned_shard:Any = None       # and this process's shard of it
     added = ()                      # the callbacks that it added to the fit

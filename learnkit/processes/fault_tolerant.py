@@ -343,8 +343,8 @@ class FaultTolerant(Resumable):
     def after_loss(self):
         if self.learn.loss_grad is not None: self.learn.loss_grad = self.learn.loss_grad*self.share
     def after_cancel_backward(self): raise RuntimeError(
-        'CancelBackward was raised for a part of a batch, which does not notify the other processes: raise '
-        'CancelBatch, or CancelStep in `before_step`, where all of them have the same gradients')
+        'CancelBackward in the shard of one process would not reach the other processes: raise CancelBatch, or '
+        'CancelStep in `before_step`, when all processes have the same gradients')
 
     def _finish(self):
         "Announce the joint loss, which may cancel; put the gradients into the model, and then count samples"

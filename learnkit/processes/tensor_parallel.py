@@ -90,7 +90,7 @@ def sharded_run(
     run:Any,            # a context manager
     ranks:Sequence[int] # the processes among which the data is sharded
 ) -> Iterator[None]:
-    "Enter `run` in a block of `sharded_among`"
+    "Enter `run`, with the data sharded among `ranks`"
     with sharded_among(ranks), run: yield
 
 # %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150016

@@ -248,7 +248,7 @@ class Watch(Thread):
         e:BaseException, # the exception
         where:str        # the position of the run
     ) -> None:
-        "Tell the others what happened here"
+        "Report this process's exception to the other processes"
         self.has_failed = True
         self.notices.add(Notice(self.rank, Watch.n, 'failed', f'{type(e).__name__}: {text_of(e)}{where}'))
 

@@ -198,7 +198,8 @@ class CheckpointCallback(Resumable):
         self.n_fit,self.who = fit_number(learn, self.root),identity_of_all(learn._identity())
         self.begun = self.finished = False
         if isinstance(self.root, StorePath) and _has_shards(learn): raise ValueError(
-            f'the parts of a sharded model are written to local folders only, not to {self.root}: give a shared one')
+            f'the shards of a model can only be saved to a local folder, not to {self.root}: pass a folder that all '
+            'processes share')
         self.every.start(learn)
         if self.monitor: self.monitor.start(learn)
         self.begin_data()

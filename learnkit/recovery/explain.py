@@ -418,7 +418,8 @@ def explain_spike(self:Learner,
     if step>first: self.resume(step-first)
     before_step,batch = self.paused,ItemLosses(step)
     self.resume(1, cbs=batch)
-    if not batch.parts: raise ValueError(f'a callback has skipped the batch of `step` {step}')
+    if not batch.parts: raise ValueError(
+        f'step {step} cannot be explained: a callback skipped its batch. Choose another step.')
     self.paused = before_step
     loss = next_loss(self)   # run the batch again, because `ItemLosses` calls the model
     items,show = batch.shares(loss),make_show(self, batch.parts)

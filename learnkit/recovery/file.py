@@ -106,7 +106,7 @@ def write_checkpoint(
     rest,parts = split_shards(state)
     if parts: return _write_sharded(rest, parts, path, info)
     path,old = _place(path)
-    _write_rest(state, path, info)
+    _write_files(state, path, info)
     remove_checkpoint(old)
     return path
 
@@ -117,7 +117,7 @@ def _place(path):
     _manifest(path).unlink(missing_ok=True)
     return path,old
 
-def _write_rest(state, path, info):
+def _write_files(state, path, info):
     "Write the file and its manifest; delete the file if that fails"
     note:dict[str,Any] = dict(version=format_version)
     for name in ('epoch','done','train_iter'): note[name] = state[name]
@@ -135,7 +135,7 @@ def _write_sharded(rest, parts, path, info):
     try:
         files = write_shards(parts, _shards(path))
         in_first(lambda: _keep_modes(path))
-        in_first(lambda: _write_rest(rest, path, {**info, 'shards':files}))
+        in_first(lambda: _write_files(rest, path, {**info, 'shards':files}))
     except Exception:
         is_complete = _manifest(path).exists()
         if rank_distrib()==0 and not is_complete: remove_shards(_shards(path))
@@ -219,7 +219,7 @@ def read_checkpoint(
     with _open_checked(path, info) as f: sha = hashlib.file_digest(f, 'sha256').hexdigest()
     if sha!=info['sha256']: raise ValueError(f'{path} is damaged: its SHA-256 is {sha[:12]}…, '
                                              f'but that of the written file is {str(info["sha256"])[:12]}…')
-    state = read_state(path, verified=isinstance(path, Path))   # from a store it is fetched a second time
+    state = read_state(path, verified=isinstance(path, Path))   # a remote file is downloaded again, unverified
     if 'base_file' in state: state['model'] = _with_base(state, path)
     if 'shards' not in info: return state
     return read_shards(state, _shards(path), info['shards'])
@@ -265,7 +265,7 @@ def read_base(
 def remove_bases(
     folder:Path # a folder without checkpoints
 ) -> None:
-    "Delete the files of bases"
+    "Delete the `base-*.pth` files, which hold the pretrained weights that checkpoints share"
     for p in folder.glob('base-*.pth'): p.unlink(missing_ok=True)
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #226a56aa
@@ -297,7 +297,7 @@ def newest_checkpoint(
     "Return path and state of the newest checkpoint that can be read, None for both without one; warn of damaged ones"
     for path in list_checkpoints(folder):
         try: return path,read_checkpoint(path)
-        except (ValueError, OSError) as e: text = f'{e}. The one before it is used.'
+        except (ValueError, OSError) as e: text = f'{e}. Using the previous checkpoint instead.'
         if set_aside: text += f' It is now called {_set_aside(path).name}.'
         warn(text)
     return None,None

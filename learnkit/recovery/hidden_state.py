@@ -59,7 +59,7 @@ def _add_objects(v, found):
 
 # %% ../../nbs/recovery/01a_holders.ipynb #c0a51a03
 class ConstantModules:
-    "The modules of a model that hold only constants, and parameters and buffers that checkpoints store anyway"
+    "The modules of a model with no state but constants and tensors that are saved elsewhere"
     def __init__(self,
         model:nn.Module, # the model
         saved:set        # ids of tensors that are saved elsewhere
@@ -80,6 +80,7 @@ class ConstantModules:
         _,first = self.first[id(m)]
         now = objects_in(entries_of(m))
         return len(now)==len(first) and all(map(is_, now, first))
+
 
 
 
@@ -321,8 +322,8 @@ def fingerprint_of(
 
 def mark_of(
     v:Any # anything
-) -> Any:
-    "Return something that changes with a number, set, array or optimizer; None for anything else"
+) -> Any: # for large sets, bytes and arrays only the size
+    "Return a cheap fingerprint of a complex number, set, bytes, NumPy value or optimizer; None for anything else"
     if isinstance(v, complex): return v
     if isinstance(v, (set,frozenset,bytes,bytearray)):
         if len(v)>max_entries: return len(v),0
@@ -336,7 +337,7 @@ def mark_of(
 def is_numpy(
     v:Any # anything
 ) -> bool:
-    "Return whether `v` is an array of NumPy, or one of its numbers"
+    "Return whether `v` is a NumPy array or scalar"
     return hasattr(v, 'tobytes') and hasattr(v, 'dtype')
 
 # %% ../../nbs/recovery/01b_hidden_state.ipynb #02c48470

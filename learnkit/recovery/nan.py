@@ -34,7 +34,7 @@ class SkipNaN(Callback):
     name = 'skip_nan'
     order,run_valid = MixedPrecision.order+.5,False
     modes,saves = ('fit','lr_find'),('n','row','steps')
-    snapshot:Any = None          # of random numbers and buffers before the batch
+    snapshot:Any = None          # RNG states and buffers before the batch
     last:Any = None              # the loss of the previous batch
     buffers:Any = {}             # the `_BufferCopy` of each buffer before the batch, by name
     grads:Snapshot|None = None   # with micro-batches: the gradients accumulated before the batch
@@ -408,7 +408,7 @@ class RollBackOnNaN(Callback):
         for path in list_checkpoints(self.saver.folder):
             try: state = read_checkpoint(path)
             except (ValueError, OSError) as e:
-                warn(f'{e}. The one before it is used.')
+                warn(f'{e}. Using the previous checkpoint instead.')
                 continue
             weights = {**state['model'], **state.get('beside', {})}
             if all(is_good(*item) for item in weights.items()): return state

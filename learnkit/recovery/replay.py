@@ -42,7 +42,7 @@ def moment_until(
         if train_iter_of(path)>step: continue
         try: state = read_checkpoint(path)
         except (ValueError, OSError) as e:
-            warn(f'{e}. The one before it is used.')
+            warn(f'{e}. Using the previous checkpoint instead.')
             continue
         moment = Paused(state, run.duration, [])
         moment.path,moment.same_run = path,False
@@ -107,22 +107,22 @@ class Record:
         is_recorded = rest==0 and i<len(self.losses)
         if not is_recorded: return
         self.compared += 1
-        now,then = float(learn.loss.mean()),self.losses[i]
-        both_nan = isnan(now) and isnan(then)
-        if now==then or both_nan: self.equal += 1
-        elif not self.warned: self._warn(learn, now, then)
+        loss,recorded = float(learn.loss.mean()),self.losses[i]
+        both_nan = isnan(loss) and isnan(recorded)
+        if loss==recorded or both_nan: self.equal += 1
+        elif not self.warned: self._warn(learn, loss, recorded)
 
-    def _warn(self, learn, now, then):
+    def _warn(self, learn, loss, recorded):
         self.warned = True
         step = learn.train_iter-1
         sessions = [s for s in self.run.sessions if s['train_iter']<=step]
         last = {}
         if sessions: last = sessions[-1]
-        warn(f'Replay of {self.run.folder} is not exact: the loss first differs at step {step}, {now!r} instead of '
-             f'{then!r}. {why_it_differs(last, session(learn))}')
+        warn(f'Replay of {self.run.folder} is not exact: the loss first differs at step {step}, {loss!r} instead of '
+             f'{recorded!r}. {why_it_differs(last, session(learn))}')
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000015
-def is_own(
+def is_builtin(
     cb:Callback # a callback
 ) -> bool:
     "Return whether a callback is one of learnkit's"
@@ -155,7 +155,7 @@ class Replays(Pausable):
         "Return whether a callback would write into the run; a user's observer might"
         if cb is self or id(cb) in self.observers: return False
         if writes(cb) or resumes(cb): return True
-        return observes(cb) and not is_own(cb)
+        return observes(cb) and not is_builtin(cb)
 
     def before_fit(self):
         super().before_fit()

@@ -184,17 +184,17 @@ def _find(folder, resume, overwrite):
 # %% ../../nbs/recovery/20b_resume.ipynb #9e42f7c7
 def is_new_or_gone(
     point:str, # a point of the identity
-    then:dict, # the identity of a run
+    then:dict, # the identity of the earlier run
     now:dict   # the identity of the run that begins
 ) -> bool:
-    "Return whether a point of the identity is a callback of the user's that only one of the runs has"
+    "Return whether `point` is a user-defined callback that only one of the two runs has"
     if not point.startswith('callback '): return False
     before,after = then.get(point),now.get(point)
     if before is not None and after is not None: return False
     return _is_of_user(str(before or after))
 
 def _is_of_user(text):
-    "Return whether a description belongs to a callback of the user's class or functions"
+    "Return whether `text` describes a callback whose class or functions are the user's"
     has_users_functions = text.startswith(f'{Callback.__module__}.')   # `Callback(before_fit=f)`
     return has_users_functions or not text.startswith(f'{package}.')
 

@@ -29,7 +29,7 @@ from .state import duration_in_words, duration_of
 
 # %% ../../nbs/recovery/37a_runs.ipynb #c59dc9b6
 def by_number(
-    path:Path # a path
+    path:Path # the folder of a fit, such as `…/fit-10`
 ) -> list:
     "Return a sort key that puts `fit-10` after `fit-9`: alternating texts and numbers"
     parts = re.split(r'([0-9]+)', str(path))
@@ -89,7 +89,7 @@ def find_spikes(
     k:float,     # how many deviations above the median a spike is
     window:int   # the number of previous losses in the median
 ) -> list[Spike]:
-    "Return the losses that are far above those before them"
+    "Return each loss far above the median before it, or not finite; only the first of several in a row"
     x = torch.tensor(losses, dtype=torch.float64)
     if len(x)<=window: before = x.new_empty(0, window)
     else: before = x.unfold(0, window, 1)[:-1]   # the `window` losses before each loss
@@ -303,7 +303,7 @@ def names_of(
 def path_parts(
     folder:Path # a folder, here or in a store
 ) -> list[str]:
-    "Return the parts of a path"
+    "Return the parts of the folder's path"
     path = str(folder) if isinstance(folder, StorePath) else folder.as_posix()
     return path.split('/')
 

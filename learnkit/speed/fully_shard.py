@@ -136,7 +136,7 @@ def shard_model(
     opts:Iterable=(),           # optimizers of its parameters
     policy:Callable|None=None   # f(is this unit the model itself?) -> more arguments of `fully_shard`; None: none
 ) -> None:
-    "Shard a model's parameters over the processes, in place, and replace them in `opts`; keep a sharded model"
+    "Shard a model's parameters over the processes, in place, and replace them in `opts`; only check a sharded model"
     from torch.distributed.fsdp import fully_shard
     file_group()
     if not hasattr(model, 'module'): model = get_model(model)

@@ -188,8 +188,8 @@ class FusedStep(Callback):
         if has_parts: self.failure = 'its loss is a dictionary of parts, and a compiled step returns one number'
         self._warn(self.failure)
 
-    def _compare_with_slow(self, compare, inputs, xb, yb, shape):
-        "Run the compiled step and its slow path, and compare their results"
+    def _compare_with_eager(self, compare, inputs, xb, yb, shape):
+        "Run the compiled step and the eager one, and compare their results"
         slow = SlowStep(self.learn, inputs, xb, yb)
         fast = partial(self.compiler, inputs, xb, yb, shape)
         return compare('fused', fast, slow, slow.note, slow.tensors, slow.room)
@@ -243,7 +243,7 @@ class FusedStep(Callback):
         "Return the compiler; or a function that also runs the slow path, if a callback compares paths"
         for cb in self.learn.cbs:
             compare = compare_paths(cb)
-            if compare is not None: return partial(self._compare_with_slow, compare)
+            if compare is not None: return partial(self._compare_with_eager, compare)
         return self.compiler
 
     def _enter_config(self):

@@ -345,7 +345,7 @@ class CompileError(Exception):
 def is_compile_error(
     e:Exception # the exception that a compiled function raised
 ) -> bool:
-    "Return whether the compiler raised `e`, or code that was traced; then nothing was computed"
+    "Return whether `e` was raised during compilation, by the compiler or by traced code"
     from torch._dynamo import convert_frame, exc
     if isinstance(e, (exc.TorchDynamoException, exc.FailOnRecompileLimitHit)): return True
     return any(o.filename==convert_frame.__file__ for o in extract_tb(e.__traceback__))
@@ -434,8 +434,8 @@ class StepCompiler(Stateful):   # it has no state to save: a step compiled in a 
         xb:tuple,          # the inputs of the batch
         yb:tuple,          # its targets
         shape:tuple        # the shapes of all these tensors, with None for each size that varies
-    ) -> tuple:
-        "Run the compiled step on a batch; return prediction, loss, and norms or gradients; raise CompileError"
+    ) -> tuple: # prediction, loss, and gradient norms, or gradients if the step does not update
+        "Run the step, compiling it if needed; raise CompileError if compiling fails"
         args = xb,yb,inputs.params,inputs.states,inputs.hypers
         if inputs.step is None: inputs.step = self.steps.get(inputs.key)
         step = inputs.step

@@ -163,7 +163,7 @@ class ShardMeans:
     def merge(self,
         total:bool=False # sum gradients and loss, and do not average them; weights are then numbers of shards
     ) -> Tensor:
-        "Put the means over all shards into the model; return the loss; raise CancelBatch if none counts"
+        "Put the means over all shards into the model; return the loss; raise CancelBatch if every shard was cancelled"
         means,sums = merge_processes(*self.tree.total())
         # the sums of `beside`, a flag per gradient, the flag of the loss, the weight
         self.extra,flags,n_losses,weight = sums.tensor_split([-len(self.params)-2, -2, -1])

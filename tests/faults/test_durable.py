@@ -197,7 +197,7 @@ def test_all_of_them_damaged(three, tmp_path):
     shutil.copytree(three, folder)
     for p in folder.glob('*.pth'): p.write_bytes(p.read_bytes()[:-1])
     with pytest.warns(UserWarning) as w: learn = fit(learner(tmp_path))
-    assert sum('The one before it is used' in str(o.message) for o in w)==3
+    assert sum('Using the previous checkpoint instead' in str(o.message) for o in w)==3
     assert_same(end(fit(learner(tmp_path/'a'))), end(learn))
 
 def test_data_without_a_note_do_not_stay(three, tmp_path):

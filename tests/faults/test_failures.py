@@ -456,7 +456,7 @@ def test_back_to_the_checkpoint_before_a_damaged_one(tmp_path):
     late.order = 101
     learn = learner(data(), Poison('loss', bad=(8,)), CheckpointCallback('2ba'), late, RollBackOnNaN('3ba', source='checkpoint'), path=tmp_path)
     with pytest.warns(UserWarning) as w: learn.fit(1)
-    assert any('The one before it is used' in str(o.message) for o in w) and any('last good weights are restored' in str(o.message) for o in w)
+    assert any('Using the previous checkpoint instead' in str(o.message) for o in w) and any('last good weights are restored' in str(o.message) for o in w)
 
 class Bag(nn.Module):
     "Has sparse gradients, and a parameter without elements"

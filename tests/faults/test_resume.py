@@ -278,7 +278,7 @@ def test_a_damaged_file_is_named_and_the_one_before_it_used(fault, tmp_path):
     with warnings.catch_warnings(record=True) as w:
         warnings.simplefilter('always')
         assert_same(straight, end(fit(learner(tmp_path/'b'))))
-    if fault!='no note': assert any(new.stem in str(o.message) and 'The one before it is used' in str(o.message) for o in w)
+    if fault!='no note': assert any(new.stem in str(o.message) and 'Using the previous checkpoint instead' in str(o.message) for o in w)
 
 def test_every_byte_counts(tmp_path):
     path = write_checkpoint(fit(learner(tmp_path))._run_state(EPOCHS), tmp_path/'x'/'step-00000001.pth')

@@ -476,7 +476,7 @@ def _faults(rank, world, path):
             warnings.simplefilter('always')
             fit()
         return learn,[str(o.message) for o in w]
-    save,write = dcp.FileSystemWriter.write_data,checkpoint_file._write_rest
+    save,write = dcp.FileSystemWriter.write_data,checkpoint_file._write_files
     calls = []
     def full_disk(self, *args):
         calls.append(1)
@@ -491,9 +491,9 @@ def _faults(rank, world, path):
     def no_room(state, path, info):
         if path.name=='step-00000002.pth': raise OSError('No space left on device')
         return write(state, path, info)
-    checkpoint_file._write_rest = no_room
+    checkpoint_file._write_files = no_room
     try: learn,said = fit('rest')
-    finally: checkpoint_file._write_rest = write
+    finally: checkpoint_file._write_files = write
     assert any('could not be written' in o for o in said) and 'step-00000002.pth' not in in_first(lambda: [p.name for p in list_checkpoints(learn.checkpoint.folder)])
     # another process ends when a checkpoint is complete, or while the first one is read back: it stays complete
     def loses(f, name):
@@ -502,9 +502,9 @@ def _faults(rank, world, path):
             if args[-2 if f is write else 0].name==name: raise RuntimeError('Connection closed by peer')
             return res
         return g
-    checkpoint_file._write_rest,writer.read_checkpoint = loses(write, 'step-00000002.pth'),loses(read_checkpoint, 'step-00000001.pth')
+    checkpoint_file._write_files,writer.read_checkpoint = loses(write, 'step-00000002.pth'),loses(read_checkpoint, 'step-00000001.pth')
     try: learn,said = fit('lost')
-    finally: checkpoint_file._write_rest,writer.read_checkpoint = write,read_checkpoint
+    finally: checkpoint_file._write_files,writer.read_checkpoint = write,read_checkpoint
     assert sum('could not be written' in o for o in said)>=1+(rank==0), said
     for i in (1, 2): read_checkpoint(learn.checkpoint.folder/f'step-{i:08}.pth')
     # a flipped bit in each of the files
