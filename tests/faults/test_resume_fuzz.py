@@ -90,20 +90,40 @@ def run(path, cfg, cbs=()):
     policies[cfg['policy']](learn, 3, cbs=cbs, resume='auto')
     return learn
 
+class Counts(Callback):
+    "Counts the moments of a run at which it could be killed"
+    order,acts = 10_000,'nothing'
+    def __init__(self):
+        self.n = dict.fromkeys([*moments, 'before_pred'], 0)
+        for event in self.n: setattr(self, event, partial(self.note, event))
+    def note(self, event, **kwargs): self.n[event] += self.learn.mode=='fit'
+
+    def reached(self, ends):
+        "The ends moved to where each is reached: an attempt does at most its share of the run, and `after_fit` is the last"
+        for event,n in sorted(ends, key=lambda end: end[0]=='after_fit'):
+            if event=='signal': happens = self.n['before_pred']
+            else: happens = self.n[event]
+            if not happens: event,happens = 'after_batch',self.n['after_batch']
+            share = max(1, happens//len(ends))
+            yield event, 1+(n-1)%share
+
 def differs(seed):
     "What a run that was ended and resumed has at its end otherwise; None if it could not be made"
     cfg = settings(seed)
     with tempfile.TemporaryDirectory() as tmp, warnings.catch_warnings(record=True) as said:
         warnings.simplefilter('always')
-        try: straight = end(run(Path(tmp)/'a', cfg))
+        counts,missed = Counts(),[]
+        try: straight = end(run(Path(tmp)/'a', cfg, [counts]))
         except ValueError: return None   # callbacks that refuse one another
         if any('may not have the same training data' in str(w.message) for w in said): return None   # it was told: a pass that is cut
-        for event,n in cfg['ends']:
-            try: run(Path(tmp)/'b', cfg, term(n) if event=='signal' else [dies(event, n)])
+        for event,n in counts.reached(cfg['ends']):
+            try:
+                run(Path(tmp)/'b', cfg, term(n) if event=='signal' else [dies(event, n)])
+                missed.append(f'{event} {n} was not reached')
             except (SystemError, SystemExit): pass
         resumed = end(run(Path(tmp)/'b', cfg))
         for e in (straight, resumed): e['cbs'].get('save_model', {}).pop('saved', None)   # their folders differ
-        return [k for k in straight if not equal(straight[k], resumed[k])]
+        return missed+[k for k in straight if not equal(straight[k], resumed[k])]
 
 @pytest.mark.skipif(os.name!='posix', reason='signals')
 @pytest.mark.parametrize('seed', [11, *slow(*range(8))])
