@@ -230,9 +230,10 @@ def saving(
     **kwargs       # arguments of the event `after_save_model`, such as `path`
 ) -> Iterator:
     "Context manager in which the model has the weights to save, such as averages"
-    with evaluating(learn):
-        learn('before_save_model')
-        try: yield
+    with evaluating(learn):   # schedule-free optimizers hold other weights in training
+        try:
+            learn('before_save_model')   # if a later callback raises here, an earlier one may have swapped the weights
+            yield
         finally: learn('after_save_model', **kwargs)
 
 # %% ../../nbs/learner/55b_save.ipynb #5b0c8a15

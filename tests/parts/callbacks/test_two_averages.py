@@ -63,3 +63,17 @@ def test_an_exported_model_has_the_average_as_a_saved_one_does(tmp_path):
     saved = nn.Linear(4, 1); saved.load_state_dict(torch.load(tmp_path/'models/saved.pth'))
     exported = load_learner(tmp_path/'models/exported.pth', nn.Linear(4, 1)).model
     assert equal(saved.state_dict(), exported.state_dict())
+
+def test_no_average_stays_after_a_save_that_another_callback_stopped(tmp_path):
+    "`after_save_model` was called only where every `before_save_model` had succeeded: the average stayed in the model"
+    said = []
+    class FailsToSave(Callback):
+        order = 100
+        def before_save_model(self): raise OSError('no room')
+    def save(cb):
+        trained = {k:v.clone() for k,v in cb.learn.model.state_dict().items()}
+        with pytest.raises(OSError, match='no room'): cb.learn.save('x')
+        said.append((equal(trained, cb.learn.model.state_dict()), equal(trained, average.averages)))
+    average = EMACallback(.5)
+    learner(average, FailsToSave, Callback(after_train=save), path=tmp_path).fit(1)
+    assert said==[(True, False)] and not list(tmp_path.rglob('x.pth'))
