@@ -30,7 +30,7 @@ class TqdmBar(TerminalBar):
     def begin(self, what, n):
         self.end()
         LineDisplay.begin(self, what, n)
-        self.watch()
+        self.wrap_streams()
         self.text = getattr(self.out, 'isatty', bool)()   # is the bar drawn here, not by tqdm?
         self.bar = self.tqdm(total=n, desc=what, leave=False, dynamic_ncols=not self.text, mininterval=0,
                              ascii=self.fill=='#', file=io.StringIO() if self.text else self.out)

@@ -39,24 +39,26 @@ class TerminalBar(LineDisplay):
         from fastprogress.fastprogress import ProgressBar
         self.end()
         super().begin(what, n)
-        self.watch()
+        self.wrap_streams()
         self.bar = ProgressBar(None, total=n or 'noinfer')
         self.bar.on_update = self.draw
         self.bar.update(0)
 
-    def watch(self) -> None:
-        "Replace `sys.stdout` and `sys.stderr` with proxies, until `end`"
+    def wrap_streams(self) -> None:
+        "Replace `sys.stdout` and `sys.stderr`, if they are terminals, with proxies until `end`"
         if self.active: return
-        self.out,self.active = sys.stdout,True
-        if self.midline:
-            self.out.write('\n')
-            self.midline = False
-        encoding = getattr(self.out, 'encoding', None) or 'utf-8'
-        try: self.fill.encode(encoding)
-        except UnicodeEncodeError: self.fill = '#'
+        self.out,self.active = sys.stdout,True   # kept before it is replaced: the bar writes below its own proxy
+        self._end_midline()
+        self.fill = _drawable_fill(self.fill, self.out)
         for name in ('stdout','stderr'):
             stream = getattr(sys, name)
             if hasattr(stream, 'isatty') and stream.isatty(): setattr(sys, name, StreamProxy(stream, self))
+
+    def _end_midline(self):
+        "End the line that other text has left unfinished, if any"
+        if not self.midline: return
+        self.out.write('\n')
+        self.midline = False
 
     def update(self, i, note=''):
         self.bar.comment = note
@@ -122,6 +124,13 @@ class TerminalBar(LineDisplay):
         self.erase()
         self.active = False
         sys.stdout,sys.stderr = _without_ended(sys.stdout),_without_ended(sys.stderr)
+
+def _drawable_fill(fill, out):
+    "Return the character that fills the bar: '#' if the stream cannot encode `fill`"
+    encoding = getattr(out, 'encoding', None) or 'utf-8'
+    try: fill.encode(encoding)
+    except UnicodeEncodeError: return '#'
+    return fill
 
 def _without_ended(stream):
     "Return the stream below the proxies of bars that have ended"

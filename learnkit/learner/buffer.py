@@ -28,11 +28,13 @@ def create_memmap(
     free = shutil.disk_usage(path.parent).free
     if size>free: raise OSError(
         ENOSPC, f'the tensor takes {size/2**30:.1f} GiB, but only {free/2**30:.1f} GiB are free on the disk', str(path))
-    values = path.with_name(path.name + '.values')   # takes no space on disk, and is deleted below
+    # `torch.save` needs a tensor of this size, but skips its values: map an empty file, which takes no memory or disk
+    values = path.with_name(path.name + '.values')
     try:
-        t = torch.from_file(str(values), True, prod(shape), dtype=dtype).view(shape)
+        t = torch.from_file(str(values), shared=True, size=prod(shape), dtype=dtype).view(shape)
         with torch.serialization.skip_data(): torch.save(t, path)
     finally: values.unlink(missing_ok=True)
+    # reserve the space now: on a full disk, a later write to the mapped file would kill the process (SIGBUS)
     if hasattr(os, 'posix_fallocate'):
         with open(path, 'r+b') as f: os.posix_fallocate(f.fileno(), 0, path.stat().st_size)
     return open_memmap(path, write=True)
@@ -76,6 +78,9 @@ from ..data.device import Arrival
 from ..data.nested import apply, is_listy, nested_reorder, to_concat
 
 # %% ../../nbs/learner/15b_buffer.ipynb #69c6b140
+_device_bytes = 2**25   # collect this much before copying from an accelerator: each copy takes a while
+_cpu_bytes    = 2**18   # collect this much before writing to a file or to scattered positions: so does each write
+
 class TensorBuffer:
     "A tensor that is filled batch by batch; a list of chunks if its size cannot be known"
     def __init__(self,
@@ -93,7 +98,7 @@ class TensorBuffer:
         self.chunks = []                             # batches that do not fit in
         self.block:Any = None                        # the latest chunk, with room for further batches
         self.sizes = None if key is None else []     # how many samples each batch had
-        self.alike:Any = None                        # the shape of batches that are copied on arrival,
+        self.direct_shape:Any = None                 # the shape of batches that are copied on arrival,
         self.places = iter(())                       # and their next places, in the tensor or the block
         self.pending = []                            # batches that wait to be written
         self.max_pending = 1                         # how many to write at once
@@ -107,13 +112,13 @@ class TensorBuffer:
         if self.sizes is not None: self.sizes.append(_count_items(t, self.dim))
         if isinstance(t, Tensor):
             if t.requires_grad: t = t.detach()
-            is_alike = t.shape==self.alike and t.dtype is self.batch_dtype and t.is_cpu and t.layout is torch.strided
-            if is_alike:
+            has_place = t.shape==self.direct_shape and t.dtype is self.batch_dtype
+            if has_place and t.is_cpu and t.layout is torch.strided:
                 place = next(self.places, None)
                 if place is None: place = self._next_place()
                 if place is not None:
                     place.copy_(t)
-                    self.filled += self.alike[self.dim]
+                    self.filled += self.direct_shape[self.dim]
                     return
             if self.max_pending>1: t = t.clone()   # until it is written, its memory may be reused
         self.pending.append(t)
@@ -121,7 +126,7 @@ class TensorBuffer:
 
     def _next_place(self):
         "Return the next place for a batch; make several dozen at once, as that is faster; None if the tensor is full"
-        bs = self.alike[self.dim]
+        bs = self.direct_shape[self.dim]
         if self.out is None: room = self._begin_block()
         else:
             n_batches = min(64, (self.n-self.filled)//bs)
@@ -132,8 +137,8 @@ class TensorBuffer:
     def _begin_block(self):
         "Return a new block: at most 64 batches, and 4 MiB if they are more than one"
         self._end_block()
-        nbytes = prod(self.alike)*self.batch_dtype.itemsize
-        shape = [*self.alike]
+        nbytes = prod(self.direct_shape)*self.batch_dtype.itemsize
+        shape = [*self.direct_shape]
         shape[self.dim] *= max(1, min(64, 2**22//nbytes))
         self.block = torch.empty(shape, dtype=self.batch_dtype)
         return self.block
@@ -220,15 +225,15 @@ class TensorBuffer:
         self._receive()
         if ts[0].is_cpu: self._put(i, ts)
         else: self.coming = i,Arrival(ts[0] if len(ts)==1 else torch.cat(ts))
-        if ts[-1].nbytes: self._expect(ts[-1])
+        if ts[-1].nbytes: self._plan_next(ts[-1])
 
-    def _expect(self, t):
-        "Decide how many batches like `t` to collect before they are written at once"
-        in_place = self.positions is None and self.file is None
-        self.alike = None
-        if not t.is_cpu: self.max_pending = max(1, 2**25//t.nbytes)
-        elif in_place: self.alike,self.max_pending = t.shape,1   # `append` copies such batches itself
-        else: self.max_pending = max(1, min(64, 2**18//t.nbytes))
+    def _plan_next(self, t):
+        "Plan for further batches like `t`: copy each on arrival, or collect how many before they are written at once"
+        is_direct = self.positions is None and self.file is None
+        self.direct_shape = None
+        if not t.is_cpu: self.max_pending = max(1, _device_bytes//t.nbytes)
+        elif is_direct: self.direct_shape,self.max_pending = t.shape,1   # `append` copies such batches itself
+        else: self.max_pending = max(1, min(64, _cpu_bytes//t.nbytes))
 
     def _receive(self):
         "Wait for samples being copied from an accelerator, and write them"
@@ -262,9 +267,9 @@ class TensorBuffer:
         chunk = apply(to_cpu, t)
         self.chunks.append(chunk)
         if not isinstance(t, Tensor): return
-        if not t.is_cpu: self.alike,self.max_pending = None,max(1, 2**25//max(1, t.nbytes))
+        if not t.is_cpu: self.direct_shape,self.max_pending = None,max(1, _device_bytes//max(1, t.nbytes))
         elif self._fits_block(t) and chunk.dtype is t.dtype:
-            self.alike,self.batch_dtype,self.max_pending = t.shape,t.dtype,1   # copied at once, so none wait
+            self.direct_shape,self.batch_dtype,self.max_pending = t.shape,t.dtype,1   # copied at once, so none wait
 
     def _fits_block(self, t):
         "Return whether batches like `t` can be copied into one tensor; scalars and tensors of a subclass cannot"
@@ -280,7 +285,7 @@ class TensorBuffer:
         if self.file is not None: warn(f'a batch does not fit into {Path(self.file).name}, which was made for '
             f'{list(self.out.shape)} of {self.out.dtype}: the result is in memory')
         self.chunks,self.out = [self._written()],None
-        self.alike,self.max_pending = None,1
+        self.direct_shape,self.max_pending = None,1
         self._drop_file()
 
     def _drop_file(self):

@@ -285,12 +285,12 @@ _of_run = {*state_names,'x','y'} - {'loss_func','logger'}
 _place = ('choose the device in the data, `DataLoaders(train, valid, device=…)` or `learn.dls.to(device)`: '
           '`fit` moves the model there')
 _converts = 'for mixed precision write `learn.to_fp16()` or `learn.to_bf16()`; `learn.model.{}()` converts the model'
-of_modules = dict(
+_module_hints = dict(
     train = 'write `learn.fit(n_epoch)` to train; `learn.model.train()` sets the mode of the model',
     eval  = '`validate` and `predict` set the mode by themselves; `learn.model.eval()` sets that of the model',
     **dict.fromkeys(('to','cuda','cpu','xpu','to_empty'), _place),
     **{k:_converts.format(k) for k in ('half','bfloat16','float','double')})
-of_others = dict(
+_replacements = dict(
     history='`learn.recorder.history`', losses='`learn.recorder.losses`',
     evaluate='`learn.validate()`', test='`learn.validate(dl=…)`',
     log='`self.log` in a callback, or `learn.log_numbers`', optimizer='`learn.opt`', callbacks='`learn.cbs`',
@@ -400,17 +400,18 @@ class Learner(Loop):
         return p.device
 
     def __getattr__(self, k:str) -> Any:
+        # an attribute of a run, not set yet: never the model's of the same name
         if hasattr(HasRun, k): raise MissingAttribute(f'the Learner has no attribute `{k}`', k, self)
         if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: show its own error
         model = vars(self).get('model')
         is_public = k[:1]!='_' and k not in event
         if is_public and model is not None and hasattr(model, k): return self._model_attribute(k)
-        if k in of_others: raise AttributeError(f'a Learner has no `{k}`: write {of_others[k]}')
+        if k in _replacements: raise AttributeError(f'a Learner has no `{k}`: write {_replacements[k]}')
         raise MissingAttribute(f'neither the Learner nor its model has an attribute `{k}`', k, self)
 
     def _model_attribute(self, k):
         found = getattr(self.model, k)
-        if k in of_modules and callable(found): raise AttributeError(f'a Learner has no `{k}`: {of_modules[k]}')
+        if k in _module_hints and callable(found): raise AttributeError(f'a Learner has no `{k}`: {_module_hints[k]}')
         return found
 
     def __repr__(self) -> str:

@@ -44,7 +44,7 @@ class Namesakes:
     "Callbacks with the same name, by their keys: `stop`, `stop_2`, …"
     def __init__(self):
         self.by_key:dict[str,Any] = {}
-        self.n_taken = 0   # this many keys, from the first on, are in use
+        self.n_tried = 0   # the first keys known to be in use; kept, so that the next call begins after them
 
     def first_free(self,
         name:str # their name
@@ -52,16 +52,16 @@ class Namesakes:
         "Return the first key that is not in use"
         while True:
             key = name
-            if self.n_taken>0: key = f'{name}_{self.n_taken+1}'
+            if self.n_tried>0: key = f'{name}_{self.n_tried+1}'
             if key not in self.by_key: return key
-            self.n_taken += 1
+            self.n_tried += 1
 
     def remove(self,
         key:str # key of one of them
     ) -> None:
         "Free a key"
         del self.by_key[key]
-        self.n_taken = 0
+        self.n_tried = 0
 
     @property
     def last(self) -> Any:
@@ -236,7 +236,7 @@ class Dispatcher(HasRun):
         name = cb.name
         namesakes = self._namesakes(name)
         if namesakes.by_key: _warn_redefined(namesakes.last, cb)
-        if key is None or key in namesakes.by_key: key = namesakes.first_free(name) if namesakes.by_key else name
+        if key is None or key in namesakes.by_key: key = namesakes.first_free(name)
         namesakes.by_key[key],cb.key = cb,key
         cb.learn = self
         self.cbs.append(cb)

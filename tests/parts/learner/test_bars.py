@@ -99,7 +99,7 @@ def test_a_bar_that_watches_already():
     with screen() as s:
         bar = TerminalBar()
         bar.begin('train', 4)
-        bar.watch()
+        bar.wrap_streams()
         print('hello')
         bar.end()
     assert lines(s.getvalue())==['hello']
