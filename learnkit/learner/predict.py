@@ -254,7 +254,7 @@ from ..data.random import derived_seed, set_seed
 from ..data.snapshot import Snapshot, snapshot_contents, snapshot_forward, snapshot_random
 from .learner import Learner
 from .checks import check_dls
-from ..loop.current_run import laid_over
+from ..loop.current_run import wrapping
 from ..loop.run import Guard, NullLogger, turn
 from ..loop.signals import critical, interruptibly
 from ..loop.words import Word
@@ -268,7 +268,7 @@ from ..measure.model_output import OutputLoss
 @contextmanager
 def no_logging(self:Learner) -> Iterator[Learner]:
     "Silence the Learner's logger: no rows of the history are printed"
-    with laid_over(self, 'logger', _silence): yield self
+    with wrapping(self, 'logger', _silence): yield self
 
 def _silence(logger): return NullLogger()   # a new logger: a layer recognizes the one that it made
 
@@ -295,7 +295,7 @@ def loss_not_reduced(self:Learner) -> Iterator[Learner]:
     "Make the loss function (None: the model) return one loss per sample; raise an error if it cannot"
     own = self.loss_func
     if own is None: own = OutputLoss(self)
-    with none_reduce(own) as not_reduced, laid_over(self, 'loss_func', partial(_once, not_reduced)): yield self
+    with none_reduce(own) as not_reduced, wrapping(self, 'loss_func', partial(_once, not_reduced)): yield self
 
 def _once(value, below): return value
 

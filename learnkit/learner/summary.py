@@ -112,7 +112,7 @@ import torch
 
 from ..data.modules import get_model
 from ..data.snapshot import Snapshot, snapshot_attributes, snapshot_forward
-from ..loop.current_run import in_place
+from ..loop.current_run import replacing
 
 # %% ../../nbs/learner/60c_summary.ipynb #5ddd22bf
 def _copy_if_lazy(model):
@@ -147,7 +147,7 @@ def _layer_info(learn):
     "Return the model (a copy, if it is lazy), its `layer_info`, and the shapes of its input"
     model  = _copy_if_lazy(get_model(learn.model))
     before = snapshot_forward(model, learn.dls.train),snapshot_attributes(learn, 'current_run')
-    with Snapshot(*before), in_place(learn, 'model', model.eval()), torch.no_grad(), _eager():
+    with Snapshot(*before), replacing(learn, 'model', model.eval()), torch.no_grad(), _eager():
         learn.current_run = learn.current_run.begin(learn.mode)   # the batch below is set in it
         learn._use_device()
         learn._split(learn._set_device(interruptibly(learn.dls.one_batch)))

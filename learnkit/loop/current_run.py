@@ -260,9 +260,9 @@ def _weakly(o):
 def put_in_place(
     learn:HasRun, # the Learner
     name:str,     # the attribute: one of `layered`
-    value:Any     # the replacement, until it is removed
+    value:Any     # the replacement
 ) -> Layer:       # for `take_off`
-    "Replace an attribute's value; wrappers stay on top of it"
+    "Replace an attribute's value until the layer is removed; wrappers stay on top of it"
     return _put(learn, Layer(name, value, wraps=False))
 
 def lay_over(
@@ -270,7 +270,7 @@ def lay_over(
     name:str,     # the attribute: one of `layered`
     wrap:Callable # a function that wraps the value below; called again when that changes
 ) -> Layer:       # for `take_off`
-    "Wrap an attribute's value by `wrap`, until the layer is removed"
+    "Wrap an attribute's value, by `wrap(value)`, until the layer is removed; replacements go below it"
     return _put(learn, Layer(name, wrap, wraps=True))
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17021
@@ -306,7 +306,7 @@ def _lay_own(learn, run, name, base, layers):
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17022
 @uninterrupted
 @contextmanager
-def laid_over(
+def wrapping(
     learn:HasRun, # the Learner
     name:str,     # the attribute: one of `layered`
     wrap:Callable # as for `lay_over`
@@ -318,7 +318,7 @@ def laid_over(
 
 @uninterrupted
 @contextmanager
-def in_place(
+def replacing(
     learn:HasRun, # the Learner
     name:str,     # the attribute: one of `layered`
     value:Any     # as for `put_in_place`

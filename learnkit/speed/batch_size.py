@@ -24,7 +24,7 @@ from ..data.process import num_distrib
 from ..learner.learner import Learner
 from ..learner.save import unchanged
 from ..loop.check import check_whole
-from ..loop.current_run import in_place
+from ..loop.current_run import replacing
 from ..loop.signals import uninterrupted
 from ..optim.steps import accumulates
 
@@ -67,7 +67,7 @@ def _fits(learn, b, n):
     batches = DataLoaders([batch_of(b, n)]*2, n_inp=learn.dls.n_inp, device=learn.dls.device)
     fits = True
     try:
-        with in_place(learn, 'dls', batches): learn._train('lr_find', 1)   # without validation and schedules
+        with replacing(learn, 'dls', batches): learn._train('lr_find', 1)   # without validation and schedules
     except (RuntimeError, MemoryError) as e:
         if not is_out_of_memory(e): raise
         fits = False

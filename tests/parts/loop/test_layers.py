@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from torch import nn
 
 from learnkit.all import *
-from learnkit.loop.current_run import HasRun, in_place, laid_over, lay_over, layered, put_in_place, take_off
+from learnkit.loop.current_run import HasRun, lay_over, layered, put_in_place, take_off
 from learnkit.loop.run import _switch_to
 from toys import at, batches, few, learner, weights
 
