@@ -55,7 +55,7 @@ class Every:
     def __bool__(self): return self.unit is not None
     @property
     def in_batches(self) -> bool:
-        "Return whether it can be due within an epoch; otherwise no handler after each batch is needed"
+        "Return whether the interval can pass within an epoch; otherwise no handler after each batch is needed"
         return self.unit not in (None,'ep')
     def __repr__(self): return f'Every({self.spec!r})'
     def __str__(self): return str(self.spec)

@@ -36,7 +36,7 @@ _dtypes = {AMPMode.FP16:torch.float16, AMPMode.BF16:torch.bfloat16, AMPMode.FP8:
 def can_be_float8(
     layer:nn.Module # a layer of a model
 ) -> bool:
-    "Return whether its products can be computed in fp8: those of a plain `nn.Linear`, with dimensions divisible by 16"
+    "Return whether `layer` can compute in fp8: a plain `nn.Linear` with dimensions divisible by 16"
     if own_class(layer) is not nn.Linear: return False
     computes_weight = 'weight' not in layer._parameters   # by a hook, from other parameters
     if computes_weight or 'forward' in vars(layer): return False
@@ -131,7 +131,7 @@ class MixedPrecision(Callback):
                     local_steps="one process alone could skip a step: write `MixedPrecision('bf16')`")
     @property
     def compiled(self) -> str|None:
-        "'autocast' if a compiled train step can replace this callback; None with loss scaling or fp8"
+        "Return 'autocast' if a compiled train step can replace this callback; None with loss scaling or fp8"
         if self.amp_mode==AMPMode.FP8: return None
         is_autocast_alone = self.scaler is not None and not self.scaler.is_enabled()
         return 'autocast' if is_autocast_alone else None

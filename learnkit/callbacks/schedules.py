@@ -473,7 +473,7 @@ class TorchScheduler(Scheduler):
         self.sched = self.make(opt)
         if _is_timm(self.sched): self._unscale(opt, lrs)
         if not _is_sched(self.sched): raise TypeError(
-            f'{self.make} must return a scheduler of PyTorch or timm, not a {type(self.sched).__name__}')
+            f'{self.make} must return a PyTorch or timm scheduler, not a {type(self.sched).__name__}')
         if _is_timm(self.sched): self.interval = 'epoch' if self.sched.t_in_epochs else 'step'
         if self.interval=='step' and isinstance(self.sched, ReduceLROnPlateau): raise ValueError(
             "ReduceLROnPlateau needs a recorded value, which exists once an epoch: write interval='epoch'")

@@ -377,9 +377,9 @@ class ComposerLogger(View):
 _replaced_by = dict(
     CheckpointSaver="write `CheckpointCallback('1ep')` to resume a run, `SaveModelCallback()` for the best model",
     LoadCheckpoint='call `learn.load(file)`', ExportForInferenceCallback="call `learn.export('model.pt2')`",
-    Generate='write a callback of learnkit that logs what the model generates',
+    Generate='write a learnkit callback that logs what the model generates',
     EvalOutputLogging='call `learn.get_preds()`, and write what it returns',
-    SpeedMonitor='write `SpeedMonitor()` of learnkit',
+    SpeedMonitor="write learnkit's `SpeedMonitor()`",
     FreeOutputs='omit it: the metrics of a Learner need the outputs, which are freed after the batch',
     MLPerfCallback="its log is that of Composer's own trainer")
 
@@ -410,7 +410,7 @@ class ComposerCallback(ForeignCallback):
         if handles_checkpoints and CheckpointEvents not in others: self.learn.add_cb(CheckpointEvents())
 
     def due(self, name):
-        "Return whether to call it; like Composer, not for every evaluation, nor after an epoch that was cut short"
+        "Return whether to call method `name`; as in Composer, not for each evaluation, nor after a shortened epoch"
         if name in ('eval_before_all','eval_after_all'): return self.learn.mode=='fit'
         if name in ('epoch_end','epoch_checkpoint'): return run_of(self.learn).is_whole
         return True
@@ -450,7 +450,7 @@ class Callback:
         **kwargs:Any # not used
     ): pass
     def as_callback(self) -> ComposerCallback:
-        "Return the callback that a Learner has for this one"
+        "Wrap this callback in a `ComposerCallback` for a Learner"
         return ComposerCallback(self)
     def run_event(self,
         event:Any,  # an `Event`
@@ -464,7 +464,7 @@ class Callback:
 class Algorithm:
     "Base class of Composer's algorithms: `match` decides at which events to `apply`"
     def as_callback(self) -> ComposerCallback:
-        "Return the callback that a Learner has for this one"
+        "Wrap this callback in a `ComposerCallback` for a Learner"
         return ComposerCallback(self)
 
 # %% ../../nbs/contrib/60_composer.ipynb #07089d5f

@@ -381,7 +381,7 @@ class Callback:
         return type(self).__name__
     @property
     def need_reproducible_sampler(self) -> bool:
-        "Whether the order of the data must be known to resume; a checkpoint of learnkit always keeps it"
+        "Whether the order of the data must be known to resume; learnkit's checkpoints always keep it"
         return False
     def as_callback(self) -> NLPCallback:
         "Wrap this fastNLP callback in an `NLPCallback` for a Learner"
@@ -395,7 +395,7 @@ def longest_match(
     name:str,    # the requested name
     known:Any    # the known names
 ) -> str|None:
-    "Return the shortest of the known names that share most with `name` in one piece; None if just a letter"
+    "Return the known name with the longest substring in common with `name`; None if that is one letter or none"
     def common(k): return SequenceMatcher(None, name, k, autojunk=False).find_longest_match().size
     def most_in_common(k): return common(k),-len(k)
     best = max(known, key=most_in_common, default='')
@@ -823,9 +823,9 @@ def _place(trainer): return f'epoch_{trainer.cur_epoch_idx}-batch_{trainer.globa
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #4dafb998
 class LRSchedCallback(Callback):
-    "Steps a scheduler of PyTorch after each step of the optimizer, or after each epoch"
+    "Steps a PyTorch scheduler after each step of the optimizer, or after each epoch"
     def __init__(self,
-        scheduler:Any,       # scheduler of PyTorch
+        scheduler:Any,       # PyTorch scheduler
         step_on:str='batch'  # 'batch' or 'epoch'
     ):
         if step_on not in ('batch','epoch'): raise ValueError(f"step_on is 'batch' or 'epoch', not {step_on!r}")
@@ -920,7 +920,7 @@ def FitlogCallback(
     *args:Any,   # arguments of fastNLP
     **kwargs:Any # the same
 ) -> Any:
-    "Raise an ImportError that names the loggers of learnkit"
+    "Raise an ImportError that names learnkit's loggers"
     raise ImportError('`FitlogCallback` works in fastNLP alone: write `TensorBoardLogger()` or `WandbLogger()`')
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #6d4b548a

@@ -261,7 +261,7 @@ class LightningCallback(ForeignCallback):
     def after_fit(self):
         if self.learn.mode=='fit': self._say(epochs_done=len(self.learn.recorder.history.epochs), validates=False)
     def due(self, name):
-        "Return whether to call it; as in Lightning, `teardown` is not called after an exception"
+        "Return whether to call method `name`; as in Lightning, `teardown` is not called after an exception"
         if name=='setup': return self.learn.mode!='predict'   # there it comes first
         return name!='teardown' or self.learn.exc is None
     def before_predict(self):
@@ -307,7 +307,8 @@ class LightningCallback(ForeignCallback):
     def load_state_dict(self, state):
         "Restore the state of the wrapped callback"
         super().load_state_dict(state)
-        if self.has('on_load_checkpoint'): self.theirs.on_load_checkpoint(*self.arguments(''), state.get('checkpoint', {}))
+        if self.has('on_load_checkpoint'):
+            self.theirs.on_load_checkpoint(*self.arguments(''), state.get('checkpoint', {}))
 
 def adapt(
     cb:Any # a callback of Lightning

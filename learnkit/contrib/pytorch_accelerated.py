@@ -447,7 +447,7 @@ class StopTrainingError(Exception):
 class TrainerCallback:
     "Base class of pytorch-accelerated's callbacks, usable without that package"
     def as_callback(self) -> PACallback:
-        "Return the callback that a Learner has for this one"
+        "Wrap this callback in a `PACallback` for a Learner"
         return PACallback(self)
 
 def adapt(

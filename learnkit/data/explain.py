@@ -327,6 +327,7 @@ def output_loss(
 
 
 
+
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
 def loss_value_hint(
     loss:Any # the value that a loss function returned instead of a tensor
@@ -605,7 +606,7 @@ def check_complete(
     i:int,               # how many batches it had, cancelled ones included
     training:bool=True   # is it a training phase?
 ) -> None:
-    "Raise RuntimeError if the data has ended because a `CancelBatch` ended its generator; warn if its `len` is wrong"
+    "Raise RuntimeError if a `CancelBatch` ended the data's generator; warn if the loader's `len` is wrong"
     n = batches.n
     if n is not None:
         if i>n: return _warn_of_more(batches, i, training)

@@ -467,7 +467,7 @@ def _plain_value(o, at):
     is_scalar = getattr(o, 'ndim', None)==0 and hasattr(o, 'item')
     if is_scalar: return o.item()
     dtype = getattr(o, 'dtype', None)
-    if getattr(dtype, 'kind', 'O') in 'biufc': return torch.as_tensor(o.copy())   # an array of NumPy
+    if getattr(dtype, 'kind', 'O') in 'biufc': return torch.as_tensor(o.copy())   # a NumPy array
     raise TypeError(f'`{at}` is of type {type(o).__name__}, which a checkpoint cannot hold: '
                     'use tensors, numbers, strings, and lists or dicts of them')
 

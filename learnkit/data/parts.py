@@ -114,7 +114,7 @@ def has_changed(
     now:Any,   # a number or a tensor
     before:Any # the earlier value
 ) -> bool:
-    "Return whether a value is another one; NaN counts as unchanged"
+    "Return whether `now` differs from `before`; NaN counts as unchanged"
     if isinstance(now, torch.Tensor):
         if not isinstance(before, torch.Tensor): return True
         if now.shape!=before.shape: return True
@@ -152,6 +152,6 @@ def is_library(
 def may_lose_numbers(
     o:Any # a part of a loader
 ) -> bool:
-    "Return whether it is an object of a user's class without a `state_dict`"
+    "Return whether `o` is an object of a user's class without a `state_dict`"
     if is_library(o) or is_foreign(type(o)): return False
     return not is_stateful(o)

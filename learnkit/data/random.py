@@ -148,8 +148,8 @@ def unpack_state(
 # %% ../../nbs/data/25a_seed.ipynb #3503a432
 def set_random_states(
     random_state:Any=None,            # the state of Python's generator; `None` here and below: leave it as it is
-    numpy_state:Any=None,             # of NumPy's generator
-    torch_state:Tensor|None=None,     # of PyTorch's generator on the CPU
+    numpy_state:Any=None,             # the state of NumPy's generator
+    torch_state:Tensor|None=None,     # the state of PyTorch's CPU generator
     torch_cuda_state:list|None=None,  # one state per CUDA device
     torch_xpu_state:list|None=None,   # one state per XPU device
     torch_mps_state:list|None=None,   # a list of one state

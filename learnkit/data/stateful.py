@@ -175,9 +175,9 @@ def get_cpu_states() -> tuple:
     return random.getstate(),torch.get_rng_state(),numpy_state
 
 def set_cpu_states(
-    python:tuple,        # of Python's generator
-    torch_:torch.Tensor, # of PyTorch's
-    numpy:dict|None      # of NumPy's; None if it was not imported
+    python:tuple,        # the state of Python's generator
+    torch_:torch.Tensor, # the state of PyTorch's CPU generator
+    numpy:dict|None      # the state of NumPy's generator; None if NumPy was not imported
 ) -> None:
     "Restore the states that `get_cpu_states` returned"
     random.setstate(python)

@@ -118,7 +118,7 @@ class CombinedLoader:
     def of(self,
         loaders:Mapping # name -> loader
     ) -> 'CombinedLoader':
-        "Return a loader like this one over other loaders, such as parts of these"
+        "Return a `CombinedLoader` of `loaders` with the same settings"
         return CombinedLoader(loaders, **self.said)
 
     def _shares(self):

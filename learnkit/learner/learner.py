@@ -64,7 +64,7 @@ def _adapt_foreign(cb):
 def _no_callback(cb):
     "Return the error for an object that is not a callback"
     is_scheduler = hasattr(unwrap_partial(cb), 'get_last_lr')
-    if is_scheduler: hint = f"a scheduler of PyTorch's is given as `TorchScheduler(partial({func_name(cb)}, ...))`"
+    if is_scheduler: hint = f"pass a PyTorch scheduler as `TorchScheduler(partial({func_name(cb)}, ...))`"
     else: hint = 'pass an instance of a subclass of `Callback`, the class itself, or `Callback(before_fit=f)`'
     return TypeError(f'{cb!r:.80} is not a callback: {hint}')
 
@@ -575,7 +575,7 @@ class Learner(Loop):
     def say(self,
         text:Any # a line of text
     ) -> None:
-        "Print `text`, unless the logger is silenced as by `no_logging`"
+        "Print `text`, unless the logger is silenced, e.g. with `no_logging`"
         if self.logger!=null_logger: write_out(print, text, flush=True)
 
     def to_detach(self,

@@ -214,7 +214,7 @@ def check_replaced(
     path:Any, # the path of the file to write
     by:str    # 'save' or 'export'
 ) -> None:
-    "Raise FileExistsError if a file that was written in another way is there"
+    "Raise FileExistsError if `path` is a file that was written in another way"
     found = written_by(path)
     if found in (None, by): return
     if found=='checkpoint': writer = '`CheckpointCallback`'

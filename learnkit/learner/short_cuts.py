@@ -100,7 +100,7 @@ def _distance(a, b):
 def torch_opt(
     opt:Any # an optimizer, such as `learn.opt`
 ) -> Optimizer|None:
-    "Return the torch optimizer in an `OptimWrapper` if its steps can be repeated; otherwise None"
+    "Return the torch optimizer in an `OptimWrapper`; None if it has step hooks, or for any other optimizer"
     if type(opt) is not OptimWrapper: return None
     inner = opt.opt
     own_hooks    = inner._optimizer_step_pre_hooks,inner._optimizer_step_post_hooks

@@ -296,14 +296,14 @@ class Dispatcher(HasRun):
     def add_cbs(self,
         cbs:Callback|type[Callback]|Iterable|None # several callbacks, or one, or none
     ) -> 'Dispatcher':
-        "Add callbacks, each as by `add_cb`"
+        "Add each callback with `add_cb`"
         for cb in callback_list(cbs): self.add_cb(cb)
         return self
 
     def remove_cbs(self,
         cbs:Callback|type[Callback]|Iterable|None # several callbacks or classes, or one, or none
     ) -> 'Dispatcher':
-        "Remove callbacks, each as by `remove_cb`"
+        "Remove each callback with `remove_cb`"
         for cb in callback_list(cbs): self.remove_cb(cb)
         return self
 

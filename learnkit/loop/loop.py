@@ -239,7 +239,7 @@ class Loop(Dispatcher):
     def stop(self,
         reason:str='stopped' # the reason; stored in `learn.stop_reason` until the next fit
     ) -> None:
-        "End training gracefully: finish the batch, validate and record the epoch, then end the fit as by `CancelFit`"
+        "End training gracefully: finish the batch, validate and record the epoch, then end the fit as `CancelFit` does"
         self.stop_reason = reason
 
     def _check_exhausted(self): self.current_run.iter -= 1   # the last batch was the previous one

@@ -269,7 +269,7 @@ adapters = dict(keras='keras', lightning='lightning', pytorch_lightning='lightni
 def adapter_of(
     cb:Any # any object
 ) -> str|None:
-    "Return the module of learnkit that adapts callbacks like `cb`, None if there is none"
+    "Return the learnkit module that adapts callbacks like `cb`; None if no module does"
     for cls in type(cb).__mro__:
         package = cls.__module__.partition('.')[0]
         if package in adapters: return f'learnkit.contrib.{adapters[package]}'

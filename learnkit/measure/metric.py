@@ -31,7 +31,7 @@ def parts_with(
     metric:Any, # metric of torchmetrics, or of any kind
     attr:str    # the name of an attribute
 ) -> list:
-    "Return those of the metrics inside `metric`, and itself, that have the attribute `attr`"
+    "Return `metric` and the metrics inside it that have the attribute `attr`; empty if it has no `modules`"
     if not hasattr(metric, 'modules'): return []
     return [m for m in metric.modules() if hasattr(m, attr)]
 
@@ -39,7 +39,7 @@ def merge_states(
     reduce:Callable|None, # how torchmetrics merges the states; None: not at all
     vals:list             # the state of each process
 ) -> Any:
-    "Return all processes' states merged into one: a tensor, or a list with an entry for each batch"
+    "Return all processes' states, merged by `reduce`; without it, stacked, or as a list with an entry for each batch"
     if isinstance(vals[0], Tensor): of_all = torch.stack(vals)
     else:
         alternating = chain.from_iterable(zip_longest(*vals))   # the first batch of each process, then the second

@@ -217,11 +217,11 @@ class MetricsLogger(Callback):
     def counts(self,
         step:int # training batches so far, in all fits
     ) -> bool:
-        "Return whether this process is the one that writes; raise ValueError if `step` goes back"
+        "Return whether this process writes; raise ValueError if `step` goes back"
         if rank_distrib(): return False
         if step<self.last: raise ValueError(
             f'step {step} was logged after step {self.last}, but steps must not decrease: '
-            'write `learn.log_numbers(metrics)`, which counts them itself')
+            'write `learn.log_numbers(metrics)`, which counts the steps itself')
         self.last = step
         return True
 

@@ -102,7 +102,7 @@ class ByHand(Optimizer):
         torch_state = {**state_dict}
         saved = torch_state.pop('made', ())
         if len(saved)!=len(self.made): raise ValueError(
-            f'The saved optimizer is of another kind: it has no state of {func_name(self.made[0])}.')
+            f'The saved optimizer is of a different kind: it has no state for {func_name(self.made[0])}.')
         super().load_state_dict(torch_state)
         to_device = partial(_to_device, self.own_params[0][0].device)
         for opt,state in zip(self.made, saved):

@@ -30,7 +30,7 @@ def _check_kind(opt, saved):
     missing = set()
     for pg in saved: missing |= needed - pg.keys()
     if missing: raise ValueError(
-        f"The saved optimizer is of another kind: it has no {', '.join(sorted(missing))}, "
+        f"The saved optimizer is of a different kind: its groups have no {', '.join(sorted(missing))}, "
         f"which {type(opt).__name__} needs.")
 
 def _check_sizes(groups, saved):
@@ -96,7 +96,7 @@ def check_opt_state(
     if _keeps_shapes(opt): _check_shapes(opt, sd)
 
 def _keeps_shapes(opt):
-    "Return whether it is an optimizer of PyTorch whose averages have the parameter's shape"
+    "Return whether `opt` is a PyTorch optimizer whose averages have the parameter's shape"
     if isinstance(opt, (LBFGS, Adafactor)): return False
     return type(opt).__module__.startswith('torch.optim')
 
@@ -144,7 +144,7 @@ def name_opt_state(
     sd:dict,   # A state dict, from `state_dict` of a torch optimizer
     names:list # For each group, the names of its parameters
 )->dict:
-    "Return `sd` with the names of the parameters in its groups"
+    "Return `sd` with `names` in its groups, as `param_names`"
     groups = [{**pg, 'param_names':[*own]} for pg,own in zip(sd['param_groups'], names)]
     return {**sd, 'param_groups':groups}
 

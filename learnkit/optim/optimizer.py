@@ -78,7 +78,7 @@ def fast_step(
     with torch.no_grad(): return update(opt)
 
 def _observed_step(opt, update):
-    "Take a step that hooks follow, or that a scheduler of PyTorch records"
+    "Take a step that hooks follow, or that a PyTorch scheduler records"
     own = vars(opt).get('step')
     if own is not None:
         is_of_scheduler = getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step

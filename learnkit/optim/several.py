@@ -112,11 +112,11 @@ class SeveralOptimizers(Optimizer):
     def check_names(self,
         sd:dict # from `state_dict`
     ) -> None:
-        "Raise ValueError if `sd` is of other optimizers"
+        "Raise ValueError if `sd` belongs to other optimizers"
         names = dict.fromkeys(pg.get('optimizer') for pg in sd['param_groups'])
         own = self.named_optimizers
         if [*names]!=[*own]: raise ValueError(
-            f'the saved state is of the optimizers {", ".join(map(str, names))}, but these are {", ".join(own)}')
+            f'the saved state belongs to the optimizers {", ".join(map(str, names))}, but these are {", ".join(own)}')
 
     def check_state(self,
         sd:dict # from `state_dict`
@@ -322,6 +322,6 @@ def _make_named(name, func, groups, owners, lr):
 def as_opt_func(
     opt_func:Any # the user's argument: a function that creates an optimizer, or a dict of several
 ) -> Any:
-    "Return the function or class with which a Learner makes its optimizer"
+    "Return a function that makes a Learner's optimizer: `NamedOptimizers` for a dict, else `by_hand(opt_func)`"
     if isinstance(opt_func, dict): return NamedOptimizers(opt_func)
     return by_hand(opt_func)

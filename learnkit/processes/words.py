@@ -162,7 +162,7 @@ class Others:
     def listen(self,
         ranks:Iterable|None=None # numbers of processes; None: all
     ) -> None:
-        "Read where these processes are"
+        "Read the latest reports of the processes `ranks`"
         for rank,said in messages(self.words, ranks).items():
             word = Word(*json.loads(said))
             if word!=self.last(rank): self.heard[rank] = word,monotonic()

@@ -232,7 +232,7 @@ class Unclipped(Callback):
     modes,norm = ('fit',),None
     def before_step(self): self.norm = grad_norm(self.learn)
     def take(self) -> float|None:
-        "Return the norm in this step and forget it; None if there was no step"
+        "Return the gradient norm of the last step and forget it; None if there was no step since the last call"
         norm,self.norm = self.norm,None
         return norm
 

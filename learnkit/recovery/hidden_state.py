@@ -85,6 +85,7 @@ class ConstantModules:
 
 
 
+
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
 mappings = dict,OrderedDict,defaultdict,Counter
 containers = list,tuple,deque,*mappings
@@ -107,7 +108,7 @@ def is_plain(
 def is_container(
     v:Any # anything
 ) -> bool:
-    "Return whether `v` is exactly one of `containers`, as a subclass may hold more, or a named tuple"
+    "Return whether `v` is a named tuple, or of a type in `containers` itself, as a subclass may hold more"
     if isinstance(v, tuple) and hasattr(v, '_fields'): return True
     return type(v) in containers
 

@@ -142,7 +142,7 @@ ignored_arguments = {'self','data_source','dataset','generator','seed','rank','n
 def parameter_names(
     f:Any # a function or a class
 ) -> list[str]:
-    "Return the names of its parameters; empty for a function written in C"
+    "Return the names of the parameters of `f`; empty for a function written in C"
     try: return [*signature(f).parameters]
     except (TypeError, ValueError): return []
 

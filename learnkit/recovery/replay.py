@@ -125,7 +125,7 @@ class Record:
 def is_builtin(
     cb:Callback # a callback
 ) -> bool:
-    "Return whether a callback is one of learnkit's"
+    "Return whether the class of `cb` is part of learnkit"
     package = Learner.__module__.partition('.')[0]
     return type(cb).__module__.partition('.')[0]==package
 

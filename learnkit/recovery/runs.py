@@ -262,7 +262,7 @@ def check_type(
     o:Any,    # an entry of a checkpoint
     kind:type # the expected type
 ) -> Any:
-    "Return `o`; raise TypeError if it is of another type"
+    "Return `o`; raise TypeError if it is not a `kind`"
     if not isinstance(o, kind): raise TypeError(f'its record has {o!r:.40} where a {kind.__name__} is expected')
     return o
 
@@ -311,7 +311,7 @@ def path_parts(
 def common_length(
     lists:list # lists
 ) -> int:
-    "Return how many leading entries are equal in all of them"
+    "Return how many leading entries are equal in all lists"
     n = 0
     for entries in zip(*lists):
         if len({*entries})>1: break

@@ -319,7 +319,7 @@ from .compiled import compile_options, format_shapes, own_code, with_varying_siz
 _homes = str(Path(torch.__file__).parent),str(Path(getfile(compile_options)).parents[1])
 
 def _is_users(file:str) -> bool:
-    "Return whether it is a user's file, outside of PyTorch and learnkit; notebook cells are not files"
+    "Return whether `file` is a user's, outside of PyTorch and learnkit; notebook cells are not files"
     return not file.startswith(_homes) and Path(file).is_file()
 
 def _shorten(message):
