@@ -161,9 +161,9 @@ def test_a_missing_layer_is_refused(tmp_path):
 
 def test_other_groups_are_refused(tmp_path):
     file = fit(learner('abc', 'layers', path=tmp_path)).save('m')
-    refused(learner('abc', 'plain'), file, 'the parameters of group 0 (a.weight, a.bias, b.weight and 4 more) are in groups [0, 1, 2, 3] there', 'the same splitter')
+    refused(learner('abc', 'plain'), file, 'those of group 0 (a.weight, a.bias, b.weight and 4 more) were saved in groups [0, 1, 2, 3]', 'the same splitter')
     def regrouped(m): return [[*m.a.parameters(), *m.b.parameters()], [*m.c.parameters()], [*m.head.parameters()]]
-    refused(learner('abc', 'plain', splitter=regrouped), file, 'group 0 (a.weight, a.bias, b.weight and 1 more) are in groups [0, 1]')
+    refused(learner('abc', 'plain', splitter=regrouped), file, 'group 0 (a.weight, a.bias, b.weight and 1 more) were saved in groups [0, 1]')
 
 def test_frozen_groups_in_another_order_are_refused(tmp_path):
     first = learner('abc', 'layers', path=tmp_path)
