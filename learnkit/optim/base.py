@@ -114,7 +114,7 @@ def _wraps_tensors(t):
 
 # %% ../../nbs/optim/29_base.ipynb #7c01e5b1
 class Traces(NamedTuple):
-    "What tells a tensor from one that was written to or replaced, without reading all of it"
+    "The traces of a tensor, which show whether it was written to or replaced without reading all of it"
     address:int   # of its memory
     n_writes:int  # as PyTorch counts them: those through `.data` do not count
     form:tuple    # shape, type and device
