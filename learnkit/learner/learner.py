@@ -238,7 +238,7 @@ from ..data.batch import Inputs
 from ..data.device import Borrowed, Transfer, default_device
 from ..data.explain import (check_ahead, check_complete, check_loss, check_unfetched, no_batch,
                                    output_loss)
-from ..data.loaders import DataLoaders
+from ..data.loaders import DataLoaders, set_epoch
 from ..data.modules import trainable_params
 from ..data.nested import detuplify
 from ..data.workers import inform_workers

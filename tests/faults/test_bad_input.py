@@ -891,7 +891,7 @@ for name,do,exc,*words in [
     ('cutmix_without_images', lambda c: fitted(c, lk.CutMix()), ValueError, 'CutMix', 'must be images', 'float32[4, 4]'),
     ('ema_decay_above_one', lambda c: lk.EMACallback(decay=2.), ValueError, 'decay', 'from 0 to 1', '2.0'),
     ('ema_start_is_negative', lambda c: lk.EMACallback(start=-1), ValueError, 'start', 'steps', '-1'),
-    ('precision_of_lightning', lambda c: lk.MixedPrecision(16), ValueError, "'fp16' or 'bf16'", '16'),
+    ('precision_of_lightning', lambda c: lk.MixedPrecision(16), ValueError, "'fp16', 'bf16' or 'fp8'", '16'),
     ('epochs_longer_than_whole', lambda c: lk.ShortEpochCallback(2), ValueError, 'pct', 'at most 1', '2'),
     ('limit_to_nothing', lambda c: lk.LimitBatches(0), ValueError, 'train', 'number of batches', 'fraction'),
     ('overfit_nothing', lambda c: lk.OverfitBatches(0), ValueError, 'number of batches', '1 or more'),

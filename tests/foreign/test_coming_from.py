@@ -144,7 +144,7 @@ def test_each_feature_has_a_page():
         assert ours in ('✓','~','–') or ours.isdigit(), what
         assert bool(link)==(ours=='✓'), what
         if link and link[0]!='#': assert (page.parent/link).exists(), link
-    assert {ours for *_,ours in features()} > {'✓','~','–'}   # also those in which others are better
+    assert {ours for *_,ours in features()} > {'✓','–'}   # also those in which others are better
 
 def test_the_number_of_packages():
     "Those that an installation adds to PyTorch's own: required, and required by these"
