@@ -134,7 +134,8 @@ class EMACallback(Callback):
     order,modes,saves = 12,('fit','validate','predict'),('averages','n_avg','n_step')
     n_step = 0          # steps of this fit
     n_avg  = 0          # updates of the average
-    depth  = 0          # how many nested validations use the average
+    depth  = 0          # how many nested validations and saves use the average
+    saving = False      # is a model being saved with the average?
     kept:Any = None     # the trained weights while the model has the averaged ones
     fitting   = False   # is it a fit, not a separate validation or prediction?
     cancelled = False   # was this step cancelled?
@@ -247,7 +248,7 @@ class EMACallback(Callback):
     def after_validate(self):
         self.depth -= 1
         if self.depth<=0: self.swap_out()
-    after_save_model,after_epoch = after_validate,swap_out
+    after_epoch = swap_out
 
     def before_batch(self):
         is_left = self.kept is not None and self.learn.training   # by a validation of the epoch that failed
@@ -255,7 +256,14 @@ class EMACallback(Callback):
     before_pred = before_backward = before_step = before_batch
 
     def before_save_model(self):
-        if self.fitting and self.use: self.swap_in()
+        is_in_fit = self.fitting and self.use
+        self.saving = is_in_fit or self.depth>0
+        if self.saving: self.swap_in()
+
+    def after_save_model(self):
+        if not self.saving: return   # the average of a validation around the save stays in the model
+        self.saving = False
+        self.after_validate()
 
     def cleanup(self):
         self.swap_out()

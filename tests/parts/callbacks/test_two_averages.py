@@ -77,3 +77,24 @@ def test_no_average_stays_after_a_save_that_another_callback_stopped(tmp_path):
     average = EMACallback(.5)
     learner(average, FailsToSave, Callback(after_train=save), path=tmp_path).fit(1)
     assert said==[(True, False)] and not list(tmp_path.rglob('x.pth'))
+
+@pytest.mark.parametrize('fails', [False, True])
+@pytest.mark.parametrize('at_end', [False, True])
+def test_a_save_within_a_validation_leaves_the_average_there(tmp_path, at_end, fails):
+    "The end of a save that had put no average into the model took out the one of the validation around it"
+    said = []
+    class FailsToSave(Callback):
+        order = -100
+        def before_save_model(self):
+            if fails: raise OSError('no room')
+    def save(cb):
+        if cb.learn.training: return
+        try: cb.learn.save('x')
+        except OSError: pass
+        said.append(equal(average.averages, cb.learn.model.state_dict()))
+    average = EMACallback(.5, at_end=at_end)
+    learn = learner(average, FailsToSave, Callback(after_pred=save), path=tmp_path)
+    learn.fit(1)
+    n_in_fit = len(said)
+    learn.validate()
+    assert n_in_fit and len(said)==2*n_in_fit and all(said)
