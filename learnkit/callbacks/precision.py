@@ -34,7 +34,7 @@ _dtypes = {AMPMode.FP16:torch.float16, AMPMode.BF16:torch.bfloat16, AMPMode.FP8:
 
 # %% ../../nbs/callbacks/35_precision.ipynb #5d8f1a02
 def can_be_float8(
-    layer:nn.Module # a layer of a model
+    layer:Any # a layer of a model
 ) -> bool:
     "Return whether `layer` can compute in fp8: a plain `nn.Linear` with dimensions divisible by 16"
     if own_class(layer) is not nn.Linear: return False

@@ -105,7 +105,7 @@ def select_samples(
     strict:bool=True      # raise ValueError for an ambiguous list? False: treat it as entries for the whole batch
 ) -> Any:
     "Select samples of a batch; entries for the whole batch are returned unchanged"
-    chosen = positions
+    chosen:Any = positions
     if isinstance(positions, slice): chosen = [*range(n)][positions]
     if chosen==[*range(n)]: return b
     if _is_list_of_samples(b, n): return [b[i] for i in chosen]

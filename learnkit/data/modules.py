@@ -36,7 +36,8 @@ def walk_modules(
     seen:set|None=None  # modules to skip; those that are yielded are added
 ) -> Iterator[tuple[str,nn.Module]]:
     "Yield `m` and all modules in it with their names, as `named_modules` does, but as fast for deep ones"
-    seen,waiting = set() if seen is None else seen,[(name, m)]
+    waiting:list[tuple[str,Any]] = [(name, m)]
+    if seen is None: seen = set()
     while waiting:
         name,m = waiting.pop()
         if m is None or m in seen: continue

@@ -126,7 +126,7 @@ from ..optim.inventory import called_module, losses_of, modules_beside
 # %% ../../nbs/learner/35b_train_eval.ipynb #43b8c25b
 def _beside_model(learn):
     "Return what has weights or buffers outside the model: the loss functions' modules, or objects with a method `to`"
-    beside = [*modules_beside(learn).values()]
+    beside:list[Any] = [*modules_beside(learn).values()]
     for f in losses_of(learn).values():
         if called_module(f) is not None: continue   # it is one of the modules
         if callable(getattr(f, 'to', None)): beside.append(f)

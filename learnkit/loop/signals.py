@@ -122,7 +122,8 @@ class _Block:
 for f in (_Received.__enter__, _Received.__exit__, _restore_handlers, _deliver, handle_or_wait, _receive): critical(f)
 
 # Python calls these when an object has died, and ignores what they raise: a Ctrl-C there would be lost
-for f in (WeakKeyDictionary()._remove, WeakValueDictionary()._remove, WeakSet()._remove, finalize.__call__): critical(f)
+_weak:tuple[Any,...] = WeakKeyDictionary(),WeakValueDictionary(),WeakSet()
+for f in (*[o._remove for o in _weak], finalize.__call__): critical(f)
 
 # %% ../../nbs/loop/05_interrupts.ipynb #0be867cf
 def uninterrupted(

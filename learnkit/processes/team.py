@@ -56,7 +56,7 @@ class ProcessGroupTeam(Team):
         cbs:Any    # callbacks of that run
     ) -> Any:
         "Return a context manager for `run` in which the processes that share the data are known"
-        ranks = ranks_with_shards(learn, callback_list(cbs))
+        ranks = ranks_with_shards(learn, [*callback_list(cbs)])
         return run if ranks is None else sharded_run(run, ranks)
     def begin_run(self,
         learn:Any, # the Learner
