@@ -155,7 +155,11 @@ def test_a_call_of_one_process_in_a_fit_of_all(said, tmp_path, what):
 def test_a_call_of_one_process_while_the_other_goes_on_to_its_next_batch(said, tmp_path):
     "As it was said that the callback does the same everywhere, nobody asked after it"
     texts,_,took = said(2, _in_a_fit, _validates, tmp_path, 'after_pred', True)
-    assert texts[0].startswith('ProcessFailed: process 0 waited at `before_validate`, epoch 1, and process 1 is in `before_backward`'), texts
+    waited = 'ProcessFailed: process 0 waited at `before_validate`, epoch 1, and '
+    # either process may be the first to end its wait, and the other one then says that
+    first = texts[0].startswith(waited+'process 1 is in `before_backward`')
+    second = texts[0].startswith(waited+'the others no longer wait for process 0') and 'process 0 is in `before_validate`' in texts[1]
+    assert first or second, texts
     assert texts[1].startswith('ProcessFailed') and took<20
 
 def _by_itself(rank):
