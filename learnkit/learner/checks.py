@@ -35,8 +35,8 @@ def _no_model(o):
         f'the second argument is the model, an nn.Module, not {kind}: '
         'write `Learner((train_dl, valid_dl), model, …)` for two loaders')
     if type(o).__module__.startswith('torch.distributed.pipelining'): return TypeError(
-        f'model must be an nn.Module, not {kind}. A pipeline schedule of torch.distributed.pipelining is a training '
-        'loop itself: call its `step` in your own loop, or train with torchtitan, which does that')
+        f'model must be an nn.Module, not {kind}. A pipeline schedule of torch.distributed.pipelining has its '
+        'own loop: call its `step` in a script of yours, or train with torchtitan, which does that')
     return TypeError(f'model must be an nn.Module, not {kind}')
 
 # %% ../../nbs/learner/00a_argument_types.ipynb #5345a39c

@@ -271,8 +271,8 @@ register_state('transfer', None, 'what moves batches to the device; None: they a
 register_state('own_output', None, 'how to read the output of a model that has its own loss', lasts=True)
 register_state('output', None, "the model's whole output, if `pred` is a part of it")
 register_state('duration', None, 'how long the fit is: a `Time`', lasts=True)
-register_state('shard_assigned', None, 'f(loader) -> the shard of a training loader that a callback assigns to `dl`; '
-               'None: this process trains alone')
+register_state('shard_assigned', None, 'f(loader) -> the shard of a loader that a callback assigns to `dl` '
+               'in training; None: this process trains alone')
 register_state('output_loss', None, 'the loss that the model returned')
 register_state('checks_loss', True, 'is the loss of this batch checked, as in the first one of a phase?')
 

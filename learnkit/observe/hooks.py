@@ -186,7 +186,7 @@ class HookCallback(Callback):
         else: self._restore_stance()
 
     def _due(self):
-        "Return whether this is a training batch to record, of which every n-th has hooks of its own"
+        "Return whether to record this batch: in training, every n-th one"
         if self.every is None or not self.learn.training: return False
         return self.learn.train_iter%self.every==0
 

@@ -98,8 +98,8 @@ class DistributedTrainer(Callback):
     samplers = ()                   # the samplers that shard the data
     own_dls:Any   = None            # the DataLoaders with this process's shards
     own_train:Any = None            # the training DataLoader among them
-    assigned:Any       = None       # the loader that a callback assigned to `learn.dl` last,
-    assigned_shard:Any = None       # and this process's shard of it
+    assigned_loader:Any = None      # the loader that a callback assigned to `learn.dl` last
+    assigned_shard:Any  = None      # this process's shard of it
     added = ()                      # the callbacks that it added to the fit
     sends_buffers = False           # does process 0 broadcast its buffers?
     waits = False                   # do the processes wait for each other in a forward pass, to form buckets?
@@ -177,7 +177,7 @@ class DistributedTrainer(Callback):
         for s in self.samplers: s.seed = self.seed   # a resumed run uses the seed of its beginning
 
     def _shard_if_replaced(self):
-        "Shard a training loader that a callback has put into `dls` since, as a curriculum does"
+        "Shard the loader that a callback, such as a curriculum, has put into `dls` for training"
         learn = self.learn
         train = learn.dls.train
         if train is self.own_train: return
@@ -215,7 +215,7 @@ class DistributedTrainer(Callback):
         for layer in self.layers: take_off(self.learn, layer)
         self.is_on,self.layers = False,()
         self.own_dls = self.own_train = None
-        self.assigned = self.assigned_shard = None
+        self.assigned_loader = self.assigned_shard = None
         unsync_norms(self.learn.model, self.norms)
         self.learn.remove_cbs(self.added)
         for group,seconds in self.limits: set_timeout(group, seconds)
@@ -308,7 +308,7 @@ class DistributedTrainer(Callback):
         raise ValueError(text)
 
     def _shard_data(self):
-        "Shard the training data, and each loader that a callback assigns to `dl` in a training phase"
+        "Shard the training data, and each loader that a callback assigns to `dl` in training"
         self._lay_over('dls', self._shard)
         self.learn.current_run.shard_assigned = self._shard_assigned
 
@@ -316,14 +316,15 @@ class DistributedTrainer(Callback):
         "Return this process's shard of a loader; all processes must call it with the same data"
         if loader is self.learn.dls.train: return loader   # it is a shard
         if distributed_sampler(loader) is not None: return loader
-        if loader is not self.assigned: self._assign(assigned=loader, assigned_shard=self._new_shard(loader))
+        if loader is not self.assigned_loader:
+            self._assign(assigned_loader=loader, assigned_shard=self._new_shard(loader))
         return self.assigned_shard
 
     def _new_shard(self, loader):
         if is_undivided(loader): return loader if self._has_own_data(loader) else shard_loader(loader, self.seed)
         name = type(loader).__name__
-        warn(f'`learn.dl = …`: this {name} is not sharded, so each process trains on all of its batches. Assign it to '
-             '`learn.dls.train` in `before_epoch` to shard it. If it is a shard already, write '
+        warn(f'`learn.dl = …`: this {name} is not sharded, so each process trains on all of its batches. Assign it '
+             'to `learn.dls.train` in `before_epoch` to shard it. If it is a shard already, write '
              '`learn.batches.replace(…)`', stacklevel=outside())
         return loader
 

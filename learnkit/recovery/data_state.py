@@ -27,7 +27,7 @@ from ..optim.optimizer import OptimWrapper
 
 # %% ../../nbs/recovery/00_data_state.ipynb #889a8eef
 class DataState:
-    "Records the states that the parts of a training loader report"
+    "Records the states that the parts of the training data report"
     def __init__(self,
         data:ResumableLoader # the `ResumableLoader` around it
     ):

@@ -1,4 +1,4 @@
-"""A run resumes with less data than the position in its epoch: refused with a way out, which works"""
+"""A run resumes with less data than the position in its epoch: it raises an error with a way out, which works"""
 import pytest, torch
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset

@@ -125,7 +125,7 @@ strict_script = '''
     print(learn.to_bf16().summary(), learn.add_cb(StopAt(2.)).load(learn.save('model')).model, load_learner(learn.export()))
 '''
 
-# as somebody writes who has read the how-tos, with no annotations but those of a class of their own
+# as a user writes it after reading the how-tos, with no annotations but those of their own class
 user_script = '''
     import torch
     from torch import nn
