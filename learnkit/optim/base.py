@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from hashlib import blake2b
 from itertools import chain
-from math import ceil
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -112,58 +110,6 @@ def _wraps_tensors(t):
     if type(t) is Tensor or not isinstance(t, Tensor): return False   # the common case first
     return is_traceable_wrapper_subclass(t) and not is_sharded(t)
 
-# %% ../../nbs/optim/29_base.ipynb #7c01e5b1
-class Traces(NamedTuple):
-    "The traces of a tensor, which show whether it was written to or replaced without reading all of it"
-    address:int   # of its memory
-    n_writes:int  # as PyTorch counts them: those through `.data` do not count
-    form:tuple    # shape, type and device
-    sample:bytes  # a few of its values
-
-_n_sampled = 64   # values at most
-
-def _traces_of(t):
-    "Return the traces of a tensor; None if it has none, so that all of it must be read"
-    has_memory = type(t) in (Tensor,nn.Parameter) and t.is_contiguous() and t.numel()>0
-    if not has_memory or t.is_inference(): return None
-    step = ceil(t.numel()/_n_sampled)
-    sample = t.detach().view(-1)[::step].to('cpu', copy=True)
-    values = bytes(sample.view(torch.uint8).tolist())
-    return Traces(t.data_ptr(), t._version, (t.shape, t.dtype, t.device), values)
-
-class Base(dict):
-    """Checksums of entries of a `state_dict` by name; an entry is read again only if it may have changed
-
-    It may have if PyTorch counted a write, if it has other memory, or if one of up to 64 of its values differs."""
-    def __init__(self,
-        checksums:Mapping[str,str]=MappingProxyType({}) # from another `Base`
-    ):
-        super().__init__(checksums)
-        self.traces:dict[str,Traces|None] = {}
-
-    def add(self,
-        name:str, # the name of an entry
-        t:Tensor  # its value
-    ) -> None:
-        "Add an entry"
-        self[name],self.traces[name] = tensor_checksum(t),_traces_of(t)
-
-    def has(self,
-        name:str, # the name of an entry
-        t:Tensor  # its present value
-    ) -> bool:
-        "Return whether the entry is in the base, and unchanged"
-        if name not in self: return False
-        now = _traces_of(t)
-        if now is not None and now==self.traces.get(name): return True
-        is_same = tensor_checksum(t)==self[name]
-        if is_same: self.traces[name] = now
-        return is_same
-
-    def forget(self) -> None:
-        "Let the next comparison read all entries"
-        self.traces.clear()
-
 # %% ../../nbs/optim/29_base.ipynb #951b5636
 def trained_names(
     learn:Any # the Learner
@@ -177,17 +123,14 @@ def base_of(
     learn:Any,                 # the Learner
     quantized_only:bool=False, # only tensors that no file can store?
     frozen_only:bool=False     # only frozen parameters, without buffers?
-) -> Base: # name in the `state_dict` -> checksum
+) -> dict[str,str]: # name in the `state_dict` -> checksum
     "Return the entries of the model's state that are not trained, with their checksums"
     model = get_model(learn.model)
     state,trained = model.state_dict(),trained_names(learn)
     names = quantized_entries(model, state)
     if not quantized_only: names |= _unchanging(model, state, frozen_only)
     names -= trained
-    base = Base()
-    for name,t in state.items():
-        if name in names: base.add(name, t)
-    return base
+    return {name:tensor_checksum(t) for name,t in state.items() if name in names}
 
 # %% ../../nbs/optim/29_base.ipynb #958978c7
 def _unchanging(model, state, frozen_only):
@@ -210,9 +153,9 @@ def without_base(
 ) -> dict:
     "Return the entries of `state` that are not in the base, or have changed since"
     changed:Any = type(state)()
-    if not isinstance(base, Base): base = Base(base)
     for name,t in state.items():
-        if not base.has(name, t): changed[name] = t
+        is_same = name in base and tensor_checksum(t)==base[name]
+        if not is_same: changed[name] = t
     metadata = getattr(state, '_metadata', None)   # module versions, in PyTorch's own `state_dict`
     if metadata is not None: changed._metadata = metadata
     return changed

@@ -147,7 +147,7 @@ from ..loop.check import check_args, check_choice
 from ..loop.tracebacks import add_note
 from ..loop.words import own_attr
 from ..measure.finite import weights_finite
-from ..optim.base import Base, base_bytes, base_of, quantized_entries
+from ..optim.base import base_bytes, base_of, quantized_entries
 from .file import FolderLock, base_file, checkpoint_info, list_checkpoints, remove_bases, write_base
 from .resume import (check_ended, check_identity, divide_anew, earlier_checkpoints, find_checkpoint,
     fit_number, how_to_branch, is_longer, note_fit, Paused, Resumable)
@@ -339,7 +339,6 @@ class CheckpointCallback(Resumable):
         own,copy = {},False
         if resumable: own = states_of_all(learn, place)
         if self.background: copy = self.writer.stage
-        if self.base and info.get('finished'): self.base.forget()   # compare all weights once more
         def collect():
             about = dict(info, results=self._last_row(), **origin_of(self.sessions))
             state = self.contents(epoch, done, place, own, copy, self.base)
@@ -371,7 +370,7 @@ class CheckpointCallback(Resumable):
         "Use the base of the resumed run, if its file is in this folder"
         name = state.get('base_file')
         if name is None or not (self.folder/name).exists(): return
-        self.base,self.base_name = Base(state['base']),name
+        self.base,self.base_name = state['base'],name
 
     def _write_base(self, state):
         "Write the tensors that `state` omits, unless the file exists; return its name"

@@ -90,26 +90,16 @@ def test_what_changes_is_in_each_checkpoint(tmp_path):
     assert {'teacher.weight','body.1.running_mean','body.0.a.weight','head.bias'} <= names
     assert not {'body.0.base.weight','body.1.weight','body.3.base.bias'} & names
 
-def test_unchanged_weights_are_read_at_the_beginning_and_at_the_end(tmp_path, monkeypatch):
-    "A save in between reads only entries with traces of a write; a write without traces is in the last checkpoint at the latest"
-    from learnkit.optim import base
-    read,checksum = [],base.tensor_checksum
-    def counted(t): read.append(t.numel()); return checksum(t)
-    monkeypatch.setattr(base, 'tensor_checksum', counted)
+def test_a_write_that_pytorch_does_not_count_is_in_the_next_checkpoint(tmp_path):
+    "One value of a frozen weight, through `.data`: a sample of the values, or PyTorch's count of writes, does not show it"
     class Write(Callback):
-        def __init__(self): super().__init__(); self.reads = {}
+        order = 1   # before the checkpoint of the batch
         def after_batch(self):
-            if not self.training: return
-            self.reads[self.train_iter] = sum(n>=N*N for n in read); read.clear()   # of this batch's checkpoint, as this runs later
-            first,second = (self.model.body[i].base.weight for i in (0, 3))
-            if self.train_iter==3: first.data.view(-1)[N*N-1] += 1   # past autograd, and none of the sample
-            if self.train_iter==5: second.detach().add_(0)
-        order = 101
+            if self.training and self.train_iter==3: self.model.body[0].base.weight.data.view(-1)[N*N-1] += 1
     learn = fit(learner(tmp_path, CheckpointCallback('1ba', keep=None), Write()), 1)
-    assert [*learn.write.reads.values()][1:]==[0, 0, 0, 0, 1] and sum(n>=N*N for n in read)==2
-    omitted = [read_checkpoint(p)['base'] for p in list_checkpoints(folder(learn))]
-    assert 'body.0.base.weight' in omitted[1] and 'body.0.base.weight' not in omitted[0], 'the last one has the write'
-    assert 'body.3.base.weight' in omitted[0]
+    in_base = {p.name: 'body.0.base.weight' in read_checkpoint(p)['base'] for p in list_checkpoints(folder(learn))}
+    steps = sorted(in_base)
+    assert [in_base[name] for name in steps]==[True]*2+[False]*(len(steps)-2), in_base
 
 @pytest.mark.parametrize('base', ['auto','file'])
 def test_a_run_with_random_frozen_weights_is_not_lost(base, whole, tmp_path):
