@@ -14,7 +14,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from ..data.process import lay_out, local_shard
-from ..optim.inventory import named_params, named_statistics, statistic_slots
+from ..optim.inventory import named_params, named_statistics
 from ..loop.check import check_args
 
 # %% ../../nbs/callbacks/30a_weight_average.ipynb #8b12623e
@@ -126,6 +126,7 @@ from ..learner.fit import check_length
 from ..loop.callback import Callback
 from ..loop.check import check_fraction, check_whole
 from ..loop.signals import uninterrupted
+from ..optim.inventory import statistic_slots
 
 # %% ../../nbs/callbacks/30b_ema.ipynb #c28e8ab7
 @check_args

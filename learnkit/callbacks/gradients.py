@@ -15,7 +15,7 @@ from torch import nn
 
 from .accumulate import opt_params
 from ..data.modules import get_model
-from ..data.process import by_mesh, num_distrib, total_norm, whole
+from ..data.process import by_mesh, total_norm, whole
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.events import nearest
@@ -132,6 +132,9 @@ class AdaptiveGradientClip(Callback):
             p.grad.mul_((max_norm/norm).clamp(max=1))
 
     def cleanup(self): self.params = ()
+
+# %% ../../nbs/callbacks/25b_bn_freeze.ipynb #3f05545f
+from ..data.process import num_distrib
 
 # %% ../../nbs/callbacks/25b_bn_freeze.ipynb #963a3d0c
 bn_types = (nn.modules.batchnorm._BatchNorm,)

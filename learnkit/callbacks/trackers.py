@@ -13,7 +13,7 @@ from .intervals import Every, parse_every
 from .monitor import TrackerCallback
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
-from ..loop.events import CancelFit, nearest
+from ..loop.events import CancelFit
 from ..measure.finite import nan_flag
 from ..measure.metric import Metric
 
@@ -187,6 +187,7 @@ from fastcore.basics import store_attr
 from ..data.files import StorePath, as_path, is_safetensors, read_state
 from ..data.process import num_distrib, rank_distrib, team
 from ..learner.save import write_state
+from ..loop.events import nearest
 from ..optim.base import base_of
 from ..loop.words import own_attr
 

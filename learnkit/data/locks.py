@@ -8,7 +8,6 @@ __all__ = ['FileLock']
 # %% ../../nbs/data/47a_lock.ipynb #409e7e36
 import os, socket
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -110,6 +109,7 @@ class FileLock:
 import re, shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import BinaryIO
 from uuid import uuid4
 

@@ -6,7 +6,7 @@
 __all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'maybe_gather', 'gather_objects', 'from_first', 'largest', 'gather_turns', 'sharded_among', 'undivided', 'alone', 'to_detach']
 
 # %% ../../nbs/data/15a_process.ipynb #0a22a7bb
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from hashlib import blake2b
@@ -373,6 +373,8 @@ def to_detach(
     return apply(detach, b)
 
 # %% ../../nbs/data/15b_sharded.ipynb #b092b207
+from collections.abc import Iterable
+
 from torch import nn
 
 # %% ../../nbs/data/15b_sharded.ipynb #670a19fe

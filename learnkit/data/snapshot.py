@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from itertools import chain, islice
 from operator import is_
 from random import Random, SystemRandom
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 from warnings import warn
 
 import torch
@@ -208,6 +208,7 @@ def snapshot_generator(
 from array import array
 from enum import IntEnum
 from types import FunctionType, MethodType
+from typing import NamedTuple
 
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, SequentialSampler, TensorDataset

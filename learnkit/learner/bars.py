@@ -11,7 +11,6 @@ from typing import Any
 
 from .display import LineDisplay
 from ..loop.run import write_out
-from ..loop.tracebacks import text_of
 
 # %% ../../nbs/learner/10a_terminal_bar.ipynb #3357f07a
 class StreamProxy:

@@ -110,7 +110,7 @@ import torch
 
 from ..data.batch import shapes
 from ..data.explain import device_hint, loss_hint, loss_value_hint, model_hint, subclass_hint, warn_no_target
-from ..loop.check import func_name, takes_one
+from ..loop.check import takes_one
 from ..loop.signals import explaining
 from ..loop.tracebacks import add_note, text_of
 from ..measure.metric import sum_of_losses
@@ -227,6 +227,7 @@ from torch.utils.data._utils import fetch as torch_fetch
 
 from ..data.explain import collate_hint
 from ..data.workers import loaders_in
+from ..loop.check import func_name
 from ..loop.tracebacks import text_of
 
 # %% ../../nbs/learner/00c_layers.ipynb #2f0a1954

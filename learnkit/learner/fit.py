@@ -107,8 +107,6 @@ def limit_from_env() -> list:
 # %% ../../nbs/learner/45b_train_for.ipynb #fc0cd118
 from time import monotonic
 
-from fastcore.basics import patch
-
 from ..data.batch import find_bs
 from ..data.process import num_distrib
 from ..loop.check import check_whole
@@ -262,6 +260,8 @@ class TrainFor(Callback):
 
 # %% ../../nbs/learner/45c_fit.ipynb #69c8f0d0
 from pathlib import Path
+
+from fastcore.basics import patch
 
 from .create_opt import check_closure, ready_opt, set_wd
 from .learner import Learner, adapt

@@ -20,7 +20,6 @@ from ..data.nested import apply
 from ..loop.callback import Callback, Stateful, instantiate
 from ..loop.check import func_name, unwrap_partial
 from ..loop.names import adapter_of
-from ..loop.tracebacks import add_note
 
 # %% ../../nbs/learner/35a_fastai.ipynb #9a75ef9b
 _declared = [name for name in {**Stateful.__annotations__, **Callback.__annotations__} if name!='modes']

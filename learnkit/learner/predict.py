@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import torch
-from fastcore.basics import patch, store_attr
-from fastcore.foundation import L
+from fastcore.basics import store_attr
 
 from ..data.batch import Inputs, find_bs, shapes
 from ..data.locks import Draft
@@ -248,6 +247,9 @@ class FetchPredsCallback(Callback):
 # %% ../../nbs/learner/40b_inference.ipynb #926932f5
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+
+from fastcore.basics import patch
+from fastcore.foundation import L
 
 from ..data.loaders import as_loader
 from ..data.random import derived_seed, set_seed

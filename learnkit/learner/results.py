@@ -6,14 +6,14 @@
 __all__ = ['NestedBuffer']
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #c24b0d02
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from fastcore.foundation import L
 from torch import Tensor, distributed as dist
 
 from ..data.device import default_device
-from ..data.process import gather_objects, num_distrib, once_each, rank_distrib
+from ..data.process import gather_objects, num_distrib, rank_distrib
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #eb77f4f4
 def places(
@@ -91,12 +91,14 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from torch.nn.utils.rnn import PackedSequence
 from torch.utils._pytree import register_pytree_node, tree_flatten, tree_map, tree_unflatten
 
 from ..data.batch import find_bs, shapes
 from ..data.nested import is_item_list, is_listy, is_record, make_record, map_container, record_values
+from ..data.process import once_each
 from .buffer import TensorBuffer, open_memmap
 from ..loop.events import nearest
 

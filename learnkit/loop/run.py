@@ -6,7 +6,6 @@
 __all__ = ['null_logger', 'begun', 'thread_of', 'NullLogger', 'runs_elsewhere', 'Guard', 'write_out', 'Printer']
 
 # %% ../../nbs/loop/35a_run.ipynb #c466eee9
-import sys
 import threading
 from collections.abc import Iterator
 from collections import Counter
@@ -213,6 +212,7 @@ def no_orphan(
     return error
 
 # %% ../../nbs/loop/35b_messages.ipynb #12db2af6
+import sys
 from collections.abc import Callable
 from warnings import warn
 

@@ -6,7 +6,6 @@
 __all__ = ['optional_import', 'pyplot']
 
 # %% ../../nbs/loop/10a_settings.ipynb #6e2925d6
-import re
 from functools import lru_cache, partial
 from inspect import Parameter, signature
 from math import isfinite
@@ -107,6 +106,7 @@ def _short_value(v):
 def _quote(v): return repr(str(v))
 
 # %% ../../nbs/loop/10b_extras.ipynb #d4b910c4
+import re
 from contextlib import contextmanager
 from shlex import quote
 from typing import Iterator

@@ -6,7 +6,7 @@
 __all__ = ['Metric', 'AvgMetric', 'AvgLoss', 'MeanMetric', 'ValueMetric', 'LossMetric', 'Logged', 'log_value']
 
 # %% ../../nbs/measure/15a_metric_states.ipynb #12fad9d9
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain, zip_longest
 from typing import Any
@@ -48,6 +48,8 @@ def merge_states(
     return reduce(of_all)
 
 # %% ../../nbs/measure/15b_metric.ipynb #f589a350
+from collections.abc import Mapping
+
 from fastcore.basics import camel2snake, class2attr, noop
 
 # %% ../../nbs/measure/15b_metric.ipynb #a6ad827c

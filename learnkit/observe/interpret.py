@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from fastcore.basics import patch, store_attr
+from fastcore.basics import store_attr
 from torch import Tensor
 from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
 
@@ -204,6 +204,8 @@ def _scores(preds, decoded):
 # %% ../../nbs/observe/60b_show.ipynb #ebb126a3
 from functools import cache
 from math import ceil
+
+from fastcore.basics import patch
 
 from ..data.batch import split_batch, to_np
 from ..data.loaders import DataLoaders

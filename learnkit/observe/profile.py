@@ -11,8 +11,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Callable
 
-from fastcore.basics import patch
-
 from ..measure.history import History
 from .speed import waiting_hint
 from .trace import ActionTimer, chrome_trace, loop_actions
@@ -157,6 +155,7 @@ from functools import partial, wraps
 from time import perf_counter_ns
 from typing import Any
 
+from fastcore.basics import patch
 from fastcore.foundation import L
 from torch.profiler import record_function
 

@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 from warnings import warn
 
 import torch
-from fastcore.basics import patch, store_attr
+from fastcore.basics import store_attr
 from torch import distributed as dist
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
@@ -551,6 +551,8 @@ def trainers(
 # %% ../../nbs/processes/20c_several_processes.ipynb #9ea1e3ef
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from fastcore.basics import patch
 
 from ..learner.learner import Learner
 from ..loop.signals import interruptibly, uninterrupted

@@ -14,7 +14,7 @@ from warnings import warn
 from zlib import crc32
 
 import torch
-from torch import Tensor, distributed as dist
+from torch import Tensor
 from torch.utils.data import (BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler,
                               TensorDataset)
 from torch.utils.data.distributed import DistributedSampler
@@ -346,6 +346,8 @@ def gather_shards(
 # %% ../../nbs/processes/15b_share_batches.ipynb #798599db
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
+
+from torch import distributed as dist
 
 from ..data.batch import select_split_samples
 from ..learner.learner import TrainEvalCallback

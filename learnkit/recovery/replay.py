@@ -16,7 +16,7 @@ from warnings import warn
 from fastcore.basics import patch
 from fastcore.foundation import L
 
-from ..callbacks.batches import ItemIndices, indices_here
+from ..callbacks.batches import ItemIndices
 from ..data.process import from_first, num_shards, rank_distrib
 from ..learner.bars import displays
 from ..learner.display import display_kind
@@ -295,6 +295,7 @@ import os
 from collections.abc import Collection
 from copy import deepcopy
 
+from ..callbacks.batches import indices_here
 from ..data.batch import find_bs, select_samples
 from ..data.files import StorePath, as_path, to_serializable
 from ..learner.fit import resumes

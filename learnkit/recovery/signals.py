@@ -11,8 +11,6 @@ from threading import current_thread, main_thread
 from typing import Any
 from warnings import warn
 
-from fastcore.basics import patch
-
 from ..data.nested import tuplify
 from ..data.process import largest
 from ..learner.fit import resumes
@@ -155,6 +153,8 @@ def _is_of_dead_worker(e):
 # %% ../../nbs/recovery/35b_close.ipynb #b67f4046
 import atexit, traceback
 from weakref import WeakSet
+
+from fastcore.basics import patch
 
 from ..learner.learner import Learner
 from ..loop.events import event

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from warnings import warn
 
 import torch
-from fastcore.basics import patch
 
 import learnkit.speed.updates   # noqa: F401  into the table of `functional_optim`
 from ..data.modules import get_model
@@ -426,6 +425,7 @@ def _has_own(learn, step):
 from math import ceil
 from time import perf_counter
 
+from fastcore.basics import patch
 from fastcore.foundation import L
 
 from ..learner.fit import LimitBatches

@@ -93,7 +93,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..loop.events import CancelBatch
-from ..optim.inventory import BatchBuffers, named_buffers, named_params
+from ..optim.inventory import BatchBuffers, named_buffers
 
 # %% ../../nbs/speed/25b_shard_means.ipynb #9f2d2067
 class ShardMeans:
@@ -216,6 +216,7 @@ from ..loop.check import check_args, check_whole
 from ..loop.events import cancel_types, cancelled
 from ..measure.batch_weight import BatchWeight
 from ..measure.metric import Logged
+from ..optim.inventory import named_params
 from ..optim.steps import conflicts
 from ..processes.agreement import Agreement, PhaseEnds
 from ..processes.crew import unit_of

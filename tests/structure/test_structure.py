@@ -5,6 +5,7 @@ Each check is a function that lists the faults of a tree. Its test wants none in
 and wants them found.
 """
 import ast, builtins, dis, importlib, inspect, json, os, re, shutil, subprocess, sys, types
+from collections import defaultdict
 from configparser import ConfigParser
 from functools import cache
 from fnmatch import fnmatch
@@ -311,7 +312,7 @@ def test_unknown_names_are_found():
 
 # a notebook brings what its exported cells use: where several make a module, each works by itself
 
-def is_exported(src): return re.match(r'#\|\s*exports?\b', src)
+def is_exported(src): return re.match(r'#\|\s*export[is]?\b', src)   # `exporti` leaves what it defines out of `__all__`
 
 def compiled_cell(src):
     "A cell of code without its magics, compiled as a module"
@@ -334,6 +335,27 @@ def borrowing_cells(at):
             if not is_exported(src): continue
             yield from (f'{nb.relative_to(at).as_posix()}: {name}' for name in sorted(unknown_names(code, known)))
 
+def names_used(tree): return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+def names_imported(tree):
+    "Names that the lines of a module import, without those in functions and those of modules imported for what they do"
+    return {a.asname or a.name for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom)) for a in n.names if a.asname or '.' not in a.name}
+
+def lent_imports(at):
+    "Exported imports that their notebook does not use, and that another notebook of the same module does"
+    parts_of = defaultdict(list)   # module -> its notebooks, each with its exported cells
+    for nb in notebooks(at):
+        sources,by_module = cells(nb),defaultdict(list)
+        own = next((m[1] for src in sources if (m := re.match(r'#\|\s*default_exp\s+(\S+)', src))), None)
+        for src in filter(is_exported, sources): by_module[re.match(r'#\|\s*\w+[ \t]*(\S*)', src)[1] or own].append(src)
+        for mod,exported in by_module.items(): parts_of[mod].append((nb, exported))
+    for parts in parts_of.values():
+        if len(parts)==1: continue
+        trees = {nb: ast.parse('\n'.join(exported)) for nb,exported in parts}
+        used  = {nb: names_used(tree) for nb,tree in trees.items()}
+        for nb,tree in trees.items():
+            others = set().union(*(names for other,names in used.items() if other!=nb))
+            yield from (f'{nb.relative_to(at).as_posix()}: {name}' for name in sorted(names_imported(tree) & others - used[nb]))
+
 @pytest.mark.check
 def test_exported_cells_use_names_of_their_own_notebook(planted):
     found = [*borrowing_cells(root)]
@@ -341,9 +363,21 @@ def test_exported_cells_use_names_of_their_own_notebook(planted):
     nb = next(nb for nb in notebooks(planted) if any(map(is_exported, cells(nb))))
     d  = json.loads(nb.read_text(encoding='utf-8'))
     def add(*sources): d['cells'] += [dict(cell_type='code', id=f'x{i}', metadata={}, outputs=[], source=[s]) for i,s in enumerate(sources)]
-    add('#| export\ndef borrow(x): return own(x, lent)', 'def own(x, y): return x')
+    add(*(f'#| {directive}\ndef borrow(x): return own(x, lent)' for directive in ('export', 'exporti', 'exports')), 'def own(x, y): return x')
     nb.write_text(json.dumps(d, indent=1, ensure_ascii=False) + '\n', encoding='utf-8')
-    assert [*borrowing_cells(planted)] == [f'{nb.relative_to(planted).as_posix()}: borrow: lent']
+    assert [*borrowing_cells(planted)] == [f'{nb.relative_to(planted).as_posix()}: borrow: lent']*3
+
+@pytest.mark.check
+def test_imports_are_exported_where_they_are_used(tmp_path):
+    found = [*lent_imports(root)]
+    assert found == [], 'export these imports in the notebook that uses them:\n' + '\n'.join(found)
+    def write(name, *sources):
+        made = [dict(cell_type='code', source=[s]) for s in sources]
+        (tmp_path/'nbs').mkdir(exist_ok=True)
+        (tmp_path/'nbs'/name).write_text(json.dumps(dict(cells=made)), encoding='utf-8')
+    write('00a.ipynb', '#| default_exp m', '#| export\nimport lent, own, x.y as aliased, x.unused\nfrom x import both', '#| exporti\nown(both)')
+    write('00b.ipynb', '#| exporti m\ndef f(): return lent(both, aliased)', 'own')
+    assert [*lent_imports(tmp_path)] == ['nbs/00a.ipynb: aliased', 'nbs/00a.ipynb: lent']
 
 # imports are explicit
 
