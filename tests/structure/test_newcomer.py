@@ -154,7 +154,7 @@ def test_few_files_are_touched(house):
         imports['source'] = [*imports['source'][:-1], imports['source'][-1].rstrip()+'\n', *(f'from learnkit.{room}.half import *\n' for room in rooms)]
     house.notebook('nbs/98_all.ipynb', add_to_all)
     chapters = house.at/'nbs/_site/chapters.py'
-    chapters.write_text(chapters.read_text(encoding='utf-8').replace(' write_a_metric ', ' write_a_metric count_misses '), encoding='utf-8')
+    chapters.write_text(chapters.read_text(encoding='utf-8').replace("'write_a_loss loss_with_inputs ", "'count_misses '\n     'write_a_loss loss_with_inputs "), encoding='utf-8')
     house.notebook('nbs/measure/35b_more_metrics.ipynb', lambda cells: cells.extend(miss_rate))
     house.insert('nbs/loop/00_events.ipynb', '      before_batch   ', '      before_transfer      `batch` is about to go to the device\n')
     house.insert('nbs/loop/30b_loop.ipynb', '        self._split(self._set_device(self.batch))\n', "        self('before_transfer')\n")
