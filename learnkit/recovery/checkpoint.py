@@ -25,17 +25,17 @@ class Stage:
     def __init__(self): self.clear()
 
     def clear(self) -> None:
-        "Free the memory"
+        "Free the memory of all copies"
         self.free,self.used,self.copied = {},{},None
 
     def begin(self) -> None:
-        "Begin a save; it may overwrite the copies of the previous one"
+        "Begin a save, whose copies may overwrite those of the previous save"
         self.free,self.used = self.used,{}   # memory that the last save did not use is freed
 
     def __call__(self,
         t:torch.Tensor # a plain tensor, or a `DTensor`
     ) -> torch.Tensor:
-        "Return a copy of `t` on the CPU; if `t` is on a GPU, the values are there once `wait` returns"
+        "Return a copy of `t` on the CPU; a copy from a GPU has its values once `wait` has returned"
         if t.layout is not torch.strided or t.is_nested: return t.to('cpu', copy=True)
         mesh,places = getattr(t, 'device_mesh', None),getattr(t, 'placements', None)
         key = t.dtype,t.shape,t.stride(),t.device,mesh,places
@@ -58,9 +58,9 @@ def _call(f): return f()
 class CheckpointWriter:
     "Writes checkpoints; if one cannot be written, warns, or raises the error if `on_error` is 'raise'"
     def __init__(self,
-        retention:Retention,   # which checkpoints to keep
-        background:bool=False, # write in a thread?
-        on_error:str='warn'    # 'warn' or 'raise'
+        retention:Retention,   # decides which checkpoints to keep
+        background:bool=False, # write in a thread while training continues?
+        on_error:str='warn'    # if a checkpoint cannot be written: 'warn' or 'raise'
     ):
         if on_error not in ('warn','raise'): raise ValueError(f"`on_error` must be 'warn' or 'raise', not {on_error!r}")
         self.retention,self.background,self.on_error = retention,background,on_error
@@ -69,15 +69,15 @@ class CheckpointWriter:
         self.restart()
 
     def restart(self) -> None:
-        "Reset the counts for another fit"
+        "Reset the number of failed writes, at the beginning of a fit; its first checkpoint is read back again"
         self.n_failed,self.read_back,self.pid = 0,False,os.getpid()
 
     def write(self,
-        collect:Callable,   # returns the state, copied by `stage` for the background, and a dict for the manifest
+        collect:Callable,   # returns the state (for background writing, copied by `stage`), and the manifest's entries
         path:Path,          # the file, ending in .pth
-        sharded:bool=False  # does each process write its part? False: only the first one writes
+        sharded:bool=False  # does each process write its shards? False: only process 0 writes
     ) -> None:
-        "Write a checkpoint once the previous one is written; all processes call it, except forked ones"
+        "Wait for the previous checkpoint, then write one; all processes call this; RuntimeError in a forked one"
         check_not_forked(self.pid, path.parent)
         self.wait()
         self.stage.begin()
@@ -86,10 +86,10 @@ class CheckpointWriter:
             nonlocal state,info
             state,info = collect()
         try:
-            if sharded: team().in_all(collect_here)   # an error in one process stops all
+            if sharded: team().in_all(collect_here)   # raises an error of one process in all of them
             else: collect_here()
             self._begin(sharded, path, state, info)
-        except Exception as e: self.failed = e   # no memory for a copy, or a state that no file can hold
+        except Exception as e: self.failed = e   # e.g. no memory for a copy, or an object that cannot be saved
         if self.thread is None: self.wait()
 
     def _begin(self, sharded, *args):
@@ -106,7 +106,7 @@ class CheckpointWriter:
             path = write_checkpoint(state, path, **info)
             if not self.read_back: self._read_back(path, first)
             first(lambda: self.retention.prune(path.parent, path))
-        except Exception as e: self.failed = e   # raised by `wait`, as this may be a thread
+        except Exception as e: self.failed = e   # `wait` reports it, because this may be a thread
 
     def _read_back(self, path, first):
         "Read a checkpoint back; remove it if it is unreadable, because it would displace readable ones"
@@ -118,15 +118,15 @@ class CheckpointWriter:
         self.read_back = True
 
     def wait(self) -> None:
-        "Wait for the checkpoint that is being written; if that failed, warn or raise"
+        "Wait until the checkpoint is written; if writing failed, warn, or raise the error if `on_error` is 'raise'"
         if self.thread is not None: self.thread.join()
         self.thread,failed,self.failed = None,self.failed,None
         if failed is None: return
         if self.on_error=='raise': raise failed
         self.n_failed += 1
-        what = 'a checkpoint' if self.n_failed==1 else f'{self.n_failed} checkpoints of this fit, the last one now,'
+        what = 'a checkpoint' if self.n_failed==1 else f'{self.n_failed} checkpoints of this fit, including the latest,'
         warn(f'{what} could not be written: {type(failed).__name__}: {failed}. '
-             'Training continues, and the checkpoints before it are still there.')
+             'Training continues; earlier checkpoints are kept.')
 
     def close(self) -> None:
         "Wait for the checkpoint being written, and free the memory of the copies"
@@ -165,14 +165,14 @@ class CheckpointCallback(Resumable):
     def __init__(self,
         every:Any='1ep',               # how often: '500ba', '2ep', '10m', …; see `Every`
         keep:int|None=3,               # how many of the newest to keep; None: all
-        best:Any=None,                 # keep the best too, by this column of the history ('valid_loss'), or a `Monitor`
+        best:Any=None,                 # also keep the best, by a column of the history ('valid_loss') or a `Monitor`
         n_best:int=1,                  # how many of the best to keep
-        folder:str|Path='checkpoints', # the folder; relative to the Learner's `path`; or in a store: 's3://bucket/run'
+        folder:str|Path='checkpoints', # relative to the Learner's `path`, absolute, or remote: 's3://bucket/run'
         on_exception:bool=False,       # save after an exception too, for inspection (not if the model is sharded)
         background:bool=False,         # write in a thread while training continues, from a copy whose memory is reused
         on_error:str='warn',           # if a checkpoint cannot be written: 'warn' and continue, or 'raise'
         overwrite:bool=False,          # delete an earlier run's checkpoints; with `resume=path`, those of later batches
-        base:str='auto'                # unchanged weights: once in a 'file', in 'each' checkpoint, or only a 'digest'
+        base:str='auto'                # frozen weights: in one 'file', 'each' checkpoint, a 'digest'; 'auto': by size
     ):
         self.base_in = check_choice('base', base, ('auto','file','each','digest'))
         store_attr('keep,best,n_best,on_exception,background,on_error,overwrite')
@@ -181,11 +181,11 @@ class CheckpointCallback(Resumable):
         is_column = best is not None and not isinstance(best, Monitor)
         if is_column: self.monitor = Monitor(best)
         self.retention = Retention(keep, n_best, self.monitor)
-        self.n_fit,self.who = 0,None   # of the present fit
+        self.n_fit,self.who = 0,None   # number and identity of the current fit
         self.begun = False
         self.base = self.base_name = None   # checksums of weights stored in a separate file, and its name
         self.lock,self.writer = FolderLock(),CheckpointWriter(self.retention, background, on_error)
-        self.value:float|None = None   # the monitored value, if this batch had a validation
+        self.value:float|None = None   # the monitored value of a validation in this batch; None: there was none
 
     @property
     def folder(self) -> Path:
@@ -208,7 +208,7 @@ class CheckpointCallback(Resumable):
         self.base = self._find_base()
         self.base_name = None
         if self.base is not None: self.base_name = base_file(self.base)
-        # so that a state that cannot be saved or loaded raises now
+        # raise now if a part of the state cannot be saved or loaded
         learn._check_run_state(learn._run_state(0, base=self.base))
         if rank_distrib()==0: self.lock.acquire(self.folder)
         resume = learn.current_run.resume
@@ -244,9 +244,9 @@ class CheckpointCallback(Resumable):
         if due or best: self.save(learn.epoch, learn.iter+1, **about)
 
     def _is_best(self, value):
-        "Return whether the value is among the best so far, according to process 0"
+        "Return whether process 0 counts the value among the best so far; False for None"
         if value is None: return False
-        self.learn._team.agree(self.learn)   # so that a process at another point is reported, and not waited for
+        self.learn._team.agree(self.learn)   # reports a process at a different point of the loop, instead of waiting
         return team().in_first(lambda: self.retention.is_best(self.folder, value))
 
     def after_epoch(self):
@@ -257,11 +257,11 @@ class CheckpointCallback(Resumable):
         if due or best: self.save(learn.epoch+1, 0, f'-epoch-{learn.epoch}', value=value)
 
     def _value_of_epoch(self):
-        "Return the monitored value, if it was measured in this epoch"
+        "Return the monitored value at the end of an epoch; None if a validation within it has given it already"
         if not self.monitor: return None
         is_known = self.monitor.is_known(self.learn)
         value = None if is_known else self.monitor.value(self.learn)
-        self.writer.wait()   # it may be deleting files that are compared next
+        self.writer.wait()   # the writer may be deleting files that `_is_best` reads next
         return value
 
     def after_fit(self):
@@ -272,7 +272,7 @@ class CheckpointCallback(Resumable):
     def after_exception(self):
         learn = self.learn
         self._add_note()
-        if self.on_exception and not _has_shards(learn):   # would wait for the other processes
+        if self.on_exception and not _has_shards(learn):   # saving shards would wait for the other processes
             self.save(learn.epoch, learn.iter or 0, '-exception', prefix='exception-', error=repr(learn.exc))
 
     def cleanup(self):
@@ -309,21 +309,21 @@ class CheckpointCallback(Resumable):
             cb.run = False
 
     def _where(self, state, new):
-        "Return where the run resumes, in words"
+        "Describe where the run resumes, and what has changed"
         where = 'the run is finished' if self.finished else f"resuming at epoch {state['epoch']}, batch {state['done']}"
         then,now = duration_in_words(duration_of(state)),duration_in_words(self.learn.current_run.duration)
         if now!=then: where += f", with {now} in all instead of {then.removesuffix(' epochs')}"
-        if new: where += f", with what is new: {'; '.join(new.values())}"
+        if new: where += f", with these changes: {'; '.join(new.values())}"
         return where
 
     def save(self,
         epoch:int,          # the epoch to resume in
-        done:int,           # how many of its batches are done
+        done:int,           # how many batches of this epoch are done
         suffix:str='',      # end of the file's name
         prefix:str='step-', # beginning of the file's name; a run resumes only from files with 'step-'
         **info              # further entries of the manifest: numbers and strings
     ) -> None:
-        "Save a checkpoint; if it cannot be written, warn, or raise the error if `on_error` is 'raise'"
+        "Save a checkpoint, unless weights are not finite; if writing fails, warn, or raise if `on_error` is 'raise'"
         learn,sharded = self.learn,_has_shards(self.learn)
         resumable = prefix=='step-'
         if sharded: self.writer.wait()
@@ -348,7 +348,7 @@ class CheckpointCallback(Resumable):
         learn('after_save_checkpoint', path=path)
 
     def _owns_folder(self):
-        "Raise RuntimeError if another run owns the folder; if that is unknown, report a failed write and return False"
+        "Return True, or False after reporting a failed write if the owner is unknown; RuntimeError for another owner"
         self.writer.wait()
         error = team().in_first(self.lock.find_error)
         if error is None: return True
@@ -358,7 +358,7 @@ class CheckpointCallback(Resumable):
         return False
 
     def _find_base(self):
-        "Return checksums of the weights to write once, to a separate file; None: every checkpoint has all weights"
+        "Return checksums of the weights that checkpoints omit; None: every checkpoint has all weights"
         learn = self.learn
         if self.base_in=='each' or _has_shards(learn): return None
         frozen,total = base_bytes(learn)
@@ -373,7 +373,7 @@ class CheckpointCallback(Resumable):
         self.base,self.base_name = state['base'],name
 
     def _write_base(self, state):
-        "Write the tensors that `state` omits, unless the file exists; return its name"
+        "Write the weights that `state` omits to the base file, unless it exists; return the file's name"
         path = self.folder/self.base_name
         if rank_distrib() or path.exists(): return path.name
         model = get_model(self.learn.model)
@@ -393,7 +393,7 @@ class CheckpointCallback(Resumable):
         return to_serializable(recorder.history[-1], copy=True)
 
     def _add_note(self):
-        "Add the run's position to an exception, and the checkpoint from which it can resume"
+        "Add a note to the exception: the run's position, and the checkpoint from which the run can resume"
         self.writer.wait()
         learn,old = self.learn,list_checkpoints(self.folder)
         if not self.begun: return   # an error before the fit began

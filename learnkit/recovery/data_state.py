@@ -27,12 +27,12 @@ from ..optim.optimizer import OptimWrapper
 
 # %% ../../nbs/recovery/00_data_state.ipynb #889a8eef
 class DataState:
-    "Records the states that the parts of the training data report"
+    "Collects the states of samplers, datasets and transforms of the training data from their `state_dict`s"
     def __init__(self,
-        data:ResumableLoader # the `ResumableLoader` around it
+        data:ResumableLoader # the training loader
     ):
         self.data = data
-        self.objects = {}   # the objects that report a state, by name
+        self.objects = {}   # the objects with a `state_dict`, by name
         self.begun = {}     # their states at the start of the epoch
         if data.stateful is not None: return   # the loader itself reports the states of its parts
         for name,o in data_objects(data.dl).items():
@@ -45,7 +45,7 @@ class DataState:
     def state_dict(self,
         done:int # how many batches of the pass are done; 0: the pass is over
     ) -> dict:
-        "Return the states from which a run resumes here"
+        "Return the states, by name, from which a run resumes after `done` batches"
         states = {}
         for name,o in self.objects.items():
             state = self._state_to_resume(name, o, done)
@@ -53,26 +53,26 @@ class DataState:
         return to_serializable(states, 'parts', copy=True)
 
     def _state_to_resume(self, name, o, done):
-        "Return the state of a part to resume from: within an epoch, the state at its start if the part is read again"
+        "Return the state that an object resumes from: within an epoch, of one that is read again, that at the start"
         within_epoch = done and name in self.begun
         if within_epoch and self._is_used_again(name): return self.begun[name]
         return o.state_dict()
 
     def _is_used_again(self, name):
-        "Return whether the part is read again from the start: a sampler, or data without positions"
+        "Return whether resuming reads this object from the start again: a sampler, or data without positions"
         return name.startswith(sampler_names) or not self.data.counted
 
     def load_state_dict(self,
-        state:Any # a result of `state_dict`, to be checked
+        state:Any # a result of `state_dict`, perhaps invalid
     ) -> None:
-        "Continue from `state`; raise ValueError if it is not such a state"
+        "Load the objects' states; raise ValueError for an invalid one, and warn about states without an object"
         has_names = isinstance(state, Mapping) and all(isinstance(k, str) for k in state)
         if not has_names: raise ValueError(
             f'this is not the checkpoint of a run: the states of its data are {state!r:.40}')
         for name,s in state.items():
             o = self.objects.get(name)
             if o is not None: self._load(name, o, s)
-            else: warn(f'the checkpoint has a state for {name} of the training data, which this training data lacks')
+            else: warn(f'the checkpoint has a state for {name} of the training data, which does not exist there now')
 
     def _load(self, name, o, state):
         try: o.load_state_dict(deepcopy(state))
@@ -89,7 +89,7 @@ def may_forget(
 
 # %% ../../nbs/recovery/00_data_state.ipynb #6882eaaa
 def tensors_in(
-    v:Any # anything
+    v:Any # an object
 ) -> list|None:
     "Return the tensors of a module or an optimizer, or of a container of these; None for anything else"
     if isinstance(v, nn.Module): return [*v.parameters(), *v.buffers()]
@@ -116,7 +116,7 @@ def count_writes(
 def unsaved_writes(
     cb:Any # a callback in a fit
 ) -> dict[str, int]:
-    "Return, by name, how often each network and optimizer of `cb` that nothing saves was written to"
+    "Return how often each module and optimizer in `cb` that no checkpoint saves was written to, by attribute name"
     saved_ids = _ids_of_saved(cb)
     writes = {}
     for name,v in vars(cb).items():
@@ -128,7 +128,7 @@ def unsaved_writes(
     return writes
 
 def _ids_of_saved(cb):
-    "Return the ids of tensors that a checkpoint stores: of model and loss, and of attributes that `saves` names"
+    "Return the ids of the tensors that checkpoints store: of model, loss and the attributes named in `cb.saves`"
     named = [vars(cb).get(name) for name in cb.saves]
     saved = tensors_in([cb.learn.model, cb.learn.loss_func, *named])
     return {id(t) for t in saved or ()}
@@ -141,7 +141,7 @@ def _is_of_learner(v, learn):
 def unsaved_state(
     o:Any # a callback, or a part of the data
 ) -> dict[str, Any]:
-    "Return the values in `o` that may change and are not saved, by name"
+    "Return the values in `o` that may change and that no checkpoint saves, by name"
     if not isinstance(o, Stateful): return numbers_in(o)
     if o.saves: return unsaved_writes(o)   # an author who sets `saves` has considered the counters
     return numbers_in(o) | unsaved_writes(o)
@@ -167,7 +167,7 @@ class UnsavedNumbers:
         learn:Any # the Learner, in a fit
     ):
         self.learn,self.warned,self.warned_of_workers = learn,False,False
-        self.first = {id(o):Unsaved(o, unsaved_state(o)) for o in self._objects()}   # an object may be in both loaders
+        self.first = {id(o):Unsaved(o, unsaved_state(o)) for o in self._objects()}   # by `id`, as loaders may share `o`
 
     def _objects(self):
         data = []
@@ -175,7 +175,7 @@ class UnsavedNumbers:
         return [*filter(may_lose_numbers, data), *filter(may_forget, self.learn.cbs)]
 
     def find_changed(self) -> list[Changed]:
-        "Return the objects with changed values, and the names of these"
+        "Return a `Changed` for each object with unsaved values that have changed since the fit began"
         found = []
         for o,first in self.first.values():
             names = changed_names(o, unsaved_state(o), first)
@@ -183,46 +183,46 @@ class UnsavedNumbers:
         return found
 
     def warn(self,
-        in_workers:Iterable[str]=() # what has changed in worker processes, in words
+        in_workers:Iterable[str]=() # descriptions of what has changed in worker processes
     ) -> None:
-        "Warn about what has changed, the first time that anything has"
+        "Warn once about unsaved values that have changed, and once about changes in worker processes"
         self._warn_of_workers(in_workers)
         if self.warned: return
         found = self.find_changed()
         if not found: return
         self.warned = True
         what = ', '.join(map(str, found))
-        warn(f'no checkpoint stores {what}, so a resumed run begins with the old value; {self._how_to_keep(found)}')
+        warn(f'no checkpoint stores {what}, so a resumed run begins with the old value. {self._how_to_keep(found)}')
 
     def _how_to_keep(self, found):
         "Describe how to let checkpoints store the changes"
         cbs = [c for c in found if isinstance(c.o, Stateful)]
         texts = []
-        if cbs: texts.append(f'a callback names it in `saves = {tuple(cbs[0].names)}`, '
-                             'or has `acts = "nothing"` if it only observes')
-        if len(cbs)<len(found): texts.append('data get a `state_dict` and a `load_state_dict`')
-        return '; '.join(texts)
+        if cbs: texts.append(f'Write `saves = {tuple(cbs[0].names)}` in the class of the callback, '
+                             'or `acts = "nothing"` if the callback only observes.')
+        if len(cbs)<len(found): texts.append('Give the data a `state_dict` and a `load_state_dict`.')
+        return ' '.join(texts)
 
     def _warn_of_workers(self, in_workers):
         if self.warned_of_workers or not in_workers: return
         self.warned_of_workers = True
         what = '; '.join(sorted(in_workers))
         warn(f'no checkpoint stores changes that workers make to their data, {what}, so a resumed run begins with the '
-             'old value. Let a sample depend on its index and on the epoch (`set_epoch`), or write `num_workers=0`')
+             'old value. Let a sample depend only on its index and the epoch (`set_epoch`), or set `num_workers=0`.')
 
 # %% ../../nbs/recovery/00_data_state.ipynb #bcf3e73d
 def why_inexact(
     dl:Any # the training loader
 ) -> list[str]:
-    "Return why a run with this loader will not resume bit for bit, as far as this is known before the first batch"
+    "Return the reasons, known before the first batch, why a run with this loader will not resume bit for bit"
     has_workers = isinstance(dl, DataLoader) and dl.num_workers>0
     if not has_workers or is_stateful(dl): return []
     if getattr(dl, 'in_order', True): return []   # PyTorch before 2.6 has no such argument
-    return ['a loader with `in_order=False` gives batches as they come']
+    return ['a loader with `in_order=False` returns batches in the order in which workers finish them']
 
 def warn_if_inexact(
     learn:Any # the Learner, in a fit that begins
 ) -> None:
-    "Warn in one line about everything that is known not to resume bit for bit"
+    "Warn in one line if it is already known why this run will not resume bit for bit"
     reasons = why_inexact(learn.dls.train)
     if reasons: warn(f"this run does not resume bit for bit: {'; '.join(reasons)}")

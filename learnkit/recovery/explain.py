@@ -99,7 +99,7 @@ class ItemLosses(Callback):
     order,acts,run_valid = 10_000,'nothing',False
     modes = ('fit',)
     def __init__(self,
-        step:int # the number of the batch
+        step:int # the batch: how many batches were trained before it
     ):
         self.step = step
         self.micro:slice|None = slice(0, None)   # the samples of this micro-batch; None: unknown, after a `split`
@@ -138,7 +138,7 @@ class ItemLosses(Callback):
         return indices
 
     def _with_partner(self, row, i, indices):
-        "Add to a row the sample's partner in `MixUp`, and the weight of the sample itself"
+        "Return the row with the sample's partner and own weight in `MixUp`; without a mixer, unchanged"
         mixer:Any = mixer_of(self.learn)
         if getattr(mixer, 'other', None) is None: return row
         other = int(mixer.other[mixer.part][i])
@@ -149,7 +149,7 @@ class ItemLosses(Callback):
     def shares(self,
         loss:float # loss of the whole batch
     ) -> History:
-        "Return the samples, largest loss first, each with the norm of its part of the batch's gradient"
+        "Return a row for each sample, largest loss first, with its gradient norm in the batch; empty if unknown"
         if not self.are_known: return History()
         share = abs(self._share(loss))
         rows = [{**row, 'gradient':share*row['gradient'], 'at':at} for at,row in enumerate(self.rows)]
@@ -315,7 +315,7 @@ class Explanation:
         items:History,  # loss and gradient of the samples of its batch
         layers:History, # layers whose gradient or update jumped, earliest first
         noted:dict,     # learning rate, first module with NaN, norms before and after clipping, loss scale
-        show:Callable   # function that draws the batch's samples at given positions
+        show:Callable   # function that shows the samples of the given rows
     ):
         self.step,self.loss,self.noted = step,loss,noted
         self.items,self.layers,self._show = items,layers,show
@@ -330,7 +330,7 @@ class Explanation:
         return self._show(rows, **kwargs)
 
     def _describe_step(self):
-        "Describe what happened to the gradient"
+        "Describe the gradient and the optimizer step that used it"
         noted = self.noted
         if 'at' not in noted: return 'no optimizer step followed'
         texts = []
@@ -350,8 +350,8 @@ class Explanation:
 
     def _items_title(self):
         are_alone = any('alone' in row for row in self.items)
-        if are_alone: return 'items of the batch, each alone in the model:'
-        return 'items of the batch:'
+        if are_alone: return 'samples of the batch, each alone in the model:'
+        return 'samples of the batch:'
 
     def _largest_items(self):
         "Return the rows with the largest losses, without columns that a table need not show"
@@ -363,7 +363,7 @@ def describe_gradient(
     norm:float|None, # before clipping; None if unknown
     clipped:float    # afterwards
 ) -> str:
-    "Describe a gradient by its norm, and say whether it was clipped"
+    "Describe a gradient by its norm, and whether it was clipped"
     is_unchanged = norm is None or abs(clipped-norm)<=1e-4*norm
     if not is_unchanged: return f'gradient of norm {norm:.6g}, clipped to {clipped:.6g}'
     return f'gradient of norm {clipped:.6g}, not clipped'
@@ -469,11 +469,11 @@ def rests_of(
 def items_until(
     learn:Learner,     # the Learner
     folder:str|Path,   # the folder of a run
-    first:int,         # a step
-    last:int,          # a later step, or the same
+    first:int,         # the first step
+    last:int,          # the last step
     fit:Callable|None  # the call that trained the run
-) -> tuple[list, Any]: # the samples of the batches of these steps, and the moment before the first
-    "Return the samples between two steps; raise ValueError if they are unknown"
+) -> tuple[list, Any]: # dataset indices; the paused run before the first step
+    "Return the samples in the batches of some steps, and the run before them; raise ValueError if they are unknown"
     batches = [learn.replay(folder, first, fit)['items']]
     before_first = learn.paused
     while len(batches)<=last-first:
@@ -493,7 +493,7 @@ def first_of_step(
     step:int,         # the step in which the loss jumped
     fit:Callable|None # the call that trained the run
 ) -> int:
-    "Return the first batch of the last optimizer step before batch `step`; raise ValueError if there was none"
+    "Return the first batch of the last optimizer step before batch `step`; raise ValueError if there was no step"
     first = max(0, step-2*batches_a_step(Run(folder), step))
     steps = []
     class Steps(Callback):
@@ -516,7 +516,7 @@ def bisect_spike(self:Learner,
     k:float=8.,             # as for `Run.spikes`
     window:int=50           # as for `Run.spikes`
 ) -> list[int]:
-    "Return the fewest samples, of the batch or of the step before, without which its loss is no longer a spike"
+    "Return the fewest samples, of the batch or the step before it, without which the loss of `step` is no spike"
     spikes = {spike['step']:spike for spike in Run(folder).spikes(k, window)}
     if step not in spikes: raise ValueError(
         f'the loss of `step` {step} is not a spike: `Run(…).spikes()` lists those that are')
@@ -528,7 +528,7 @@ def bisect_spike(self:Learner,
     return found
 
 def _largest_usual_loss(spike, k):
-    "Return the largest loss that would not be a spike"
+    "Return the largest loss that would not be a spike; infinite if the spike is not finite"
     if not isfinite(spike['loss']): return inf
     level = spike['median']
     deviation = (spike['loss']-level)/spike['deviations']
@@ -550,7 +550,7 @@ class _SpikeSearch:
                 found = fewest(items, is_gone)
                 is_smaller = len(found)<len(items) or len(items)==1
                 if is_smaller: return found
-                if first>=self.step: return None   # without all samples there would be no batch
+                if first>=self.step: return None   # without any samples there would be no batch
                 return found if is_gone(items) else None   # `fewest` has not tried to skip all of them
         finally: self.learn.paused = moment
 

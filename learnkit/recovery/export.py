@@ -45,7 +45,7 @@ def settings_of(
 def loss_config(
     f:Any # a loss function, or None
 ) -> dict|None:
-    "Return a loss function's name and settings, for JSON; of an unknown one, its name and whether predictions need it"
+    "Describe a loss for JSON by name and settings; if unknown, by name and whether predictions need it; None for None"
     if f is None: return None
     name = getattr(f, '__name__', type(f).__name__)
     if not _is_known(name, f): return dict(name=name, own=decides(f))
@@ -69,7 +69,8 @@ def decides(
 
 # %% ../../nbs/recovery/40a_loss_config.ipynb #7577f9e1
 def _set(m, settings, what):
-    if not isinstance(settings, dict): raise ValueError(f'the settings of {what} are a {type(settings).__name__}')
+    if not isinstance(settings, dict): raise ValueError(
+        f'the settings of {what} must be a dict, not a {type(settings).__name__}')
     defaults = settings_of(m)
     for k,v in settings.items():
         fits = k in defaults and fits_setting(v, defaults[k])
@@ -80,7 +81,7 @@ def fits_setting(
     v:Any,      # a value from a file
     default:Any # the value of a new loss function
 ) -> bool:
-    "Return whether a setting can have this value: text where the default is text, None anywhere"
+    "Return whether a setting can have this value: text only where the default is text; None is always allowed"
     if not is_setting(v): return False
     if v is None or default is None: return True
     return isinstance(v, str)==isinstance(default, str)
@@ -90,10 +91,10 @@ def loss_from_config(
     config:dict,             # a result of `loss_config`
     tensors:dict[str,Tensor] # the class weights, from the loss function's `state_dict`
 ) -> Callable|None:
-    "Return the loss function described by `config`; raise ValueError if it is not among `known_losses`"
+    "Return the loss function described by `config`; raise ValueError if it, a setting or a tensor is unknown"
     name = config.get('name')
     if not isinstance(name, str) or name not in known_losses: raise ValueError(
-        f'the loss function {name!r:.60} is unknown')
+        f'the loss function {name!r:.60} is unknown: pass it as `loss_func=`')
     f = known_losses[name]
     if not isinstance(f, type): return f
     f = f()
@@ -160,13 +161,13 @@ from ..loop.signals import interruptibly, uninterrupted
 from ..loop.loop import loader_len
 
 # %% ../../nbs/recovery/40c_export.ipynb #d28e95fa
-_version = 1   # files of a newer version raise an error
+_version = 1   # of exported files; reading a newer one raises
 # prefixes of names in a .safetensors file: of a described loss function, and of parameters trained in one
 _prefixes = {'loss':'learnkit.loss.', 'beside':'learnkit.beside.'}
 
 @uninterrupted
 def _describe_inputs(learn):
-    "Return the shapes and types of a batch's inputs"
+    "Return the shapes and types of a batch's inputs; None without training data, or if its length is unknown"
     if not loader_len(learn.dls.train): return None   # no data, as after `load_learner`, or an endless loader
     with snapshot_random(), snapshot_loader(learn.dls.train):
         return [shapes(o) for o in split_batch(interruptibly(learn.dls.one_batch), learn.dls.n_inp)[0]]
@@ -187,7 +188,7 @@ def export(self:Learner,
     inputs:Any=None,        # description of the inputs, for people; None: describe a batch of the training data
     **about                 # further entries of the description: numbers, strings, lists and dicts of them
 ) -> Path:
-    "Export the model for inference: weights and a description, no code; `load_learner` reads it; raise TypeError"
+    "Write weights and a description for `load_learner`, no code; return the path; TypeError if they cannot be stored"
     path = self._file_path(file)
     check_replaced(path, 'export')
     note = _describe(self, inputs, about)
@@ -207,11 +208,11 @@ def export(self:Learner,
 def _to_json(note):
     try: return json.dumps(note)
     except (TypeError, ValueError) as e: raise TypeError(
-        f'the description of an exported Learner is text, and cannot hold this: {e}') from e
+        f'the description of an exported Learner is JSON, which cannot store one of its values: {e}') from e
 
 # %% ../../nbs/recovery/40c_export.ipynb #a038bc01
 def _loss_tensors(loss, config):
-    "Return the class weights of a loss function that the file describes; none for the user's own"
+    "Return the class weights of a loss function that the file describes; empty for any other"
     is_described = isinstance(loss, nn.Module) and 'own' not in (config or {})
     if not is_described: return {}
     return dict(loss.state_dict())
@@ -247,12 +248,12 @@ def find_export(
     folder:str|Path|None=None,      # the Learner's `path`; None: the current folder
     model_dir:str|Path|None=None    # its subfolder for models; None: 'models'
 ) -> Any:
-    "Return the path of an exported file: `file` itself, or where `Learner.export` writes one of that name"
+    "Return the path of an exported file: `file`, or where `Learner.export` writes that name; else FileNotFoundError"
     own = as_path(file)
     if own.is_file(): return own
     there = model_path(folder or '.', model_dir or 'models', file)
     if there.is_file(): return there
-    if own.is_dir(): return own   # reading it raises
+    if own.is_dir(): return own   # the error is raised when it is read
     where = f'{own}'
     if own!=there: where += f', and no {there}'
     raise FileNotFoundError(f'there is no file {where}: pass the path that `learn.export` returned{_hint(there)}')
@@ -269,14 +270,14 @@ def _hint(path):
 def read_export(
     file:str|Path|BinaryIO # a file of `Learner.export`: its name, a path, or an open binary file
 ) -> tuple[dict,dict]:
-    "Return the description and the tensors in a file; raise ValueError if the file is something else; run no code"
+    "Return the description and the tensors in an exported file, without running code; raise ValueError for other files"
     source:Any = file
     if not hasattr(source, 'read'): source = find_export(source)
     is_tensors = is_safetensors(source) and source.is_file()
     state:dict[str,Any] = _read_safetensors(source) if is_tensors else read_state(source)
     if state.get('format')!=export_format: raise ValueError(
         f'{source} was not written by `learn.export`{_hint_at_load(state)}')
-    if not _is_complete(state): raise ValueError(f'{source} is incomplete')
+    if not _is_complete(state): raise ValueError(f'{source} is incomplete: export the model again')
     try: note = json.loads(state['note'])
     except (ValueError, RecursionError) as e: raise ValueError(f'the description in {source} is damaged: {e}') from e
     _check_note(file, note)
@@ -296,7 +297,7 @@ def _check_note(file, note):
     damaged = ValueError(f'the description in {file} is damaged')
     if not isinstance(note, dict) or not isinstance(note.get('version'), int): raise damaged
     if note['version']>_version: raise ValueError(f"{file} has format {note['version']}, and this learnkit reads up to "
-                                                  f'{_version}: it was written by a newer one')
+                                                  f'{_version}: update learnkit')
     n_inp,vocab = note.get('n_inp'),note.get('vocab')
     if n_inp is not None:
         is_count = type(n_inp) is int and n_inp>0
@@ -309,7 +310,7 @@ def load_learner(
     model:nn.Module|None=None,     # a model with the same shapes, to load the weights into
     loss_func:Callable|None=None,  # required if your own loss function determines the meaning of predictions
     dls:Any=None,                  # data to train further with; None: no data
-    **kwargs                       # arguments of `Learner`; a name is looked up in its `path` and `model_dir`
+    **kwargs                       # arguments of `Learner`; `path` and `model_dir` are also where a name is looked up
 ) -> Learner:
     "Return a Learner for inference from a file, without running code; raise ValueError for a file that does not fit"
     source:Any = file
@@ -330,7 +331,7 @@ def load_learner(
     return learn
 
 def _load_loss(config, tensors):
-    "Return the loss function in a file; None if predictions do not depend on it"
+    "Return the loss function in a file; None if predictions do not depend on it; raise ValueError if it is unknown"
     if not isinstance(config, dict): return None
     if config.get('own') is True: raise ValueError(f"the predictions depend on {config.get('name')!s:.100}, "
                                                    'which is not part of learnkit: pass it as `loss_func=`')
@@ -385,7 +386,7 @@ class ExportAtEnd(Callback):
     "Exports the model at the end of a fit (Composer's `ExportForInferenceCallback`)"
     writes = True
     order,modes = 101,('fit',)   # after callbacks that load other weights, such as the best ones
-    home = Path()                # where the fit began
+    home = Path()                # the working directory when the fit began
     def __init__(self,
         fname:str|Path='model.pt2',  # the file, relative to `learn.path`
         export:Callable|None=None    # `export(model, xb, path)` for another format; None: `torch_export`

@@ -17,20 +17,20 @@ from ..data.locks import FileLock
 
 # %% ../../nbs/recovery/15a_folder_lock.ipynb #c8ea2ff1
 class FolderLock(FileLock):
-    "Locks a folder against other runs; in a store, a later run takes it over"
+    "Locks a folder against other runs; a folder in a remote store is only marked, and a later run takes it over"
     mark:Any = None   # in a store: the file that names the folder's owner
     owner = ''        # the text that identifies this run
-    displaced = False # has it replaced the mark of another run?
+    displaced = False # did this run replace another run's mark?
     def acquire(self,
         folder:Path # the folder, created if missing
     ) -> None:
-        "Lock `folder`; raise ValueError if another run has locked it. Does nothing in a store"
+        "Lock `folder`, except in a remote store; raise ValueError if another run has locked it"
         if not isinstance(folder, StorePath): super().acquire(folder/'.lock', folder, 'use another `folder`')
 
     def mark_folder(self,
         folder:Path # the folder
     ) -> None:
-        "In a store, mark the folder as this run's; called when the run has passed all checks"
+        "In a remote store, write this run's name to `owner.txt`; call this once the run has passed all checks"
         if not isinstance(folder, StorePath): return
         self.mark,self.owner = folder/'owner.txt',f'process {os.getpid()} on {socket.gethostname()}, {uuid4().hex[:8]}'
         self.displaced = self.mark.exists()
@@ -39,7 +39,7 @@ class FolderLock(FileLock):
     def _write_mark(self): self.mark.write_bytes(self.owner.encode())
 
     def check(self) -> None:
-        "Raise RuntimeError if another run has taken over the folder in a store, OSError if its mark is unreadable"
+        "Raise RuntimeError if another run has marked the folder, OSError for an unreadable mark; renew a deleted one"
         if self.mark is None: return
         try: owner = self.mark.read_text()
         except FileNotFoundError: return self._write_mark()   # deleted by a user
@@ -48,7 +48,7 @@ class FolderLock(FileLock):
             'mix. Give each run its own `folder`.')
 
     def find_error(self) -> RuntimeError|OSError|None:
-        "Return the error of `check`, in a form that another process can read; None if there is none"
+        "Return the error that `check` raises, in a form that can be sent to other processes; None if it raises none"
         try: self.check()
         except RuntimeError as e: return e
         except OSError as e: return OSError(f'{type(e).__name__}: {e}')
@@ -57,7 +57,7 @@ class FolderLock(FileLock):
     def release(self) -> None:
         super().release()
         if self.mark is None: return
-        if not self.displaced: self._remove_mark()   # else the earlier run must still find this one's mark
+        if not self.displaced: self._remove_mark()   # else the earlier run must find this mark and stop
         self.mark = None
 
     def _remove_mark(self):
@@ -99,10 +99,10 @@ def _checksum(info): return hashlib.sha256(json.dumps(info, sort_keys=True).enco
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #27bef20f
 def write_checkpoint(
     state:dict,  # a result of `Learner._run_state`
-    path:Path,   # the file, ending in .pth
+    path:Path,   # the file, ending in .pth; if it exists, `…-again.pth` is written and replaces it
     **info       # further entries of the manifest: numbers, strings, tensors, and lists and dicts of them
 ) -> Path:
-    "Write a checkpoint, flush it, then write its manifest; return its path, a new one if `path` exists"
+    "Write a checkpoint, then its manifest; return its path. If `state` has shards, all processes must call it"
     rest,parts = split_shards(state)
     if parts: return _write_sharded(rest, parts, path, info)
     path,old = _place(path)
@@ -111,14 +111,14 @@ def write_checkpoint(
     return path
 
 def _place(path):
-    "Return the path to write, which has no manifest yet, and the checkpoint to remove afterwards"
+    "Return the path to write, after deleting any manifest there, and the checkpoint to remove afterwards"
     twin = path.with_name(f'{path.stem}-again.pth')
     path,old = (twin,path) if _manifest(path).exists() else (path,twin)
     _manifest(path).unlink(missing_ok=True)
     return path,old
 
 def _write_files(state, path, info):
-    "Write the file and its manifest; delete the file if that fails"
+    "Write the file and its manifest; if that fails before there is a manifest, delete the file"
     note:dict[str,Any] = dict(version=format_version)
     for name in ('epoch','done','train_iter'): note[name] = state[name]
     note.update(_for_json(to_serializable(info)))
@@ -129,7 +129,7 @@ def _write_files(state, path, info):
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #3776aead
 def _write_sharded(rest, parts, path, info):
-    "Write all processes' shards, then the rest in process 0, and the manifest last; all of them must call it"
+    "Write all processes' shards, then the rest in process 0, and the manifest last; all processes must call it"
     in_first = team().in_first
     path,old = in_first(lambda: _place(path))
     try:
@@ -152,7 +152,7 @@ def _newest(folder, default): return next(iter(list_checkpoints(folder)), defaul
 
 def _write_both(state, path, note):
     like = _newest(path.parent, path)   # the new files get its permissions
-    with atomic(path, like, sync_names=False) as f:   # the manifest, which follows, flushes both names
+    with atomic(path, like, sync_names=False) as f:   # the file's name reaches the disk together with the manifest's
         file = _HashingFile(f)
         torch.save(state, file)
     note = dict(note, size=file.size, sha256=file.sha.hexdigest())
@@ -171,18 +171,18 @@ def _for_json(o):
 def remove_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> None:
-    "Delete a checkpoint, its manifest first, so that an interrupted deletion leaves nothing that looks complete"
+    "Delete a checkpoint and its shards; the manifest first, so an interrupted deletion leaves no complete checkpoint"
     _manifest(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)
     remove_shards(_shards(path))
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #226a56a2
-_max_size = 2**26   # bytes of a manifest; a larger file is something else
+_max_size = 2**26   # the largest manifest, in bytes; a larger file is damaged
 
 def checkpoint_info(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
-    "Read a checkpoint's manifest; raise ValueError if it is missing or unreadable"
+    "Return the manifest of a checkpoint as a dict; raise ValueError if it is missing or damaged"
     file = _manifest(path)
     _check_manifest_exists(path, file)
     with file.open('rb') as f: text = f.read(_max_size+1)
@@ -201,20 +201,20 @@ def _check_manifest_exists(path, file):
                      'written by something else')
 
 def _open_checked(path, info):
-    "Open the file; raise ValueError if its size differs from the manifest's"
+    "Open the checkpoint; raise ValueError if it is missing, or if its size differs from the one in the manifest"
     if not path.is_file(): raise ValueError(f'{path} is missing, though {path.stem}.json says that it was written')
     f = path.open('rb')
     n = f.seek(0, 2)
     f.seek(0)
     if n==info['size']: return f
     f.close()
-    raise ValueError(f"{path} has {n} bytes, and {info['size']} were written")
+    raise ValueError(f"{path} is damaged: it has {n} bytes instead of {info['size']}")
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #145ab0de
 def read_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
-    "Read a checkpoint's state; raise ValueError if any byte has changed since it was written"
+    "Return a checkpoint's state; raise ValueError if a file is missing, or any byte has changed since it was written"
     info = checkpoint_info(path)
     with _open_checked(path, info) as f: sha = hashlib.file_digest(f, 'sha256').hexdigest()
     if sha!=info['sha256']: raise ValueError(f'{path} is damaged: its SHA-256 is {sha[:12]}…, '
@@ -225,7 +225,7 @@ def read_checkpoint(
     return read_shards(state, _shards(path), info['shards'])
 
 def _with_base(state, path):
-    "Return the model's weights including those in the base file; without these if it is missing or damaged"
+    "Return the model's weights with those in the base file; warn, and omit these, if that is missing or damaged"
     base,weights = state.get('base'),state['model']
     check_base_format(base, path)
     try: tensors = read_base(path.parent/str(state['base_file']), base)
@@ -236,28 +236,28 @@ def _with_base(state, path):
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #a0489656
 def base_file(
-    base:dict # checksums by name
+    base:dict # checksums of weights, by name
 ) -> str:
-    "Return the name of the file with a base"
+    "Return the name of the base file that stores the weights with these checksums"
     return f"base-{hashlib.sha256(json.dumps(base, sort_keys=True).encode()).hexdigest()[:16]}.pth"
 
 def write_base(
-    weights:dict, # the tensors of a base, by name
-    path:Path     # its file; one that is there stays
+    weights:dict, # the weights that all checkpoints share, by name
+    path:Path     # the base file, which stays as it is if it exists
 ) -> None:
-    "Write a base, unless it exists"
+    "Write the weights that all checkpoints share to a base file, unless it exists"
     if path.exists(): return
     like = next(iter(list_checkpoints(path.parent)), path)
     with atomic(path, like) as f: torch.save(to_serializable(dict(weights)), f)
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #6e0a608a
 def read_base(
-    path:Path, # the file of a base
-    base:dict  # checksums by name
+    path:Path, # the base file
+    base:dict  # checksums of the weights to read, by name
 ) -> dict:     # name -> tensor
-    "Read a base's tensors; raise FileNotFoundError, or ValueError if their checksums differ"
+    "Return weights from a base file; raise FileNotFoundError if there is none, ValueError if a checksum differs"
     known = read_state(path)
-    tensors = {name:known[name] for name in base if name in known}   # the others changed after it was written
+    tensors = {name:known[name] for name in base if name in known}   # quantised weights are in no file
     wrong = [name for name,t in tensors.items() if not isinstance(t, torch.Tensor) or tensor_checksum(t)!=base[name]]
     if wrong: raise ValueError(f'{path} is damaged: {wrong[0]} differs from the written file')
     return tensors
@@ -272,39 +272,39 @@ def remove_bases(
 def peek_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
-    "Read a checkpoint lazily: tensors stay on the disk until they are used, and their bytes are not checked"
+    "Return a checkpoint's state with memory-mapped tensors, not verified; raise ValueError if its size is wrong"
     _open_checked(path, checkpoint_info(path)).close()
     return read_state(path, mmap=True)
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #f50afaf6
 def _age(path):
-    "Return a sort key from the numbers in a name: alternating texts and numbers"
+    "Return a sort key for a path, in which step 10 follows step 9: the texts and numbers in its name, alternating"
     parts = re.split(r'(\d+)', path.stem)
     parts[1::2] = map(int, parts[1::2])
     return parts
 
 def list_checkpoints(
-    folder:Path # where to look
+    folder:Path # the folder of a fit's checkpoints
 ) -> list[Path]:
     "Return the paths of the checkpoints in a folder, the newest first; their contents are not checked"
     paths = [manifest.with_suffix('.pth') for manifest in folder.glob('step-[0-9]*.json')]
     return sorted(paths, key=_age, reverse=True)
 
 def newest_checkpoint(
-    folder:Path,         # where to look
+    folder:Path,         # the folder of a fit's checkpoints
     set_aside:bool=False # rename those that cannot be read to `damaged-…`?
 ) -> tuple[Path, dict]|tuple[None, None]:
-    "Return path and state of the newest checkpoint that can be read, None for both without one; warn of damaged ones"
+    "Return path and state of the newest readable checkpoint, or (None, None); warn about each unreadable one"
     for path in list_checkpoints(folder):
         try: return path,read_checkpoint(path)
         except (ValueError, OSError) as e: text = f'{e}. Using the previous checkpoint instead.'
-        if set_aside: text += f' It is now called {_set_aside(path).name}.'
+        if set_aside: text += f' The unreadable one was renamed to {_set_aside(path).name}.'
         warn(text)
     return None,None
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #2fedc4c5
 def _set_aside(path):
-    "Rename an unreadable checkpoint, its manifest first, so that it no longer counts as one"
+    "Rename an unreadable checkpoint, its manifest first, so that it is no longer listed; return the new path"
     aside = path.with_name(f'damaged-{path.name}')
     renames = (_manifest(path), _manifest(aside)),(path, aside),(_shards(path), _shards(aside))
     for old,new in renames:

@@ -33,7 +33,7 @@ from ..data.parts import is_library
 def is_constant(
     v:Any # an entry of a module, or of a container in it
 ) -> bool:
-    "Return whether every change of `v` that counts replaces an object: `v` itself, or an entry of a container"
+    "Return whether `v` can change only by being replaced, or by replacing entries of containers in it"
     if isinstance(v, (nn.Module,torch.Tensor,FunctionType,MethodType,partial)) or is_generator(v): return False
     if type(v) in (dict,list,tuple): return len(v)<=max_entries and all(map(is_constant, entries_of(v).values()))
     if isinstance(v, containers) or holds_state(v, is_called=False): return False
@@ -42,7 +42,7 @@ def is_constant(
 def objects_in(
     entries:dict # name -> value
 ) -> list:
-    "Return the keys and values of a dictionary, and of containers in it, one after another"
+    "Return a flat list of the names and values in `entries`; of a container, its type, length, keys and values"
     found = []
     for name,v in entries.items():
         found.append(name)
@@ -50,7 +50,7 @@ def objects_in(
     return found
 
 def _add_objects(v, found):
-    "Add a value, or the kind, the length and the content of a container"
+    "Append a value to `found`, or a container's type, length, keys and values"
     kind = type(v)
     if kind not in (dict,list,tuple): return found.append(v)
     found += kind,len(v)
@@ -86,18 +86,19 @@ class ConstantModules:
 
 
 
+
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
 mappings = dict,OrderedDict,defaultdict,Counter
 containers = list,tuple,deque,*mappings
-immutable = {type(None), bool, int, float, str}   # most attributes are of these types, so they are looked for first
+immutable = {type(None), bool, int, float, str}   # checked first, because most attributes have these types
 max_entries = 1000   # a container with more entries is data
 max_depth = 6        # how many levels of nested objects to search
 
 def is_plain(
     v:Any,      # anything
-    depth:int=4 # how many containers within one another are looked into
+    depth:int=4 # how many levels of nested containers to check
 ) -> bool:
-    "Return whether `v` is a number, a text, a tensor, None, or a short container of such"
+    "Return whether `v` is a number, a text, a tensor, None, or a short container of these"
     if type(v) in immutable: return True
     if isinstance(v, torch.Tensor): return not isinstance(v, nn.Parameter)
     if not is_container(v): return False
@@ -108,7 +109,7 @@ def is_plain(
 def is_container(
     v:Any # anything
 ) -> bool:
-    "Return whether `v` is a named tuple, or of a type in `containers` itself, as a subclass may hold more"
+    "Return whether `v` is a named tuple, or its type is in `containers`; a subclass of these may hold more"
     if isinstance(v, tuple) and hasattr(v, '_fields'): return True
     return type(v) in containers
 
@@ -138,7 +139,7 @@ def pytorchs_attributes(
 def entries_of(
     o:Any # an object with attributes, a class, or a container
 ) -> dict[str, Any]:
-    "Return what `o` holds, by attribute name, key or index; empty for a container of more than `max_entries`"
+    "Return the values in `o`, by attribute name, key or index; empty for a container of more than `max_entries`"
     if isinstance(o, containers): return _entries_of_container(o)
     if isinstance(o, type): return {k:v for k,v in vars(o).items() if not k.startswith('__')}
     managed = pytorchs_attributes(o)
@@ -168,7 +169,7 @@ def tensors_of(
 def has_values(
     t:torch.Tensor|None # a parameter or a buffer; None for one that is not set
 ) -> bool:
-    "Return whether the tensor has memory: it is not on the meta device, nor part of a lazy layer without shapes"
+    "Return whether the tensor has memory; False for None, the meta device, and lazy layers without shapes"
     if t is None or t.is_meta: return False
     return not is_lazy(t)
 
@@ -176,7 +177,7 @@ def states_in(
     holder:'Holder', # an object with attributes, a class, or a container
     saved:set        # ids of tensors saved elsewhere; the caller keeps them alive
 ) -> dict[str, Any]:
-    "Return the values in the object that a checkpoint can store, by name"
+    "Return the values in the object that a checkpoint can store, without those in `saved`, by name"
     o,entries = holder.o,holder.entries
     if isinstance(o, nn.Module): entries = {**entries, **tensors_of(o, saved)}
     states = {}
@@ -190,8 +191,8 @@ def states_in(
 class Holder(NamedTuple):
     "An object that holds states: one with attributes, a class, or a container"
     o:Any
-    kept:bool     # do checkpoints store what it holds? False: a warning names what changes
-    entries:dict  # what it held when it was found: a result of `entries_of`
+    kept:bool     # do checkpoints store its entries? False: a warning names those that change
+    entries:dict  # its entries when it was found: a result of `entries_of`
 
 saved_elsewhere = type,Dispatcher,Stateful,torch.optim.Optimizer,torch.Tensor,Dataset,Sampler,DataLoader
 
@@ -199,7 +200,7 @@ def holds_state(
     o:Any,          # anything but a module or a function
     is_called:bool  # is it the loss function, or called by it?
 ) -> bool:
-    "Return whether `o` may hold a state of the user's own"
+    "Return whether `o` may hold state of a user's code"
     if isinstance(o, containers): return not is_plain(o)   # a container of plain values is itself a state
     if isinstance(o, saved_elsewhere) or not hasattr(o, '__dict__'): return False
     if is_called or type(o) is SimpleNamespace: return True
@@ -208,7 +209,7 @@ def holds_state(
 def closure_of(
     f:FunctionType # a function
 ) -> dict[str, Any]:
-    "Return the variables of surrounding functions that `f` uses; none if one of them has no value yet"
+    "Return the variables of surrounding functions that `f` uses; empty if one of them has no value yet"
     try: return dict(getclosurevars(f).nonlocals)
     except ValueError: return {}
 
@@ -217,13 +218,13 @@ class HolderSearch:
     "Searches models, losses and optimizers for objects that may hold a state; names say where each is"
     def __init__(self):
         self.found:dict[str,Holder] = {}
-        self.seen = {}   # objects by `id`; kept alive, so that no later object gets the same one
+        self.seen = {}   # objects by `id`; they stay alive, so that no later object gets the same id
         self.classes = set()   # the classes that were added with their base classes
 
     def add(self,
         o:Any,               # a model, a loss, or something in them
         name:str,            # the name that says where it is
-        kept:bool=True,      # do checkpoints keep what it holds?
+        kept:bool=True,      # do checkpoints store its entries?
         depth:int=max_depth  # how many levels of nested objects to search
     ) -> None:
         "Add `o` if it is a holder, and the holders inside it"
@@ -238,7 +239,7 @@ class HolderSearch:
     def add_alone(self,
         o:Any,         # an object with attributes, or a container
         name:str,      # where it is
-        kept:bool=True # do checkpoints keep what it holds?
+        kept:bool=True # do checkpoints store its entries?
     ) -> None:
         "Add `o` and its classes, but nothing inside it"
         self._note(o, name, kept)
@@ -268,7 +269,7 @@ class HolderSearch:
         new = {}
         for n,m in walk_modules(model, name):
             if m is model or id(m) not in self.seen: new[n] = m
-        for m in new.values(): self.seen[id(m)] = m   # all at once, so that none is found as an attribute
+        for m in new.values(): self.seen[id(m)] = m   # all of them first, so that none is added again as an attribute
         for n,m in new.items():
             if is_constant is not None and is_constant(m): self._add_classes(type(m))
             else: self._add_holder(m, n, kept, depth)
@@ -293,12 +294,12 @@ class HolderSearch:
 def saved_tensors(
     learn:Any # the Learner
 ) -> set[int]:
-    "Return the ids of the tensors that checkpoints store anyway: parameters, and the tensors in the `state_dict`s"
+    "Return the ids of the tensors that checkpoints store anyway: parameters and persistent buffers"
     tensors = params_in(getattr(learn.opt, 'param_groups', ()))
     for part in trained_modules(learn).values():
         for _,m in walk_modules(part):
             tensors += m._parameters.values()
-            if not has_settings(m): tensors += _persistent_buffers(m)   # else class weights: no checkpoint has them
+            if not has_settings(m): tensors += _persistent_buffers(m)   # else they are class weights, in no checkpoint
     return {*map(id, tensors)} - {id(None)}
 
 def _persistent_buffers(m):
@@ -307,8 +308,8 @@ def _persistent_buffers(m):
 
 class Watched(NamedTuple):
     "The fingerprint of a value that checkpoints cannot store"
-    kind:str   # its name in the warning
-    mark:Any   # changes when the value does
+    kind:str   # the description of the value in a warning
+    mark:Any   # differs if the value has changed
 
 # %% ../../nbs/recovery/01a_holders.ipynb #94b4428f
 def fingerprint_of(
@@ -355,7 +356,7 @@ def map_values(
     v:Any,     # a value, or containers of values
     f:Callable # the function to call with each value
 ) -> Any:
-    "Return `v` with each value replaced by `f` of it; other kinds of containers become dicts, lists and tuples"
+    "Return `v` with `f` applied to each value; containers of other types become dicts, lists and tuples"
     if isinstance(v, mappings): return {k:map_values(o, f) for k,o in v.items()}
     if isinstance(v, tuple): return tuple(map_values(o, f) for o in v)
     if isinstance(v, containers): return [map_values(o, f) for o in v]
@@ -376,7 +377,7 @@ def _copy_to_cpu(v):
 # %% ../../nbs/recovery/01b_hidden_state.ipynb #d1c2a004
 def is_equal(
     a:Any, # numbers, strings and tensors, also in containers
-    b:Any  # the same kinds of things
+    b:Any  # values to compare with `a`
 ) -> bool:
     "Return whether `a` and `b` are equal, bit for bit; a list may have become a tuple"
     if isinstance(a, torch.Tensor): return isinstance(b, torch.Tensor) and is_same_tensor(a, b)
@@ -405,10 +406,10 @@ class Restored(NamedTuple):
     value:Any
 
 class Restorer:
-    """Puts values from a checkpoint into attributes and entries; in place where possible, as others may hold them too
+    """Puts values from a checkpoint into attributes and entries, in place where possible, as other objects share them
 
-    `done` records objects changed in place. Another holder of such an object gets it, too, if the checkpoint has
-    the same value there, and an object of its own if not: it must not be changed a second time"""
+    `done` records the objects changed in place, which are not changed a second time. A holder that shares such an
+    object keeps it if the checkpoint has the same value for both, and otherwise gets a new object"""
     def __init__(self,
         device:Any # for new tensors
     ):
@@ -420,7 +421,7 @@ class Restorer:
         k:str,  # the name of one of its entries
         v:Any   # the value from the checkpoint
     ) -> None:
-        "Set an entry of `o` to the value `v`"
+        "Set entry `k` of `o` to the value `v`, in place where possible"
         own = entry_of(o, k)
         new = self.restore(own, v)
         if isinstance(o, (list,deque)): o[int(k)] = new
@@ -495,7 +496,7 @@ def takes_values(
 # %% ../../nbs/recovery/01b_hidden_state.ipynb #d1c2a007
 def entry_of(
     o:Any, # a holder
-    k:str  # the name of an entry
+    k:str  # the name of one of its entries
 ) -> Any:
     "Return the entry of `o` with this name, or a module's parameter or buffer; None if there is none"
     if isinstance(o, nn.Module): return getattr(o, k, None)
@@ -505,7 +506,7 @@ def key_of(
     mapping:dict, # a mapping
     name:str      # the name of one of its entries
 ) -> Any:
-    "Return the key whose text is this name"
+    "Return the key of which `str` is `name`"
     return next(key for key in mapping if str(key)==name)
 
 def has_place(
@@ -537,7 +538,7 @@ def has_own_state(
     return opt is not None and type(opt).state_dict is not torch.optim.Optimizer.state_dict
 
 class HiddenState:
-    "Tracks what the model and the loss function change outside of their `state_dict`s, from now on"
+    "Tracks values outside of the `state_dict`s of model and loss function that change from now on"
     def __init__(self,
         learn:Learner # the Learner, in a fit
     ):
@@ -556,7 +557,7 @@ class HiddenState:
         if constant is None: search.add(model, 'model')
         else: search.add_model(model, constant)
         search.add(self.loss, 'loss')
-        search.add(self.learn.loss_func, 'new_loss')   # for one that a callback has put in place
+        search.add(self.learn.loss_func, 'new_loss')   # a callback may have replaced the loss function
         if isinstance(opt, torch.optim.Optimizer): search.add_alone(opt, 'opt')
         return search.found
 
@@ -591,7 +592,7 @@ class HiddenState:
         changed = {}
         for name,v in self._states(holders, saved):
             if self._is_as_before(name, v): continue   # the common case, without a copy
-            copy = copy_state(v)   # in which a generator is a state, and each container a list, a tuple or a dict
+            copy = copy_state(v)   # generators become states, and containers lists, tuples or dicts
             if not self._is_as_before(name, copy): changed[name] = copy
         return changed
 
@@ -608,7 +609,7 @@ class HiddenState:
              'in them, and attributes that a callback names in `saves`.')
 
     def places(self,
-        state:Any # a result of `state_dict`, to be checked
+        state:Any # a result of `state_dict`, perhaps invalid
     ) -> dict[str, Place]:
         "Return the `Place` of each value in `state` that has one; raise ValueError for an invalid state"
         if not isinstance(state, dict): raise ValueError(
@@ -623,7 +624,7 @@ class HiddenState:
         return places
 
     def _kept_holder(self, holders, name):
-        "Return the object with this name, if checkpoints store its states; else None"
+        "Return the object with this name if checkpoints store its entries, else None"
         holder = holders.get(name)
         if holder is None or not holder.kept: return None
         return holder.o
@@ -636,7 +637,7 @@ class HiddenState:
     def load_state_dict(self,
         state:dict # from `state_dict`
     ) -> None:
-        "Restore the values that had changed; raise ValueError, and change nothing, if `state` is invalid"
+        "Restore the values in `state`, and warn about those without a place; if it is invalid, only raise ValueError"
         places = self.places(state)
         lost = [k for k in state if k not in places]
         if lost: warn(f"the checkpoint has a state for {', '.join(lost)}, which this Learner does not have")

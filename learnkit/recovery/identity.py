@@ -41,9 +41,9 @@ plain = bool,int,float,complex,str,bytes,PurePath,Enum,torch.dtype,torch.device
 
 def short_hash(
     text:str,  # any text
-    size:int=6 # how many bytes
+    size:int=6 # the length of the hash in bytes
 ) -> str:
-    "Return a hash of `text` in hexadecimal digits"
+    "Return a hash of `text`, as two hexadecimal digits per byte"
     return blake2b(text.encode(), digest_size=size).hexdigest()
 
 def numbers_of(
@@ -56,7 +56,7 @@ def numbers_of(
 def entry_values(
     v:Any # an entry of a sequence: a tensor, an array, nested values
 ) -> list:
-    "Return the values by which an entry is compared"
+    "Return the values of an entry that are compared: of each tensor or array, at most 64"
     if isinstance(v, torch.Tensor): return numbers_of(v)
     is_numpy = hasattr(v, 'flatten') and hasattr(v, 'tolist')
     if is_numpy: v = v.flatten()[:64].tolist()
@@ -67,7 +67,7 @@ def hash_entries(
     o:Any,   # a tensor, an array, or a sequence
     n:int=32 # how many entries to compare, evenly spread
 ) -> str|None:
-    "Return a hash of some entries of `o`; None if they are neither numbers nor texts"
+    "Return a hash of some entries and the length of `o`; None if the entries are neither numbers nor texts"
     entries = [entry_values(o[i]) for i in _spread_positions(len(o), n)]
     is_comparable = isinstance(o, torch.Tensor) or _are_plain(chain.from_iterable(entries))
     if not is_comparable: return None
@@ -110,7 +110,7 @@ def parts_of_data(
 
 def data_contents(
     ds:Any,     # a dataset
-    depth:int=4 # how many levels of nested datasets to look at
+    depth:int=4 # how many levels of nested datasets to search
 ) -> tuple:
     "Return hashes of the sequences in `ds` with one entry per sample: tensors, indices, file names"
     hugging_face = getattr(ds, '_fingerprint', None)
@@ -165,7 +165,7 @@ def name_of(
 
 # %% ../../nbs/recovery/10_identity.ipynb #31d6bf74
 def is_secret(
-    name:Any, # the name or number of an argument
+    name:Any, # the name or position of an argument
     v:Any,    # its value
     of:Any    # the function or object that has this argument
 ) -> bool:
@@ -175,7 +175,7 @@ def is_secret(
 def partial_arguments(
     f:partial # a partial function
 ) -> dict:
-    "Return the arguments that a `partial` fixes: positional ones by number, those named like secrets by name"
+    "Return the arguments that a `partial` fixes, by position if positional, but by name if named like a secret"
     fixed = {}
     names = parameter_names(f.func)[:len(f.args)]
     for i,(value,name) in enumerate(zip_longest(f.args, names)):
@@ -191,7 +191,7 @@ def describe_value(
     of:Any,    # the function or object that has this argument
     depth:int  # how many levels of nested objects to describe
 ) -> str:
-    "Describe a value: of a secret nothing; of a `key` or the like, which may choose a column, a hash"
+    "Describe a value; a secret as `***`, with a hash for ambiguous names such as `key`, which may be a column"
     if not is_secret(name, v, of): return describe(v, depth)
     if name in ambiguous_names: return '***' + short_hash(repr(v), 2)
     return '***'
@@ -202,7 +202,7 @@ def describe_arguments(
     of:Any,            # the object that they were passed to
     depth:int          # how many levels of nested objects to describe
 ) -> str:
-    "Describe arguments, in parentheses; nothing if there are none"
+    "Describe arguments, in parentheses; return an empty string if there are none, or if `depth` is 0"
     if not arguments or depth==0: return ''
     texts = [f'{name}={describe_value(name, v, of, depth-1)}' for name,v in arguments.items()]
     return f"({', '.join(texts)})"
@@ -211,7 +211,7 @@ def describe_set(
     o:Set[Any], # a set, or a frozen one
     depth:int   # how many levels of nested objects to describe
 ) -> str:
-    "Describe the members of a set in a fixed order, as its own may vary; for 50 or more, return a hash"
+    "Describe the members of a set in a fixed order; for 50 or more, give their number and a hash"
     if not depth: return type(o).__name__
     texts = sorted(describe(v, depth-1) for v in o)
     texts.sort(key=len)
@@ -223,7 +223,7 @@ def describe_container(
     o:Any,    # a mapping, a sequence or a set
     depth:int # how many levels of nested objects to describe
 ) -> str:
-    "Describe a container's content; for a long sequence only its length"
+    "Describe the contents of a container; of a sequence of 50 entries or more only the length"
     if isinstance(o, Mapping): return 'dict' + describe_arguments(o, o, depth)
     if isinstance(o, (set,frozenset)): return describe_set(o, depth)
     if len(o)>=50: return f'{type(o).__name__} of {len(o)}'
@@ -234,7 +234,7 @@ def describe_function(
     f:Any,    # a function or a class
     depth:int # how many levels of nested objects to describe
 ) -> str:
-    "Describe a function by its name, and its closure, its object, or the arguments that a `partial` fixes"
+    "Describe a function by its name, and by its closure, the object of a method, or the arguments of a `partial`"
     if isinstance(f, partial): return describe(f.func, depth) + describe_arguments(partial_arguments(f), f.func, depth)
     if isinstance(f, FunctionType): return name_of(f) + describe_arguments(closure_of(f), f, depth)
     if isinstance(f, MethodType) and depth: return f'{name_of(f)} of {describe(f.__self__, depth-1)}'
@@ -246,7 +246,7 @@ def describe(
     o:Any,      # anything that defines a run
     depth:int=3 # how many levels of nested objects to describe
 ) -> str:
-    "Describe `o` in one line: a value; a function with its closure; a class with its arguments"
+    "Describe `o` in one line: a value; a function with its closure; an object by its class and arguments"
     if o is None or isinstance(o, plain): return hide_secrets(repr(o))
     if is_array(o): return f'{type(o).__name__}{tuple(o.shape)} {hash_entries(o)}'
     if hasattr(o, 'item') and hasattr(o, 'dtype'): return repr(o.item())   # a single number of an array
@@ -286,7 +286,7 @@ def _loader_identity(which, dl):
     ds = getattr(dl, 'dataset', dl)
     size,drop_last = batch_sizes_of(dl)
     n_shards = _num_shards_of(dl)
-    if size and which=='training': size *= n_shards   # of all processes together, whatever their number
+    if size and which=='training': size *= n_shards   # the batch size of all processes together
     parts = {'batch size':size, 'drop_last':drop_last, 'items':loader_len(ds), 'sampler':_order_of(dl),
              'dataset':name_of(type(ds)), 'data':' '.join(map(str, data_contents(ds)))}
     return {f'{which} {name}':v if v is None else str(v) for name,v in parts.items()}
@@ -327,7 +327,7 @@ def _model_identity(model):
     return texts
 
 # %% ../../nbs/recovery/10_identity.ipynb #9791d73b
-writes = Word('writes', False, 'Does it write, send or show what a copy of the run should not?')
+writes = Word('writes', False, 'Does it write files, or send or show results, which a replay of the run must not do?')
 
 def _callback_identity(cb):
     attributes = vars(cb)
@@ -341,7 +341,7 @@ def _describe_schedule(f): return [describe(f(i/8)) for i in range(9)]
 
 @patch
 def _identity(self:Learner) -> dict[str, str|None]:
-    "Describe the parts of this run that identify it; call it in `before_fit`"
+    "Return a description, by name, of each part that identifies this run; call this in `before_fit`"
     texts = _loader_identity('training', self.dls.train)
     if self.dls.valid is not None: texts |= _loader_identity('validation', self.dls.valid)
     texts |= _model_identity(get_model(self.model))
@@ -350,14 +350,14 @@ def _identity(self:Learner) -> dict[str, str|None]:
     for cb in self.cbs:
         if runs_in(cb, 'fit') and not observes(cb): texts[f'callback {cb.key}'] = _callback_identity(cb)
     seed = torch.initial_seed()
-    if seed<2**32: texts['seed'] = str(seed)   # PyTorch drew a larger one, which differs in each process
+    if seed<2**32: texts['seed'] = str(seed)   # PyTorch draws a larger one if none is set, different in each process
     return texts
 
 # %% ../../nbs/recovery/10_identity.ipynb #fd159849
 def identity_of_all(
     who:dict # the identity of a run, in this process
 ) -> dict[str, str|None]:
-    "Return the identity of a run of several processes, with a hash for differing parts; all of them must call it"
+    "Return the identity of a run of several processes, with a hash where they differ; all processes must call it"
     identities = gather_objects(who)
     points = dict.fromkeys(chain.from_iterable(identities))
     return {point:_join_texts([o.get(point) for o in identities]) for point in points}
@@ -368,15 +368,15 @@ def _join_texts(texts):
 
 # %% ../../nbs/recovery/10_identity.ipynb #b2dcc7c0
 def then_and_now(
-    a:str|None, # a point of one run
-    b:str|None, # the same point of another
+    a:str|None, # an entry of one run's identity; None: it has no such entry
+    b:str|None, # the same entry of another run's identity
     most:int=80 # how many characters of each are shown
 ) -> tuple[str,str]:
-    "Return two texts; of long ones, the part in which they differ"
+    "Return two texts for a message: of long ones only the part where they begin to differ"
     if a is None: a = 'nothing'
     if b is None: b = 'nothing'
     first = 0
-    if max(len(a), len(b))>most: first = max(0, len(commonprefix([a, b]))-20)   # with a few characters before
+    if max(len(a), len(b))>most: first = max(0, len(commonprefix([a, b]))-20)   # 20 characters of context
     return _excerpt(a, first, most),_excerpt(b, first, most)
 
 def _excerpt(text, first, most):
@@ -392,13 +392,13 @@ def differences(
     then:Mapping, # the identity of a run
     now:Mapping   # the identity of another run
 ) -> dict[str, str]:
-    "Return the points in which two runs differ, each with its value now and then"
+    "Return the entries in which two runs differ, by name, each in words with both values"
     then = {_renamed.get(point, point):v for point,v in then.items()}
     different = {}
     for point in {**then, **now}:
         a,b = then.get(point),now.get(point)
         if a==b: continue
-        was_drawn = point=='seed' and not (a and b)   # one run has none
+        was_drawn = point=='seed' and not (a and b)   # in one run, PyTorch drew the seed
         if was_drawn: continue
         was,is_now = then_and_now(a, b)
         different[point] = f'{point} is {is_now} and was {was}'
@@ -415,7 +415,7 @@ def _describe_device(d):
 def session(
     learn:Learner # the Learner, in a fit that begins or resumes
 ) -> dict[str, str|int]:
-    "Return when and from which batch this process trains, and with which devices and versions: they affect rounding"
+    "Return time and batch of this start, and what affects rounding: number of processes, device, threads, versions"
     lib = sys.modules[__name__.partition('.')[0]]
     return dict(train_iter=learn.train_iter, time=strftime('%Y-%m-%dT%H:%M:%SZ', gmtime()), processes=num_shards(),
                 device=_describe_device(learn.device), threads=torch.get_num_threads(), torch=str(torch.__version__),

@@ -30,7 +30,7 @@ from ..optim.inventory import named_buffers, put_buffers, trained_modules
 @check_args
 class SkipNaN(Callback):
     "Skips training batches with NaN or infinite losses or gradients"
-    acts = 'sometimes'   # it acts on a NaN only, so it may be added to a run that had one
+    acts = 'sometimes'   # only on NaN, so a run may be resumed with it after a NaN
     name = 'skip_nan'
     order,run_valid = MixedPrecision.order+.5,False
     modes,saves = ('fit','lr_find'),('n','row','steps')
@@ -39,12 +39,12 @@ class SkipNaN(Callback):
     buffers:Any = {}             # the `_BufferCopy` of each buffer before the batch, by name
     grads:Snapshot|None = None   # with micro-batches: the gradients accumulated before the batch
     def __init__(self,
-        at_most:int|None=10, # after this many in a row, end the fit, or leave it to another callback; None: no limit
-        wait:bool=True       # wait for the device and read the values? False: the device sets gradients to zero
+        at_most:int|None=10, # after so many in a row, end the fit or let another callback handle it; None: no limit
+        wait:bool=True       # wait for the device and read the values? False: zero the gradients on the device
     ):
         self.at_most,self.wait = check_whole('at_most', at_most, what='a number of batches', none=True),wait
-        self.n,self.row,self.steps = 0,0,[]   # skipped batches; those in a row; the number of batches before each
-        if not wait: self.acts = 'nothing'    # decides by the gradients, which all processes share
+        self.n,self.row,self.steps = 0,0,[]   # number of skipped batches; how many in a row; `train_iter` of each
+        if not wait: self.acts = 'nothing'    # gradients, which are the same in all processes, decide
 
     def before_fit(self): self.n,self.row,self.steps = 0,0,[]
     def before_train(self):
@@ -61,7 +61,7 @@ class SkipNaN(Callback):
         self.buffers = {name:_BufferCopy(b, b.clone()) for name,b in buffers if not is_lazy(b)}
 
     def before_micro_batch(self):
-        "Remember the accumulated gradients: a micro-batch adds to them before the loss of the batch is known"
+        "Snapshot the accumulated gradients, to which a micro-batch adds before the loss of the batch is known"
         learn = self.learn
         counters = [snapshot_attributes(cb, *cb.saves) for cb in learn.cbs if accumulates(cb)]
         is_first_part = self.grads is None
@@ -88,7 +88,7 @@ class SkipNaN(Callback):
 
     @torch.no_grad()
     def _zero(self, grads, finite):
-        "Undo the batch on the device unless `finite`, without reading a value"
+        "Unless `finite`, zero the gradients, and restore buffers and loss, on the device, without reading a value"
         learn = self.learn
         for g in grads: elements(g).masked_fill_(~finite, 0)
         self._restore_buffers(finite)
@@ -103,11 +103,11 @@ class SkipNaN(Callback):
             if cannot_have_changed: continue
             can_be_chosen = now.shape==before.value.shape and not now.is_quantized
             if can_be_chosen: restored[name] = torch.where(finite, now, before.value)
-            elif not finite: restored[name] = before.value   # here `finite` has to be read
+            elif not finite: restored[name] = before.value   # `where` cannot choose, so read `finite` on the CPU
         put_buffers(self.learn, restored)
 
     def _leaves_to_another(self):
-        "Return whether this exceeds the limit, and another callback will roll back or end the fit"
+        "Return whether this batch reaches the limit, and another callback will roll back or end the fit"
         if self.at_most is None or self.row+1<self.at_most: return False
         return any(cb is not self for cb in self.learn.ordered_cbs('nonfinite_loss'))
 
@@ -134,23 +134,23 @@ class _BufferCopy(NamedTuple):
     value:torch.Tensor
 
 # %% ../../nbs/recovery/30a_skip_nan.ipynb #99b6f7b6
-_least = 100      # with fewer losses, none is a spike
-_kept  = .9998    # how much of the largest width stays after a batch: half after 3,500 batches
+_min_losses = 100      # with fewer losses, none is a spike
+_width_decay = .9998   # factor of the largest width after each batch: it halves in 3,500 batches
 
 @check_args
 class SpikeDetection(Callback):
-    "Treats a training loss far above the usual ones as NaN, for `SkipNaN` and others to handle; otherwise warns"
+    "Warns of a training loss far above the recent ones; replaces it by NaN if a callback such as `SkipNaN` handles NaN"
     acts = 'nothing'
     order,run_valid = MixedPrecision.order+.4,False
     modes,saves = ('fit',),('losses','first','widest','seen')
-    seen = 0         # how many spikes there were
+    seen = 0         # number of spikes in this fit
     jumped = False   # was the last loss a spike?
-    ranked:Any = ()  # the last losses, from small to large
+    ranked:Any = ()  # the recent losses, in ascending order
     def __init__(self,
-        k:float=16.,    # a spike is this many times as far above the median as the third largest of the last losses
-        window:int=1000 # how many losses these are; until there are 100, or this many, none is a spike
+        k:float=16.,    # a spike is this many times as far above the median as the third largest of the recent losses
+        window:int=1000 # number of recent losses; while there are fewer than 100 (or than `window`), none is a spike
     ):
-        if not k>0: raise ValueError(f'`k` must be a factor, more than 0, not {k!r}')
+        if not k>0: raise ValueError(f'`k` must be a factor above 0, not {k!r}')
         self.k,self.window = k,check_whole('window', window, least=20, what='a number of batches')
         self._start([])
 
@@ -168,14 +168,14 @@ class SpikeDetection(Callback):
         self.ranked = sorted(self.losses)
 
     def _limit(self):
-        "Return the median of the last losses, and the largest loss that is not a spike (infinite if there are too few)"
+        "Return the median of the recent losses, and the largest loss that is not a spike; (nan, inf) if too few"
         n = len(self.ranked)
-        if n<min(self.window, _least): return nan,inf
+        if n<min(self.window, _min_losses): return nan,inf
         median = self.ranked[(n-1)//2]
         if self.first is None: self.first = median
-        usual = self.ranked[9*(n-1)//10] - median           # nine of ten losses are below
-        width = max(self.ranked[-3]-median, .01*abs(median)) # of the tail; three losses of a new level are its level
-        self.widest = max(width, self.widest*_kept)
+        usual = self.ranked[9*(n-1)//10] - median   # nine of ten losses are at most this far above the median
+        width = max(self.ranked[-3]-median, .01*abs(median))   # the third loss on a new level widens the tail to it
+        self.widest = max(width, self.widest*_width_decay)
         factor = self.k
         if usual>0: factor = min(max(1.5*width/usual, 4.), self.k)   # the longer the tail, the higher the limit
         return median,max(median + factor*width, median + 2*self.widest, self.first/2)
@@ -194,14 +194,14 @@ class SpikeDetection(Callback):
         self._add(loss)
 
     def _add(self, loss):
-        "Add a loss to the recent ones, even a spike: after a change of level, it soon becomes usual"
-        losses = [*self.losses, loss]   # another list, as a checkpoint that is being written may have the old one
+        "Add a loss, even a spike, to the recent ones, so that a new level soon counts as usual"
+        losses = [*self.losses, loss]   # a new list, because a checkpoint that is being written may hold the old one
         insort(self.ranked, loss)
         if len(losses)>self.window: del self.ranked[bisect_left(self.ranked, losses[0])]
         self.losses = losses[-self.window:]
 
     def _handle(self, loss, median, had_jumped):
-        "Replace the loss by NaN if another callback handles that; else warn"
+        "Warn of a spike, of several in a row only once; replace the loss by NaN if another callback handles that"
         learn = self.learn
         self.seen += 1
         is_handled = bool(learn.ordered_cbs('nonfinite_loss'))
@@ -244,22 +244,22 @@ def _saver_in(cbs):
 class RollBackOnNaN(Callback):
     "Restores the last good weights when the training loss is NaN or infinite, and lowers the learning rate"
     acts = 'alike'   # all processes roll back when one has to
-    conflicts = dict(parts='it would judge each shard, not the batch: write `SkipNaN`')
+    conflicts = dict(parts='it would check each shard instead of the batch: use `SkipNaN`')
     name = 'roll_back_on_nan'
     order,run_valid = MixedPrecision.order+.5,False
     modes,saves = ('fit',),('every','n','scale','written','due')
     saver:Any = None   # a `CheckpointCallback`
     good:Any = None    # the last good state, or True if it is in a checkpoint
-    flag:Any = None    # a sum on the device, NaN if any loss since the last check was
+    flag:Any = None    # a tensor on the device: NaN if a loss since the last check was not finite
     spike:Any = None   # description of a spike since the last good state
-    snapshot:Any = None   # from before the batch, until a good state is kept
-    last:Any = None       # the loss of the previous batch, until a good state is kept
-    due = False        # is a check due? The same in all processes, although one of them may skip a batch
+    snapshot:Any = None   # the state before the batch, until there is a good state
+    last:Any = None       # the loss of the previous batch, until there is a good state
+    due = False        # is a check due? Saved, so that all processes agree although one may skip a batch
     def __init__(self,
         every:Any='100ba',    # how often to check the losses and keep a copy; text such as '500ba', see `Every`
         factor:float=.5,      # the learning rate is multiplied by this each time
-        at_most:int=3,        # how many times to roll back; then the fit ends, with good weights
-        source:str='memory'   # 'memory': the copy in memory; 'checkpoint': the newest one with finite weights
+        at_most:int=3,        # how many times to roll back; the next time, the fit ends with the last good weights
+        source:str='memory'   # restore from a copy in 'memory', or the newest 'checkpoint' with finite weights
     ):
         if source not in ('memory','checkpoint'): raise ValueError(
             f"`source` must be 'memory' or 'checkpoint', not {source!r}")
@@ -273,8 +273,8 @@ class RollBackOnNaN(Callback):
         learn = self.learn
         self.saver = _saver_in(learn.cbs)
         if self.source=='checkpoint' and self.saver is None: raise ValueError(
-            "RollBackOnNaN(source='checkpoint') needs a CheckpointCallback among the callbacks, "
-            "or write source='memory'")
+            "RollBackOnNaN(source='checkpoint') needs a CheckpointCallback among the callbacks: "
+            "add one, or write source='memory'")
         if not self.every.loaded: self.n,self.scale,self.written = 0,1.,None
         self.due = self.due and self.every.loaded
         self.every.start(learn)
@@ -343,7 +343,7 @@ class RollBackOnNaN(Callback):
         return cbs
 
     def _roll_back(self):
-        "Restore good weights; end the fit if there are none, or after too many rollbacks"
+        "Restore the last good state, lower the learning rate, warn; end the fit without such a state or at the limit"
         learn,self.flag = self.learn,None
         done = 'The last good weights are restored'
         if self._begins_finite():
@@ -359,11 +359,11 @@ class RollBackOnNaN(Callback):
         self._scale_lrs(self.factor)
         why,self.spike = self._why(),None
         text = f'T{why[1:]}{learn._position}. {done}'
-        if self.scale!=1: text += f', and the learning rate is {self.scale:g} times what it would be'
+        if self.scale!=1: text += f', and the learning rate is multiplied by {self.scale:g}'
         warn(f'{text}.')
 
     def _begins_finite(self):
-        "Return whether no good state was kept yet, but the weights are finite in all processes"
+        "Return whether there is no good state yet, although all processes' weights are finite; all must call it"
         return self.good is None and not largest(not weights_finite(self.learn.opt))
 
     def _skip(self):
@@ -416,15 +416,15 @@ class RollBackOnNaN(Callback):
 
 # %% ../../nbs/recovery/30b_roll_back.ipynb #7c6bd252
 def self_healing(
-    k:float=16.,          # how far above the last losses a spike is, as in `SpikeDetection`
-    window:int=1000,      # the number of these losses
-    in_row:int=3,         # after this many in a row, restore the weights, because the batches are not the cause
+    k:float=16.,          # how far above the recent losses a spike is, as in `SpikeDetection`
+    window:int=1000,      # the number of recent losses, as in `SpikeDetection`
+    in_row:int=3,         # after this many skipped batches in a row, restore earlier weights
     every:Any='50ba',     # how often to check the losses and keep a copy of the weights
     factor:float=1.,      # the learning rate is multiplied by this each time the weights are restored
     at_most:int=3,        # how many times to roll back; then the fit ends
-    source:str='memory'   # where the copy is, as for `RollBackOnNaN`
+    source:str='memory'   # where the copy is: 'memory' or 'checkpoint', as in `RollBackOnNaN`
 ) -> list[Callback]:
-    "Return callbacks that skip a batch whose loss jumps or is NaN, and after several in a row restore good weights"
+    "Return callbacks that skip batches whose loss jumps or is NaN, and after several in a row restore good weights"
     check_whole('in_row', in_row, what='a number of batches')
     return [SpikeDetection(k, window), SkipNaN(in_row), RollBackOnNaN(every, factor, at_most, source)]
 
@@ -444,16 +444,16 @@ from ..optim.steps import accumulates
 @check_args
 class ReplayOnOOM(MicroBatch):
     "Repeats a training batch in smaller parts when it does not fit into memory"
-    conflicts = dict(parts='it would change the shapes in one process only: write `MicroBatch`')
+    conflicts = dict(parts='it would change the shapes in one process only: use `MicroBatch`')
     name,saves = 'replay_on_oom',('size','n_fitted')
     n_fitted = 0              # batches that fitted since the size changed
     least:int|None = None     # the smallest size that a warning named
-    attempt,stepping = 0,False
-    snapshot:Any = None   # snapshot from the start of the batch
+    attempt,stepping = 0,False   # repetitions of this batch; has its optimizer step begun?
+    snapshot:Any = None   # the state at the start of the batch
     def __init__(self,
         size:int|None=None,       # initial number of samples in a part; None: the whole batch
         split:Callable|None=None, # how to split a batch, as for `MicroBatch`
-        grow:int|None=None        # double the parts after this many batches that fit; None: never
+        grow:int|None=None        # double `size` after so many batches that fitted into memory; None: never
     ):
         super().__init__(1 if size is None else size, split=split)
         self.size,self.grow = size,check_whole('grow', grow, what='a number of batches', none=True)
@@ -462,7 +462,7 @@ class ReplayOnOOM(MicroBatch):
     def before_step(self): self.stepping = True
 
     def wrap(self, what:str, do:Callable) -> Callable:
-        "Run a training batch; repeat it in smaller parts until it fits into memory"
+        "Return `do`; for a batch, a function that repeats it in smaller parts until it fits into memory"
         return partial(self._until_it_fits, do) if what=='batch' else do
 
     def _until_it_fits(self, do):
@@ -474,7 +474,7 @@ class ReplayOnOOM(MicroBatch):
         finally: self.snapshot = None
 
     def _try(self, do):
-        "Run the batch; False if it did not fit"
+        "Run the batch; return False, after halving `size`, if memory ran out, else True"
         try:
             if self.size is None: do()
             else: self._do_parts(do)
@@ -511,14 +511,14 @@ class ReplayOnOOM(MicroBatch):
         warn(f'out of memory{learn._position}: batches are split into micro-batches of {self.size} from now on')
 
     def _grow(self):
-        "Double the parts after enough batches have fitted"
+        "Double `size` after `grow` batches in a row have fitted into memory"
         if self.grow is None or self.size is None: return
         self.n_fitted += 1
         is_split = self.size<n_items(self.learn)
         if is_split and self.n_fitted>=self.grow: self.size,self.n_fitted = 2*self.size,0
 
     def _rewind(self):
-        "Restore the state from the beginning of the batch, and free memory"
+        "Restore the state from the beginning of the batch, free memory, and fire `before_replay`"
         learn = self.learn
         learn.pred = learn.loss_grad = None
         self.snapshot.restore()

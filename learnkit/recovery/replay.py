@@ -52,11 +52,11 @@ def moment_until(
 def check_step(
     run:Run,          # the run
     step:int,         # number of batches before it
-    at_end:bool=False # may it be the end of a finished run?
+    at_end:bool=False # may `step` be the end of a finished run?
 ) -> None:
     "Raise ValueError if the run has no such step"
     check_whole('step', step, least=0, what='a number of batches')
-    if not run.finished: return   # it may continue past any step
+    if not run.finished: return   # an unfinished run may continue past any step
     last = run.train_iter
     if not at_end: last -= 1
     if last<0: raise ValueError(f'{run.folder} has ended without a batch, so there is no step to replay')
@@ -68,7 +68,7 @@ def why_it_differs(
     then:dict, # a session of the run
     now:dict   # the current session
 ) -> str:
-    "Describe what changed in the environment since the run, or may have changed"
+    "Describe what has changed in the environment since the run, or if nothing has, what else may cause differences"
     changed = []
     for name in ('device','threads','processes','torch','learnkit'):
         before = then.get(name, now[name])
@@ -136,7 +136,7 @@ class Replays(Pausable):
     disabled:Any = None    # the ids of callbacks that receive no events; None: unknown yet
     has_begun = False      # has the fit that trains up to the step begun?
     display:Any = None     # the progress bar up to the step
-    next_update:float      # when to update it
+    next_update:float      # when to update the bar, in seconds of `perf_counter`
     def __init__(self,
         record:Record,       # the record of the run
         moment:Paused|None,  # the moment to begin at; None: the start
@@ -152,7 +152,7 @@ class Replays(Pausable):
         return None if id(cb) in self.disabled else super().wrap_handler(name, cb, f)
 
     def _is_disabled(self, cb):
-        "Return whether a callback would write into the run; a user's observer might"
+        "Return whether to disable a callback, because it writes, or, as an observer of a user, may write"
         if cb is self or id(cb) in self.observers: return False
         if writes(cb) or resumes(cb): return True
         return observes(cb) and not is_builtin(cb)
@@ -195,17 +195,17 @@ class Replays(Pausable):
         changed = {}
         if then: changed = differences(then, self.who)
         if state is not None: changed.pop('seed', None)   # all random states are in the state
-        if now!=run.duration: changed['duration'] = f'it is {now} long and was {run.duration}'
+        if now!=run.duration: changed['duration'] = f'the length is {now} and was {run.duration}'
         n = self._n_processes(state)
-        if n!=num_shards(): changed['processes'] = f'it has {num_shards()} processes and had {n}'
+        if n!=num_shards(): changed['processes'] = f'the number of processes is {num_shards()} and was {n}'
         if not changed: return
         text = f'This Learner does not match the run in {run.folder}: {"; ".join(changed.values())}.'
         if any(point.startswith('callback ') for point in changed):
-            text += ' Pass what a fit adds, such as a schedule, as in `fit=partial(learn.fit_one_cycle, 10, .1)`.'
+            text += ' Pass the call that trained the run, as in `fit=partial(learn.fit_one_cycle, 10, .1)`.'
         raise ValueError(text)
 
     def _n_processes(self, state):
-        "Return how many processes the run had, according to `state` if there is one"
+        "Return how many processes the run had, from `state`, or without it from the first session"
         if state is not None: return num_shards_of(state)
         sessions = self.record.run.sessions
         return sessions[0].get('processes', 1) if sessions else 1
@@ -232,14 +232,14 @@ class Replays(Pausable):
 def cbs_of_call(
     fit:Callable|None # the function to call, such as a `partial` with `cbs`
 ) -> list:
-    "Return the callbacks that the call adds"
+    "Return the callbacks that the call adds; empty unless it is a `partial` with `cbs`"
     keywords = fit.keywords if isinstance(fit, partial) else {}
     return [*L(keywords.get('cbs'))]
 
 def indices_for(
     learn:Learner # the Learner
 ) -> list:
-    "Return a callback that records the samples of each batch, unless the Learner has one"
+    "Return an `ItemIndices`, which records the samples of each batch, in a list; empty if the Learner has one"
     return [ItemIndices()] if own_attr(learn, 'item_indices') is None else []
 
 def pause_before(
@@ -247,11 +247,11 @@ def pause_before(
     run:Run,             # an earlier run
     step:int,            # the number of batches before it
     fit:Callable|None,   # the call that trained the run; None: `learn.fit`
-    observers:list       # callbacks that observe the batches up to there
+    observers:list       # callbacks that observe the batches before the step
 ) -> Record:
-    "Pause the Learner before a step of an earlier run; return how the losses before it compare"
+    "Train up to a step of an earlier run and pause before it; return the `Record` that has compared the losses"
     if run.duration.unit=='s': raise ValueError(
-        f'A run of {run.duration} depends on the clock, so it cannot be repeated: specify durations in batches')
+        f'A run of {run.duration} depends on the clock, so it cannot be repeated: give lengths in epochs or batches')
     moment,record = moment_until(run, step),Record(run)
     first,start = 0,'the beginning'
     if moment is not None: first,start = moment.state['train_iter'],moment.path.name
@@ -277,7 +277,7 @@ def replay(self:Learner,
     fit:Callable|None=None, # the call that trained it: `partial(learn.fit_one_cycle, 10, .1)`; None: `learn.fit`
     cbs:Any=None            # callbacks that observe, in addition to the run's own
 ) -> dict:                  # where it is paused, the samples of the batch, how many losses were compared and equal
-    "Go to the moment before a step of an earlier run, and pause; `learn.resume()` resumes from there"
+    "Train from a checkpoint up to a step of an earlier run, and pause; `learn.resume()` continues from there"
     run = Run(folder)
     check_step(run, step)
     record = pause_before(self, run, step, fit, [*L(cbs)])
@@ -285,7 +285,7 @@ def replay(self:Learner,
     self.resume(until='before_batch')
     if self.paused is not before_step:
         self.paused = before_step
-        warn(f'a callback has skipped the batch of step {step}')
+        warn(f'a callback skipped the batch of step {step}, so the run is paused before it without a loaded batch')
     counts = dict(compared=record.compared, equal=record.equal)
     if self.distributed: counts = from_first(counts)   # only process 0 has compared
     return dict(epoch=self.epoch, iter=self.iter, train_iter=self.train_iter, items=self.paused.items, **counts)
@@ -362,12 +362,12 @@ def callbacks_that_skip(
     skip:Any,      # '20ba', or samples of the dataset
     step:int       # where the branch begins
 ) -> list[Callback]:
-    "Return the callbacks that skip batches or samples; empty if `skip` is None"
+    "Return callbacks that skip batches or samples; empty if `skip` is None; raise ValueError for another unit"
     if skip is None: return []
     if not isinstance(skip, str): return [SkipData(items=skip), *indices_for(learn)]
     t = Time(skip)
     if t.unit!='ba': raise ValueError(
-        f"`skip` is a number of batches, such as '20ba', or a list of samples, not {skip!r}")
+        f"`skip` must be a number of batches, such as '20ba', or a list of sample indices, not {skip!r}")
     return [SkipData(steps=range(step, step+int(t.value)))]
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000012
@@ -382,7 +382,7 @@ class Branch(Paused):
         super().__init__(deepcopy(moment.state), run.duration, [])
         self.path,self.run,self.skip = moment.path,run,skip
         is_end = run.finished and self.state['train_iter']==run.train_iter
-        if is_end: self.state['stop_reason'] = None   # it was the earlier run's
+        if is_end: self.state['stop_reason'] = None   # the reason belongs to the earlier run
 
     def find_changes(self, learn, who):
         then = self.state.get('identity', who)
@@ -415,7 +415,7 @@ class Branch(Paused):
         text += describe_skip(self.skip)
         shown = dict(new)
         if self.skip is not None and _skipper not in then: shown.pop(_skipper, None)   # it is described separately
-        if shown: text += f", with what is new: {'; '.join(shown.values())}"
+        if shown: text += f", with these changes: {'; '.join(shown.values())}"
         learn.say(text)
 
     def describe_origin(self, folder):
@@ -460,7 +460,7 @@ def check_branch(
     learn:Learner,     # the Learner
     to:str|Path,       # the folder of the new run
     lr:Any,            # its learning rate
-    fit:Callable|None  # the function to call
+    fit:Callable|None  # the call that trains it; None: `learn.fit`
 ) -> None:
     "Raise ValueError if the branch cannot be a run of its own"
     roots = [own_attr(cb, 'root') for cb in learn.cbs if resumes(cb)]
@@ -476,4 +476,4 @@ def check_branch(
     if is_used: raise ValueError(
         f'`to` is {str(to)!r}, which has the checkpoints of a run: choose another folder for the branch')
     if lr is not None and fit is not None: raise ValueError(
-        '`lr` is for `learn.fit`: give the learning rate to `fit` itself')
+        'pass `lr` or `fit`, not both: give the learning rate in `fit`, as in `partial(learn.fit, 10, .1)`')

@@ -42,7 +42,7 @@ class Retention:
     def _value(self, path) -> float|None:
         try: value = checkpoint_info(path).get('value')
         except (ValueError, OSError) as e:
-            warn(f'{e}. It is not counted among the best.')
+            warn(f'{e}. This checkpoint is not counted among the best.')
             return None
         if not isinstance(value, (int,float)) or isnan(value): return None
         return value
@@ -51,7 +51,7 @@ class Retention:
         folder:Path,       # the folder of the checkpoints
         value:float|None   # the monitored value now; None: there is none
     ) -> bool:
-        "Return whether a checkpoint with this value would be among the best"
+        "Return whether a checkpoint with this value would be among the best; False for None and NaN"
         if value is None or isnan(value): return False
         best = self.best(folder)
         if self.monitor is None or len(best)<self.n_best: return True
@@ -59,7 +59,7 @@ class Retention:
 
     def prune(self,
         folder:Path,        # the folder of the checkpoints
-        saved:Path|None=None # the checkpoint saved last, which stays in any case
+        saved:Path|None=None # the checkpoint just saved, which is never deleted
     ) -> None:
         "Delete checkpoints that are neither among the newest nor the best, and remains of interrupted saves"
         paths = list_checkpoints(folder)
@@ -75,7 +75,7 @@ class Retention:
 
     def _newest(self, paths):
         newest = {}
-        for p in paths: newest.setdefault(train_iter_of(p), p)   # of several after the same batch the first
+        for p in paths: newest.setdefault(train_iter_of(p), p)   # the first of several after the same batch
         return [*newest.values()][:self.keep]
 
 # %% ../../nbs/recovery/20b_resume.ipynb #b4f67ce9
@@ -100,7 +100,7 @@ batch_size = 'training batch size'   # the entry of the identity with the batch 
 # %% ../../nbs/recovery/20b_resume.ipynb #4b86d4e7
 def earlier_checkpoints(
     folder:Path,    # the folder for the checkpoints of a new run
-    overwrite:bool  # may an earlier run's be deleted?
+    overwrite:bool  # may an earlier run's checkpoints be deleted?
 ) -> list[Path]:
     "Return the checkpoints of an earlier run; raise ValueError if there are any and `overwrite` is False"
     old = list_checkpoints(folder)
@@ -113,7 +113,7 @@ def later_checkpoints(
     folder:Path,    # the folder of the checkpoints
     path:Path,      # the checkpoint from which the run resumes
     state:dict,     # the state in the checkpoint
-    overwrite:bool  # may they be deleted?
+    overwrite:bool  # may later checkpoints be deleted?
 ) -> list[Path]:
     "Return the checkpoints after this one; raise ValueError if there are any and `overwrite` is False"
     n = state.get('train_iter')
@@ -126,14 +126,14 @@ def later_checkpoints(
 
 # %% ../../nbs/recovery/20b_resume.ipynb #4b86d4e9
 class _View(NamedTuple):
-    "What a process sees of the checkpoints"
+    "The checkpoints that a process finds, to compare with those of other processes"
     names:list           # names of the checkpoints in the folder
     manifest:str|None    # the text of the newest one's manifest; None: not found
 
 def _view_of(
     where:Path # a folder with checkpoints, or one of them
 ) -> _View:
-    "Return this process's view of the checkpoints"
+    "Return the checkpoints that this process finds"
     if where.suffix=='.pth': paths = [where]
     else: paths = list_checkpoints(where)
     return _View([p.name for p in paths], _manifest_text(paths))
@@ -148,7 +148,7 @@ def find_in_all(
     find:Callable, # function that finds a checkpoint and reads it
     where:Path     # a folder with checkpoints, or one of them
 ) -> Any:
-    "Return the result of `find`; if processes see different files, the result of process 0"
+    "Return the result of `find`; process 0's if processes see different files; all processes must call it"
     views = team().in_all(lambda: _view_of(where))
     if all(view==views[0] for view in views): return find()
     found = None
@@ -162,9 +162,9 @@ def find_in_all(
 def find_checkpoint(
     folder:Path,      # the folder of the run's checkpoints
     resume:Any,       # 'auto' for the newest, or the path of a checkpoint
-    overwrite:bool    # may later ones be deleted?
+    overwrite:bool    # may later checkpoints be deleted?
 ) -> tuple[Path|None, dict|None, list[Path]]:
-    "Return path and state of the checkpoint to resume from, and the later ones; raise TypeError or ValueError"
+    "Return path and state of the checkpoint to resume from (None if there is none), and the later checkpoints"
     if not isinstance(resume, str|Path|StorePath): raise TypeError(
         f"`resume` must be 'auto', or the path of a checkpoint, not {resume!r}")
     where = folder if resume=='auto' else as_path(resume)
@@ -183,7 +183,7 @@ def _find(folder, resume, overwrite):
 
 # %% ../../nbs/recovery/20b_resume.ipynb #9e42f7c7
 def is_new_or_gone(
-    point:str, # a point of the identity
+    point:str, # the name of an entry of the identity
     then:dict, # the identity of the earlier run
     now:dict   # the identity of the run that begins
 ) -> bool:
@@ -205,7 +205,7 @@ def check_identity(
     asked:bool,  # was this checkpoint requested explicitly?
     over:bool=False # is the checkpoint's run finished, and this one not longer?
 ) -> dict[str, str]:
-    "Return what this run changes, in words; raise ValueError for a different run unless `asked` is True"
+    "Return how this run differs from the saved run, in words; raise ValueError for another run unless `asked`"
     then = state.get('identity', now)   # older checkpoints have none
     if not is_identity(then): raise ValueError(
         f'{path} is not the checkpoint of a run: its `identity` is {then!r:.40}')
@@ -220,15 +220,15 @@ def check_identity(
 
 # %% ../../nbs/recovery/20b_resume.ipynb #f51a6be4
 def _ignore_division(changed, then, now, n_then):
-    "Remove from `changed` what follows from a different number of processes"
+    "Remove the changes that follow from a different number of processes"
     n_now = num_shards()
-    if n_now!=n_then: changed.pop('validation batch size', None)   # some scripts divide it among the processes
+    if n_now!=n_then: changed.pop('validation batch size', None)   # some scripts split it among the processes
     same_in_each = batch_size_of(then)*n_now==batch_size_of(now)*n_then
     if same_in_each: changed.pop(batch_size, None)
 
 def _advice(path, state, over):
-    "Return advice on how to resume a checkpoint with the changed parts"
-    if not over: return f'To continue the other one with what is new in this one, write `resume={str(path)!r}`'
+    "Return advice on how to resume from the checkpoint with the changes"
+    if not over: return f'To continue that run with these changes, write `resume={str(path)!r}`'
     return f'That run is finished; {how_to_branch(path, state)}'
 
 # %% ../../nbs/recovery/20b_resume.ipynb #06517574
@@ -237,7 +237,7 @@ def how_to_branch(
     state:dict  # the state in the checkpoint
 ) -> str:
     "Return what to write to continue training from the end of a finished run"
-    return (f"to train on from its end with what is new, write `learn.branch({str(path.parent)!r}, "
+    return (f"to continue from its end with these changes, write `learn.branch({str(path.parent)!r}, "
             f"{state['train_iter']}, to='NEW FOLDER')`")
 
 def is_identity(
@@ -295,7 +295,7 @@ class Ratio(NamedTuple):
         return min(converted, most)
 
 def _convert_callbacks(learn, cbs, fewer, n_iter):
-    "Convert the states of callbacks that count batches; `fewer` says by how much `done` has decreased"
+    "Convert the saved states of callbacks that count batches; `done` has decreased by `fewer`"
     if 'train_for' in cbs: cbs['train_for']['before'] += fewer   # batches that were trained still count
     if n_iter and 'train_eval' in cbs: cbs['train_eval']['n'] = n_iter
     if num_shards()==1: cbs.pop('distributed_trainer', None)   # one process has none
@@ -317,7 +317,7 @@ def is_longer(
 def restore_changed(
     learn:Learner, # the Learner, in a fit that has set its hyperparameters
     state:dict,    # the state of the run; its part `opt` changes too
-    new:dict       # the points of the identity that differ
+    new:dict       # the entries of the identity that differ
 ) -> None:
     "Restore `state`, except for the hyperparameters that are new"
     opt,rates = learn.opt,{}
@@ -333,7 +333,7 @@ def restore_changed(
 # %% ../../nbs/recovery/20b_resume.ipynb #19392f07
 class Fit(NamedTuple):
     "The last fit of a Learner with checkpoints in a folder"
-    n:int        # its number
+    n:int        # the number of the fit, from 1
     ended:bool
 
 _fits  = WeakKeyDictionary()   # Learner -> its last fit in each folder
@@ -343,7 +343,7 @@ def fit_number(
     learn:Learner, # the Learner, in a fit
     root:Path      # the folder of all its fits
 ) -> int:
-    "Return the number of this fit, from 1"
+    "Return the number of this fit, from 1; a resumed fit that has not ended keeps its number"
     last = _fits.get(learn, {}).get(root, Fit(0, ended=True))
     is_next = last.ended or learn.current_run.resume is None
     if is_next: return last.n+1
@@ -385,7 +385,7 @@ class Paused:
     path = Path('the pause')  # the checkpoint from which it was read, for messages
     n_passed = 0              # how many pauses within the next batch to ignore
     until:int|None = None     # pause again after so many training batches: see `resume_paused`
-    origin:Any = None         # of a copy: the original
+    origin:Any = None         # the original, if this is a copy
     then:Any = None           # the next fit of the same call, as in `fine_tune`
     over = False              # has the run ended?
     same_run = True           # does the resuming fit belong to the same run, for loggers?
@@ -412,7 +412,7 @@ class Paused:
     def describe_origin(self,
         folder:Path # the checkpoint folder of the resuming fit
     ) -> dict[str, str|int]:
-        "Return a note about the paused run for these checkpoints"
+        "Return entries for the checkpoints that name the run it branches from; empty if it stays the same run"
         return {}
 
     def keep_batch(self,
@@ -434,12 +434,12 @@ class Paused:
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #f0545bdd
 class Resumable(DataPosition):
-    "Collects everything that a run needs to resume from a batch, and resumes there"
+    "Base class of callbacks that collect everything a run needs to resume from a batch, and resume it there"
     acts = 'nothing'
     order,run_valid = 100,False
     modes = ('fit',)
     resumes = True        # so `fit(resume=...)` is allowed
-    late = False          # the order of the data is recorded from the first batch on
+    late = False          # not to be added during a run: the order of the data is recorded from the first batch on
     who:Any = None        # the description of the run: see `identity`
     sessions:list = []    # each start of the run: see `session`
     finished = False      # was the resumed run finished?
@@ -450,7 +450,7 @@ class Resumable(DataPosition):
         place:Any,       # the result of `data_place(done)`, which all processes call
         own:dict,        # the result of `states_of_all`
         copy:Any=False,  # copy all tensors to the CPU? Or a function that copies them
-        base:dict|None=None # checksums of the weights to omit, as for `run_state`
+        base:dict|None=None # checksums of the weights to omit, as for `Learner._run_state`
     ) -> dict:
         "Return everything that the run needs to resume from a batch"
         learn = self.learn
@@ -466,7 +466,7 @@ class Resumable(DataPosition):
     def take_up(self,
         where:Path,    # the checkpoint, for messages
         state:dict,    # a result of `contents`
-        new:dict,      # the points in which the two identities differ
+        new:dict,      # how the identities of the two runs differ: name -> text
         longer:bool    # is this run planned to be longer?
     ) -> None:
         "Let the fit that begins resume from the state of a checkpoint"
@@ -480,7 +480,7 @@ class Resumable(DataPosition):
         learn('after_load_checkpoint', path=where)
 
     def _find_epoch(self, state, stopped):
-        "Set the epoch to begin with; none if the run is finished, or was about to stop after the last one"
+        "Set the first epoch to train; none if the run is finished, or was stopped at the end of an epoch"
         learn = self.learn
         if stopped: learn.stop(stopped)
         was_to_stop = stopped and not state['done']

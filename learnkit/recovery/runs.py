@@ -111,16 +111,16 @@ def find_spikes(
 # %% ../../nbs/recovery/37a_runs.ipynb #578ad3b3
 @check_args
 class Run(RecorderPlots):
-    "Reads the newest checkpoint in a run's folder; needs no model and no data, and runs no code"
+    "The record of a run, from its newest readable checkpoint; needs no model and no data, and runs no code"
     path:Any            # path of the checkpoint
     train_iter:int      # how many batches are done
     finished:bool
     duration:Any        # the run's planned length
-    settings:dict       # its settings, as text
+    settings:dict       # the run's settings, as text
     sessions:History    # each start of the run, with devices and versions
     interrupted:list    # the numbers of batches at which it was interrupted and resumed
     def __init__(self,
-        folder:str|Path,   # the folder of `CheckpointCallback`, one above, or `…/fit-1`; or in a store
+        folder:str|Path,   # folder of `CheckpointCallback`, one above it, or `…/fit-1`; may be in a remote store
         fit:int|None=None  # number of one of its fits; None: the last one
     ):
         if fit is not None: check_whole('fit', fit, what='the number of a fit')
@@ -173,7 +173,7 @@ class Run(RecorderPlots):
         k:float=8.,    # a loss is a spike if it exceeds the median of the previous ones by this many deviations
         window:int=50  # the number of previous losses in the median
     ) -> History: # step as for `learn.replay`, loss, median of the previous ones, deviations above it
-        "Return the batches in which the loss jumped, or was NaN"
+        "Return a row for each batch in which the loss jumped, or was not finite"
         check_whole('window', window, least=8, what='a number of losses')
         spikes = History()
         for spike in find_spikes(self.losses, k, window):
@@ -182,7 +182,7 @@ class Run(RecorderPlots):
         return spikes
 
     def _step_of(self, n):
-        "Return how many batches came before loss number `n`; batches without a loss have no number"
+        "Return how many batches came before loss number `n`, including batches without a loss"
         for step in sorted(self.lossless):
             if step<=n: n += 1
         return n
@@ -219,7 +219,7 @@ class Run(RecorderPlots):
         return text
 
     def _replay_cost(self):
-        "Describe how many batches a replay computes at most"
+        "Describe how many batches a replay of any step computes at most"
         saved = sorted({*map(train_iter_of, list_checkpoints(self.folder))})
         gaps = [later-earlier for earlier,later in pairwise(saved)]
         most,first = max(gaps, default=1)-1,saved[0]-1
@@ -250,7 +250,7 @@ def took(
 def seconds_of(
     time:Any # such as '01:30'
 ) -> int:
-    "Convert a duration to seconds; 0 if it is not a time"
+    "Convert a time to seconds; return 0 for anything else"
     digits = time.split(':') if isinstance(time, str) else []
     if not ''.join(digits).isdecimal(): return 0
     seconds = 0
@@ -263,7 +263,7 @@ def check_type(
     kind:type # the expected type
 ) -> Any:
     "Return `o`; raise TypeError if it is not a `kind`"
-    if not isinstance(o, kind): raise TypeError(f'its record has {o!r:.40} where a {kind.__name__} is expected')
+    if not isinstance(o, kind): raise TypeError(f'the checkpoint has {o!r:.40} where a {kind.__name__} is expected')
     return o
 
 def check_list(
@@ -279,7 +279,7 @@ def checkpoint_row(
     "Return the row of a checkpoint for the table; None, with a warning, if its manifest cannot be read"
     try: info = checkpoint_info(path)
     except (ValueError, OSError) as e:
-        warn(f'{e}. It is not in the table.')
+        warn(f'{e}. This checkpoint is not in the table.')
         return None
     row = dict(train_iter=info['train_iter'], epoch=info['epoch'], batch=info['done'])
     for name in 'value','finished':
@@ -290,7 +290,7 @@ def checkpoint_row(
 def names_of(
     folders:list # the folders of runs
 ) -> list[str]:
-    "Return the parts of the paths in which they differ; whole paths if these are not unique"
+    "Return names for runs: the parts in which their paths differ; the whole paths if these parts are not unique"
     paths = [*map(path_parts, folders)]
     n_first = common_length(paths)
     rests = [parts[n_first:] for parts in paths]
@@ -322,7 +322,7 @@ def short_texts(
     values:list, # values of a setting, in several runs
     most:int=50  # how many characters fit
 ) -> list[str]:
-    "Return texts that fit into a table; long ones begin 20 characters before the first difference"
+    "Return the values as texts that fit into a table; long ones begin 20 characters before the first difference"
     texts = ['' if v is None else str(v) for v in values]
     first = 0
     if max(map(len, texts))>most: first = max(0, len(os.path.commonprefix(texts))-20)
@@ -338,7 +338,7 @@ def _cut_out(text, first, most):
 
 # %% ../../nbs/recovery/37a_runs.ipynb #20032908
 class Comparison:
-    "Shows several runs side by side"
+    "A comparison of runs: the settings that differ, the last rows and, by `plot`, the curves"
     settings:History   # the settings that differ: a column for each run
     rows:History       # the last row of each run
     def __init__(self,

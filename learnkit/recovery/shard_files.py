@@ -24,7 +24,7 @@ from ..data.process import is_sharded, num_distrib, rank_distrib, team
 # %% ../../nbs/recovery/12_shard_files.ipynb #82e731e7
 def split_shards(
     state:Any,          # nested dicts, lists and tuples
-    take:Callable=is_sharded # function: is this tensor to be taken out?
+    take:Callable=is_sharded # function: should this tensor be taken out of `state`?
 ) -> tuple[Any, dict]:
     "Return `state` with meta tensors in place of the sharded ones, and the sharded tensors by their places"
     parts = {}
@@ -91,7 +91,7 @@ class _HashedFile(BufferedWriter):
         self.has_moved = True   # the following bytes may replace hashed ones
         return super().seek(*args)
     def fileno(self):
-        self.flush()   # DCP syncs what has this number, and would miss what is still in memory
+        self.flush()   # DCP calls `fsync` with this number, which misses buffered bytes
         return super().fileno()
     def digest(self):
         "Return size and SHA-256, as `_digest` does; None after a `seek`, as bytes may have been replaced"
@@ -119,7 +119,7 @@ def write_shards(
     parts:dict,  # sharded tensors by name, the same in all processes
     folder:Path  # the folder to write to; its contents are deleted
 ) -> dict[str, list]: # name of a file -> size, SHA-256
-    "Write this process's shards and return all processes' files; all of them must call it; an OSError is raised in all"
+    "Write this process's shards; return all processes' files; all must call it, and an OSError is raised in all"
     from torch.distributed import checkpoint as dcp
     team().in_first(lambda: remove_shards(folder))
     group,rank = team().group,rank_distrib()
@@ -183,7 +183,7 @@ class Layout(NamedTuple):
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #04519285
 def _fills(boxes, shape):
-    "Return whether the boxes, a grid as of shards, fill a tensor of this shape"
+    "Return whether the boxes, which must form a grid, fill a tensor of this shape without gaps"
     if not shape: return len(boxes)==1
     rows = defaultdict(list)
     for at,size in boxes: rows[at[0],size[0]].append(Box(at[1:], size[1:]))
@@ -195,7 +195,7 @@ def _fills(boxes, shape):
     return end==shape[0]
 
 def _layouts(meta, sizes):
-    "Return the `Layout` of each tensor; raise ValueError unless files of `sizes` hold them all"
+    "Return the `Layout` of each tensor, by name; raise ValueError if its pieces do not fit into files of `sizes`"
     from torch.distributed.checkpoint.metadata import MetadataIndex, TensorStorageMetadata
     res,used = {},Counter()
     for k,t in meta.state_dict_metadata.items():
@@ -229,7 +229,7 @@ def _read_metadata(folder, files):
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #44f1f741
 def _check_files(folder, files):
-    "Raise ValueError in all processes if a file is missing or changed; each looks at some of them"
+    "Raise ValueError in all processes if a file is missing or changed; each process checks some of the files"
     def is_file(name, digest): return name==Path(name).name and isinstance(digest, list) and len(digest)==2
     are_files = isinstance(files, dict) and all(is_file(*item) for item in files.items())
     if not are_files: raise ValueError(f'the list of the files in {folder} is damaged')
@@ -277,7 +277,7 @@ def _fill(t, folder, pieces):
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #1a34dac5
 def read_shards(
-    state:Any,   # the state in a file, with meta tensors in place of shards to read
+    state:Any,   # the state in a file, with meta tensors in place of the shards to read
     folder:Path, # the folder that `write_shards` wrote
     files:dict   # a result of `write_shards`
 ) -> Any:

@@ -41,7 +41,7 @@ def to_signal(
 class StopOnSignal(Callback):
     """Ends the fit after the current batch when a signal arrives, with a checkpoint if there is a `CheckpointCallback`
 
-    The signal's handler only records it in `received`, as it may run between any two instructions.
+    The handler only records the signal in `received`, because it may run between any two instructions.
     """
     acts = 'nothing'
     last_in = 'before_fetch','after_batch'   # all processes have agreed by then
@@ -105,7 +105,7 @@ class StopOnSignal(Callback):
 
     def _receive(self, number, frame):
         "Record the first signal; a second one ends the process at once"
-        if os.getpid()!=self.pid: return   # a loader's worker
+        if os.getpid()!=self.pid: return   # this process is a loader's worker
         if self.received is not None: return handle_or_wait(self._end_now, number, frame)
         self.received = number
         # so that PyTorch does not raise an error at once if the signal has also ended workers
@@ -134,7 +134,7 @@ class StopOnSignal(Callback):
              'CheckpointCallback to resume from here')
 
     def after_exception(self):
-        "If the signal also ended the workers, end as it would; save a checkpoint if the loop was waiting for a batch"
+        "If the signal also ended the workers, end as the signal would; first save if the loop waited for a batch"
         learn,number = self.learn,self.received
         if number is None or not _is_of_dead_worker(learn.exc): return
         e = exit_exception(number)
@@ -257,7 +257,7 @@ class _Breakpoints(StopOnSignal):
         self.user_at = where_user_types()
         if callback_of and self.user_at is None: raise ValueError(
             f'{next(iter(callback_of.values()))!r} may pause the fit, but only a user at a prompt, in a notebook or in '
-            'a terminal could continue it: remove it here')
+            'a terminal could continue it: remove this callback here')
         in_batches = callback_of.keys() - {'after_batch','after_epoch'}
         self.copies_all = self.user_at=='prompt' and bool(in_batches)
 
@@ -321,10 +321,10 @@ class _Breakpoints(StopOnSignal):
 # %% ../../nbs/recovery/35c_pause.ipynb #76b1e48a
 @check_args
 class Pausable(_Breakpoints, Resumable):
-    "Lets Ctrl-C pause a fit between two batches, and `Pause` at an event; `learn.resume()` resumes it"
+    "Lets Ctrl-C pause a fit between two batches, and `Pause` at an event; `learn.resume()` resumes the fit"
     order,single,late = 101,True,False
     run_valid = True
-    alone = True   # does it work in a single process only?
+    alone = True   # does the callback work in a single process only?
     last_in = 'before_fetch','after_batch','after_epoch'
     first_in = ('after_train',)   # before other callbacks start a new phase
     until:int|None = None         # pause after this many training batches
@@ -360,7 +360,7 @@ class Pausable(_Breakpoints, Resumable):
         if self.copies_all: return True
         if not self.in_valid: return False
         cbs = [cb for cb in self.learn.cbs if cb.run]
-        answers = [may_validate(cb)() for cb in cbs]   # all of them, because a call may count
+        answers = [may_validate(cb)() for cb in cbs]   # ask every callback, because a call may advance a counter
         return any(answers)
 
     def _receive(self, number, frame):
@@ -481,7 +481,7 @@ def resume_paused(
     cbs:Any=None,        # more callbacks
     lr:Any=None          # another learning rate
 ) -> None:
-    "Resume the paused fit; if it pauses again, its last batch stays available for inspection"
+    "Resume the paused fit; return when it ends or pauses again, with its last batch available for inspection"
     present = {*map(id, learn.cbs)}
     cbs_of_fit = [cb for cb in paused.cbs if id(cb) not in present]
     run:Any = paused.copy({} if lr is None else dict(lr=lr), until)
@@ -550,7 +550,7 @@ class _PauseAt(Callback):
     order,acts = 10_000,'nothing'
     def __init__(self,
         name:str,     # name of the event
-        moment:Paused # before the batch
+        moment:Paused # the run before this batch
     ):
         super().__init__(**{name:_PauseAt._pause})
         self.moment = moment

@@ -34,14 +34,14 @@ from ..optim.base import check_base, check_base_format, rest_of_base, load_weigh
 from .hidden_state import is_equal
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #6cead52a
-format_version = 3   # of checkpoints; newer ones raise an error. 2: random states as bytes; 3: rows as text
+format_version = 3   # of checkpoints; reading a newer one raises. 2: random states as bytes; 3: rows as text
 
 @patch
 def _run_state(self:Learner,
     epoch:int,        # the epoch to resume in
     done:int=0,       # how many of its batches are done
     copy:Any=False,   # copy all tensors to the CPU? Or a function that copies them
-    base:dict|None=None # tensors to omit if unchanged, by checksums from `base_of`; None: only quantised ones
+    base:dict|None=None # checksums (`base_of`) of tensors to omit if unchanged; None: omit only quantised ones
 ) -> dict[str, Any]:
     "Return all state that this run needs to resume; raise TypeError if a checkpoint cannot store a part of it"
     weights,base = split_state(self, base)
@@ -83,19 +83,19 @@ first_types = dict(version=int, epoch=int, done=int, n_epoch=int, train_iter=int
 later_types = dict(train_steps=int, duration=str)   # version 0.1.0 wrote neither
 
 def has_type(
-    v:Any,         # a field of the state of a run
+    v:Any,         # the value of a field
     kind:type|tuple # the expected type
 ) -> bool:
-    "Return whether `v` is such a value; numbers are not negative"
+    "Return whether `v` has the expected type and, if it is a number, is not negative"
     if not isinstance(v, kind): return False
     if isinstance(v, (int,float)): return v>=0
     return True
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #ab0776da
 def check_fields(
-    state:dict # the supposed result of `_run_state`
+    state:dict # a result of `_run_state`, perhaps invalid
 ) -> None:
-    "Check that `state` has all parts, each of the right type; raise ValueError otherwise"
+    "Raise ValueError if a field of `state` is missing or has another type, or if its format is newer"
     version = state.get('version', 0)
     if isinstance(version, int) and version>format_version: raise ValueError(
         f"this checkpoint has format {version}, and this version of learnkit reads formats up to {format_version}: "
@@ -114,7 +114,7 @@ def check_fields(
 
 @patch
 def _check_run_state(self:Learner, state):
-    "Check that `state` is from a run with this model and this kind of optimizer; raise ValueError if not"
+    "Raise ValueError if `state` does not fit model and optimizer; first create a missing optimizer, shape lazy layers"
     check_fields(state)
     model,grads = get_model(self.model),state['grads']
     base = state.get('base', {})
@@ -133,7 +133,7 @@ def _check_run_state(self:Learner, state):
 # %% ../../nbs/recovery/02a_run_state.ipynb #c2563b35
 @uninterrupted
 def _try_callbacks(learn, state):
-    "Load callbacks' states and random states on trial, then restore the old ones; raise ValueError if that fails"
+    "Load callbacks' states and random states, then restore the old ones; raise ValueError if loading fails"
     old = {cb:deepcopy(cb.state_dict()) for cb in learn.cbs if cb.key in state['cbs']}
     params = [*named_params(learn).values()]
     with snapshot_random(), snapshot_grads(params), snapshot_contents(*old, leave=params):
@@ -149,7 +149,7 @@ def states_of_all(
     learn:Any,      # the Learner
     place:Any=None  # the position in this process's data
 ) -> dict:
-    "Gather the states that differ between processes, for a checkpoint; every process must call it"
+    "Gather the states that differ between processes; empty for one process; every process must call it"
     if num_shards()==1: return {}
     sums = [*map(running_sums, train_metrics(learn))]
     own = dict(rngs=pack_state(get_random_states()), meters=sums, grads_of=waiting_grads(learn),
@@ -164,7 +164,7 @@ def states_of_all(
 def waiting_grads(
     learn:Any # the Learner
 ) -> dict:
-    "Return the gradients of this process that are not all-reduced yet, by name"
+    "Return this process's gradients, by name, if they are not all-reduced yet; else an empty dict"
     if getattr(learn.model, 'require_backward_grad_sync', True): return {}
     return {n:p.grad.cpu() for n,p in named_params(learn).items() if p.grad is not None}
 
@@ -195,7 +195,7 @@ def _is_alike_in_all(cb):
 def train_metrics(
     learn:Any # the Learner
 ) -> list:
-    "Return the metrics of the training phase; none without a `Recorder`"
+    "Return the metrics of the training phase; empty without a `Recorder`"
     recorder = vars(learn).get('recorder')
     if recorder is None: return []
     return recorder.train.metrics
@@ -203,7 +203,7 @@ def train_metrics(
 def running_sums(
     metric:Any # a metric
 ) -> dict|None:
-    "Return a metric's accumulated state in this process, without the losses of single batches"
+    "Return a metric's accumulated state, without the losses of single batches; None if it has no `state_dict`"
     if not hasattr(metric, 'state_dict'): return None
     return {k:v for k,v in metric.state_dict().items() if k not in ('_raw','_values')}
 
@@ -215,7 +215,7 @@ def num_shards_of(
     return len(state.get('rngs', [None]))
 
 def _restore_own(learn, state):
-    "Restore this process's own state; for a new number of processes, process 0's random states and a share of the sums"
+    "Restore this process's state; if their number changed, only process 0's random states and a share of the sums"
     rank = shard_rank()
     same_number = num_shards_of(state)==num_shards()
     rngs = state.get('rngs', [state['rng']])
@@ -234,7 +234,7 @@ def _share_sums(learn, of_all):
     "Give each process an equal share of the sums of all processes in a run with a different number of them"
     if of_all is None: of_all = [[*map(running_sums, train_metrics(learn))]]   # one process, with all sums
     n_then,n_now = len(of_all),num_shards()
-    shares = {'_total':1/n_now, '_count':1/n_now, 'val':1/n_then}   # `val` is a smoothed loss, whose mean is shown
+    shares = {'_total':1/n_now, '_count':1/n_now, 'val':1/n_then}   # `val`, a smoothed loss, is averaged
     for metric,*states in zip(train_metrics(learn), *of_all):
         names = shares.keys() & (states[0] or {}).keys()
         parts = {name:shares[name]*sum(sums[name] for sums in states) for name in names}
@@ -268,19 +268,19 @@ def _restore(self:Learner,
     self.train_iter,self.pct_train = state['train_iter'],state['pct_train']
     self.train_steps = state.get('train_steps', state['train_iter'])   # older checkpoints have no steps
     then,now = duration_of(state),self.current_run.duration
-    if now and then!=now:   # the run has become longer
+    if now and then!=now:   # the planned length has changed
         self.pct_train *= then/now
         _warn_of_stretched(self, state['pct_train'], self.pct_train)
     self.state.update(state['state'])
     _restore_own(self, state)
 
 def _warn_of_stretched(learn, before, now):
-    "Warn about schedules over the whole fit whose values jump because the fit has become longer"
+    "Warn about schedules over the whole fit whose values jump because its planned length has changed"
     for cb in learn.cbs:
         jumps = _jumps(own_attr(cb, 'scheds', None) or {}, before, now)
         if jumps: warn(
             f'the fit is now {learn.current_run.duration} long, so the schedule of {type(cb).__name__} is stretched: '
-            f'{", ".join(jumps)}. To keep it, resume with the previous length, and continue with another fit')
+            f'{", ".join(jumps)}. To keep it, resume with the previous length, then train on in another fit')
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #5c5cf800
 def _jumps(schedules, before, now):
@@ -315,7 +315,7 @@ def _load_states(learn, states):
         if cb.key in states: _load_if_other(cb, states[cb.key])
 
 def _load_if_other(cb, state):
-    "Load `state` unless `cb` has it already: within an epoch, callbacks are restored twice"
+    "Load `state` unless `cb` has it already: a resume within an epoch restores callbacks twice"
     own = cb.state_dict()
     is_whole = not any(map(is_sharded, leaves(own)))
     if is_whole and is_equal(to_serializable(own), state): return
@@ -340,7 +340,7 @@ from .data_state import DataState, UnsavedNumbers, warn_if_inexact
 def own_place(
     state:dict # the state of a run
 ) -> dict|None:
-    "Return this process's position in the data; for a new number of processes, process 0's, without its workers"
+    "Return this process's position in the data; if their number changed, process 0's, without states of workers"
     place,n = state.get('place'),num_shards()
     if num_shards_of(state)!=n: return _place_without_workers(place, state)
     if n>1 and 'places' in state: return state['places'][shard_rank()]
@@ -364,27 +364,27 @@ _of_one_fit = ('noted','ongoing','resume_state','place','data_state','saved_data
 
 class DataPosition(Callback):
     "Keeps the position in the training data of a fit, and continues there when the fit is resumed"
-    noted:Any = None                # the training loader's `ResumableLoader`, once needed
+    noted:Any = None                # the `ResumableLoader` around the training loader, once it is needed
     ongoing:OngoingLoader|None = None   # the training loader, if an epoch is not exactly one pass over it
     seed = None                     # differs between runs that begin with different random states
     resume_state:Any = None         # the state of the run to resume, until its epoch begins
     place:Any = None                # the position in the data to resume from, until the loader is known
     data_state:Any = None           # the states that samplers, datasets and transforms report: a `DataState`
     saved_data_state:Any = None     # the states to load when the loader is known
-    has_other_data = False          # does the resuming run have other training data than the run before?
+    has_other_data = False          # is the training data of the resuming run different?
     hidden:Any = None               # state of model and loss outside of `state_dict`: a `HiddenState`
     unsaved:Any = None              # state that changes and is in no checkpoint: an `UnsavedNumbers`
-    others = ()                     # generators of the other loaders
-    with_workers:list = []          # other loaders with persistent workers
+    others = ()                     # generators of the loaders other than the training loader
+    with_workers:list = []          # those of them with persistent workers
     base_seeds:list = []            # the worker seeds in the run to resume, in the order of `with_workers`
     warned = False                  # was a warning given about unknown random states?
 
     def __getstate__(self) -> dict:
-        "Return the attributes for a copy, which is not in the present fit"
+        "Return the attributes to copy or pickle: all but those of the current fit"
         return {k:v for k,v in vars(self).items() if k not in _of_one_fit}
 
     def begin_data(self) -> None:
-        "Begin at the start of the data; called when a fit begins"
+        "Reset the position to the start of the data, when a fit begins; warn if resuming cannot be exact"
         learn = self.learn
         self.seed,self.noted,self.ongoing = derived_seed(),None,None
         self.resume_state = self.place = self.data_state = self.saved_data_state = None
@@ -401,9 +401,9 @@ class DataPosition(Callback):
         path:Path, # the checkpoint's path
         state:dict # the state of the run; it is restored again when its epoch begins
     ) -> None:
-        "Continue at the position in `state`; raise ValueError if it is invalid"
+        "Set the position in the data to that in `state`; raise ValueError if it does not fit this data"
         self._check_skipped(path, state)
-        loader = self._noted_loader(self.learn.dls.train)   # at once, because a finished fit has no further epoch
+        loader = self._noted_loader(self.learn.dls.train)   # now, because a finished fit has no further epoch
         place = own_place(state)
         if place is None and loader.listed: place = self._place_of_older(state)
         is_before_first_epoch = place is None and not state['done']
@@ -459,7 +459,7 @@ class DataPosition(Callback):
         for dl in persistent_loaders(loader): self._note_workers(dl)
 
     def _note_workers(self, dl):
-        "Record a loader with persistent workers, perhaps the shard of a validation set"
+        "Watch the persistent workers of a loader if they are new, and restore their seed when resuming"
         if any(dl is other for other in self.with_workers): return
         n = len(self.with_workers)
         self.with_workers.append(dl)
@@ -482,10 +482,10 @@ class DataPosition(Callback):
         if state is not None: self._resume_within_epoch(state)
 
     def _check_length(self, noted, state):
-        "Raise ValueError if the training data is other data now, and ends before the position in `state`"
+        "Raise ValueError if the run resumes with different training data, which ends before the position in `state`"
         done,n = state['done']-state.get('skipped', 0),loader_len(noted.dl)
         has_enough = n is None or done<=n or self.ongoing is not None
-        if has_enough or not self.has_other_data: return   # a `len` may be too small
+        if has_enough or not self.has_other_data: return   # the same data has enough, even if its `len` is too small
         raise ValueError(
             f"the checkpoint is from batch {state['done']} of epoch {state['epoch']}, and the training loader now has "
             f'{n} batches. Resume with the data of '
@@ -511,15 +511,15 @@ class DataPosition(Callback):
         noted.begin_at(self.place)
 
     def _noted_loader(self, dl):
-        "Return the `ResumableLoader` of the training loader `dl`; the one of the last epoch if `dl` is the same"
+        "Return a `ResumableLoader` for the training loader `dl`: the present one if it wraps `dl`, else a new one"
         self.ongoing = dl if isinstance(dl, OngoingLoader) else None
         if self.ongoing is not None: self.noted = dl.passes
-        elif isinstance(dl, ResumableLoader): self.noted = dl   # of another CheckpointCallback
+        elif isinstance(dl, ResumableLoader): self.noted = dl   # another CheckpointCallback has wrapped it
         elif self.noted is None or self.noted.dl is not dl: self.noted = ResumableLoader(dl)
         return self.noted
 
     def note_beginning(self) -> ResumableLoader:
-        "Record the state that the data reports before the first batch; return the `ResumableLoader`"
+        "Begin to collect the states of the data, before the first batch; return the `ResumableLoader`"
         noted = self._noted_loader(self.learn.dls.train)
         self._begin_data_state(noted)
         return noted
@@ -540,7 +540,7 @@ class DataPosition(Callback):
     def data_place(self,
         done:int # how many batches of this epoch are done
     ) -> dict|None:
-        "Return the position from which to resume the training data; None before the first epoch"
+        "Return the position to resume the training data from, None before the first epoch; warn if inexact"
         noted = self.noted
         if noted is None: return None
         place = noted.state(self.done_in_pass(done))

@@ -37,11 +37,11 @@ def batch_of(
     bs = find_bs(b)
     def resize(t):
         if is_record(t) or is_batch_object(t): raise ValueError(
-            f'a {type(t).__name__} cannot be made larger: train a few batches with your own loader of each size')
+            f'a {type(t).__name__} cannot be resized: to find the size, train a few batches with a loader of each size')
         if not isinstance(t, Tensor) or not t.ndim: return t
         if len(t)!=bs: raise ValueError(
-            f'a tensor of shape {tuple(t.shape)} cannot be made larger with a batch of {bs} samples: '
-            'train a few batches with your own loader of each size instead')
+            f'a tensor of shape {tuple(t.shape)} cannot be resized with a batch of {bs} samples: '
+            'to find the size, train a few batches with a loader of each size')
         return t[torch.arange(n, device=t.device)%bs]
     return apply(resize, b)
 
@@ -52,7 +52,7 @@ def largest_fitting(
     most:int,      # the last size
     exact:bool     # find any size; False: only `start` times a power of two
 ) -> int:
-    "Return the largest size that fits, 0 if none does"
+    "Return the largest size that fits; 0 if `start` does not fit"
     if not fits(start): return 0
     largest = start
     while 2*largest<=most and fits(2*largest): largest *= 2
@@ -95,7 +95,7 @@ def find_batch_size(self:Learner,
     exact:bool=False,    # try sizes in between, too; False: only `start` times a power of two
     batch:Any=None       # the batch whose samples are repeated; None: the training loader's first
 ) -> int:
-    "Return the largest batch size for which a training step fits into memory; restore the Learner"
+    "Return the largest batch size that fits into memory, and restore the Learner; raise OutOfMemoryError if none fits"
     start = check_whole('start', start, what='a number of samples')
     limit = _most(self, most)
     if start>limit: raise ValueError(f'start={start} is above most={limit}: there is no size to try')

@@ -35,7 +35,7 @@ def _compile_config() -> Iterator[None]:
     with config.patch(**settings), keys.patch(cache_key_tag=cache_key_tag): yield
 
 def compile_config() -> AbstractContextManager|None:
-    "Return a context that compiles backward passes too, a function per shape; `None` if PyTorch is too old"
+    "Return a context manager that lets backward passes be compiled, one function per shape; None for old PyTorch"
     from torch._dynamo import config
     has_setting  = hasattr(config, 'trace_autograd_ops')
     has_argument = 'recompile_limit' in signature(torch.compile).parameters
@@ -140,7 +140,7 @@ def _format_shape(shape):
 def find_shapes(
     known:list,         # shapes, with None for each size that varies; one may be added
     shapes:tuple|None,  # the shapes of a batch
-    most:int,           # the largest number of entries; with `dynamic`, of entries with different dimensions
+    most:int,           # the largest number of entries; with `dynamic`, of different numbers of dimensions
     dynamic:bool        # may sizes vary?
 ) -> tuple|None:
     "Return the entry of `known` that covers a batch, perhaps a new one; None if there is none and none may be added"
@@ -237,7 +237,7 @@ def repeated_blocks(
     "Return the outermost repeated blocks of `model`, one list per kind; raise ValueError if there are none"
     found = [*_find_repeated(model)]
     if found: return found
-    raise ValueError(f'{type(model).__name__} has no block that it repeats: omit `regional=True`')
+    raise ValueError(f'{type(model).__name__} has no repeated block: omit `regional=True`')
 
 def _find_repeated(model):
     "Yield lists of blocks of one kind; search inside modules that are not repeated"
@@ -255,7 +255,7 @@ def _find_repeated(model):
 # %% ../../nbs/speed/05c_compile.ipynb #1fec5d8a
 @patch
 def compile(self:Learner,
-    regional:bool=False, # compile only the block that the model repeats, such as a transformer's, once for all of them?
+    regional:bool=False, # compile only repeated blocks, such as a transformer's, once for all of a kind?
     **kwargs:Any         # passed on to `torch.compile`: `mode`, `dynamic`, `backend`, …
 ) -> Learner:
     "Compile the model with `torch.compile`, in place, at its next call; return the Learner"

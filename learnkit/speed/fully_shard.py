@@ -27,7 +27,7 @@ def _by_size(model, n):
     "Return modules with at least `n` parameters outside smaller such modules, inner ones first"
     units,counted = [],set()
     def visit(m):
-        "Return how many parameters of `m` are in no unit yet; if they are enough, make `m` a unit"
+        "Return how many parameters of `m` are in no unit yet; if at least `n`, make `m` a unit, and return 0"
         own = [p for p in m.parameters(recurse=False) if id(p) not in counted]
         counted.update(map(id, own))
         size = sum(p.numel() for p in own)
@@ -40,7 +40,7 @@ def _by_size(model, n):
 
 def find_units(
     model:nn.Module,           # the model
-    by:int|type|tuple|Callable # a number of parameters, or as in `pick_modules`
+    by:int|type|tuple|Callable # the least number of parameters of a unit, or as in `pick_modules`
 ) -> list[nn.Module]:
     "Return the modules whose parameters are fetched together, inner modules first, the model last"
     picked = _by_size(model, by) if isinstance(by, int) else pick_modules(model, by)
@@ -136,7 +136,7 @@ def shard_model(
     opts:Iterable=(),           # optimizers of its parameters
     policy:Callable|None=None   # f(is this unit the model itself?) -> more arguments of `fully_shard`; None: none
 ) -> None:
-    "Shard a model's parameters over the processes, in place, and replace them in `opts`; only check a sharded model"
+    "Shard a model's parameters over the processes, in place, also in `opts`; an already sharded model is only checked"
     from torch.distributed.fsdp import fully_shard
     file_group()
     if not hasattr(model, 'module'): model = get_model(model)
@@ -169,16 +169,16 @@ from ..processes.distributed import DistributedTrainer, steps_in_turn
 # %% ../../nbs/speed/30b_fully_shard.ipynb #dd384caa
 @check_args
 class FullyShard(DistributedTrainer):
-    "Train one model with all processes, each with a shard of the parameters, gradients and optimizer state"
-    called:Any = None   # True after the sharded model's first call; before that, the hook that sets it
+    "Trains one model with all processes, each with a shard of the parameters, gradients and optimizer state"
+    called:Any = None   # True after the sharded model's first call; before that, the handle of the hook that sets it
     conflicts = dict(local_steps='each process has a part of the weights, and needs those of the others in each batch')
     def __init__(self,
-        by:int|type|tuple|Callable=10_000_000, # units to fetch: modules of a class, of this many parameters, or f(m)
+        by:int|type|tuple|Callable=10_000_000, # units: modules with at least so many parameters, a class, or f(m)
         mesh:Any=None,          # a `DeviceMesh` over all processes, of one dimension, or two: (replicate, shard)
         mp:Any=None,            # dtype to compute in, or `MixedPrecisionPolicy`; None: the weights' dtype
-        shard:bool=True,        # shard the data; False: each process has its own shard already
+        shard:bool=True,        # shard the data? False: each process has its own shard already
         timeout:float|None=None,# seconds until a waiting process reports which one hangs; None: the group's timeout
-        compare:bool=True,      # end the fit if hyperparameters, or unsharded parameters, differ between processes
+        compare:bool=True,      # end the fit if hyperparameters or unsharded parameters differ between processes?
         weigh:bool=True,        # weight the loss of each process by its targets? False: equal weights
         **kwargs:Any            # passed on to `fully_shard`, such as `offload_policy`
     ):
@@ -228,7 +228,7 @@ class FullyShard(DistributedTrainer):
     def _policy(self, root):
         "Return the arguments of `fully_shard` for a unit, except the mesh"
         from torch.distributed.fsdp import MixedPrecisionPolicy
-        kwargs = {'reshard_after_forward':True, **self.kwargs}   # so that the weights stay sharded
+        kwargs = {'reshard_after_forward':True, **self.kwargs}   # so that weights are sharded again after each forward
         mp = self.mp
         if mp is None: return kwargs
         if isinstance(mp, torch.dtype):

@@ -40,12 +40,12 @@ class SlowStep:
         self.noise = 1e-5   # how far a gradient may be off, as a fraction of the largest gradient
         if inputs.amp is not None: self.noise = 4*torch.finfo(inputs.amp.dtype).eps
 
-    def note(self) -> Any:
+    def snapshot(self) -> Any:
         "Return a snapshot of everything that the step changes"
         return note_step(self.inputs.opt, self.model, self.inputs.loss_func)
 
     def __call__(self) -> tuple:
-        "Train on the batch; return prediction, loss, and gradients if the compiled step does"
+        "Train on the batch; return prediction, loss, and the gradients if the compiled step returns them, else []"
         inputs = self.inputs
         step = make_train_step(inputs.model, inputs.loss_func, None, inputs.amp)   # the function that is compiled
         factor = None if inputs.optim else inputs.hypers
@@ -75,7 +75,7 @@ class SlowStep:
         for i,t in enumerate(leaves([pred])): outputs[f'prediction {i}'] = t
         if not self.inputs.optim: outputs |= self._named_grads(rest)
         for name,t in self.model.named_buffers(): outputs[f'buffer `{name}`'] = t
-        self.outputs = {*outputs}   # may differ more than the weights
+        self.outputs = {*outputs}   # the names of tensors that may differ more than the weights
         if not self.inputs.optim: return outputs
         return {**outputs, **step_tensors(self.model, self.inputs.opt)}
 
@@ -87,20 +87,20 @@ class SlowStep:
             if grad is not None: named[f'the gradient of `{name}`'] = grad
         return named
 
-    def room(self,
+    def tolerances(self,
         expected:dict, # the slow path's tensors, by name
         before:Any     # snapshot of the state before the step
     ) -> dict:
-        "Return how much each of these tensors may differ between the two paths"
-        room = {}
+        "Return how much each tensor may differ between the two paths, by name; take a step with noisy gradients for it"
+        found = {}
         for name,t in expected.items():
-            if name in self.outputs and t.numel(): room[name] = 10*self.noise*t.abs().max()
-        if not self.inputs.optim: return room
+            if name in self.outputs and t.numel(): found[name] = 10*self.noise*t.abs().max()
+        if not self.inputs.optim: return found
         before.restore()
         self.update(self._noisy_grads())
         for name,t in step_tensors(self.model, self.inputs.opt).items():
-            room[name] = _rounding(t) + 4*(t.double() - expected[name].double()).abs()
-        return room
+            found[name] = _rounding(t) + 4*(t.double() - expected[name].double()).abs()
+        return found
 
     def _noisy_grads(self):
         "Return the gradients with each element slightly larger or smaller"
@@ -116,29 +116,29 @@ def _signs(t):
     return 1-2*odd.to(t.dtype)
 
 def _rounding(t):
-    "Return the rounding error of a few operations with results like `t`"
+    "Return the rounding error of a few operations with results like `t`, elementwise; 0 for integers"
     if not t.is_floating_point(): return 0
     return 4*torch.finfo(t.dtype).eps*t.detach().double().abs()
 
 # %% ../../nbs/speed/15a_fused_step.ipynb #257e5147
 @check_args
 class FusedStep(Callback):
-    "Train on a batch in one compiled call (`torch.compile`), unless callbacks have handlers within it"
+    "Trains on a batch in one compiled call (`torch.compile`), unless callbacks have handlers within it"
     conflicts = dict(parts='it computes the step together with the gradients: remove it')
     order,run_valid = 1000,False
     modes,saves = ('fit','lr_find'),('shapes','missing_state')
     config:Any = None       # the compiler's settings, during a fit
     handlers_seen:Any = None# the table of handlers for which `part` was chosen
     part:Any = None         # the part of a batch that is compiled: 'whole', 'gradients' or None
-    failure:Any = None      # why nothing is compiled any more, after the compiler has failed
+    failure:Any = None      # why the rest of the fit is not compiled; None: the compiler has not failed
     accumulation:Any = None # the callback that accumulates gradients; None: there is none
     inputs:Any = None       # the current `StepInputs`
     afterwards:Any = ()     # functions to call after a step that is compiled whole
-    run_step:Any = None      # the function that runs the compiled step, perhaps compared with the slow path
+    run_step:Any = None     # the function that runs the compiled step, and perhaps compares it with the slow path
     def __init__(self,
         max_shapes:int=1,      # the number of batch shapes to compile for; batches of other shapes run eagerly
-        options:dict|None=None,# options of inductor; None: its C++ wrapper. A GPU, where this is untested, needs them
-        dynamic:bool=False     # compile sizes that vary as variables, so that a compiled step takes all such batches
+        options:dict|None=None,# inductor options; None: its C++ wrapper, for a CPU. Required on a GPU (untested there)
+        dynamic:bool=False     # compile sizes that vary as variables, so that one compiled step accepts them all?
     ):
         self.max_shapes = check_whole('max_shapes', max_shapes, what='a number of batch shapes')
         self.dynamic  = dynamic
@@ -180,7 +180,7 @@ class FusedStep(Callback):
         for call in self.afterwards: call()
 
     def _give_up(self, do, e):
-        "Train eagerly on this batch and the rest of the fit"
+        "Train eagerly on this batch and the rest of the fit, and warn why"
         self.part,self.failure = None,f'it could not be compiled ({e})'
         do()
         has_parts = self.learn.current_run.checks_loss   # as in the loop
@@ -188,10 +188,10 @@ class FusedStep(Callback):
         self._warn(self.failure)
 
     def _compare_with_eager(self, compare, inputs, xb, yb, shape):
-        "Run the compiled step and the eager one, and compare their results"
+        "Run the compiled step and the eager step, and return the result of `compare`"
         slow = SlowStep(self.learn, inputs, xb, yb)
         fast = partial(self.compiler, inputs, xb, yb, shape)
-        return compare('fused', fast, slow, slow.note, slow.tensors, slow.room)
+        return compare('fused', fast, slow, slow.snapshot, slow.tensors, slow.tolerances)
 
     def _step_eagerly(self, learn, grads):
         "Take an optimizer step with the computed gradients, and fire its events"
@@ -239,7 +239,7 @@ class FusedStep(Callback):
         self.part = 'gradients' if needs_eager_step else 'whole'
 
     def _find_runner(self):
-        "Return the compiler; or a function that also runs the slow path, if a callback compares paths"
+        "Return the compiler, or if a callback compares paths, a function that also runs the slow path"
         for cb in self.learn.cbs:
             compare = compare_paths(cb)
             if compare is not None: return partial(self._compare_with_eager, compare)
@@ -277,7 +277,7 @@ class FusedStep(Callback):
         if device!='cpu' and self.compiler.options is None: return (
             f"compiled steps have not been tested on '{device}'. To try them, write "
             "FusedStep(options={'triton.cudagraphs':True}), and compare the losses")
-        if self.config is None: return f'PyTorch {torch.__version__} cannot, 2.13 can'
+        if self.config is None: return f'PyTorch {torch.__version__} cannot compile a train step, 2.13 can'
         why = compile_obstacle(self.learn)
         if why is not None: return why
         is_wrapped = getattr(do, '__func__', None) is not Learner._do_one_batch
@@ -286,12 +286,12 @@ class FusedStep(Callback):
     def _step_obstacle(self, late):
         "Return why the optimizer's step cannot be compiled; None if no reason is known"
         if late: return _name_first(late)
-        if self.learn.current_run.in_part: return 'the micro-batches of a batch have one step together'
+        if self.learn.current_run.in_part: return 'all micro-batches of a batch share one step'
         if self.optim is None: return f'{type(torch_opt(self.learn.opt)).__name__} has no functional form here'
         return None
 
     def _fusable_shape(self, learn):
-        "Prepare the inputs and return the shape to run fused; None: run eagerly (a warning says why, or it is counted)"
+        "Prepare the inputs, and return the compiled shape for this batch; None: run it eagerly (warned of, or counted)"
         shapes = batch_shapes((*learn.xb, *learn.yb))
         if learn.iter==0:   # the first batch of an epoch is eager
             if self.dynamic: find_shapes(self.shapes, shapes, self.max_shapes, True)
@@ -319,7 +319,7 @@ class FusedStep(Callback):
         return bool(new)
 
     def _is_eager(self, inputs):
-        "Return whether something in the model or the optimizer needs an eager step"
+        "Return whether foreign weights, earlier gradients or hooks need an eager step; warn of weights and hooks"
         if inputs.has_foreign():
             self._warn('there are weights with gradients that are not in the optimizer')
             return True
@@ -330,7 +330,7 @@ class FusedStep(Callback):
         return False
 
     def _drop_inputs(self, do):
-        "Drop the inputs, as parts of them were replaced; for a new model, loss or optimizer choose the part anew"
+        "Drop inputs of which parts were replaced; for another model, loss or optimizer, choose the part anew"
         if not self.inputs.belongs_to(self.learn): return self._choose_part(do)
         self.inputs.restore_counts()
         self.inputs = None
@@ -346,7 +346,7 @@ def replace_backward(
     loss:torch.Tensor, # the loss of a batch
     backward:Callable  # the function that its `backward` calls
 ) -> torch.Tensor:
-    "Return the loss as a tensor whose gradients are already computed: its `backward` calls `backward`"
+    "Return the loss as a new tensor without a graph, whose method `backward` is the given function"
     res:Any = loss.detach()
     res.backward = backward
     return res
@@ -355,14 +355,14 @@ _known = 'clip','autocast','accumulate','after_step','nothing'   # done in the c
 # the state of `FusedStep` between fits
 _no_fit = dict(config=None, handlers_seen=None, inputs=None, accumulation=None, afterwards=(), run_step=None)
 
-compiled = Word('compiled', None, 'What does a compiled step do in place of its handlers? No subclass inherits it.')
+compiled = Word('compiled', None, 'What does a compiled step do in place of its handlers? Not inherited by subclasses.')
 compare_paths = Word('compare_paths', None, 'A function that compares a fast path with its slow path; None: no check.')
 
 def compiled_as(
     cb:Callback, # a callback
     name:str     # an event
 ) -> str|None:
-    "Return what the compiled step does in place of the callback's handler, as its class declares; None if undeclared"
+    "Return what the compiled step does in place of the callback's handler, as the class declares; None if undeclared"
     is_known = 'compiled' in vars(type(cb)) and name not in vars(cb)   # a subclass, or another handler, may do more
     return compiled(cb) if is_known else None
 
@@ -437,7 +437,7 @@ class FusedProfile(NamedTuple):
     eager:float
     fused:float|None     # None: no batch was fused
     compiling:float|None
-    why:str              # the warning about batches that are not fused, or only in part
+    why:str              # why batches are not fused, or only in part; empty: all are fused
     @property
     def pays_off(self) -> int|None:
         "The number of steps after which compilation pays off; None if it never does"
@@ -459,7 +459,7 @@ class FusedProfile(NamedTuple):
 
 # %% ../../nbs/speed/15b_profile_fused.ipynb #6e53f866
 class EveryOther(FusedStep):
-    "Fuses every other batch, and times all of them"
+    "Fuses every other batch, and measures the time of all batches"
     def __init__(self,
         **kw # the arguments of `FusedStep`
     ):
@@ -477,7 +477,7 @@ class EveryOther(FusedStep):
         else: do()
         seconds = self._now()-start
         is_fused = self.counts['fused']>n_before
-        if learn.iter==0: return   # the first batch of an epoch is checked, and so slower
+        if learn.iter==0: return   # the first batch of an epoch is slower, because it is checked
         if is_fused==to_fuse: self.times['fused' if is_fused else 'eager'].append(seconds)
 
     def _now(self):
@@ -489,7 +489,7 @@ class EveryOther(FusedStep):
 
     @property
     def result(self) -> FusedProfile:
-        "The medians; the first fused batch includes compiling. Raise ValueError if there were too few batches."
+        "Median seconds of eager and fused steps, and of compiling; raise ValueError if there were too few batches"
         from statistics import median   # it imports fractions and decimals
         if not self.times['eager']: raise ValueError(
             'there are too few batches to compare: use epochs of at least 10 batches, or more epochs (`n_epoch`)')

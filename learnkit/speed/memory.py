@@ -37,7 +37,7 @@ def set_memory_format(
 
 # %% ../../nbs/speed/20a_memory_format.ipynb #8de73a6e
 class ChannelsLast(Callback):
-    "Store the weights of convolutions in channels last order during a run (fastai's name and order)"
+    "Stores the weights of convolutions in channels last order during a run (fastai's name and order)"
     order,changed = -1,()
     def before_fit(self): self.changed = set_memory_format(self.learn.model)
     def cleanup(self):
@@ -46,7 +46,7 @@ class ChannelsLast(Callback):
 
 @patch
 def to_channelslast(self:Learner,
-    use_amp:bool=False,  # add mixed precision, too
+    use_amp:bool=False,  # add `MixedPrecision`, too?
     amp_mode:str='fp16', # its 16-bit type: 'fp16' or 'bf16'
     **kwargs:Any         # passed on to `torch.amp.GradScaler`
 ) -> Learner:
@@ -58,7 +58,7 @@ def to_channelslast(self:Learner,
 
 @patch
 def to_contiguous(self:Learner,
-    to_fp32:bool=False # remove mixed precision, too
+    to_fp32:bool=False # remove `MixedPrecision`, too?
 ) -> Learner:
     "Convert the model back to the default order, and return the Learner (fastai's name)"
     set_memory_format(self.model, channels_last=False)
@@ -79,7 +79,7 @@ def pick_modules(
     model:nn.Module,        # the model to search
     by:type|tuple|Callable  # a class, several, or a function: module -> bool
 ) -> list[nn.Module]:
-    "Return the modules with parameters that `by` selects, inner modules before those around them"
+    "Return the modules with parameters that `by` selects, inner ones first; raise ValueError if there are none"
     modules = filter(has_params, model.modules())
     if isinstance(by, (type,tuple)): picked = [m for m in modules if isinstance(m, by)]
     else: picked = [*filter(by, modules)]
@@ -91,7 +91,7 @@ def pick_modules(
 # %% ../../nbs/speed/20b_recompute.ipynb #1830e2c9
 @check_args
 class RecomputeActivations(Callback):
-    "Keep only the inputs of some modules for the backward pass, and recompute the rest: activation checkpointing"
+    "Keeps only the inputs of some modules for the backward pass, and recomputes the rest: activation checkpointing"
     acts = 'nothing'
     order,modes = TrainEvalCallback.order-1,('fit','lr_find')
     forwards = ()   # the modules, each with its own `forward` if it has one
@@ -115,7 +115,7 @@ from ..loop.words import own_attr
 
 # %% ../../nbs/speed/20c_free_outputs.ipynb #71f0b9d8
 class FreeOutputs(Callback):
-    "Release the predictions of a training batch once its loss is computed, to save memory (Composer's `FreeOutputs`)"
+    "Releases the predictions of a training batch once its loss is computed, to save memory (Composer's `FreeOutputs`)"
     order,modes,run_valid = 99,('fit','lr_find'),False   # after all other callbacks, which may use them at `after_loss`
     def before_fit(self):
         needs_outputs = getattr(own_attr(self.learn, 'recorder'), 'train_metrics', False)

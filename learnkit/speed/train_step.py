@@ -20,7 +20,7 @@ def make_update(
     optim:FunctionalOptim, # how one parameter is updated
     options:tuple,         # the options of each parameter group, from `optim.options`
     group_of:tuple,        # the index of each parameter's group
-    clips:tuple=()         # for each clipping: which norm; whether by value
+    clips:tuple=()         # for each clipping, the arguments `norm_type` and `by_value` of `clip_grads`
 ) -> Callable:
     "Return a function that clips gradients, updates the parameters, and returns the norms of the gradients"
     n_hypers   = optim.n_hypers
@@ -28,7 +28,7 @@ def make_update(
     n_groups   = len(options_of)
     @torch.no_grad()
     def update(params, grads, states, hypers):
-        "`hypers` holds the hyperparameters, group by group, and then the limits for clipping"
+        "Update `params` in place; `hypers` has the hyperparameters, group by group, then the limits for clipping"
         values = hypers.unbind()
         limits = values[n_hypers*n_groups:]
         used  = [i for i,grad in enumerate(grads) if grad is not None]
@@ -49,7 +49,7 @@ def add_grads(
     params:list, # parameters
     grads:list   # each parameter's gradient from a train step; None where the loss does not depend on it
 ) -> None:
-    "Add gradients to the parameters', like `backward`"
+    "Add gradients to the parameters' `grad`, as `backward` does"
     sums,new = [],[]
     for p,grad in zip(params, grads):
         if grad is None: continue
@@ -122,7 +122,7 @@ class StepKey(NamedTuple):
     optim:Any
     options:tuple  # the options of each parameter group
     group_of:tuple # the index of each parameter's group
-    clips:tuple    # for each clipping: which norm; whether by value
+    clips:tuple    # for each clipping, the arguments `norm_type` and `by_value` of `clip_grads`
 
 class Amp(NamedTuple):
     "The settings of `MixedPrecision` in a compiled step"
@@ -137,7 +137,7 @@ class StepInputs:
         optim:FunctionalOptim|None, # how the optimizer updates a parameter; None: the step returns the gradients
         clips:list,                 # the Learner's `GradientClip`s
         amp:Amp|None,               # the settings of `MixedPrecision`; None: not used
-        accumulation:Any=None       # its `GradientAccumulation`, which scales gradients by the batch's weight
+        accumulation:Any=None       # the `GradientAccumulation`, which scales gradients; None: there is none
     ):
         self.model,self.loss_func,self.opt = learn.model,learn.loss_func,torch_opt(learn.opt)
         self.clips,self.amp,self.accumulation = clips,amp,accumulation
@@ -147,12 +147,12 @@ class StepInputs:
         self._collect_hooks(modules)
         self.switches = self._find_switches()
         self.step = None          # the compiled step; None: not looked up yet
-        self.values  = None          # the hyperparameters when they were last read,
-        self.hypers  = None          # the same as a tensor; with accumulation, the factor of the gradients
-        self.options = ()            # the options of each parameter group
-        self.states  = []            # the optimizer's state of each parameter
-        self.missing_state = []      # indices of parameters without a state
-        self.moved   = []            # step counts that are on the GPU for now: (state, key)
+        self.values  = None       # the hyperparameters as numbers, when they were last read
+        self.hypers  = None       # the hyperparameters as a tensor; with accumulation, the factor of the gradients
+        self.options = ()         # the options of each parameter group
+        self.states  = []         # the optimizer's state of each parameter
+        self.missing_state = []   # indices of parameters without a state
+        self.moved   = []         # where step counts were moved to the GPU: (state, key)
         if optim and self.params: self.read_hypers()
         # the values that `is_current` compares with the present ones
         self.seen    = self._objects(learn)
@@ -172,7 +172,7 @@ class StepInputs:
         self.cuda = any(p.is_cuda for p in self.params)
 
     def _collect_hooks(self, modules):
-        "Collect the dictionaries of hooks, which are checked before each batch and usually empty"
+        "Collect the dictionaries of hooks, which `is_plain` checks before each batch; they are usually empty"
         self.hooks = [*_global_hooks]
         for m in modules: self.hooks += _module_hooks(m)
         absent = _param_hooks
@@ -184,7 +184,7 @@ class StepInputs:
 
     def _step_hooks(self):
         if not step_notices(self.opt): return step_hooks(self.opt)
-        called = self.opt._optimizer_step_post_hooks   # FusedStep calls these itself
+        called = self.opt._optimizer_step_post_hooks   # FusedStep calls these hooks itself
         return [hooks for hooks in step_hooks(self.opt) if hooks is not called]
 
     def _find_switches(self):
@@ -210,7 +210,7 @@ class StepInputs:
     def is_current(self,
         learn:Learner # the Learner
     ) -> bool:
-        "Return whether these are still the parameters and states of the Learner's model and optimizer"
+        "Return whether the Learner still has this model, loss, optimizer, and these trained parameters and states"
         now,seen = self._objects(learn),self.seen
         if len(now)!=len(seen): return False
         if not all(map(is_, now, seen)): return False
@@ -220,12 +220,12 @@ class StepInputs:
     def belongs_to(self,
         learn:Learner # the Learner
     ) -> bool:
-        "Return whether the Learner still has this model, loss function and optimizer, with the same modes and methods"
+        "Return whether the Learner still has this model, loss function and optimizer, with its settings and methods"
         if _methods(self.opt)!=self.methods: return False
         return all(map(is_, self._objects(learn, own=True), self.seen))
 
     def is_plain(self) -> bool:
-        "Return whether the three checks below would find nothing; a single pass in C over all parameters"
+        "Return whether `has_hooks`, `has_foreign` and, with an optimizer, `has_grads` are False, in one fast pass"
         if any(self.hooks): return False
         if [*map(self.look, self.params)]!=self.plain: return False
         return not any(map(_trained, self.foreign_params))
@@ -236,21 +236,21 @@ class StepInputs:
         return any(any(_hooks_of_param(p)) for p in self.params)
 
     def has_grads(self) -> bool:
-        "Return whether there are earlier gradients, which are part of the step"
+        "Return whether a parameter has a gradient already, to which the step would have to add"
         return any(p.grad is not None for p in self.params)
 
     def has_foreign(self) -> bool:
-        "Return whether weights outside the optimizer would get gradients"
+        "Return whether there are parameters outside the optimizer that require gradients"
         return any(map(_trained, self.foreign_params))
 
     def read_factor(self) -> None:
-        "Read the factor for the gradients of the current batch"
+        "Set `hypers` to the factor for the gradients of the current batch"
         factor = self.accumulation.factor
         if not isinstance(factor, torch.Tensor): factor = torch.full((), factor, device=self.params[0].device)
         self.hypers = factor
 
     def read_hypers(self) -> None:
-        "Create a new tensor of the hyperparameters if one of them has changed"
+        "Set `hypers` to a new tensor if a hyperparameter has changed; collect the state again if an option has"
         values = self.optim.hypers(self.opt)
         for clip in self.clips: values.append(clip.value or clip.max_norm)
         if values==self.values: return
@@ -275,7 +275,7 @@ class StepInputs:
         if self.cuda: self._mark_static()
 
     def _mark_static(self):
-        "Mark parameters and states as keeping their addresses, so that a CUDA graph may write to them"
+        "Declare to PyTorch that parameters and states keep their addresses, so that a CUDA graph may write to them"
         for t in leaves([self.params, self.states]):
             if t.device.type=='cuda': torch._dynamo.mark_static_address(t)
 
@@ -323,7 +323,7 @@ def _is_users(file:str) -> bool:
     return not file.startswith(_homes) and Path(file).is_file()
 
 def _shorten(message):
-    "Return the first line of a compiler message, with the reason from a later line"
+    "Return the first line of a compiler message, with the reason from a later line, if any"
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     if not lines: return ''
     first,*rest = lines
@@ -356,7 +356,7 @@ def describe_compile_error(
     "Return the compiler's message in one line"
     from torch._dynamo.exc import FailOnRecompileLimitHit
     if isinstance(e, FailOnRecompileLimitHit): return (
-        'it was compiled again and again, as something it depends on keeps changing, such as a number in the model')
+        'it was recompiled too often, because a value that it depends on keeps changing, such as a number in the model')
     stack = getattr(e, 'real_stack', None) or ()   # the stack of the traced code
     if any(frame.name=='log_value' for frame in stack): return (
         'the model or the loss function calls `log_value`, which a compiled step would not do: write `self.log` in '
@@ -376,20 +376,20 @@ class CompiledStep:
         from torch._dynamo import eval_frame
         self.f:Any = own_code(train_step)
         self.compiled = torch.compile(train_step, **kw)
-        self.codes:dict[tuple,list] = {}   # shape of a batch -> pairs: guards, and the function to call if they hold
+        self.codes:dict[tuple,list] = {}   # shape of a batch -> pairs of guards and the function to call if they hold
         self.shapes:set[tuple] = set()     # the compiled shapes
         self.dynamo = eval_frame
         self.enclosed = getclosurevars(self.f).nonlocals
 
     def __call__(self,
         shape:tuple,        # the shapes of the batch, with None for each size that varies
-        xb:tuple,           # the arguments of the train step: inputs,
-        yb:tuple,           # targets,
-        params:list,        # the parameters to train,
-        states:list,        # the optimizer's state of each parameter,
-        hypers:torch.Tensor # the hyperparameters
+        xb:tuple,           # the inputs of the batch
+        yb:tuple,           # its targets
+        params:list,        # the parameters to train
+        states:list,        # the optimizer's state of each parameter
+        hypers:torch.Tensor # the hyperparameters, or without an update the factor of the gradients
     ) -> tuple:
-        "Return the result of the train step; compile it first for a new shape"
+        "Run the train step, which is compiled first for a new shape; return its result"
         known = self.codes.get(shape)
         if known and self.dynamo._stance.stance=='default':   # see `torch.compiler.set_stance`
             scope = {**self.enclosed, 'xb':xb, 'yb':yb, 'params':params, 'states':states, 'hypers':hypers}
@@ -408,7 +408,7 @@ class CompiledStep:
         return res
 
     def _entries(self):
-        "Return what the compiler has produced for the train step so far"
+        "Return the cache entries of the train step: guards and compiled code"
         return self.dynamo._debug_get_cache_entry_list(self.f.__code__)
 
     def _function(self, code:Any):
@@ -419,8 +419,8 @@ class CompiledStep:
         return FunctionType(code, names, self.f.__name__, None, self.f.__closure__)
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #b8d6cf8f
-class StepCompiler(Stateful):   # it has no state to save: a step compiled in a trial is kept
-    "Compile train steps, run them, and keep them for the next batch"
+class StepCompiler(Stateful):   # with no state to save, so a step compiled in a trial is kept
+    "Compiles train steps, runs them, and caches them for later batches"
     def __init__(self,
         limit:int=4,           # how often a step may be recompiled when something that it depends on changes
         options:dict|None=None # inductor options for `torch.compile`; None: those for the device
@@ -481,7 +481,7 @@ class StepCompiler(Stateful):   # it has no state to save: a step compiled in a 
     def forget_others(self,
         model:nn.Module # the model whose steps are cached
     ) -> None:
-        "Drop the steps of all other models, which they would keep in memory"
+        "Drop the cached steps of all other models, so that these models can be freed"
         self.steps = {key:step for key,step in self.steps.items() if key.model==id(model)}
 
     def __getstate__(self) -> dict: return {**vars(self), 'steps':{}}

@@ -65,7 +65,7 @@ class FunctionalOptim:
         has_state:bool=True    # does it have a state even without momentum?
     ):
         store_attr()
-        self.n_hypers = len(hyper_names)   # numbers per parameter group
+        self.n_hypers = len(hyper_names)   # how many numbers a parameter group has
         if 'betas' in hyper_names: self.n_hypers += 1
         self.look = itemgetter(*hyper_names)
 
@@ -109,7 +109,7 @@ def step_hooks(
 def step_notices(
     opt:Optimizer # a torch optimizer
 ) -> list[Callable]:
-    "Return calls for the hooks that only count steps"
+    "Return functions that call the hooks which only count steps, such as a scheduler's"
     hooks = [*opt._optimizer_step_post_hooks.values()]
     notices = [f for f in hooks if getattr(f, '__func__', None) is TorchScheduler._optimizer_stepped]
     return [partial(f, opt, (opt,), {}) for f in notices]
@@ -117,8 +117,8 @@ def step_notices(
 def functional_optim(
     opt:Any # an optimizer, such as `learn.opt`
 ) -> FunctionalOptim|None:
-    "Return the functional form of an optimizer; None if no form does all that the optimizer does"
-    if 'step' in vars(opt): return None   # a method of the wrapper
+    "Return the functional form of an optimizer; None if there is none that does all that the optimizer does"
+    if 'step' in vars(opt): return None   # the method of the wrapper was replaced
     opt = torch_opt(opt)
     if type(opt) not in functional_optims: return None
     if _has_odd_options(opt) or _is_patched(opt): return None
@@ -136,7 +136,7 @@ def _is_patched(opt):
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #f04ef740
 def _has_odd_options(opt):
-    "Return whether there are complex parameters, hyperparameters in tensors, or options without a functional form"
+    "Return whether there are complex parameters, tensors as hyperparameters, or options without a functional form"
     if any(p.is_complex() for p in params_in(opt.param_groups)): return True
     for pg in opt.param_groups:
         if any(pg.get(k) for k in ('maximize','amsgrad','differentiable','fused')): return True
@@ -254,7 +254,7 @@ def muon_step(
     p.sub_(update.to(p.dtype)*(lr*_size_factor(options['adjust_lr_fn'], *p.shape)))
 
 def _orthogonal(m, coefficients, n, eps):
-    "Return the nearest orthogonal matrix, by `n` Newton-Schulz iterations in 16 bits"
+    "Return nearly the closest orthogonal matrix, by `n` Newton-Schulz iterations in bfloat16"
     a,b,c = coefficients
     tall = m.shape[0]>m.shape[1]
     x = m.bfloat16().T if tall else m.bfloat16()

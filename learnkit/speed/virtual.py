@@ -19,11 +19,11 @@ def merge_two(
     a:tuple[Tensor,Tensor], # means and sums; the last sum is the weight
     b:tuple[Tensor,Tensor]  # means and sums of the part after `a`
 ) -> tuple[Tensor,Tensor]:
-    "Return the merged means and sums of `a` and `b`, whose means it overwrites"
+    "Return the weighted means and the sums of `a` and `b` together; the means of both are overwritten"
     (means_a,sums_a),(means_b,sums_b) = a,b
     sums = sums_a+sums_b
     weight_a,weight_b,weight = sums_a[-1],sums_b[-1],sums[-1]
-    has_weight = weight>0   # without weight in both, the first is returned
+    has_weight = weight>0   # if both weights are 0, the means of `a` are returned
     means_a.mul_(torch.where(has_weight, weight_a/weight, 1))
     means_b.mul_(torch.where(has_weight, weight_b/weight, 0))
     return means_a.add_(means_b),sums
@@ -97,7 +97,7 @@ from ..optim.inventory import BatchBuffers, named_buffers
 
 # %% ../../nbs/speed/25b_shard_means.ipynb #9f2d2067
 class ShardMeans:
-    "Takes gradients, loss and buffers of shards out of the model, and puts in their means over all processes"
+    "Collects gradients, loss and buffers of each shard, and sets those of the model to the means over all processes"
     def __init__(self,
         params:Iterable, # the parameters that are trained
         learn:Any        # the Learner whose buffers change
@@ -106,7 +106,7 @@ class ShardMeans:
         self.buffers = BatchBuffers(learn)
         self.n = sum(p.numel() for p in self.params)
         self.device = self.params[0].device
-        self.flags = {}   # tensors of flags by value, as few values occur
+        self.flags = {}   # cached tensors of flags, by their values
         self.dtype = torch.float32   # the smallest dtype for sums; 16 bits are too few
         for t in (*self.params, *named_buffers(learn).values()):
             if t.is_floating_point(): self.dtype = torch.promote_types(self.dtype, t.dtype)
@@ -116,7 +116,7 @@ class ShardMeans:
         self.tree = MergeTree()
         self.live = False       # has any shard counted?
         self.full = False       # has a shard had gradients of all parameters?
-        self.extra:Any = None   # the sums of `beside`, after merging
+        self.totals:Any = None   # the sums of `extra` over all shards, after merging
         self.before = [p.grad for p in self.params]
         self.buffers.begin()
         self.most = [*self.buffers.first(False).values()]   # integer buffers: the largest values
@@ -129,13 +129,13 @@ class ShardMeans:
     def add(self,
         loss:Tensor|None,         # the mean loss of a shard after its backward pass; None: not counted
         weight:int|float|Tensor=0,# the weight of the shard
-        beside:Tensor|None=None   # further values to sum; equally many for each shard
+        extra:Tensor|None=None    # further values to sum; equally many for each shard
     ) -> None:
-        "Take a shard out of the model: clear gradients, and restore buffers as they were in `begin`"
+        "Collect a shard's gradients, loss and buffers; clear gradients, and restore buffers as they were in `begin`"
         if loss is not None: self.live = True
         self.most = [*map(torch.maximum, self.most, self.buffers.values(False))]
         means,sums = self._message(loss, weight)
-        if beside is not None: sums = torch.cat([beside.to(self.device, self.dtype), sums])
+        if extra is not None: sums = torch.cat([extra.to(self.device, self.dtype), sums])
         self.tree.push(means, sums)
         self._clear()
 
@@ -161,12 +161,12 @@ class ShardMeans:
         return grads
 
     def merge(self,
-        total:bool=False # sum gradients and loss, and do not average them; weights are then numbers of shards
+        total:bool=False # sum gradients and loss instead of averaging; each shard must then have weight 1
     ) -> Tensor:
-        "Put the means over all shards into the model; return the loss; raise CancelBatch if every shard was cancelled"
+        "Set gradients and buffers to the means over all shards; return the loss; CancelBatch if all were cancelled"
         means,sums = merge_processes(*self.tree.total())
-        # the sums of `beside`, a flag per gradient, the flag of the loss, the weight
-        self.extra,flags,n_losses,weight = sums.tensor_split([-len(self.params)-2, -2, -1])
+        # the sums of `extra`; for each parameter, how many shards have a gradient; how many have a loss; the weight
+        self.totals,flags,n_losses,weight = sums.tensor_split([-len(self.params)-2, -2, -1])
         if not self.live and not n_losses: raise CancelBatch('every shard of this batch was cancelled')
         if total: means[:self.n+1].mul_(weight)
         grads,loss,buffers = means.tensor_split([self.n, self.n+1])
@@ -224,7 +224,7 @@ from ..processes.distributed import share_random_states
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #47896043
 def _obstacle(cb):
-    "Return why a callback does not work with shards: its own declaration, or the unit it counts in; None if it does"
+    "Return why a callback does not work with shards: what it declares, or the unit that it counts; None if it works"
     declared = conflicts(cb).get('parts')
     if declared is not None: return declared
     counts_samples = unit_of(cb) in ('sp','tok')
@@ -233,7 +233,7 @@ def _obstacle(cb):
 def check_obstacles(
     learn:Any # the Learner, in a fit that begins
 ) -> None:
-    "Raise ValueError if something in this fit would differ with the number of processes"
+    "Raise ValueError if a callback, the model or a tensor in this fit does not work with shards"
     for cb in learn.cbs:
         why = _obstacle(cb)
         if why is not None: raise ValueError(f'VirtualShards and {type(cb).__name__} cannot be combined: {why}')
@@ -291,7 +291,7 @@ class LoggedShards:
         return F.pad(both, (1, 0), value=n)
 
     def merge(self,
-        total:torch.Tensor|None # the sums over all shards; None: none, because of an error
+        total:torch.Tensor|None # the sums over all shards; None: there are none, because of an error
     ) -> None:
         "Pass the totals over all shards to the metrics"
         if not self.own: return
@@ -305,16 +305,16 @@ class LoggedShards:
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #bb38640e
 @check_args
 class VirtualShards(Callback):
-    "Train to bit for bit the same weights with any number of processes, which share the `n` shards of a batch"
+    "Trains the same weights, bit for bit, with any number of processes, which share the `n` shards of a batch"
     acts = 'alike'
     single = distributes = True   # `fit` then adds no DistributedTrainer
     order,run_valid = TrainEvalCallback.order-2,False
     modes,saves = ('fit',),('seed','threads')
-    conflicts = dict(passes='the shards of a batch are gone before its step: remove it')
+    conflicts = dict(passes='the shards of a batch no longer exist at its step: remove it')
     seed = 0            # the seed of this fit
     threads = 0         # PyTorch's number of threads when the run began
     stack:Any = None    # contexts that end with the fit
-    added:Any = ()      # callbacks that it has added
+    added:Any = ()      # callbacks added for this fit
     weigh:Any = None    # a `BatchWeight`, from the first batch of a phase on
     loader:Any = None   # a loader of `Shards`
     shards:Shards       # this process's shards of the current batch
@@ -388,7 +388,7 @@ class VirtualShards(Callback):
         else: module.manual_seed_all(seed)
 
     def _do_shard(self, do, i):
-        "Forward and backward pass of own shard `i`; return False if there is none, or no loss, or it was cancelled"
+        "Run the passes of this process's shard `i`; return whether it has a loss: False if missing or cancelled"
         learn,own = self.learn,self.shards.own
         if i and i>=len(own): return False
         if own:
@@ -438,15 +438,15 @@ class VirtualShards(Callback):
             if i<len(shards.own): n = find_bs(shards.own[i])
             means.add(loss, weight, self.logged.sums(n))
         self._seed(self.n)   # the same in all processes
-        learn.loss = last    # it stays if no shard counts, as `merge` raises then
+        learn.loss = last    # stays if `merge` raises, because every shard was cancelled
         try: learn.loss = means.merge(sums)
-        finally: self.logged.merge(means.extra)
+        finally: self.logged.merge(means.totals)
         self._announce_loss()
         try: learn._do_step()
         finally: self._seed(self.n)   # `SkipNaN` restores a shard's random state
 
     def _announce_loss(self):
-        "Announce the joint loss, which all processes share; clear the gradients if a callback cancels the batch"
+        "Fire `after_joint_loss` for the loss of all processes; clear the gradients if a callback cancels the batch"
         learn = self.learn
         learn.loss_grad = learn.loss   # a process may have had no shard
         try: learn('after_joint_loss')

@@ -66,7 +66,7 @@ def test_whichever_call_fails_the_run_goes_on(fault, stays, tmp_path):
         assert equal(straight.model.state_dict(), learn.model.state_dict()), what
         assert said or fault=='invalid' or seen[at] not in fails, what
         for p in list_checkpoints(folder): assert read_checkpoint(p)['model'], what
-        if stays and at<9: assert [m.split(' could')[0] for m in said]==['a checkpoint', '2 checkpoints of this fit, the last one now,'] and not list_checkpoints(folder), what
+        if stays and at<9: assert [m.split(' could')[0] for m in said]==['a checkpoint', '2 checkpoints of this fit, including the latest,'] and not list_checkpoints(folder), what
         elif at>len(seen)//2+5: assert list_checkpoints(folder), what
         learn.checkpoint.save(9, 0)
         assert equal(newest_checkpoint(folder)[1]['model'], learn.model.state_dict()), what
@@ -99,7 +99,7 @@ def test_no_memory_for_a_copy(background, tmp_path, monkeypatch):
         warnings.simplefilter('default')
         learn = fit(learner(tmp_path, every='2ba', background=background), 1, cbs=Callback(before_train=start))
     said = heard(w)
-    assert learn.train_iter==7 and len(said)==4 and said[-1].startswith('4 checkpoints of this fit, the last one now, could not be written: MemoryError: cannot allocate')
+    assert learn.train_iter==7 and len(said)==4 and said[-1].startswith('4 checkpoints of this fit, including the latest, could not be written: MemoryError: cannot allocate')
 
 def test_no_thread_can_be_started(tmp_path, monkeypatch):
     import learnkit.recovery.checkpoint as m

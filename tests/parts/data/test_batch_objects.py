@@ -104,7 +104,7 @@ def test_what_cannot_cut_an_object_refuses(cb, error):
 def test_an_object_is_not_cut_in_silence():
     b = batch(Graph, 0)
     with pytest.raises(ValueError, match='Single samples of a Graph'): select_samples(b, [0], 4)
-    with pytest.raises(ValueError, match='Graph cannot be made larger'): batch_of((b, b.y), 8)
+    with pytest.raises(ValueError, match='Graph cannot be resized'): batch_of((b, b.y), 8)
     with pytest.raises(ValueError): learner(Graph, CutMix()).fit(1)
     class Unknown:
         def to(self, device): return self

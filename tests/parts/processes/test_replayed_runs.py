@@ -63,5 +63,5 @@ def test_replayed(processes, tmp_path, kind):   # noqa: F811
     seen,end = torch.load(tmp_path/'seen')
     if kind=='shards': comes_again(tmp_path, kind, seen, end, (0, 6))
     else:
-        with pytest.raises(ValueError, match='it has 1 processes and had 2'): made(tmp_path/'a', kind).replay(tmp_path/'a', 6)
-        with pytest.raises(ValueError, match='it has 1 processes and had 2'): made(tmp_path/'a', kind).replay(tmp_path/'a', 0)
+        with pytest.raises(ValueError, match='the number of processes is 1 and was 2'): made(tmp_path/'a', kind).replay(tmp_path/'a', 6)
+        with pytest.raises(ValueError, match='the number of processes is 1 and was 2'): made(tmp_path/'a', kind).replay(tmp_path/'a', 0)

@@ -321,7 +321,7 @@ def test_a_spike_is_found_explained_and_bisected(tmp_path):
     step = max(run.spikes(), key=lambda s: s['loss'])['step']
     assert run.losses[step]==max(run.losses[50:])
     why = planted(tmp_path/'a').explain_spike(tmp_path/'a', step)
-    assert why.items[0]['item']==3 and why.loss==run.losses[step] and why.layers[0]['steps_before']==0 and 'items of the batch' in repr(why)
+    assert why.items[0]['item']==3 and why.loss==run.losses[step] and why.layers[0]['steps_before']==0 and 'samples of the batch' in repr(why)
     total = torch.tensor([i['loss'] for i in why.items]).mean().item()
     assert abs(total-why.loss)<1e-4*why.loss
     assert planted(tmp_path/'a').bisect_spike(tmp_path/'a', step)==[3]

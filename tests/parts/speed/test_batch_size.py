@@ -75,7 +75,7 @@ def test_refusals(monkeypatch):
     with pytest.raises(ValueError, match='no size to try'): learn.find_batch_size(9, most=8)
     with pytest.raises(ValueError, match='start'): learn.find_batch_size(0, most=8)
     with pytest.raises(torch.OutOfMemoryError, match='not even a batch of 51'): learn.find_batch_size(51, most=64)
-    with pytest.raises(ValueError, match='cannot be made larger'): batch_of((torch.zeros(3, 2), torch.zeros(5)), 8)
+    with pytest.raises(ValueError, match='cannot be resized'): batch_of((torch.zeros(3, 2), torch.zeros(5)), 8)
     monkeypatch.setattr(batch_size, 'num_distrib', lambda: 2)
     with pytest.raises(RuntimeError, match='in one process'): learn.find_batch_size(most=8)
 

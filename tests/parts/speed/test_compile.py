@@ -117,4 +117,4 @@ def test_the_outermost_blocks_that_are_alike():
     assert repeated_blocks(odd)==[[*big[0]]]
     big[0][0][0].requires_grad_(False)   # frozen: its program computes no gradients
     assert repeated_blocks(nn.ModuleList(big))==[big[1:]]
-    with pytest.raises(ValueError, match='Linear has no block that it repeats'): repeated_blocks(nn.Linear(2, 2))
+    with pytest.raises(ValueError, match='Linear has no repeated block'): repeated_blocks(nn.Linear(2, 2))
