@@ -59,7 +59,7 @@ from fastcore.basics import patch
 
 from ..data.batch import find_bs
 from ..learner.learner import Learner
-from ..loop.duration import Time, find_tokens
+from ..loop.duration import Time, count_tokens
 
 # %% ../../nbs/callbacks/55b_clock.ipynb #7dd74dd5
 _fields = dict(ep='epoch', ba='batch', st='step', sp='sample', tok='token', s='seconds', dur='dur')
@@ -130,7 +130,7 @@ class Clock(StopwatchCallback):
         if self.learn.mode=='fit': self.loaded = False
 
     def _tokens(self, batch, before):
-        try: return before + find_tokens(batch, self.learn.dls)
+        try: return before + count_tokens(batch, self.learn.dls)
         except ValueError: return None   # not a text
 
     @property

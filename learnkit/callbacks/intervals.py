@@ -14,7 +14,7 @@ from ..data.batch import find_bs
 from ..data.process import largest, num_distrib
 from ..learner.fit import check_length
 from ..loop.check import check_args
-from ..loop.duration import Time, find_tokens
+from ..loop.duration import Time, count_tokens
 from ..loop.words import own_attr
 
 # %% ../../nbs/callbacks/45a_every.ipynb #66781ef5
@@ -112,7 +112,7 @@ class Every:
         if self.unit=='dur': return learn.pct_train + 1/(learn.n_epoch*learn.n_iter) if learn.n_iter else None
         if self.unit not in ('sp','tok'): return None
         if batch is None: return self.count
-        return self.count + (find_bs(batch) if self.unit=='sp' else find_tokens(batch, learn.dls))
+        return self.count + (find_bs(batch) if self.unit=='sp' else count_tokens(batch, learn.dls))
 
     def _multiples(self, amount):
         "Return how many times the value fits into `amount`"
@@ -136,7 +136,7 @@ class Every:
                 self.count += 1
                 return self.count
             case 'sp' if learn.batch is not None:  self.count += find_bs(learn.batch)
-            case 'tok' if learn.batch is not None: self.count += find_tokens(learn.batch, learn.dls)
+            case 'tok' if learn.batch is not None: self.count += count_tokens(learn.batch, learn.dls)
         own = self.elapsed if self.unit=='s' else self.count
         if self.same_batch and num_distrib()>1: return self._most_of_all(own)
         return own

@@ -17,7 +17,7 @@ from ..data.batch import find_bs, shapes
 from ..data.nested import apply, leaves
 from ..loop.callback import Callback, is_called
 from ..loop.check import check_args
-from ..loop.current_run import lay_over, take_off
+from ..loop.current_run import wrap_attr, remove_layer
 from ..measure.batch_weight import loss_setting, weight_rule
 from ..measure.losses import none_reduce
 
@@ -95,7 +95,7 @@ class MixHandler(Callback):
         mixes_too = other is not None and other.learn is learn and other.run
         if mixes_too: raise ValueError(
             f'{me} and {type(other).__name__} would mix the same batches: use one of them, or let `run` alternate them')
-        self.layer = lay_over(learn, 'loss_func', self._mix)
+        self.layer = wrap_attr(learn, 'loss_func', self._mix)
 
     def _mix(self, loss_func):
         "Return `loss_func`, mixed; called again if the loss function is replaced"
@@ -125,7 +125,7 @@ class MixHandler(Callback):
         self.unmix()
 
     def cleanup(self):
-        take_off(self.learn, self.layer)
+        remove_layer(self.learn, self.layer)
         self.layer = self.mixed = self.old_lf = self.each = None
         self.unmix()
 

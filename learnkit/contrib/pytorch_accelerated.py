@@ -26,7 +26,7 @@ from ..data.batch import find_bs
 from ..data.files import write_atomic
 from ..data.modules import get_model
 from ..data.process import maybe_gather, num_distrib, rank_distrib, team
-from ..loop.current_run import lay_over, take_off
+from ..loop.current_run import wrap_attr, remove_layer
 from ..loop.loop import loader_len
 from ..measure.scalars import to_number
 
@@ -378,8 +378,8 @@ def _loader(i):
     def get(self): return self.learn.dls.loaders[i]
     def put(self, dl):
         layers = vars(self).setdefault('layers', {})   # by loader
-        take_off(self.learn, layers.get(i))
-        layers[i] = lay_over(self.learn, 'dls', partial(_with_loader, i, dl))
+        remove_layer(self.learn, layers.get(i))
+        layers[i] = wrap_attr(self.learn, 'dls', partial(_with_loader, i, dl))
     return property(get, put)
 
 def _with_loader(i, dl, dls):
@@ -431,7 +431,7 @@ class PACallback(ForeignCallback):
     def cleanup(self):
         "Restore loaders that a callback has replaced"
         layers = vars(trainer_of(self.learn)).pop('layers', {})
-        for layer in layers.values(): take_off(self.learn, layer)
+        for layer in layers.values(): remove_layer(self.learn, layer)
 
 def trainer_of(
     learn:Any # the Learner

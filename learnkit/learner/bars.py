@@ -235,7 +235,7 @@ import time
 from .display import display_kind
 from ..loop.callback import Callback
 from ..loop.check import check_args
-from ..loop.current_run import put_in_place, take_off
+from ..loop.current_run import replace_attr, remove_layer
 from ..loop.run import null_logger
 from ..loop.tracebacks import text_of
 from ..loop.words import own_attr
@@ -266,7 +266,7 @@ class ProgressCallback(Callback):
     def before_fit(self):
         has_recorder = own_attr(self.learn, 'recorder') is not None
         self.table = has_recorder and self.learn.mode=='fit' and self.learn.logger!=null_logger
-        if self.table: self.layer = put_in_place(self.learn, 'logger', self._write)
+        if self.table: self.layer = replace_attr(self.learn, 'logger', self._write)
 
     def _open(self):
         if self.table is None: self.before_fit()   # added in the middle of a fit
@@ -350,9 +350,9 @@ class ProgressCallback(Callback):
             self.mbar.end()
             self.mbar.close()
         self.mbar = self.table = self.begun = None
-        take_off(self.learn, self.layer)   # it may be removed during a fit
+        remove_layer(self.learn, self.layer)   # it may be removed during a fit
         self.layer = None
-        if write_out.n: write_out.report()
+        if write_out.n_failed: write_out.report()
     after_fit = cleanup
 
     def _write(self, row): self._display().write([format_value(o) for o in row], table=True)

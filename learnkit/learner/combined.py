@@ -288,7 +288,7 @@ from itertools import chain
 import torch
 
 from ..loop.callback import Callback
-from ..loop.current_run import put_in_place, take_off
+from ..loop.current_run import replace_attr, remove_layer
 from ..loop.events import nearest
 from ..loop.words import own_attr
 from ..measure.adapters import mk_metrics
@@ -412,9 +412,9 @@ class EachLoader(Callback):
         learn = self.learn
         learn.dl_name = name
         if name not in self.loss_funcs: return do(b)
-        layer = put_in_place(learn, 'loss_func', self.loss_funcs[name])
+        layer = replace_attr(learn, 'loss_func', self.loss_funcs[name])
         try: return do(b)
-        finally: take_off(learn, layer)
+        finally: remove_layer(learn, layer)
 
     def _measure(self, name):
         if self.learn.loss is self.last: return   # the batch was cancelled before it had a loss

@@ -110,7 +110,7 @@ from time import monotonic
 from ..data.batch import find_bs
 from ..data.process import num_distrib
 from ..loop.check import check_whole
-from ..loop.duration import Time, find_tokens
+from ..loop.duration import Time, count_tokens
 
 # %% ../../nbs/learner/45b_train_for.ipynb #0786c0b7
 def as_duration(
@@ -192,7 +192,7 @@ class TrainFor(Callback):
             case 'ba':  self.done = self.before + learn.iter + 1
             case 'st':  self.done = learn.train_steps
             case 'sp'  if learn.batch is not None: self.done += find_bs(learn.batch)
-            case 'tok' if learn.batch is not None: self.done += find_tokens(learn.batch, learn.dls)
+            case 'tok' if learn.batch is not None: self.done += count_tokens(learn.batch, learn.dls)
         learn.pct_train = pct = self.pct
         if pct>=1 and not self._ends_here(): learn.stop(f'{learn.current_run.duration} of training are done')
 
@@ -324,7 +324,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     if duration.unit!='ep': added.append(TrainFor(duration))
     added += self._team.begin_fit(self, f'`learn.{mode}`', fit_cbs)
     if switch in os.environ: added.append(CheckShortCuts)
-    for cb in companions.answered_by([*self.cbs, *fit_cbs]): added += companions(cb)
+    for cb in companions.find_in([*self.cbs, *fit_cbs]): added += companions(cb)
     with self._run(mode, [*fit_cbs, *added]):
         if resume is not None and not any(resumes(cb) for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks, which knows the folder')

@@ -351,10 +351,10 @@ class Learner(Loop):
         "Add a callback; raise TypeError if `cb` is not one, ValueError if its name is taken. See `Dispatcher.add_cb`."
         return super().add_cb(cb)
 
-    def _take_in(self, cb, key=None):
+    def _insert_cb(self, cb, key=None):
         cb = adapt(cb)
         for k in _of_run & vars(cb).keys(): _warn_own(cb, k)
-        return super()._take_in(cb, key)
+        return super()._insert_cb(cb, key)
 
     @property
     def metrics(self) -> L:
@@ -424,7 +424,7 @@ class Learner(Loop):
         return sorted({*super().__dir__(), *of_model})
     def __getstate__(self) -> dict:
         own = {k:v for k,v in vars(self).items() if k not in _rebuilt}
-        rest = self.current_run.at_rest()
+        rest = self.current_run.idle_state()
         return own | own_values(self.current_run, rest) | {'current_run':rest}
     def __copy__(self): raise TypeError(
         'a Learner and its shallow copy would share their callbacks, but each callback belongs to one Learner: write '
@@ -558,7 +558,7 @@ class Learner(Loop):
         if self.training: check_trained(self)
 
     @explaining
-    def _note_failed(self, e):
+    def _explain_failure(self, e):
         hint = data_hint(e, self._position)
         if hint: add_note(e, hint)
     def _check_fetched(self, b):

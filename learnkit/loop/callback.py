@@ -10,18 +10,18 @@ from copy import deepcopy
 
 # %% ../../nbs/loop/15a_stateful.ipynb #f1c3df74
 class Stateful:
-    "An object with a state: the attributes that `saves` names"
-    saves:tuple = ()   # names of attributes
+    "Base class of objects whose state is the attributes named in `saves`"
+    saves:tuple = ()   # names of the attributes to save
 
     def state_dict(self) -> dict:
-        "Return the attributes that `saves` names; for an attribute with a `state_dict`, the result of that"
+        "Return the attributes named in `saves`, by name: each as a copy, or its `state_dict()` if it has that method"
         def state(v): return v.state_dict() if hasattr(v, 'state_dict') else deepcopy(v)
         return {k:state(getattr(self, k)) for k in self.saves}
 
     def load_state_dict(self,
-        state:dict # from `state_dict`
+        state:dict # a result of `state_dict`
     ) -> None:
-        "Set the attributes from a result of `state_dict`; raise ValueError if `state` has other names"
+        "Restore the attributes from `state`; raise ValueError if its keys are not the names in `saves`"
         _check_names(state, self)
         for k,v in state.items():
             own = getattr(self, k, None)
@@ -29,7 +29,7 @@ class Stateful:
             else: setattr(self, k, deepcopy(v))
 
 def _check_names(state, o):
-    "Raise ValueError unless `state` has the names that `o` saves"
+    "Raise ValueError if the keys of `state` are not the names in `o.saves`"
     missing    = [name for name in o.saves if name not in state]
     unexpected = [name for name in state if name not in o.saves]
     found = []
@@ -57,10 +57,10 @@ from .tracebacks import shortened
 from .words import Word, own_attr
 
 # %% ../../nbs/loop/15b_callback.ipynb #16926608
-_parameters:WeakKeyDictionary = WeakKeyDictionary()   # function -> the names of its parameters; None: it takes any
+_parameters:WeakKeyDictionary = WeakKeyDictionary()   # function -> the names of its parameters; None: it has `**kwargs`
 
 def _parameter_names(f):
-    "Return the names of the parameters of `f`; None if it takes any"
+    "Return the names of the parameters of `f`; None if it has `**kwargs`"
     names = set()
     for p in signature(f).parameters.values():
         if p.kind==p.VAR_KEYWORD: return None
@@ -71,9 +71,9 @@ def accepted_kwargs(
     f:Callable, # a handler
     kwargs:dict # the arguments of an event, by name
 ) -> dict:
-    "Return the entries of `kwargs` that `f` has parameters for"
+    "Return the entries of `kwargs` that `f` has parameters for; all entries if `f` has `**kwargs`"
     if not kwargs: return kwargs
-    f = getattr(f, '__func__', f)   # each access creates a new method object
+    f = getattr(f, '__func__', f)   # the key of the cache: each access creates a new method object
     if type(f) is not FunctionType: names = _parameter_names(f)   # a callable object may not be hashable
     else:
         if f not in _parameters: _parameters[f] = _parameter_names(f)
@@ -82,16 +82,16 @@ def accepted_kwargs(
     return {name:value for name,value in kwargs.items() if name in names}
 
 # %% ../../nbs/loop/15b_callback.ipynb #085d28b4
-def _missing(cb, k, learn):
+def _missing_error(cb, k, learn):
     name = type(cb).__name__
     if learn is None: return MissingAttribute(
         f'`{name}` has no attribute `{k}` (and belongs to no Learner yet, whose attributes it would read)', k, cb)
     return MissingAttribute(f'neither `{name}` nor its Learner has an attribute `{k}`', k, cb, learn)
 
 class MissingAttribute(AttributeError):
-    "An AttributeError that looks for the nearest existing name only when its text is read"
+    "An AttributeError whose message suggests the nearest existing name, searched for when the message is read"
     def __str__(self) -> str:
-        if len(self.args)<2: return super().__str__()   # unpickled from the text
+        if len(self.args)<2: return super().__str__()   # unpickled: it has only the text
         message,name,*where = self.args
         known = set()
         for o in where: known.update(dir(o), annotated_names(type(o)))
@@ -113,29 +113,29 @@ def annotated_names(
 
 # %% ../../nbs/loop/15b_callback.ipynb #085d28b0
 class _EventsAsArguments:
-    "Gives a class without its own constructor a signature with each event as an optional argument"
+    "Descriptor for `__signature__`: each event as an optional argument, for classes that inherit `Callback.__init__`"
     def __get__(self, cb, cls):
-        if cb is not None: return None   # an instance is called with an event
+        if cb is not None: return None   # the signature of an instance is that of `__call__`
         if cls.__init__ is not Callback.__init__: return None
         return Signature([Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in event])
 
 # %% ../../nbs/loop/15b_callback.ipynb #7c2b0665
 class Callback(Stateful):
-    "Handles events; reads the Learner's attributes as its own; steers the loop with Cancels"
-    order:float = 0          # callbacks are called in this order; equal ones, in the order of their addition
-    first_in:tuple = ()      # events in which it is called before all others, because it prepares them
-    last_in:tuple = ()       # events in which it is called after all others, because it depends on what they do
-    run:bool = True          # is it called at all?
-    run_train:bool = True    # is it called in training batches?
-    run_valid:bool = True    # is it called in validation and prediction batches?
-    modes:tuple|None = None  # the modes of `learn.mode` in which it is called; None: all of them
-    single:bool = False      # may a Learner have only one of this class and its subclasses?
-    late:bool = True         # may it be added during a run? Then its `before_fit` is called at once
-    learn:Any = None         # the Learner that it belongs to
+    "Base class of callbacks, which handle events, read the Learner's attributes as their own, and may raise Cancels"
+    order:float = 0          # callbacks are called in ascending `order`; with equal `order`, as they were added
+    first_in:tuple = ()      # events in which it is called before all other callbacks
+    last_in:tuple = ()       # events in which it is called after all other callbacks
+    run:bool = True          # False: it is not called, except for `cleanup`
+    run_train:bool = True    # is it called for the events of training batches?
+    run_valid:bool = True    # is it called for the events of validation and prediction batches?
+    modes:tuple|None = None  # the values of `learn.mode` in which it is called; None: all
+    single:bool = False      # may a Learner have only one instance of this class and its subclasses?
+    late:bool = True         # may it be added during a run? During a fit, its `before_fit` is then called at once
+    learn:Any = None         # the Learner that it was added to; None: not added yet
     __signature__ = _EventsAsArguments()
 
     def __init__(self,
-        **events:Callable|None # handlers by event name; each becomes a method, so it takes the callback as `self`
+        **events:Callable|None # handlers by event name; each becomes a method, so its argument is the callback
     ):
         for k,f in events.items():
             k = event.also.get(k, k)
@@ -162,18 +162,19 @@ class Callback(Stateful):
             if k in Word.known: Word.known[k].check(f, cls.__name__)
         _check_wrap(cls)
         both = {*cls.first_in} & {*cls.last_in}
-        if both: raise TypeError(f'{cls.__name__} would be both first and last in `{min(both)}`: remove one of them')
+        if both: raise TypeError(
+            f'{cls.__name__} has `{min(both)}` in both `first_in` and `last_in`: remove it from one of them')
 
     @property
     def name(self) -> str:
-        "The attribute of the Learner that holds the callback: `learn.early_stopping` for an `EarlyStoppingCallback`"
+        "The name of the Learner's attribute that holds the callback: 'early_stopping' for an `EarlyStoppingCallback`"
         return _name(type(self).__name__)
 
     def __call__(self,
-        name:str,    # an event
-        **kwargs:Any # its arguments
+        name:str,    # the name of an event
+        **kwargs:Any # the arguments of the event; the handler gets those that it has parameters for
     ) -> Any:
-        "Call the handler of event `name`, if this callback runs now; override it to handle every event"
+        "Call the handler of event `name`, if it is called now, and return its result; override to handle every event"
         f = handler_of(self, name)
         if f is not None and is_called(self, name): return f(**accepted_kwargs(f, kwargs))
 
@@ -181,7 +182,7 @@ class Callback(Stateful):
         if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: raise its own error
         learn = self.__dict__.get('learn')
         if learn is not None and not k.startswith('__') and hasattr(learn, k): return getattr(learn, k)
-        raise _missing(self, k, learn)
+        raise _missing_error(self, k, learn)
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(k for k in dir(self.learn) if not k.startswith('__'))})
 
@@ -190,8 +191,8 @@ class Callback(Stateful):
         if k=='modes': _check_modes(type(self).__name__, v)
         learn = self.__dict__.get('learn')
         if learn is not None and k!='learn':
-            if k in _gates or k in event.docs:   # it decides which handlers are called
-                if getattr(self, k, None) is not v: own_attr(learn, '_rebind', noop)()   # a stand-in has none
+            if k in _gates or k in event.docs:   # `k` decides which handlers are called
+                if getattr(self, k, None) is not v: own_attr(learn, '_rebind', noop)()   # a stand-in may have none
             elif k in getattr(learn, '__dict__', ()) or hasattr(type(learn), k): _warn_shadowing(k, learn)
         super().__setattr__(k, v)
 
@@ -201,10 +202,10 @@ class Callback(Stateful):
     def __str__(self) -> str: return type(self).__name__
 
     def wrap(self,
-        what:str,   # 'fetched': a batch from the loader, passed to `do`; 'batch': the one in `xb` and `yb`
-        do:Callable # runs the batch, up to `after_zero_grad`
+        what:str,   # what `do` runs: 'fetched' for its argument, a loader's batch; 'batch' for that in `xb` and `yb`
+        do:Callable # the function that runs the batch, up to `after_zero_grad`
     ) -> Callable:
-        "Return a function that runs a batch: `do` or a wrapper of it; called when a phase begins"
+        "Return the function that runs each batch of a phase, `do` or a wrapper of it; called when the phase begins"
         return do
 
 # %% ../../nbs/loop/15b_callback.ipynb #7c2b061c
@@ -219,7 +220,7 @@ def runs_in(
     cb:Any,       # a callback
     mode:str|None # the mode of a run, as in `learn.mode`; None: no run
 ) -> bool:
-    "Return whether `cb` is called in runs of this mode"
+    "Return whether `cb` is called in runs of mode `mode`; True if it is None"
     modes = (cb.modes,) if isinstance(cb.modes, str) else cb.modes
     return mode is None or modes is None or mode in modes
 
@@ -238,7 +239,7 @@ def is_called(
 _modes = 'fit','validate','predict','lr_find','sanity'
 
 def _warn_shadowing(k, learn):
-    if isinstance(getattr(learn, '__dict__', {}).get(k), Callback): return   # `learn.count` of a callback `Count`
+    if isinstance(getattr(learn, '__dict__', {}).get(k), Callback): return   # `learn.count` holds the callback `Count`
     message = f'You are shadowing an attribute ({k}) that exists in the learner. Use `self.learn.{k}` to avoid this'
     message += ', or another name for a value of your own'
     if k=='loss': message += '; to change what is trained on, set `self.learn.loss_grad`: `loss` is only recorded'
@@ -256,30 +257,30 @@ def _check_modes(who, modes):
     if isinstance(modes, str): modes = [modes]
     for m in modes:
         if m not in _modes: raise ValueError(
-            f"{who} is for runs of mode {m!r}, which does not exist: modes are {', '.join(map(repr, _modes))}")
+            f"{who}.modes contains {m!r}, which is not a mode: the modes are {', '.join(map(repr, _modes))}")
 
 # %% ../../nbs/loop/15b_callback.ipynb #5db5cd6d
 def _takes_one_argument(f):
-    "Return whether `f` takes one argument; by its code: `signature`, of hundreds, would take a sixth of the import"
+    "Return whether `f` takes one argument; read its code, as `signature` would slow down the import by a sixth"
     code,n_default = f.__code__,len(f.__defaults__ or ())
-    one = code.co_argcount-n_default<=1<=code.co_argcount
-    return one and not code.co_kwonlyargcount and not hasattr(f, '__wrapped__')
+    takes_one = code.co_argcount-n_default<=1<=code.co_argcount
+    return takes_one and not code.co_kwonlyargcount and not hasattr(f, '__wrapped__')
 
-_later = CO_GENERATOR|CO_COROUTINE|CO_ASYNC_GENERATOR   # such a call runs nothing yet
+_deferred = CO_GENERATOR|CO_COROUTINE|CO_ASYNC_GENERATOR   # flags of functions whose call does not run their code yet
 
 def _check_handler(f, name, what):
-    if isfunction(f) and not f.__code__.co_flags & _later and _takes_one_argument(f): return   # nearly all
+    if isfunction(f) and not f.__code__.co_flags & _deferred and _takes_one_argument(f): return   # nearly all
     keyword = 'await'
     if isgeneratorfunction(f): keyword = 'yield'
     runs_later = isgeneratorfunction(f) or iscoroutinefunction(f) or isasyncgenfunction(f)
     if runs_later: raise TypeError(
         f'{what} contains `{keyword}`, so calling it would run nothing: write a plain function')
-    of_a_run = event.declared[:event.declared.index('cleanup')+1]
-    if not isfunction(f) or event.also.get(name, name) not in of_a_run: return
+    run_events = event.declared[:event.declared.index('cleanup')+1]
+    if not isfunction(f) or event.also.get(name, name) not in run_events: return
     try: signature(f).bind(None)   # the events of a run have no arguments
     except TypeError as e: raise TypeError(
         f'{what} is called with the callback only, but {e}: write `def {name}(self)` '
-        '(or `lambda self: …`); the Learner is `self.learn`, and its attributes are those of `self`') from None
+        '(or `lambda self: …`); `self.learn` is the Learner, whose attributes `self` has too') from None
 
 # %% ../../nbs/loop/15b_callback.ipynb #4e93d3e4
 _flags = {'run', 'run_train', 'run_valid'}
@@ -305,8 +306,8 @@ from .words import own_attr
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1507
 def instantiate(
     cls:type # the class of a callback
-) -> Any: # an instance created without arguments
-    "Return an instance of a callback class; if it needs arguments, add a note with the call to write"
+) -> Any: # the instance
+    "Instantiate a callback class without arguments; if it needs some, raise TypeError, with a note on what to write"
     try: return cls()
     except TypeError as e: _note_arguments(cls, e); raise
 
@@ -320,7 +321,7 @@ def check_callback(
         f'{cb!r} is not a callback: pass an instance of a subclass of `Callback`, the class itself, '
         'or `Callback(before_fit=f)`')
     if not isinstance(cb.order, (int,float)): raise TypeError(
-        f'`order` is a number, by which callbacks are sorted, but that of {cb!r} is {cb.order!r}')
+        f'`order` must be a number, by which callbacks are sorted, but {cb!r} has {cb.order!r}')
     return cb
 
 def _note_arguments(cls, e):
@@ -335,34 +336,34 @@ def check_name(
     learn:Any, # the Learner
     cb:Any     # a callback
 ) -> None:
-    "Raise ValueError if the name of `cb` is that of an attribute that is not a callback"
+    "Raise ValueError if the Learner has an attribute with the name of `cb` that is not a callback"
     cls,name = type(learn),cb.name
-    if name in annotated_names(cls) or hasattr(cls, name): raise _name_taken(type(cb).__name__, name)
+    if name in annotated_names(cls) or hasattr(cls, name): raise _name_error(type(cb).__name__, name)
     if name not in vars(learn): return
     there = vars(learn)[name]
     is_callback = own_attr(there, 'learn', None) is learn and there.name==name
-    if not is_callback: raise _name_taken(type(cb).__name__, name)
+    if not is_callback: raise _name_error(type(cb).__name__, name)
 
-def _name_taken(cls, name):
+def _name_error(cls, name):
     return ValueError(f'{cls} would be reached as `learn.{name}`, which is an attribute of the Learner: '
                       f'rename the class, for instance to My{cls}')
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1513
-def _one_at_a_time(kind, there):
+def _single_error(kind, there):
     return ValueError(f'a Learner can have only one {kind}, and this one already has {there!r}: change the attributes '
                       f'of `learn.{there.name}`, or call `learn.remove_cb({kind})` first')
 
 @cache
-def _kind(cls) -> Any: return next((k for k in cls.__mro__ if vars(k).get('single')), None)
+def _single_base(cls) -> Any: return next((k for k in cls.__mro__ if vars(k).get('single')), None)
 
 def check_single(
     learn:Any, # the Learner
     cb:Any     # a callback
 ) -> None:
-    "Raise ValueError if `learn` has this callback already, or another one of a `single` class"
-    kind = _kind(type(cb))
+    "Raise ValueError if `learn` already has `cb`, or another callback of its `single` class"
+    kind = _single_base(type(cb))
     may_be_there = vars(cb).get('learn') is learn
     if not (kind or may_be_there): return
     for there in learn.cbs.items:
         if there is cb: raise ValueError(f'this {cb!r} was added already: add a new instance')
-        if kind and isinstance(there, kind): raise _one_at_a_time(kind.__name__, there)
+        if kind and isinstance(there, kind): raise _single_error(kind.__name__, there)

@@ -20,7 +20,7 @@ def unwrap_partial(
     return f
 
 def func_name(
-    f:Any # a function, a `partial` of one, or any other object
+    f:Any # a function, a `partial` of a function, or any other object
 ) -> str:
     "Return the name of a function, or of the class of any other object, for messages"
     f = unwrap_partial(f)
@@ -37,9 +37,9 @@ def takes_argument(
     except ValueError: return False   # some functions written in C have no signature
 
 def takes_one(
-    f:Any # a function, a `partial` of one, or a module
+    f:Any # a function, a `partial` of a function, or a module
 ) -> bool:
-    "Return whether `f` can be called with one argument"
+    "Return whether `f`, or its `forward`, can be called with one argument; False if it has no signature"
     args,kwargs = [None],{}
     while isinstance(f, partial):
         args,kwargs = [*f.args, *args],{**f.keywords, **kwargs}
@@ -52,9 +52,9 @@ def takes_one(
 # %% ../../nbs/loop/40a_functions.ipynb #f8988ef9
 @cache
 def parameters_of(
-    f:Callable # a class, or a function stored in a class, so that it stays in the cache
+    f:Callable # a class or a function that lasts: the cache keeps it
 ) -> Mapping:
-    "Return the parameters of `f` by name"
+    "Return the parameters of `f` by name, from a cache"
     return inspect.signature(f).parameters
 
 # %% ../../nbs/loop/40b_check.ipynb #be223832
@@ -76,10 +76,10 @@ def check_whole(
     name:str,                  # the name of the argument, for the message
     v:Any,                     # its value
     least:int=1,               # the smallest value allowed
-    what:str='a whole number', # the name of the count in the message, such as 'a number of batches'
+    what:str='a whole number', # what the value is, for the message, such as 'a number of batches'
     none:bool=False            # allow `None` too?
 ) -> Any: # an int, or None
-    "Return `v` as an `int`; raise ValueError unless it is a whole number of at least `least`"
+    "Return `v` as an `int`, or None if allowed; raise ValueError if it is not a whole number, or less than `least`"
     if none and v is None: return None
     if _is_integer(v) and int(v)>=least: return int(v)
     or_none = ''
@@ -99,7 +99,7 @@ def check_fraction(
     v:Any,                # its value
     zero:bool=False,      # allow 0 too?
     one:bool=True,        # allow 1?
-    what:str='a fraction' # what it is, for the message
+    what:str='a fraction' # what the value is, for the message
 ) -> float:
     "Return `v` as a `float`; raise ValueError if it is not a number between 0 and 1"
     if _is_fraction(v, zero, one): return float(v)
@@ -113,7 +113,7 @@ def check_amount(
     name:str, # the name of the argument, for the message
     v:Any     # its value: 5 batches, the fraction 0.1 of the batches, or `None` for all of them
 ) -> int|float|None:
-    "Return `v`; raise ValueError if it is neither a number of batches nor a fraction of them"
+    "Return `v`; raise ValueError if it is neither None, a number of batches, nor a fraction of them"
     if v is None: return None
     if isinstance(v, float) and 0<v<=1: return v
     if _is_integer(v) and int(v)>=1: return int(v)
@@ -125,7 +125,7 @@ def check_choice(
     v:Any,           # its value
     choices:Iterable # the values that are allowed
 ) -> Any:
-    "Return `v`; raise ValueError if it is none of `choices`"
+    "Return `v`; raise ValueError if it is not one of `choices`"
     *others,last = choices
     if v==last or v in others: return v
     raise ValueError(f'`{name}` must be {", ".join(map(repr, others))} or {last!r}, not {v!r:.60}')
@@ -135,7 +135,7 @@ def check_path(
     name:str, # the name of the argument, for the message
     v:Any     # its value, or None
 ) -> Any: # a Path, or None
-    "Return `v` as a `Path`, or None; raise TypeError if it is neither text nor a path, ValueError for a URL"
+    "Return `v` as a `Path`, or None; raise TypeError if it is neither a string nor a path, ValueError for a URL"
     if v is None: return None
     if isinstance(v, str) and '://' in v: raise ValueError(f'`{name}` must be a local path, not the URL {v!r:.60}')
     if isinstance(v, str) or hasattr(v, '__fspath__'): return Path(v)
@@ -156,36 +156,36 @@ _learner_hints['device'] = ('the Learner trains on the GPU if there is one. To c
                             '`DataLoaders(train, valid, device=…)`')
 
 def _keyword_hint(name, callee, known):
-    "Return a suggestion in place of the argument `name`"
+    "Return what to write instead of the unknown argument `name`"
     if callee=='Learner' and name in _learner_hints: return _learner_hints[name]
     if _names_here.get(name) in known: return f'write `{_names_here[name]}`'
     return nearest(name, known)
 
-def _callee(f):
+def _callee_name(f):
     "Return the name under which `f` is called; for a constructor, that of its class"
     name = func_name(f)
     if name!='__init__': return name
     return f.__qualname__.removesuffix('.__init__')
 
 def check_keywords(
-    f:Callable, # a function
-    kw:Iterable # the names of its keyword arguments
+    f:Callable, # the function that is called
+    kw:Iterable # the names of the keyword arguments of the call
 ) -> None:
-    "Raise TypeError, with a suggestion, for a keyword that `f` does not take"
+    "Raise TypeError, with a suggestion, if `f` does not take one of the keyword arguments"
     try: params = signature(f).parameters.values()
     except ValueError: return   # some functions written in C have no signature
     if any(p.kind==p.VAR_KEYWORD for p in params): return
     known = [p.name for p in params if p.name!='self']
     for name in kw:
         if name in known: continue
-        callee = _callee(f)
+        callee = _callee_name(f)
         raise TypeError(f'`{callee}` takes no argument `{name}`: {_keyword_hint(name, callee, known)}')
 
 # %% ../../nbs/loop/40b_check.ipynb #bed6ecb4
 def known_keywords(
     f:Callable # a function
-) -> Callable: # a function like it
-    "Decorator: raise TypeError, with a suggestion, for an unknown or missing keyword"
+) -> Callable: # a wrapper of the function
+    "Decorator: raise TypeError for an unknown keyword, with a suggestion; add a note if a required argument is missing"
     @wraps(f)
     def checked(*args, **kwargs):
         if kwargs: check_keywords(f, kwargs)
@@ -197,17 +197,17 @@ def known_keywords(
     return checked
 
 def _explain_call(e, f):
-    "Add a note to `e` that names the required arguments of `f` that are missing"
+    "Add a note to `e` that shows a call of `f` with its required arguments"
     required = [p.name for p in signature(f).parameters.values() if p.default is p.empty]
-    shown = [name for name in required if name not in ('self','args','kwargs')]
-    add_note(e, f'It is called as `{func_name(f)}({", ".join(shown)})`')
+    names = [name for name in required if name not in ('self','args','kwargs')]
+    add_note(e, f'Call it as `{func_name(f)}({", ".join(names)})`')
 
 # %% ../../nbs/loop/40b_check.ipynb #36d68670
 _kinds = {int:'a whole number', float:'a number', bool:'True or False', str:'text', Path:'a path',
           Callable:'a function', type(None):'None'}
 
 def _is_of_kind(v, kind):
-    "Return whether `v` is a value of this kind"
+    "Return whether `v` is a value of `kind`, which is a key of `_kinds`"
     if isinstance(v, bool): return kind is bool
     if kind is bool:        return isinstance(v, int) or type(v).__name__.startswith('bool')   # NumPy's too
     if kind is int:         return hasattr(v, '__index__')
@@ -220,8 +220,8 @@ def _is_module_class(v): return isinstance(v, type) and hasattr(v, 'forward')
 
 class _Checked(NamedTuple):
     "A parameter with an annotation that can be checked"
-    kinds:list    # a value must be one of these kinds
-    default:Any   # or equal to this
+    kinds:list    # the kinds that its annotation allows
+    default:Any   # allowed too, whatever its kind
 
 # %% ../../nbs/loop/40b_check.ipynb #dce6cdb6
 def _kinds_of(annotation):
@@ -252,17 +252,17 @@ class _WrongArgument(NamedTuple):
     message:str
 
 # %% ../../nbs/loop/40b_check.ipynb #5ea763f6
-def _find_wrong(f, args, kwargs):
-    "Return the first `_WrongArgument`; None if there is none"
+def _find_wrong_argument(f, args, kwargs):
+    "Return the first `_WrongArgument` of a call of `f`; None if all are allowed"
     positional,checked = _checked_params(f)
     for name,v in (*zip(positional, args), *kwargs.items()):
         param = checked.get(name)
         if param is None or v is param.default: continue
         is_allowed = any(_is_of_kind(v, kind) for kind in param.kinds)
-        if not is_allowed: return _WrongArgument(name, _message(name, v, param.kinds))
+        if not is_allowed: return _WrongArgument(name, _describe_wrong(name, v, param.kinds))
     return None
 
-def _message(name, v, kinds):
+def _describe_wrong(name, v, kinds):
     *others,expected = [_kinds[kind] for kind in kinds]
     if others: expected = f'{", ".join(others)} or {expected}'
     of_type = ''
@@ -270,20 +270,20 @@ def _message(name, v, kinds):
     return f'`{name}` must be {expected}, not {v!r:.60}{of_type}'
 
 # %% ../../nbs/loop/40b_check.ipynb #0970bdf6
-def _explain(e, f, args, kwargs):
-    "Raise TypeError if `f` raised `e` because of an unknown argument, or of one that its annotation does not allow"
+def _raise_for_argument(e, f, args, kwargs):
+    "Raise TypeError in place of `e`, raised by `f`, if an argument is unknown, or not allowed by its annotation"
     if isinstance(e, TypeError):
         try: check_keywords(f, kwargs)
         except TypeError as unknown: raise unknown from None
-    wrong = _find_wrong(f, args, kwargs)
+    wrong = _find_wrong_argument(f, args, kwargs)
     if wrong is None: return
     is_named = wrong.name in text_of(e)   # then the message of `f` is more detailed
     if not is_named: raise TypeError(wrong.message) from None
 
 def check_args(
     f:Made # a class, whose constructor is checked, or a function that only creates an object
-) -> Made: # the class, or a function like `f`
-    "Decorator: raise TypeError for an argument that its annotation does not allow, unless `f` itself does"
+) -> Made: # the class, or a wrapper of the function
+    "Decorator: raise TypeError for an argument that its annotation does not allow, or the error of `f` that names it"
     if isinstance(f, type):
         f.__init__ = check_args(f.__init__)
         return f
@@ -292,9 +292,9 @@ def check_args(
         try:
             try: result = f(*args, **kwargs)
             except Exception as e:
-                _explain(e, f, args, kwargs)
+                _raise_for_argument(e, f, args, kwargs)
                 raise
-            wrong = _find_wrong(f, args, kwargs)
+            wrong = _find_wrong_argument(f, args, kwargs)
             if wrong is not None: raise TypeError(wrong.message)
             return result
         except Exception as e:

@@ -21,49 +21,49 @@ from .signals import uninterrupted
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17008
 class Progress:
-    "How far a run is"
-    epoch:int = 0                # the number of the epoch
-    n_epoch:int = 1              # how many epochs there are, those that are skipped included
-    iter:int|None = None         # the number of the batch in its phase; None: none has begun
-    n_iter:int|None = None       # how many batches the phase has; None: unknown
-    pct_train:float = 0.         # the fraction of the fit that is done
-    train_iter:int = 0           # training batches done
+    "The progress of a run: its counters of epochs, batches and optimizer steps"
+    epoch:int = 0                # number of the present epoch, from 0
+    n_epoch:int = 1              # number of epochs, including those that `start_epoch` skips
+    iter:int|None = None         # number of the present batch in its phase, from 0; None: no batch yet
+    n_iter:int|None = None       # number of batches in the phase; None: unknown
+    pct_train:float = 0.         # fraction of the fit that is done, from 0 to 1
+    train_iter:int = 0           # number of training batches done
     train_steps:int = 0          # number of optimizer steps
-    stop_reason:str|None = None  # the reason for which the run ends soon: see `learn.stop`
-    paused:Any = None            # the paused run that can be resumed: see `Pausable`
+    stop_reason:str|None = None  # why the run ends after this epoch: see `learn.stop`; None: it continues
+    paused:Any = None            # the paused run, to be resumed: see `Pausable`; None: no run is paused
 
 class BatchState:
-    "A batch on its way through the loop; without attributes until one is fetched"
+    "The present batch, its prediction and its loss; each attribute exists once the loop has set it"
     batch:Any                    # as the loader gave it
     xb:tuple                     # the inputs
     yb:tuple                     # the targets
     pred:Any                     # the output of the model
-    loss:torch.Tensor|None       # the loss without its graph, to be recorded
-    loss_grad:torch.Tensor|None  # the loss from which the backward pass starts
+    loss:torch.Tensor|None       # the loss that is recorded, without its graph
+    loss_grad:torch.Tensor|None  # the loss with its graph, from which the backward pass starts
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17010
 class Run(Progress, BatchState):
     "The state of a fit, a validation or a prediction; a nested run has a state of its own"
     mode:str|None = None             # 'fit', 'validate', 'predict', 'lr_find' or 'sanity'; None: no run
-    training:bool = False            # are the batches for training?
+    training:bool = False            # is this a training phase?
     exc:Any = None                   # the exception that ends the run, if any
-    logger:Any = print               # called with each row of the table
+    logger:Any = print               # function that prints: called with each row of the table
     create_mbar:bool = True          # show a bar over the epochs?
     loss_func:Any = None             # the loss function
-    batches:Any = None               # the `BatchStream` of the phase
-    outer = None                     # the run that contains this one
-    layers = {}                      # attribute -> its assigned value, its `Layer`s; never changed in place
+    batches:Any = None               # the `BatchStream` of the present phase
+    outer = None                     # the run that this run is nested in; None: it is not nested
+    layers = {}                      # attribute -> (assigned value, its `Layer`s); never changed in place
     keeps_batch = False              # does the Learner keep the batch after a fit?
 
     @property
     def trains(self) -> bool:
-        "Is it a fit, or a learning rate search?"
+        "Whether the run trains: it is a fit, or a learning rate search"
         return self.mode in ('fit','lr_find')
 
     def begin(self,
         mode:str # mode of the nested run
     ) -> 'Run':
-        "Return the state of a nested run, initially a copy of this one"
+        "Return the state of a run nested in this one, initially a copy; an outermost run has no `stop_reason` yet"
         run = Run()
         vars(run).update(vars(self), outer=self, mode=mode)
         if self.mode is None: run.stop_reason = None
@@ -72,55 +72,55 @@ class Run(Progress, BatchState):
     def end_fit(self,
         fit:'Run' # the state of a fit nested in this run
     ) -> None:
-        "Store the progress of a fit, and release its batch"
+        "Take over the progress of a finished fit; release its batch, unless the fit has `keeps_batch`"
         batch = dict.fromkeys(BatchState.__annotations__) | {'xb':(None,), 'yb':(None,)}
-        taken = {*_lasting, *batch} if fit.keeps_batch else {*_lasting}
-        vars(self).update(batch | {k:v for k,v in vars(fit).items() if k in taken})
+        names = {*_lasting, *batch} if fit.keeps_batch else {*_lasting}
+        vars(self).update(batch | {k:v for k,v in vars(fit).items() if k in names})
 
     def assign(self,
         name:str, # 'loss_func' or 'logger'
         value:Any # its new value
     ) -> None:
-        "Assign a permanent value, in place of the present one and its replacements; wrappers stay"
+        "Assign a permanent value, in place of the present one and its replacements; wrappers stay on top of it"
         base,layers = self.layers.get(name, (None,()))
-        if layers: value,layers = _assigned(name, value, base, layers)
-        self._lay(name, value, layers)
+        if layers: value,layers = _resolve_assignment(name, value, base, layers)
+        self._set_layers(name, value, layers)
 
     def assigned(self,
         name:str # 'loss_func' or 'logger'
     ) -> Any:
-        "Return the value assigned to the attribute, without its layers"
+        "Return the value that was assigned to the attribute, without the layers on top of it"
         return self.layers[name][0] if name in self.layers else getattr(self, name)
 
-    def _lay(self, name, base, layers):
+    def _set_layers(self, name, base, layers):
         "Set an attribute to `base` with `layers` on top"
-        self._note_layers(name, base, layers, {name:_top(base, layers)})
+        self._store_layers(name, base, layers, {name:_value_with_layers(base, layers)})
 
-    def _note_layers(self, name, base, layers, values=None):
+    def _store_layers(self, name, base, layers, values=None):
         known = {k:v for k,v in self.layers.items() if k!=name}
         if layers: known[name] = base,tuple(layers)
-        if not known: known = Run.layers   # the object from before there were any layers
+        if not known: known = Run.layers   # so that `is` tells whether there are layers
         vars(self).update(values or {}, layers=known)   # one call, which no signal can interrupt
 
     def runs(self) -> Iterator['Run']:
-        "Yield this run and those that contain it"
+        "Yield this run and the runs that it is nested in, from the inside out"
         run = self
         while run is not None:
             yield run
             run = run.outer
 
-    def at_rest(self) -> 'Run':
+    def idle_state(self) -> 'Run':
         "Return the state that a Learner has after all runs have ended, for a copy of the Learner"
         if self.outer is None: rest = copy(self)
-        else: rest = self.outer.at_rest()
+        else: rest = self.outer.idle_state()
         rest.batches = None   # batches may be open
         if self.trains: rest.end_fit(self)
         return rest
 
-_lasting = [*Progress.__annotations__]   # the values that a fit leaves to the next run
+_lasting = [*Progress.__annotations__]   # names of the values that the next run takes over from a fit
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a1701e
-def _top(base, layers):
+def _value_with_layers(base, layers):
     "Return an attribute's value: the last replacement, with all its wrappers"
     value = base
     for layer in layers:
@@ -129,19 +129,19 @@ def _top(base, layers):
         if layer.wraps: value = layer.over(value)
     return value
 
-def _assigned(name, value, base, layers):
+def _resolve_assignment(name, value, base, layers):
     "Return the value and the layers of an attribute after an assignment of `value`"
     wrappers = [layer for layer in layers if layer.wraps]
     below = value
-    for layer in reversed(wrappers): below = layer.below(below)   # a wrapper that they made counts as the value in it
-    if below is value and wrappers and _contains(value, _top(base, layers)): raise ValueError(
+    for layer in reversed(wrappers): below = layer.below(below)   # `value` may be a wrapper made by one of them
+    if below is value and wrappers and _contains(value, _value_with_layers(base, layers)): raise ValueError(
         f'the new `learn.{name}` contains the present one, which a callback has wrapped, so the wrapper would be '
-        f"applied twice. Make it of `learn.current_run.assigned('{name}')`, which is not wrapped, or use "
-        f"`learnkit.loop.current_run.lay_over(learn, '{name}', wrap)`.")
+        f"applied twice. Build it from `learn.current_run.assigned('{name}')`, which is not wrapped, or use "
+        f"`learnkit.loop.current_run.wrap_attr(learn, '{name}', wrap)`.")
     return below,wrappers
 
 def _contains(new, old):
-    "Return whether `new` contains `old`, as far as its attributes, arguments and modules show"
+    "Return whether `old` is among the attributes, the bound arguments or the submodules of `new`"
     owner = getattr(new, '__self__', None)
     parts = [*getattr(owner, '__dict__', {}).values(), *getattr(new, '__dict__', {}).values()]
     if isinstance(new, torch.nn.Module): parts += new.modules()
@@ -150,12 +150,12 @@ def _contains(new, old):
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17012
 class HasRun:
-    "Reads and writes the attributes of its `current_run` as its own"
+    "Base class of a Learner, which has the attributes of its `current_run` as its own"
     current_run:Run
     def __init__(self): self.current_run = Run()
 
 _layered = 'loss_func','logger'       # attributes that callbacks replace or wrap
-_layered_own = 'model','dls','opt'    # the same for the Learner's own; assigning to one in a run is permanent
+_layered_own = 'model','dls','opt'    # the Learner's own attributes of this kind; an assignment is permanent
 
 def _property(name, doc=None):
     def write(self, value): setattr(self.current_run, name, value)
@@ -168,7 +168,7 @@ for name in state_names: setattr(HasRun, name, _property(name))
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a1701d
 class OwnAttribute:
-    "Lets an attribute of the Learner have layers; without `__get__`, so reading it costs nothing extra"
+    "Descriptor: lets an attribute of the Learner have layers; has no `__get__`, so reading it costs nothing extra"
     def __init__(self,
         name:str # name of the attribute
     ): self.name = name
@@ -186,33 +186,33 @@ for name in _layered_own: setattr(HasRun, name, OwnAttribute(name))
 @uninterrupted
 def _assign_under_layers(learn, name, value, runs):
     "Assign a value to an attribute of the Learner, in all runs in which it has layers"
-    laid = [_assigned(name, value, *run.layers[name]) for run in runs]
-    top = _top(*laid[0])   # errors are raised before anything changes
-    for run,(base,layers) in zip(runs, laid): run._note_layers(name, base, layers)
+    assigned = [_resolve_assignment(name, value, *run.layers[name]) for run in runs]
+    top = _value_with_layers(*assigned[0])   # errors are raised before anything changes
+    for run,(base,layers) in zip(runs, assigned): run._store_layers(name, base, layers)
     vars(learn)[name] = top
 
 def own_values(
     before:Run, # a run of a Learner
-    after:Run   # another one, inside or outside of it
-) -> dict:      # names: values
-    "Return those of the Learner's own attributes that have layers in either run, with their values in `after`"
+    after:Run   # another run, nested in `before` or the reverse
+) -> dict:      # name -> value
+    "Return the values in `after` of the Learner's own attributes that have layers in either run"
     if before.layers is after.layers: return {}
     values = {}
     for name in _layered_own:
-        if name in after.layers: values[name] = _top(*after.layers[name])
+        if name in after.layers: values[name] = _value_with_layers(*after.layers[name])
         elif name in before.layers: values[name] = before.layers[name][0]
     return values
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17015
-_registered = {}   # attributes that features have added to runs
+_registered = {}   # attribute that a feature has added to runs -> its meaning
 
 def register_state(
     name:str,         # the attribute
     default:Any=None, # its value until a run sets it
     doc:str='',       # the meaning of the attribute
-    lasts:bool=False  # does the next run take it over from a fit?
+    lasts:bool=False  # does the next run take the value over from a fit?
 ) -> None:
-    "Add an attribute to all runs"
+    "Add an attribute to all runs, as `learn.current_run.NAME`"
     _registered[name] = doc
     setattr(Run, name, default)
     if lasts: _lasting.append(name)
@@ -221,8 +221,8 @@ def register_state(
 layered = *_layered,*_layered_own   # the attributes that may have layers
 
 class Layer:
-    "Replaces an attribute for a while, or wraps its value"
-    now:tuple|None = None   # the present value below, and its wrapper
+    "A temporary replacement of an attribute's value, or a wrapper around it"
+    now:tuple|None = None   # pair of the value below and the wrapper around it
     def __init__(self,
         name:str,  # the attribute: one of `layered`
         value:Any, # the replacement; or a function that wraps the value below
@@ -230,16 +230,16 @@ class Layer:
     ):
         if name not in layered: raise ValueError(f'`learn.{name}` cannot have layers: only {", ".join(layered)} can')
         self.name,self.value,self.wraps = name,value,wraps
-        self.made:deque = deque(maxlen=8)   # wrappers made earlier, each with the value in it
+        self.made:deque = deque(maxlen=8)   # pairs of an earlier wrapper and the value inside
 
     def over(self,
         below:Any # the value below
     ) -> Any:
-        "Return the wrapper around a value"
+        "Return the wrapper around a value; create it only if the value has changed"
         if self.now is not None and self.now[0] is below: return self.now[1]
         value = self.value(below)
         self.now = below,value
-        self.made.append((_weakly(value), below))
+        self.made.append((_weak_reference(value), below))
         return value
 
     def below(self,
@@ -251,56 +251,56 @@ class Layer:
 
     def __getstate__(self): return {**vars(self), 'made':deque(maxlen=8)}   # a weak reference cannot be copied
 
-def _weakly(o):
-    "Return a function that returns `o` while it exists: a layer must not keep a wrapped model alive"
+def _weak_reference(o):
+    "Return a weak reference to `o`, as a layer must not keep a wrapped model alive"
     try: return ref(o)
-    except TypeError: return lambda: o   # it has no weak references, like functions in C
+    except TypeError: return lambda: o   # an object without weak references, such as a function in C
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a1701f
-def put_in_place(
+def replace_attr(
     learn:HasRun, # the Learner
     name:str,     # the attribute: one of `layered`
     value:Any     # the replacement
-) -> Layer:       # for `take_off`
-    "Replace an attribute's value until the layer is removed; wrappers stay on top of it"
-    return _put(learn, Layer(name, value, wraps=False))
+) -> Layer:       # the layer, to pass to `remove_layer`
+    "Replace an attribute's value until the layer is removed; wrappers stay on top of the replacement"
+    return _add_layer(learn, Layer(name, value, wraps=False))
 
-def lay_over(
+def wrap_attr(
     learn:HasRun, # the Learner
     name:str,     # the attribute: one of `layered`
-    wrap:Callable # a function that wraps the value below; called again when that changes
-) -> Layer:       # for `take_off`
-    "Wrap an attribute's value, by `wrap(value)`, until the layer is removed; replacements go below it"
-    return _put(learn, Layer(name, wrap, wraps=True))
+    wrap:Callable # function that wraps the value below; called again when that value changes
+) -> Layer:       # the layer, to pass to `remove_layer`
+    "Wrap an attribute's value with `wrap(value)` until the layer is removed; later replacements go below the wrapper"
+    return _add_layer(learn, Layer(name, wrap, wraps=True))
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17021
-def _put(learn, layer):
+def _add_layer(learn, layer):
     run,name = learn.current_run,layer.name
     holder = learn if name in _layered_own else run
     base,layers = run.layers.get(name, (getattr(holder, name),()))
-    _lay(learn, run, name, base, [*layers, layer])
+    _set_layers(learn, run, name, base, [*layers, layer])
     return layer
 
-def take_off(
+def remove_layer(
     learn:HasRun,     # the Learner
-    layer:Layer|None  # a result of `put_in_place` or `lay_over`; None is ignored
+    layer:Layer|None  # a result of `replace_attr` or `wrap_attr`; None is ignored
 ) -> None:
-    "Remove a layer, also in outer runs, even if others were added since"
+    "Remove a layer from this run and the runs around it, even if other layers were added later"
     if layer is None: return
     for run in learn.current_run.runs():
         base,layers = run.layers.get(layer.name, (None,()))
-        left = [o for o in layers if o is not layer]
-        if len(left)<len(layers): _lay(learn, run, layer.name, base, left)
+        others = [o for o in layers if o is not layer]
+        if len(others)<len(layers): _set_layers(learn, run, layer.name, base, others)
 
-def _lay(learn, run, name, base, layers):
-    if name in _layered_own: _lay_own(learn, run, name, base, layers)
-    else: run._lay(name, base, layers)
+def _set_layers(learn, run, name, base, layers):
+    if name in _layered_own: _set_own_layers(learn, run, name, base, layers)
+    else: run._set_layers(name, base, layers)
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17026
 @uninterrupted
-def _lay_own(learn, run, name, base, layers):
-    value = _top(base, layers)   # errors are raised before anything changes
-    run._note_layers(name, base, layers)
+def _set_own_layers(learn, run, name, base, layers):
+    value = _value_with_layers(base, layers)   # errors are raised before anything changes
+    run._store_layers(name, base, layers)
     if run is learn.current_run: vars(learn)[name] = value
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17022
@@ -309,21 +309,21 @@ def _lay_own(learn, run, name, base, layers):
 def wrapping(
     learn:HasRun, # the Learner
     name:str,     # the attribute: one of `layered`
-    wrap:Callable # as for `lay_over`
+    wrap:Callable # as for `wrap_attr`
 ) -> Iterator[HasRun]:
-    "Wrap an attribute's value in a `with` block"
-    layer = lay_over(learn, name, wrap)
+    "Wrap an attribute's value with `wrap(value)` in a `with` block"
+    layer = wrap_attr(learn, name, wrap)
     try: yield learn
-    finally: take_off(learn, layer)
+    finally: remove_layer(learn, layer)
 
 @uninterrupted
 @contextmanager
 def replacing(
     learn:HasRun, # the Learner
     name:str,     # the attribute: one of `layered`
-    value:Any     # as for `put_in_place`
+    value:Any     # as for `replace_attr`
 ) -> Iterator[HasRun]:
     "Replace an attribute's value in a `with` block"
-    layer = put_in_place(learn, name, value)
+    layer = replace_attr(learn, name, value)
     try: yield learn
-    finally: take_off(learn, layer)
+    finally: remove_layer(learn, layer)

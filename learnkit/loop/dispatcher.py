@@ -29,12 +29,12 @@ from .words import Word
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #bf1e0ca3
 def callback_list(
-    cbs:Any # several callbacks or classes, or one, or none
+    cbs:Any # callbacks or callback classes: several, one, or None
 ) -> L:
-    "Return one callback or class, or several, as a list"
+    "Return callbacks or callback classes as a list; an empty one for None"
     # no `hasattr` on an object of another library, as some raise errors
-    is_one_of_theirs = type(cbs) not in _plain and adapter_of(cbs)
-    if is_one_of_theirs: cbs = [cbs]
+    is_foreign_callback = type(cbs) not in _plain and adapter_of(cbs)
+    if is_foreign_callback: cbs = [cbs]
     return L(cbs)
 
 _plain = list,tuple,L,type(None)
@@ -44,12 +44,12 @@ class Namesakes:
     "Callbacks with the same name, by their keys: `stop`, `stop_2`, …"
     def __init__(self):
         self.by_key:dict[str,Any] = {}
-        self.n_tried = 0   # the first keys known to be in use; kept, so that the next call begins after them
+        self.n_tried = 0   # number of first keys known to be in use; the next search begins after them
 
     def first_free(self,
-        name:str # their name
+        name:str # the name that they share
     ) -> str:
-        "Return the first key that is not in use"
+        "Return the first key that is not in use: `name`, `name_2`, `name_3`, …"
         while True:
             key = name
             if self.n_tried>0: key = f'{name}_{self.n_tried+1}'
@@ -57,9 +57,9 @@ class Namesakes:
             self.n_tried += 1
 
     def remove(self,
-        key:str # key of one of them
+        key:str # key of the callback to remove
     ) -> None:
-        "Free a key"
+        "Remove a callback, which frees its key"
         del self.by_key[key]
         self.n_tried = 0
 
@@ -69,10 +69,10 @@ class Namesakes:
         return next(reversed(self.by_key.values()), None)
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #8a284dad
-wrap_handler = Word('wrap_handler', None, 'A method: what is called in place of a handler? It gets the name of the '
-                    'event, the callback and its handler, and returns a function; None skips the handler.')
-around_event = Word('around_event', None, 'A method of one that wraps handlers, to measure events: it gets the name of '
-                    'an event, and returns what to call before the first handler and after the last. None: nothing.')
+wrap_handler = Word('wrap_handler', None, 'A method that gets the name of an event, a callback and its handler. '
+                    'What does it return to be called instead of the handler? None skips the handler.')
+around_event = Word('around_event', None, 'A method of a callback with `wrap_handler`; it gets the name of an event. '
+                    'Which functions, an `Around`, are called before the first handler and after the last? None: none.')
 
 class Around(NamedTuple):
     "Functions to call before and after all handlers of an event, returned by `around_event`"
@@ -105,7 +105,7 @@ def _call_order(cbs):
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #8a284daf
 class Dispatcher(HasRun):
-    "Keeps callbacks, and calls their handlers of an event in order"
+    "Holds callbacks, and calls their handlers of an event in order"
     _cbs_by_name:Any = None   # the `Namesakes` of each name; None: unknown yet
     def __init__(self):
         super().__init__()
@@ -124,10 +124,10 @@ class Dispatcher(HasRun):
         self._call_order = None   # the callbacks in order: see `_bind`
 
     def __call__(self,
-        name:str|list, # an event, or a list of them
-        **kwargs:Any   # the event's arguments; each handler gets those that it has parameters for
+        name:str|list, # the name of an event, or a list of names
+        **kwargs:Any   # the arguments of the event; each handler gets those that it has parameters for
     ) -> None:
-        "Call the handlers of event `name`; raise ValueError if there is no such event"
+        "Call the handlers of event `name`, in order; raise ValueError if there is no such event"
         bound = self._bound
         try: handlers = bound[name]
         except (KeyError, TypeError): handlers = self._bind(name)
@@ -135,7 +135,7 @@ class Dispatcher(HasRun):
             if self._bound is not bound and not self._is_still_called(cb, name): continue
             try: f(**accepted_kwargs(f, kwargs)) if kwargs else f()
             except BaseException as e:
-                if not self._is_spent(e, cb, name): raise
+                if not self._is_late_cancel(e, cb, name): raise
 
     def _bind(self, name):
         if not isinstance(name, str):
@@ -147,20 +147,20 @@ class Dispatcher(HasRun):
         if name in reordered: cbs = self._in_order(name)
         handlers,mode = [],self.mode
         for cb in cbs:
-            f = _listener(cb, name, mode)
+            f = _find_handler(cb, name, mode)
             if f: handlers.append((cb, f))
         if wrapping: handlers = _wrap_handlers(wrapping, name, handlers)
         self._bound[name] = tuple(handlers)
         return self._bound[name]
 
     def ordered_cbs(self,
-        name:str|None=None # an event: return only the callbacks that handle it
+        name:str|None=None # the name of an event: return only the callbacks that handle it; None: return all
     ) -> L:
-        "Return the callbacks in the order in which they are called"
+        "Return the callbacks in the order in which they are called for event `name`"
         cbs = self._in_order(name)
         return L(cbs if name is None else [cb for cb in cbs if handler_of(cb, name)])
     def _in_order(self, name=None):
-        "Return callbacks by `order`, equals as they were added; `first_in` and `last_in` come before and after"
+        "Return the callbacks sorted by `order`; those with `name` in `first_in` come first, in `last_in` last"
         cbs = sorted(self.cbs.items, key=_order)
         first = [cb for cb in cbs if name in cb.first_in]
         last = [cb for cb in cbs if name in cb.last_in]
@@ -172,7 +172,7 @@ class Dispatcher(HasRun):
         was_removed = cb.learn is not self
         return not was_removed and is_called(cb, name)
 
-    def _is_spent(self, e, cb, name):
+    def _is_late_cancel(self, e, cb, name):
         "Return whether `e` is a Cancel of the scope that just ended; if not, note where `e` came from"
         cancels = cancel_types(e)
         for cancel in cancels:
@@ -198,7 +198,7 @@ class Dispatcher(HasRun):
             if not self._is_still_called(cb, name): continue
             try: f()
             except BaseException as e:
-                self._is_spent(e, cb, name)
+                self._is_late_cancel(e, cb, name)
                 if exc is None: exc = e
                 else: add_note(exc, f'`{type(cb).__name__}` then failed in `{name}`: {type(e).__name__}: {text_of(e)}')
         return exc
@@ -206,29 +206,29 @@ class Dispatcher(HasRun):
     def add_cb(self,
         cb:Callback|type[Callback] # a callback, or a class to instantiate
     ) -> 'Dispatcher':
-        "Add a callback; raise TypeError if it is not one, ValueError if its name is in use"
-        cb = self._take_in(cb)
+        "Add a callback, also during a run; raise TypeError, ValueError or RuntimeError if it cannot be added"
+        cb = self._insert_cb(cb)
         if self.mode is None: return self
         try: self._catch_up(cb)
-        except BaseException: self._take_out([cb]); raise
+        except BaseException: self._delete_cbs([cb]); raise
         return self
 
     def _catch_up(self, cb):
         "During a run, set up the new callback `cb`; raise an error if it cannot be added now"
         if not cb.late: raise RuntimeError(
-            f'{type(cb).__name__} must be there when a run begins, and this one has begun{self._position}: '
-            'add it before, or pass it to `fit(..., cbs=...)`')
+            f'{type(cb).__name__} cannot be added during a run{self._position}: '
+            'add it before the run, or pass it to `fit(..., cbs=...)`')
         if not self.current_run.trains: return
         for name in ('before_fit','before_train') if self.training else ('before_fit',):
-            f = _listener(cb, name, self.mode)
+            f = _find_handler(cb, name, self.mode)
             if not f: continue
             try: f()
             except BaseException as e:
-                self._is_spent(e, cb, name)   # notes where it came from
+                self._is_late_cancel(e, cb, name)   # called for its note on where `e` came from
                 raise
 
-    def _take_in(self, cb, key=None):
-        "Add a callback under this key, if it is free; all checks come first, so an error changes nothing"
+    def _insert_cb(self, cb, key=None):
+        "Add a callback, under `key` if that is free; all checks come first, so an error changes nothing"
         cb = check_callback(cb)
         check_single(self, cb)
         check_name(self, cb)
@@ -245,7 +245,7 @@ class Dispatcher(HasRun):
         return cb
 
     def _namesakes(self, name):
-        "Return the callbacks of this name, without a search"
+        "Return the `Namesakes` of a name, created when the name is new"
         if self._cbs_by_name is None:
             self._cbs_by_name = {}
             for cb in self.cbs: self._namesakes(cb.name).by_key[cb.key] = cb
@@ -255,43 +255,43 @@ class Dispatcher(HasRun):
     def remove_cb(self,
         cb:Callback|type[Callback] # a callback, or a class whose instances are all removed
     ) -> 'Dispatcher':
-        "Remove a callback, or all of a class, if there; during a run, also call its `cleanup`"
+        "Remove a callback, or all instances of a class, if there are any; during a run, call their `cleanup`"
         if not (isclass(cb) or hasattr(cb, 'order')): raise TypeError(
             f'pass a callback or a class of callbacks to remove, such as `learn.progress`, not {cb!r:.60}')
-        meant = _matching_cbs(cb, self.cbs)
-        if self.mode is None: self._take_out(meant)
+        matching = _matching_cbs(cb, self.cbs)
+        if self.mode is None: self._delete_cbs(matching)
         else:
-            for o in meant: self._take_out_of_run(o)
+            for o in matching: self._delete_in_run(o)
         return self
 
-    def _take_out_of_run(self, o):
-        cleanup = _listener(o, 'cleanup', self.mode)
-        self._take_out([o])
+    def _delete_in_run(self, o):
+        cleanup = _find_handler(o, 'cleanup', self.mode)
+        self._delete_cbs([o])
         if not cleanup: return
-        o.learn = self   # again, so that it can still read the Learner
+        o.learn = self   # `cleanup` may read the Learner
         try: cleanup()
         except BaseException as e:
-            if not self._is_spent(e, o, 'cleanup'): raise
+            if not self._is_late_cancel(e, o, 'cleanup'): raise
         finally: o.learn = None
 
-    def _take_out(self, cbs):
+    def _delete_cbs(self, cbs):
         if not cbs: return
-        meant,there = {*map(id, cbs)},self.cbs.items
-        gone = [o for o in there if id(o) in meant]
-        self.cbs = L([o for o in there if id(o) not in meant])
-        for o in gone:
+        ids,present = {*map(id, cbs)},self.cbs.items
+        removed = [o for o in present if id(o) in ids]
+        self.cbs = L([o for o in present if id(o) not in ids])
+        for o in removed:
             self._namesakes(o.name).remove(o.key)
             self._name_last(o)
             o.learn = None
         self._rebind()
 
-    def _name_last(self, gone):
-        "Point the attribute of a removed callback to the last remaining one of its name, if any"
-        name = gone.name
+    def _name_last(self, removed):
+        "Point the attribute of a removed callback to the last remaining one of its name; delete it if there is none"
+        name = removed.name
         last = self._namesakes(name).last
         if last is not None: return setattr(self, name, last)
         del self._cbs_by_name[name]
-        if vars(self).get(name) is gone: delattr(self, name)
+        if vars(self).get(name) is removed: delattr(self, name)
 
     def add_cbs(self,
         cbs:Callback|type[Callback]|Iterable|None # several callbacks, or one, or none
@@ -312,33 +312,33 @@ class Dispatcher(HasRun):
     def added_cbs(self,
         cbs:Callback|type[Callback]|Iterable|None # several callbacks or classes, or one, or none
     ) -> Iterator['Dispatcher']:
-        "Add these callbacks for the length of a `with` block"
+        "Add callbacks for the length of a `with` block"
         added = []
         try:
-            for cb in callback_list(cbs): added.append(self._take_in(cb))
+            for cb in callback_list(cbs): added.append(self._insert_cb(cb))
             yield self
-        finally: self._take_out(added)
+        finally: self._delete_cbs(added)
 
     @uninterrupted
     @contextmanager
     def removed_cbs(self,
         cbs:Callback|type[Callback]|Iterable|None # several callbacks or classes, or one, or none
     ) -> Iterator['Dispatcher']:
-        "Remove these callbacks in a `with` block; afterwards each returns to its place"
-        before,gone = list(self.cbs),[]
-        for cb in callback_list(cbs): gone += _matching_cbs(cb, before)
-        self._take_out(gone)
+        "Remove callbacks for the length of a `with` block; afterwards each returns to its place"
+        before,removed = list(self.cbs),[]
+        for cb in callback_list(cbs): removed += _matching_cbs(cb, before)
+        self._delete_cbs(removed)
         try: yield self
-        finally: self._put_in(gone, before)
+        finally: self._restore_cbs(removed, before)
 
-    def _put_in(self, gone, before):
+    def _restore_cbs(self, removed, before):
         "Restore removed callbacks at their places in the list `before`, with their keys"
-        fault = None   # unless another of its `single` class was added
-        for o in gone:
-            try: self._take_in(o, o.key)
+        fault = None   # an error, if another callback of the same `single` class was added in the block
+        for o in removed:
+            try: self._insert_cb(o, o.key)
             except ValueError as e: fault = e
-        if gone: self._restore_order(before)
-        for name in {o.name for o in gone}: self._sort_namesakes(name)
+        if removed: self._restore_order(before)
+        for name in {o.name for o in removed}: self._sort_namesakes(name)
         if fault is not None: raise fault
 
     def _sort_namesakes(self, name):
@@ -351,12 +351,12 @@ class Dispatcher(HasRun):
     def _restore_order(self, before):
         "Move the callbacks in the list `before` to the front, in its order"
         known,present = {*map(id, before)},{*map(id, self.cbs.items)}
-        there = [o for o in before if id(o) in present]
-        new   = [o for o in self.cbs.items if id(o) not in known]
-        self.cbs = L(there+new)
+        old = [o for o in before if id(o) in present]
+        new = [o for o in self.cbs.items if id(o) not in known]
+        self.cbs = L(old+new)
 
 def _matching_cbs(cb, cbs):
-    "Return those of `cbs` that are `cb`, or of the class `cb`"
+    "Return the callbacks in `cbs` that are `cb`, or instances of the class `cb`"
     if isclass(cb): return [o for o in cbs if isinstance(o, cb)]
     return [o for o in cbs if o is cb]
 
@@ -366,8 +366,8 @@ def _warn_redefined(there, cb):
     def definition(o): return type(o).__module__,type(o).__qualname__
     is_redefined = type(there) is not type(cb) and definition(there)==definition(cb)
     if is_redefined: warn(
-        f'`learn.{there.name}` already exists, from an earlier definition of the class {type(cb).__name__}, and both '
-        f'are called: in a cell that is run again, write `learn.remove_cb(learn.{there.name})` before it is added',
+        f'`learn.{there.name}` already exists, from an earlier definition of the class {type(cb).__name__}, so both '
+        f'callbacks are called. In a cell that is run again, write `learn.remove_cb(learn.{there.name})` first.',
         stacklevel=outside())
 
 _order = attrgetter('order')
@@ -378,8 +378,8 @@ def _leave_learner(cb):
     cb.learn.remove_cb(cb)
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #b0f6fce7
-def _listener(cb, name, mode):
-    "Return the function to call for event `name` of `cb`; None if there is none"
+def _find_handler(cb, name, mode):
+    "Return the function to call for event `name` of `cb`; None if it has none, or is not called now"
     cls = type(cb)
     if cls.__call__ is not Callback.__call__: return partial(cb, name) if runs_in(cb, mode) else None
     has_handler = name in cb.__dict__ or hasattr(cls, name)   # looked up as in `handler_of`

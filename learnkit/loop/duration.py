@@ -24,7 +24,7 @@ _spelling = ("write a number and a unit, as '2ep' (epochs), '500ba' (batches), '
              "'3e4tok' (tokens), '0.1dur' (fraction of the run) or '30m' (also s, h and '1h30m')")
 
 def _parse(text) -> tuple:
-    "Return `(value, unit)` of an amount, `(None, None)` if it is not one"
+    "Return `(value, unit)` of an amount; `(None, None)` if `text` is not an amount"
     if isinstance(text, Time): return text.value,text.unit
     if not isinstance(text, str): return None,None
     text = re.sub(r'(?<=\d)_(?=\d)', '', text.strip())   # 10_000 is 10000
@@ -34,7 +34,7 @@ def _parse(text) -> tuple:
     return float(m[1]),m[2]
 
 def _parse_hms(text) -> tuple:
-    "Return the seconds in a text such as '1h30m', and their unit"
+    "Return `(seconds, 's')` for a text such as '1h30m'; `(None, None)` for any other text"
     m = re.fullmatch(_hms, text)
     if m is None or not text: return None,None
     seconds = 0.
@@ -43,7 +43,7 @@ def _parse_hms(text) -> tuple:
     return seconds,'s'
 
 def _hint(text):
-    "Return the spelling that was probably meant, by the first two letters of the unit"
+    "Return a suggestion of what was probably meant, by the first two letters of the unit; empty if there is none"
     m = re.fullmatch(r'([\d.]+)\s*([a-z]*).*', str(text).strip().lower())
     if m is None: return ''
     unit = _guesses.get(m[2][:2])
@@ -54,7 +54,7 @@ def _hint(text):
 @total_ordering
 class Time:
     "An amount of training such as '2ep', '500ba' or '1h30m' (Composer's `Time`). Raise ValueError for other text."
-    __hash__ = None   # it equals strings that are spelled differently
+    __hash__ = None   # equal amounts may be strings that are spelled differently
     def __init__(self,
         value:Any,         # text such as '500ba', another `Time`, or a number if there is a `unit`
         unit:str|None=None # unit of a number: 'ep', 'ba', 'st', 'sp', 'tok', 'dur', 's', 'm' or 'h'
@@ -71,7 +71,7 @@ class Time:
         else:               self.value,self.unit = float(v),u
 
     def _value_of(self, o):
-        "Return the value of `o`, which must have the same unit"
+        "Return the value of the amount `o`; raise TypeError if its unit is not that of this amount"
         if not isinstance(o, (str,Time)): raise TypeError(
             f"{o!r} has no unit: write for instance Time({o!r}, '{self.unit}')")
         o = Time(o)
@@ -123,15 +123,15 @@ class Time:
 # %% ../../nbs/loop/45_duration.ipynb #5015541b
 def _has_token_ids(o): return isinstance(o, torch.Tensor) and o.dim()>1 and not o.is_floating_point()
 
-def find_tokens(
+def count_tokens(
     b:Any,       # a batch
-    dls:Any=None # the data; if it has a function `n_tokens(batch)`, that one is used
+    dls:Any=None # the data, whose function `n_tokens(batch)` is used if it has one
 ) -> int:
-    "Return the number of tokens in a batch; raise ValueError if it holds no tensor of token ids"
-    count_tokens = getattr(dls, 'n_tokens', None)
-    if count_tokens is not None: return count_tokens(b)
+    "Return the number of tokens in a batch, by its first tensor of token ids; raise ValueError if it has none"
+    own_count = getattr(dls, 'n_tokens', None)
+    if own_count is not None: return own_count(b)
     ids = next(filter(_has_token_ids, tree_leaves(b)), None)
     if ids is None: raise ValueError(
-        'tokens cannot be counted, because the batch has no tensor of integers with rows and columns: '
-        'put a function that counts them on the data, as in `dls.n_tokens = lambda b: int(b[2].sum())`')
+        'tokens cannot be counted, because the batch has no integer tensor with at least two dimensions: '
+        'set a function that counts them, such as `dls.n_tokens = lambda b: int(b[2].sum())`')
     return ids.shape[0]*ids.shape[1]

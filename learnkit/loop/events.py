@@ -17,10 +17,10 @@ from typing import Any
 
 # %% ../../nbs/loop/00_events.ipynb #038896a7
 def nearest(
-    name:str,            # a name that is not known
-    known:Iterable[str]  # all names that are
+    name:str,            # an unknown name
+    known:Iterable[str]  # all known names
 ) -> str:
-    "Return the part of an error message that suggests the name that was probably meant"
+    "Return a suggestion for an error message: the most similar known name; if none is similar, the known names"
     known = list(known)
     close = get_close_matches(str(name), known, 1, .5)
     if close: return f'did you mean `{close[0]}`?'
@@ -46,7 +46,7 @@ class Events:
         *args:Any,   # none: any argument raises a TypeError that mentions `register`
         **kwargs:Any # the same
     ) -> 'Events':
-        "Return all events; callable because `event` is a class in fastai"
+        "Return this object; callable because `event` is a class in fastai"
         if args or kwargs: raise TypeError("event() takes no arguments: write event.register('name') to add an event")
         return self
 
@@ -57,7 +57,7 @@ class Events:
         after:str|None=None, # the event after which to list it; None: the last one
         by:str=''   # the class of the callback that fires it; '': the Learner
     ) -> str:
-        "Register event `name` unless it exists, and return it; raise ValueError if the name is in use"
+        "Register event `name`, if it is new, and return it; raise ValueError if the name is taken, or no identifier"
         if not self._is_free(name): raise ValueError(
             f"an event's name must be a free Python identifier such as 'before_sanity', not {name!r}")
         if name not in self.docs:
@@ -69,7 +69,7 @@ class Events:
         return name
 
     def _is_free(self, name):
-        "Return whether an event may have this name; a registered one may keep it"
+        "Return whether an event may have this name: an identifier that is unused, or already an event"
         if not name.isidentifier() or hasattr(type(self), name): return False
         return isinstance(vars(self).get(name, ''), str)
 
@@ -81,7 +81,7 @@ class Events:
         name:str, # another name
         of:str    # the event that it stands for
     ) -> None:
-        "Let callbacks call an event by another name too; raise ValueError if there is no event `of`"
+        "Let callbacks handle an event under another name too; raise ValueError if there is no event `of`"
         self.also[name] = self.check(of)
         setattr(self, name, of)
 
@@ -141,8 +141,8 @@ after_cancel_fit
 after_fit                  the fit is over
 after_evaluate             the end of `learn.validate()`
 after_predict              the end of `learn.get_preds()`
-after_exception            something that is no Cancel was raised: it is in `exc`, and is raised again afterwards
-cleanup                    always last, however the run ended: give back here what was taken
+after_exception            an exception other than a Cancel is in `exc`, and is raised again afterwards
+cleanup                    always last, however the run ended: release resources here
 before_save_model          a file of the model is about to be written
 after_save_model           the file is written, or could not be
 before_load_model          `learn.load` is about to read
@@ -158,8 +158,8 @@ event.alias('after_cancel_valid', 'after_cancel_validate')
 
 # %% ../../nbs/loop/00_events.ipynb #29563593
 class Cancel(Exception):
-    "Ends one scope of the loop; raise one of its subclasses"
-    scope:str|None = None
+    "Base class of exceptions that end one scope of the loop; raise a subclass"
+    scope:str|None = None   # the part of the loop that it ends, as in the event `before_{scope}`
     def __init__(self,
         *args:Any # the reason; by default, which scope ends
     ):
@@ -219,9 +219,9 @@ def cancel_types(
     return [*_cancels_in(type(e))]
 
 def cancelled(
-    cancel:type[Cancel] # the Cancel of the scope at hand
+    cancel:type[Cancel] # the Cancel of the scope that the `try` block runs
 ) -> type[BaseException]|tuple[type[BaseException], ...]:
-    "Return what `except` must catch: the present exception if it is such a Cancel of any library, else nothing"
+    "Return the class for `except` to catch: that of the present exception if it is such a Cancel, else no class"
     e = sys.exception()
     if e is None or cancel not in _cancels_in(type(e)): return ()
     return type(e)
@@ -230,5 +230,5 @@ def cancelled(
 class Pause(KeyboardInterrupt):
     "Stops a fit as Ctrl-C does; with `Pausable`, pauses it, so that it can be resumed"
     def __init__(self,
-        *args:Any # the reason; by default, what a fit needs in order to pause
+        *args:Any # the reason; default: a hint that a fit can be paused with `Pausable`
     ): super().__init__(*(args or ['a fit can pause here, and continue, if `Pausable()` is among its callbacks']))

@@ -16,7 +16,7 @@ from fastcore.basics import GetAttr
 def loader_len(
     dl:Any # an iterable of batches
 ) -> int|None:
-    "Return the number of batches in `dl`, None if it is unknown"
+    "Return the number of batches in `dl`; None if it is unknown"
     if not hasattr(type(dl), '__len__'): return None
     try: return len(dl)
     except NotImplementedError: return None
@@ -26,19 +26,20 @@ def loader_len(
 
 # %% ../../nbs/loop/30a_stream.ipynb #101934b0
 class BatchStream:
-    "The batches of a loader, for one phase"
+    "An iterator over the batches of one phase, which callbacks can limit, replace and wrap"
     start = 0     # the number of its first batch
-    limit = it = None
-    skipped = 0   # batches that were cancelled before they were fetched; the loader still has them
-    trains  = False   # are they those of the training phase of an epoch?
-    unfetched:tuple[int,int]   # the last batch cancelled before it was fetched, and how many in a row
-    ended:tuple[int,str|None]  # the batch at which the data raised a Cancel, and the name of a generator that it ended
-    round_robin:Any = None   # how several processes share the batches, if they do
+    limit:int|None = None   # the number of the first batch that is not used; None: use all
+    it:Any = None # the open iterator; None: not open yet
+    skipped = 0   # number of batches that were cancelled before they were fetched; the loader still has them
+    trains  = False   # are the batches those of a training phase?
+    unfetched:tuple[int,int]   # number of the last batch cancelled before it was fetched, and of those in a row
+    ended:tuple[int,str|None]  # number of the batch at which the data raised a Cancel, name of the generator it ended
+    round_robin:Any = None   # the `RoundRobin` by which several processes share the batches; None: they do not
     def __init__(self,
         loader:Iterable,            # any iterable of batches
-        counted:Callable|None=None  # called with the number of batches, or None, whenever that changes
+        on_count:Callable|None=None # called with the number of batches, None if unknown, whenever that changes
     ):
-        self.loader,self.counted = loader,counted
+        self.loader,self.on_count = loader,on_count
         self.wrappers:list = []
         self._count()
 
@@ -46,17 +47,17 @@ class BatchStream:
         n = loader_len(self.loader)
         known = [o for o in (n, self.limit) if o is not None]
         self.n:int|None = min(known, default=None)   # None: unknown
-        if self.counted is not None: self.counted(self.n)
+        if self.on_count is not None: self.on_count(self.n)
 
     @property
     def indices(self) -> Any:
-        "The dataset indices of the last batch's samples, if the iterator knows them, else None"
+        "The dataset indices of the samples in the last batch; None if the iterator does not know them"
         return getattr(self.it, 'indices', None)
 
     def stop_at(self,
-        n:int # no batch from this number on
+        n:int # the number of the first batch to leave unused
     ) -> None:
-        "End before batch number `n`. Raise RuntimeError if the first batch was fetched already."
+        "End before batch number `n`, or at an earlier limit; raise RuntimeError if the stream is open already"
         self._check_new('stop_at')
         if self.round_robin is not None: n = self.round_robin.stop_at(n)
         self.limit = n if self.limit is None else min(n, self.limit)
@@ -69,9 +70,9 @@ class BatchStream:
 
     def share(self,
         loader:Iterable, # a loader of this process's batches
-        round_robin:Any  # a `RoundRobin`, which says how the processes share the batches of `self.loader`
+        round_robin:Any  # the `RoundRobin` by which the processes share the batches of `self.loader`
     ) -> None:
-        "Take the batches from `loader`; count the batches of all processes to find the end of the stream"
+        "Take the batches from `loader`, this process's part; a limit still counts the batches of all processes"
         limit,self.limit = self.limit,None
         self.replace(loader)
         self.round_robin = round_robin
@@ -80,15 +81,15 @@ class BatchStream:
     def replace(self,
         loader:Iterable # any iterable of batches
     ) -> None:
-        "Take the batches from `loader` instead. Raise RuntimeError if the first batch was fetched already."
+        "Take the batches from `loader` instead; raise RuntimeError if the stream is open already"
         self._check_new('replace')
         self.loader = loader
         self._count()
 
     def wrap(self,
-        f:Callable # function: iterator of batches -> iterator of batches
+        f:Callable # function that takes an iterator over batches and returns another
     ) -> None:
-        "Pass the batches through `f`, the last one added outermost. Raise RuntimeError if the stream is open already."
+        "Pass the batches through `f`, on top of earlier wrappers; raise RuntimeError if the stream is open already"
         self._check_new('wrap')
         self.wrappers.append(f)
 
@@ -97,10 +98,10 @@ class BatchStream:
             f'`batches.{what}` comes too late, after the first batch: call it in `before_train` or `before_validate`')
 
     def open(self) -> None:
-        "Begin the stream; `next` then returns the batches"
+        "Open the iterator over the batches, with its limit and wrappers"
         it = iter(self.loader)
         if self.round_robin is not None:
-            if self.round_robin.alike is None: self.round_robin.begin()   # a collective: an iterator may read later
+            if self.round_robin.alike is None: self.round_robin.begin()   # a collective, which the iterator would delay
             self._count()
         if self.limit is not None: it = Limited(it, self.limit-self.start+self.skipped)
         for f in self.wrappers: it = f(it)
@@ -111,11 +112,11 @@ class BatchStream:
 
 # %% ../../nbs/loop/30a_stream.ipynb #457fc123
 class Limited(GetAttr):
-    "An iterator that ends after `left` batches, and requests no further ones"
+    "An iterator that ends after `left` batches, without a request for one more"
     _default = 'it'
     def __init__(self,
         it:Iterator, # an iterator of batches
-        left:int     # how many
+        left:int     # number of batches still to return
     ): self.it,self.left = it,left
 
     def __iter__(self) -> Iterator: return self
@@ -142,20 +143,20 @@ from .events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, Cancel
 from .signals import critical, handle_pending, pending
 
 # %% ../../nbs/loop/30b_loop.ipynb #2fffe046
-exhausted = object()   # instead of a batch, when there is none left
+exhausted = object()   # stands for a batch when there is none left
 
-register_state('do_fetched', None, 'does a batch as the loader gave it, and returns `exhausted` at the end of the data')
-register_state('do_batch', None, 'does the batch that is in `xb` and `yb`')
-register_state('in_part', False, 'is this a part of the batch, and of which samples (a slice)? Then no step follows')
+register_state('do_fetched', None, 'runs a batch from the loader; returns `exhausted` at the end of the data')
+register_state('do_batch', None, 'runs the batch in `xb` and `yb`')
+register_state('in_part', False, 'is this a micro-batch, after which no step follows? A slice: which samples it has')
 register_state('skip_loss', False, 'compute no loss?')
-register_state('start_epoch', 0, 'the number of the first epoch', lasts=True)
+register_state('start_epoch', 0, 'the number of the first epoch to train', lasts=True)
 
-event.register('after_joint_loss', 'of a batch in micro-batches: `loss` is that of the whole batch, so judge it here',
+event.register('after_joint_loss', '`loss` is that of a whole batch, trained in micro-batches: check it here',
                depth=3, after='after_loss', by='MicroBatch')
 
 # %% ../../nbs/loop/30b_loop.ipynb #83990b5c
 class WeakCall:
-    "Calls a method of an object without keeping it alive; a copy is the method itself"
+    "Calls a method without keeping its object alive; when copied or pickled, becomes the method itself"
     def __init__(self,
         method:Callable # a bound method
     ): self.method = WeakMethod(method)
@@ -168,7 +169,7 @@ class WeakCall:
 
 # %% ../../nbs/loop/30b_loop.ipynb #83990b5d
 class Loop(Dispatcher):
-    "The training loop: the steps of a batch, and the loop itself"
+    "The training loop, and the steps of a batch, which subclasses refine"
     dls:Any; model:nn.Module; opt:Any
     def __init__(self):
         super().__init__()
@@ -177,7 +178,7 @@ class Loop(Dispatcher):
 
     @property
     def dl(self) -> Any:
-        "The loader of the present phase"
+        "The loader of the present phase; None if there is none"
         return self.batches and self.batches.loader
     @dl.setter
     def dl(self, v:Any):
@@ -186,10 +187,10 @@ class Loop(Dispatcher):
         else: self._use(v)
 
     def _trained_modules(self) -> list[nn.Module]:
-        "Return the modules that train; here the model alone"
+        "Return the modules that are trained: here the model alone"
         return [self.model]
 
-    # the steps, which subclasses refine
+    # the steps of a batch
 
     def _replace_loader(self, dl): self.batches.replace(dl)
     def _set_device(self, b): return b
@@ -228,11 +229,11 @@ class Loop(Dispatcher):
 
     def _epochs(self):
         first = self.current_run.start_epoch
-        return takewhile(lambda i: i<self.n_epoch, count(first))   # `n_epoch` may change meanwhile
+        return takewhile(lambda i: i<self.n_epoch, count(first))   # looked up for each epoch, as `n_epoch` may change
 
     def _open_batches(self):
-        first = not self.batches.start   # otherwise finish the epoch in progress first: validation and row
-        if first and self.stop_reason and self.training: raise CancelFit(self.stop_reason)
+        is_new = not self.batches.start   # a resumed epoch first gets its validation and its row
+        if is_new and self.stop_reason and self.training: raise CancelFit(self.stop_reason)
         self.batches.open()
         return self.batches.start
 
@@ -244,7 +245,7 @@ class Loop(Dispatcher):
 
     def _check_exhausted(self): self.current_run.iter -= 1   # the last batch was the previous one
     def _check_fetched(self, b): pass
-    def _note_failed(self, e): pass
+    def _explain_failure(self, e): pass
 
     # the loop
 
@@ -279,14 +280,14 @@ class Loop(Dispatcher):
         self('after_validate')
 
     def all_batches(self) -> None:
-        "Run every batch of `self.batches`"
+        "Run the batches of `self.batches`, until they end or, in training, `stop` was called"
         for i in count(self._open_batches()):
             if self.stop_reason and self.training: return
             if not self.one_batch(i): self._check_exhausted(); return self('after_exhaust')
 
-    def one_batch(self, i:int,   # the number of the batch
-                  b:Any=None) -> bool:   # a batch as from a loader; None: the loader's next one
-        "Run a batch; return False if there is none left"
+    def one_batch(self, i:int,   # the number of the batch in its phase
+                  b:Any=None) -> bool:   # a batch as the loader returns it; None: fetch the next one
+        "Run a batch; return False if there is none left, else True, even for a cancelled batch"
         self.current_run.iter = i
         try:
             if b is None: self('before_fetch'); b = next(self.batches.it, exhausted)

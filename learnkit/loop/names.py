@@ -206,13 +206,13 @@ begin_batch       before_batch
 
 # %% ../../nbs/loop/12_names.ipynb #9ddadec8
 class OtherName(NamedTuple):
-    "The counterpart here of an event of another library"
-    event:str        # our event; '' if there is none
-    phase:str = ''   # 'train', 'valid' or 'predict' if it is fired in that part of a run only
+    "learnkit's counterpart of another library's event"
+    event:str        # learnkit's event; '' if there is none
+    phase:str = ''   # 'train', 'valid' or 'predict' if the other library fires it in that phase only; '': in all
     advice:str = ''  # what to do instead, for a name without an event
 
 def _parse_line(line):
-    "Return another library's name of an event, and its `OtherName`; '-' means no event"
+    "Return another library's name of an event, and its `OtherName`; a '-' in the line stands for no event"
     theirs,ours,*rest = line.split(maxsplit=2)
     more = ' '.join(rest)
     if ours=='-': return theirs,OtherName('', advice=more)
@@ -222,7 +222,7 @@ def _parse_line(line):
 def names_in(
     library:str # such as 'Keras'; `other_libraries` has all of them
 ) -> dict[str,OtherName]:
-    "Return the names of a library's events in the order of the loop, and learnkit's names for them"
+    "Return the events of a library, by name in the order of the loop, each with learnkit's counterpart"
     return dict(map(_parse_line, _tables[library].strip().splitlines()))
 
 other_libraries = tuple(_tables)
@@ -233,7 +233,7 @@ _phases = dict(train=' with `run_valid = False`', valid=' with `run_train = Fals
 
 @cache
 def _find_advice():
-    "Return what to write here for each foreign name, with the libraries that use it"
+    "Return a dict: foreign name -> what to write in learnkit -> the libraries with that name"
     found:dict = {}   # name -> advice -> libraries
     for library in other_libraries:
         for name,other in names_in(library).items():
@@ -245,18 +245,18 @@ def name_hint(
     name:str,               # the name of a method
     f:Callable|None=None    # the method
 ) -> str|None:
-    "Return which libraries have an event `name` and what to write here; None if there is none"
+    "Return a sentence on which libraries have an event `name` and what to write instead; None if no library has it"
     found = _find_advice().get(name)
     if not found: return None
-    is_word = '_' not in name   # it may mean something else, like `close`
-    if is_word and not _takes_theirs(f): return None
+    is_word = '_' not in name   # a single word, such as `close`, may be a method of the user's
+    if is_word and not _takes_foreign_argument(f): return None
     hints = [f'of {", ".join(libraries)}: {advice}' for advice,libraries in found.items()]
     return f'`{name}` is an event {"; ".join(hints)}'
 
 # %% ../../nbs/loop/12_names.ipynb #66df16a1
-_their_params = {'trainer', 'pl_module', 'state', 'logger', 'net'}   # arguments that those libraries pass to a method
+_their_params = {'trainer', 'pl_module', 'state', 'logger', 'net'}   # parameters that methods have in those libraries
 
-def _takes_theirs(f):
+def _takes_foreign_argument(f):
     "Return whether the function `f` has a parameter that only other libraries pass"
     if f is None: return False
     try: return not _their_params.isdisjoint(signature(f).parameters)
@@ -267,9 +267,9 @@ adapters = dict(keras='keras', lightning='lightning', pytorch_lightning='lightni
                 composer='composer', fastNLP='fastnlp', pytorch_accelerated='pytorch_accelerated')
 
 def adapter_of(
-    cb:Any # any object
+    cb:Any # a callback of any library, or another object
 ) -> str|None:
-    "Return the learnkit module that adapts callbacks like `cb`; None if no module does"
+    "Return the name of the learnkit module that adapts callbacks like `cb`; None if there is none"
     for cls in type(cb).__mro__:
         package = cls.__module__.partition('.')[0]
         if package in adapters: return f'learnkit.contrib.{adapters[package]}'

@@ -33,8 +33,8 @@ class NullLogger:
 null_logger = NullLogger()
 
 # %% ../../nbs/loop/35a_run.ipynb #f8c878a0
-begun:Counter[int] = Counter()   # how many runs each thread has begun
-thread_of:WeakKeyDictionary[Loop,int] = WeakKeyDictionary()   # the thread in which a Learner ran last
+begun:Counter[int] = Counter()   # thread id -> how many outermost runs the thread has begun
+thread_of:WeakKeyDictionary[Loop,int] = WeakKeyDictionary()   # Learner -> id of the thread in which it ran last
 
 def runs_elsewhere() -> tuple[int,bool]:
     "Return how many runs other threads have begun so far, of any Learner, and whether one of them is still open"
@@ -46,12 +46,12 @@ def runs_elsewhere() -> tuple[int,bool]:
     return n_begun,False
 
 # %% ../../nbs/loop/35a_run.ipynb #b3a6b5d7
-patience = 10.   # seconds that a thread waits for a Learner before it prints which thread runs it
+patience = 10.   # seconds that a thread waits for a Learner before it warns which thread runs it
 
 def turn(
     learn:Loop # a Learner
-) -> Any:      # its lock
-    "Wait until no other thread runs the Learner; print a message if that takes long"
+) -> Any:      # the Learner's lock, for a `with` block
+    "Wait until no other thread runs the Learner, and return its lock; warn if that takes more than 10 seconds"
     owner = thread_of.get(learn, 0)
     if learn.mode is not None and owner!=get_ident(): _wait_for(owner, learn)
     return learn._lock
@@ -60,13 +60,13 @@ def _wait_for(owner, learn):
     if not learn._lock.acquire(timeout=patience):
         names = [t.name for t in threading.enumerate() if t.ident==owner]
         warn(f'thread {current_thread().name!r} waits for a run of the same Learner in thread {"".join(names)!r}'
-             f'{learn._position}. If that one waits for this thread, neither ends: call the Learner in the callback '
-             'itself, or do not wait for the thread there.')
+             f'{learn._position}. If that run waits for this thread, neither ends: call the Learner in the callback '
+             'itself, or do not wait for this thread there.')
         learn._lock.acquire()
     learn._lock.release()
 
 # %% ../../nbs/loop/35a_run.ipynb #7aaddf18
-nested = Word('nested', True, 'Is it called in the runs inside the one that it belongs to?')
+nested = Word('nested', True, 'Is it also called in runs that are nested in its own, such as a validation in a fit?')
 
 @contextmanager
 def running(
@@ -74,7 +74,7 @@ def running(
     mode:str,     # 'fit', 'validate', 'predict', 'lr_find' or 'sanity'
     cbs:Any=None  # callbacks for this run only
 ) -> Iterator[None]:
-    "Begin a run with its own callbacks; at its end restore the Learner, except for the results of a fit"
+    "Begin a run for a `with` block; at its end remove `cbs` and restore the Learner, except for the results of a fit"
     with turn(learn):
         outer = learn.current_run
         is_outermost = outer.mode is None
@@ -86,19 +86,19 @@ def running(
                 thread_of[learn] = get_ident()
                 begun[get_ident()] += 1
             try: yield
-            finally:   # also callbacks of this run alone
+            finally:   # here, as `learn.cbs` still has the callbacks of this run
                 if is_outermost: _switch_on(learn.cbs, muted)
 
 def _switch_on(cbs, muted):
-    "Let callbacks be called again that were switched off during the run"
+    "Set `run` to True for callbacks that were switched off during the run, unless they are in `muted`"
     for cb in cbs:
         if not cb.run and not any(cb is o for o in muted): cb.run = True
 
-def _refuse_fit(learn):
+def _raise_nested_fit(learn):
     advice = 'call it afterwards, or use a second Learner'
     if learn.mode=='predict': advice += '; `close()` an open `Predictor`'
-    raise RuntimeError(f'a `fit` inside a running `{learn.mode}`{learn._position} would overwrite its counters and '
-                       f'its history: {advice}')
+    raise RuntimeError(f'a `fit` inside a running `{learn.mode}`{learn._position} would overwrite the counters and '
+                       f'the history of that run: {advice}')
 
 # %% ../../nbs/loop/35a_run.ipynb #fb40aab0
 @contextmanager
@@ -106,7 +106,7 @@ def _push_run(learn, mode):
     "Give the Learner the state of a new run in this block, then the outer one again"
     outer = learn.current_run
     run   = outer.begin(mode)
-    if run.trains and outer.mode is not None: _refuse_fit(learn)
+    if run.trains and outer.mode is not None: _raise_nested_fit(learn)
     if not run.trains: run.logger,run.create_mbar,run.skip_loss = null_logger,False,False
     with _optimizer_evaluates_after(learn) if run.trains else _keep_modes(learn):
         _switch_to(learn, run)
@@ -134,7 +134,7 @@ def _optimizer_evaluates_after(learn):
 
 @contextmanager
 def _keep_modes(learn):
-    "Restore the modes of the modules, and of an optimizer that has modes, after this block"
+    "After the block, restore the training mode of each module, and of an optimizer that has modes"
     modules = [(m,m.training) for part in learn._trained_modules() for m in part.modules()]
     opt_trains = getattr(learn.opt, 'training', None)
     try: yield
@@ -145,16 +145,16 @@ def _keep_modes(learn):
 # %% ../../nbs/loop/35a_run.ipynb #7aaddf1a
 def switch_opt(
     learn:Loop, # the Learner
-    train:bool  # to train? False: to evaluate
+    train:bool  # True: training mode; False: evaluation mode
 ) -> None:
-    "Set an optimizer that has modes to train or to evaluate"
+    "Set the mode of an optimizer that has modes, such as a schedule-free one; do nothing for any other"
     if getattr(learn.opt, 'training', None) is not None: learn.opt.train(train)
 
 @contextmanager
 def evaluating(
     learn:Loop # the Learner
 ) -> Iterator:
-    "Context manager in which an optimizer with modes is set to evaluate, as for writing or reading the model"
+    "Set an optimizer that has modes to evaluation mode in a `with` block, e.g. to save or load the model"
     trains = getattr(learn.opt, 'training', None)
     if trains: switch_opt(learn, False)
     try: yield
@@ -163,29 +163,29 @@ def evaluating(
 
 # %% ../../nbs/loop/35a_run.ipynb #369fa912
 class Guard:
-    "Ends an outermost run: `after_exception` if something was raised, and `cleanup` always"
+    "Context manager that ends an outermost run: fire `after_exception` if the block raised, and `cleanup` in any case"
     def __init__(self,
         learn:Loop # the Learner of the run
-    ): self.learn,self.kept,self.grad = learn,{k:vars(learn)[k] for k in ('model','opt')},torch.is_grad_enabled()
+    ): self.learn,self.originals,self.grad = learn,{k:vars(learn)[k] for k in ('model','opt')},torch.is_grad_enabled()
 
     def __enter__(self) -> None: pass
     def __exit__(self, kind:Any, e:BaseException|None, tb:Any) -> None:
         learn,exc = self.learn,None if e is None else self._after_exception(e)
         first = learn._call_isolated('cleanup', exc, reverse=True)
         if exc is not None: self._unwrap()
-        if first is not None and first is not e: raise no_orphan(learn, first)
+        if first is not None and first is not e: raise replace_orphan_cancel(learn, first)
 
     def _unwrap(self):
         "Remove the wrappers that another library's callback has put around the model or the optimizer"
-        for name,value in self.kept.items():
+        for name,value in self.originals.items():
             if _wraps(vars(self.learn)[name], value): setattr(self.learn, name, value)
 
     def _after_exception(self, e):
-        "Fire `after_exception`; return `e`, or the exception that a callback has put in its place as `learn.exc`"
+        "Fire `after_exception`; return the exception to raise: `e`, or the one that a callback assigned to `learn.exc`"
         learn = self.learn
         torch.set_grad_enabled(self.grad)   # the error may have left `torch.no_grad` on
-        learn.exc = exc = no_orphan(learn, e)
-        learn._note_failed(exc)
+        learn.exc = exc = replace_orphan_cancel(learn, e)
+        learn._explain_failure(exc)
         learn._call_isolated('after_exception', exc)
         return learn.exc
 
@@ -197,11 +197,11 @@ def _wraps(new, old):
     return any(m is old for m in new.modules())
 
 # %% ../../nbs/loop/35a_run.ipynb #369fa913
-def no_orphan(
+def replace_orphan_cancel(
     learn:Loop,     # the Learner
     e:BaseException # the exception that left a run
 ) -> BaseException:
-    "Return `e`; for a Cancel, an error that says that its scope is not open"
+    "Return `e`; if it is a Cancel, return a RuntimeError instead, as no scope was open to catch it"
     cancels = cancel_types(e)
     if not cancels: return e
     scope,where = cancels[0].scope,getattr(e, 'raised_in', 'the model, the loss, a metric or the data')
@@ -218,26 +218,26 @@ from warnings import warn
 
 # %% ../../nbs/loop/35b_messages.ipynb #4daf241f
 class Printer:
-    "Calls functions that print, and counts how often in a row the output could not be written"
-    def __init__(self): self.n = 0
+    "Calls functions that print; counts how often in a row the output could not be written"
+    def __init__(self): self.n_failed = 0
     def __call__(self,
         f:Callable,    # a function that prints
         *args:Any,     # its arguments
         **kwargs:Any   # its arguments
     ) -> None:
         "Call `f`; warn instead of raising if its output cannot be written"
-        n = self.n
+        n = self.n_failed
         try: f(*args, **kwargs)
-        except BrokenPipeError: raise   # the reader of the output has ended
+        except BrokenPipeError: raise   # the program that reads the output has ended
         except OSError as e:
-            if not self.n: warn(f'the output cannot be written ({e}): training continues')
-            self.n += 1
+            if not self.n_failed: warn(f'the output cannot be written ({e}): training continues')
+            self.n_failed += 1
         else:
-            if n and self.n==n: self.report()   # else `f` itself has called this
+            if n and self.n_failed==n: self.report()   # it differs if `f` itself has printed by this object
 
     def report(self) -> None:
-        "Warn about output that could not be written"
-        n,self.n = self.n,0
+        "Warn how often output could not be written, and reset the count"
+        n,self.n_failed = self.n_failed,0
         times = f'{n} times'
         if n==1: times = '1 time'
         warn(f'the output could not be written {times}: some lines are late or lost')
@@ -256,15 +256,15 @@ def where_user_types() -> str|None:
     return 'terminal'
 
 def shell(
-    says:str,   # a line to print first
+    banner:str, # a line to print first
     **names:Any # variables for use at the prompt
 ) -> None:
-    "Open a prompt in a terminal, until Ctrl-D"
+    "Open a Python prompt in the terminal; return when the user types Ctrl-D"
     import code
-    had = hasattr(sys, 'ps1')
-    try: code.interact(says, local=names, exitmsg='')
+    had_prompt = hasattr(sys, 'ps1')
+    try: code.interact(banner, local=names, exitmsg='')
     finally:
-        if not had and hasattr(sys, 'ps1'): delattr(sys, 'ps1')   # some versions of Python leave it
+        if not had_prompt and hasattr(sys, 'ps1'): delattr(sys, 'ps1')   # some versions of Python leave this attribute
 
 def show_result(
     o:Any # a value with a readable `repr`

@@ -13,12 +13,12 @@ from typing import Any
 secret_words = {'password','passwd','pwd','pw','passphrase','passcode','secret',
                 'credential','credentials','bearer','cookie','auth','authorization','jwt'}
 key_words = {'key','apikey','token','authtoken','accesstoken','accesskey','secretkey','privatekey',
-             'accountkey','pass','sig','signature','sas','pat','otp','sessionid','csrf'}   # of other things, too
+             'accountkey','pass','sig','signature','sas','pat','otp','sessionid','csrf'}   # a number is no secret
 
 def words_of(
     name:Any # name of a setting
 ) -> set[str]:
-    "Return the words in a name such as `api_key` or `apiKey`"
+    "Return the words, in lower case, of a name such as `api_key` or `apiKey`"
     spaced = re.sub('([a-z])([A-Z])', r'\1_\2', str(name))
     return {*re.findall('[a-z]+', spaced.lower())}
 
@@ -26,7 +26,7 @@ def is_secret_name(
     name:Any, # name of a setting
     v:Any     # its value
 ) -> bool:
-    "Return whether the name marks a secret; False for a value that is None, a bool or a function"
+    "Return whether the name marks a secret; False if the value is None, a bool, a function, or a number for a 'key'"
     if v is None or isinstance(v, bool) or callable(v): return False
     words = words_of(name)
     if words & secret_words: return True
@@ -34,10 +34,10 @@ def is_secret_name(
     return bool(words & key_words) and not is_number
 
 # %% ../../nbs/loop/07_secrets.ipynb #5afe24f7
-# `re` compiles a pattern when it is first used, and caches it; compiling these takes two milliseconds
+# these are not compiled here, which would take two milliseconds: `re` does it at the first use, and caches it
 def _pattern(*forms): return '|'.join(forms)
 
-_service = r'\b[a-z][a-z0-9]{1,9}(?:[_-][a-z0-9]{1,6}){0,2}[_-]'   # a short name, such as `dckr_pat_`
+_service = r'\b[a-z][a-z0-9]{1,9}(?:[_-][a-z0-9]{1,6}){0,2}[_-]'   # a short prefix, such as `dckr_pat_`
 _mixed   = '(?=[A-Za-z]*[0-9])(?=[a-z0-9]*[A-Z])(?=[A-Z0-9]*[a-z])'   # a word of digits and letters of both cases
 
 _keys = _pattern(
@@ -98,7 +98,7 @@ _value = _pattern(
     r"""[^\s,;&'")\]}<>]+""")
 
 def _hide_named(text):
-    "Return `text` with `***` for the values that follow the name of a secret"
+    "Return `text` with `***` in place of the values that follow the name of a secret"
     parts,end = [],0   # pieces of the text up to `end`
     for found in re.finditer(_after_name, text):
         value = re.compile(_value).match(text, found.end())
@@ -113,7 +113,7 @@ def _hide_named(text):
 _constants = {'None':None, 'True':True, 'False':False, 'null':None, 'true':True, 'false':False}
 
 def _as_number(text):
-    "Convert a text to a number or a constant if it is one, else return the text"
+    "Return the number or constant that a text spells, otherwise the text itself"
     if text in _constants: return _constants[text]
     try: return float(text)
     except ValueError: return text
@@ -122,7 +122,7 @@ def _as_number(text):
 def hide_secrets(
     text:str # any text
 ) -> str:
-    "Return `text` with `***` for each secret that is known by its name or its form"
+    "Return `text` with `***` in place of each secret that is recognized by its name or its form"
     text = re.sub(_keys, '***', text)
     text = re.sub(_webhooks, _hide_end, text)
     text = re.sub(_password_of_user, _hide_end, text)
@@ -137,7 +137,7 @@ def _hide_end(found): return f'{found[found.lastindex]}***'
 def hide_in_items(
     items:list|tuple # any values
 ) -> list|tuple:
-    "Return the values, with `***` for text that follows the name of a secret, in a pair or as an option"
+    "Return the values, with `***` in place of text after the name of a secret: in a pair, or after `--name`"
     is_pair,shown,name = len(items)==2,[],None
     for item in items:
         is_secret = isinstance(item, str) and is_secret_name(name, item)
@@ -148,7 +148,7 @@ def hide_in_items(
     return shown
 
 def _name_before(item, is_pair):
-    "Return the name that an item gives to the next one: a command line option, or the first of a pair"
+    "Return the name that `item` gives to the next item: a command-line option or the first of a pair; else None"
     if not isinstance(item, str): return None
     if is_pair: return item
     is_option = item.startswith('-') and '=' not in item

@@ -18,7 +18,7 @@ from .words import Word
 # %% ../../nbs/loop/10a_settings.ipynb #76be1695
 @lru_cache   # computed once for each class
 def _defaults(cls):
-    "Return the arguments of a class and their defaults"
+    "Return the constructor arguments of a class with their defaults; {} for a class without a signature"
     try: params = signature(cls).parameters.values()
     except ValueError: return {}   # a class written in C
     return {p.name:p.default for p in params if p.kind not in _collecting}
@@ -26,14 +26,14 @@ def _defaults(cls):
 _collecting = Parameter.VAR_POSITIONAL,Parameter.VAR_KEYWORD
 
 # %% ../../nbs/loop/10a_settings.ipynb #e89cbe93
-private = Word('private', (), 'Which of its arguments are written nowhere?')
+private = Word('private', (), 'Which of its arguments are secret, so that they are written nowhere?')
 
 def mask_secret(
     name:Any,   # name of a setting
     v:Any,      # its value
-    o:Any=None  # the object that has it; its `private` names further settings to mask
+    o:Any=None  # the object whose setting it is; its `private` names further settings to mask
 ) -> Any: # `v`, or `***`
-    "Return `***` for a setting that is secret, else its value"
+    "Return `v`, the value of a setting, or `***` if the setting is secret"
     if name in private(o): return '***'
     if is_secret_name(name, v): return '***'
     return v
@@ -42,9 +42,9 @@ def mask_secret(
 def settings(
     o:Any # any object
 ) -> dict[str, Any]:
-    "Return the arguments that `o` keeps as attributes of the same names, as they are now; `***` in place of secrets"
-    kept = {k:v for k,v in vars(o).items() if not _is_method_of(o, v)}
-    return {k:mask_secret(k, kept[k], o) for k in _defaults(type(o)) if k in kept}
+    "Return the constructor arguments that `o` stores as attributes, with their present values; `***` for secrets"
+    stored = {k:v for k,v in vars(o).items() if not _is_method_of(o, v)}
+    return {k:mask_secret(k, stored[k], o) for k in _defaults(type(o)) if k in stored}
 
 def _is_method_of(o, v):
     "Return whether `v` is a function that the constructor has made a method of `o`: a handler, not a setting"
@@ -54,7 +54,7 @@ def _is_method_of(o, v):
 def plain(
     v:Any # a setting
 ) -> Any:
-    "Return a setting as a number, a truth value, None or a short text"
+    "Return a setting as a number, a bool, None or a short string, in which secrets are masked"
     if isinstance(v, str): return hide_secrets(v)
     if v is None or isinstance(v, (bool,int)): return v
     if isinstance(v, float):
@@ -74,7 +74,7 @@ def _text(v, show=repr, n=60):
     else: text = show(v)
     if len(text)>n: return name
     if '\n' in text: return name
-    if ' at 0x' in text: return name   # an address, which differs each time
+    if ' at 0x' in text: return name   # a memory address, which differs in each run
     return hide_secrets(text)
 
 def _dict_text(d):
@@ -85,7 +85,7 @@ def _dict_text(d):
 def short_repr(
     o:Any # any object
 ) -> str:
-    "Return the class of an object, with the settings that are not the default: `Patience(patience=3)`"
+    "Return a call that would create the object, with settings that differ from the defaults: `Patience(patience=3)`"
     defaults = _defaults(type(o))
     args = [f'{k}={_short_value(v)}' for k,v in settings(o).items() if not _is_default(v, defaults[k])]
     name = type(o).__name__
@@ -99,7 +99,7 @@ def _is_default(v, default):
 
 # %% ../../nbs/loop/10a_settings.ipynb #1c910ddc
 def _short_value(v):
-    has_text = type(v).__str__ is not object.__str__   # a path is written as a text
+    has_text = type(v).__str__ is not object.__str__   # a path, for example: show it as a string
     if has_text: return _text(v, _quote)
     return _text(v, repr)
 
@@ -114,7 +114,7 @@ from typing import Iterator
 # %% ../../nbs/loop/10b_extras.ipynb #4f92c0ec
 @contextmanager
 def optional_import(
-    what:str,    # the feature that needs the package: the first words of the message
+    what:str,    # the feature that needs the package, as the message begins
     package:str, # the package that is imported in the block
     extra:str    # the extra of learnkit that installs it, such as 'plot'
 ) -> Iterator[None]:

@@ -19,28 +19,28 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, finalize
 from .tracebacks import add_note, shorten, text_of
 
 # %% ../../nbs/loop/05_interrupts.ipynb #b47a612d
-_marks:dict = {}     # code of a function -> do signals wait in it? Functions without an entry behave like their callers
-_handlers:dict = {}  # signal number -> its handler, while `_receive` is in its place
-_inside:dict = {}    # in an uninterrupted function: the process id, `pid`
-pending:list = []    # the waiting signals: pairs of handler and number
-patience = 2         # how many signals may wait
+_waits_in:dict = {}     # code of a function -> do signals wait in it? Any other function behaves like its caller
+_handlers:dict = {}  # signal number -> its own handler, while `_receive` is installed instead
+_inside:dict = {}    # `pid`: the process id, while an uninterrupted function runs; otherwise empty
+pending:list = []    # the waiting signals: pairs of handler and signal number
+patience = 2         # how many signals may wait; a further one is handled at once
 
-def _waits(frame):
+def _must_wait(frame):
     "Return whether a signal that arrives at `frame` waits"
     while frame is not None:
-        mark = _marks.get(frame.f_code)
+        mark = _waits_in.get(frame.f_code)
         if mark is not None: return mark
         frame = frame.f_back
     return False
 
 def handle_or_wait(
-    handler:Callable,     # called with number and frame
+    handler:Callable,     # called with the signal's number and the frame
     number:int,           # number of the signal
-    frame:FrameType|None  # where it arrived
+    frame:FrameType|None  # the frame in which the signal arrived
 ) -> None:
-    "Call the handler now, or as soon as the program may be interrupted"
+    "Call the handler now or, if the frame must not be interrupted, later by `handle_pending`"
     may_wait = _inside.get('pid')==os.getpid() and len(pending)<patience   # a forked process is not inside
-    if may_wait and _waits(frame): pending.append((handler, number))
+    if may_wait and _must_wait(frame): pending.append((handler, number))
     else: handler(number, frame)
 
 def _receive(number, frame): handle_or_wait(_handlers[number], number, frame)
@@ -54,8 +54,8 @@ def _deliver():
         for handler,number in reversed(calls): stack.callback(handler, number, sys._getframe(1))
 
 def handle_pending() -> None:
-    "Handle waiting signals, unless they must wait in the caller of the function that calls this"
-    if pending and not _waits(sys._getframe(2)): _deliver()
+    "Handle waiting signals, if the caller of the function that calls this may be interrupted"
+    if pending and not _must_wait(sys._getframe(2)): _deliver()
 
 # %% ../../nbs/loop/05_interrupts.ipynb #20f326b1
 _signals = [getattr(signal, n) for n in ('SIGINT','SIGTERM','SIGHUP','SIGALRM','SIGUSR1','SIGUSR2')
@@ -66,7 +66,7 @@ def _restore_handlers():
         if signal.getsignal(number) is _receive: signal.signal(number, handler)
 
 class _Received:
-    "In this block, sends signals to `_receive`; nested blocks do nothing"
+    "Context manager: in the main thread, let `_receive` handle signals; nested blocks do nothing"
     outermost = False
     def __enter__(self):
         if _inside or current_thread() is not main_thread(): return
@@ -89,7 +89,7 @@ class _Received:
             _inside.clear()
             _restore_handlers()
         except BaseException:
-            _restore_handlers()   # again, because a signal came in between
+            _restore_handlers()   # again, because a signal has interrupted the first call
             raise
         finally:
             if pending: _deliver()
@@ -97,10 +97,10 @@ class _Received:
 
 # %% ../../nbs/loop/05_interrupts.ipynb #81e67d7c
 def critical(
-    f:Callable # a function that is called in an uninterrupted one; it, or its caller, calls `handle_pending` afterwards
+    f:Callable # a function called within an uninterrupted one; it, or its caller, then calls `handle_pending`
 ) -> Callable:
-    "Decorator: signals wait while `f` runs. It costs nothing."
-    _marks[f.__code__] = True
+    "Decorator: signals wait while `f` runs; costs nothing per call"
+    _waits_in[f.__code__] = True
     return f
 
 class _Block:
@@ -129,14 +129,14 @@ for f in (*[o._remove for o in _weak], finalize.__call__): critical(f)
 def uninterrupted(
     f:Callable # a function, or a context manager made by `contextlib.contextmanager`
 ) -> Callable:
-    "Decorator: signals wait while `f` runs, except during `interruptibly` calls; in a block, they wait at both ends"
+    "Decorator: signals wait while `f` runs, except in `interruptibly`; or while a context manager enters and exits"
     if isgeneratorfunction(unwrap(f)): return _uninterrupted_block(f)
     @wraps(f)
     def _uninterrupted(*args, **kwargs):
         try:
             with _Received(): return f(*args, **kwargs)
-        finally: handle_pending()   # directly here, because it looks at the caller of this frame
-    return critical(_uninterrupted)   # signals wait in this frame, and so in `f`, which has no mark of its own
+        finally: handle_pending()   # called in this frame, as `handle_pending` looks at the caller of its caller
+    return critical(_uninterrupted)   # signals wait in this frame, and so in `f`, which behaves like its caller
 
 def _uninterrupted_block(f):
     @wraps(f)
@@ -148,16 +148,16 @@ def interruptibly(
     *args:Any,   # its positional arguments
     **kwargs:Any # its keyword arguments
 ) -> Any:
-    "Call `f` and handle signals at once while it runs; for long calls within an uninterrupted function"
+    "Return `f(*args, **kwargs)`; handle signals at once while it runs, for long calls within an uninterrupted function"
     if pending: _deliver()
     return f(*args, **kwargs)
-_marks[interruptibly.__code__] = False
+_waits_in[interruptibly.__code__] = False
 
 # %% ../../nbs/loop/05_interrupts.ipynb #0be867d3
 def explaining(
     f:Callable # a function with an exception among its arguments, to which it adds notes
-) -> Callable: # a function like it
-    "Decorator: `f` raises nothing, because its error would replace the one that it explains; signals wait"
+) -> Callable: # a wrapper of the function
+    "Decorator: if `f` fails, add a note to the exceptions that it was to explain instead of raising; signals wait"
     @uninterrupted
     @wraps(f)
     def explained(*args):
@@ -165,5 +165,5 @@ def explaining(
         except Exception as fault:
             for e in args:
                 if isinstance(e, BaseException):
-                    add_note(e, f'No more can be said about it ({type(fault).__name__}: {text_of(fault)})')
+                    add_note(e, f'This error could not be explained ({type(fault).__name__}: {text_of(fault)})')
     return explained

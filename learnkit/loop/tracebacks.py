@@ -13,7 +13,7 @@ from types import TracebackType
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #b8f1b0e4
 _data = 'torch.utils.data.'
-# functions that only pass a call on
+# modules whose functions only pass a call on
 _helpers = ('contextlib', 'torch.utils._contextlib', 'torch.nn.modules.module', 'torch.nn.modules.container',
             'torch._utils', 'torch._tensor', 'torch.autograd', 'torch.autograd.graph', _data+'dataloader',
             _data+'_utils.fetch', _data+'_utils.collate', _data+'_utils.signal_handling', 'selectors')
@@ -62,7 +62,7 @@ def _save_full(e):
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #b943a38f
 def full_tracebacks(
-    on:bool=True # show them? False: hide them again
+    on:bool=True # True: show the lines; False: hide them again
 ) -> None:
     "Show learnkit's own lines in tracebacks, in this process and its child processes"
     if on not in (True, False): raise TypeError(f'`on` must be True or False, not {on!r:.60}')
@@ -73,7 +73,7 @@ def full_tracebacks(
 def shorten(
     e:BaseException # the exception that ends a run
 ) -> None:
-    "Remove learnkit's frames from the tracebacks of `e` and its causes; `e.full_traceback()` has them"
+    "Remove learnkit's frames from the tracebacks of `e` and its causes, unless `full_tracebacks()` shows them"
     if e.__traceback__ is None or os.environ.get('LEARNKIT_FULL_TRACEBACKS'): return
     for o in (e, *_origins(e)):
         _save_full(o)
@@ -85,7 +85,7 @@ def add_note(
     e:BaseException, # an exception of any class
     text:str         # the text to show below its message
 ) -> None:
-    "Add a note to `e`, even if its class is frozen or has `__notes__` of its own"
+    "Add a note to `e`, even if `e` is frozen or has an attribute `__notes__` that is not a list"
     earlier = vars(e).get('__notes__')
     if not isinstance(earlier, list): earlier = []
     vars(e)['__notes__'] = [*earlier, text]
@@ -99,8 +99,8 @@ def text_of(
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #7c2be9d4
 def shortened(
-    f:Callable # a function that people call
-) -> Callable: # a function like it
+    f:Callable # a function that users call
+) -> Callable: # a wrapper of the function
     "Decorator: remove learnkit's frames from the traceback of exceptions raised by `f`"
     @wraps(f)
     def called(*args, **kwargs):
@@ -112,7 +112,7 @@ def shortened(
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #f5557ea6
 def _origins(e):
-    "Return the causes of `e`, their causes, and the exceptions in a group"
+    "Return the causes and contexts of `e`, the exceptions in a group, and theirs, each once"
     found,todo = {id(e):e},[e]
     while todo:
         o = todo.pop()
@@ -127,7 +127,7 @@ def _origins(e):
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #9b55e780
 def _in_one_line(e):
-    "Show `e` as one line, in a notebook and in a script"
+    "Let a notebook and a script show `e` as one line, without a traceback"
     line = f'{type(e).__name__}: {text_of(e)}'.rstrip(': ')
     vars(e)['_render_traceback_'] = partial(list, [line])   # IPython calls it for a list of lines
     if sys.excepthook is sys.__excepthook__: sys.excepthook = _print_interrupt

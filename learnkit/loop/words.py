@@ -16,7 +16,7 @@ def own_attr(
     name:str,         # the name of an attribute
     default:Any=None  # the result if neither `o` nor its class has it
 ) -> Any:
-    "Return an attribute of `o` or its class, never one that `o` delegates to another object"
+    "Return an attribute of `o` or its class, or `default`; never an attribute that `o` delegates to another object"
     if name in getattr(o, '__dict__', ()) or hasattr(type(o), name): return getattr(o, name)
     return default
 
@@ -24,48 +24,48 @@ def own_attr(
 _computed = property,cached_property
 
 def _kind_of(default):
-    "Return the class of all valid answers, derived from the default; None: any class"
+    "Return the class or classes that an answer must have, derived from the default; None: any class"
     if isinstance(default, tuple): return (tuple,list,set,frozenset)
     if isinstance(default, dict): return Mapping
     if callable(default): return Callable
     return None
 
 class Word:
-    "A question that a feature asks of callbacks: an attribute's name, the default answer, and a sentence"
+    "A question that a feature asks callbacks, answered by an attribute: its name, its default, and the question"
     known:'dict[str,Word]' = {}   # all declared questions, by name
     def __init__(self,
         name:str,    # name of the attribute
-        default:Any, # the answer of callbacks without the attribute
-        doc:str,     # the question, as a sentence
-        choices:tuple=() # the possible answers; (): any
+        default:Any, # the answer of a callback without the attribute
+        doc:str,     # the question, as a sentence about the callback
+        choices:tuple=() # the allowed answers; (): any
     ):
         self.name,self.default,self.doc,self.choices = name,default,doc,choices
-        self.kind = _kind_of(default)   # the class of valid answers; None: any
+        self.kind = _kind_of(default)   # the class or classes that an answer must have; None: any
         Word.known[name] = self
 
     def __call__(self,
         cb:Any # a callback of this library or of another one
     ) -> Any:
-        "Return the answer of `cb`; an argument of its own may have the same name, such as `private=True`"
+        "Return the attribute of `cb`; the default if `cb` has none, or has one of another type under that name"
         answer = own_attr(cb, self.name, self.default)
         if answer is self.default or self.kind is None: return answer
         if isinstance(answer, self.kind): return answer
         return self.default
 
-    def answered_by(self,
+    def find_in(self,
         cbs:Any # callbacks
     ) -> list:
-        "Return the callbacks that have their own answer"
+        "Return the callbacks in `cbs` that have the attribute"
         return [cb for cb in cbs if self.name in getattr(cb, '__dict__', ()) or hasattr(type(cb), self.name)]
 
     def check(self,
         answer:Any, # the value of the attribute in a class
-        who:str     # the class, for the message
+        who:str     # the name of the class, for the message
     ) -> None:
-        "Raise ValueError if `answer` is not a possible answer"
+        "Raise ValueError if `answer` has the wrong type, or is not one of `choices`; accept any property"
         if isinstance(answer, _computed): return
         if self.kind is not None and not isinstance(answer, self.kind): raise ValueError(
-            f'{who}.{self.name} is {answer!r:.60}, and must be like {self.default!r:.60}. {self.doc}')
+            f'{who}.{self.name} is {answer!r:.60}, but must be of a type like {self.default!r:.60}. {self.doc}')
         if not self.choices or answer in self.choices: return
         known = ', '.join(map(repr, self.choices))
         raise ValueError(f"{who}.{self.name} is {answer!r}, but must be one of {known}. {self.doc}")
@@ -73,12 +73,12 @@ class Word:
     def __repr__(self) -> str: return f'{self.name} = {self.default!r}   # {self.doc}'
 
 # %% ../../nbs/loop/09_words.ipynb #a0d01012
-acts = Word('acts', 'apart', "What does it do to the run: 'nothing'; 'sometimes', as it steps in only where it must, "
-            "to end the run or skip a batch; 'alike' in all processes; 'apart', as each decides for itself?",
+acts = Word('acts', 'apart', "How does it change the run? 'nothing': not at all; 'sometimes': only to end the run or "
+            "skip a batch; 'alike': in the same way in all processes; 'apart': in each process by itself",
             choices=('nothing','sometimes','alike','apart'))
 
 def observes(
     cb:Any # a callback
 ) -> bool:
-    "Return whether `cb` declares that it changes nothing in the run, except to end it or to skip a batch"
+    "Return whether `cb` declares that it does not change the run, except to end it or skip a batch"
     return acts(cb) in ('nothing','sometimes')

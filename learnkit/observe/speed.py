@@ -14,7 +14,7 @@ from typing import Any, Callable
 from ..callbacks.clock import Stopwatch, StopwatchCallback
 from ..data.batch import find_bs
 from ..loop.check import check_args, check_whole
-from ..loop.duration import find_tokens
+from ..loop.duration import count_tokens
 from .observer import Observer
 
 # %% ../../nbs/observe/30a_speed.ipynb #b627993a
@@ -64,7 +64,7 @@ class SpeedMonitor(StopwatchCallback, Observer):
 
     def _tokens(self, batch):
         if not self.has_tokens: return 0
-        try: return find_tokens(batch, self.learn.dls)
+        try: return count_tokens(batch, self.learn.dls)
         except ValueError:   # no token ids
             self.has_tokens = False
             return 0

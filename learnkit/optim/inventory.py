@@ -108,7 +108,7 @@ def losses_of(
 ) -> dict[str,Callable|None]: # prefix of its names -> loss function
     "Return the Learner's loss function, and those that callbacks train with"
     own,others = learn.loss_func,{}
-    for cb in loss_functions.answered_by(learn.cbs):
+    for cb in loss_functions.find_in(learn.cbs):
         given = dict(loss_functions(cb))
         own = given.pop('', own)
         others |= {f'{cb.key}.{name}':f for name,f in given.items()}
@@ -126,7 +126,7 @@ def modules_of_loss(
     called_only:bool=False # only modules that are loss functions themselves, not modules that one uses?
 ) -> dict[str,nn.Module]:  # prefix of its names -> module
     "Return the modules in the loss functions, without duplicates and without the model's"
-    others = loss_functions.answered_by(learn.cbs)
+    others = loss_functions.find_in(learn.cbs)
     if not others and _is_plain_function(learn.loss_func): return {}   # the common case first, for speed
     found = {}
     for prefix,loss_func in losses_of(learn).items():

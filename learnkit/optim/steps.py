@@ -17,7 +17,7 @@ from torch import Tensor
 from learnkit.data.process import from_first, num_distrib, total_norm
 from learnkit.loop.callback import Callback
 from learnkit.loop.check import check_args
-from learnkit.loop.current_run import put_in_place, take_off
+from learnkit.loop.current_run import replace_attr, remove_layer
 from learnkit.loop.events import nearest
 from learnkit.loop.words import Word, observes
 from learnkit.optim.groups import params_in
@@ -95,9 +95,9 @@ class InTurn(Callback):
     def _take_turn(self, do):
         "Run the batch with the turn's loss function in place of the Learner's, inside any wrappers"
         if self.turn not in self.losses: return do()
-        layer = put_in_place(self.learn, 'loss_func', self.losses[self.turn])
+        layer = replace_attr(self.learn, 'loss_func', self.losses[self.turn])
         try: do()
-        finally: take_off(self.learn, layer)
+        finally: remove_layer(self.learn, layer)
 
     @property
     def loss_functions(self) -> dict[str,Any]:

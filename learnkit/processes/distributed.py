@@ -53,7 +53,7 @@ from ..data.random import derived_seed, get_random_states, pack_state, set_rando
 from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback, runs_in
 from ..loop.check import check_args, unwrap_partial
-from ..loop.current_run import lay_over, take_off
+from ..loop.current_run import wrap_attr, remove_layer
 from ..loop.dispatcher import outside
 from ..loop.tracebacks import add_note, text_of
 from ..loop.words import Word, observes, own_attr
@@ -212,7 +212,7 @@ class DistributedTrainer(Callback):
 
     def cleanup(self):
         if not self.is_on: return
-        for layer in self.layers: take_off(self.learn, layer)
+        for layer in self.layers: remove_layer(self.learn, layer)
         self.is_on,self.layers = False,()
         self.own_dls = self.own_train = None
         self.assigned_loader = self.assigned_shard = None
@@ -234,7 +234,7 @@ class DistributedTrainer(Callback):
         exchanges_later = reduces_before_step or self.near is None
         formed = exchanges_later   # then there are no buckets
         if not is_wrapped:
-            self._lay_over('model', partial(self._wrap_model, device=device))
+            self._wrap_attr('model', partial(self._wrap_model, device=device))
             if not exchanges_later: formed = form_buckets(learn.model)
         learn.model.require_backward_grad_sync = not exchanges_later
         self.waits = not formed
@@ -248,7 +248,7 @@ class DistributedTrainer(Callback):
             'the model is in `DistributedDataParallel`, which all-reduces gradients in each step: with DiLoCo pass '
             'the Learner the plain model')
 
-    def _lay_over(self, name, wrap): self.layers = [*self.layers, lay_over(self.learn, name, wrap)]
+    def _wrap_attr(self, name, wrap): self.layers = [*self.layers, wrap_attr(self.learn, name, wrap)]
 
     def _wrap_model(self, model, device):
         "Return the model in `DistributedDataParallel`; its buffers are broadcast later, after the backward pass"
@@ -309,7 +309,7 @@ class DistributedTrainer(Callback):
 
     def _shard_data(self):
         "Shard the training data, and each loader that a callback assigns to `dl` in training"
-        self._lay_over('dls', self._shard)
+        self._wrap_attr('dls', self._shard)
         self.learn.current_run.shard_assigned = self._shard_assigned
 
     def _shard_assigned(self, loader):

@@ -158,7 +158,7 @@ from fastcore.basics import patch
 
 from ..learner.learner import Learner
 from ..loop.events import event
-from ..loop.run import no_orphan, turn
+from ..loop.run import replace_orphan_cancel, turn
 
 # %% ../../nbs/recovery/35b_close.ipynb #07097cad
 event.register('before_close', 'the Learner is closed: release what you keep for longer than a run')
@@ -186,7 +186,7 @@ def close(self:Learner) -> None:
         exc = self._call_isolated('before_close', reverse=True)
         exc = self._call_isolated('after_close', exc, reverse=True)
         self.paused = None   # a paused fit cannot continue
-    if exc is not None: raise no_orphan(self, exc)
+    if exc is not None: raise replace_orphan_cancel(self, exc)
 
 # %% ../../nbs/recovery/35b_close.ipynb #0208d9bb
 _at_exit = WeakSet()

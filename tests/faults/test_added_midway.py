@@ -161,7 +161,7 @@ def test_a_class_that_is_defined_anew_is_noticed():
     said = []
     names = dict(learn=learn, Callback=Callback, said=said, __name__='__main__')
     exec(cell, names)
-    with pytest.warns(UserWarning, match=r'`learn.c` .* class C, and both are called.*remove_cb\(learn.c\)'): exec(cell, names)
+    with pytest.warns(UserWarning, match=r'`learn.c` .* class C, so both callbacks are called.*remove_cb\(learn.c\)'): exec(cell, names)
     with warnings.catch_warnings():   # two of one class may be there
         warnings.simplefilter('error')
         learner(cbs=[names['C'](), names['C']()])

@@ -32,7 +32,7 @@ def test_taken_from_another_with_a_warning_at_the_line_of_the_caller():
     with pytest.raises(ValueError, match='was added already'): b.add_cb(cb)
     odd = Named()
     odd.order = 'first'
-    with pytest.raises(TypeError, match="`order` is a number.*'first'"): b.add_cb(odd)
+    with pytest.raises(TypeError, match="`order` must be a number.*'first'"): b.add_cb(odd)
     assert [*b.cbs]==[cb] and odd.learn is None
 
 WAYS = dict(add_cb=lambda l, cb: l.add_cb(cb), add_cbs=lambda l, cb: l.add_cbs([cb]), made=lambda l, cb: learner(cbs=cb), fit=lambda l, cb: l.fit(1, cbs=cb), validate=lambda l, cb: l.validate(cbs=cb))

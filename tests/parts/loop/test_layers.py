@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from torch import nn
 
 from learnkit.all import *
-from learnkit.loop.current_run import HasRun, lay_over, layered, put_in_place, take_off
+from learnkit.loop.current_run import HasRun, wrap_attr, layered, replace_attr, remove_layer
 from learnkit.loop.run import _switch_to
 from toys import at, batches, few, learner, weights
 
@@ -43,9 +43,9 @@ def test_as_a_list_says(name, steps):
         own,layers = runs[-1]
         if kind=='place':
             f = lambda i=i: f'p{i}'
-            made.append(put_in_place(learn, name, f)); runs[-1] = own,[*layers, ('place',made[-1],f)]
+            made.append(replace_attr(learn, name, f)); runs[-1] = own,[*layers, ('place',made[-1],f)]
         elif kind=='over':
-            made.append(lay_over(learn, name, over(f'o{i}'))); runs[-1] = own,[*layers, ('over',made[-1],f'o{i}')]
+            made.append(wrap_attr(learn, name, over(f'o{i}'))); runs[-1] = own,[*layers, ('over',made[-1],f'o{i}')]
         elif kind=='assign':
             f = lambda i=i: f'a{i}'
             setattr(learn, name, f); assign(f)
@@ -54,7 +54,7 @@ def test_as_a_list_says(name, steps):
             setattr(learn, name, getattr(learn, name)); assign(places[-1] if places else own)
         elif kind=='off' and made:
             layer = made[n%len(made)]
-            take_off(learn, layer)
+            remove_layer(learn, layer)
             runs = [(own,[o for o in layers if o[1] is not layer]) for own,layers in runs]
         elif kind=='run':
             _switch_to(learn, learn.current_run.begin('validate')); runs.append((own,list(layers)))
@@ -78,9 +78,9 @@ def data(): return CombinedLoader(dict(a=[(X[i], Y[i]) for i in (0,2,4)], b=[(X[
 class Halved(Callback):
     "A layer of the user's"
     run_valid,order = False,30
-    def before_train(self): self.layer = lay_over(self.learn, 'loss_func', self.halved)
+    def before_train(self): self.layer = wrap_attr(self.learn, 'loss_func', self.halved)
     def halved(self, below): return HalvedLoss(below)
-    def cleanup(self): take_off(self.learn, self.layer)
+    def cleanup(self): remove_layer(self.learn, self.layer)
 class HalvedLoss(partial):
     def __call__(self, *args, **kw): return super().__call__(*args, **kw)/2
 
@@ -173,10 +173,10 @@ def test_loggers_in_every_order(order):
     learn.logger = own = lambda row: rows.append(('own', row))
     from learnkit.loop.run import null_logger
     table = lambda row: rows.append(('table', row))
-    layers = [lay_over(learn, 'logger', lambda below: null_logger), put_in_place(learn, 'logger', table), lay_over(learn, 'logger', lambda below: lambda row: below(f'<{row}>'))]
+    layers = [wrap_attr(learn, 'logger', lambda below: null_logger), replace_attr(learn, 'logger', table), wrap_attr(learn, 'logger', lambda below: lambda row: below(f'<{row}>'))]
     left = set(range(3))
     for i in order:
-        take_off(learn, layers[i]); left.discard(i); rows.clear()
+        remove_layer(learn, layers[i]); left.discard(i); rows.clear()
         learn.logger('r')
         text = '<r>' if 2 in left else 'r'
         assert rows==([] if 0 in left else [('table' if 1 in left else 'own', text)])
@@ -266,8 +266,8 @@ class Lays(Callback):
     def __init__(self, name, how, value, first, end): self.name_,self.how,self.value,self.first,self.end,self.layer = name,how,value,first,end,None
     def before_epoch(self):
         if self.epoch==self.first: self.layer = self.how(self.learn, self.name_, self.value)
-        if self.epoch==self.end: take_off(self.learn, self.layer)
-    def cleanup(self): take_off(self.learn, self.layer)
+        if self.epoch==self.end: remove_layer(self.learn, self.layer)
+    def cleanup(self): remove_layer(self.learn, self.layer)
 
 def first_half(dls): return DataLoaders(dls.train[:len(dls.train)//2], dls.valid)
 def without_one(dls): return DataLoaders(dls.train[1:], dls.valid)
@@ -282,7 +282,7 @@ def test_layers_of_the_data_in_every_order(a, b, assigns, fails):
     def assign(cb):
         if cb.epoch==assigns: cb.learn.dls = own['later']
         if cb.epoch==4 and fails: raise KeyError('stop')
-    learn = learner(dls=own['first'], cbs=[Lays('dls', lay_over, first_half, *a), Lays('dls', lay_over, without_one, *b), at('before_epoch', assign, order=90), at('after_train', lambda cb: n_batches.append(cb.n_iter), order=90)])
+    learn = learner(dls=own['first'], cbs=[Lays('dls', wrap_attr, first_half, *a), Lays('dls', wrap_attr, without_one, *b), at('before_epoch', assign, order=90), at('after_train', lambda cb: n_batches.append(cb.n_iter), order=90)])
     with learn.no_bar(), learn.no_logging(), (pytest.raises(KeyError) if fails else contextlib.nullcontext()): learn.fit(6)
     want = []
     for epoch in range(4 if fails else 6):
@@ -308,7 +308,7 @@ def test_a_model_in_a_wrapper(when):
     def replace(cb):
         models.append(type(cb.learn.model))
         if when=='in a validation': cb.learn.model = new
-    with learn.no_bar(), learn.no_logging(): learn.fit(1, cbs=[Lays('model', lay_over, Around, 0, 9), at('after_batch', look, lambda cb: cb.training and cb.mode=='fit', order=90)])
+    with learn.no_bar(), learn.no_logging(): learn.fit(1, cbs=[Lays('model', wrap_attr, Around, 0, 9), at('after_batch', look, lambda cb: cb.training and cb.mode=='fit', order=90)])
     assert {*models}=={Around} and len(models)==6 and type(copies[0]) is type(model)
     assert learn.model is (model if when=='never' else new) and learn.opt is not None
 
@@ -322,8 +322,8 @@ def test_the_optimizer_for_a_while():
         def step(self): steps.append(1); self.opt.step()
     class For(Callback):
         def before_batch(self):
-            if self.training and self.train_iter==2: self.layer = lay_over(self.learn, 'opt', Counts)
-            if self.training and self.train_iter==4: take_off(self.learn, self.layer)
+            if self.training and self.train_iter==2: self.layer = wrap_attr(self.learn, 'opt', Counts)
+            if self.training and self.train_iter==4: remove_layer(self.learn, self.layer)
     plain = learner(6)
     for o in (learn, plain):
         with o.no_bar(), o.no_logging(): o.fit(1, cbs=For() if o is learn else None)
@@ -343,12 +343,12 @@ def test_searches_within_blocks(search, order):
     before = {k:getattr(learn, k) for k in ('dls','model','loss_func')}
     quiet = learn.no_logging()
     quiet.__enter__()
-    layers = [None, lay_over(learn, 'dls', first_half), lay_over(learn, 'loss_func', lambda f: Wraps(f))]
+    layers = [None, wrap_attr(learn, 'dls', first_half), wrap_attr(learn, 'loss_func', lambda f: Wraps(f))]
     for i in order:
         tops = {k:getattr(learn, k) for k in ('dls','model','loss_func')}
         search(learn)
         assert all(getattr(learn, k) is v for k,v in tops.items())
-        quiet.__exit__(None, None, None) if i==0 else take_off(learn, layers[i])
+        quiet.__exit__(None, None, None) if i==0 else remove_layer(learn, layers[i])
     assert not rows and all(getattr(learn, k) is before[k] for k in ('dls','model','loss_func')) and not learn.current_run.layers
     learn.fit(1)
     assert len(rows)==1 and learn.logger==rows.append
