@@ -206,7 +206,7 @@ begin_batch       before_batch
 
 # %% ../../nbs/loop/12_names.ipynb #9ddadec8
 class OtherName(NamedTuple):
-    "learnkit's counterpart of another library's event"
+    "The event of learnkit that corresponds to one of another library"
     event:str        # learnkit's event; '' if there is none
     phase:str = ''   # 'train', 'valid' or 'predict' if the other library fires it in that phase only; '': in all
     advice:str = ''  # what to do instead, for a name without an event

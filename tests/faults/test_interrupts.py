@@ -78,7 +78,7 @@ def test_the_critical_functions_exist():
 
 def test_the_sweep_finds_what_breaks(tmp_path, monkeypatch):
     "Without waiting signals, lines that put something back break a Learner"
-    monkeypatch.setattr(interrupts, '_waits', lambda frame: False)
+    monkeypatch.setattr(interrupts, '_must_wait', lambda frame: False)
     s = Sweep('validate', tmp_path)
     wrong,t = s.once({4:interrupt()}, check=True, only='_switch_to')   # the last line of the second call, which goes back
     reset()
@@ -204,7 +204,7 @@ def test_within_no_grad_itself(run, end, monkeypatch):
     "It is Python code too: interrupted there, it left autograd off, and no later fit could train"
     learn,real = toy(n=2),getattr(torch.no_grad, end)
     def cut(self, *args):
-        if learn.mode is None or interrupts._waits(sys._getframe(1)): return real(self, *args)
+        if learn.mode is None or interrupts._must_wait(sys._getframe(1)): return real(self, *args)
         monkeypatch.undo()
         if end=='__enter__': real(self)
         raise KeyboardInterrupt

@@ -99,7 +99,7 @@ def test_what_is_printed(tmp_path):
         assert places==sorted(places) and -1 not in places, name
 
 def test_nobody_is_first_and_last():
-    with pytest.raises(TypeError, match='both first and last in `after_loss`'):
+    with pytest.raises(TypeError, match='`after_loss` in both `first_in`'):
         class Both(Callback): first_in = last_in = ('after_loss',)
 
 def test_an_answer_that_does_not_exist_is_refused_where_the_class_is_defined():
