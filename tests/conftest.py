@@ -30,10 +30,16 @@ anew = bool(os.environ.get('LEARNKIT_SWEEP'))
 hypothesis.settings.register_profile('learnkit', derandomize=not anew, max_examples=500 if anew else 50, deadline=None)
 hypothesis.settings.load_profile('learnkit')
 
+def set_seeds(): random.seed(42); np.random.seed(42); torch.manual_seed(42)
+
 @pytest.fixture(autouse=True)
 def seed():
     "The same random numbers for each test, whichever ran before it"
-    random.seed(42); np.random.seed(42); torch.manual_seed(42)
+    set_seeds()
+
+def pytest_collectstart(collector):
+    "The same random numbers for the data that a module of tests draws when it is imported"
+    if isinstance(collector, pytest.Module): set_seeds()
 
 # what `make test` leaves to `make test-all`, and says so
 MARKS = ['check: one of the fast checks of `make check`', 'slow: only `make test-all` runs it',

@@ -319,7 +319,8 @@ def loss_weight_on_another_device(c):
     on(x, labels, lambda pred, y: F.cross_entropy(pred, y, weight=w)).fit(1)
 @bad(UserWarning, 'training loss is', 'a million times', 'lower learning rate')
 def rate_is_far_too_high(c):
-    Learner(DataLoaders([(x, labels)]*8, [(x, labels)]), cls(), F.cross_entropy, lr=1e12).fit(2)
+    alike = torch.ones(8, 4)   # with differing labels, so that no step fits them all: a first step that does ends with a loss of 0
+    Learner(DataLoaders([(alike, labels)]*8, [(alike, labels)]), cls(), F.cross_entropy, lr=1e12).fit(2)
 @bad(ValueError, 'MSELoss', 'float32[8, 1]', 'float32[8]', 'y[:,None]')
 def mse_would_broadcast(c): fixed(c, on(x, y[:,0], nn.MSELoss(), Reg()), dls=good_dls()).fit(1)
 @bad(ValueError, 'mse_loss', 'y[:,None]')
