@@ -51,7 +51,7 @@ class LightningStrategy(View):
         team().meet(name or 'a barrier')
 
 # %% ../../nbs/contrib/45_lightning.ipynb #66d9f8a1
-_stages = dict(fit='fit', lr_find='fit', validate='validate', predict='predict')
+_stages = dict(fit='fit', lr_find='fit', sanity='fit', validate='validate', predict='predict')
 
 _trainer_advice = dict(
     fit_loop='`learn.n_epoch`, `learn.epoch` and `learn.iter` say where the fit is',
@@ -97,8 +97,8 @@ class LightningTrainer(View):
     model = lightning_module
     @property
     def training(self) -> bool:
-        "Whether this is a fit, outside of its validations"
-        return self.stage=='fit' and not self.validates
+        "Whether this is a fit, outside of its validations and its sanity check"
+        return self.stage=='fit' and not self.validates and not self.sanity_checking
     @property
     def validating(self) -> bool:
         "Whether this is a validation, within a fit or by itself"
@@ -158,6 +158,9 @@ class LightningTrainer(View):
     ) -> None:
         "Store these values for `callback_metrics`"
         self._metrics.update(numbers)
+    def forget(self) -> None:
+        "Remove all values from `callback_metrics`, as Lightning does after a sanity check"
+        self._metrics.clear()
 
     def save_checkpoint(self,
         filepath:str,             # the file, relative to the current folder
@@ -240,11 +243,19 @@ class LightningCallback(ForeignCallback):
     means:ClassVar[str] = 'loss'
     in_all_runs = 'setup','teardown'
     replaced_by = _replaced_by
+    begins_later = False   # does a sanity check come before `on_train_start`?
     def _trainer(self): return view_of(LightningTrainer, self.learn)
     def before_fit(self):
         super().before_fit()
+        self.begins_later = _has_sanity_check(self.learn)
         if self.learn.mode=='fit': self._say(epochs_done=0, validates=False, is_last_batch=False)
-    def before_epoch(self): self._say(validates=False)
+    def before_epoch(self):
+        self._say(validates=False)
+        begins_now = self.begins_later and self.learn.mode=='fit'
+        if not begins_now: return
+        self.begins_later = False
+        self._trainer().forget()
+        if self.has('on_train_start'): self.call('on_train_start')
     def before_batch(self):
         learn = self.learn
         if not learn.training: return
@@ -260,9 +271,13 @@ class LightningCallback(ForeignCallback):
         self._trainer().note(callback_metrics(measure_epoch(self.learn)))
     def after_fit(self):
         if self.learn.mode=='fit': self._say(epochs_done=len(self.learn.recorder.history.epochs), validates=False)
+    def _applies(self, name, o):
+        is_in_sanity_check = self.learn.mode=='sanity' and name.startswith('on_validation_')
+        return is_in_sanity_check or super()._applies(name, o)
     def due(self, name):
-        "Return whether to call method `name`; as in Lightning, `teardown` is not called after an exception"
+        "Return whether to call method `name`: as in Lightning, not `on_train_start` before a sanity check, or `teardown` after an exception"
         if name=='setup': return self.learn.mode!='predict'   # there it comes first
+        if name=='on_train_start': return not self.begins_later
         return name!='teardown' or self.learn.exc is None
     def before_predict(self):
         if self.has('setup'): self.call('setup')
@@ -310,6 +325,8 @@ class LightningCallback(ForeignCallback):
         if self.has('on_load_checkpoint'):
             self.theirs.on_load_checkpoint(*self.arguments(''), state.get('checkpoint', {}))
 
+def _has_sanity_check(learn): return any(cb.name=='sanity_check' for cb in learn.cbs)
+
 def adapt(
     cb:Any # a callback of Lightning
 ) -> LightningCallback:
@@ -319,8 +336,10 @@ def adapt(
 # %% ../../nbs/contrib/45_lightning.ipynb #4ec4389a
 _cleared_later = 'gradients are cleared after the step, when they are still there, not before the next backward pass'
 _table = 'the names of the table work too'
+_known = 'the number of training batches is known before a sanity check'
 _mode  = 'a Learner sets the modes of the model when a phase begins, not when one ends'
 differences:dict[str,str] = {   # place -> reason
     'on_before_zero_grad *':_cleared_later, '* metrics.valid_loss':_table, '* metrics.accuracy':_table,
+    'sanity/on_validation_batch_start num_training_batches':_known, 'on_sanity_check_end mode':_mode,
     'on_train_epoch_end mode':_mode, 'on_train_end mode':_mode, 'on_fit_end mode':_mode, 'teardown mode':_mode,
     'on_predict_start mode':_mode, 'on_predict_epoch_start mode':_mode}

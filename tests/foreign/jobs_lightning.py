@@ -5,12 +5,13 @@ from torch.nn import functional as F
 from recording import Named, Notes, Stopped, accuracy, loader, lr, named_items, net, train_rows, valid_rows
 from torch.utils.data import DataLoader
 
-jobs = 'plain','no_valid','stop_in_batch','stop_after_validation','error','accumulate','named','validate','predict','log'
+jobs = 'plain','no_valid','stop_in_batch','stop_after_validation','error','accumulate','named','validate','predict','log','sanity'
 
 with_batch = 'train validation predict'.split()
 names = ['setup', 'on_fit_start', 'on_train_start', 'on_train_epoch_start', 'on_before_backward', 'on_after_backward', 'on_before_optimizer_step', 'on_before_zero_grad',
          'on_validation_start', 'on_validation_epoch_start', 'on_validation_epoch_end', 'on_validation_end', 'on_train_epoch_end', 'on_train_end', 'on_fit_end',
          'on_predict_start', 'on_predict_epoch_start', 'on_predict_epoch_end', 'on_predict_end', 'on_exception', 'teardown',
+         'on_sanity_check_start', 'on_sanity_check_end',
          *(f'on_{p}_batch_{e}' for p in with_batch for e in ('start','end'))]
 
 class Recorder:
@@ -64,7 +65,7 @@ def theirs(job):
         def configure_optimizers(self): return torch.optim.SGD(self.parameters(), lr)
     cb = type('Theirs', (Recorder, lp.Callback), {})(job)
     t = lp.Trainer(max_epochs=2, accelerator='cpu', callbacks=[cb], logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
-                   num_sanity_val_steps=0, accumulate_grad_batches=2 if job=='accumulate' else 1)
+                   num_sanity_val_steps=1 if job=='sanity' else 0, accumulate_grad_batches=2 if job=='accumulate' else 1)
     dls = loaders(job)
     try:
         if job=='validate': t.validate(Module(), dls[1], verbose=False)
@@ -74,7 +75,8 @@ def theirs(job):
     return cb.notes
 
 def ours(job):
-    from learnkit.all import DataLoaders, GradientAccumulation, Learner
+    from learnkit.all import DataLoaders, GradientAccumulation, Learner, SanityCheck
+    further = dict(accumulate=[GradientAccumulation('2ba')], sanity=[SanityCheck(1)])
     from learnkit.contrib.lightning import adapt
     cb = Recorder(job)
     learn = Learner(DataLoaders(*loaders(job)), Named() if job=='named' else net(), None if job=='named' else nn.CrossEntropyLoss(), torch.optim.SGD, lr=lr,
@@ -83,7 +85,7 @@ def ours(job):
         try:
             if job=='validate': learn.validate()
             elif job=='predict': learn.get_preds()
-            else: learn.fit(2, cbs=[GradientAccumulation('2ba')] if job=='accumulate' else [])
+            else: learn.fit(2, cbs=further.get(job, []))
         except Stopped: pass
     return cb.notes
 

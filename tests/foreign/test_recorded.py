@@ -69,9 +69,9 @@ def test_each_difference_has_a_reason():
     for system in SYSTEMS: assert all(len(reason.split())>3 for reason in differences(system).values()), system
 
 def test_methods_of_lightning_that_no_job_calls(tmp_path):
-    "Those of a checkpoint, with what was written into it, and those of a sanity check; Composer's are in `test_promises.py`"
+    "Those of a checkpoint, with what was written into it; Composer's are in `test_promises.py`"
     from torch import nn
-    from learnkit.all import CheckpointCallback, DataLoaders, Learner, SanityCheck
+    from learnkit.all import CheckpointCallback, DataLoaders, Learner
     class Base: __module__,__qualname__ = 'lightning.pytorch.callbacks.callback','Callback'
     Base.__name__ = 'Callback'
     class Keeps(Base):
@@ -83,17 +83,15 @@ def test_methods_of_lightning_that_no_job_calls(tmp_path):
             self.order.append('save')
             checkpoint['mine'] = trainer.global_step
         def on_load_checkpoint(self, trainer, pl_module, checkpoint): self.loaded.append(checkpoint['mine'])
-        def on_sanity_check_start(self, trainer, pl_module): self.order.append('start')
-        def on_sanity_check_end(self, trainer, pl_module): self.order.append('end')
         def on_train_batch_start(self, trainer, pl_module, batch, batch_idx): self.order.append(batch_idx)
     data = recording.loader(recording.train_rows)
     asked = 'state','save'
     for n,loaded in (1,None),(2,3):
         cb = Keeps()
         learn = Learner(DataLoaders(data, data), recording.net(), nn.CrossEntropyLoss(), cbs=cb, path=tmp_path)
-        with learn.no_logging(): learn.fit(n, cbs=[CheckpointCallback('1ep'), *([] if loaded else [SanityCheck(1)])], resume='auto')
+        with learn.no_logging(): learn.fit(n, cbs=CheckpointCallback('1ep'), resume='auto')
         if loaded: assert cb.loaded==[loaded]
-        else: assert (cb.order, cb.loaded)==([*asked,'start','end',0,1,2,*asked,*asked], [])   # at the begin `CheckpointCallback` tries it
+        else: assert (cb.order, cb.loaded)==([*asked,0,1,2,*asked,*asked], [])   # at the begin `CheckpointCallback` tries it
 
 def test_what_differs_is_noticed():
     "The comparison itself: a value, a missing one, a hook"
