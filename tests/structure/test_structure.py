@@ -274,12 +274,12 @@ def test_an_event_is_known_where_it_matters(planted):
     found = [*unknown_events(root, table, heard)]
     assert found == [], '\n'.join(found)
     i,j = table.index('before_batch'),heard.index('before_batch')
-    found = '\n'.join(unknown_events(root, [*table[:i], 'before_transfer', *table[i:]], heard))
-    assert "write `self('before_transfer')` into" in found and 'tests/spec/oracle.py' in found and 'nbs/learner/60a_training_loop.ipynb (cell' in found
+    found = '\n'.join(unknown_events(root, [*table[:i], 'before_planted', *table[i:]], heard))
+    assert "write `self('before_planted')` into" in found and 'tests/spec/oracle.py' in found and 'nbs/learner/60a_training_loop.ipynb (cell' in found
     swapped = [*table[:i], 'before_pred', 'before_batch', *table[i+2:]]
     assert 'fires `before_batch` where the table has `before_pred`' in '\n'.join(unknown_events(root, swapped, heard))
     (planted/lib/'loop/copy.py').write_text("def f(learn):\n    learn('before_pred')\n    learn('before_sanity')\n")
-    found = [*unknown_events(planted, table, [*heard[:j], 'before_transfer', *heard[j:]])]
+    found = [*unknown_events(planted, table, [*heard[:j], 'before_planted', *heard[j:]])]
     assert len(found) == 1 and found[0].startswith('learnkit/loop/copy.py:2 fires `before_pred` itself')
 
 # a module has every name that it uses
