@@ -126,7 +126,8 @@ def _pickle(x):
 def _exchange_bytes(data):
     "Return the bytes of all processes; None if only the process group can gather them"
     if not Team.several: return None
-    return Team.several.exchange(data)
+    receive = Team.several.start_exchange(data)
+    return None if receive is None else receive()
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f8878
 # A short object is sent in one message: its length in 8 bytes, then its beginning. The rest, if any, follows.
@@ -524,10 +525,10 @@ class Team:
         learn:Any # the Learner, in a fit
     ) -> None:
         "Wait for the other processes before a collective within a fit; raise the Cancel that one of them raised"
-    def exchange(self,
+    def start_exchange(self,
         data:bytes # bytes of this process
-    ) -> list|None:
-        "Return the bytes of all processes, by rank; None if only the process group is available"
+    ) -> Callable|None:
+        "Send bytes; return a function that waits for those of all processes; None if only the group can send them"
     def meet(self,
         what:str # the reason for waiting, for messages
     ) -> None:

@@ -179,29 +179,21 @@ class BatchWeight:
         return ignored is not None and ignored<0
 
     def __call__(self,
-        learn:Any # the Learner
+        batch:Any # the Learner in a batch, or anything else with inputs `xb` and targets `yb`
     ) -> int|float|Tensor:
-        "Return the weight of the Learner's current batch"
-        yb = learn.yb
-        return self.rule(yb) if len(yb) else find_bs(learn.xb)
-
-    def of_batch(self,
-        xb:tuple, # the inputs of a batch
-        yb:tuple  # its targets
-    ) -> int|float|Tensor:
-        "Return the weight of a batch that need not be the current one"
-        return self.rule(yb) if len(yb) else find_bs(xb)
+        "Return the weight of a batch"
+        return self.rule(batch.yb) if len(batch.yb) else find_bs(batch.xb)
 
     def read(self,
-        learn:Any,     # the Learner
+        batch:Any,     # the Learner in a batch, or anything else with inputs `xb` and targets `yb`
         waits:Callable # function: tensor -> does reading it wait for the device?
     ) -> int|float|Tensor:
-        "Return the weight of the current batch, as a number if that needs no waiting"
-        if self.counts_from_0 and len(learn.yb)==1:
-            targ = learn.yb[0]
+        "Return the weight of a batch, as a number if that needs no waiting"
+        if self.counts_from_0 and len(batch.yb)==1:
+            targ = batch.yb[0]
             is_readable = isinstance(targ, Tensor) and targ.dtype is torch.int64 and not waits(targ)
             if is_readable and targ.numel() and targ.min().item()>=0: return targ.numel()   # faster than counting
-        weight = self(learn)
+        weight = self(batch)
         is_readable = isinstance(weight, Tensor) and not waits(weight)
         return weight.item() if is_readable else weight
 

@@ -228,6 +228,12 @@ def named_buffers(
     "Return the present buffers of all trained modules, by name; a module may reassign them"
     return _tensors(learn, '_buffers')
 
+def buffer_slots(
+    learn:Any # the Learner
+) -> list[Slot]:
+    "Return where the present buffers of all trained modules are, to read them again after a module reassigned them"
+    return [*_slots(learn, '_buffers').values()]
+
 # %% ../../nbs/optim/28_inventory.ipynb #0df20d43
 def put_buffers(
     learn:Any,     # the Learner

@@ -64,7 +64,7 @@ from .agreement import Agreement, PhaseEnds, agree_already
 from .launch import check_seconds, introduce, is_only_process, set_timeout, timeout_of
 from .shard_weights import ShardWeights
 from .shard import has_items, is_same_data, is_undivided, warn_unlike, shard_loader
-from ..optim.inventory import named_buffers, named_params, named_statistics
+from ..optim.inventory import buffer_slots, named_buffers, named_params, named_statistics
 from ..recovery.identity import _model_identity, _optimizer_identity, arguments
 
 # %% ../../nbs/processes/20b_distributed.ipynb #0c1e6a42
@@ -102,6 +102,7 @@ class DistributedTrainer(Callback):
     assigned_shard:Any  = None      # this process's shard of it
     added = ()                      # the callbacks that it added to the fit
     sends_buffers = False           # does process 0 broadcast its buffers?
+    slots:Any = None                # where those of this phase are; None: not looked up yet
     waits = False                   # do the processes wait for each other in a forward pass, to form buckets?
     equal = False                   # are the buffers equal in all processes?
     apart = False                   # do the processes draw different random numbers?
@@ -173,6 +174,7 @@ class DistributedTrainer(Callback):
         self.apart = True
 
     def before_train(self):
+        self.slots = None
         if self.is_on and self.learn.dls is self.own_dls: self._shard_if_replaced()
         for s in self.samplers: s.seed = self.seed   # a resumed run uses the seed of its beginning
 
@@ -198,14 +200,19 @@ class DistributedTrainer(Callback):
         "Return the buffers that process 0 broadcasts, as they are now"
         if not self.sends_buffers: return []
         buffers = {name:b for name,b in named_buffers(self.learn).items() if name not in excluded}
-        return [b for b in buffers.values() if is_writable(b) and not is_sharded(b)]
+        return [*filter(_can_be_sent, buffers.values())]
 
     def after_backward(self):
         check_attention()   # a callback may enter `context_parallel` in each batch
         self._send_buffers()
     def _send_buffers(self):
-        if self.near is not None: send_first(self._buffers(), self.near)
+        if self.near is not None and self.sends_buffers: send_first(self._buffers_of_phase(), self.near)
         self.equal = True
+    def _buffers_of_phase(self):
+        "Return the current buffers, of modules that are looked up once, after the first forward pass of the phase"
+        if self.slots is None: self._assign(slots=buffer_slots(self.learn))
+        buffers = [slot.tensor for slot in self.slots if slot.key in slot.tensors]
+        return [b for b in buffers if b is not None and _can_be_sent(b)]
     def after_batch(self):
         if self.learn.training and not self.equal: self._send_buffers()   # else a Cancel skipped it, in all processes
         self.equal = False
@@ -357,6 +364,8 @@ class DistributedTrainer(Callback):
             f'nothing is sharded. If that is intended, write `{type(self).__name__}(shard=False)`; else make the data '
             'the same in each process, by sorted file names and one seed.')
         return True
+
+def _can_be_sent(buffer): return is_writable(buffer) and not is_sharded(buffer)
 
 def _loaders_in(loader):
     "Return the one loader, or those that are combined in it"

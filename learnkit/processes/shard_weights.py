@@ -8,41 +8,80 @@ __all__ = []
 # %% ../../nbs/processes/18_shard_weights.ipynb #5d0a7e25
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from struct import Struct
+from typing import Any, NamedTuple
 
 import torch
 from torch import distributed as dist
 
 from ..data.modules import one_param
-from ..data.process import gather_objects, rank_distrib
+from ..data.process import Team, gather_objects, rank_distrib
 from ..loop.callback import Callback
 from ..measure.batch_weight import BatchWeight, Divided, loss_divisor, warn_unlike_means
+from ..optim.inventory import named_params
+
+# %% ../../nbs/processes/18_shard_weights.ipynb #5d0a7e2c
+class Sums(NamedTuple):
+    "Sums over the processes"
+    weight:float   # the weights of their batches
+    n_usual:float  # how many of these weights are the usual one
+
+_sums = Struct('2d')
+
+def start_sums(
+    own:Sums, # the numbers of this process
+    group:Any # the processes that take part
+) -> Callable:
+    "Start to add up the numbers of the processes; return a function that waits for the sums and returns them"
+    receive = None
+    if group is dist.group.WORLD: receive = Team.several.start_exchange(_sums.pack(*own))
+    if receive is None: return _start_all_reduce(own, group)
+    return lambda: Sums(*map(sum, zip(*map(_sums.unpack, receive()))))
+
+def _start_all_reduce(own, group):
+    total = torch.tensor(own, dtype=torch.float64)
+    work = dist.all_reduce(total, group=group, async_op=True)
+    def receive():
+        work.wait()
+        return Sums(*total.tolist())
+    return receive
 
 # %% ../../nbs/processes/18_shard_weights.ipynb #5d0a7e29
+class Batch(NamedTuple):
+    "The inputs and targets of a batch"
+    xb:tuple
+    yb:tuple
+
 class ShardWeights(Callback):
     "Weights each process's loss by its targets, so that the mean of the gradients is over all targets"
     single,acts,run_valid = True,'nothing',False
     modes,order = ('fit','lr_find'),101   # after the `Agreement`, and around `MicroBatch`
-    last_in = ('before_backward',)
-    whole:Any     = None   # inputs and targets of the batch; `MicroBatch` replaces them for a while
+    last_in,first_in = ('before_backward',),('after_backward',)
+    batch:Any     = None   # inputs and targets of the whole batch, also within `MicroBatch`
     weigh:Any     = None   # a `BatchWeight`, from the first batch of a phase on
     loss_func:Any = None   # the loss function that `weigh` was made for
     factor:Any    = None   # the factor of this batch's losses; None: unknown yet
+    usual:Any     = None   # the weight that each process expects of all batches; None: unknown yet
+    receive:Any   = None   # waits for the sums of this batch; None: the gradients need no correction
+    params:Any    = ()     # the trained parameters
+    on_cpu        = True   # are they on the CPU?
     compared      = False  # was each process's loss compared with its weight?
     def __init__(self,
         group:Any,            # the processes whose gradients are averaged
         accumulates:bool=False# does `GradientAccumulation` weigh the batches of a step?
-    ): self.group,self.accumulates = group,accumulates
+    ): self.group,self.accumulates,self.world = group,accumulates,dist.get_world_size(group)
 
     def before_fit(self):
-        self.compared = False
+        self.compared,self.usual = False,None
         if self.accumulates: self.learn.current_run.mean_of_processes = self._agree_on_mean
-    def before_train(self): self._assign(weigh=None, loss_func=None)
+    def before_train(self):
+        params = [*named_params(self.learn).values()]
+        self._assign(weigh=None, loss_func=None, params=params, on_cpu=all(p.is_cpu for p in params))
 
     def wrap(self, what:str, do:Callable) -> Callable: return partial(self._do_batch, do) if what=='batch' else do
     def _do_batch(self, do):
         learn = self.learn
-        if learn is not None: self._assign(whole=(learn.xb,learn.yb), factor=None)
+        if learn is not None: self._assign(batch=Batch(learn.xb, learn.yb), factor=None, receive=None)
         do()
 
     def before_backward(self):
@@ -52,16 +91,44 @@ class ShardWeights(Callback):
         if self.weigh.sums: return
         if not self.compared: self._compare()
         if self.accumulates: return
-        if self.factor is None: self._assign(factor=self._factor())
+        if self.factor is None: self._start_factor()
         is_one = not isinstance(self.factor, torch.Tensor) and self.factor==1
         if not is_one: learn.current_run.loss_grad = learn.loss_grad*self.factor
 
-    def _factor(self):
-        "Return the weight of this process's batch, relative to the mean over the processes"
-        weight = self.weigh.of_batch(*self.whole)
+    def _start_factor(self):
+        "Set this batch's factor; wait for the other processes only if its weight is not the usual one"
+        if not self.on_cpu: return self._assign(factor=self._factor_on_device())
+        weight = float(self.weigh.read(self.batch, _is_on_device))
+        is_usual = weight==self.usual and self._can_correct()
+        receive = start_sums(Sums(weight, is_usual), self.group)
+        if is_usual: self._assign(factor=1, receive=receive)
+        else: self._wait_for_factor(weight, receive)
+
+    def _can_correct(self):
+        "Return whether the gradients after the backward pass will be those of this batch alone"
+        if self.learn.current_run.in_part: return False
+        return all(p.grad is None for p in self.params)
+
+    def _wait_for_factor(self, weight, receive):
+        sums = receive()
+        if sums.n_usual: return self._assign(factor=weight/self.usual, receive=lambda: sums)
+        mean = sums.weight/self.world
+        self._assign(factor=weight/mean if mean else 1, usual=mean or None)
+
+    def after_backward(self):
+        "Correct the gradients if a process expected the usual weight of all batches, and another one's was different"
+        if self.receive is None: return
+        sums = self.receive()
+        self._assign(receive=None)
+        if sums.n_usual==self.world: return
+        grads = [p.grad for p in self.params if p.grad is not None]
+        torch._foreach_mul_(grads, self.usual*self.world/sums.weight)
+
+    def _factor_on_device(self):
+        "Return the batch's weight divided by the mean over the processes, without waiting for the device"
+        weight = self.weigh(self.batch)
         mean = self._mean(weight)
-        if isinstance(mean, torch.Tensor): return torch.where(mean>0, weight/mean, 1).float()
-        return float(weight)/mean if mean else 1
+        return torch.where(mean>0, weight/mean, 1).float()
 
     def _agree_on_mean(self, event, weight):
         "Return the mean weight of the processes at this event, unless one of them has cancelled the batch"
@@ -83,3 +150,5 @@ class ShardWeights(Callback):
         own = Divided(loss_divisor(learn.loss_grad), float(self.weigh(learn)))
         of_all = gather_objects(own)
         if rank_distrib()==0: warn_unlike_means(learn, of_all, 'process')
+
+def _is_on_device(t): return not t.is_cpu

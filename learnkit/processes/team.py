@@ -81,19 +81,22 @@ class ProcessGroupTeam(Team):
     ) -> None:
         "Wait for the other processes before a collective within a fit; raise a Cancel that one of them raised"
         if num_shards()>1 and agree_already(learn): learn.agreement._agree_at('ask')
-    def exchange(self,
+    def start_exchange(self,
         data:bytes # bytes of this process
-    ) -> list|None:
-        "Return the bytes of all processes, by rank; None if they share no memory, or the bytes do not fit"
+    ) -> Callable|None:
+        "Send bytes; return a function that waits for those of all processes; None if they share no memory"
         board = _groups.get(shared_store())
         if not isinstance(board, Board): return None
         watch:Any = watching()
         if watch.thread!=get_ident(): return None   # only one thread may write
         message = board.begin([len(data)], data[:board.room])
-        watch.wait(message, watch.limit)
-        largest,*_ = message.tolist()   # over all processes, so that all of them return None together
-        if largest>board.room: return None
-        return [message.data[rank] for rank in range(board.world)]
+        def receive():
+            "Return the bytes by rank; None if those of any process do not fit into the memory"
+            watch.wait(message, watch.limit)
+            largest,*_ = message.tolist()   # over all processes, so that all of them return None together
+            if largest>board.room: return None
+            return [message.data[rank] for rank in range(board.world)]
+        return receive
     def meet(self,
         what:str # the operation that they synchronize for, for messages
     ) -> None:
