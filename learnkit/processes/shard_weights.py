@@ -35,8 +35,11 @@ def start_sums(
     "Start to add up the numbers of the processes; return a function that waits for the sums and returns them"
     receive = None
     if group is dist.group.WORLD: receive = Team.several.start_exchange(_sums.pack(*own))
-    if receive is None: return _start_all_reduce(own, group)
-    return lambda: Sums(*map(sum, zip(*map(_sums.unpack, receive()))))
+    return _start_all_reduce(own, group) if receive is None else partial(_add_received, receive)
+
+def _add_received(receive):
+    weights,are_usual = zip(*map(_sums.unpack, receive()))
+    return Sums(sum(weights), sum(are_usual))
 
 def _start_all_reduce(own, group):
     total = torch.tensor(own, dtype=torch.float64)
@@ -57,7 +60,7 @@ class ShardWeights(Callback):
     single,acts,run_valid = True,'nothing',False
     modes,order = ('fit','lr_find'),101   # after the `Agreement`, and around `MicroBatch`
     last_in,first_in = ('before_backward',),('after_backward',)
-    batch:Any     = None   # inputs and targets of the whole batch, also within `MicroBatch`
+    whole:Any     = None   # inputs and targets of the whole batch, also within `MicroBatch`
     weigh:Any     = None   # a `BatchWeight`, from the first batch of a phase on
     loss_func:Any = None   # the loss function that `weigh` was made for
     factor:Any    = None   # the factor of this batch's losses; None: unknown yet
@@ -81,7 +84,7 @@ class ShardWeights(Callback):
     def wrap(self, what:str, do:Callable) -> Callable: return partial(self._do_batch, do) if what=='batch' else do
     def _do_batch(self, do):
         learn = self.learn
-        if learn is not None: self._assign(batch=Batch(learn.xb, learn.yb), factor=None, receive=None)
+        if learn is not None: self._assign(whole=Batch(learn.xb, learn.yb), factor=None, receive=None)
         do()
 
     def before_backward(self):
@@ -98,7 +101,7 @@ class ShardWeights(Callback):
     def _start_factor(self):
         "Set this batch's factor; wait for the other processes only if its weight is not the usual one"
         if not self.on_cpu: return self._assign(factor=self._factor_on_device())
-        weight = float(self.weigh.read(self.batch, _is_on_device))
+        weight = float(self.weigh.read(self.whole, _is_on_device))
         is_usual = weight==self.usual and self._can_correct()
         receive = start_sums(Sums(weight, is_usual), self.group)
         if is_usual: self._assign(factor=1, receive=receive)
@@ -126,7 +129,7 @@ class ShardWeights(Callback):
 
     def _factor_on_device(self):
         "Return the batch's weight divided by the mean over the processes, without waiting for the device"
-        weight = self.weigh(self.batch)
+        weight = self.weigh(self.whole)
         mean = self._mean(weight)
         return torch.where(mean>0, weight/mean, 1).float()
 
