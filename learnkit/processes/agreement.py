@@ -268,8 +268,10 @@ class Agreement(Callback):
         self._agree_at('before_save_checkpoint', compare=True)
 
     def after_batch(self):
-        held,self.held_cancel,self.signal = self.held_cancel,None,None
-        if scope_of(held)>scope_of(CancelBatch()): raise held   # to cancel only the batch has no effect any more
+        held = self.held_cancel
+        self._assign(held_cancel=None, signal=None)
+        is_wider = held is not None and scope_of(held)>scope_of(CancelBatch())
+        if is_wider: raise held   # to cancel only the batch has no effect any more
         interval_is_over = self.interval.count_batch()
         if interval_is_over or self.asks_each_batch: self._ask_at_end_of_batch()
         elif self.learn.stop_reason: self._stop_later()

@@ -207,7 +207,7 @@ class DistributedTrainer(Callback):
         self._send_buffers()
     def _send_buffers(self):
         if self.near is not None and self.sends_buffers: send_first(self._buffers_of_phase(), self.near)
-        self.equal = True
+        self._assign(equal=True)
     def _buffers_of_phase(self):
         "Return the current buffers, of modules that are looked up once, after the first forward pass of the phase"
         if self.slots is None: self._assign(slots=buffer_slots(self.learn))
@@ -215,7 +215,7 @@ class DistributedTrainer(Callback):
         return [b for b in buffers if b is not None and _can_be_sent(b)]
     def after_batch(self):
         if self.learn.training and not self.equal: self._send_buffers()   # else a Cancel skipped it, in all processes
-        self.equal = False
+        self._assign(equal=False)
 
     def cleanup(self):
         if not self.is_on: return
