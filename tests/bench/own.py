@@ -20,13 +20,13 @@ def bench_step(rounds, n=1000):
 def bench_callbacks(rounds, n=500):
     from learnkit import Callback
     batches = steps(n)
-    class Deaf(Callback):
+    class HandlesNone(Callback):
         def before_epoch(self): pass
-    class Hears(Callback):
+    class HandlesOne(Callback):
         def before_batch(self): pass
     def fit(cls, k): learn = learner(batches, cbs=[cls() for _ in range(k)]); return timed(lambda: learn.fit(1))
-    kinds = {'hear no batch event':Deaf, 'hear one each batch':Hears}
-    base,ratios = in_turn(rounds, fit(Deaf, 0), **{f'{k} more that {what}':fit(cls, k) for what,cls in kinds.items() for k in (10, 100)})
+    kinds = {'handle no batch event':HandlesNone, 'handle one each batch':HandlesOne}
+    base,ratios = in_turn(rounds, fit(HandlesNone, 0), **{f'{k} more that {what}':fit(cls, k) for what,cls in kinds.items() for k in (10, 100)})
     show('More callbacks: ratio to the default ones alone', us(base, n), ratios, first='the default ones')
 
 def toolkit():

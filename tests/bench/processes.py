@@ -72,8 +72,8 @@ def accelerate(net, batches):
     return model
 
 ways = {'by hand': lambda: by_hand, 'learnkit': lambda: learnkit,
-        'learnkit, and a callback that hears before_batch': lambda: listening('before_batch'),
-        'learnkit, and callbacks that hear everything': lambda: listening('before_fetch', 'before_batch', 'before_step', 'after_step', 'after_zero_grad'),
+        'learnkit, and a callback for before_batch': lambda: listening('before_batch'),
+        'learnkit, and callbacks for five events': lambda: listening('before_fetch', 'before_batch', 'before_step', 'after_step', 'after_zero_grad'),
         'learnkit, weigh=False': lambda: partial(learnkit, weigh=False),   # as by hand: a mean of means, without a message about the numbers of targets
         'Lightning': lambda: lightning, 'Accelerate': lambda: accelerate}
 
