@@ -8,10 +8,11 @@ __all__ = ['AtomicFile', 'sync_folder', 'atomic', 'write_atomic', 'is_safetensor
 # %% ../../nbs/data/50a_files.ipynb #4b0fb142
 import errno, os, re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from io import BytesIO
 from pathlib import Path, PurePosixPath
+from stat import S_IMODE
 from typing import Any, BinaryIO
 
 import torch
@@ -216,11 +217,11 @@ def atomic(
     old = path
     if like is not None and not path.exists(): old = like
     mode = 0o666
-    if old.exists(): mode = 0o600
+    with suppress(FileNotFoundError): mode = S_IMODE(old.stat().st_mode)   # never more than those of the old file
     tmp,f = open_hidden(path, mode)
     try:
         with f:
-            keep_mode(old, tmp)   # before it has any content that other users must not read
+            keep_mode(old, tmp)   # adds those that the umask has removed
             file = AtomicFile(f)
             try: yield file
             except RuntimeError as e: raise file.error or e
@@ -228,7 +229,9 @@ def atomic(
             if os.name=='posix': os.replace(tmp, path)   # while the file is locked
         if os.name!='posix': os.replace(tmp, path)
         elif sync_names: sync_folder(path.parent)
-    finally: tmp.unlink(missing_ok=True)
+    except BaseException:
+        tmp.unlink(missing_ok=True)
+        raise
 
 def write_atomic(
     obj:Any,   # an object that `torch.save` can write

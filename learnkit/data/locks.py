@@ -110,15 +110,15 @@ import re, shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from stat import S_IMODE
 from typing import BinaryIO
-from uuid import uuid4
 
 # %% ../../nbs/data/47b_hidden.ipynb #6c97b3a3
 _suffix = '.learnkit.tmp'
 _buffer_size = 2**20   # in bytes; combines the writes of small tensors
 _cleaned = set()   # folders in which this process has removed the files of killed processes
 
-def _new_hidden_path(path): return path.with_name(f'.{path.name}.{uuid4().hex[:8]}{_suffix}')
+def _new_hidden_path(path): return path.with_name(f'.{path.name}.{os.urandom(4).hex()}{_suffix}')
 def _folder_of(hidden): return hidden.with_suffix('.d')   # the folder that belongs to a hidden file
 
 def _claim(f, flags=0):
@@ -144,7 +144,7 @@ def remove_left(
 ) -> None:
     "Remove the hidden files that killed processes left in `folder`; look for them once in each process"
     if fcntl is None: return   # without locks, files that are still being written cannot be recognized
-    key = os.path.realpath(folder)
+    key = folder.absolute()
     if key in _cleaned: return
     _cleaned.add(key)
     for hidden in folder.glob(f'.*{_suffix}'):   # one that is being written is locked
@@ -184,8 +184,10 @@ def keep_mode(
     old:Path, # the file or folder to replace; it need not exist
     new:Path  # the file or folder that replaces it
 ) -> None:
-    "Give `new` the permissions of `old`"
-    with suppress(FileNotFoundError): os.chmod(new, old.stat().st_mode & 0o7777)
+    "Give `new` the permissions of `old`, unless it has them"
+    with suppress(FileNotFoundError):
+        mode = S_IMODE(old.stat().st_mode)
+        if S_IMODE(new.stat().st_mode)!=mode: os.chmod(new, mode)
 
 @uninterrupted
 @contextmanager

@@ -210,15 +210,16 @@ class CheckpointCallback(Resumable):
         if self.base is not None: self.base_name = base_file(self.base)
         # raise now if a part of the state cannot be saved or loaded
         learn._check_run_state(learn._run_state(0, base=self.base))
-        if rank_distrib()==0: self.lock.acquire(self.folder)
+        folder = self.folder
+        if rank_distrib()==0: self.lock.acquire(folder)
         resume = learn.current_run.resume
-        if resume is None: obsolete = earlier_checkpoints(self.folder, self.overwrite)
+        if resume is None: obsolete = earlier_checkpoints(folder, self.overwrite)
         else: obsolete = self._resume(resume)
-        if rank_distrib()==0: self.lock.mark_folder(self.folder)   # the run has passed all checks
+        if rank_distrib()==0: self.lock.mark_folder(folder)   # the run has passed all checks
         for p in obsolete: remove_checkpoint(p)
-        if resume is None: remove_bases(self.folder)
+        if resume is None: remove_bases(folder)
         now = session(learn)
-        if isinstance(learn.current_run.resume, Paused): now |= learn.current_run.resume.describe_origin(self.folder)
+        if isinstance(learn.current_run.resume, Paused): now |= learn.current_run.resume.describe_origin(folder)
         self.sessions = [*self.sessions, now]
         note_fit(learn, self.root, self.n_fit)
         self.begun = True
@@ -238,10 +239,13 @@ class CheckpointCallback(Resumable):
         if value is not None: self.value = None
         if self.writer.failed is not None or value is not None: self.writer.wait()
         due = self.every(learn)
+        if value is not None: self._save_measured(value, due)
+        elif due: self.save(learn.epoch, learn.iter+1)
+
+    def _save_measured(self, value, due):
+        "Save a checkpoint with the monitored value of this batch, if one is due, or it is among the best"
         best = self._is_best(value)   # all processes take part, even if no save is due
-        about:dict[str,Any] = {}
-        if value is not None: about['value'] = value
-        if due or best: self.save(learn.epoch, learn.iter+1, **about)
+        if due or best: self.save(self.learn.epoch, self.learn.iter+1, value=value)
 
     def _is_best(self, value):
         "Return whether process 0 counts the value among the best so far; False for None"

@@ -6,6 +6,7 @@
 __all__ = ['package', 'batch_size', 'find_in_all', 'find_checkpoint']
 
 # %% ../../nbs/recovery/20a_retention.ipynb #c2c04046
+from fnmatch import fnmatchcase
 from math import isnan
 from operator import itemgetter
 from pathlib import Path
@@ -67,11 +68,12 @@ class Retention:
         to_keep = {saved, *best, *self._newest(paths)}
         for p in paths:
             if p not in to_keep: remove_checkpoint(p)
-        for p in folder.glob('step-[0-9]*.pth'):   # the run was killed before it wrote the manifest
-            if p not in paths: p.unlink(missing_ok=True)
-        for p in folder.glob('step-[0-9]*.shards'):
-            if p.with_suffix('.pth') not in paths: remove_shards(p)
-        for p in folder.glob('.*.tmp'): p.unlink(missing_ok=True)
+        complete = {p.stem for p in paths}
+        for p in folder.glob('*'):   # a single listing
+            if fnmatchcase(p.name, '.*.tmp'): p.unlink(missing_ok=True)
+            if p.stem in complete or not fnmatchcase(p.name, 'step-[0-9]*'): continue
+            if p.suffix=='.pth': p.unlink(missing_ok=True)   # the run was killed before it wrote the manifest
+            if p.suffix=='.shards': remove_shards(p)
 
     def _newest(self, paths):
         newest = {}

@@ -182,6 +182,17 @@ def test_nobody_can_read_it_before(tmp_path):
     path.write_text('old'); path.chmod(0o600)
     with atomic(path) as f: f.write(b'secret'); f.flush(); assert {mode(p) for p in tmp_path.iterdir()}=={0o600}
 
+@posix
+def test_the_umask_removes_no_permission(tmp_path):
+    "The new file is created with the permissions of the old one, of which the umask removes some"
+    path = tmp_path/'m.pth'
+    path.write_text('old'); path.chmod(0o664)
+    before = os.umask(0o077)
+    try:
+        with atomic(path) as f: f.write(b'shared')
+    finally: os.umask(before)
+    assert mode(path)==0o664 and path.read_bytes()==b'shared'
+
 # one writer
 
 @posix
