@@ -100,10 +100,11 @@ def _checksum(info): return hashlib.sha256(json.dumps(info, sort_keys=True).enco
 def write_checkpoint(
     state:dict,  # a result of `Learner._run_state`
     path:Path,   # the file, ending in .pth; if it exists, `…-again.pth` is written and replaces it
+    sharded:bool=True, # may the state have sharded tensors? Each process writes its parts of them, so all must call it
     **info       # further entries of the manifest: numbers, strings, tensors, and lists and dicts of them
 ) -> Path:
     "Write a checkpoint, then its manifest; return its path. If `state` has shards, all processes must call it"
-    rest,parts = split_shards(state)
+    rest,parts = split_shards(state) if sharded else (state,{})
     if parts: return _write_sharded(rest, parts, path, info)
     path,old = _place(path)
     _write_files(state, path, info)
