@@ -30,8 +30,8 @@ def opt_params(
 
 def other_params(
     learn:Any # the Learner
-) -> list:    # parameters of its model
-    "Return the model's parameters that are not in the Learner's optimizer: a callback's may update them"
+) -> list:    # the parameters
+    "Return the model's parameters that are not in `learn.opt`; an optimizer of a callback may update them"
     own = {*map(id, opt_params(learn.opt))}
     return [p for p in learn.model.parameters() if id(p) not in own]
 
@@ -49,21 +49,21 @@ class GradientAccumulation(Callback):
         parts='a step has the gradient of `n` batches of the loader already: raise `n`',
         passes='only the last batch of a step is available: make the batches larger')
     count   = 0       # samples, or batches, since the last step
-    counted = False   # is this batch in `count`? The micro-batches of one are counted once
-    weight  = 0       # the weight of those samples
-    unit    = 0       # the weight of `n_acc` samples like those of the first batch
+    counted = False   # does `count` include this batch? Its micro-batches count as one batch
+    weight  = 0       # the sum of the weights of these samples, as `BatchWeight` defines them
+    unit    = 0       # the weight that `n_acc` samples would have, estimated from the first batch of the step
     factor:Any = 1.   # factor by which the loss of this batch is multiplied for its gradients
     steps   = True    # does the optimizer step in this batch?
     skipped = False   # was the backward pass skipped?
-    last    = False   # is it the step at the end of the phase?
-    weigh:Any = None  # a `BatchWeight`, from the first batch of a phase on
-    seen:Any = None,None   # the inputs and targets that were weighed last,
-    bs      = 0            # their number of samples,
-    share   = 0            # and their weight
+    last    = False   # is this the step after the last batch of the phase?
+    weigh:Any = None  # the `BatchWeight` of the phase; None before its first batch
+    seen:Any = None,None   # the inputs and targets that were weighed last
+    bs      = 0            # the number of samples in `seen`
+    share   = 0            # the weight of `seen`
     others:Any = None      # the model's parameters that are not in the optimizer
-    divided:list|None = None   # divisors and weights of the losses in the first step; None: the check is over
+    divided:list|None = None   # divisor and weight of each loss in the first step, to compare; None: compared
     def __init__(self,
-        n_acc:int|str=32 # samples of a process for each step, at least its batch size; or batches: '4ba'
+        n_acc:int|str=32 # samples per step in each process, at least the batch size; or batches, such as '4ba'
     ):
         amount = n_acc
         if not isinstance(n_acc, (str,Time)):
@@ -96,17 +96,17 @@ class GradientAccumulation(Callback):
         self._assign(unit=unit, factor=factor, steps=self.count+size>=self.n_acc, counted=False)
 
     def _weigh_batch(self):
-        "Weigh the batch, or the micro-batch, unless that has been done"
+        "Store the size and weight of the current batch or micro-batch, unless they are stored already"
         learn,(xb,yb) = self.learn,self.seen
         if learn.xb is xb and learn.yb is yb: return
         self._assign(seen=(learn.xb,learn.yb), bs=n_items(learn), share=self.weigh.read(learn, self._waits))
 
     def _mean_of_processes(self, event, weight):
-        "Return the mean weight over the processes; all of them have agreed to compute it at this event"
+        "Return the mean of `weight` over the processes that train together; all of them call this at `event`"
         mean = self.learn.current_run.mean_of_processes
         return weight if mean is None else mean(event, weight)
 
-    def _waits(self, t): return not t.is_cpu   # to read a number
+    def _waits(self, t): return not t.is_cpu   # reading the value of an accelerator's tensor waits for it
 
     def after_loss(self):
         learn = self.learn
@@ -136,11 +136,11 @@ class GradientAccumulation(Callback):
         if not weigh.sums: self._rescale()
 
     def _rescale(self):
-        "Divide the gradients by the weight of their samples"
+        "Rescale the gradients to the mean loss of all samples of the step"
         if self.divided: warn_unlike_means(self.learn, self.divided, 'batch')
         self.divided = None
-        scale = self.unit/_or_one(self._mean_of_processes('before_step', self.weight))
-        is_one = not isinstance(scale, torch.Tensor) and scale==1   # a tensor is not read
+        scale = self.unit/_as_divisor(self._mean_of_processes('before_step', self.weight))
+        is_one = not isinstance(scale, torch.Tensor) and scale==1   # comparing a tensor would wait for the device
         if is_one: return
         if self.others is None: self.others = other_params(self.learn)
         params = opt_params(self.learn.opt) + self.others
@@ -163,15 +163,15 @@ class GradientAccumulation(Callback):
     after_cancel_epoch = cleanup
 
     def _check(self, bs):
-        "Raise ValueError if each batch alone has more samples than a step"
+        "Raise ValueError if a batch of `bs` samples is larger than a step of `n_acc` samples"
         if bs is None or not self.counts_items: return
         if bs>self.n_acc: raise ValueError(
             f'GradientAccumulation(n_acc={self.n_acc}) counts samples, but one batch already has {bs}: '
             f"write n_acc={4*bs} for a step every 4 batches, or n_acc='4ba'")
 
 def _at_least_one(w): return w.clamp(min=1) if isinstance(w, torch.Tensor) else max(w, 1)
-def _or_one(w):
-    "Return the weight as a divisor: 1 in place of 0, which is the weight if no target counts"
+def _as_divisor(w):
+    "Return weight `w` as a divisor: 1 instead of 0, which is the weight if no target counts"
     if isinstance(w, torch.Tensor): return w.where(w>0, 1)
     return w or 1
 
@@ -195,7 +195,7 @@ from ..measure.batch_weight import Divided, loss_divisor, warn_unlike_means
 from ..optim.steps import accumulates
 
 # %% ../../nbs/callbacks/20b_micro_batch.ipynb #0da99633
-event.register('before_micro_batch', '`xb` and `yb` are a part of the batch: the slice `items`',
+event.register('before_micro_batch', '`xb` and `yb` are a micro-batch: the samples `items` (a slice)',
                depth=3, after='before_batch', by='MicroBatch')
 event.register('after_micro_batch', 'the gradient of the micro-batch is computed',
                depth=3, after='after_backward', by='MicroBatch')
@@ -206,7 +206,7 @@ def split_items(
     size:int, # number of samples in a micro-batch
     bs:int    # number of samples in the batch
 ) -> list:    # the micro-batches, nested as the batch; the last one may be smaller
-    "Split a batch into micro-batches of `size` samples; raise ValueError for a tensor whose length is not `bs`"
+    "Split a batch into micro-batches of `size` samples; raise ValueError for batch objects and other lengths than `bs`"
     def cut(t, i):
         if is_record(t): return make_record([apply(cut, v, i) for v in record_values(t)], type(t))
         if is_batch_object(t): raise ValueError(
@@ -227,10 +227,10 @@ class MicroBatch(Callback):
     modes,run_valid = ('fit','lr_find'),False
     conflicts = dict(passes='the micro-batches are gone before the step: make the batches smaller')
     whole:Any = None   # inputs and targets of the whole batch; None: it is not split
-    weigh:Any = None   # a `BatchWeight`, from the first batch of a phase on
-    within:Any = False # `in_part` of the batch itself
-    divided:list|None = None   # divisors and weights of the losses in the first batch; None: the check is over
-    first_in = ('before_backward',)   # before the last backward pass, which a batch cancelled by its loss does not have
+    weigh:Any = None   # the `BatchWeight` of the phase; None before its first batch
+    within:Any = False # `current_run.in_part` of the batch before the split
+    divided:list|None = None   # divisor and weight of each loss in the first batch, to compare; None: compared
+    first_in = ('before_backward',)   # `after_joint_loss` may cancel the batch before other handlers are called
     def __init__(self,
         size:int|None=None,       # number of samples in a micro-batch; pass this or `n`
         n:int|None=None,          # number of micro-batches in a batch
@@ -238,7 +238,8 @@ class MicroBatch(Callback):
     ):
         has_one = (size is None)!=(n is None)
         if not has_one: raise ValueError(
-            'write MicroBatch(size) for micro-batches of `size` samples, or MicroBatch(n=4) for 4 of them')
+            'MicroBatch needs either `size` or `n`: write MicroBatch(16) for micro-batches of 16 samples, '
+            'or MicroBatch(n=4) for 4 micro-batches')
         self.size = check_whole('size', size, none=n is not None)
         self.n = check_whole('n', n, none=size is not None)
         self.split = split
@@ -247,19 +248,19 @@ class MicroBatch(Callback):
     def before_train(self): self.weigh = None
 
     def wrap(self, what:str, do:Callable) -> Callable:
-        return partial(self._do_parts, do) if what=='batch' else do
+        return partial(self._run_micro_batches, do) if what=='batch' else do
 
-    def _do_parts(self, do):
+    def _run_micro_batches(self, do):
         learn = self.learn
         is_active = learn is not None and self.run   # it may be removed during the phase
         if not is_active or not learn.training: return do()
         if self.weigh is None: self.weigh = BatchWeight(learn)
-        within = learn.current_run.in_part   # the batch may be a part itself, such as a shard
-        # `preds` and `losses` belong to the micro-batches; `judged`: was the loss of the batch announced?
+        within = learn.current_run.in_part   # the batch itself may be a shard of a larger batch
+        # `preds`, `losses`: of each micro-batch; `judged`: has `after_joint_loss` been fired?
         self._assign(whole=(learn.xb,learn.yb), weight=self.weigh(learn), within=within,
                      preds=[], losses=[], judged=False)
         learn.current_run.in_part = within or True
-        try: self._do_each(do)
+        try: self._run_each(do)
         except BaseException:
             self._discard()
             raise
@@ -271,11 +272,11 @@ class MicroBatch(Callback):
         if self.divided: warn_unlike_means(learn, self.divided, 'micro-batch')
         self.divided = None
         learn.current_run.pred = to_concat(self.preds)
-        if not self.judged: learn.current_run.loss = sum(self.losses)   # otherwise callbacks may have changed it
+        if not self.judged: learn.current_run.loss = sum(self.losses)   # else set already, and perhaps changed
         self._assign(preds=[], losses=[])
         if not within: learn._do_step()
 
-    def _do_each(self, do):
+    def _run_each(self, do):
         learn,bs = self.learn,n_items(self.learn)
         size = self.size or ceil(bs/self.n)
         parts = self.split(self.whole, size) if self.split else split_items(self.whole, size, bs)
@@ -309,7 +310,7 @@ class MicroBatch(Callback):
         return weight/self.weight
 
     def before_backward(self):
-        "Announce the loss of the batch after its last micro-batch, so that callbacks can cancel the batch"
+        "Before the last backward pass, fire `after_joint_loss` with the batch's loss: a callback may cancel the batch"
         if self.whole is None or self.within: return
         is_last = self.part==self.n_parts-1
         if not is_last: return
@@ -326,13 +327,13 @@ import re
 from ..loop.tracebacks import text_of
 
 # %% ../../nbs/callbacks/20c_out_of_memory.ipynb #1a4198b1
-_words = ("out of memory|can't allocate memory|not enough memory|_STATUS_ALLOC_FAILED|bad.?alloc|"
+_memory_errors = ("out of memory|can't allocate memory|not enough memory|_STATUS_ALLOC_FAILED|bad.?alloc|"
           'CUDNN_STATUS_NOT_SUPPORTED|valid cuDNN algorithm|Invalid buffer size|RESOURCE_EXHAUSTED')
 
 def is_out_of_memory(
-    e:BaseException|None # the exception
+    e:BaseException|None # an exception, or None
 ) -> bool:
-    "Return whether an exception reports that there was not enough memory"
+    "Return whether `e` is an out-of-memory error, of the host or of a device"
     if isinstance(e, (torch.OutOfMemoryError, MemoryError)): return True
     if not isinstance(e, RuntimeError): return False
-    return re.search(_words, text_of(e), re.I) is not None
+    return re.search(_memory_errors, text_of(e), re.I) is not None

@@ -45,7 +45,7 @@ class WeightAverages:
         self.values  = {}   # name -> average
         self.weights = {}   # name -> tensor that is averaged
         self.slots   = {}   # name -> the module's attribute with that tensor, which may be reassigned
-        self.groups  = []   # for each device and dtype (weights, averages): two lists of tensors, updated in one call
+        self.groups  = []   # for each device and dtype `(weights, averages)`: lists of tensors to update in one call
 
     def bind(self,
         weights:Mapping, # name -> tensor, as `averageable` returns
@@ -67,7 +67,7 @@ class WeightAverages:
         return w.detach().to(_average_dtype(w), copy=True)
 
     def _rebind(self):
-        "Average the tensors that modules have reassigned since `bind`"
+        "Call `bind` with the tensors that modules have assigned since then, if any"
         new = {name:slot.tensor for name,slot in self.slots.items() if slot.tensor is not self.weights[name]}
         if new: self.bind({**self.weights, **new}, self.slots)
 
@@ -80,36 +80,36 @@ class WeightAverages:
         if self.slots: self._rebind()
         for ws,averages in self.groups:
             if n==0: torch._foreach_copy_(averages, ws)
-            else: avg_fn(averages, _with_dtype(ws, averages[0].dtype), n)
+            else: avg_fn(averages, _to_dtype(ws, averages[0].dtype), n)
 
-    def swap_in(self) -> list: # the weights from before, for `put`
-        "Put the averages into the model"
+    def swap_in(self) -> list: # copies of the weights, for `put`
+        "Copy the averages into the model's weights, and return the weights that they replace"
         if self.slots: self._rebind()
         saved,averages = [],[]
-        for ws,of_group in self.groups:
+        for ws,group_averages in self.groups:
             saved.append([w.detach().clone() for w in ws])
-            averages.append(of_group)
+            averages.append(group_averages)
         self.put(averages)
         return saved
 
     def put(self,
-        values:list # a list of tensors for each group: the averages, or what `swap_in` returned
+        values:list # a list of tensors for each group, such as `swap_in` returns
     ) -> None:
-        "Put values into the model's weights"
+        "Copy `values` into the model's weights"
         if self.slots: self._rebind()
-        for (ws,_),of_group in zip(self.groups, values):
+        for (ws,_),group_values in zip(self.groups, values):
             # `data`, so that a backward pass which still needs these weights does not see the change
-            torch._foreach_copy_([w.data for w in ws], of_group)
+            torch._foreach_copy_([w.data for w in ws], group_values)
 
-def _with_dtype(ts, dtype): return ts if ts[0].dtype==dtype else [t.to(dtype) for t in ts]
+def _to_dtype(ts, dtype): return ts if ts[0].dtype==dtype else [t.to(dtype) for t in ts]
 
 # %% ../../nbs/callbacks/30a_weight_average.ipynb #57b3122e
 @check_args
 def ema_avg_fn(
     decay:float=.999, # the fraction of the average that stays in an update, 0 to 1
-    warmup:bool=True  # limit the fraction in the first updates, to `(1+n)/(10+n)`
+    warmup:bool=True  # limit the fraction in update `n` to `(1+n)/(10+n)`
 ) -> Callable:        # `f(averages, weights, n)` on lists of tensors, like the argument of PyTorch's `AveragedModel`
-    "Return the update of an exponential moving average, with TensorFlow's warm-up"
+    "Return a function that updates exponential moving averages in place, with TensorFlow's warm-up"
     return partial(_ema_update, decay, warmup)
 
 def _ema_update(decay, warmup, avgs, weights, n):
@@ -133,14 +133,14 @@ from ..optim.inventory import statistic_slots
 class EMACallback(Callback):
     "Keep an exponential moving average of the weights; validate and save with it, and end the fit with it by default"
     order,modes,saves = 12,('fit','validate','predict'),('averages','n_avg','n_step')
-    n_step = 0          # steps of this fit
+    n_step = 0          # optimizer steps in this fit
     n_avg  = 0          # updates of the average
     depth  = 0          # how many nested validations and saves use the average
     saving = False      # is a model being saved with the average?
-    kept:Any = None     # the trained weights while the model has the averaged ones
-    fitting   = False   # is it a fit, not a separate validation or prediction?
+    trained_weights:Any = None   # the trained weights, while the model has the averaged ones
+    fitting   = False   # is this run a fit, not a separate validation or prediction?
     cancelled = False   # was this step cancelled?
-    lazy      = False   # are there layers without weights yet?
+    lazy      = False   # does the model have lazy layers without weights yet?
     acts = 'alike'      # the weights are the same in all processes
     conflicts = dict(local_steps='it averages after each step, when each process has weights of its own: remove it')
     compiled = 'after_step'
@@ -148,10 +148,10 @@ class EMACallback(Callback):
         decay:float=.999,         # the fraction of the average that stays in an update, 0 to 1
         every:int=1,              # the number of steps from one update to the next
         start:int|float=0,        # start after this many steps or, as a float, after this fraction of the fit
-        buffers:bool=True,        # average running statistics, too, as those of batch norms; False: keep the model's
+        buffers:bool=True,        # average running statistics, e.g. those of batch norms, too; False: keep the model's
         at_end:bool=True,         # copy the averaged weights to the model when the fit ends
-        avg_fn:Callable|None=None,# f(averages, weights, n), as PyTorch's `get_swa_multi_avg_fn()`; None: by `decay`
-        warmup:bool=True,         # limit the decay in the first updates, to `(1+n)/(10+n)`: see `ema_avg_fn`
+        avg_fn:Callable|None=None,# f(averages, weights, n), e.g. PyTorch's `get_swa_multi_avg_fn()`; None: by `decay`
+        warmup:bool=True,         # limit the decay in update `n` to `(1+n)/(10+n)`
         use:bool=True             # validate and save with the average; False: only compute it, for `averaged()`
     ):
         self.decay = check_fraction('decay', decay, zero=True, what='the fraction of the average that stays')
@@ -198,7 +198,7 @@ class EMACallback(Callback):
         is_wanted = self.fitting and self.use and self.at_end
         if is_wanted and self.n_avg: self.avgs.swap_in()
 
-    def after_load_model(self): self.n_avg,self.kept = 0,None   # the average belonged to the old weights
+    def after_load_model(self): self.n_avg,self.trained_weights = 0,None   # the average belonged to the old weights
 
     @property
     def averages(self) -> dict:
@@ -214,29 +214,29 @@ class EMACallback(Callback):
 
     @uninterrupted
     def swap_in(self) -> None:
-        "Put the averaged weights into the model, if there are any"
+        "Copy the averaged weights into the model, if there are any, until `swap_out`"
         self.depth += 1
-        if self.kept is None and self.n_avg: self.kept = self.avgs.swap_in()
+        if self.trained_weights is None and self.n_avg: self.trained_weights = self.avgs.swap_in()
 
     @uninterrupted
     def swap_out(self) -> None:
-        "Restore the trained weights, bit for bit"
-        if self.kept is not None: self.avgs.put(self.kept)
-        self.kept,self.depth = None,0
+        "Restore the trained weights, bit for bit, if `swap_in` replaced them"
+        if self.trained_weights is not None: self.avgs.put(self.trained_weights)
+        self.trained_weights,self.depth = None,0
 
     @uninterrupted
     @contextmanager
     def averaged(self) -> Iterator:
         "Context manager with the averaged weights in the model; raise RuntimeError if there are none"
         if not self.n_avg: raise RuntimeError(
-            'there are no averaged weights: the fit has taken no step yet, or a model was loaded since')
+            'there are no averaged weights: none were computed since the fit began, or since a model was loaded')
         others = [cb for cb in self._others() if cb.run]
-        kept = self.avgs.swap_in()
-        for cb in others: cb.run = False   # so that they don't use their averages for a validation or a file
+        trained = self.avgs.swap_in()
+        for cb in others: cb.run = False   # else a validation or a save would use their averages
         try: yield self.learn
         finally:
             for cb in others: cb.run = True
-            self.avgs.put(kept)
+            self.avgs.put(trained)
 
     def _others(self):
         averages = [cb for cb in self.learn.cbs if isinstance(cb, EMACallback)]
@@ -252,7 +252,7 @@ class EMACallback(Callback):
     after_epoch = swap_out
 
     def before_batch(self):
-        is_left = self.kept is not None and self.learn.training   # by a validation of the epoch that failed
+        is_left = self.trained_weights is not None and self.learn.training   # by a failed validation
         if is_left: self.swap_out()
     before_pred = before_backward = before_step = before_batch
 
@@ -262,9 +262,9 @@ class EMACallback(Callback):
         if self.saving: self.swap_in()
 
     def after_save_model(self):
-        if not self.saving: return   # the average of a validation around the save stays in the model
+        if not self.saving: return
         self.saving = False
-        self.after_validate()
+        self.after_validate()   # during a validation the average stays in the model
 
     def cleanup(self):
         self.swap_out()

@@ -25,7 +25,7 @@ from ..loop.words import own_attr
 class RecordingSampler:
     "Yield the indices of `sampler`, and append them to the queue `yielded`, which is new in each epoch"
     def __init__(self,
-        sampler:Any # a sampler of indices, or of batches of them
+        sampler:Any # a sampler, or a batch sampler
     ): self.sampler,self.yielded = sampler,deque()
 
     def __len__(self) -> int: return len(self.sampler)
@@ -38,7 +38,7 @@ class RecordingSampler:
             yield index
 
 class IndexedIterator:
-    "Iterate over batches; `indices` belong to the last batch, even if one of its samples failed"
+    "Iterate over batches; `indices` are those of the last batch, even if one of its samples failed to load"
     def __init__(self,
         it:Iterator,     # yields batches
         queue:Collection # the indices of each batch, in order; more may be added to a deque later
@@ -66,7 +66,7 @@ class IndexedIterator:
         else: self.queue = iter(())
 
 class RecordingLoader(GetAttr):
-    "Replace a `DataLoader` in one phase, and record the indices of its batches"
+    "Iterate over a copy of a `DataLoader` for one phase, and record the indices of its batches"
     _default = 'dl'
     def __init__(self,
         dl:DataLoader # the loader, to which all other attributes are delegated
@@ -80,7 +80,7 @@ class RecordingLoader(GetAttr):
             self.copy = copy_loader(dl, batch_sampler=self.recording)
 
     def __iter__(self) -> Iterator:
-        self.copy.generator = self.generator   # outside of training `BatchStream.open` sets one
+        self.copy.generator = self.generator   # `BatchStream.open` sets one outside of training
         return iter(self.copy)
 
     @property
@@ -94,7 +94,7 @@ class RecordingLoader(GetAttr):
 def knows_indices(
     dl:Any # a loader
 ) -> bool:
-    "Return whether the samples in the batches of `dl` can be known"
+    "Return whether the dataset indices of each batch of `dl` can be recorded"
     has_workers = getattr(dl, 'num_workers', 0)>0
     if has_workers and not getattr(dl, 'in_order', True): return False
     if isinstance(dl, ResumableLoader): return dl.indexed or dl.batch_indices is not None
@@ -104,11 +104,11 @@ def knows_indices(
 
 @patch(as_prop=True)
 def indices(self:Learner) -> list|None:
-    "The indices of the samples of the batch in the dataset, with `ItemIndices`; `None` if they are not known"
+    "The dataset indices of the current batch, if `ItemIndices` records them; None if unknown"
     return None if self.batches is None else self.batches.indices
 
 class ItemIndices(Callback):
-    "Keep the indices of the samples of the batch in `learn.indices`, and add them to exceptions as a note"
+    "Record the dataset indices of each batch as `learn.indices`, and add them to exceptions as a note"
     acts = 'nothing'
     order = 101   # after all callbacks that replace the loader
     def __init__(self,
@@ -116,7 +116,7 @@ class ItemIndices(Callback):
     ):
         self.show = check_whole('show', show)
         self.loaders = {}   # id of a loader -> its `RecordingLoader`
-        self.streams = []   # the open phases, the innermost last
+        self.streams = []   # the `BatchStream`s of the open phases, the innermost last
 
     def __getstate__(self) -> dict: return {**vars(self), 'loaders':{}, 'streams':[]}   # a copy is in no phase
 
@@ -128,7 +128,7 @@ class ItemIndices(Callback):
         if not knows_indices(dl): return
         if isinstance(dl, ResumableLoader): dl.keep_indices()
         elif not hasattr(type(dl), 'batch_indices'):
-            dl = self._recording(dl)
+            dl = self._find_recording_loader(dl)
             batches.replace(dl)
         def index_batches(it): return IndexedIterator(it, dl.batch_indices)
         batches.wrap(index_batches)
@@ -136,7 +136,7 @@ class ItemIndices(Callback):
         if self.streams: self.streams.pop()
     before_validate,after_validate = before_train,after_train
 
-    def _recording(self, dl):
+    def _find_recording_loader(self, dl):
         "Return a loader that records the indices of `dl`; the same one in each epoch if workers persist"
         if id(dl) in self.loaders: return self.loaders[id(dl)]
         recording = RecordingLoader(dl)
@@ -146,11 +146,11 @@ class ItemIndices(Callback):
     def after_exception(self):
         indices = self.streams[-1].indices if self.streams else None
         if indices is None: return
-        is_one = isinstance(indices, str) or not hasattr(indices, '__iter__')   # without batch size
-        texts = [_index_text(indices)] if is_one else [*map(_index_text, indices)]
-        shown = ', '.join(texts[:self.show])
-        if len(texts)>self.show: shown += f', … ({len(texts)} in all)'
-        add_note(self.learn.exc, f'The last batch had these samples of the dataset: {shown}')
+        is_single = isinstance(indices, str) or not hasattr(indices, '__iter__')   # the loader has `batch_size=None`
+        texts = [_index_text(indices)] if is_single else [*map(_index_text, indices)]
+        listing = ', '.join(texts[:self.show])
+        if len(texts)>self.show: listing += f', … ({len(texts)} in all)'
+        add_note(self.learn.exc, f'The last batch had these samples of the dataset: {listing}')
 
     def cleanup(self): self.loaders,self.streams = {},[]
 
@@ -163,7 +163,7 @@ def _index_text(i):
 def indices_here(
     learn:Learner # the Learner, in a batch
 ) -> list|None:
-    "Return the indices of the current batch or micro-batch, without those that callbacks have `excluded`"
+    "Return the dataset indices of the batch or micro-batch without those a callback `excluded`; None if unknown"
     if learn.indices is None: return None
     indices = [int(i) for i in learn.indices]
     if isinstance(learn.current_run.in_part, slice): indices = indices[learn.current_run.in_part]
@@ -188,16 +188,16 @@ _used_up = ('the training data is exhausted: it can be iterated only once, so th
             '(a list, a `DataLoader` or a function that returns a generator begins again)')
 
 class OngoingLoader(GetAttr):
-    "Chains all passes over `dl`: each iteration continues where the last one ended"
+    "Chains all passes over `dl` into one stream: each iteration continues where the previous one ended"
     _default = 'dl'
-    live    = None         # the iterator of the present pass
+    live    = None         # the iterator of the current pass; None: the next pass has not begun
     n_pass  = 0            # the number of this pass
-    start   = 0            # how many of its batches are done
+    start   = 0            # how many batches of this pass are done
     fresh   = False        # has the epoch had no batch yet?
-    failed  = None         # the generator that an error ended
+    failed  = None         # the generator that was ended by an error; None: no error
     used_up = False        # can the data not be read again?
-    set_epoch = noop       # not used: passes have numbers of their own
-    batch_indices = None   # unknown: the iterator's `indices` belong to the last batch
+    set_epoch = noop       # epochs don't matter: `_begin_pass` sets the number of the pass
+    batch_indices = None   # not a queue of all batches: `indices` are those of the last one
     def __init__(self,
         dl:Any, # any iterable of batches
         n:int   # how many batches an epoch has
@@ -247,7 +247,7 @@ class OngoingLoader(GetAttr):
 
     @property
     def indices(self) -> Any:
-        "The indices of the samples of the last batch, None if they are not known"
+        "The dataset indices of the last batch; None if unknown"
         return getattr(self.live, 'indices', None)
 
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #ae860f54
@@ -260,7 +260,7 @@ class StepsPerEpoch(Callback):
     data:Any = None   # the `OngoingLoader`
     def __init__(self,
         n:int,            # how many training batches an epoch has
-        across_fits:bool=False # continue in the data where the last fit ended
+        across_fits:bool=False # begin each fit where the last one ended in the data; False: at its first batch
     ):
         self.n = check_whole('n', n, what='a number of batches')
         self.across_fits = across_fits
@@ -274,7 +274,7 @@ class StepsPerEpoch(Callback):
         batches,data = self.learn.batches,self.data
         if batches.loader is not data.dl: raise ValueError(
             'the training loader was replaced during the fit, so StepsPerEpoch cannot continue in it. '
-            'Replace the loader between two fits, or limit each epoch by `LimitBatches`.')
+            'Replace the loader between two fits, or limit each epoch with `LimitBatches`.')
         batches.replace(data)
         batches.stop_at(self.n)
 
@@ -282,19 +282,19 @@ class StepsPerEpoch(Callback):
         if self.data.used_up: self.learn.stop(_used_up)
 
     def state_dict(self) -> dict:
-        "Return the position: the number of the pass over the data, and how many of its batches are done"
+        "Return the position: the number of the pass over the data, and its batches done; empty before a fit"
         return {} if self.data is None else dict(n_pass=self.data.n_pass, start=self.data.start)
 
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from `state`; raise ValueError if it is not a valid position"
+        "Continue from position `state`, if no batch has been read yet; raise ValueError if it is invalid"
         n_pass,start = state.get('n_pass'),state.get('start')
         is_state = len(state)==2 and type(n_pass) is type(start) is int
         if not is_state or min(n_pass, start)<0: raise ValueError(
-            f'this is not the state of a StepsPerEpoch: {state!r:.60}')
+            f'the state of StepsPerEpoch has two whole numbers, `n_pass` and `start`, so it cannot be {state!r:.60}')
         data = self.data
-        if data is None or data.live is not None: return   # too late: batches were read already
+        if data is None or data.live is not None: return   # batches were read already
         data.n_pass,data.start = n_pass,start
         if start and data.passes.place is None: data.passes.begin_after(start)
 
@@ -325,13 +325,13 @@ from ..loop.loop import exhausted
 
 # %% ../../nbs/callbacks/05c_prefetch.ipynb #fc9ee68f
 class BatchFetcher:
-    "Take batches from an iterator, and pin them for an accelerator"
+    "Fetches batches from an iterator, and pins their memory if `pin`"
     def __init__(self,
         it:Iterator, # yields batches
-        pin:bool     # pin them
+        pin:bool     # pin the batches' memory, so that copies to an accelerator are faster
     ):
         self.it,self.pin,self.ended = it,pin,False
-        self.grad = torch.is_grad_enabled()   # this mode belongs to a thread
+        self.grad = torch.is_grad_enabled()   # each thread has its own mode
 
     def __call__(self) -> Any:
         "Return a batch, or `exhausted` at the end"
@@ -347,7 +347,7 @@ class PrefetchIterator:
     def __init__(self,
         it:Iterator,   # yields batches
         n:int=0,       # how many batches to fetch ahead; 0: no thread
-        pin:bool=False # pin them for an accelerator
+        pin:bool=False # pin the batches' memory, so that copies to an accelerator are faster
     ):
         self.fetch,self.n = BatchFetcher(it, pin),n
         self.pending = deque()   # futures of the next batches
@@ -404,7 +404,7 @@ class Prefetch(Callback):
         self.thread = thread
 
     def before_train(self):
-        is_under_way = self.learn.batches.it is not None   # it was added during a phase, and begins with the next one
+        is_under_way = self.learn.batches.it is not None   # added during a phase: begins with the next one
         if not is_under_way: self.learn.batches.wrap(self._prefetch)
     before_validate = before_train
 
@@ -414,7 +414,7 @@ class Prefetch(Callback):
     after_validate = after_epoch = cleanup = after_train
 
     def _prefetch(self, it):
-        "Return `it` with a thread that fetches ahead, if that is possible"
+        "Wrap `it` in an iterator that fetches ahead if possible; warn in the first training phase if not"
         learn = self.learn
         n = self._n_ahead(learn.dl, it)
         is_useless = n==0 and not isinstance(learn.dl, OngoingLoader)
@@ -430,8 +430,9 @@ class Prefetch(Callback):
     def _n_ahead(self, dl, it):
         if isinstance(dl, OngoingLoader):
             if self.thread: raise ValueError(
-                'Prefetch(thread=True) cannot be used with `StepsPerEpoch`, whose stream continues where training '
-                'is: let workers make the batches (`DataLoader(num_workers=...)`), and write `Prefetch()`')
+                'Prefetch(thread=True) cannot be used with `StepsPerEpoch`, because the next epoch continues after the '
+                'last batch fetched. Let workers load the batches (`DataLoader(num_workers=...)`), and write '
+                '`Prefetch()`')
             return 0
         if hasattr(it, 'indices'): return 0   # `ItemIndices` knows only the last batch's indices
         if self.thread and isinstance(dl, ResumableLoader) and dl.draws_here: raise ValueError(

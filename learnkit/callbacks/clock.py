@@ -15,9 +15,9 @@ class Stopwatch:
     "Add up the seconds between `start` and `stop`"
     def __init__(self):
         self.total = 0.     # seconds up to the last pause
-        self.since = None   # when it was started; None: it is paused
+        self.since = None   # the time of the last start; None: paused
     def start(self) -> None:
-        "Start, unless it is running"
+        "Start or continue; no effect if it is running"
         if self.since is None: self.since = perf_counter()
     def stop(self) -> bool:
         "Pause; return whether it was running"
@@ -42,7 +42,7 @@ class StopwatchCallback(Callback):
     "Base class with a `stopwatch` that measures the seconds of training, without validation"
     stopwatch:Stopwatch   # the subclass creates it
     modes = 'fit','validate','predict','sanity'   # it pauses during a validation within the fit
-    run_valid,ran = False,False
+    run_valid,ran = False,False   # `ran`: was the stopwatch running before the validation?
 
     def before_train(self): self.stopwatch.start()
     def before_validate(self): self.ran = self.stopwatch.stop()
@@ -62,33 +62,34 @@ from ..learner.learner import Learner
 from ..loop.duration import Time, count_tokens
 
 # %% ../../nbs/callbacks/55b_clock.ipynb #7dd74dd5
-_fields = dict(ep='epoch', ba='batch', st='step', sp='sample', tok='token', s='seconds', dur='dur')
+_field_of_unit = dict(ep='epoch', ba='batch', st='step', sp='sample', tok='token', s='seconds', dur='dur')
 
 @total_ordering
 @dataclass(frozen=True, eq=False)
 class Timestamp:
-    "How far a run is; comparable with an amount of any unit: `learn.time >= '500ba'` (Composer's `Timestamp`)"
+    "The progress of a run, comparable with amounts of any unit: `learn.time >= '500ba'` (Composer's name)"
     epoch:int             # epochs that are done
     batch:int             # training batches that are done
-    sample:int            # training samples that are done, under Composer's name
-    token:int|None        # tokens that are done; None if the batches are not texts
+    sample:int            # training samples that are done
+    token:int|None        # tokens that are done; None if the batches are not text
     seconds:float         # seconds of training, without validation
     dur:float             # fraction of the run, from 0 to 1
-    batch_in_epoch:int    # batches of this epoch
-    sample_in_epoch:int   # samples of this epoch
-    token_in_epoch:int|None # tokens of this epoch
-    seconds_in_epoch:float # seconds of this epoch
+    batch_in_epoch:int    # batches of this epoch that are done
+    sample_in_epoch:int   # samples of this epoch that are done
+    token_in_epoch:int|None # tokens of this epoch that are done; None: as `token`
+    seconds_in_epoch:float # seconds of training in this epoch
     step:int = 0          # completed optimizer steps
 
     def __getitem__(self,
         unit:str # 'ep', 'ba', 'st', 'sp', 'tok', 's' or 'dur'
     ) -> Time:
         "Return how much is done, in `unit`. Raise KeyError for an unknown unit, ValueError if tokens are not counted."
-        if unit not in _fields: raise KeyError(f"there is no unit {unit!r}: {', '.join(_fields)}")
-        v = getattr(self, _fields[unit])
+        if unit not in _field_of_unit: raise KeyError(
+            f"there is no unit {unit!r}: write one of {', '.join(_field_of_unit)}")
+        v = getattr(self, _field_of_unit[unit])
         if v is None: raise ValueError(
-            'the tokens of this run are not counted, because its batches are not texts. '
-            'Set a function that counts them, as in `dls.n_tokens = lambda b: int(b[2].sum())`.')
+            'the tokens of this run are not counted, because its batches are not text. '
+            'Set a function that counts them, e.g. `dls.n_tokens = lambda b: int(b[2].sum())`.')
         return Time(v, unit)
 
     def __eq__(self, o):
@@ -102,13 +103,13 @@ class Clock(StopwatchCallback):
     "Count epochs, batches, samples, tokens and seconds of training: `learn.time`"
     acts = 'nothing'
     order,saves = -9,('counts','began','stopwatch')
-    loaded = False   # is there a state from which the next fit continues?
+    loaded = False   # does the next fit continue from a loaded state?
     def __init__(self): self._reset()
     def _reset(self):
         self.stopwatch = Stopwatch()
-        self.counts = dict(epoch=0, batch=0, sample=0, token=0)   # `token` is None if batches are not texts
-        self.began  = self._now()                                 # the counts when the epoch began
-    def _now(self) -> dict: return dict(self.counts, seconds=self.stopwatch.seconds)
+        self.counts = dict(epoch=0, batch=0, sample=0, token=0)   # `token` is None if batches are not text
+        self.began  = self._current_counts()                      # the counts when the epoch began
+    def _current_counts(self) -> dict: return dict(self.counts, seconds=self.stopwatch.seconds)
 
     def before_fit(self):
         if self.loaded or self.learn.mode!='fit': return
@@ -119,24 +120,24 @@ class Clock(StopwatchCallback):
         counts['batch'] += 1
         if batch is None: return
         counts['sample'] += find_bs(batch)
-        if counts['token'] is not None: counts['token'] = self._tokens(batch, counts['token'])
+        if counts['token'] is not None: counts['token'] = self._add_tokens(batch, counts['token'])
     def after_epoch(self):
         if self.learn.mode!='fit': return
         self.stopwatch.stop()
         self.counts['epoch'] += 1
-        self.began = self._now()
+        self.began = self._current_counts()
     def cleanup(self):
         self.stopwatch.stop()
         if self.learn.mode=='fit': self.loaded = False
 
-    def _tokens(self, batch, before):
+    def _add_tokens(self, batch, before):
         try: return before + count_tokens(batch, self.learn.dls)
         except ValueError: return None   # not a text
 
     @property
     def time(self) -> Timestamp:
-        "The amount of training so far, as a `Timestamp`"
-        now,began = self._now(),self.began
+        "The progress of training, as a `Timestamp`"
+        now,began = self._current_counts(),self.began
         in_epoch:dict = {}
         for k in ('batch','sample','token','seconds'):
             is_counted = now[k] is not None and began[k] is not None
@@ -152,7 +153,7 @@ class Clock(StopwatchCallback):
 
 @patch(as_prop=True)
 def time(self:Learner) -> Timestamp:
-    "The amount of training so far, counted by a `Clock` among the callbacks. Raise AttributeError without one."
+    "The progress of training, counted by the callback `Clock`; raise AttributeError without it"
     clock = next((cb for cb in self.cbs if isinstance(cb, Clock)), None)
     if clock is None: raise AttributeError('the time of this Learner is not counted: add the callback `Clock()`')
     return clock.time
@@ -164,15 +165,15 @@ from .intervals import EveryCallback
 
 # %% ../../nbs/callbacks/55c_stop_after.ipynb #e287bb5b
 class StopAfter(EveryCallback):
-    "End the fit when a budget of batches, steps, samples, epochs or time is used up; ValueError if that cannot happen"
+    "End the fit after a budget of batches, steps, samples, epochs or time; raise ValueError for a budget of 0 or None"
     acts = 'sometimes'   # a run's length is not part of its identity, and clocks differ
     due_at_once = True   # so all processes agree to stop at the same batch
     def __init__(self,
-        much:Any # the budget: a number of training batches, text such as '500st', '30m' or '3ep', or a `Time`
+        budget:Any # a number of training batches, text such as '500st', '30m' or '3ep', or a `Time`
     ):
-        self.much = much
-        self.set_every(f'{much}ba' if type(much) is int else much)
+        self.budget = budget
+        self.set_every(f'{budget}ba' if type(budget) is int else budget)
         if not self.every: raise ValueError(
-            f"StopAfter({much!r}) would never stop: pass a budget such as 500 (batches) or '30m'")
+            f"StopAfter({budget!r}) would never stop: pass a budget such as 500 (batches) or '30m'")
 
     def act(self): self.learn.stop(f'{self.every.spec} of training are done')

@@ -21,13 +21,13 @@ from ..measure.history import History, format_time
 # %% ../../nbs/callbacks/50a_validate_every.ipynb #dc06abae
 @check_args
 class ValidateEvery(EveryCallback):
-    "Validate within the fit every so many batches or minutes, and record a row; or only after every n-th epoch"
+    "Validate at an interval of batches or minutes; with an interval of epochs, skip the usual validations in between"
     acts,due_at_once = 'nothing',True
     saves = 'every','history'
     def __init__(self,
         every:Any,    # how often: text such as '500ba' or '30m', a number of epochs, or a function of the Learner
         ds_idx:int=1, # index of the loader in `dls`
-        dl:Any=None,  # this loader instead
+        dl:Any=None,  # a loader to validate on instead
         at_start:bool=False # validate before the first batch of a fit, too
     ):
         self.history = History()
@@ -37,7 +37,7 @@ class ValidateEvery(EveryCallback):
     def before_fit(self):
         if not self.every.loaded: self.history = History()
         super().before_fit()
-        self.learn._loader(self.ds_idx, self.dl)   # raises now, not after an hour, if there is none
+        self.learn._loader(self.ds_idx, self.dl)   # raises an error now rather than at the first validation
 
     def may_validate(self) -> bool:
         "Return whether a validation is due after the next batch, or before the first one"
@@ -57,23 +57,23 @@ class ValidateEvery(EveryCallback):
         self.over = True
         if not self._limits_epochs(): super().after_epoch()
     def _limits_epochs(self):
-        "Return whether it skips the usual validations of epochs that are not due, instead of adding validations"
+        "Return whether this skips the usual validations of epochs that are not due, instead of adding validations"
         if self.every.unit!='ep': return False
         return self.learn._loader(self.ds_idx, self.dl) is self.learn.dls.valid
 
     def act(self) -> None:
-        "Validate, announce the row, and write it to the table"
+        "Validate, append a row to `history`, fire `after_row`, and log the row"
         learn,start = self.learn,perf_counter()
         rec = own_attr(learn, 'recorder')
         values = learn.validate(self.ds_idx, self.dl)
         row = dict(epoch=learn.epoch, train_iter=learn.train_iter)
-        if rec is not None: row['train_loss'] = rec.train_loss   # equal in all processes
+        if rec is not None: row['train_loss'] = rec.train_loss   # the same in all processes
         columns = getattr(rec, 'metric_names', [])
-        shown,own = self._columns(columns)
+        table_names,row_names = self._column_names(columns)
         seconds = format_time(perf_counter()-start)
-        self.history.append({**row, **dict(zip(own, values)), 'time':seconds})
+        self.history.append({**row, **dict(zip(row_names, values)), 'time':seconds})
         learn('after_row', row=dict(self.history[-1]), epoch=self.over)
-        cells = {**row, 'epoch':f'{learn.epoch}:{self._n_done()}', **dict(zip(shown, values)), 'time':seconds}
+        cells = {**row, 'epoch':f'{learn.epoch}:{self._n_done()}', **dict(zip(table_names, values)), 'time':seconds}
         write_out(learn.logger, [*map(cells.get, columns or cells)])
 
     def _n_done(self):
@@ -81,16 +81,16 @@ class ValidateEvery(EveryCallback):
         is_in_train = not self.over and self.learn.iter is not None
         return self.learn.iter+1 if is_in_train else self.done
 
-    def _columns(self, columns):
-        "Return the table columns for the values, and the matching columns of the row"
+    def _column_names(self, columns):
+        "Return the names of the values in the table, and those in the row"
         names = [m.name for m in self.learn.metrics]
-        shown = ['valid_loss']
+        table_names = ['valid_loss']
         for name in names:
             with_phase = f'valid_{name}'
-            shown.append(with_phase if with_phase in columns else name)
-        if self.learn._loader(self.ds_idx, self.dl) is self.learn.dls.valid: return shown,shown
+            table_names.append(with_phase if with_phase in columns else name)
+        if self.learn._loader(self.ds_idx, self.dl) is self.learn.dls.valid: return table_names,table_names
         source = f'ds{self.ds_idx}' if self.dl is None else 'dl'
-        return shown,[f'{source}_{name}' for name in ('loss', *names)]
+        return table_names,[f'{source}_{name}' for name in ('loss', *names)]
 
 # %% ../../nbs/callbacks/50b_cycle.ipynb #4cab9511
 from .intervals import Every
@@ -98,13 +98,13 @@ from ..loop.callback import Callback
 from ..loop.events import event
 
 # %% ../../nbs/callbacks/50b_cycle.ipynb #0dd522ac
-event.register('batch_checkpoint', 'a training batch is over for all callbacks',
+event.register('batch_checkpoint', 'all callbacks have handled `after_batch` in training',
                depth=2, after='after_batch', by='CheckpointEvents')
-event.register('epoch_checkpoint', 'an epoch is over for all callbacks',
+event.register('epoch_checkpoint', 'all callbacks have handled `after_epoch`',
                depth=1, after='after_epoch', by='CheckpointEvents')
 
 class CheckpointEvents(Callback):
-    "Fire `batch_checkpoint` and `epoch_checkpoint`, when all callbacks have seen the batch or the epoch"
+    "Fire `batch_checkpoint` and `epoch_checkpoint` after all callbacks have handled the batch or the epoch"
     order,run_valid,modes = 98,False,('fit',)
     def after_batch(self): self.learn('batch_checkpoint')
     def after_epoch(self): self.learn('epoch_checkpoint')
@@ -112,7 +112,8 @@ class CheckpointEvents(Callback):
 # %% ../../nbs/callbacks/50b_cycle.ipynb #aac47911
 event.register('before_cycle', 'a cycle begins; `cycle` is its number', depth=2, after='before_train', by='Cycles')
 event.register('after_cycle', 'the cycle is complete', depth=2, after='batch_checkpoint', by='Cycles')
-event.register('cycle_checkpoint', 'the cycle is over for all callbacks', depth=2, after='after_cycle', by='Cycles')
+event.register('cycle_checkpoint', 'all callbacks have handled `after_cycle`',
+               depth=2, after='after_cycle', by='Cycles')
 
 class Cycles(Callback):
     "Split a fit into cycles: fire `before_cycle`, `after_cycle` and `cycle_checkpoint`, and count `learn.cycle`"
@@ -156,14 +157,14 @@ class Cycles(Callback):
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue in the cycle of `state`"
+        "Continue in the cycle of `state`, and set `learn.cycle`"
         super().load_state_dict(state)
         if self.learn is not None: self.learn.cycle = self.n
 
 # %% ../../nbs/callbacks/50c_batch_events.ipynb #9d705c83
 event.register('before_train_batch', 'an attempt at a training batch; `attempt` counts from 0',
                depth=3, after='before_batch', by='BatchEvents')
-event.register('after_train_batch', 'the gradients are as the optimizer will use them',
+event.register('after_train_batch', 'the gradients are final: the optimizer steps next',
                depth=4, after='before_step', by='BatchEvents')
 event.register('before_replay', 'the batch did not fit into memory and is run as micro-batches',
                depth=3, after='before_train_batch', by='ReplayOnOOM')

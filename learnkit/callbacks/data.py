@@ -49,7 +49,7 @@ from ..loop.events import nearest
 
 # %% ../../nbs/callbacks/00b_mapping.ipynb #b2dd26b5
 def check_mapping(
-    f:Any # the argument of a mapping callback
+    f:Any # a mapping: a function, or a dictionary of names
 ) -> None:
     "Raise TypeError if `f` is neither a function nor a dictionary of names, ValueError if two keys get the same name"
     if callable(f): return
@@ -57,7 +57,7 @@ def check_mapping(
         f"a mapping must be a function or a dictionary of names, such as {{'words': 'input_ids'}}, not {f!r}")
     new_names = [*f.values()]
     for name in new_names:
-        if new_names.count(name)>1: raise ValueError(f'two keys would become {name!r}')
+        if new_names.count(name)>1: raise ValueError(f'two keys would be renamed to {name!r}: give each its own name')
 
 def _maps_names(f):
     if not isinstance(f, Mapping): return False
@@ -65,17 +65,18 @@ def _maps_names(f):
 
 def rename_keys(
     d:Any,           # a mapping, such as a batch or the output of a model
-    names:Mapping,   # old keys, and the new ones
+    names:Mapping,   # old key -> new key
     what:str='batch' # what messages call `d`
 ) -> dict:
-    "Return `d` with new keys; raise KeyError for a key that `d` lacks, ValueError if two keys become the same"
+    "Return `d` with new keys; raise KeyError for a missing key, ValueError for a duplicate, TypeError for no mapping"
     if not isinstance(d, Mapping): raise TypeError(
         f'keys can be renamed in a dictionary only, but the {what} is a {type(d).__name__}: pass a function instead')
     for k in names:
         if k not in d: raise KeyError(f'the {what} has no {k!r}: {nearest(k, d)}')
     other_keys = [k for k in d if k not in names]
     for k in other_keys:
-        if k in names.values(): raise ValueError(f'the {what} has a {k!r} already')
+        if k in names.values(): raise ValueError(
+            f'the {what} already has a key {k!r}, so no other key can be renamed to it')
     return {names.get(k, k):v for k,v in d.items()}
 
 # %% ../../nbs/callbacks/00b_mapping.ipynb #ae5f6f84
@@ -84,7 +85,7 @@ class MapInputs(Callback):
     "Apply a function to each batch, or rename its keys: `learn.batch = f(learn.batch)`"
     order = -9
     def __init__(self,
-        f:Callable|Mapping, # a function of the batch, or a dictionary of old keys and new ones
+        f:Callable|Mapping, # a function of the batch, or a dictionary: old key -> new key
         train:bool=True,    # apply it in training
         valid:bool=True     # apply it in validation and prediction
     ):
@@ -101,7 +102,7 @@ class MapOutputs(Callback):
     "Apply a function to each output of the model, or rename its keys: `learn.pred = f(learn.pred)`"
     order = -9
     def __init__(self,
-        f:Callable|Mapping, # a function of the output, or a dictionary of old keys and new ones
+        f:Callable|Mapping, # a function of the output, or a dictionary: old key -> new key
         train:bool=True,    # apply it in training
         valid:bool=True     # apply it in validation and prediction
     ):
@@ -138,7 +139,7 @@ def find_modules(
     return [v for v in values if isinstance(v, nn.Module)]
 
 class MoveModules(Callback):
-    "Move modules that are not part of the model to the model's device"
+    "Move modules held by the Learner, its loss function and callbacks to the device of the model"
     order = TrainEvalCallback.order+1
     def before_fit(self):
         learn = self.learn

@@ -25,10 +25,10 @@ from ..loop.events import nearest
 class GradientClip(Callback):
     "Clip gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"
     order,modes,run_valid = 11,('fit','lr_find'),False
-    norm = None       # norm of the gradients before the last step, or by the names of optimizers
-    max_norm:Any      # a number, or numbers by the names of optimizers
+    norm = None       # norm of the last step's gradients before clipping; a dict if `max_norm` is one
+    max_norm:Any      # a number, or a dict: name of an optimizer -> number
     by_name = False   # is there a norm for each of several optimizers?
-    mixed = False     # are parameters sharded in different ways, or some not, such as those of a loss function?
+    mixed = False     # are parameters sharded in different ways, or some not at all, e.g. a loss function's?
     acts = 'alike'    # the gradients are the same in all processes
     compiled = 'clip'
     def __init__(self,
@@ -65,13 +65,13 @@ class GradientClip(Callback):
             elif self.value is not None: nn.utils.clip_grad_value_(params, self.value)
             elif self.by_name: self.norm = self._clip_each()
             else: self.norm = whole(nn.utils.clip_grad_norm_(params, self.max_norm, self.norm_type))
-        except NotImplementedError as e:   # with the names of PyTorch's kernels
+        except NotImplementedError as e:   # PyTorch's message is about kernels
             grads = [p.grad for p in params if p.grad is not None]
             if not any(grad.is_sparse for grad in grads): raise
             raise ValueError('GradientClip cannot clip sparse gradients: write `sparse=False` in the embedding') from e
 
     def _clip_each(self):
-        "Clip the gradients of each optimizer by itself; return their norms by name"
+        "Clip the gradients of each optimizer separately; return their norms by name"
         norms = {}
         for name,max_norm in self.max_norm.items():
             params = opt_params(self.learn.opt.optimizer(name))
@@ -80,18 +80,18 @@ class GradientClip(Callback):
 
     def _clip_mixed(self, params):
         "Clip the parameters of each mesh, and unsharded ones, separately: PyTorch cannot clip them together"
-        kinds = by_mesh(params)
+        groups = by_mesh(params)
         if self.value is not None:
-            for ps in kinds: nn.utils.clip_grad_value_(ps, self.value)
+            for ps in groups: nn.utils.clip_grad_value_(ps, self.value)
             return
         self.norm = total_norm([p.grad for p in params], self.norm_type)
-        for ps in kinds: nn.utils.clip_grads_with_norm_(ps, self.max_norm, self.norm)
+        for ps in groups: nn.utils.clip_grads_with_norm_(ps, self.max_norm, self.norm)
 
 # %% ../../nbs/callbacks/25a_clip.ipynb #6e0740f3
 def unit_norms(
     t:torch.Tensor # weights, or their gradient
 ) -> torch.Tensor: # norms, in a shape that broadcasts with `t`
-    "Return the norm of each slice along the first dimension; for a vector, the norm of the whole"
+    "Return the norm of each slice along the first dimension; for a vector, the norm of the vector"
     return torch.linalg.vector_norm(t, dim=tuple(range(1, t.ndim)) or None, keepdim=True)
 
 @check_args
@@ -115,7 +115,7 @@ class AdaptiveGradientClip(Callback):
         self.params = [p for p in opt_params(self.learn.opt) if id(p) not in skipped]
 
     def _matching_params(self, pattern):
-        "Return the parameters whose names match; raise ValueError if there are none"
+        "Return the parameters whose names match `pattern`; raise ValueError if there are none"
         named = dict(get_model(self.learn.model).named_parameters())
         matching = [p for name,p in named.items() if fnmatchcase(name, pattern)]
         if not matching: raise ValueError(f'no parameter has a name like {pattern!r}: {nearest(pattern, named)}')
@@ -144,8 +144,8 @@ def set_bn_eval(
     m:nn.Module,       # the model, or a single layer
     use_eval:bool=True # True: evaluation mode; False: back to training mode
 ) -> None:
-    "Set the batch norms of `m` that are frozen to evaluation mode (fastai's name)"
-    before = None   # the previous layer, which decides about a norm without weights
+    "Set the frozen batch norms of `m` to evaluation mode, or back to training mode (fastai's name)"
+    before = None   # the previous layer: a batch norm without weights is frozen if this layer is
     for layer in m.modules():
         is_norm = isinstance(layer, bn_types)
         if is_norm and (_is_frozen(layer) or (before is not None and not layer.affine and _is_frozen(before))):
@@ -167,13 +167,13 @@ def _n_groups(opt): return getattr(opt, 'n_groups', len(opt.hypers))   # fastai'
 
 @check_args
 class GradualUnfreezing(Callback):
-    "Unfreeze more parameter groups at the beginning of some epochs, by `learn.opt.freeze_to`"
+    "Unfreeze more parameter groups at the beginning of given epochs, with `learn.opt.freeze_to`"
     modes = 'fit',
     def __init__(self,
         at:Mapping # epoch -> the first parameter group to train from then on; negative numbers count from the end
     ):
         if not _is_plan(at): raise ValueError(
-            f'GradualUnfreezing needs epochs, and the first group to train from then on, such as {{0:-1, 3:0}}, '
+            f'GradualUnfreezing needs a mapping from epochs to the first group to train, such as {{0:-1, 3:0}}, '
             f'not {at!r}')
         self.at = dict(sorted(at.items()))
 
@@ -183,9 +183,10 @@ class GradualUnfreezing(Callback):
                                   'the Learner, such as `body_and_head`, `by_depth` or `by_names(...)`.')
         if num_distrib()>1: raise ValueError(
             'with several processes nothing can be unfrozen during a fit, because the set of all-reduced gradients '
-            'is fixed at its beginning. Call `fit` once for each part.')
+            'is fixed at its beginning. Call `fit` once for each stage.')
         for i in self.at.values():
-            if not -n<=i<n: raise ValueError(f'there are {n} parameter groups, and none is number {i}')
+            if not -n<=i<n: raise ValueError(
+                f'GradualUnfreezing: there is no parameter group {i}, as the optimizer has {n} (0 to {n-1})')
 
     def before_epoch(self):
         learn = self.learn
@@ -195,7 +196,7 @@ class GradualUnfreezing(Callback):
         if first!=learn.opt.frozen_idx: learn.opt.freeze_to(first)
 
 def _is_plan(at):
-    "Return whether the argument is a mapping from epochs to parameter groups"
+    "Return whether `at` is a mapping from epochs to indices of parameter groups"
     if not isinstance(at, Mapping) or not at: return False
     are_numbers = all(isinstance(o, int) for o in (*at.keys(), *at.values()))
     return are_numbers and min(at)>=0
@@ -221,7 +222,7 @@ class ModelResetter(Callback):
 
 # %% ../../nbs/callbacks/25c_rnn.ipynb #d3bba8f7
 class RNNCallback(Callback):
-    "Keep a model's activations before and after dropout as `raw_out` and `out`; `pred` is the output (fastai's name)"
+    "Store the last layer's activations as `raw_out` and `out`, before and after dropout (fastai's name)"
     raw_out,out = None,None
     def after_pred(self):
         learn = self.learn
@@ -250,7 +251,7 @@ class RNNRegularizer(Callback):
     def before_fit(self):
         has_activations = any(isinstance(cb, RNNCallback) for cb in self.learn.cbs)
         if not has_activations: raise ValueError(
-            'RNNRegularizer needs the activations that an `RNNCallback` keeps: add both, with `rnn_cbs(alpha, beta)`')
+            'RNNRegularizer needs the activations that an `RNNCallback` stores: add both, with `rnn_cbs(alpha, beta)`')
 
     def after_loss(self):
         learn = self.learn

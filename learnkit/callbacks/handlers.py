@@ -17,15 +17,15 @@ from ..loop.duration import Time
 # %% ../../nbs/callbacks/70a_filter.ipynb #d55592a1
 @check_args
 class Filter:
-    "Let through every n-th call, those after an interval such as '500ba', only one, or those for which `when` is true"
+    "Let through every n-th call, the next one after each interval, a single one, or those for which `when` is true"
     def __init__(self,
         every:Any=None,         # a number of calls, or an interval of training as for `Every`: text such as '500ba'
         once:int|bool|None=None,# let through only this call, counted from 1; True: the first
         when:Callable|None=None # f(filter, learn): let a call through if it returns True
     ):
-        passed = _as_written(every=every, once=once, when=when)
+        passed = _format_arguments(every=every, once=once, when=when)
         if len(passed)>1: raise ValueError(f'pass one of `every`, `once` and `when`, not {" and ".join(passed)}. '
-                                           '`when=lambda f,learn: ...` can express any combination, by `f.num_called`.')
+                                           'For any combination write `when=lambda f,learn: ...`, with `f.num_called`.')
         is_condition = when is None or callable(when)
         if not is_condition: raise TypeError(f'`when` must be a function of (filter, learn), not {when!r}')
         self.interval:Any = Every(every) if isinstance(every, (str,Time,Every)) else None
@@ -51,7 +51,7 @@ class Filter:
 
     @property
     def events(self) -> tuple:
-        "The events at which to call `measure`; none without an interval"
+        "The events at which to call `measure`; empty without an interval"
         if not self.interval: return ()
         end = 'after_batch' if self.interval.in_batches else 'after_epoch'
         return 'before_fit',end
@@ -60,7 +60,7 @@ class Filter:
         learn:Any, # the Learner
         name:str   # one of `events`
     ) -> None:
-        "Find out whether the interval is over"
+        "Set `due` if the interval is over; at `before_fit` start the interval"
         if learn.mode!='fit': return
         if name=='before_fit':
             if not self.interval.loaded: self.due = False
@@ -69,39 +69,39 @@ class Filter:
         elif learn.training: self.due |= self.interval(learn)
 
     def state_dict(self) -> dict:
-        "Return the counts"
+        "Return the counts, and the state of the interval if there is one"
         state = dict(num_called=self.num_called, num_executed=self.num_executed)
         if self.interval: state |= dict(interval=self.interval.state_dict(), due=self.due)
         return state
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue the counts of `state`"
+        "Restore the counts and the interval from `state`"
         self.num_called,self.num_executed = state['num_called'],state['num_executed']
         self.due = state.get('due', False)
         if self.interval: self.interval.load_state_dict(state['interval'])
 
     def __repr__(self):
-        passed = ', '.join(_as_written(every=self.every, once=self.once, when=self.when))
+        passed = ', '.join(_format_arguments(every=self.every, once=self.once, when=self.when))
         return f'Filter({passed}) # {self.num_called} called, {self.num_executed} executed'
 
     def __call__(self,
         f:Callable # a method of a callback
     ) -> 'FilteredMethod':
-        "Decorate a method. Raise TypeError for an interval, which only `learn.on` can measure."
+        "Decorate a callback's method; raise TypeError for an interval, which only `learn.on` can measure"
         if self.interval: raise TypeError(
             f'a Filter that decorates a method counts calls, so `every` must be a number, not {self.every!r}. '
             'For intervals of training use `learn.on`, or an `EveryCallback`.')
         return FilteredMethod(f, self)
 
 # %% ../../nbs/callbacks/70a_filter.ipynb #f95dde78
-def _as_written(**arguments):
+def _format_arguments(**arguments):
     "Return the arguments that are not None, as they are written in a call"
     return [f'{name}={value!r}' for name,value in arguments.items() if value is not None]
 
 # %% ../../nbs/callbacks/70a_filter.ipynb #f95dde79
 class FilteredMethod:
-    "A callback's method with a `Filter` before it"
+    "A callback's method that runs only if a `Filter` lets the call through"
     def __init__(self,
         f:Callable,    # the method
         filter:Filter  # the filter; each callback gets a copy of it
@@ -109,15 +109,15 @@ class FilteredMethod:
 
     def __set_name__(self, owner, name):
         attr = f'filter_{name}'
-        self.own = lambda cb: vars(cb).setdefault('_'+attr, deepcopy(self.filter))
-        setattr(owner, attr, property(self.own))
+        self.filter_of = lambda cb: vars(cb).setdefault('_'+attr, deepcopy(self.filter))
+        setattr(owner, attr, property(self.filter_of))
         owner.saves = (*owner.saves, attr)
 
     def __get__(self, cb, owner=None):
         if cb is None: return self
-        own = self.own(cb)
+        filter = self.filter_of(cb)
         def _f(**kwargs):
-            if own.passes(cb.learn): return self.f(cb, **accepted_kwargs(self.f, kwargs))
+            if filter.passes(cb.learn): return self.f(cb, **accepted_kwargs(self.f, kwargs))
         return _f
 
 # %% ../../nbs/callbacks/70b_handlers.ipynb #33603cdf
@@ -136,7 +136,7 @@ from ..measure.recorder import Recorder
 class OnCallback(Callback):
     "Call `f(learn)` at an event, if the filter lets the call through"
     saves = ('filter',)
-    pauses:tuple = ()   # its event, if it may pause the fit there
+    pauses:tuple = ()   # the event, if `f` may pause the fit there
     def __init__(self,
         f:Callable,       # a function of the Learner, and optionally of the event's arguments
         name:str,         # the event
@@ -169,12 +169,12 @@ class OnCallback(Callback):
 _pending = []   # `PendingHandler`s of the functions that `Learner.on` decorated
 
 class PendingHandler:
-    "A function that waits for a Learner; called with one, it returns the callbacks that `Learner._on_create` adds"
+    "A function for Learners that are not created yet; a call with a new Learner returns the callbacks to add"
     def __init__(self,
         f:Callable,       # a function of the Learner
         name:str,         # the event
         conditions:dict,  # arguments of the `Filter`; each Learner gets its own
-        marker:str|None   # which Learners: None: the next one; 'all': all of them
+        marker:str|None   # None: for the next Learner; 'all': for all; other text: for `marked_handlers`
     ): self.f,self.name,self.conditions,self.marker = f,name,conditions,marker
 
     def callback(self) -> OnCallback:
@@ -185,20 +185,21 @@ class PendingHandler:
         return [self.callback()]
 
     def add(self) -> None:
-        "Start waiting"
+        "Register the function, for Learners that are created from now on"
         _pending.append(self)
         if self.marker in (None,'all'): Learner._on_create.append(self)
     def remove(self) -> None:
-        "Stop waiting"
+        "Unregister the function"
         for l in (_pending, Learner._on_create):
             if self in l: l.remove(self)
 
 def marked_handlers(
     marker:str # as in `Learner.on(..., marker=)`
 ) -> list:
-    "Return the functions that wait for `marker`, as callbacks for `Learner(..., cbs=)`; warn if there are none"
+    "Return the functions with this marker, as callbacks for `Learner(..., cbs=)`; warn if there are none"
     marked = [o for o in _pending if o.marker==marker]
-    if not marked: warn(f'no function waits for the marker {marker!r}: see `Learner.on(..., marker=)`')
+    if not marked: warn(
+        f'no function has the marker {marker!r}: decorate one with `Learner.on(..., marker={marker!r})`')
     if marker=='all': return []   # each Learner adds these itself
     return [o.callback() for o in marked]
 
@@ -206,7 +207,7 @@ def marked_handlers(
 def has_no_parameters(
     f:Callable # a function
 ) -> bool:
-    "Return whether `f` certainly takes no argument"
+    "Return whether `f` takes no argument; False if its signature is unknown"
     try: return not signature(f).parameters
     except ValueError: return False   # some functions written in C have no signature
 
@@ -225,21 +226,21 @@ def on(
     every:Any=None,          # a number of calls, or an interval of training such as '500ba'
     once:int|None=None,      # only call number `once`, counted from 1; True: the first
     when:Callable|None=None, # only when `when(filter, learn)` is true
-    marker:str|None=None,    # on the class: which Learners; None: the next one; 'all': all of them
-    pause_if:Callable|None=None # pause there if this function of the Learner is true: see `Pausable`
+    marker:str|None=None,    # for `Learner.on`: None: the next Learner; 'all': each; other text: `marked_handlers`
+    pause_if:Callable|None=None # pause the fit there if this function of the Learner is true: see `Pausable`
 ) -> Callable:
-    "Decorate a function of the Learner, to be called at event `name`; with `pause_if` it is a breakpoint itself"
+    "Return a decorator that calls a function of the Learner at event `name`; with `pause_if`, add a breakpoint"
     if callable(name): raise TypeError('`on` takes the event first: `@learn.on("after_batch")`')
     event.check(name)
     conditions = dict(every=every, once=once, when=when)
     filter   = Filter(**conditions)
     on_class = isclass(to)
     if marker is not None and not on_class: raise TypeError(
-        '`marker` is for `Learner.on`: `learn.on` adds to this Learner')
+        '`marker` is only for `Learner.on`: omit it in `learn.on`, which adds to this Learner')
     if pause_if is not None and on_class: raise TypeError('`pause_if` is for an existing Learner: write `learn.on`')
     def decorate(f):
         if not callable(f) or has_no_parameters(f): raise TypeError(
-            f'`on` decorates a function of the Learner, as `def f(learn): ...`, not {f!r}')
+            f'`on` decorates a function of the Learner, such as `def f(learn): ...`, not {f!r}')
         if on_class: PendingHandler(f, name, conditions, marker).add()
         else: to.add_cb(OnCallback(f, name, filter, pause_if is not None))
         return f

@@ -41,10 +41,10 @@ def parse_every(
 # %% ../../nbs/callbacks/45a_every.ipynb #0bd4cc93
 @check_args
 class Every:
-    "An interval of training, such as '2ep', '500ba' or '30m'; a call returns whether it has passed"
+    "An interval of training, such as '2ep', '500ba' or '30m'; a call counts, and returns whether it has passed"
     def __init__(self,
         every:Any=None,     # text such as '500ba', a number of epochs, a function of the Learner, or None for never
-        same_batch:bool=False # be due at the same batch in all processes? They agree on it.
+        same_batch:bool=False # is it due at the same batch in all processes, which then synchronize?
     ):
         self.spec = every.spec if isinstance(every, Every) else every
         self.value,self.unit = parse_every(self.spec)
@@ -61,11 +61,11 @@ class Every:
     def __str__(self): return str(self.spec)
 
     def reset(self) -> None:
-        "Begin a new count: forget what was counted, how often it was due, and what other processes have done"
+        "Start to count from zero, and restart the clock"
         self.count    = 0             # batches, samples or tokens; for seconds, those of earlier runs
-        self.at_start = 0             # the steps when the fit began
+        self.at_start = 0             # the optimizer steps when the fit began
         self.times    = None          # how many times it has been due; None: unknown
-        self.since    = monotonic()   # when the clock was started
+        self.since    = monotonic()   # the time when the clock was started
         self.loaded   = False         # does the next fit continue this count?
         # with several processes: the most that any has done, batches since then, and batches until they synchronize
         self.most,self.n,self.ask_at = None,0,1
@@ -82,7 +82,7 @@ class Every:
         learn:Any,       # the Learner, in a fit
         epoch:bool=False # True at the end of an epoch, False at the end of a training batch
     ) -> bool:
-        "Return whether it is due now"
+        "Count this batch or epoch, and return whether the interval has passed with it"
         self.loaded = self.fresh = False
         if epoch: can_be_due = self.unit in ('ep','st')
         else:     can_be_due = self.unit not in ('ep',None)
@@ -90,19 +90,19 @@ class Every:
         if self.unit=='call': return bool(self.value(learn))
         if self.times is None:
             if self.unit=='dur': check_length(learn, f'every={self.spec!r}')
-            self.times = self._multiples(self._before(learn))
+            self.times = self._count_multiples(self._amount_before(learn))
         before = self.times
-        self.times = self._multiples(self._amount(learn))
+        self.times = self._count_multiples(self._count_amount(learn))
         return self.times>before
 
     def nears(self,
         learn:Any # the Learner, between two batches of training
     ) -> bool:
-        "Return whether it will be due after a batch like the last one; False for seconds and functions"
+        "Return whether the interval will have passed after a batch like the last one; False for seconds and functions"
         amount = self._amount_after_next(learn)
         if amount is None: return False
-        times = self._multiples(self._before(learn)) if self.times is None else self.times
-        return self._multiples(amount)>times
+        times = self._count_multiples(self._amount_before(learn)) if self.times is None else self.times
+        return self._count_multiples(amount)>times
 
     def _amount_after_next(self, learn):
         "Return how much will be done after the next batch; None if that is unknown"
@@ -114,19 +114,19 @@ class Every:
         if batch is None: return self.count
         return self.count + (find_bs(batch) if self.unit=='sp' else count_tokens(batch, learn.dls))
 
-    def _multiples(self, amount):
+    def _count_multiples(self, amount):
         "Return how many times the value fits into `amount`"
         if isinstance(self.value, int): return amount//self.value
         return floor(amount/self.value + 1e-9)   # 0.3/0.1 is a little less than 3
-    def _before(self, learn):
-        "Return how much was done before the first epoch of this run"
+    def _amount_before(self, learn):
+        "Return how much was done when this run began, in the unit of the interval"
         if self.unit=='ep': return learn.epoch
         if self.unit=='st': return self.at_start
         if self.unit!='dur': return 0
-        amount = own_attr(learn, 'train_for')   # in a fit whose length is not a number of epochs
+        amount = own_attr(learn, 'train_for')   # only in a fit whose length is not in epochs
         return amount.before/amount.total if amount else learn.epoch/learn.n_epoch
 
-    def _amount(self, learn):
+    def _count_amount(self, learn):
         "Count this batch, and return how much is done by now"
         match self.unit:
             case 'ep':  return learn.epoch + 1
@@ -138,7 +138,7 @@ class Every:
             case 'sp' if learn.batch is not None:  self.count += find_bs(learn.batch)
             case 'tok' if learn.batch is not None: self.count += count_tokens(learn.batch, learn.dls)
         own = self.elapsed if self.unit=='s' else self.count
-        if self.same_batch and num_distrib()>1: return self._most_of_all(own)
+        if self.same_batch and num_distrib()>1: return self._max_of_processes(own)
         return own
 
     @property
@@ -146,7 +146,7 @@ class Every:
         "The seconds of training so far"
         return self.count + monotonic() - self.since
 
-    def _most_of_all(self, own):
+    def _max_of_processes(self, own):
         "Return the most that any process has done, as of the last batch in which all synchronized"
         self.n += 1
         if self.n<self.ask_at: return self.most
@@ -158,13 +158,13 @@ class Every:
         return self.most
 
     def state_dict(self) -> dict:
-        "Return the count"
+        "Return the count, and how many times the interval has passed"
         return dict(count=self.elapsed if self.unit=='s' else self.count, times=self.times)
 
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Restore the count, for the fit that has just begun; if none has, for the one that `start` begins next"
+        "Restore the count: for the fit that has just begun, otherwise for the next one that `start` begins"
         self.count,self.times = state['count'],state['times']
         self.since  = monotonic()
         self.loaded = not self.fresh
@@ -203,5 +203,5 @@ class EveryCallback(Callback):
         if self.every(self.learn, epoch=True): self.act()
 
     def act(self) -> None:
-        "Act each time the interval has passed"
+        "Call `f`; this is called each time the interval has passed"
         self.f(self.learn)

@@ -12,13 +12,13 @@ from math import log
 import torch
 
 # %% ../../nbs/callbacks/15a_lr_suggest.ipynb #1769a31c
-def _check_curve(lrs, losses, n, what):
-    "Return the curve as lists of floats, if it has at least `n` points"
+def _check_curve(lrs, losses, n, method):
+    "Return the curve as lists of floats; raise ValueError for fewer than `n` points or unequal lengths"
     lrs,losses = [*map(float, lrs)],[*map(float, losses)]
     if len(lrs)!=len(losses): raise ValueError(
         f'{len(lrs)} learning rates and {len(losses)} losses are not a curve: pass one loss for each learning rate')
     if len(lrs)<n: raise ValueError(
-        f'`{what}` needs a curve of at least {n} points to suggest a learning rate from, not of {len(lrs)}: '
+        f'`{method}` needs a curve of at least {n} points to suggest a learning rate from, not of {len(lrs)}: '
         'use more batches (`num_it`), or begin lower (`start_lr`) if the loss explodes early')
     return lrs,losses
 
@@ -27,7 +27,7 @@ def valley(
     losses:list,  # the smoothed loss at each learning rate
     num_it:int=0  # not used; fastai passes the number of batches
 ) -> tuple:       # the suggested learning rate, and the point (learning rate, loss) to mark in the plot
-    "Valley: a third to a half down the longest descent of the loss; raise ValueError for less than 2 points"
+    "Suggest a point a third to a half down the longest descent of the loss; raise ValueError for fewer than 2 points"
     lrs,losses = _check_curve(lrs, losses, 2, 'valley')
     down = [1]*len(losses)   # for each point: the length of the longest descent that ends there
     for i,loss in enumerate(losses):
@@ -45,10 +45,10 @@ def slide(
     losses:list,           # the smoothed loss at each learning rate
     num_it:int=0,          # not used; fastai passes the number of batches
     lr_diff:int=15,        # the number of points between two slopes that are compared
-    thresh:float=.005,     # the largest difference between them
+    thresh:float=.005,     # the largest difference between slopes that count as equal
     adjust_value:float=1.  # a factor for the suggestion
 ) -> tuple:                # the suggested learning rate, and the point (learning rate, loss) to mark in the plot
-    "Slide: from the right, the first interval whose ends have the same slope; raise ValueError for a short curve"
+    "Slide an interval left until its ends have equal slopes, suggest its left end; raise ValueError for a short curve"
     lrs,losses = _check_curve(lrs, losses, lr_diff+1, 'slide')
     slopes = torch.gradient(torch.tensor(losses))[0].tolist()
     right = len(lrs)-1
@@ -73,7 +73,7 @@ def minimum(
     losses:list,  # the smoothed loss at each learning rate
     num_it:int=0  # not used; fastai passes the number of batches
 ) -> tuple:       # the suggested learning rate, and the point (learning rate, loss) to mark in the plot
-    "Minimum: a tenth of the learning rate with the lowest loss; raise ValueError for an empty curve"
+    "Suggest a tenth of the learning rate with the lowest loss; raise ValueError for an empty curve"
     lrs,losses = _check_curve(lrs, losses, 1, 'minimum')
     i = losses.index(min(losses))
     return lrs[i]/10,(lrs[i],losses[i])
@@ -83,7 +83,7 @@ def steep(
     losses:list,  # the smoothed loss at each learning rate
     num_it:int=0  # not used; fastai passes the number of batches
 ) -> tuple:       # the suggested learning rate, and the point (learning rate, loss) to mark in the plot
-    "Steep: the learning rate where the loss falls fastest; raise ValueError for less than 2 points"
+    "Suggest the learning rate where the loss falls fastest; raise ValueError for fewer than 2 points"
     lrs,losses = _check_curve(lrs, losses, 2, 'steep')
     slopes = [(losses[i+1]-losses[i])/log(lrs[i+1]/lrs[i]) for i in range(len(lrs)-1)]
     i = slopes.index(min(slopes))
@@ -120,10 +120,10 @@ from ..optim.schedule import SchedExp
 # %% ../../nbs/callbacks/15b_lr_find.ipynb #45420c93
 @check_args
 class LRFinder(Scheduler):
-    "Trains with an exponentially growing learning rate, then restores the Learner; used by `learn.lr_find`"
+    "Train with an exponentially growing learning rate, then restore the Learner; used by `learn.lr_find`"
     modes,names = ('lr_find',),('lr',)   # the mode of the run that this callback belongs to
     rec = None             # the Recorder
-    before = Snapshot()    # restored at the end
+    before = Snapshot()    # the state before the run, which `cleanup` restores
     shared_losses = None   # the losses averaged over processes; None: one process
     restores = True        # False in `learn.lr_find`, which restores more
     def __init__(self,
@@ -131,7 +131,7 @@ class LRFinder(Scheduler):
         end_lr:float|list=10,     # the learning rate that the last batch approaches
         num_it:int=100,           # number of batches, at least 6
         stop_div:bool=True,       # stop when the loss is above four times its minimum
-        hyper:str='lr'            # what to vary: 'lr', or 'lr_muon' for the optimizer named muon alone
+        hyper:str='lr'            # the hyperparameter to vary: 'lr', or 'lr_muon' for the optimizer named muon alone
     ):
         self.num_it = check_whole('num_it', num_it, least=6, what='a whole number of batches')
         for name,lr in dict(start_lr=start_lr, end_lr=end_lr).items():
@@ -175,8 +175,8 @@ class LRFinder(Scheduler):
     def _share_losses(self):
         "Average the losses over all processes, so that all have the same curve"
         if num_shards()==1: return
-        of_all = gather_objects(self.rec.smooth_loss.values)
-        self.shared_losses = [sum(of_batch)/len(of_batch) for of_batch in zip(*of_all)]
+        curves = gather_objects(self.rec.smooth_loss.values)
+        self.shared_losses = [sum(losses)/len(losses) for losses in zip(*curves)]
     @property
     def _losses(self) -> list:
         "The smoothed loss after each batch; with several processes, the mean"
@@ -195,7 +195,7 @@ class LRFinder(Scheduler):
     @property
     def curve(self) -> tuple:
         "The learning rates, and the smoothed loss after the batch with each"
-        if self.rec is None: return [],[]   # it was cancelled before it began
+        if self.rec is None: return [],[]   # cancelled before `before_fit`
         n = self.end if self.stop_div else None
         return [*map(float, self.hps[self.hyper][:n])],[*self._losses[:n]]
 
@@ -225,7 +225,7 @@ class LRCurve:
         funcs:Any=()    # one or several suggestion functions such as `valley`
     ):
         self.lrs,self.losses,self.num_it = lrs,losses,num_it
-        self.points = {}    # by the names of `funcs`: the point to mark in the plot
+        self.points = {}    # name of a function in `funcs` -> the point to mark in the plot
         skip = num_it//10   # as in fastai, the first tenth and the last five points are skipped
         inner = [*takewhile(isfinite, losses[skip:-5])]
         self.inner_losses = torch.tensor(inner, dtype=torch.float64)
@@ -265,7 +265,7 @@ class LRCurve:
         return ax
 
 def _func_name(f):
-    if not callable(f): raise TypeError(f'suggest_funcs are functions such as `valley`, not {f!r}')
+    if not callable(f): raise TypeError(f'suggest_funcs must be functions such as `valley`, not {f!r}')
     return unwrap_partial(f).__name__
 
 # %% ../../nbs/callbacks/15b_lr_find.ipynb #c8388852
@@ -278,14 +278,14 @@ def lr_find(self:Learner,
     stop_div:bool=True,       # stop when the loss is above four times its minimum
     show_plot:bool=True,      # plot the curve
     suggest_funcs:Any=valley, # one or several of `valley`, `slide`, `minimum`, `steep` or your own; None: no suggestion
-    hyper:str='lr'            # what to vary: 'lr', or `lr_muon` for the optimizer named muon alone
+    hyper:str='lr'            # the hyperparameter to vary: 'lr', or 'lr_muon' for the optimizer named muon alone
 ) -> SuggestedLRs:            # the suggested learning rates; None without `suggest_funcs`
     "Find a learning rate by a range test (Smith 2015), and restore the Learner afterwards"
     finder = LRFinder(start_lr, end_lr, num_it, stop_div, hyper)
     finder.restores = False
     n = loader_len(self.dls.train)
-    L(suggest_funcs).map(_func_name)   # raises before the training for anything but a function
-    if show_plot: pyplot()             # raises before the training without matplotlib
+    L(suggest_funcs).map(_func_name)   # raises before training if one is not a function
+    if show_plot: pyplot()             # raises before training if matplotlib is missing
     recorders = [cb for cb in self.cbs if cb.name=='recorder']
     with unchanged(self), self.no_logging(), self.removed_cbs(recorders):
         beta = vars(recorders[0]).get('beta', .98) if recorders else .98

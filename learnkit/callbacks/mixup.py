@@ -50,14 +50,14 @@ class MixedLoss(partial):
     def __call__(self, pred, *yb, **kw):
         if not self.mixer.is_mixed: return super().__call__(pred, *yb, **kw)
         if self.mixer.use.is_mixing: raise ValueError(
-            f'The loss function calls the mixed loss of {type(self.mixer).__name__}, which calls it again. Make it of '
-            "`learn.current_run.assigned('loss_func')`, which is not mixed.")
+            f'The loss function calls `learn.loss_func`, the mixed loss of {type(self.mixer).__name__}, which calls it '
+            "again. Call `learn.current_run.assigned('loss_func')` instead, which is not mixed.")
         return self.mixer.lf(pred, *yb, **kw)
     def batch_weight(self,
         *yb # targets
     ) -> Any:
         "Return the weight of a batch: its number of samples if mixed, else as the loss function defines it"
-        is_there = self.mixer.learn is not None   # it may have been removed in the middle of a fit
+        is_there = self.mixer.learn is not None   # the callback may have been removed during a fit
         mixes_losses = is_there and is_called(self.mixer, 'before_loss') and self.mixer.stack_y
         return find_bs(yb) if mixes_losses else weight_rule(self.func)(yb)
 
@@ -71,12 +71,12 @@ class MixHandler(Callback):
     run_valid,modes = False,('fit','lr_find')
     lam:Any = None   # a tensor: the weight of each sample itself; None while the batch is not mixed
     other:torch.Tensor|None = None # for each sample, the index of its partner
-    yb1:tuple|None = None          # the targets of the other samples; None: the targets are mixed themselves
+    yb1:tuple|None = None          # the partners' targets; None: the targets are mixed, not the losses
     part:slice|None = slice(None)  # the samples of this micro-batch (`MicroBatch`)
-    layer:Any = None   # the wrapper around the Learner's loss function
+    layer:Any = None   # the wrapper around the Learner's loss function; None outside of a run
     mixed  = None   # the mixed loss function
-    old_lf = None   # the loss function below it
-    each   = None   # the same, with one loss per sample
+    old_lf = None   # the loss function that it wraps
+    each   = None   # the wrapped loss function, with one loss per sample
     def __init__(self,
         alpha:float=.5 # both parameters of the Beta distribution of `lam`: near 0 hardly any mixing, 1 is uniform
     ):
@@ -85,20 +85,21 @@ class MixHandler(Callback):
             f'alpha, the parameter of a Beta distribution, must be a number above 0, not {alpha!r}')
         self.alpha,self.use = float(alpha),_Use()
         self.distrib = Beta(torch.tensor(self.alpha), torch.tensor(self.alpha))
-        self.drawn_on = self.distrib.mean.device
+        self.distrib_device = self.distrib.mean.device
 
     def wrap_loss(self) -> None:
-        "Lay a `MixedLoss` over the Learner's loss function; raise ValueError if it cannot be mixed"
+        "Wrap the Learner's loss function in a `MixedLoss`, once a run; raise ValueError if it cannot be mixed"
         if self.layer is not None: return
         learn,me = self.learn,type(self).__name__
         other = getattr(learn.loss_func, 'mixer', None)
         mixes_too = other is not None and other.learn is learn and other.run
         if mixes_too: raise ValueError(
-            f'{me} and {type(other).__name__} would mix the same batches: use one of them, or let `run` alternate them')
-        self.layer = wrap_attr(learn, 'loss_func', self._mix)
+            f'{me} and {type(other).__name__} would mix the same batches: '
+            'use one of them, or set `run` so that they alternate')
+        self.layer = wrap_attr(learn, 'loss_func', self._wrap_mixed)
 
-    def _mix(self, loss_func):
-        "Return `loss_func`, mixed; called again if the loss function is replaced"
+    def _wrap_mixed(self, loss_func):
+        "Return a `MixedLoss` of `loss_func`; called again if the loss function is replaced"
         if loss_func is None: raise ValueError(f"{type(self).__name__} can't mix a loss that the model computes "
                                                'itself: pass `loss_func=` to the Learner')
         y_int = loss_setting(loss_func, 'y_int')
@@ -110,7 +111,7 @@ class MixHandler(Callback):
         return mixed
 
     def unmix(self) -> None:
-        "Forget how the current batch was mixed"
+        "Clear the mixing weights, the partners and their targets"
         self._assign(lam=None, other=None, yb1=None, part=slice(None))
     after_batch = unmix
 
@@ -142,14 +143,14 @@ class MixHandler(Callback):
         return self.yb1 is not None and self.learn is not None and is_called(self, 'before_loss')
 
     def sample(self,
-        n:int,                   # how many numbers
+        n:int,                   # how many weights
         device:torch.device|None # the device to draw them on; None: PyTorch's default
-    ) -> torch.Tensor:           # numbers from 0 to 1
+    ) -> torch.Tensor:           # weights from 0 to 1
         "Sample mixing weights from the Beta distribution"
-        if device!=self.drawn_on:
+        if device!=self.distrib_device:
             alpha = torch.tensor(self.alpha, device=device)
             self.distrib  = Beta(alpha, alpha, validate_args=False)   # validating would wait for the device
-            self.drawn_on = device
+            self.distrib_device = device
         return self.distrib.sample((n,))
 
     def mix_y(self,
@@ -165,18 +166,18 @@ class MixHandler(Callback):
 
     def losses(self,
         pred:Any,      # the predictions
-        *yb,           # the targets of the samples themselves
+        *yb,           # the samples' own targets
         **kw           # passed on to the loss function
     ) -> torch.Tensor: # the losses, of each sample or of each of its targets
-        "Return `lam` times the loss for a sample's own target plus `1-lam` times that for the other target"
+        "Return `lam` times the loss for each sample's own target plus `1-lam` times the loss for its partner's target"
         lam,yb1 = self.lam,self.yb1
         if self.part!=slice(None):
-            if len(lam)>1: lam = lam[self.part]   # CutMix has one for all
+            if len(lam)>1: lam = lam[self.part]   # CutMix has one weight for all samples
             yb1 = _select(yb1, self.part)
         with none_reduce(self.each) as each:
             loss  = each(pred, *yb,  **kw)
             loss1 = each(pred, *yb1, **kw)
-        if each is not self.each: self._assign(each=each)   # so that a function is wrapped only once
+        if each is not self.each: self._assign(each=each)   # a function is wrapped only once
         n = lam.numel()
         if loss.numel()%n: raise ValueError(
             f"a loss for each of {n} samples is needed, but with reduction='none' the loss function returns "
@@ -188,7 +189,7 @@ class MixHandler(Callback):
 
     def lf(self,
         pred:Any,      # the predictions
-        *yb,           # the targets of the samples themselves
+        *yb,           # the samples' own targets
         **kw           # passed on to the loss function
     ) -> torch.Tensor: # the loss of the batch
         "Return the mixed loss of the batch (fastai's name)"
@@ -203,7 +204,7 @@ def _as_float(t):
     return t.float() if is_whole else t
 
 def _select(b, samples):
-    "Return some samples of each tensor of a batch, and everything else unchanged"
+    "Return the given samples of each tensor in batch `b`, and other values unchanged"
     def select(t):
         has_samples = isinstance(t, torch.Tensor) and t.ndim>0
         return t[samples] if has_samples else t
@@ -286,7 +287,7 @@ class CutMix(MixHandler):
         are_alike = len(sizes)==1 and None not in sizes
         if not are_alike: raise ValueError(
             'CutMix cuts the same box from all inputs, which must be images (n, channels, height, width) '
-            f'of one size, not {shapes(xb)}')
+            f'of the same size, not {shapes(xb)}')
         return sizes.pop()
 
     def rand_bbox(self,

@@ -36,7 +36,7 @@ def lower_better(
 _attributes = dict(lower_better=True, lower_is_better=True, higher_better=False, higher_is_better=False)
 
 def says_lower(
-    metric:Any # a `Metric`, or the function or object that one is made of
+    metric:Any # a `Metric`, or the function or object that it wraps
 ) -> bool|None:
     "Return whether a lower value is better, by the metric's attributes; None if they do not specify it"
     for o in (metric, getattr(metric, 'func', None), getattr(metric, 'metric', None)):
@@ -46,7 +46,7 @@ def says_lower(
     return None
 
 # %% ../../nbs/callbacks/60a_direction.ipynb #834c1b52
-_comps = dict(min=lt, max=gt)   # these can be pickled, and so can partials of them
+_comps = dict(min=lt, max=gt)   # functions, because these can be pickled, and so can partials of them
 
 def _compare(comp, a, b): return bool(comp(a, b))
 def _compare_tensors(comp, a, b):
@@ -89,7 +89,7 @@ def _read_margin(
     relative = isinstance(min_delta, str)
     margin = _percent(min_delta) if relative else min_delta
     if not margin>=0: raise ValueError(
-        "min_delta, the required improvement, must be 0 or more, or a part of the best such as '1%', not "
+        "min_delta, the required improvement, must be 0 or more, or a percentage of the best value such as '1%', not "
         f"{min_delta!r}")
     return margin,relative
 
@@ -112,19 +112,19 @@ class Monitor(Stateful):
     lower  = None     # is a lower value better?
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: by the metric
+        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
         nan:str='worse'                         # a NaN is 'worse' than any value; or 'skip' it, or 'raise' an error
     ):
         if nan not in ('worse','skip','raise'): raise ValueError(f"nan must be 'worse', 'skip' or 'raise', not {nan!r}")
-        self.monitor,self.asked = monitor,comp   # as the user passed them
+        self.monitor,self.given_comp = monitor,comp   # as passed by the user
         self.min_delta,self.nan = min_delta,nan
         self.margin,self.relative = _read_margin(min_delta)
         self.source = monitor if callable(monitor) else None
-        self.name = self._name(monitor)
+        self.name = self._find_name(monitor)
         if comp is not None: self.comp,self.lower = mk_comp(comp)
 
-    def _name(self, monitor):
+    def _find_name(self, monitor):
         "Return the name of what is monitored; raise TypeError if it is neither a column, a metric nor a function"
         if monitor is None: return 'valid_loss'
         if isinstance(monitor, str): return monitor
@@ -136,27 +136,27 @@ class Monitor(Stateful):
     def start(self,
         learn:Any # the Learner, in `before_fit`
     ) -> None:
-        "Find the column and the direction, before training. Raise ValueError if there is none, or it is unclear."
-        self.column = self._column(learn)
+        "Find the column, and whether lower is better; raise ValueError if the column is missing or this is unclear"
+        self.column = self._find_column(learn)
         if self.column: self.name = self.column
-        if self.asked is None:
+        if self.given_comp is None:
             direction = 'min' if self._lower(learn) else 'max'
             self.comp,self.lower = mk_comp(direction)
         if self.best is None: self.reset()
 
     def reset(self) -> None:
-        "Forget the best value"
+        "Reset the best value to infinity, or minus infinity if higher is better; None before `start`"
         if self.lower is None: self.best = None
         else: self.best = inf if self.lower else -inf
 
     def value(self,
         learn:Any,         # the Learner, at the end of an epoch or in `after_row`
-        row:dict|None=None # the row of a validation within the epoch
+        row:dict|None=None # the row of a validation within the epoch; None: the last row of the history
     ) -> float|None:
-        "Return the current value; None if there is none. Raise TypeError if it is not a number."
+        "Return the current value, None if there is none; raise TypeError if it is not a number"
         if row is None: row = learn.recorder.history[-1] if self.column else {}
-        elif not self._is_in(row): return None
-        return self._read(row, learn)
+        elif not self._has_value(row): return None
+        return self._read_value(row, learn)
 
     def is_known(self,
         learn:Any # the Learner, at the end of an epoch
@@ -164,24 +164,24 @@ class Monitor(Stateful):
         "Return whether a validation after this epoch's last batch has already given the value"
         rec = own_attr(learn, 'recorder')
         if rec is None: return False
-        return any(map(self._is_in, rec.history.last_within(learn.train_iter)))
+        return any(map(self._has_value, rec.history.last_within(learn.train_iter)))
 
-    def _is_in(self, row):
+    def _has_value(self, row):
         "Return whether `row` has the value, or whether a function of the Learner is called for it"
         if self.name in row: return True
         is_function = callable(self.monitor) and self.column is None
         if not is_function or hasattr(self.source, 'evaluator'): return False
         return 'train_loss' in row
 
-    def _read(self, row, learn):
+    def _read_value(self, row, learn):
         "Read the value in `row`, or call the function; if processes have different values, return their mean"
-        if self.column or self.name in row: return self._number(row.get(self.name))
+        if self.column or self.name in row: return self._to_float(row.get(self.name))
         learn._team.agree(learn)
-        values = [v for v in gather_objects(self._number(self.source(learn))) if v is not None]
-        if len({*values})==1: return values[0]   # bit for bit, as a mean may not be
+        values = [v for v in gather_objects(self._to_float(self.source(learn))) if v is not None]
+        if len({*values})==1: return values[0]   # exactly the common value, from which a mean may differ
         return mean_of(values)
 
-    def _number(self, v):
+    def _to_float(self, v):
         v = to_number(v)
         if v is None: return None
         try: return float(v)
@@ -202,7 +202,7 @@ class Monitor(Stateful):
     def update(self,
         value:float|None # the new value; None if there is none
     ) -> bool|None:
-        "Store the best value; return whether `value` is it, or None without a value; ValueError for NaN if nan='raise'"
+        "Return whether `value` is the best, and store it if so; None without a value; NaN is handled as `nan` says"
         if value is None: return None
         if isnan(value): return self._result_for_nan()
         if not self.better(value): return False
@@ -210,14 +210,14 @@ class Monitor(Stateful):
         return True
 
     def _result_for_nan(self):
-        "Return the result of `update` for NaN"
+        "Return the result of `update` for NaN: None to skip it, else False; raise ValueError if nan='raise'"
         if self.nan=='raise': raise ValueError(
             f"`{self.name}` is nan. Write nan='worse' to count that as no improvement, or nan='skip' to ignore it.")
         return None if self.nan=='skip' else False
 
     def __repr__(self): return f'Monitor({self.name!r}, best={self.best})'
 
-    def _column(self, learn):
+    def _find_column(self, learn):
         "Return the column to monitor; None for a function of the Learner"
         columns = getattr(own_attr(learn, 'recorder'), 'metric_names', [])
         known   = [name for name in columns if name not in ('epoch','time')]
@@ -232,8 +232,8 @@ class Monitor(Stateful):
                                        'add it, or pass a function of the Learner as `monitor`')
         if name is None: return 'valid_loss' if 'valid_loss' in known else 'train_loss'
         if name in known: return name
-        why = '' if 'valid_loss' in known else ' (nothing is validated)'
-        raise ValueError(f'there is no column {name!r} to monitor{why}: {nearest(name, [*known, *extra])}')
+        reason = '' if 'valid_loss' in known else ' (nothing is validated)'
+        raise ValueError(f'there is no column {name!r} to monitor{reason}: {nearest(name, [*known, *extra])}')
 
     def _is_metric(self, metric):
         "Return whether `monitor` is this metric, or the function from which it was made"
@@ -242,7 +242,7 @@ class Monitor(Stateful):
         return hasattr(monitor, 'as_metric') and monitor.__name__==metric.name
 
     def _lower(self, learn):
-        "Return whether lower is better, by the metric or its name; if unclear, warn, and return False as in fastai"
+        "Return whether lower is better, by metric or name; if unclear, return False and warn; a function: ValueError"
         plain = re.sub('^(train|valid)_', '', self.name)
         metrics = [m for m in learn.metrics if m.name in (self.name, plain)]
         for o in (self.source, *metrics):
@@ -268,14 +268,14 @@ class TrackerCallback(Callback):
     order,remove_on_fetch = 60,True
     modes,saves = ('fit',),('watch',)
     loaded = False        # does the next fit continue from a saved state?
-    new_best = None       # is the last value the best? None: there was no value
+    new_best = None       # is the last value the best so far? None: there was no value
     idx:int|None = None   # the index of the value in `recorder.values` and `learn.final_record`; None: not in a column
-    moment = ''   # when the value was found: '3', the epoch; '0:5' after five batches of one
+    moment = ''           # when the last value was measured: '3': after epoch 3; '0:5': after 5 batches of epoch 0
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: by the metric
+        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
-        reset_on_fit:bool=True,                 # forget the best value when a fit begins
+        reset_on_fit:bool=True,                 # reset the best value when a fit begins
         nan:str='worse'                         # a NaN is 'worse' than any value; or 'skip' it, or 'raise' an error
     ):
         store_attr('monitor,comp,min_delta,reset_on_fit,nan')
@@ -298,7 +298,7 @@ class TrackerCallback(Callback):
         return names.index(column)
 
     def reset(self) -> None:
-        "Start over; called when a fit begins that does not continue from a saved state"
+        "Reset the best value if `reset_on_fit`; called when a fit begins without a saved state"
         self.new_best = None
         if self.reset_on_fit: self.watch.reset()
 
@@ -315,12 +315,12 @@ class TrackerCallback(Callback):
         self.compare(value)
 
     def compare(self,
-        value:float|None # the value of an epoch or a validation; None: it has none
+        value:float|None # the value of an epoch or a validation; None: no value
     ) -> None:
         "Compare `value` with the best: `new_best` is True, False, or None if there is no value; then `act`"
         self.new_best = self.watch.update(value)
         self.act()
-    def act(self) -> None: "Act on `new_best`"
+    def act(self) -> None: "Act on `new_best`; does nothing unless a subclass defines it"
 
     def after_fit(self):
         column = self.watch.column
@@ -328,7 +328,7 @@ class TrackerCallback(Callback):
         values = [row.get(column) for row in self.learn.recorder.history]
         has_value = any(v is not None for v in values)
         if values and not has_value: warn(
-            f'{type(self).__name__} had nothing to compare: no row of this fit has a value in its column {column!r}')
+            f'{type(self).__name__} had no value to compare: no row of this fit has one in the column {column!r}')
 
     def load_state_dict(self,
         state:dict # a result of `state_dict`
@@ -341,7 +341,7 @@ class TrackerCallback(Callback):
 # %% ../../nbs/callbacks/60c_tracker.ipynb #46eee51c
 @check_args
 class OnBetter(TrackerCallback):
-    "Call `f(learn)` after each epoch, or validation within one, that is the best so far"
+    "Call `f(learn)` after each epoch, or validation within it, with the best value so far"
     order = TrackerCallback.order+4
     def __init__(self,
         f:Callable, # function of the Learner

@@ -27,7 +27,7 @@ from ..loop.signals import uninterrupted
 
 # %% ../../nbs/callbacks/35_precision.ipynb #2987ed37
 class AMPMode(StrEnum):
-    "The precisions, for completion in editors; the strings 'fp16', 'bf16' and 'fp8' work, too (fastai's name)"
+    "The precisions of `MixedPrecision`; the strings 'fp16', 'bf16' and 'fp8' work, too (fastai's name)"
     FP16,BF16,FP8 = 'fp16','bf16','fp8'
 
 _dtypes = {AMPMode.FP16:torch.float16, AMPMode.BF16:torch.bfloat16, AMPMode.FP8:torch.bfloat16}
@@ -38,14 +38,14 @@ def can_be_float8(
 ) -> bool:
     "Return whether `layer` can compute in fp8: a plain `nn.Linear` with dimensions divisible by 16"
     if own_class(layer) is not nn.Linear: return False
-    computes_weight = 'weight' not in layer._parameters   # by a hook, from other parameters
+    computes_weight = 'weight' not in layer._parameters   # a hook computes it from other parameters
     if computes_weight or 'forward' in vars(layer): return False
     return layer.in_features%16==0 and layer.out_features%16==0
 
 def float8_config(
     device:torch.device # the device of the model
 ) -> Any:
-    "Return torchao's configuration for `device`: computed by a GPU that has fp8, emulated on a CPU"
+    "Return torchao's configuration for a GPU with fp8, or for its emulation on a CPU; raise ValueError for others"
     from torchao.float8 import Float8LinearConfig
     from torchao.utils import is_MI300, is_sm_at_least_89
     if device.type=='cpu': return Float8LinearConfig(emulate=True)
@@ -61,7 +61,7 @@ class Float8Layers:
         model:nn.Module,      # the model with the layers
         device:torch.device,  # its device
         config:Any=None,      # torchao's `Float8LinearConfig`; None: see `float8_config`
-        module_filter_fn:Callable[[nn.Module,str],bool]|None=None # of layer, name: compute it in fp8? None: all
+        module_filter_fn:Callable[[nn.Module,str],bool]|None=None # f(layer, name) -> use fp8 for it? None: all
     ):
         with optional_import("MixedPrecision('fp8')", 'torchao', 'float8'):
             from torchao.float8 import convert_to_float8_training
@@ -82,14 +82,14 @@ class Float8Layers:
             "`convert_to_float8_training` and `fully_shard` before the Learner, and write `MixedPrecision('bf16')`")
 
     def use(self) -> None:
-        "Let the layers compute in fp8 from now on"
+        "Replace the `forward` of each layer by one in fp8"
         for layer in self.layers:
             float8 = self.convert(layer)
             float8._parameters = layer._parameters
             layer.forward = float8.forward
 
     def restore(self) -> None:
-        "Let the layers compute as before"
+        "Restore the original `forward` of each layer"
         for layer in self.layers: vars(layer).pop('forward', None)
 
 # %% ../../nbs/callbacks/35_precision.ipynb #c2d72e20
@@ -100,13 +100,13 @@ class MixedPrecision(Callback):
     pending = False     # has a step begun, after which the scaler is updated?
     others:Any = None   # the model's parameters that are not in the Learner's optimizer
     float8:Any = None   # the `Float8Layers` of this run
-    midway = False      # was it added within a step, so that some gradients are not scaled?
+    midway = False      # was this added during a step, so that some gradients are not scaled?
     single = True
     first_in = ('before_step',)   # later handlers see gradients that are unscaled and finite
     acts = 'alike'   # if gradients are infinite, then in all processes
     def __init__(self,
         amp_mode:str|AMPMode='fp16', # 'fp16', 'bf16', or 'fp8': bf16, with products of linear layers in fp8
-        **kwargs # fp16: of `torch.amp.GradScaler`, such as `init_scale`; fp8: torchao's `config` and `module_filter_fn`
+        **kwargs # of `torch.amp.GradScaler` (fp16), e.g. `init_scale`; of torchao (fp8): `config`, `module_filter_fn`
     ):
         if amp_mode not in list(AMPMode): raise ValueError(
             f"amp_mode must be 'fp16', 'bf16' or 'fp8', not {amp_mode!r}")
@@ -115,7 +115,7 @@ class MixedPrecision(Callback):
         self._check_kwargs()
 
     def _check_kwargs(self):
-        "Raise TypeError for an unknown argument"
+        "Raise TypeError for a keyword argument that the precision does not have"
         if self.amp_mode!=AMPMode.FP8:
             if self.kwargs: torch.amp.GradScaler('cpu', **self.kwargs)
             return
@@ -125,7 +125,7 @@ class MixedPrecision(Callback):
 
     @property
     def conflicts(self) -> dict[str,str]:
-        "Name features that conflict with loss scaling: gradients are unscaled once, and a step may be skipped"
+        "The features that conflict with loss scaling, each with what to do instead; empty without loss scaling"
         if self.amp_mode!=AMPMode.FP16: return {}
         return dict(passes="its gradients are scaled until the step: write `MixedPrecision('bf16')`",
                     local_steps="one process alone could skip a step: write `MixedPrecision('bf16')`")
@@ -138,7 +138,7 @@ class MixedPrecision(Callback):
 
     @property
     def dtype(self) -> torch.dtype:
-        "The 16-bit type, with fp8 that of all other operations"
+        "The dtype of `autocast`; with fp8, bfloat16"
         return _dtypes[self.amp_mode]
 
     @property
@@ -177,7 +177,7 @@ class MixedPrecision(Callback):
 
     @uninterrupted
     def before_pred(self):
-        if self.open and self.trains: self._exit_to(0)   # left open by a failed run (fits never nest)
+        if self.open and self.trains: self._exit_to(0)   # left open by a failed run, as fits never nest
         ctx = torch.autocast(self.device_type, dtype=self.dtype)
         ctx.__enter__()
         self.open.append((self.learn.batches, ctx))
@@ -186,13 +186,13 @@ class MixedPrecision(Callback):
     def after_loss(self):
         "Exit the `autocast` of this run, and any that was left open within it"
         batches = self.learn.batches
-        for i,(of_run,_) in enumerate(self.open):
-            if of_run is batches: return self._exit_to(i)
+        for i,(opened_for,_) in enumerate(self.open):
+            if opened_for is batches: return self._exit_to(i)
     after_cancel_batch = after_cancel_train = after_cancel_validate = after_cancel_epoch = after_cancel_fit = after_loss
 
     def cleanup(self):
         self._exit_to(0)
-        self._update()
+        self._update_scaler()
         self.others = None
         if self.float8 is not None: self.float8.restore()
         self.float8 = None
@@ -213,12 +213,12 @@ class MixedPrecision(Callback):
     def before_step(self):
         if self.midway or not self.scaler.is_enabled(): return
         if not self._have_grads(): return
-        self._update()
+        self._update_scaler()
         self.finite,self.pending = False,True
         self.scaler.step(self)   # calls `step` below if the gradients are finite
         if not self.finite: raise CancelStep
 
-    def after_step(self): self._update()
+    def after_step(self): self._update_scaler()
     def _have_grads(self):
         for group in self.param_groups:
             if any(p.grad is not None for p in group['params']): return True
@@ -237,22 +237,22 @@ class MixedPrecision(Callback):
         "Record that the gradients are finite: `GradScaler` calls this in place of the optimizer's step"
         self.finite = True
 
-    def _update(self):
+    def _update_scaler(self):
         if not self.pending: return
         self.scaler.update()
         self.pending = False
 
     def _make_scaler(self):
         if self.scaler is not None: return
-        is_scaled = self.amp_mode==AMPMode.FP16
-        settings = {'enabled':True, **self.kwargs} if is_scaled else {'enabled':False}
+        scales_loss = self.amp_mode==AMPMode.FP16
+        settings = {'enabled':True, **self.kwargs} if scales_loss else {'enabled':False}
         self.scaler = torch.amp.GradScaler(self.learn.device.type, **settings)
 
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Restore the scale from a checkpoint"
-        if state.get('scaler') is None:   # saved before the first fit
+        "Restore the loss scaler from a checkpoint; remove it if the checkpoint was saved before the first fit"
+        if state.get('scaler') is None:
             self.scaler = None
             return
         self._make_scaler()
@@ -263,7 +263,7 @@ class MixedPrecision(Callback):
 # %% ../../nbs/callbacks/35_precision.ipynb #0dbdaac2
 @patch
 def to_fp16(self:Learner,
-    **kwargs # passed on to `torch.amp.GradScaler`: `init_scale`, `growth_interval` …
+    **kwargs # passed on to `torch.amp.GradScaler`, e.g. `init_scale` or `growth_interval`
 ) -> Learner: # the Learner itself
     "Train and predict in mixed precision with float16 from now on (fastai's name)"
     return self.to_fp32().add_cb(MixedPrecision('fp16', **kwargs))

@@ -22,17 +22,17 @@ from ..optim.groups import check_own_decays, is_number, is_split
 from ..optim.schedule import plot_hypers, plot_scheds
 
 # %% ../../nbs/callbacks/10a_param_scheduler.ipynb #a9c6dadd
-schedules = Word('schedules', (), 'Which hyperparameters does it set in each batch? Only one callback may set one.')
+schedules = Word('schedules', (), 'Which hyperparameters does it set in each batch? Only one callback may set each.')
 
 class Scheduler(Callback):
     "Base class of schedulers: record the hyperparameters `names` of each batch, and restore them after the run"
     order,run_valid,modes = 60,False,('fit',)
     names   = ()      # the scheduled hyperparameters
     initial = None    # their values before the run, as (parameter group, name, value)
-    chains  = False   # does it continue from the present values, so that other schedulers may set them too?
+    chains  = False   # does it modify the current values, so that other schedulers may set them, too?
     @property
     def schedules(self) -> tuple:
-        "The names of the hyperparameters that it sets"
+        "The names of the hyperparameters that this callback sets"
         return tuple(self.names)
 
     def before_fit(self):
@@ -46,13 +46,13 @@ class Scheduler(Callback):
                 f"the optimizer has no hyperparameter '{name}' to schedule: {nearest(name, learn.opt.hypers[-1])}")
             self.hypers[name] = groups
             self.initial += [(group, name, group[name]) for group in groups]
-        # `after_batch` appends to these series, which the Recorder has, too, so they must stay the same objects
-        self.hps       = {name:Series() for name in self.names}        # of the last group
-        self.group_hps = {name:GroupSeries() for name in self.names}   # of all groups
+        # the Recorder holds the same objects, so `after_batch` appends to these and never replaces them
+        self.hps       = {name:Series() for name in self.names}        # values of the last parameter group
+        self.group_hps = {name:GroupSeries() for name in self.names}   # values of all groups
         if own_attr(learn, 'recorder') is not None: self._record_in(learn.recorder)
 
     def _record_in(self, recorder):
-        "Add its series to those of other schedulers in the Recorder"
+        "Add the series of this scheduler to those that the Recorder has already"
         recorder.hps = {**getattr(recorder, 'hps', {}), **self.hps}
         recorder.group_hps = {**getattr(recorder, 'group_hps', {}), **self.group_hps}
 
@@ -67,11 +67,11 @@ class Scheduler(Callback):
         for cb in self.learn.cbs:
             is_active = cb.run and runs_in(cb, self.learn.mode)
             if cb is self or not is_active: continue
-            both = [name for name in self.names if name in schedules(cb)]
-            if not both: continue
+            shared = [name for name in self.names if name in schedules(cb)]
+            if not shared: continue
             me,other = type(self).__name__,type(cb).__name__
             raise ValueError(
-                f"{me} and {other} both set '{both[0]}' in each batch, so that only one would have an effect. Remove "
+                f"{me} and {other} both set '{shared[0]}' in each batch, so that only one would have an effect. Remove "
                 f'one, e.g. with `learn.remove_cb({other})`, or train with `learn.fit`, which adds no schedule.')
 
     def cleanup(self):
@@ -82,7 +82,7 @@ class Scheduler(Callback):
 class ParamScheduler(Scheduler):
     "Set hyperparameters by their schedules before each batch (fastai's name)"
     acts = 'alike'   # the position is the same in all processes
-    was_split = True   # were norms and biases in groups without decay before the run?
+    was_split = True   # were norms and biases in groups without weight decay before the run?
     def __init__(self,
         scheds:Mapping # name -> schedule: a function of the position 0…1 that returns a number, a list or a slice
     ):
@@ -98,17 +98,17 @@ class ParamScheduler(Scheduler):
     def before_train(self):
         learn = self.learn
         check_length(learn, f"the schedule of {' and '.join(map(repr, self.names))}")
-        self._measure(learn.n_iter)
+        self._pass_length(learn.n_iter)
 
     def before_fit(self):
         learn = self.learn
-        self._measure(batches_per_epoch(learn))   # here too, because checkpoints record the schedules
+        self._pass_length(batches_per_epoch(learn))   # here too, because checkpoints record the schedules
         self.accumulation = own_attr(learn, 'gradient_accumulation')
-        if 'wd' in self.names: self._spare_norms()
+        if 'wd' in self.names: self._exempt_norms()
         super().before_fit()
 
-    def _spare_norms(self):
-        "Let a schedule of `wd` exempt norms and biases as the Learner does; raise if groups have decays of their own"
+    def _exempt_norms(self):
+        "Exempt norms and biases from a schedule of `wd`, as the Learner does; ValueError if groups' decays differ"
         learn,opt = self.learn,self.learn.opt
         is_one_number = is_number(self.scheds['wd'](0.))
         if is_one_number: check_own_decays([h.get('wd') for h in opt.hypers], 'the schedule of `wd`')
@@ -121,14 +121,14 @@ class ParamScheduler(Scheduler):
         if not self.was_split: self.learn.opt.merge_no_decay()
         self.was_split = True
 
-    def _measure(self, n):
-        "Tell schedules whose warm-up is a number of batches how long the fit is; `n` is an epoch's length"
+    def _pass_length(self, n_batches):
+        "Pass the length of the fit, with `n_batches` in an epoch, to schedules whose warm-up is a number of batches"
         duration = self.learn.current_run.duration
         if duration is None: return
-        is_unknown = duration.unit=='ep' and not n
+        is_unknown = duration.unit=='ep' and not n_batches
         if is_unknown: return
         for f in self.scheds.values():
-            if hasattr(f, 'within'): f.within(duration, n)
+            if hasattr(f, 'within'): f.within(duration, n_batches)
 
     def before_batch(self):
         is_in_step = self.accumulation is not None and self.accumulation.count
@@ -151,7 +151,7 @@ def plot_sched(self:Recorder,
 ) -> list:                   # the matplotlib axes
     "Plot the scheduled hyperparameters of the last fit, batch by batch; raise ValueError if there are none"
     if not self.group_hps: raise ValueError(
-        'no schedule is recorded: fit with one first, for instance by `learn.fit_one_cycle(n)`')
+        'no schedule is recorded: fit with one first, e.g. with `learn.fit_one_cycle(n)`')
     names = list(self.group_hps) if keys is None else L(keys)
     curves = {}
     for name in names:
@@ -198,7 +198,7 @@ def _check_positive(**kwargs):
 
 # %% ../../nbs/callbacks/10b_policies.ipynb #c7f20a27
 def _group_lrs(learn, lr):
-    "Return `lr`, or the Learner's learning rate, as a list with one value for each parameter group"
+    "Return `lr`, or the Learner's learning rate, as one number, or as a list for several parameter groups"
     ready_opt(learn)
     learn.opt.set_hyper('lr', learn.lr if lr is None else lr)
     lrs = [float(h['lr']) for h in learn.opt.hypers]
@@ -207,7 +207,7 @@ def _group_lrs(learn, lr):
     return lrs[0] if len(lrs)==1 else lrs
 
 def _fit_scheduled(learn, n_epoch, scheds, cbs=None, **kwargs):
-    "Fit with schedules by the names of hyperparameters"
+    "Fit with `scheds`: name of a hyperparameter -> schedule"
     learn.fit(n_epoch, cbs=[ParamScheduler(scheds), *L(cbs)], **kwargs)
 
 @patch
@@ -273,7 +273,7 @@ def fit_sgdr(self:Learner,
     n_cycles:int,                      # number of cycles
     cycle_len:int|str|Time,            # epochs of the first cycle, or an amount such as '500ba'
     lr_max:float|slice|list|None=None, # the learning rate at the start of each cycle; None: the Learner's
-    cycle_mult:int=2,                  # how many times longer each cycle is than the one before
+    cycle_mult:int=2,                  # how many times as long as the previous cycle each cycle is
     **kwargs  # the other arguments of `Learner.fit`
 ) -> None:
     "Train for `n_cycles` cycles with warm restarts (Loshchilov and Hutter 2016)"
@@ -290,8 +290,8 @@ def fit_sgdr(self:Learner,
 @delegates(Learner.fit_one_cycle, but=['n_epoch','lr_max'])
 def fine_tune(self:Learner,
     epochs:int|str|Time, # epochs for the whole model, or an amount such as '2000ba'
-    base_lr:float=2e-3,  # the head's highest learning rate while the body is frozen; half of it after that
-    freeze_epochs:int|str|Time=1, # epochs for the head alone, before those for the whole model; or an amount
+    base_lr:float=2e-3,  # the head's highest learning rate in the first part; half of it in the second
+    freeze_epochs:int|str|Time=1, # epochs for the head alone, before the whole model, or an amount such as '2000ba'
     lr_mult:float=100,   # the head's learning rate divided by the first layers'
     pct_start:float=.3,  # the fraction of the second part in which the learning rate rises, 0 to 1
     div:float=5.,        # the initial learning rate of the second part is its highest divided by `div`
@@ -330,7 +330,7 @@ def _tune_whole(learn, start_epoch, **kwargs):
 
 # %% ../../nbs/callbacks/10b_policies.ipynb #48ddd7d2
 def _is_amount(name, length):
-    "Return whether it is an amount such as '2000ba', and not a number of epochs; raise ValueError for anything else"
+    "Return whether `length` is an amount such as '2000ba'; raise ValueError if it is no number of epochs either"
     if isinstance(length, (str,Time)):
         as_duration(length)
         return True
@@ -356,23 +356,23 @@ class TorchScheduler(Scheduler):
     saves = 'sched','n'
     sched  = None    # PyTorch's or timm's scheduler
     hook   = None    # the hook on the optimizer's steps
-    kept   = None    # the arguments for `_restore` after the fit
-    tick   = None    # the function to call after a step
+    restore_args = None   # the arguments for `_restore_settings` after the fit; None: nothing to restore
+    tick   = None    # the function that steps the scheduler or counts a step
     due    = False   # has the optimizer stepped in this batch?
-    behind = False   # must it catch up with epochs before `start_epoch`?
-    n      = 0       # how many steps or epochs it has counted
+    behind = False   # must the scheduler take the steps of epochs before `start_epoch`?
+    n      = 0       # how many steps or epochs were counted
     names,chains = ('lr',),True   # PyTorch's schedulers continue from the current learning rate
     def __init__(self,
         make:Callable|LRScheduler, # a scheduler class, a `partial` of it, a function of the optimizer, or a scheduler
         interval:str='epoch',      # 'step': after each step of the optimizer; 'epoch': after each epoch
         monitor:str|Callable='valid_loss', # the column, or function of the Learner, that `ReduceLROnPlateau` monitors
-        frequency:int=1            # call its `step` after every `frequency` steps or epochs only
+        frequency:int=1            # step the scheduler after every `frequency` steps or epochs
     ):
         if interval not in ('step','epoch'): raise ValueError(f"interval must be 'step' or 'epoch', not {interval!r}")
         if not _is_sched(make) and not callable(make): raise TypeError(
             'pass the class of a scheduler, a `partial` of it or a function of the optimizer, '
             f'such as `partial(StepLR, step_size=10)`, not {make!r}')
-        missing = _required(make)
+        missing = _required_arguments(make)
         if missing: raise TypeError(
             f'{func_name(make)} also needs {", ".join(missing)}: '
             f'write `TorchScheduler(partial({func_name(make)}, {missing[0]}=...))`')
@@ -382,14 +382,14 @@ class TorchScheduler(Scheduler):
 
     def __getstate__(self) -> dict:
         own = self.make if _is_sched(self.make) else None
-        return {**vars(self), 'sched':own, 'hook':None, 'kept':None, 'tick':None}   # a copy is at rest
+        return {**vars(self), 'sched':own, 'hook':None, 'restore_args':None, 'tick':None}   # a copy is in no fit
 
     def before_fit(self):
         opt = getattr(self.learn.opt, 'opt', self.learn.opt)
         if not isinstance(opt, Optimizer): raise TypeError(
             f"PyTorch's schedulers need a PyTorch optimizer, not {type(opt).__name__}")
-        self.kept = opt,_settings(opt),'step' in vars(opt)
-        self._begin(opt)
+        self.restore_args = opt,_copy_groups(opt),'step' in vars(opt)
+        self._create_scheduler(opt)
         is_plain = self.frequency==1 and not _is_timm(self.sched)
         self.tick = self.sched.step if is_plain else self._advance
         sets_momentum = getattr(self.sched, 'cycle_momentum', False)
@@ -398,7 +398,7 @@ class TorchScheduler(Scheduler):
         self.hook = opt.register_step_post_hook(self._optimizer_stepped)
         self.due  = False
         super().before_fit()
-        if self.sched is self.make: self.kept = self.initial = None   # the user's own: its values stay after the fit
+        if self.sched is self.make: self.restore_args = self.initial = None   # the user's scheduler: keep its values
 
     def load_state_dict(self,
         state:dict # a result of `state_dict`
@@ -421,7 +421,7 @@ class TorchScheduler(Scheduler):
     def after_epoch(self):
         if self.interval!='epoch': return self._tick_after_epoch()
         if isinstance(self.sched, ReduceLROnPlateau): return self._step_plateau()
-        # the step of a scheduler of timm takes a value, too
+        # the `step` of timm's schedulers takes a metric, too
         value = self.learn.recorder.history[-1].get(self.monitor) if _is_timm(self.sched) else None
         self._advance(value)
 
@@ -432,7 +432,7 @@ class TorchScheduler(Scheduler):
         row = history[-1]
         if self.monitor not in row: raise ValueError(
             f"there is no column '{self.monitor}' for ReduceLROnPlateau: {nearest(self.monitor, row)}")
-        used = history.last_within(self.learn.train_iter).names   # `after_row` has stepped with their values
+        used = history.last_within(self.learn.train_iter).names   # `after_row` has stepped with these values
         if self.monitor not in used: self._step_with(row)
 
     def _tick_after_epoch(self):
@@ -460,15 +460,15 @@ class TorchScheduler(Scheduler):
     def cleanup(self):
         super().cleanup()
         if self.hook is not None: self.hook.remove()
-        if self.kept is not None: _restore(*self.kept)
-        self.hook = self.kept = self.tick = None
+        if self.restore_args is not None: _restore_settings(*self.restore_args)
+        self.hook = self.restore_args = self.tick = None
         self.sched = self.make if _is_sched(self.make) else None
 
-    def _begin(self, opt):
-        "Use the user's scheduler, or create one and load the state that a checkpoint had before"
+    def _create_scheduler(self, opt):
+        "Use the user's scheduler, or create one and load the state of a checkpoint loaded before the fit"
         if self.sched is self.make: return self._take_over(opt)
-        state    = self.sched   # from a checkpoint loaded before there was a scheduler
-        settings = _settings(opt)
+        state    = self.sched   # the state from a checkpoint; None: no checkpoint was loaded
+        settings = _copy_groups(opt)
         lrs      = [group['lr'] for group in opt.param_groups]
         self.sched = self.make(opt)
         if _is_timm(self.sched): self._unscale(opt, lrs)
@@ -481,13 +481,13 @@ class TorchScheduler(Scheduler):
         if state is None:
             self.n = 0
             return
-        for group,old in zip(opt.param_groups, settings): group.update(old)   # undo the first step of the new scheduler
+        for group,old in zip(opt.param_groups, settings): group.update(old)   # undo the first step of the new one
         self.load_state_dict({'sched':state, 'n':self.n})
 
     def _unscale(self, opt, lrs):
-        "Start a scheduler of timm without the `lr_scale` of parameter groups, which it multiplies by itself"
+        "Create timm's scheduler again, from learning rates that are not multiplied by `lr_scale` yet"
         if all(group.get('lr_scale', 1)==1 for group in opt.param_groups): return
-        for group,lr in zip(opt.param_groups, lrs):   # the values before they were multiplied
+        for group,lr in zip(opt.param_groups, lrs):   # the values before the multiplication
             group.pop('initial_lr', None)
             group['lr'] = lr/group.get('lr_scale', 1)
         self.sched = self.make(opt)
@@ -507,7 +507,7 @@ class TorchScheduler(Scheduler):
             else: group['lr'] = float(lr)
 
     def _catch_up(self):
-        "Take the steps of the epochs before `start_epoch`"
+        "Take the scheduler's steps of the epochs before `start_epoch`; for ReduceLROnPlateau only warn"
         self.behind = False
         learn = self.learn
         if learn.epoch==0: return
@@ -526,7 +526,7 @@ def _is_sched(o): return isinstance(o, LRScheduler) or _is_timm(o)
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #8d0f4b10
 def _check_length(sched, n_epoch, n_batches):
-    "Warn if a scheduler stepped after each epoch was created for as many steps as there are batches"
+    "Warn if a scheduler that is stepped after each epoch was created for as many steps as the fit has batches"
     total = getattr(sched, 'total_steps', getattr(sched, 'T_max', None))
     if not total or not n_batches: return
     is_for_batches = total>=max(n_epoch+1, n_epoch*n_batches)
@@ -537,14 +537,14 @@ def _check_length(sched, n_epoch, n_batches):
                   'or create it for as many steps as there are epochs.')
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #a39b356c
-def _required(make):
-    "Return the required arguments besides the optimizer"
+def _required_arguments(make):
+    "Return the names of the required arguments other than the optimizer; empty for a scheduler"
     if _is_sched(make): return []
     arguments = [*signature(make).parameters.values()][1:]   # the first one is the optimizer
     named = [a for a in arguments if a.kind not in (a.VAR_POSITIONAL, a.VAR_KEYWORD)]
     return [a.name for a in named if a.default is a.empty]
 
-def _settings(opt): return [*map(_copy_settings, opt.param_groups)]
+def _copy_groups(opt): return [*map(_copy_settings, opt.param_groups)]
 
 def _copy_settings(group):
     "Return a copy of a parameter group without its parameters"
@@ -554,8 +554,8 @@ def _copy_settings(group):
     return settings
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #a39b356d
-def _restore(opt, settings, had_step):
-    "Remove the entries that schedulers wrote into `opt`"
+def _restore_settings(opt, settings, had_step):
+    "Restore the settings of `opt` from before the fit, and remove the entries and the `step` that a scheduler added"
     for group,old in zip(opt.param_groups, settings):
         for k in group.keys() - old.keys() - {'params'}: del group[k]
         for k in ('lr','momentum','betas'):

@@ -23,14 +23,14 @@ class EarlyStoppingCallback(TrackerCallback):
     "End the fit after `patience` epochs, or validations, without improvement, or at a threshold"
     order,saves = TrackerCallback.order+3,('watch','wait','since','why')
     wait  = 0      # values without improvement so far
-    since = None   # the epoch of the best value in this fit; None: there is none
-    why   = None   # the reason to stop once `at_least` is done; None: no reason
+    since = None   # the epoch of the best value in this fit; None: no value yet
+    why   = None   # the reason to stop, once `at_least` is reached; None: no reason
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
         patience:int|None=1,                    # stop after this many values without improvement; None: ignore patience
-        reset_on_fit:bool=True,                 # forget the best value when a fit begins
+        reset_on_fit:bool=True,                 # reset the best value when a fit begins
         nan:str='worse',                        # a NaN is 'worse' than any value; 'skip' it; 'raise'; or 'stop' the fit
         *,
         threshold:float|None=None,              # stop at a value that is at least as good as this
@@ -46,7 +46,7 @@ class EarlyStoppingCallback(TrackerCallback):
         has_limit = threshold is not None or divergence is not None
         can_stop  = patience or has_limit or self.stop_at_nan
         if not can_stop: raise ValueError(
-            "this would never stop: pass `patience`, `threshold`, `divergence` or nan='stop'")
+            "EarlyStoppingCallback would never stop: pass `patience`, `threshold`, `divergence` or nan='stop'")
         self.start_from_epoch = check_whole('start_from_epoch', start_from_epoch, least=0)
         self.at_least,self.unit = parse_every(at_least)
         if self.unit not in (None,'ep','st','ba','dur'): raise ValueError(
@@ -89,11 +89,11 @@ class EarlyStoppingCallback(TrackerCallback):
 
     def _time_of_best(self):
         if self.since is not None: return f'epoch {self.since}'
-        has_best = self.best is not None and isfinite(self.best)   # infinite until there is one
+        has_best = self.best is not None and isfinite(self.best)   # infinite until there is a best value
         return 'an earlier fit' if has_best else 'epoch 0'
 
     def _stop_if_due(self, epochs):
-        "Stop if there is a reason to and `at_least` is done; `epochs` are the complete ones"
+        "Stop if there is a reason and `at_least` is reached; `epochs` is the number of complete epochs"
         learn,why = self.learn,self.why
         if why is None: return
         done = dict(ep=epochs, st=learn.train_steps, ba=learn.train_iter, dur=learn.pct_train+1e-9)
@@ -112,9 +112,9 @@ class ThresholdStopper(EarlyStoppingCallback):
         threshold:float,                        # stop when the value is at most (comp='min') or at least ('max') this
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
-        every:Any='1ep'                         # how often to compare, as for `Every`; within an epoch only functions
+        every:Any='1ep'                         # how often to compare, as for `Every`; within epochs only a function
     ):
-        if isnan(threshold): raise ValueError('the threshold must be a number, not nan, which no value reaches')
+        if isnan(threshold): raise ValueError('threshold must be a number, not nan')
         super().__init__(monitor, comp, patience=None, threshold=float(threshold))
         self.every = Every(every)
         self.run_valid,self.run_train = False,self.every.in_batches
@@ -139,10 +139,10 @@ class TerminateOnNaNCallback(Callback):
     "End the fit when a loss is NaN or infinite"
     order,modes,saves = -9,('fit','lr_find'),('every',)
     def __init__(self,
-        every:Any='100ba' # how often to read the losses on an accelerator, as for `Every`: reading waits for it
+        every:Any='100ba' # how often to read the losses of an accelerator, as for `Every`: reading waits for the device
     ):
         self.every = Every(every)
-        self.flag = None   # a tensor that is finite as long as all losses since the last reading are
+        self.flag = None   # a tensor that is finite if all losses so far are; None: no loss yet
 
     def before_fit(self):
         self.every.start(self.learn)
@@ -157,19 +157,19 @@ class TerminateOnNaNCallback(Callback):
     def after_train(self): self._check()
     after_validate = after_train
 
-    def _must_wait(self, loss): return loss.device.type!='cpu'   # to read it
+    def _must_wait(self, loss): return loss.device.type!='cpu'   # reading a loss waits for its device
     def _check(self):
-        "End the fit if a loss since the last check was not finite"
+        "End the fit if a loss so far was not finite"
         learn,flag = self.learn,self.flag
         if flag is None or flag.isfinite().all(): return
         is_of_earlier_batch = learn.loss.isfinite().all()
-        if is_of_earlier_batch: learn.loss = flag   # so that the Recorder shows the reason
+        if is_of_earlier_batch: learn.loss = flag   # so that the Recorder shows the non-finite loss
         phase = 'training' if learn.training else 'validation'
         why = learn.current_run.spike or f'the {phase} loss is nan or infinite'
         learn.stop(f'{why}{learn._position}')
         raise CancelFit(learn.stop_reason)
     def nonfinite_loss(self) -> None:
-        "Handle the event so that no error is raised: the fit ends when the losses are read next"
+        "Handle the event, so that no error is raised: the fit ends when the losses are read the next time"
     def cleanup(self): self.flag = None
 
 # %% ../../nbs/callbacks/65b_save_model.ipynb #53df0c7b
@@ -197,11 +197,11 @@ class SaveModelCallback(TrackerCallback):
     "Save the model when it is the best so far, and load the best at the end; or save at intervals"
     order,run_valid,saves = TrackerCallback.order+1,False,('watch','saved','every','held','hash','best_name')
     writes = True
-    held = None                 # the best model as bytes, if it could not be written to a file
-    best_name:str|None = None   # the name of its file
-    base:dict|bool = False      # with `only_trained`: checksums of the weights when the fit began
+    held = None                 # the best model as bytes, if it is not in a file
+    best_name:str|None = None   # the file name of the best model
+    base:dict|bool = False      # with `only_trained`: checksums of the weights at the start of the fit
     hash:str|None = None        # hash of the file `saved`, in the process that writes
-    wrote    = False            # was that file written in this fit?
+    wrote    = False            # was the file `saved` written in this fit?
     n_failed = 0                # how often a file could not be written in this fit
     home     = Path()           # the working directory when the fit began
     every,saved = Every(),None  # a subclass may skip `super().__init__`
@@ -210,14 +210,14 @@ class SaveModelCallback(TrackerCallback):
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
-        fname:str|None='model',                 # the file in `learn.path/learn.model_dir`; with fields; None: memory
-        every_epoch:int|bool=False,             # save every n-th epoch, from the first on, whatever its value
+        fname:str|None='model',                 # file in `learn.path/learn.model_dir`, fields: '{epoch}'; None: memory
+        every_epoch:int|bool=False,             # save every n-th epoch, from the first on, whatever the value
         at_end:bool=False,                      # save the model at the end of the fit, instead of loading the best
         with_opt:bool=False,                    # save and load the optimizer's state, too
-        reset_on_fit:bool=True,                 # forget the best value when a fit begins
+        reset_on_fit:bool=True,                 # reset the best value when a fit begins
         every:Any=None,                         # save at intervals, whatever the value: text such as '500ba' or '30m'
         nan:str='worse',                        # a NaN is 'worse' than any value; or 'skip' it, or 'raise' an error
-        only_trained:bool=False                 # skip weights that are as they were when the fit began
+        only_trained:bool=False                 # do not save weights that are unchanged since the fit began
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, nan)
         self.only_trained = only_trained
@@ -235,7 +235,7 @@ class SaveModelCallback(TrackerCallback):
 
     @property
     def last_saved_path(self) -> Path|None:
-        "The file that this run wrote last"
+        "The file that this run wrote last; None if there is none"
         return None if self.saved is None else as_path(self.saved)
     @last_saved_path.setter
     def last_saved_path(self, path:str|Path|None): self.saved = path
@@ -243,7 +243,7 @@ class SaveModelCallback(TrackerCallback):
     def before_fit(self):
         if self.fname is not None: self._check_alone()
         self.n_failed,self.wrote = 0,False
-        self.home = Path.cwd()   # keep one folder, even after a `chdir`
+        self.home = Path.cwd()   # so that a later `chdir` does not change the folder
         self.every.start(self.learn)
         self.base = base_of(self.learn) if self.only_trained else False
         self._check_fields()
@@ -258,9 +258,9 @@ class SaveModelCallback(TrackerCallback):
         state:dict # a result of `state_dict`
     ) -> None:
         "Continue from `state` in the next fit"
-        own = self.hash
+        new_hash = self.hash
         super().load_state_dict({'hash':None, **state})
-        if self.wrote: self.hash = own   # this state was saved earlier in this fit, but the file is newer
+        if self.wrote: self.hash = new_hash   # this fit has written the file after it saved `state`
 
     def _check_alone(self):
         "Raise ValueError if another callback writes to the same file"
@@ -282,7 +282,7 @@ class SaveModelCallback(TrackerCallback):
             f"fname={self.fname!r} is not a pattern such as 'model-{{epoch:02d}}-{{valid_loss:.2f}}': {e}") from None
 
     def _name(self, suffix=''):
-        "Return the name of the file to write: `fname` with its fields filled in, or with `suffix` if it has no fields"
+        "Return the name of the file to write: `fname` with its fields filled in, or without fields, with `suffix`"
         learn,name = self.learn,str(self.fname)
         if '{' not in name: return name+suffix
         rows = getattr(own_attr(learn, 'recorder'), 'history', None)
@@ -293,14 +293,14 @@ class SaveModelCallback(TrackerCallback):
         return name.format(**values)
 
     def _path(self, name): return self.home/self.learn._file_path(name)
-    def _note_written(self, path):
-        "Remember the file that was written, and its hash if it is to be loaded at the end"
+    def _record_file(self, path):
+        "Record the path of the written file, and its hash if it is to be loaded at the end"
         self.saved,self.wrote = str(path),True
         self.held,self.hash = None,None
         is_loaded = not self.regular and not self.at_end
         if is_loaded and not rank_distrib(): self.hash = _hash(path)
 
-    def _check_own(self, path):
+    def _check_unchanged(self, path):
         "Raise RuntimeError if the file is not the one that this run wrote"
         if self.hash is None: return
         if self.hash!=_hash(path): raise RuntimeError(
@@ -314,39 +314,39 @@ class SaveModelCallback(TrackerCallback):
             if self._writes_no_file(): return self._hold(path)
         try:
             is_own = self.wrote and self.saved==str(path)
-            if is_own and path.is_file(): self._check_own(path)
-            self._note_written(self.learn.save(path, with_opt=self.with_opt, only_trained=self.base))
+            if is_own and path.is_file(): self._check_unchanged(path)
+            self._record_file(self.learn.save(path, with_opt=self.with_opt, only_trained=self.base))
         except OSError as e:
-            if num_distrib()>1: raise   # the others would load an older file
+            if num_distrib()>1: raise   # other processes would load an older file
             self._handle_failure(e, path if best else None)
 
     def _writes_no_file(self):
-        "Return whether this process trains alone and is not the first, which may write the same file"
+        "Return whether each process trains alone and this is not process 0, which writes to the same file"
         return num_distrib()==1 and rank_distrib()>0
 
     def _handle_failure(self, error, hold_for=None):
-        "Warn that a file could not be written; hold the model for the file `hold_for`, if given"
+        "Warn that a file could not be written; with a path `hold_for`, hold the model in memory for it"
         self.n_failed += 1
         if hold_for is not None: self._hold(hold_for)
-        times = f'{self.n_failed} times in this fit, also now' if self.n_failed>1 else 'now'
+        times = f' ({self.n_failed} times in this fit)' if self.n_failed>1 else ''
         held = ', and the best model is held in memory until it can be written' if self.held else ''
-        warn(f'the model could not be saved {times}: {type(error).__name__}: {error}. Training continues{held}')
+        warn(f'the model could not be saved{times}: {type(error).__name__}: {error}. Training continues{held}')
 
     def _hold(self, path=None):
-        "Hold in memory the bytes that the model would have in the file `path`"
+        "Save the model to `held`, in memory; without the optimizer if the file `path` could not have it"
         has_opt = self.with_opt
-        if path is not None and is_safetensors(path): has_opt = False   # these files have no optimizer state
+        if path is not None and is_safetensors(path): has_opt = False   # safetensors files have no optimizer state
         f = BytesIO()
         self.learn.save(f, with_opt=has_opt, only_trained=self.base)
         self.held = f.getvalue()
 
     def _write_held(self):
-        "Write the model held in memory to its file"
+        "Write the model held in memory to its file; warn if that fails"
         if self._writes_no_file(): return
         path = self._path(self.best_name)
         try: write_state(read_state(BytesIO(self.held)), path)
         except OSError as e: self._handle_failure(e)
-        else: self._note_written(path)
+        else: self._record_file(path)
 
     def _save_now(self): self._save(self._name(f'_ep{self.learn.epoch}_ba{self.learn.train_iter}'))
 
@@ -376,7 +376,7 @@ class SaveModelCallback(TrackerCallback):
         self._finish(several)
 
     def _finish(self, several=False):
-        "Save the model, or load the best; with `several`, all processes take part"
+        "Save the model, or load the best; warn if none was saved. With `several`, all processes call this together."
         if self.at_end: return self._save(self._name())
         if self.regular: return
         has_file = self.fname is not None
@@ -387,18 +387,18 @@ class SaveModelCallback(TrackerCallback):
         elif self.learn.train_iter:
             why = f'no epoch had a {self.watch.name} to compare, so nothing was saved'
             if self.saved: why = f'{self.saved} no longer exists'
-            warn(f'{why}: the model is that of the last batch')
+            warn(f'{why}: the model keeps its weights of the last batch')
 
     def _best_model(self, several):
-        "Return the file with the best model, or its content as bytes; None if there is none"
+        "Return the best model: its file, or its bytes; None if there is none"
         if self.held: return self.held
         path = None
         if self.saved: path = self._path(self.best_name or self.fname)
         return self._find_in_all(path) if several else self._find(path)
     def _find(self, path):
-        "Return the best model's file; None if there is none"
+        "Return `path` if the file exists, else None; raise RuntimeError if another run has changed it"
         if path is None or not path.is_file(): return None
-        self._check_own(path)
+        self._check_unchanged(path)
         return path
     def _find_hash(self, path):
         found = self._find(path)
@@ -440,16 +440,16 @@ class ReduceLROnPlateau(TrackerCallback):
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
         patience:int=1,                         # lower the learning rate after this many values without improvement
-        factor:float=10.,                       # the learning rate is divided by this
+        factor:float=10.,                       # what to divide the learning rate by, more than 1
         min_lr:float=0,                         # the learning rate never gets lower than this
-        reset_on_fit:bool=True,                 # forget the best value when a fit begins
+        reset_on_fit:bool=True,                 # reset the best value when a fit begins
         nan:str='worse',                        # a NaN is 'worse' than any value; or 'skip' it, or 'raise' an error
         cooldown:int=0                          # how many values to ignore after the learning rate was lowered
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, nan)
         if not factor>1:
             hint = ': for a tenth write 10, for a half 2' if factor>0 else ''
-            raise ValueError(f'the learning rate is divided by factor, so it must be more than 1, not {factor}{hint}')
+            raise ValueError(f'the learning rate is divided by `factor`, which must be more than 1, not {factor}{hint}')
         if not min_lr>=0: raise ValueError(f'min_lr must be 0 or more, not {min_lr}')
         self.patience = check_whole('patience', patience, what='a number of epochs')
         self.cooldown = check_whole('cooldown', cooldown, least=0, what='a number of epochs')
@@ -462,10 +462,10 @@ class ReduceLROnPlateau(TrackerCallback):
         self.wait,self.lrs = 0,None
 
     def act(self):
-        lrs = self._rates()
+        lrs = self._learning_rates()
         if self.lrs not in (None, lrs):
             warn(f'the learning rates were lowered to {self.lrs}, but now they are {lrs}: '
-                 'a schedule sets them, too, and undoes what ReduceLROnPlateau does')
+                 'a schedule sets them, too, and overrides ReduceLROnPlateau. Remove one of the two')
             self.lrs = None
         if self.new_best is None: return
         cools_down = self.wait<0
@@ -478,7 +478,7 @@ class ReduceLROnPlateau(TrackerCallback):
         new = [min(lr, max(lr/self.factor, self.min_lr)) for lr in lrs]
         if new==lrs: return
         self.learn.opt.set_hyper('lr', new)
-        self.lrs = self._rates()   # 32-bit tensors round a learning rate
+        self.lrs = self._learning_rates()   # 32-bit tensors round a learning rate
         if self.lrs!=lrs: self.learn.say(f'Epoch {self.moment}: reducing lr to {new[-1]}')
 
-    def _rates(self): return [float(h['lr']) for h in self.learn.opt.hypers]
+    def _learning_rates(self): return [float(h['lr']) for h in self.learn.opt.hypers]

@@ -17,7 +17,7 @@ class ActivationPlots:
     "The plotting methods of `ActivationStats`, which has the attributes and methods they use"
     names:list; modules:list; iters:list; hist_range:tuple; table:Callable; hist:Callable
     def color_dim(self,
-        idx:int,              # number of the layer, in the order of `modules`
+        idx:int,              # index of the layer in `modules`
         figsize:tuple=(10,5), # width and height in inches
         ax:Any=None           # matplotlib axes to draw on; None: new ones
     ) -> Any:
@@ -52,7 +52,7 @@ class ActivationPlots:
         return fig
 
     def plot_layer_stats(self,
-        idx:int # number of the layer, in the order of `modules`
+        idx:int # index of the layer in `modules`
     ) -> Any:
         "Plot one layer's mean, standard deviation and share near zero over time; return the matplotlib figure"
         return self.plot_stats([idx])
@@ -111,12 +111,12 @@ def activation_stats(
 
 # %% ../../nbs/observe/15b_activation_stats.ipynb #375dd48e
 def pool_stats(
-    stats:torch.Tensor,  # `activation_stats` of the parts, one per row
-    ns:list[int],        # number of values of each part
-    group:list[int],     # index of the group that each part belongs to
+    stats:torch.Tensor,  # the results of `activation_stats`, one per row
+    ns:list[int],        # number of values behind each row
+    group:list[int],     # index of the group that each row belongs to
     n_groups:int         # number of groups
 ) -> torch.Tensor:
-    "Return `[mean, standard deviation, share near zero, *counts]` of each group"
+    "Return `[mean, standard deviation, share near zero, *counts]` of each group of rows"
     group = torch.tensor(group)
     ns    = torch.tensor(ns, dtype=torch.float64)
     stats = stats.double()
@@ -152,10 +152,10 @@ class ActivationStats(ActivationPlots, HookCallback):
         self._reset()
 
     def _reset(self):
-        "Forget the record"
-        self.calls  = None   # of this batch: (layer, number of values, statistics) of each output; None: not recorded
-        self.unread = []     # of each batch whose statistics are still on the device: (layers, numbers, statistics)
-        self.kept   = []     # tables in main memory: batch x layer x statistic
+        "Clear all recorded statistics"
+        self.calls  = None   # for each output in this batch: (layer, number of values, statistics); None: no recording
+        self.unread = []     # for each batch with statistics still on the device: (layers, numbers, statistics)
+        self.tables   = []     # tables in main memory: batch x layer x statistic
         self.iters  = []     # the training iterations of all recorded batches
 
     def before_fit(self) -> None:
@@ -195,7 +195,7 @@ class ActivationStats(ActivationPlots, HookCallback):
             if has_values: self.calls.append((layer, t.numel(), activation_stats(t, bins, *self.hist_range)))
 
     def _end_batch(self):
-        "Keep the statistics of the batch, as one tensor on the device"
+        "Store the statistics of the batch, as one tensor on the device"
         calls = self.calls
         self._assign(calls=None)
         if not calls: return
@@ -215,24 +215,24 @@ class ActivationStats(ActivationPlots, HookCallback):
             all_ns += ns
             group  += [batch*n_layers + layer for layer in layers]
         pooled = pool_stats(torch.cat(all_stats).cpu(), all_ns, group, n_batches*n_layers)
-        self.kept.append(pooled.view(n_batches, n_layers, -1))
+        self.tables.append(pooled.view(n_batches, n_layers, -1))
         self.unread = []
 
     def table(self) -> torch.Tensor:
-        "Return everything recorded: batch x layer x (mean, standard deviation, share near zero, *counts)"
+        "Return batch x layer x (mean, standard deviation, share near zero, *counts); ValueError if nothing is recorded"
         self._read()
-        if not self.kept: raise ValueError('ActivationStats has recorded no batch yet: call `learn.fit(n)` first')
-        if len(self.kept)>1: self.kept = [torch.cat(self.kept)]
-        return self.kept[0]
+        if not self.tables: raise ValueError('ActivationStats has recorded no batch yet: call `learn.fit(n)` first')
+        if len(self.tables)>1: self.tables = [torch.cat(self.tables)]
+        return self.tables[0]
 
     def layer_stats(self,
-        idx:int # number of the layer, in the order of `modules`
+        idx:int # index of the layer in `modules`
     ) -> L:
         "Return a layer's means, standard deviations and shares near zero: three lists, a value per recorded batch"
         return L(L(o.tolist()) for o in self.table()[:,idx,:3].T)
 
     def hist(self,
-        idx:int # number of the layer, in the order of `modules`
+        idx:int # index of the layer in `modules`
     ) -> torch.Tensor:
         "Return the logarithm (`log1p`) of a layer's counts, bin x batch; raise ValueError if there are none"
         if not self.with_hist: raise ValueError('no histograms were recorded: pass `with_hist=True` to ActivationStats')
@@ -248,6 +248,6 @@ class ActivationStats(ActivationPlots, HookCallback):
         return L(L(map(name_values, batch)) for batch in self.table())
 
 def _layer_name(m, path):
-    "Return the class of a layer, with its path in the model if it has one"
-    kind = type(m).__name__
-    return f'{kind} ({path})' if path else kind
+    "Return the name of a layer's class, with its path in the model if it has one"
+    class_name = type(m).__name__
+    return f'{class_name} ({path})' if path else class_name

@@ -20,22 +20,22 @@ from ..loop.signals import uninterrupted
 
 # %% ../../nbs/observe/00a_evaluate.ipynb #501edf0a
 event.register('before_validate_all', 'evaluations begin; `due` has the names of the loaders', after='after_predict')
-event.register('after_validate_all', "evaluations are done; `results` has them, `{name: {'loss':…, metric: …}}`",
+event.register('after_validate_all', "evaluations are done; `results` is `{name: {'loss':…, metric: …}}`",
                after='before_validate_all')
 
-def _name(learn):
-    "Return the name of the validated loader, or the batch's loader in a `CombinedLoader`; None without a name"
+def _find_dl_name(learn):
+    "The name of the loader being validated, or of the batch's loader in a `CombinedLoader`; None without a name"
     own = vars(learn).get('_dl_name')
     if own is not None: return own
     batch = getattr(learn.current_run, 'batch', None)
     is_from_dl = batch is not None and getattr(learn.dl, 'batch', None) is batch
     return getattr(learn.dl, 'dl_name', None) if is_from_dl else None
 
-def _set_name(learn, name):
+def _set_dl_name(learn, name):
     if name is None: vars(learn).pop('_dl_name', None)   # the attribute exists only for a name
     else: vars(learn)['_dl_name'] = name
 
-Learner.dl_name = property(_name, _set_name, None, _name.__doc__)
+Learner.dl_name = property(_find_dl_name, _set_dl_name, None, _find_dl_name.__doc__)
 
 # %% ../../nbs/observe/00a_evaluate.ipynb #501edf0b
 @patch
@@ -43,9 +43,9 @@ Learner.dl_name = property(_name, _set_name, None, _name.__doc__)
 @contextmanager
 def _named(self:Learner,
     name:str,           # the name of the loader validated in this block
-    metrics:L|None=None # its `Metric`s; None: the Learner's
+    metrics:L|None=None # the `Metric`s for this loader; None: the Learner's
 ) -> Iterator[Learner]:
-    "Set `learn.dl_name`, and metrics for one loader, for a `with` block"
+    "Context manager that sets `learn.dl_name` and the metrics for one loader"
     with turn(self):
         old_metrics,old_name = self._metrics,vars(self).get('_dl_name')
         self.dl_name = name
@@ -56,7 +56,7 @@ def _named(self:Learner,
 @patch
 @uninterrupted
 def _evaluate(self:Learner, name:str, dl:Any, metrics:L|None=None) -> dict:
-    "Return the loss and the metrics on one loader, by name"
+    "Validate the loader `dl`, and return the loss and the metrics by name"
     with self._named(name, metrics):
         values = self.validate(dl=dl)
         names  = [m.name for m in self.metrics]
@@ -99,16 +99,16 @@ class EvaluatorColumn:
 # %% ../../nbs/observe/00b_evaluator.ipynb #82264ec4
 @check_args
 class Evaluator(EveryCallback):
-    "Evaluate a further loader, with its own metrics, on its own schedule; `history` has the results"
+    "Evaluate another loader at intervals, with its own metrics; `history` has the results"
     acts = 'nothing'
     saves = 'every','when_better','history'
-    last_epoch:int|None = None   # the last epoch after which it evaluated
+    last_epoch:int|None = None   # the last epoch that ended with an evaluation; None: no epoch yet
     def __init__(self,
         name:str,            # the name, one word; its columns are `name_loss` and `name_metric`
         dl:Any,              # the loader, any iterable of batches
         metrics:Any=None,    # metrics, as for the Learner; None: the metrics of the Learner
         every:Any='1ep',     # how often, as for `Every`: text such as '500ba' or '30m', a number of epochs, …
-        when_better:Any=None, # instead of `every`: evaluate after each row in which this column or `Monitor` improved
+        when_better:Any=None, # instead of `every`: evaluate when this column or `Monitor` has improved
         at_start:bool=False  # evaluate before the first batch of a fit, too
     ):
         is_word = isinstance(name, str) and name.isidentifier()
@@ -125,7 +125,8 @@ class Evaluator(EveryCallback):
         self.requested  = []   # the columns that `__getitem__` has returned
         self.set_every(every)
         if not self.every: raise ValueError(
-            'this Evaluator is never due: set `every`, or pass the loader to `learn.validate_all` to evaluate once')
+            f'every={every!r}: this Evaluator would never evaluate. Pass an interval, or evaluate once with '
+            '`learn.validate_all`.')
 
     @property
     def name(self) -> str:
@@ -140,7 +141,7 @@ class Evaluator(EveryCallback):
         return columns
     @property
     def extra_columns(self) -> dict[str,EvaluatorColumn]:
-        "Its columns by name, as functions of the Learner for a `Monitor`"
+        "The columns of the results by name, as functions of the Learner for a `Monitor`"
         return {c:EvaluatorColumn(self, c) for c in self.column_metrics()}
 
     def __getitem__(self,
@@ -162,7 +163,7 @@ class Evaluator(EveryCallback):
         self.run_train = any(cb.every.in_batches for cb in self.evaluators)
 
     def _check_columns(self):
-        "Raise ValueError for a column that another callback has too, or one that is monitored and does not exist"
+        "Raise ValueError for a column that another callback has, too, and for a monitored column that is missing"
         own   = self.column_metrics()
         known = set(getattr(own_attr(self.learn, 'recorder'), 'metric_names', ()))
         for cb in self.evaluators:
@@ -175,39 +176,39 @@ class Evaluator(EveryCallback):
                 f"the Evaluator {self.label!r} has no column {c!r} to monitor: {nearest(c, own)}")
 
     def before_epoch(self) -> None:
-        if not self.learn.train_iter: self._evaluate_these(self._find_due(attrgetter('at_start')))
-    def after_batch(self) -> None: self._evaluate_these(self._find_due(methodcaller('due')))
+        if not self.learn.train_iter: self._evaluate_due(self._find_due(attrgetter('at_start')))
+    def after_batch(self) -> None: self._evaluate_due(self._find_due(methodcaller('due')))
     def after_epoch(self) -> None:
-        self._evaluate_these(self._find_due(methodcaller('due', epoch=True)), epoch=True)
+        self._evaluate_due(self._find_due(methodcaller('due', epoch=True)), epoch=True)
     def after_row(self, row, epoch):
         better = self.when_better
         if epoch or not better: return   # epochs are compared in `after_epoch`
-        if better.update(better.value(self.learn, row)): self._evaluate_these([self])
+        if better.update(better.value(self.learn, row)): self._evaluate_due([self])
 
     def due(self,
         epoch:bool=False # at the end of an epoch; False: at the end of a training batch
     ) -> bool:
-        "Return whether it is time to evaluate"
+        "Count this batch or epoch, and return whether an evaluation is due"
         better,learn = self.when_better,self.learn
         if better is None: return self.every(learn, epoch)
         if not epoch or better.is_known(learn): return False   # compared in `after_row`
         return bool(better.update(better.value(learn)))
 
     def _find_due(self, is_due):
-        "Return the Evaluators that are due if this is the first one, which evaluates them all for one row; else none"
+        "Return the Evaluators that are due; [] except in the first Evaluator, which evaluates them all in one row"
         active = [cb for cb in self.evaluators if cb.run and cb.learn is self.learn]
         if active[:1]!=[self]: return []
         return [*filter(is_due, active)]
 
-    def _evaluate_these(self, due, epoch=False):
-        "Evaluate these Evaluators, and announce their results together"
+    def _evaluate_due(self, due, epoch=False):
+        "Evaluate the Evaluators `due`, and announce their results in one row"
         if not due: return
         self.learn('before_validate_all', due=[cb.label for cb in due])
         found = {cb:cb._evaluate(epoch) for cb in due}
         self.learn('after_validate_all', results=self._announce(found, epoch))
 
     def act(self,
-        epoch:bool=False # is it the end of an epoch?
+        epoch:bool=False # does it belong to the end of an epoch?
     ) -> dict:
         "Evaluate now, and add a row to `history`; return the loss and the metrics by name"
         found = {self:self._evaluate(epoch)}
@@ -224,7 +225,7 @@ class Evaluator(EveryCallback):
         return values
 
     def _announce(self, found, epoch):
-        "Announce results as one row and show them in a line; return them by the labels of the Evaluators"
+        "Announce results as one row, write them below the progress bar, and return them by the Evaluators' labels"
         learn,row = self.learn,{}
         for cb in found: row |= cb.history[-1]
         del row['time']   # each Evaluator has its own time
@@ -235,7 +236,7 @@ class Evaluator(EveryCallback):
         if is_shown: bar.write(_as_line(results))
         return results
 
-def _as_monitor(what): return what if isinstance(what, Monitor) else Monitor(what)
+def _as_monitor(column): return column if isinstance(column, Monitor) else Monitor(column)
 
 def _as_line(results):
     parts = []
@@ -308,12 +309,12 @@ class SanityCheck(Callback):
             interruptibly(learn._do_epoch_validate, dl=dl)
             self.results = dict(zip(self._names(), meter.values))
             learn('after_sanity', results=self.results)
-        # raises now, not after training, if a column is not a number
+        # raise an error now rather than after the first epoch if a monitored value is not a number
         for m in self._monitors():
             if m.column in self.results: m.value(learn, self.results)
 
     def _snapshot(self, dl):
-        "Snapshot what a validation with `dl` changes: model, loader, random generators, states of callbacks"
+        "Return a `Snapshot` of all that a validation changes: model, loader, random generators, states of callbacks"
         learn,restores = self.learn,[]
         for cb in learn.cbs:
             is_restored = own_attr(cb, 'restored_after_sanity', True)

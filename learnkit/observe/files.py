@@ -22,20 +22,20 @@ class LogFile(Stateful):
     def __init__(self,
         path:Path,         # the file
         head:bytes=b'',    # the first bytes of the file
-        append:bool=False  # append to an existing file? False: replace it
+        append:bool=False  # append to an existing file; False: replace it
     ):
         self.path = path.absolute()   # absolute, in case of a `chdir`
         self.head,self.append = head,append
         self.pos   = None    # length of the valid part after the head; None: unknown yet
         self.held  = []      # rows that could not be written yet
         self.file  = None
-        self.clean = False   # does the file consist of its head and valid part only?
-        self.error = None    # why the last row could not be written; None: it was
+        self.clean = False   # does the file have exactly the head and the valid part?
+        self.error = None    # the exception of the last write; None: it succeeded
         self.lock  = FileLock()
         self.pid   = None    # the process that has opened the file
 
     def open(self) -> None:
-        "Open the file without changing it; raise OSError if that fails, ValueError if another run has it open"
+        "Open and lock the file, or create it; raise OSError if that fails, ValueError if another run has it open"
         if self.file is not None and not self.file.closed: return   # Ctrl-C may have left a closed file
         path = self.path
         self.lock.acquire(path.with_name(f'.{path.name}.lock'), path, 'give this run a file of its own (`fname`)')
@@ -71,13 +71,13 @@ class LogFile(Stateful):
         self.file = self.error = self.pid = None
 
     def sync(self) -> None:
-        "Flush the file to the disk"
+        "Flush the file to the disk; write it again if it was deleted"
         self._restore_deleted()
         try: os.fsync(self.file.fileno())
-        except OSError: pass   # some file systems cannot
+        except OSError: pass   # some file systems do not support this
 
     def _restore_deleted(self):
-        "Write the whole file again if it was deleted while open"
+        "Write the whole file again, and warn, if it was deleted while open"
         if self.file.closed: return
         is_linked = os.fstat(self.file.fileno()).st_nlink>0
         if is_linked: return
@@ -93,7 +93,7 @@ class LogFile(Stateful):
         self.file.seek(0, os.SEEK_END)
 
     def load_state_dict(self,
-        state:dict # from `state_dict`
+        state:dict # a result of `state_dict`
     ) -> None:
         "Continue from `state`: the next row replaces everything after the saved position"
         super().load_state_dict(state)
@@ -115,7 +115,7 @@ class LogFile(Stateful):
     def _write_held(self):
         "Write all held rows; if that fails, none of them"
         self.open()
-        if not self.clean: self._clean()
+        if not self.clean: self._truncate()
         end  = len(self.head)+self.pos
         data = memoryview(b''.join(self.held))
         n_bytes = len(data)
@@ -132,8 +132,8 @@ class LogFile(Stateful):
         self.pos += n_bytes
         self.held,self.clean,self.error = [],True,None
 
-    def _clean(self):
-        "Write the head, and cut off everything after the valid part"
+    def _truncate(self):
+        "Write the head if it has changed, and truncate the file after the valid part; warn if rows are missing"
         self.file.seek(0)
         is_new = self.pos is None and not self.append
         data = b'' if is_new else self.file.read()
@@ -189,7 +189,7 @@ class MetricsLogger(Callback):
         "Log the learning rates, then the numeric values of a history row, except `train_iter`"
         numbers = {name:v for name,v in row.items() if isinstance(v, (int,float))}
         metrics = _learning_rates(self.learn.opt) | numbers
-        metrics.pop('train_iter', None)   # it is in `step`
+        metrics.pop('train_iter', None)   # `step` has the same information
         if metrics: self.log_metrics(metrics, step)
 
     def log_metrics(self,
@@ -217,7 +217,7 @@ class MetricsLogger(Callback):
     def counts(self,
         step:int # training batches so far, in all fits
     ) -> bool:
-        "Return whether this process writes; raise ValueError if `step` goes back"
+        "Return whether this process writes, and record `step`; raise ValueError if `step` goes back"
         if rank_distrib(): return False
         if step<self.last: raise ValueError(
             f'step {step} was logged after step {self.last}, but steps must not decrease: '
@@ -247,7 +247,7 @@ class MetricsLogger(Callback):
     def cleanup(self): self.learn._outbox.end(self.learn)
 
     last = 0   # the step that was written last
-    unwritten:Any = ()   # rows that process 0 writes and this one only keeps, with their steps
+    unwritten:Any = ()   # (row, step) for each row that only process 0 writes, in case this one takes over
     @property
     def start(self) -> int:
         "The number of training batches in the fits before this one"
@@ -256,9 +256,9 @@ class MetricsLogger(Callback):
     def start(self, n:int): self.learn._outbox.start,self.last = n,n
 
     def load_state_dict(self,
-        state:dict # from `state_dict`
+        state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from `state`; drop rows of this fit, which the log has already"
+        "Continue from `state`; drop pending rows, which the log has already"
         self.learn._outbox.clear()
         super().load_state_dict(state)
 
@@ -269,7 +269,7 @@ class FileLogger(MetricsLogger):
     saves = (*MetricsLogger.saves,'log_file')
     def __init__(self,
         fname:str|Path,       # the file, relative to `learn.path`
-        append:bool=False     # append to the file of an earlier run? False: replace it
+        append:bool=False     # append to the file of an earlier run; False: replace it
     ):
         self.fname = local_path(fname, 'a log, which grows row by row,')
         self.append = append
@@ -279,7 +279,7 @@ class FileLogger(MetricsLogger):
         "The path of the file"
         return local_path(self.learn.path if self.learn else '.', 'a log')/self.fname
     def make_file(self) -> LogFile:
-        "Return the file of a new log"
+        "Return a new `LogFile` at `path`"
         return LogFile(self.path, append=self.append)
     @property
     def log_file(self) -> LogFile:
@@ -295,15 +295,15 @@ class FileLogger(MetricsLogger):
         if self.append and not is_same_run: raise ValueError(
             f'`{type(self).__name__}(append=True)` cannot be resumed, as other runs may have written to {self.path}. '
             'Omit `append`, as a resumed run continues its own file, or give each run its own `fname`.')
-        if not rank_distrib(): self.log_file.open()   # raises now, not after an epoch
+        if not rank_distrib(): self.log_file.open()   # raises an error now rather than after an epoch
     def take_over(self) -> None:
-        "Reopen the file for appending, in the process that writes from now on"
+        "Reopen the file for appending; called in the process that writes from now on"
         self.log_file.reopen()
         self.log_file.open()
 
     def before_epoch(self): self._begin()
     def _begin(self):
-        "Write the hyperparameters if nothing is written yet"
+        "Write the hyperparameters at the beginning of an empty file, in the main process only"
         if rank_distrib(): return
         file = self.log_file
         if file.begun or file.pos or file.held: return
@@ -330,7 +330,7 @@ class FileLogger(MetricsLogger):
     def cleanup(self):
         super().cleanup()
         file = self.learn._outbox.files.get(str(self.path))
-        if file: file.close()   # there is none if the fit failed to begin
+        if file: file.close()   # none if the fit failed to begin
 
     def check_exists(self) -> None:
         "Raise FileNotFoundError if there is no file yet"
@@ -343,14 +343,14 @@ class JsonLogger(FileLogger):
     "Write each row of metrics as a line of JSON: `{\"step\": 10, \"batch_loss\": 0.5}`"
     def __init__(self,
         fname:str|Path='log.jsonl', # the file, relative to `learn.path`
-        append:bool=False           # append to the file of an earlier run? False: replace it
+        append:bool=False           # append to the file of an earlier run; False: replace it
     ): super().__init__(fname, append)
 
     def write(self,
         metrics:dict, # numbers by name
         step:int      # training batches so far, in all fits
     ) -> None:
-        "Write a line"
+        "Append `step` and `metrics` to the file, as a line of JSON"
         row = {'step':step, **_encode(metrics)}
         self.log_file.write(json.dumps(row, allow_nan=False, default=str).encode() + b'\n')
 
@@ -380,11 +380,11 @@ def _encode(v):
     "Return a value in a form that JSON can represent, also within lists and dictionaries: nan and inf as text"
     if isinstance(v, list): return [*map(_encode, v)]
     if isinstance(v, dict): return {k:_encode(o) for k,o in v.items()}
-    is_special = isinstance(v, float) and not isfinite(v)
-    return str(v) if is_special else v
+    is_non_finite = isinstance(v, float) and not isfinite(v)
+    return str(v) if is_non_finite else v
 
 def _decode(line, where):
-    "Return the row in a line; errors refer to it as `where`"
+    "Return the row in a line of JSON; raise ValueError for a damaged one, which the message calls `where`"
     try: row = json.loads(line.decode())
     except (ValueError, RecursionError) as e: raise ValueError(f'{where} is not valid JSON: {e}') from e
     if not isinstance(row, dict): raise ValueError(
@@ -392,8 +392,8 @@ def _decode(line, where):
     return {name:_decode_value(v) for name,v in row.items()}
 
 def _decode_value(v):
-    is_special = isinstance(v, str) and v in _non_finite
-    return float(v) if is_special else v
+    is_non_finite = isinstance(v, str) and v in _non_finite
+    return float(v) if is_non_finite else v
 
 # %% ../../nbs/observe/40c_csv_logger.ipynb #817a421f
 import csv
@@ -404,8 +404,8 @@ from ..loop.words import own_attr
 from ..measure.history import History, one_moment
 
 # %% ../../nbs/observe/40c_csv_logger.ipynb #5f3bfe60
-def _line(cells):
-    "Return a line of a CSV file; None becomes an empty cell"
+def _csv_line(cells):
+    "Return a line of a CSV file as bytes; None becomes an empty cell"
     text = StringIO(newline='')
     csv.writer(text).writerow(cells)
     return text.getvalue().encode()
@@ -414,7 +414,7 @@ class CSVFile(LogFile):
     "A CSV file to which rows and columns can be added"
     saves = (*LogFile.saves,'names')
     names:list = []       # names of the columns
-    last:tuple = (None,0) # the last row, None if unknown, and its position
+    last:tuple = (None,0) # the last row, or None if unknown, and its position in the file
 
     def head_of(self, data):
         # the line with the names, which may contain line breaks
@@ -431,27 +431,27 @@ class CSVFile(LogFile):
             self.add_names(names)
 
     def add_names(self,
-        names:list # names of columns, new or not
+        names:list # names of columns, new ones and others
     ) -> None:
-        "Add missing columns"
+        "Add the names that are not columns yet; the next write rewrites the file with the new header"
         new = [name for name in names if name not in self.names]
         if new:
             self.names = [*self.names, *new]
             self.clean = False
-        self.head = _line(self.names)
+        self.head = _csv_line(self.names)
 
     def add(self,
         row:dict # values by column name
     ) -> None:
-        "Append a row; if it belongs to the moment of the last row, complete that row"
+        "Append a row, or merge it into the last row if that is of the same batch and no value conflicts"
         last_row,start = self.last
         is_in_file = last_row and not self.held
-        completes_last = is_in_file and one_moment([last_row], row)
-        if completes_last:
-            self.pos,self.clean = start,False   # the next write cuts the file off there
+        is_mergeable = is_in_file and one_moment([last_row], row)
+        if is_mergeable:
+            self.pos,self.clean = start,False   # the next write truncates the file there
             row = {**last_row, **row}
         self.add_names([*row])
-        line = _line(map(row.get, self.names))
+        line = _csv_line(map(row.get, self.names))
         self.write(line)
         self.last = (None,0) if self.held else (row,self.pos-len(line))   # a held row has no position yet
 
@@ -463,7 +463,7 @@ class CSVFile(LogFile):
 # %% ../../nbs/observe/40c_csv_logger.ipynb #eee6a406
 def parse_csv(
     path:Path # the file
-) -> list: # of lists of strings
+) -> list: # lists of strings; [[]] for an empty file
     "Return the lines of a CSV file, the names first; raise ValueError if `path` is not a CSV file"
     text = path.read_bytes()
     text = text[:text.rfind(b'\n')+1]   # the last line may be incomplete
@@ -493,7 +493,7 @@ class CSVLogger(FileLogger):
     order = 60
     def __init__(self,
         fname:str|Path='history.csv', # the file, relative to `learn.path`
-        append:bool=False             # append to the file of an earlier run? False: replace it
+        append:bool=False             # append to the file of an earlier run; False: replace it
     ): super().__init__(fname, append)
 
     def make_file(self): return CSVFile(self.path, append=self.append)
@@ -508,7 +508,7 @@ class CSVLogger(FileLogger):
         super().take_over()
         for row in self._unwritten_rows(): self.write_row(row, self.last)
     def _unwritten_rows(self):
-        "Return the rows of the history that come after those in the file"
+        "Return the rows of the history after the last one in the file"
         def moment(row): return row.get('epoch'),row.get('train_iter')
         written = {*map(moment, self.read_log())} if self.path.stat().st_size else set()
         rows = [*getattr(own_attr(self.learn, 'recorder'), 'history', ())]
@@ -518,7 +518,7 @@ class CSVLogger(FileLogger):
         return rows[n_written:]
 
     def read_log(self) -> History:
-        "Read the file: numbers as numbers, empty cells as None; raise FileNotFoundError before the first fit"
+        "Return the rows, with numbers parsed and None for empty cells; raise FileNotFoundError before the first fit"
         self.check_exists()
         names,*rows = parse_csv(self.path)
         def parse_row(cells): return dict(zip_longest(names, map(_parse_cell, cells)))

@@ -20,8 +20,8 @@ class ShowGraphCallback(Callback):
     "Plot the training and validation losses in the notebook after each epoch"
     acts,writes = 'nothing',True
     order,modes = 65,('fit',)
-    handle = None    # IPython's handle of the graph that is shown
-    warned = False
+    handle = None    # IPython's display handle of the graph; None: not displayed yet
+    warned = False   # was it said that this is no notebook?
     def __init__(self,
         skip_start:int=5,      # initial batches to skip: their high losses would flatten the curve
         log:bool=False,        # make the loss axis logarithmic?
@@ -31,7 +31,7 @@ class ShowGraphCallback(Callback):
     def before_fit(self):
         self.handle = None
         self.in_notebook = display_kind()=='notebook'
-        if self.in_notebook: pyplot()   # raises now, not after an epoch
+        if self.in_notebook: pyplot()   # raises an error now rather than after an epoch
         elif not self.warned:
             self.warned = True
             warn('ShowGraphCallback draws in notebooks only. Here, call `learn.recorder.plot_loss()` after the fit.')
@@ -45,7 +45,7 @@ class ShowGraphCallback(Callback):
         else: self.handle.update(image)
 
     def picture(self) -> bytes:
-        "Return the graph so far, as a PNG"
+        "Return the graph so far, as the bytes of a PNG image"
         pyplot()
         from matplotlib.figure import Figure
         learn,rec = self.learn,self.learn.recorder

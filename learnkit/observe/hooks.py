@@ -38,7 +38,7 @@ class Hook:
         input:Any,        # its inputs, or their gradients
         output:Any        # its output, or the gradients of that
     ) -> None:
-        "Store the result of `hook_func`: the function that PyTorch calls"
+        "Call `hook_func` and store its result; PyTorch calls this after the module"
         if self.removed: return
         if self.detach:
             input  = to_detach(input,  cpu=False, gather=self.gather)
@@ -47,7 +47,7 @@ class Hook:
 
     @property
     def stored(self) -> Any:
-        "The last result of `hook_func`; None before its first call"
+        "The last result of `hook_func`, moved to the CPU if `cpu` is set; None before its first call"
         if self.cpu and self.detach: self._stored = to_detach(self._stored, gather=False)
         return self._stored
 
@@ -160,16 +160,16 @@ class HookCallback(Callback):
         super().__init__(**kwargs)
         store_attr('every,remove_end,is_forward,detach,cpu,include_paramless')
         is_one = isinstance(modules, nn.Module) and not hasattr(modules, '__iter__')
-        self.asked_modules = [modules] if is_one else modules
-        self.modules  = self.asked_modules
+        self.given_modules = [modules] if is_one else modules
+        self.modules  = self.given_modules
         self.compiled = False
         self.hooks  = None
         self.hooked = False   # are the `hooks` on the modules?
-        self.stance = None    # PyTorch's context that turns compiled code off
+        self.stance = None    # PyTorch's context manager that turns compiled code off; None: not active
 
     def before_fit(self) -> None:
         model = self.learn.model
-        self.modules  = self._layers(get_model(model)) if self.asked_modules is None else list(self.asked_modules)
+        self.modules  = self._layers(get_model(model)) if self.given_modules is None else list(self.given_modules)
         self.compiled = _is_compiled(model)
         if self.every is not None: return
         if self.compiled: warn(f'hooks do not work in compiled code, so the model runs uncompiled with {self}. '
@@ -177,7 +177,7 @@ class HookCallback(Callback):
         self._register()
 
     def before_batch(self) -> None:
-        if self._due(): self._register()
+        if self._is_due(): self._register()
     def after_batch(self) -> None:
         if self.every is not None and self.hooked: self._remove()
 
@@ -185,8 +185,8 @@ class HookCallback(Callback):
         if self.remove_end or self.learn.exc is not None: self._remove()
         else: self._restore_stance()
 
-    def _due(self):
-        "Return whether to record this batch: in training, every n-th one"
+    def _is_due(self):
+        "Return whether to record this batch: every n-th training batch; False if `every` is None"
         if self.every is None or not self.learn.training: return False
         return self.learn.train_iter%self.every==0
 
@@ -201,7 +201,7 @@ class HookCallback(Callback):
 
     @uninterrupted
     def _register(self):
-        "Put the hooks on the model, and turn compiled code off"
+        "Put the hooks on the layers, and turn compiled code off if the model has any"
         self._remove()
         self.hooks  = Hooks(self.modules, self.hook, self.is_forward, self.detach, self.cpu)
         self.hooked = True
@@ -211,7 +211,7 @@ class HookCallback(Callback):
 
     @uninterrupted
     def _remove(self):
-        "Remove the hooks"
+        "Remove the hooks, and turn compiled code on again"
         if self.hooks is not None: self.hooks.remove()
         self.hooked = False
         self._restore_stance()

@@ -58,7 +58,7 @@ def vocab_of(
 # %% ../../nbs/observe/60a_interpretation.ipynb #f7c82a0c
 @check_args
 class Interpretation:
-    "Predictions, targets and the loss of each sample, to interpret a model"
+    "The predictions, targets, losses and inputs of a dataset, to find out where a model is wrong"
     read:Callable|None = None   # function: indices of samples -> their inputs; None: inputs cannot be read
     def __init__(self,
         preds:Any,               # predictions, after the activation
@@ -79,13 +79,13 @@ class Interpretation:
         with_input:bool=False,   # store the inputs; False: read the requested inputs again, if possible
         vocab:list|None=None     # names of the classes; None: those of `learn.dls`
     ) -> 'Interpretation':
-        "Predict a dataset with `learn`, and interpret the results"
+        "Return the `Interpretation` of the predictions of `learn` for a dataset"
         dl = learn._loader(ds_idx, dl)
         results = learn.get_preds(dl=dl, act=act, with_input=with_input, with_decoded=True, with_loss=True)
         *_,preds,targs,decoded,losses = results
         inputs = results[0] if with_input else None
         if vocab is None: vocab = learn._class_names()
-        interp  = cls(preds, targs, decoded, losses, inputs, vocab_of(learn.dls, vocab), **_ignored(learn))
+        interp  = cls(preds, targs, decoded, losses, inputs, vocab_of(learn.dls, vocab), **_ignore_index(learn))
         if with_input: return interp
         loader_of = _loader_by_index(dl)
         def read(idxs):
@@ -113,7 +113,7 @@ class Interpretation:
         return self.read(idxs.tolist())
 
     def top_losses(self,
-        k:int|None=None,   # how many; None: all
+        k:int|None=None,   # how many samples; None: all
         largest:bool=True  # the largest losses; False: the smallest
     ) -> tuple[Tensor,Tensor]:
         "Return the `k` largest (or smallest) losses and the indices of their samples"
@@ -123,13 +123,13 @@ class Interpretation:
     def name(self,
         v:Any # a target or a decoded prediction of one sample
     ) -> str:
-        "Return the name of a class, or the value as text, for a table"
+        "Return the name of the class `v`, or `v` as text if it has no name in `vocab`"
         return value_text(v, self.vocab)
 
     def rows(self,
         idxs:int|list|Tensor # indices of the samples
     ) -> History:
-        "Return a table of samples: index, loss, target, prediction, its probability or score, and any inputs"
+        "Return a table of samples: index, loss, target, prediction and its probability or score, inputs if available"
         idxs = torch.as_tensor(idxs).reshape(-1)
         inputs,preds,targs,decoded,losses = self[idxs]
         inputs = inputs_by_name(inputs)
@@ -143,7 +143,7 @@ class Interpretation:
             return row
         return History(map(make_row, range(len(idxs))))
 
-def _ignored(learn):
+def _ignore_index(learn):
     "Return the class index ignored by the loss function as a keyword argument; empty if there is none"
     number = ignored_class(learn.loss_func)
     return {} if number is None else dict(ignore_index=number)
@@ -170,7 +170,7 @@ def value_text(
 
 # %% ../../nbs/observe/60a_interpretation.ipynb #ebf75f1f
 def _class_text(v, vocab):
-    "Return the name of a class index, or the names of the classes marked by 1; None if it is neither"
+    "Return the name of the class index `v`, or the names of the classes marked by 1; None if `v` is neither"
     is_class_number = v.ndim==0 and not v.is_floating_point()
     if is_class_number:
         has_name = 0<=v<len(vocab)
@@ -223,7 +223,7 @@ def is_image(
     if t.ndim==4: return t.shape[1] in (1,3,4)
     if t.ndim!=3: return False
     height,width = t.shape[1:]
-    return min(height, width)>3   # else a table or a few series
+    return min(height, width)>3   # otherwise `t` is a table or a few series
 
 def is_mask(
     t:Any,        # a batch of targets or decoded predictions
@@ -241,8 +241,8 @@ def is_mask(
 def normalization_of(
     ds:Any # a dataset
 ) -> tuple|None:
-    "Return mean and standard deviation of the normalization among a dataset's transforms, None if there is none"
-    todo,seen = [ds],[]   # `seen` keeps objects alive, as ids are reused
+    "Return the mean and standard deviation of the normalization in a dataset's transforms; None without one"
+    todo,seen = [ds],[]   # `seen` prevents endless loops
     while todo:
         o = todo.pop()
         if o is None or isinstance(o, Tensor): continue
@@ -257,8 +257,8 @@ def normalization_of(
 def _is_statistic(o): return o is not None and not callable(o)   # the `mean` of an array is a method
 
 def to_drawing(
-    images:Tensor,        # (n, channels, height, width) or (n, height, width): all images of one figure
-    stats:tuple|None=None # mean and standard deviation of each channel that normalized them; None: not normalized
+    images:Tensor,        # all images of a figure: (n, channels, height, width) or (n, height, width)
+    stats:tuple|None=None # mean and standard deviation used for normalization, for each channel; None: not normalized
 ) -> Any:                 # a NumPy array with the channels last and values from 0 to 1
     "Convert images to the form that matplotlib draws, all on one scale"
     t = images.float()
@@ -301,7 +301,7 @@ def _axes_class():
     "Return the class of the returned axes, created on demand so that importing learnkit does not import NumPy"
     import numpy as np
     class Axes(np.ndarray):
-        "The axes of drawn images, which a notebook does not list one by one"
+        "The matplotlib axes of images, with a short `repr` for notebooks"
         def __repr__(self) -> str: return f'{self.size} axes'
     return Axes
 
@@ -317,9 +317,9 @@ def _is_texts(t):
     if not isinstance(t, (list,tuple)) or not t: return False
     return all(isinstance(o, str) for o in t)
 
-def _pick_shown(t, i): return t[i] if _is_texts(t) else _pick(t, i)
+def _pick_sample(t, i): return t[i] if _is_texts(t) else _pick(t, i)
 
-def _first(n, t):
+def _take_first(n, t):
     "Return the first `n` samples of a batch"
     if _is_texts(t): return t[:n]
     def cut(o): return o[:n] if isinstance(o, Tensor) else o
@@ -328,7 +328,7 @@ def _first(n, t):
 # %% ../../nbs/observe/60b_show.ipynb #502923cd
 @check_args
 class Items:
-    "Some samples of a batch, with targets and predictions, to draw or list"
+    "The first samples of a batch, with targets and predictions, to draw or to list in a table"
     def __init__(self,
         inputs:Any,               # the inputs of a batch
         columns:dict,             # targets, and predictions if there are any, by the name of their column
@@ -337,8 +337,8 @@ class Items:
         decode:Callable|None=None # list of token numbers -> text; None: show the numbers
     ):
         n = check_whole('n', n, what='a number of samples')
-        self.inputs = {k:_first(n, t) for k,t in inputs_by_name(inputs).items()}
-        self.columns = {k:_first(n, t) for k,t in columns.items()}
+        self.inputs = {k:_take_first(n, t) for k,t in inputs_by_name(inputs).items()}
+        self.columns = {k:_take_first(n, t) for k,t in columns.items()}
         self.vocab,self.decode = vocab,decode
         self.images = next((t for t in self.inputs.values() if is_image(t)), None)
 
@@ -350,7 +350,7 @@ class Items:
     ) -> list:
         "Return the values of the samples as text"
         if self.decode is not None and _are_tokens(t): return [*map(self.decode, t.tolist())]
-        return [value_text(_pick_shown(t, i), vocab) for i in range(len(self))]
+        return [value_text(_pick_sample(t, i), vocab) for i in range(len(self))]
 
     def table(self) -> History:
         "Return a table with a row for each sample"
@@ -363,7 +363,7 @@ class Items:
         ncols:int|None=None,    # images in a row; None: 5, or 2 per mask if there are several masks
         figsize:tuple|None=None # width and height in inches; None: by the number of images
     ) -> Any:
-        "Draw images with their targets and predictions; list other samples in a table"
+        "Draw images with their targets and predictions, and return the axes; return other samples as a table"
         images = self.images
         if images is None: return self.table()
         masks,texts = {},[]
@@ -371,20 +371,20 @@ class Items:
             if is_mask(t, images): masks[name] = t
             else: texts.append(self.texts(t, self.vocab))
         titles = ['']*len(self)
-        if texts: titles = [' / '.join(of_sample) for of_sample in zip(*texts)]
+        if texts: titles = [' / '.join(sample_texts) for sample_texts in zip(*texts)]
         if masks: return self._draw_masks(masks, titles, stats, ncols, figsize)
         axs = draw_images(images, titles, None, stats, self._colors(texts), ncols or 5, figsize)
         if len(texts)>1: axs[0,0].figure.suptitle(' / '.join(self.columns), fontsize=9)
         return axs
 
     def _colors(self, texts):
-        "Return red for wrong predictions, else black; None without predictions, or for floats, which are never equal"
+        "Return the colors: red for wrong predictions, else black; None without predictions, or if values are floats"
         if len(texts)!=2 or any(map(_is_float, self.columns.values())): return None
         def choose_color(prediction, target): return 'black' if prediction==target else 'red'
         return [*map(choose_color, *texts)]
 
     def _draw_masks(self, masks, titles, stats, ncols, figsize):
-        "Draw each image once for each of its masks, next to each other"
+        "Draw each image once per mask, side by side; return the axes"
         n_masks = len(masks)
         height,width = self.images.shape[-2:]
         each = [t.reshape(-1, height, width).long().cpu() for t in masks.values()]
@@ -409,7 +409,7 @@ def first_batch(
         for b in dl: return b
     raise ValueError('the loader is empty, so there is nothing to show')
 
-def _stats(dl): return normalization_of(getattr(dl, 'dataset', None))
+def _find_stats(dl): return normalization_of(getattr(dl, 'dataset', None))
 
 @patch
 @check_args
@@ -418,17 +418,17 @@ def show_batch(self:DataLoaders,
     n:int=10,                  # how many samples; at most the whole batch
     decode:Callable|None=None, # list of token numbers -> text, such as `tokenizer.decode`
     stats:tuple|None=None,     # mean and standard deviation that normalized the images; None: from the transforms
-    ncols:int|None=None,       # images in a row; None: five, or each next to its masks
+    ncols:int|None=None,       # images in a row; None: 5, or 2 per mask if there are several masks
     figsize:tuple|None=None    # width and height in inches; None: by the number of images
 ) -> Any:
-    "Show the samples of the next batch with their targets: images are drawn, other samples listed in a table"
+    "Show the next batch's samples with their targets: draw images and return the axes, return others as a table"
     dl = self.loaders[ds_idx] if ds_idx in range(len(self)) else None
     if dl is None: raise ValueError(f'there is no loader number {ds_idx}: these DataLoaders have {len(self)}')
     xb,yb = split_batch(first_batch(dl), self.n_inp)
     if len(yb)==1: targets = {'target':yb[0]}
     else: targets = {f'target {i}':t for i,t in enumerate(yb)}
     items = Items(detuplify(xb), targets, n, vocab_of(self), decode)
-    return items.show(stats or _stats(dl), ncols, figsize)
+    return items.show(stats or _find_stats(dl), ncols, figsize)
 
 # %% ../../nbs/observe/60b_show.ipynb #2986de03
 @patch
@@ -439,14 +439,14 @@ def show_results(self:Learner,
     n:int=10,                  # how many samples; at most the whole batch
     decode:Callable|None=None, # list of token numbers -> text, such as `tokenizer.decode`
     stats:tuple|None=None,     # mean and standard deviation that normalized the images; None: from the transforms
-    ncols:int|None=None,       # images in a row; None: five, or each next to its masks
+    ncols:int|None=None,       # images in a row; None: 5, or 2 per mask if there are several masks
     figsize:tuple|None=None    # width and height in inches; None: by the number of images
 ) -> Any:
-    "Show the first batch's samples with targets and predictions: draw images, list other samples in a table"
+    "Show predictions and targets of the first batch: draw images and return the axes, return others as a table"
     dl = self._loader(ds_idx, dl)
     with alone(): inputs,_,targs,decoded = self.get_preds(dl=[first_batch(dl)], with_input=True, with_decoded=True)
     columns = {}
     if decoded is not None: columns['prediction'] = decoded
     if targs is not None:   columns['target'] = targs
     items = Items(inputs, columns, n, vocab_of(self.dls), decode)
-    return items.show(stats or _stats(dl), ncols, figsize)
+    return items.show(stats or _find_stats(dl), ncols, figsize)

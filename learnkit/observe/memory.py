@@ -22,12 +22,12 @@ class MemorySnapshot(Callback):
     "Record CUDA memory allocations in some batches, and when memory runs out (Composer's `MemorySnapshot`)"
     acts = 'nothing'
     order,modes,run_valid = 101,('fit','lr_find'),False
-    warned = False
+    warned = False   # was it said that there is no CUDA device?
     def __init__(self,
         n:int|None=3,               # the number of training batches in the snapshot; None: only when memory runs out
         skip:int=1,                 # training batches to skip first, because the first one allocates memory that stays
         on_oom:bool=True,           # record the whole fit, and write a snapshot when memory runs out
-        max_entries:int=100_000,    # the number of allocations to keep
+        max_entries:int=100_000,    # the largest number of allocations to record
         folder:str|Path='memory'    # the folder for the files, relative to the Learner's `path`
     ):
         check_whole('n', n, none=True)
@@ -47,7 +47,7 @@ class MemorySnapshot(Callback):
 
     def before_fit(self):
         self._reset()
-        self.home = Path.cwd()   # keep one folder, even after a `chdir`
+        self.home = Path.cwd()   # so that a later `chdir` does not change the folder
         self.available = torch.cuda.is_available()
         if self.available:
             if self.on_oom: self._record()

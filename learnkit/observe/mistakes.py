@@ -23,7 +23,7 @@ def _title(row, score):
 
 @patch
 def plot_top_losses(self:Interpretation,
-    k:int|list,              # how many samples, or a list or range of their ranks
+    k:int|list,              # how many samples, or a list or range of ranks (0: the largest loss)
     largest:bool=True,       # the largest losses first; False: the smallest
     ncols:int=5,             # images in a row
     figsize:tuple|None=None, # width and height in inches; None: by the number of images
@@ -59,7 +59,7 @@ from ..measure.history import History
 # %% ../../nbs/observe/65b_classification.ipynb #c7a64fd4
 @check_args
 class ClassificationInterpretation(Interpretation):
-    "The mistakes of a classifier: how often each class was predicted as each other class"
+    "The predictions of a classifier: its confusion matrix, most frequent mistakes and scores by class"
     vocab:list   # names of the classes
     def __init__(self,
         preds:Tensor,            # predictions, after the activation
@@ -103,7 +103,7 @@ class ClassificationInterpretation(Interpretation):
         return flatten_check(decoded, targs)
 
     def _n_classes(self):
-        "Return the number of classes: at least 2, the model's outputs, and the highest class that occurs"
+        "Return the number of classes: the number of outputs, or more if a higher class number occurs; at least 2"
         numbers = [2]
         if isinstance(self.preds, Tensor): numbers.append(self.preds.numel()//max(self.decoded.numel(), 1))
         for ids in (self.pred_ids, self.targ_ids):
@@ -168,12 +168,13 @@ class ClassificationInterpretation(Interpretation):
         def add_row(name, scores, n):
             precision,recall,f1 = scores
             rows.append({'class':name, 'precision':precision, 'recall':recall, 'f1':f1, 'support':int(n)})
-        for name,of_class,n_class in zip(self.vocab, scores.tolist(), support): add_row(str(name), of_class, n_class)
+        for name,class_scores,n_class in zip(self.vocab, scores.tolist(), support):
+            add_row(str(name), class_scores, n_class)
         add_row('accuracy', (None, None, accuracy.item()), n)
         add_row('macro avg', scores.mean(0).tolist(), n)
         add_row('weighted avg', (weights[:,None]*scores).sum(0).tolist(), n)
         return History(rows)
 
     def print_classification_report(self) -> None:
-        "Print precision, recall, F1 and support of each class"
+        "Print the `classification_report`"
         print(repr(self.classification_report()))

@@ -27,7 +27,7 @@ class Observer(EveryCallback):
         self.rows = History()
 
     def measure(self) -> dict|None: # floats, or tensors of one element, by name; None if there are none yet
-        "Return the current metrics; subclasses must define it"
+        "Return the current metrics; a subclass must define it, otherwise it raises NotImplementedError"
         raise NotImplementedError(f'{type(self).__name__} needs a method `measure` that returns a dict of numbers')
 
     def before_fit(self):
@@ -53,7 +53,7 @@ class Observer(EveryCallback):
         rows.append(dict(epoch=epoch, train_iter=train_iter, **metrics))
 
     def flush(self) -> None:
-        "Read all waiting rows from the device at once, and announce them"
+        "Read all pending rows from the device at once, and pass them to the loggers"
         if self.learn is not None: self.learn._outbox.flush(self.learn)
 
     @property
@@ -104,12 +104,12 @@ class OptimizerMonitor(Observer):
     row:dict|None = None             # the measured values, until the batch has been counted
     def __init__(self,
         every:Any='10ba',     # how often; the first step is measured, then the next one whenever this is due
-        per_layer:bool=True   # log each parameter too, as `grad_norm/0.weight`; False: only totals over all parameters
+        per_layer:bool=True   # log each parameter, too, e.g. `grad_norm/0.weight`; False: only norms over all
     ):
         super().__init__(every)
         self.per_layer = per_layer
         self.due = True         # is the next step to be measured?
-        self.run_train = True   # it needs the batches even for intervals of whole epochs
+        self.run_train = True   # `after_batch` logs the row, even if the interval is in epochs
 
     def before_fit(self):
         super().before_fit()
@@ -131,7 +131,7 @@ class OptimizerMonitor(Observer):
 
     @torch.no_grad()
     def _start_step(self):
-        "Remember the weights and the norms of the gradients before the step"
+        "Store copies of the weights, and the norms of the gradients, before the step"
         names,params,grads = [],[],[]
         for name,p in get_model(self.learn.model).named_parameters():
             if p.grad is None or p.grad.is_sparse: continue
@@ -143,35 +143,35 @@ class OptimizerMonitor(Observer):
 
     @torch.no_grad()
     def _end_step(self):
-        "Compare the weights with those before the step"
+        "Compute the norms, and the update from the weights before the step, as the next row"
         names,params,old,grad_norms = self.start
         self.start,self.due = None,False
         updates = torch._foreach_sub(params, old)
         norms = dict(grad_norm=grad_norms, weight_norm=_norms(params), update_norm=_norms(updates))
-        row = {kind:torch.linalg.vector_norm(stack_scalars(of_layers)) for kind,of_layers in norms.items()}
+        row = {k:torch.linalg.vector_norm(stack_scalars(layer_norms)) for k,layer_norms in norms.items()}
         row['update_ratio'] = row['update_norm']/row['weight_norm']
         if self.per_layer:
             norms['update_ratio'] = torch._foreach_div(norms['update_norm'], norms['weight_norm'])
-            for kind,of_layers in norms.items():
-                for name,norm in zip(names, of_layers): row[f'{kind}/{name}'] = norm
+            for k,layer_norms in norms.items():
+                for name,norm in zip(names, layer_norms): row[f'{k}/{name}'] = norm
         self.row = row
 
 class _StepStart(NamedTuple):
-    "What `OptimizerMonitor` remembers from the start of a step"
+    "The values that `OptimizerMonitor` stores before a step"
     names:list        # names of the parameters that have gradients
     params:list       # the parameters, which the step changes in place
-    old:list          # copies of them
-    grad_norms:list   # the norms of their gradients
+    old:list          # copies of the parameters from before the step
+    grad_norms:list   # the norms of the parameters' gradients
 
 def _norms(tensors):
     "Return each tensor's L2 norm over all processes with a shard of it; 16-bit tensors in 32 bits against overflow"
     norms:list = [None]*len(tensors)
-    kinds = {}   # by type and mesh, as PyTorch cannot mix them in a list
-    for i,t in enumerate(tensors): kinds.setdefault((t.dtype, mesh_of(t)), []).append(i)
-    for (dtype,_),places in kinds.items():
+    indices = {}   # (dtype, mesh) -> indices of tensors: PyTorch cannot mix these in a list
+    for i,t in enumerate(tensors): indices.setdefault((t.dtype, mesh_of(t)), []).append(i)
+    for (dtype,_),group in indices.items():
         precise = torch.promote_types(dtype, torch.float32)
-        found = torch._foreach_norm([tensors[i] for i in places], 2, dtype=precise)
-        for i,norm in zip(places, found): norms[i] = whole(norm)
+        found = torch._foreach_norm([tensors[i] for i in group], 2, dtype=precise)
+        for i,norm in zip(group, found): norms[i] = whole(norm)
     return norms
 
 # %% ../../nbs/observe/25c_system.ipynb #b8e883bf
@@ -182,19 +182,19 @@ from typing import Callable
 from ..loop.settings import optional_import
 
 # %% ../../nbs/observe/25c_system.ipynb #d2be42f8
-def _psutil(what:str) -> ModuleType:
-    with optional_import(what, 'psutil', 'logging'): import psutil
+def _import_psutil(feature:str) -> ModuleType:
+    with optional_import(feature, 'psutil', 'logging'): import psutil
     return psutil
 
 class MemoryMonitor(Observer):
     "Log the memory in use, in GB (10^9 bytes): the accelerator's, or without one the process's (needs psutil)"
-    def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k!='process'}   # psutil's has a lock
+    def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k!='process'}   # it has a lock
 
     def before_fit(self):
         super().before_fit()
         self.where = self.learn.device
         self.has_stats = self.where.type not in ('cpu','mps')   # does PyTorch count the memory allocated there?
-        self.process = None if self.has_stats else _psutil('MemoryMonitor on the CPU').Process()
+        self.process = None if self.has_stats else _import_psutil('MemoryMonitor on the CPU').Process()
 
     def measure(self) -> dict:
         "Return `allocated`, `reserved`, their peaks since the last row, and `retries` (to allocate); on the CPU `rss`"
@@ -219,12 +219,12 @@ class SystemMetrics(Observer):
 
     def before_fit(self):
         super().before_fit()
-        self.psutil = _psutil('SystemMetrics')
+        self.psutil = _import_psutil('SystemMetrics')
         self.psutil.cpu_percent()   # psutil measures since the last call, so drop the first result
         self.gpu_percent = _gpu_percent(self.learn.device)
-        self.last = perf_counter(),self._totals()
+        self.last = perf_counter(),self._read_totals()
 
-    def _totals(self):
+    def _read_totals(self):
         disk,net = self.psutil.disk_io_counters(),self.psutil.net_io_counters()
         return dict(disk_read=getattr(disk, 'read_bytes', 0), disk_write=getattr(disk, 'write_bytes', 0),
                     net_sent=getattr(net, 'bytes_sent', 0), net_recv=getattr(net, 'bytes_recv', 0))
@@ -232,7 +232,7 @@ class SystemMetrics(Observer):
     def measure(self) -> dict:
         "Return `cpu_percent`, `memory_percent`, `gpu_percent` (NVIDIA), `disk_read_mb_per_sec` and similar ones"
         start,old = self.last
-        self.last = perf_counter(),self._totals()
+        self.last = perf_counter(),self._read_totals()
         end,new   = self.last
         row = dict(cpu_percent=self.psutil.cpu_percent(), memory_percent=self.psutil.virtual_memory().percent)
         if self.gpu_percent is not None: row['gpu_percent'] = self.gpu_percent()

@@ -32,8 +32,8 @@ def stack_scalars(
 # %% ../../nbs/observe/20a_outbox.ipynb #e258683d
 class LogRow:
     "Metrics by name, some still on their device"
-    size  = 1       # in the unit of `MediaRow.size`
-    waits = False
+    size  = 1       # see `MediaRow.size`
+    waits = False   # see `MediaRow.waits`
     def __init__(self,
         metrics:dict,             # floats, or tensors of one element, by name
         step:int,                 # the training batches of all fits so far
@@ -41,7 +41,7 @@ class LogRow:
     ):
         self.step,self.then = step,then
         self.metrics = {name:_as_scalar(name, v) for name,v in metrics.items()}
-        # its tensors, as one tensor that is read at once
+        # the tensors among the metrics, as one tensor that is read at once
         self.names  = [name for name,v in self.metrics.items() if isinstance(v, torch.Tensor)]
         self.values = None
         if self.names: self.values = stack_scalars([self.metrics[name] for name in self.names])
@@ -49,12 +49,12 @@ class LogRow:
     def announce(self,
         learn:Callable # the Learner
     ) -> None:
-        "Call the event `log_metrics`, after `then`"
+        "Call `then` with the metrics, and fire the event `log_metrics`"
         if self.then is not None: self.then(self.metrics)
         learn('log_metrics', metrics=self.metrics, step=self.step)
 
 def _as_scalar(name, v):
-    "Return a Python number, or a tensor of one element, which is read later; raise TypeError for anything else"
+    "Return `v` as a Python number, or unchanged if it is a tensor with one element; raise TypeError for others"
     if isinstance(v, torch.Tensor):
         is_scalar,found = v.numel()==1,shapes(v)
     else:
@@ -117,7 +117,7 @@ class MediaRow:
     def announce(self,
         learn:Callable # the Learner
     ) -> None:
-        "Call the event `log_media` after copying the tensors to the CPU, which waits for their device"
+        "Copy the tensors to the CPU, which waits for their device, and fire the event `log_media`"
         media = {name:_bring_to_cpu(v, self.kind) for name,v in self.media.items()}
         learn('log_media', kind=self.kind, media=media, step=self.step)
 
@@ -136,17 +136,17 @@ event.register('log_metrics', 'metrics were logged: `metrics` by name, at batch 
 event.register('log_media', 'texts, images, histograms or tables (`kind`) were logged: `media` by name, at `step`')
 
 class Outbox:
-    "The logged rows that were not passed to the loggers yet, in order"
+    "A queue of logged rows that were not passed to the loggers yet"
     max_pending = 1000   # flush when the rows are as large as this many rows of metrics,
     max_seconds = 30.    # or when the first one has waited this long
     def __init__(self):
-        self.rows   = deque()   # all rows that the loggers have not got yet
+        self.rows   = deque()   # all rows that were not passed to the loggers yet
         self.unread = []        # the rows with tensors that may still be on a device
         self.busy   = False     # is `flush` running? Loggers may log themselves
         self.since  = 0.        # when the first of the rows was added
         self.size   = 0         # total size of the rows
         self.start  = 0         # training batches of earlier fits
-        self.fitting = False    # between `begin` and `end`?
+        self.fitting = False    # was `begin` called, and not yet `end`?
         self.files  = {}        # the files of loggers by path, which loggers with the same path share
 
     def step(self,
@@ -183,7 +183,7 @@ class Outbox:
     def ready(self,
         learn:Learner # the Learner
     ) -> bool:
-        "Return whether rows may be announced now: not before a resumed run has loaded its position"
+        "Return whether rows may be announced now: in a fit that has begun, or outside of any run"
         if learn.mode is None: return True    # outside of a run
         if learn.mode!='fit': return False    # rows wait for the fit
         if learn.current_run.start_epoch>=learn.n_epoch: return False   # a finished run was resumed: nothing is new
@@ -193,14 +193,14 @@ class Outbox:
     def flush(self,
         learn:Learner # the Learner
     ) -> None:
-        "Announce all rows in order by `log_metrics` and `log_media`, with one transfer of metrics from the device"
+        "Fire `log_metrics` or `log_media` for each row in order, unless rows must wait; copy metrics in one transfer"
         if not self.rows: return
-        if self.busy: return   # a logger has logged: the outer loop takes its row
+        if self.busy: return   # a logger has logged: the outer call announces its row
         if not self.ready(learn): return
         self.busy = True
         try:
             while self.rows:
-                self._read()   # again in each turn, as a logger may have added rows
+                self._read()   # in each iteration, as a logger may have added rows
                 self.rows.popleft().announce(learn)
         finally: self.busy = False
 
@@ -210,7 +210,7 @@ class Outbox:
         if not rows: return
         device  = rows[0].values.device
         numbers = iter(torch.cat([row.values.to(device) for row in rows]).tolist())
-        for row in rows: row.metrics.update(zip(row.names, numbers))   # `zip` takes one number for each name
+        for row in rows: row.metrics.update(zip(row.names, numbers))   # takes one number for each name
 
     def clear(self) -> None:
         "Drop all rows"
@@ -218,13 +218,13 @@ class Outbox:
         self.unread.clear()
 
     def begin(self) -> None:
-        "Begin a fit"
+        "Begin a fit: from now on metrics are logged in any run within it"
         self.fitting = True
 
     def end(self,
         learn:Learner # the Learner
     ) -> None:
-        "End a fit: announce its logged rows; the next fit continues from its last step"
+        "End a fit: announce its rows, and add its batches to the steps of the next fit; no effect without a fit"
         if not self.fitting: return
         self.flush(learn)
         self.clear()
@@ -268,7 +268,7 @@ from ..loop.words import observes
 def hparams(self:Learner,
     **more:Any # further hyperparameters, which are returned from now on
 ) -> dict[str, Any]: # numbers and short texts by name
-    "Return the hyperparameters of the Learner, and the settings of callbacks that do more than observe"
+    "Return the hyperparameters of the Learner, and the settings of callbacks unless they only observe"
     own = vars(self).setdefault('_hparams', {})
     own.update(more)
     train,model = self.dls.train,get_model(self.model)

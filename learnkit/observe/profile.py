@@ -31,7 +31,7 @@ class TimeTable(History):
         return [head, *(self._row(row, names) for row in self)]
 
     def _row(self, row, names):
-        "Return the cells of a row, the columns `names` first"
+        "Return the cells of a row, those of the columns `names` first"
         calls,mean = '',''
         if row['calls']: calls,mean = row['calls'],f"{1e3*row['mean']:.3f}"
         cells  = [row[name] for name in names]
@@ -48,8 +48,8 @@ class Profile(ActionTimer):
         return sum(ns for _,ns in self.totals.values())/1e9
 
     def actions(self) -> TimeTable:
-        "Return the times by phase and action of the loop; 'rest' is the loop itself, calls of callbacks, the profiler"
-        names_of_kinds = dict(callback='callbacks', event='rest')   # of the loop's own actions: their names
+        "Return the times by phase and action of the loop; 'rest' includes calling the callbacks, and the profiler"
+        names_of_kinds = dict(callback='callbacks', event='rest')   # parts of the loop have their own names
         def find_row(a): return a.phase,names_of_kinds.get(a.kind, a.name)
         table = self._aggregate(('phase','action'), find_row, 'loop')
         phases  = ['train', 'valid', '']
@@ -78,9 +78,9 @@ class Profile(ActionTimer):
     def _aggregate(self,
         columns:tuple,     # the columns that identify a row of the result
         find_row:Callable, # Action -> the values of these columns; None skips the action
-        kind:str           # the calls of actions of this kind are counted
+        kind:str           # count only the calls of actions of this kind
     ) -> TimeTable:
-        "Return the totals, added up by the rows that `find_row` returns"
+        "Return the totals as a table, summed over the actions with the same `find_row`"
         rows = {}
         for action,(calls,ns) in self.totals.items():
             values = find_row(action)
@@ -89,10 +89,10 @@ class Profile(ActionTimer):
             if action.kind==kind: row['calls'] += calls
             row['seconds'] += ns/1e9
             if self.device is not None: row['device'] = row.get('device', 0.) + self.device.seconds.get(action, 0.)
-        whole = self.seconds or 1.
+        total = self.seconds or 1.
         for row in rows.values():
             row['mean']  = row['seconds']/max(row['calls'], 1)
-            row['share'] = row['seconds']/whole
+            row['share'] = row['seconds']/total
         return TimeTable(rows.values())
 
     @property
@@ -102,7 +102,7 @@ class Profile(ActionTimer):
 
     @property
     def summary(self) -> str:
-        "The run's duration, the fraction of it spent waiting for data, and advice if that is a tenth or more"
+        "The duration of the run, the fraction spent waiting for data, and advice if that is a tenth or more"
         fraction = self.wait_fraction
         text = f'total: {self.seconds:.3f} s; waiting for data: {fraction:.0%} of it'
         return text if fraction<.1 else f'{text}: {self._hint()}'
@@ -179,7 +179,7 @@ class ProfileCallback(Callback):
     active     = False   # is a run being measured?
     in_handler = False   # is a handler running? Events of a nested run count as part of it
     def __init__(self,
-        max_slices:int=100_000,          # the number of slices (loop actions, callbacks, batches) to keep for the trace
+        max_slices:int=100_000,          # the most slices (loop actions, callbacks, batches) to store for the trace
         clock:Callable=perf_counter_ns,  # returns the time, in nanoseconds
         markers:bool=False               # also mark handlers in profiles of `torch.profiler`, with `record_function`
     ):
@@ -191,7 +191,7 @@ class ProfileCallback(Callback):
         cb:Any,    # a callback
         f:Callable # its handler
     ) -> Callable:
-        "Return the handler, timed"
+        "Return `f`, wrapped to measure its time; unchanged while nothing is measured"
         return self._time_handler(name, cb, f) if self._measures() else f
 
     def around_event(self,
@@ -206,10 +206,10 @@ class ProfileCallback(Callback):
     def _measures(self): return self.learn.mode is not None and is_called(self, 'before_fit')
 
     def _start(self, name):
-        if name=='cleanup': self.in_handler = False   # left set by an exception
+        if name=='cleanup': self.in_handler = False   # an exception may have left it set
         if self.in_handler: return
         is_first = name in ('before_fit','before_evaluate','before_predict')
-        was_removed = is_first and self.result.scopes   # in the middle of the last run, whose end it did not see
+        was_removed = is_first and self.result.scopes   # removed during the last run, so `cleanup` was not called
         if was_removed or not self.active:
             self.active = True
             self.result = Profile(self.max_slices, self.clock, self.learn.device)
@@ -223,11 +223,11 @@ class ProfileCallback(Callback):
         if name=='cleanup': self.result.finish()
 
     def _time_handler(self, name, cb, f):
-        "Return the handler `f` of callback `cb` for event `name`, timed"
+        "Return the handler `f` of callback `cb` for event `name`, wrapped to measure its time"
         cb_name = own_attr(cb, 'key', cb.name)
         if self.markers: f = record_function(f'{name} {cb_name}')(f)
         @wraps(f)
-        def timed(*args, **kwargs):
+        def call_timed(*args, **kwargs):
             if self.in_handler: return f(*args, **kwargs)   # a nested run
             profile,outer = self.result,self.result.action
             try:
@@ -237,7 +237,7 @@ class ProfileCallback(Callback):
             finally:
                 self.in_handler = False
                 profile.switch(outer, 0)
-        return timed
+        return call_timed
 
 # %% ../../nbs/observe/55b_profiler.ipynb #5d2aa82d
 @patch
@@ -246,11 +246,11 @@ def profile(self:Learner,
     n_epoch:int=1,             # epochs to train
     n_batches:int|None=None,   # batches per epoch to train on, and to validate on; None: all
     fname:str|Path|None=None,  # a file for the trace; None: no file
-    max_slices:int=100_000,    # the number of slices (loop actions, callbacks, batches) to keep for the trace
+    max_slices:int=100_000,    # the most slices (loop actions, callbacks, batches) to store for the trace
     cbs:Any=None,              # more callbacks for this run only
     fused:bool=False           # compare eager steps with fused ones instead, over 200 batches by default, without trace
 ) -> Profile|Any:              # with `fused` a `FusedProfile`
-    "Measure how a fit spends its time; the Learner stays as it was. Raise ValueError for a bad `n_batches`"
+    "Measure how a fit spends its time, then restore the Learner; raise ValueError for an invalid `n_batches`"
     if fused: return self._profile_fused(n_epoch, n_batches, cbs)
     check_whole('n_batches', n_batches, what='a whole number of batches', none=True)
     fname = check_path('fname', fname)

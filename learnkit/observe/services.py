@@ -17,13 +17,13 @@ from ..loop.signals import interruptibly, uninterrupted
 
 # %% ../../nbs/observe/45a_sender.ipynb #5bbe627f
 class Sender:
-    "Call `send` for each item of `put`, in order and in a thread, until it succeeds; keep items until they are safe"
-    max_wait = 60.   # seconds between two attempts, at most
+    "A thread that calls `send` with the items of `put`, in order, until it succeeds; stores items until they are safe"
+    max_wait = 60.   # the longest time between two attempts, in seconds
     idle     = 1.    # seconds after which a thread with nothing to send ends
     def __init__(self,
-        send:Callable,              # called with the first items; returns how many it sent (None: all), or raises
-        safe:Callable|None=None,    # function: is this sent item safe, so that it can be dropped? None: always
-        failed:Callable|None=None,  # called before a failed call is retried; None: nothing
+        send:Callable,              # f(*items) sends the first of them and returns how many (None: all), or raises
+        safe:Callable|None=None,    # f(sent item) -> can it be dropped, as it is safe at the service? None: always
+        failed:Callable|None=None,  # called without arguments before a retry; None: nothing
         most:int=1                  # the largest number of items per call of `send`
     ):
         self.send,self.safe,self.failed = send,safe,failed
@@ -31,10 +31,10 @@ class Sender:
         self.sent    = deque()       # items that were sent and are not safe yet
         self.unsent  = deque()       # items that were not sent yet
         self.error   = None          # the exception of the last `send`; None: it succeeded
-        self.hurry   = False         # is `wait` running? Then retry at once
-        self.thread  = None
-        self.changed = Condition()   # guards these, and is notified when they change
-        self.lock    = RLock()       # for `send` and other users of what it opens; a `Sender` does not acquire it
+        self.hurry   = False         # retry at once, because `wait` is running?
+        self.thread  = None          # the running thread; None: nothing to send
+        self.changed = Condition()   # guards the attributes above, and is notified when they change
+        self.lock    = RLock()       # for `send` and others that use the connection; never acquired here
 
     @uninterrupted
     def put(self,
@@ -53,18 +53,18 @@ class Sender:
     def replace(self,
         *items:Any # the new items, sent once `put` is called
     ) -> None:
-        "Replace all items by `items`"
+        "Replace all items, sent and unsent, by `items`, without sending them"
         with self.changed:
             self.sent.clear()
             self.unsent.clear()
             self.unsent.extend(items)
 
     def take(self,
-        key:Any,      # where the items are sent
-        last:Any,     # the last item that a previous sender of this process sends to `key`
+        key:Any,      # identifies where the items are sent
+        last:Any,     # the item that a previous sender of this process sends to `key` before it stops
         seconds:float # how long to wait for the previous sender
     ) -> None:
-        "Become this process's only sender to `key`: any other sends `last` instead of its items, and then stops"
+        "Become this process's only sender to `key`: a previous one sends `last` instead of its items, and stops"
         other = _senders.get(key)
         _senders[key] = self
         if other is None or other is self: return
@@ -83,7 +83,7 @@ class Sender:
     def wait(self,
         seconds:float # how long, at most; no more than 5 if the last attempt failed
     ) -> bool:
-        "Wait until everything is sent, retrying failed items at once; return whether all is sent"
+        "Wait until all items are sent, retrying failed ones at once; return whether all were sent"
         if self.error is not None: seconds = min(seconds, 5.)
         end = monotonic()+seconds
         def is_all_sent(): return not self.unsent
@@ -94,7 +94,7 @@ class Sender:
             return interruptibly(self.changed.wait_for, is_all_sent, left)
 
     def _run(self):
-        "Send all items; the thread's main function"
+        "Send all items; runs in the thread"
         delay = 1.
         while True:
             items = self._next()
@@ -104,11 +104,11 @@ class Sender:
                 self._handle_failure(e, delay)
                 delay = min(2*delay, self.max_wait)
             else:
-                self._note_sent(items[:n])
+                self._record_sent(items[:n])
                 delay = 1.
 
     def _next(self):
-        "Return the first items, at most `most`; if there are none for a while, return none, and end the thread"
+        "Return the first items, at most `most`; [] if there were none for `idle` seconds, which ends the thread"
         with self.changed:
             if not self.changed.wait_for(self._has_items, self.idle): self.thread = None
             return [*islice(self.unsent, self.most)]
@@ -116,7 +116,7 @@ class Sender:
     def _has_items(self): return len(self.unsent)>0
     def _is_hurried(self): return self.hurry
 
-    def _note_sent(self, items):
+    def _record_sent(self, items):
         "Move sent `items` from `unsent` to `sent`, and drop those that are safe"
         with self.changed:
             for o in items:
@@ -151,18 +151,18 @@ from .files import LogFile, MetricsLogger
 # %% ../../nbs/observe/45b_services.ipynb #120a2936
 class Service(MetricsLogger):
     "Base class for a service used by `ServiceLogger`: define `open` and `write`; the rest has defaults"
-    id:str|None = None   # of the run at the service
+    id:str|None = None   # the id of the run at the service; None: not opened yet
     at_once:int = 1      # the largest number of steps per call of `write_steps`
     def open(self,
         id:str|None # the id of the run to continue; None: a new run
     ) -> str:
-        "Begin a run at the service, or continue one; return its id. Raise NotImplementedError unless defined"
+        "Begin or continue a run at the service, and return its id; a subclass must define it"
         raise NotImplementedError(f'{type(self).__name__} needs a method `open(self, id)` that returns the id of a run')
 
     def last_step(self,
         name:str # the metric's name
     ) -> int:
-        "Return the service's last step for this metric; -1 if there is none, or it is unknown"
+        "Return the last step that the service has for this metric; -1 if it has none, or if that is unknown"
         return -1
 
     def is_safe(self,
@@ -182,7 +182,7 @@ class Service(MetricsLogger):
     def close(self,
         status:str # 'finished', 'failed' or 'killed'
     ) -> None:
-        "Tell the service how the fit ended ('killed': another Learner continues it); do nothing unless defined"
+        "End the run at the service ('killed': another Learner continues it); does nothing unless a subclass defines it"
 
     def write_step(self,
         row:dict, # 'metrics', 'texts', 'images', 'histograms', 'tables', each a dictionary by name
@@ -194,25 +194,25 @@ class Service(MetricsLogger):
         if 'metrics' in row: self.write(row['metrics'], step)
 
     def write_steps(self,
-        rows:list # pairs of step and row, at most `at_once` of them, in order
+        rows:list # (step, row) pairs in order, at most `at_once`
     ) -> None:
-        "Send steps: call `write_step` for each"
+        "Send several steps: call `write_step` for each"
         for step,row in rows: self.write_step(row, step)
 
 # %% ../../nbs/observe/45b_services.ipynb #94e6734a
 class ServiceLogger(Service):
     "Base class of loggers for services: send each step once, in a thread, and keep unsent steps"
     saves = (*MetricsLogger.saves,'id','kept')
-    wait:float = 30.     # seconds that the end of a fit waits for the service, at most
+    wait:float = 30.     # the longest time that the end of a fit waits for the service, in seconds
     files:bool = False   # are saved models sent?
     opened = False       # is the service's run open?
-    warned = False       # was a warning given about the present failure?
-    asks   = False       # may the service have some rows already? Then ask for its last steps
-    there:dict = {}      # the service's last step of each metric, as far as known
+    warned = False       # was a warning given about the current failure?
+    asks   = False       # ask the service for its last steps, because it may have some rows already?
+    last_steps:dict = {} # metric -> the service's last step, for metrics asked about
     row:dict = {}        # the values logged at the current step: by kind, by name
     row_step = 0         # the step of `row`
     paths = ()           # of saved models and checkpoints, to be sent at the end of the fit
-    _sender = None
+    _sender = None       # the `Sender`, once it is used
     def before_fit(self):
         super().before_fit()
         self.paths = ()
@@ -241,7 +241,7 @@ class ServiceLogger(Service):
 
     @property
     def sender(self) -> Sender:
-        "The thread that sends"
+        "The thread that sends, created when it is first used"
         if self._sender is None: self._sender = Sender(self._send, self._is_sent_safely, self._ask, self.at_once)
         return self._sender
     def _is_sent_safely(self, item):
@@ -285,7 +285,7 @@ class ServiceLogger(Service):
         if self.learn.mode is None: self._finish('finished')   # logged outside of a fit
 
     def _push(self):
-        "Pass the present row to the thread"
+        "Pass the current row to the thread; warn if the thread has begun to fail"
         sender = self.sender
         if self.row: sender.put(_Step(self.row_step, self.row))
         self.row = {}
@@ -304,7 +304,7 @@ class ServiceLogger(Service):
         if sender.wait(self.wait): return path.unlink(missing_ok=True)
         rows = [o for o in [*sender.unsent] if isinstance(o, _Step)]
         file = LogFile(path)
-        for step,row in rows: file.write(_line(step, row))
+        for step,row in rows: file.write(_json_line(step, row))
         file.close()
         self.warned = True
         why = sender.error or f'it took longer than `wait`, {self.wait:g} seconds'
@@ -317,11 +317,11 @@ class ServiceLogger(Service):
         return [_File(path) for path in dict.fromkeys(self.paths) if path.exists()]
 
     def _ask(self):
-        "From now on, ask the service which rows it has"
-        self.asks,self.there = True,{}
+        "From now on, ask the service for its last steps before sending rows"
+        self.asks,self.last_steps = True,{}
 
     def _open(self):
-        "Open the run at the service unless it is open; in the thread, or before the first epoch"
+        "Open the run at the service unless it is open; called in the thread, and before each epoch"
         with self.sender.lock:
             if self.opened: return
             is_new  = self.id is None
@@ -349,7 +349,7 @@ class ServiceLogger(Service):
         return 1
 
     def _send_steps(self, steps):
-        "Send those of these steps that the service lacks"
+        "Send the values of `steps` that the service does not have"
         rows = []
         for step,row in steps:
             missing = self._missing(step, row)
@@ -369,26 +369,26 @@ class ServiceLogger(Service):
 
     def _newer(self, step, values):
         "Return the values that are newer than the service's last step"
-        there = self.there   # another thread may replace it
+        last_steps = self.last_steps   # another thread may replace the attribute
         for name in values:
-            if name not in there: there[name] = self.last_step(name)
-        return {name:value for name,value in values.items() if there[name]<step}
+            if name not in last_steps: last_steps[name] = self.last_step(name)
+        return {name:value for name,value in values.items() if last_steps[name]<step}
 
 # %% ../../nbs/observe/45b_services.ipynb #b17c2132
 def _is_step(item): return isinstance(item, _Step)
 
-def _line(step, row):
+def _json_line(step, row):
     "Return a line of the file of unsent steps, without images and histograms"
     values = {}
-    for kind,of_kind in row.items():
-        if kind not in ('images','histograms'): values |= of_kind
+    for kind,kind_values in row.items():
+        if kind not in ('images','histograms'): values |= kind_values
     return json.dumps(dict(step=step, **values), default=str).encode() + b'\n'
 
 # %% ../../nbs/observe/45b_services.ipynb #b17c2133
 class _Step(NamedTuple):
     "A row to send to a service"
     step:int
-    row:dict   # by kind, by name
+    row:dict   # values by kind, then by name
 
 class _File(NamedTuple):
     "A file to send to a service"
@@ -441,8 +441,8 @@ class ImageLogger(EveryCallback):
 # %% ../../nbs/observe/45c_images.ipynb #d147a424
 def pictures(
     images:Tensor # (n, channels, height, width): from 0 to 1, or bytes
-) -> list: # of arrays (height, width, channels) of bytes
-    "Return images in the form that services take"
+) -> list: # arrays (height, width, channels) of bytes
+    "Return images as a list of NumPy arrays, as services expect them"
     if images.is_floating_point(): images = images.clamp(0,1)*255
     return [*images.to(torch.uint8).permute(0,2,3,1).numpy()]
 
@@ -450,6 +450,6 @@ def pictures(
 def as_columns(
     rows:list # a list of dictionaries
 ) -> dict: # `columns`, a list of names, and `data`, a list of lists
-    "Return a table in the form that services take"
+    "Return a table as names and rows of values, as services expect it"
     names = History(rows).names
     return dict(columns=names, data=[[*map(row.get, names)] for row in rows])

@@ -20,7 +20,7 @@ from .observer import Observer
 # %% ../../nbs/observe/30a_speed.ipynb #b627993a
 @check_args
 class SpeedMonitor(StopwatchCallback, Observer):
-    "Log throughput: batches, samples (`samples_per_sec`), tokens and FLOPs a second (after Composer's `SpeedMonitor`)"
+    "Log throughput: batches, samples (`samples_per_sec`), tokens, FLOPs per second (after Composer's `SpeedMonitor`)"
     order,saves = Observer.order,(*Observer.saves,'stopwatch')
     def __init__(self,
         every:Any='10ba',               # how often; see `Observer`
@@ -37,8 +37,8 @@ class SpeedMonitor(StopwatchCallback, Observer):
         self.run_train = True   # every batch is counted
         self._reset()
     def _reset(self):
-        self.marks = deque(maxlen=self.window+1)   # after each batch: seconds, and the totals of `_counts`
-        self.has_tokens = True                     # until a batch has none
+        self.totals = deque(maxlen=self.window+1)   # after each batch: seconds, and the sums of `_count_batch` so far
+        self.has_tokens = True                     # have all batches so far had tokens?
 
     def before_fit(self):
         if not self.every.loaded: self.stopwatch = Stopwatch()
@@ -46,23 +46,23 @@ class SpeedMonitor(StopwatchCallback, Observer):
         super().before_fit()
     def before_train(self):
         super().before_train()
-        if not self.marks: self.marks.append((self.stopwatch.seconds, 0, 0, 0, 0))
+        if not self.totals: self.totals.append((self.stopwatch.seconds, 0, 0, 0, 0))
 
     def after_batch(self):
-        is_counted = self.marks and self.learn.batch is not None
+        is_counted = self.totals and self.learn.batch is not None
         if is_counted:
-            _,*totals = self.marks[-1]
-            totals = map(add, totals, self._counts())
-            self.marks.append((self.stopwatch.seconds, *totals))
+            _,*totals = self.totals[-1]
+            totals = map(add, totals, self._count_batch())
+            self.totals.append((self.stopwatch.seconds, *totals))
         super().after_batch()
 
-    def _counts(self):
+    def _count_batch(self):
         "Return the counts of this batch: 1, its samples, tokens and FLOPs"
         batch,flops = self.learn.batch,self.flops
         if callable(flops): flops = flops(batch)
-        return 1,find_bs(batch),self._tokens(batch),flops or 0
+        return 1,find_bs(batch),self._count_tokens(batch),flops or 0
 
-    def _tokens(self, batch):
+    def _count_tokens(self, batch):
         if not self.has_tokens: return 0
         try: return count_tokens(batch, self.learn.dls)
         except ValueError:   # no token ids
@@ -71,8 +71,8 @@ class SpeedMonitor(StopwatchCallback, Observer):
 
     def measure(self) -> dict|None:
         "Return the mean rates per second over the window; None before the first batch"
-        if len(self.marks)<2: return None
-        first,last = self.marks[0],self.marks[-1]
+        if len(self.totals)<2: return None
+        first,last = self.totals[0],self.totals[-1]
         seconds,*counts = map(sub, last, first)
         batches,samples,tokens,flops = [n/max(seconds, 1e-9) for n in counts]
         row = dict(batches_per_sec=batches, samples_per_sec=samples)
@@ -100,8 +100,8 @@ class RuntimeEstimator(StopwatchCallback, Observer):
         self.n_batches = 0
         self.start = None             # (fraction of the run, seconds) at the end of the skipped batches
         self.epoch_validations = []   # the seconds of the validation of each epoch
-        self.other_seconds     = 0.   # of validations between batches
-        self.validation_start  = None
+        self.other_seconds     = 0.   # seconds of validations between batches
+        self.validation_start  = None # the time when the running validation began; None: none is running
 
     def before_fit(self):
         self._reset()
@@ -169,7 +169,7 @@ class StepLines(SpeedMonitor):
         if not rank_distrib(): write_out(print, self.line(), flush=True)
 
     def line(self) -> str:
-        "Return the current line"
+        "Return the line for the current batch"
         learn = self.learn
         cells = [f'epoch {learn.epoch} batch {learn.train_iter}']
         if hasattr(learn, 'smooth_loss'): cells.append(f'loss {learn.smooth_loss.item():.4f}')
@@ -179,7 +179,7 @@ class StepLines(SpeedMonitor):
         return ', '.join(cells)
 
     def _speed_cells(self, speed):
-        "Return tokens or samples a second, and the time left, if known"
+        "Yield the tokens or samples per second, and the remaining time if known, as text"
         pct = self.learn.pct_train
         if 'tokens_per_sec' in speed: yield f"{speed['tokens_per_sec']:,.0f} tokens/s"
         else: yield f"{speed['samples_per_sec']:,.0f} samples/s"
@@ -191,13 +191,13 @@ from os import cpu_count
 
 # %% ../../nbs/observe/30c_waiting_for_data.ipynb #1492bd61
 def waiting_hint(
-    workers:int|None,     # `num_workers` of the DataLoader; None: the loader is not one
+    workers:int|None,     # `num_workers` of the DataLoader; None: the loader is no DataLoader
     start:float,          # seconds to create the iterator, and with it the workers
     wait:float,           # seconds that the loop waited for batches
     rest:float,           # seconds of everything else in the loop
     cores:int|None=None   # number of CPU cores; None: as many as this machine has
 ) -> str:
-    "Return advice on how to make the loop wait less"
+    "Return advice on how to make the loop wait less for data"
     if workers is None: return ('a `DataLoader` with `num_workers` makes the batches in other processes, and '
                                 '`Prefetch(thread=True)` in a thread, if making them draws no random numbers')
     if workers and start>wait: return '`persistent_workers=True` starts the workers once, not in each epoch'

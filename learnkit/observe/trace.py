@@ -16,7 +16,7 @@ from ..loop.check import check_args
 
 # %% ../../nbs/observe/05a_action_timer.ipynb #9975380b
 class Action(NamedTuple):
-    "An action to which time of a run is assigned"
+    "A part of a run whose time is measured: a part of the loop, an event, or a callback's handler"
     phase:str      # 'train', 'valid', or '' outside of both
     kind:str       # 'loop' (a part of the loop between two events), 'event' or 'callback'
     name:str       # name of the part of the loop, the event, or the callback
@@ -38,7 +38,7 @@ _scopes = ('fit','epoch','train','validate','batch')     # the scopes that a tra
 _on_device = ('to device','forward','loss','backward','step','zero_grad')   # the parts of the loop on the device
 
 class _Timed(NamedTuple):
-    "An action of the accelerator that was timed and not yet read"
+    "The events before and after an action on the accelerator, whose time was not read yet"
     action:Action|None   # None: the action is not timed
     start:torch.Event
     end:torch.Event
@@ -49,7 +49,7 @@ class DeviceTimer:
         device:torch.device # the accelerator
     ):
         self.device  = device
-        self.start   = None      # the event that began the present action; None: not timed
+        self.start   = None      # the event that began the current action; None: not timed
         self.pending = deque()   # the actions that were timed and not yet read
         self.seconds = {}        # Action -> seconds
 
@@ -60,8 +60,8 @@ class DeviceTimer:
         return e
 
     def switch(self,
-        old:Action|None, # ends now
-        new:Action|None  # starts now
+        old:Action|None, # the action that ends now; None: none
+        new:Action|None  # the action that starts now; None: none
     ) -> None:
         "Time the action `new` from now on, and stop timing `old`"
         if self.start is not None: self.pending.append(_Timed(old, self.start, self.record()))
@@ -84,7 +84,7 @@ class DeviceTimer:
 class ActionTimer:
     "Time a run: assign each moment to one action, which is a part of the loop, an event, or a callback"
     def __init__(self,
-        max_slices:int=100_000,          # the number of slices (loop actions, callbacks, batches) to keep for the trace
+        max_slices:int=100_000,          # the most slices (loop actions, callbacks, batches) to store for the trace
         clock:Callable=perf_counter_ns,  # returns the time, in nanoseconds
         device:torch.device|None=None    # an accelerator to time too; None or 'cpu': only the host
     ):
@@ -96,15 +96,15 @@ class ActionTimer:
         self.dropped = 0     # slices dropped because there are too many
         self.scopes  = []    # open scopes, outermost first: (name, start)
         self.phase   = ''    # the phase of new actions
-        self.action  = None  # the present action
-        self.since   = None  # when it began
+        self.action  = None  # the current action
+        self.since   = None  # the time when the action began
         self.loop_action = None   # the loop's last action, which continues after an event's callbacks
-        self.start_time  = None   # of the run
+        self.start_time  = None   # the time when the run began
         self.workers:dict[str,int|None] = {}   # `num_workers` of each phase's loader; None: not a DataLoader
 
     def switch(self,
-        action:Action|None, # timed from now on; None: nothing
-        calls:int=1         # 0 if it continues an interrupted action
+        action:Action|None, # the action that starts now; None: the run is over
+        calls:int=1         # calls to count: 0 if an interrupted action continues
     ) -> None:
         "Assign the time from now on to `action`"
         now = self.clock()
@@ -196,7 +196,7 @@ _batch_events = [e for e in _in_batch if 'cancel' not in e]
 _watched = [*_batch_events, 'after_cancel_batch']
 
 def _fires(f):
-    "Return whether the source of a method of the loop names a batch event"
+    "Return whether method `f` of the loop fires a batch event: whether its code has the name of one"
     return isfunction(f) and not {*_batch_events}.isdisjoint(f.__code__.co_consts)
 
 _methods = ['all_batches', *(name for name,f in vars(Loop).items() if _fires(f))]
@@ -216,14 +216,14 @@ class CheckEvents(Callback):
 
     def after_train(self):
         if self.fired is None: return
-        missing = self._missing()
+        missing = self._find_missing()
         is_unsure = missing and 'after_cancel_batch' in self.fired   # a cancelled batch skips events
         if is_unsure: return self.fired.clear()   # watch the next epoch, too
         self.cleanup()
         if missing: self._warn(missing)
 
-    def _missing(self):
-        "Return the events that were not fired although callbacks handle them, with the classes of these callbacks"
+    def _find_missing(self):
+        "Return event -> class names of the callbacks that handle it, for each event that was not fired"
         missing = {}
         for e in _batch_events:
             if e in self.fired: continue
@@ -232,7 +232,7 @@ class CheckEvents(Callback):
         return missing
 
     def _handlers_of(self, e):
-        "Return the classes of other callbacks that handle the event"
+        "Return the class names of other callbacks that handle event `e`"
         others = [cb for cb in self.learn.ordered_cbs(e) if cb is not self]
         return [type(cb).__name__ for cb in others if is_called(cb, e)]
 

@@ -35,7 +35,7 @@ class MCDropoutCallback(Callback):
         self.switched = ()
     cleanup = after_validate
 
-    def before_train(self) -> None: self.switched = ()   # after a cancelled validation; the loop has set all modes
+    def before_train(self) -> None: self.switched = ()   # after a cancelled validation: the loop has set all modes
 
 # %% ../../nbs/observe/70b_tta.ipynb #68eb1ee9
 from collections.abc import Callable
@@ -93,7 +93,7 @@ def _has_transforms(dl):
     return hasattr(getattr(dl, 'dataset', None), 'set_split_idx')
 
 def _check_tta_args(n, aug, augs, dl):
-    "Return the number of augmented passes; raise an error for arguments of `tta` that are wrong"
+    "Return the number of augmented passes; raise ValueError or TypeError for invalid arguments of `tta`"
     can_augment = _has_transforms(dl) if aug is None else len(augs)>0
     if not can_augment: raise ValueError(
         'tta needs a function that augments the inputs: pass `aug=`, such as `aug=lambda x: x.flip(-1)`, or a list')
@@ -109,8 +109,8 @@ def _check_tta_args(n, aug, augs, dl):
 def tta(self:Learner,
     ds_idx:int=1,               # index of the loader in `dls`: 0 is the training set, 1 the validation set
     dl:Any=None,                # the loader, read n+1 times; None: the one of `ds_idx`
-    n:int|None=None,            # number of augmented passes; None: one for each function in the list `aug`, else 4
-    aug:Callable|list|None=None,# random function of inputs, or a list to alternate; None: fastai's own for its datasets
+    n:int|None=None,            # number of augmented passes; None: one per function if `aug` is a list, else 4
+    aug:Callable|list|None=None,# random function(s) of the inputs; None: the transforms of a fastai dataset
     beta:float|None=.25,        # weight of the plain predictions; None: return both, as `(augmented, plain)`
     use_max:bool=False,         # return the largest prediction of all passes instead of the mean
     act:Callable|None=None,     # function from outputs to predictions; None: the loss function's `activation`

@@ -22,11 +22,11 @@ from learnkit.data.process import is_sharded
 from learnkit.optim.groups import params_in
 
 # %% ../../nbs/optim/29_base.ipynb #6935e0be
-_row = 2**14   # numbers in a row, each multiplied by its own factor
-_rows = 256    # rows to multiply at once, as an accelerator holds all products in memory
+_row_length = 2**14   # how many numbers a row has; each is multiplied by its own factor
+_rows_at_once = 256    # how many rows to multiply at once: an accelerator holds all products in memory
 
 @cache
-def _factors(device, n=_row):
+def _factors(device, n=_row_length):
     return torch.arange(1, n+1, device=device)*-7046029254386353131 | 1   # odd, so that no bit is lost
 
 def _as_int64(t):
@@ -39,23 +39,23 @@ def _as_int64(t):
 
 def _sum_of_rows(numbers):
     "Return the sums of rows of products with factors, each multiplied by a factor for its row"
-    rows,factors = numbers.view(-1, _row),_factors(numbers.device)
+    rows,factors = numbers.view(-1, _row_length),_factors(numbers.device)
     if rows.is_cpu: sums = rows@factors
-    else: sums = torch.cat([(part*factors).sum(1) for part in rows.split(_rows)])   # CUDA has no integer matmul
+    else: sums = torch.cat([(part*factors).sum(1) for part in rows.split(_rows_at_once)])   # CUDA has no integer matmul
     return (sums*_factors(sums.device, len(sums))).sum()
 
 # %% ../../nbs/optim/29_base.ipynb #975bd621
 def tensor_checksum(
-    t:Tensor # a tensor of any type, including wrappers of other tensors, such as quantised weights
+    t:Tensor # a tensor of any type, including wrappers of other tensors, such as quantized weights
 ) -> str:
-    "Return a text that changes with every bit of `t`, and with its shape and type"
+    "Return a checksum of the bits, the shape and the type of `t`, as text"
     description = f'{tuple(t.shape)} {t.dtype}'
     if is_traceable_wrapper_subclass(t):
         names,context = t.__tensor_flatten__()
         parts = [tensor_checksum(getattr(t, name)) for name in names]
         return _hash(f'{type(t).__name__} {description} {context} {parts}')
     numbers = _as_int64(t)
-    n_in_rows = len(numbers)//_row*_row
+    n_in_rows = len(numbers)//_row_length*_row_length
     in_rows,rest = numbers[:n_in_rows],numbers[n_in_rows:]
     total = (rest*_factors(t.device)[:len(rest)]).sum()
     if n_in_rows: total = total*3 + _sum_of_rows(in_rows)
@@ -68,17 +68,17 @@ def quantized_entries(
     model:nn.Module, # a model without wrappers
     state:Mapping    # its `state_dict`
 ) -> set[str]: # names
-    "Return the entries of quantised weights, which a file cannot hold or a model cannot load"
+    "Return the names of the entries of quantized weights, which a file cannot hold or a model cannot load"
     found = {name for name,t in state.items() if _wraps_tensors(t)}
     layers = _quantized_layers(model)
     if not layers: return found
     unknown = _unknown_entries(model, state)
     for layer in layers:
-        if _begin_with(layer, unknown): found.update(_begin_with(layer, state))
+        if _with_prefix(layer, unknown): found.update(_with_prefix(layer, state))
     return found
 
 def _quantized_layers(model):
-    "Return the prefixes of entries that belong to quantised modules"
+    "Return the prefixes of entries that belong to quantized modules"
     prefixes = []
     for name,m in model.named_modules():
         if not _is_quantized(m): continue
@@ -87,10 +87,10 @@ def _quantized_layers(model):
     return prefixes
 
 # %% ../../nbs/optim/29_base.ipynb #389cc4c7
-def _begin_with(layer, names): return [name for name in names if name.startswith(layer)]
+def _with_prefix(prefix, names): return [name for name in names if name.startswith(prefix)]
 
 def _unknown_entries(model, state):
-    "Return the entries of a state that are neither parameters nor buffers"
+    "Return the names of entries of `state` that are neither parameters nor buffers nor extra states"
     known = dict(model.named_parameters(remove_duplicate=False))
     known.update(model.named_buffers(remove_duplicate=False))
     others = state.keys() - known.keys()
@@ -98,7 +98,7 @@ def _unknown_entries(model, state):
 
 # %% ../../nbs/optim/29_base.ipynb #2017f02a
 def _is_quantized(module):
-    "Return whether the module has frozen integer parameters"
+    "Return whether `module` itself has frozen integer parameters"
     return any(map(_is_frozen_integer, module._parameters.values()))
 
 def _is_frozen_integer(p):
@@ -114,7 +114,7 @@ def _wraps_tensors(t):
 def trained_names(
     learn:Any # the Learner
 ) -> set[str]:
-    "Return the names of the model's parameters that are trained, or that the optimizer has"
+    "Return the names of the model's parameters that require a gradient or are in the optimizer"
     in_optimizer = {*map(id, params_in(getattr(learn.opt, 'param_groups', ())))}
     params = get_model(learn.model).named_parameters(remove_duplicate=False)
     return {name for name,p in params if p.requires_grad or id(p) in in_optimizer}
@@ -124,7 +124,7 @@ def base_of(
     quantized_only:bool=False, # only tensors that no file can store?
     frozen_only:bool=False     # only frozen parameters, without buffers?
 ) -> dict[str,str]: # name in the `state_dict` -> checksum
-    "Return the entries of the model's state that are not trained, with their checksums"
+    "Return a checksum of each entry of the model's state that is not trained, such as pretrained weights"
     model = get_model(learn.model)
     state,trained = model.state_dict(),trained_names(learn)
     names = quantized_entries(model, state)
@@ -134,7 +134,7 @@ def base_of(
 
 # %% ../../nbs/optim/29_base.ipynb #958978c7
 def _unchanging(model, state, frozen_only):
-    "Return the plain tensors of a state that may belong to a base"
+    "Return the names of the plain tensors in `state`; with `frozen_only` only of parameters"
     plain = {name for name,t in state.items() if _is_plain(t)}
     if not frozen_only: return plain
     return plain & {name for name,_ in model.named_parameters(remove_duplicate=False)}
@@ -149,9 +149,9 @@ def _is_plain(t):
 # %% ../../nbs/optim/29_base.ipynb #653f6a9e
 def without_base(
     state:dict,         # the `state_dict` of a model
-    base:Mapping[str,str] # from `base_of`
+    base:Mapping[str,str] # a result of `base_of`
 ) -> dict:
-    "Return the entries of `state` that are not in the base, or have changed since"
+    "Return the entries of `state` that are not in `base`, or whose checksums differ from it"
     changed:Any = type(state)()
     for name,t in state.items():
         is_same = name in base and tensor_checksum(t)==base[name]
@@ -164,7 +164,7 @@ def split_state(
     learn:Any,             # the Learner
     base:Mapping|None=None # a result of `base_of`; None: omit only tensors that no file can store
 ) -> tuple[dict,dict]:
-    "Return the model's state without its base, and the checksums of what was omitted"
+    "Return the model's state without its base, and the checksums of the omitted tensors"
     model = get_model(learn.model)
     state = model.state_dict()
     if base is None and not quantized_entries(model, state): return state,{}
@@ -186,10 +186,10 @@ def base_bytes(
 
 # %% ../../nbs/optim/29_base.ipynb #36c972b2
 def rest_of_base(
-    weights:Mapping, # from `without_base`
-    base:Mapping     # from `base_of`
+    weights:Mapping, # a result of `without_base`
+    base:Mapping     # a result of `base_of`
 ) -> dict[str,str]:
-    "Return the part of the base that is not among the weights"
+    "Return the checksums in `base` of tensors that are not in `weights`"
     return {name:checksum for name,checksum in base.items() if name not in weights}
 
 def check_base(
@@ -214,7 +214,7 @@ def check_base(
         f'{first}. {remedy}')
 
 def _rounds_in_evaluation(layer):
-    "Return whether it is a layer of bitsandbytes that repacks its weights in an evaluation on this CPU"
+    "Return whether `layer` is one of bitsandbytes that repacks its weights when it evaluates on this CPU"
     return bool(vars(layer).get('support_avx512bf16_for_cpu'))
 
 # %% ../../nbs/optim/29_base.ipynb #36c972b3
@@ -224,7 +224,7 @@ def load_weights(
     base:Mapping,     # the checksums of tensors that may be missing
     strict:bool=True  # raise RuntimeError if further weights are missing or unknown?
 ) -> None:
-    "Load weights without changing the model's base"
+    "Load `weights`, and keep the model's own tensors for the rest of `base`"
     model.load_state_dict(weights, strict=strict and not rest_of_base(weights, base))
 
 # %% ../../nbs/optim/29_base.ipynb #b2a7592f

@@ -23,7 +23,7 @@ from learnkit.loop.tracebacks import add_note
 from learnkit.optim.groups import is_number
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a10008
-_library_names = 'add_param_group','param_groups','set_hyper','get_last_lr'   # of PyTorch and fastai, schedulers too
+_library_names = 'add_param_group','param_groups','set_hyper','get_last_lr'   # of optimizers and schedulers
 
 def is_by_hand(
     opt:Any # a class, a `partial` of one, or an optimizer
@@ -39,7 +39,7 @@ def is_by_hand(
 class ByHand(Optimizer):
     "Wraps hand-written optimizers, one for each parameter group, as one PyTorch optimizer"
     def __init__(self,
-        made:list,  # the optimizers
+        made:list,  # the hand-written optimizers, one for each group
         groups:list # PyTorch's group dicts, with 'params'
     ):
         self.made,self.names = made,_hyper_names(made[0])
@@ -51,19 +51,19 @@ class ByHand(Optimizer):
     def __getstate__(self): return {**vars(self)}
 
     def step(self, closure:Callable|None=None # evaluates the model and returns the loss
-    ) -> Any: # the result of its `step`
+    ) -> Any: # the loss that `closure` returned; None without it
         "Step each optimizer, with the hyperparameters of its group"
         self._check_groups()
         loss = None
         if closure is not None: loss = closure()
         for opt,pg,params in zip(self.made, self.param_groups, self.own_params):
             for attribute,name in self.names.items(): setattr(opt, attribute, pg[name])
-            if _any_grad(params): self._call(opt.step)   # without gradients: a frozen group
+            if _any_grad(params): self._call(opt.step)   # a frozen group has no gradients
         return loss
     def zero_grad(self,
-        set_to_none:bool=True # not used: each optimizer does it in its own way
+        set_to_none:bool=True # not used: each optimizer decides
     ) -> None:
-        "Let each optimizer with a gradient clear its gradients"
+        "Call `zero_grad` of each optimizer whose parameters have a gradient"
         for opt,params in zip(self.made, self.own_params):
             if _any_grad(params): self._call(opt.zero_grad)
 
@@ -86,7 +86,7 @@ class ByHand(Optimizer):
         return {**super().state_dict(), 'made':[*map(self._state, self.made)]}
 
     def _state(self, opt):
-        "Return what the optimizer `opt` has accumulated"
+        "Return the state of `opt`: its `state_dict()`, or its attributes other than hyperparameters and parameters"
         if hasattr(opt, 'state_dict'): return opt.state_dict()
         state = {}
         for name,v in vars(opt).items():
@@ -98,7 +98,7 @@ class ByHand(Optimizer):
     def load_state_dict(self,
         state_dict:dict # from `state_dict`
     ) -> None:
-        "Restore groups and optimizers; raise ValueError if the state belongs to another kind of optimizer"
+        "Restore groups and optimizers; raise ValueError if the state is of an optimizer of a different kind"
         torch_state = {**state_dict}
         saved = torch_state.pop('made', ())
         if len(saved)!=len(self.made): raise ValueError(
@@ -115,10 +115,10 @@ def _to_device(device, v):
     if v.ndim==0: return v
     return v.to(device)
 
-_torch_names = dict(wd='weight_decay')   # under this name, code that exempts norms and biases looks it up
+_torch_names = dict(wd='weight_decay')   # the name by which weight decay is found, to exempt norms and biases
 
 def _hyper_names(opt):
-    "Return the numeric settings of `opt`, with the learning rate: attribute -> name in a parameter group"
+    "Return the names of the numeric settings of `opt`, with its `lr`: attribute -> name in a parameter group"
     if not is_number(getattr(opt, 'lr', None)): raise TypeError(
         f'{func_name(opt)} has no numeric attribute `lr`, which a fit and schedules set.')
     names = {'lr':_torch_names.get('lr', 'lr')}
@@ -130,7 +130,7 @@ def _hyper_names(opt):
 def _any_grad(params): return any(p.grad is not None for p in params)
 
 def _are_params(v):
-    "Return whether it is a list of parameters"
+    "Return whether `v` is a list or tuple of parameters"
     if not isinstance(v, (list,tuple)) or len(v)==0: return False
     return all(isinstance(p, nn.Parameter) for p in v)
 
@@ -149,7 +149,7 @@ def _is_plain(v):
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a1000f
 class Maker:
-    "Makes a `ByHand` from a hand-written class"
+    "Creates a `ByHand` optimizer from a hand-written class"
     def __init__(self,
         make:Callable # the class, or a `partial` of it
     ): self.make = make
@@ -171,7 +171,7 @@ class Maker:
         return getattr(self.make, 'keywords', {})
 
 def by_hand(
-    opt:Any # the user's optimizer, or a function that creates it
+    opt:Any # the user's optimizer, or a class or function that creates one
 ) -> Any:
     "Return `opt` wrapped for a Learner if it is hand-written; otherwise return `opt` itself"
     if not is_by_hand(opt): return opt

@@ -24,7 +24,7 @@ _short = dict(momentum='mom', betas='mom', alpha='sqr_mom', weight_decay='wd', d
 class Place(NamedTuple):
     "The place of a hyperparameter in a parameter group"
     key:str             # the key in the group
-    index:int|None=None # the index, if the value of that key is a tuple
+    index:int|None=None # the index in the value of that key, such as `betas`; None: the value is no tuple
 
 @lru_cache
 def _hyper_places(
@@ -64,7 +64,7 @@ def _number_places(pg):
     return {name:place for name,place in places.items() if _is_number_at(pg, place)}
 
 def _is_number_at(pg, place):
-    if place.key=='group': return False   # of several optimizers: the group's number
+    if place.key=='group': return False   # the index of the splitter's group, with several optimizers
     if place.index is not None: return True   # one of `betas`
     return is_number(pg[place.key])
 
@@ -75,13 +75,13 @@ def _to_number(v, what='A hyperparameter')->float:
     if is_number(v): return v
     message = f'{what} is a number, not {type(v).__name__}: {v!r:.60}.'
     if hasattr(v, 'order'): message += ' Callbacks are passed by name, as in `fit(1, cbs=...)`.'
-    if isinstance(v, str): message += ' Convert text by `float(…)`, or write `1.0e-3` in YAML.'
+    if isinstance(v, str): message += ' Convert text with `float(…)`, or write `1.0e-3` in YAML.'
     raise TypeError(message)
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c1ff1a13
-def _find(pg, name):
+def _find_place(pg, name):
     "Return the place of the hyperparameter `name` in the torch group `pg`; raise KeyError if there is none"
-    if 'optimizer' in pg: name = name.removesuffix(f"_{pg['optimizer']}")   # one of several: `lr_muon` is its `lr`
+    if 'optimizer' in pg: name = name.removesuffix(f"_{pg['optimizer']}")   # `lr_muon` is the `lr` of muon
     place = _hyper_places((*pg,)).get(name)
     if place is None: raise _unknown_hyper(pg, name)
     if place.index is None and not is_number(pg[place.key]): raise _unknown_hyper(pg, name)
@@ -96,8 +96,8 @@ def _unknown_hyper(pg, name):
         if close in known: message += f" Did you mean '{close}'?"
     return KeyError(message)
 
-def _read(pg, name):
-    try: place = _find(pg, name)
+def _read_hyper(pg, name):
+    try: place = _find_place(pg, name)
     except KeyError:
         if isinstance(pg.get(name), bool): return pg[name]   # a switch such as `amsgrad`, which can be read
         raise
@@ -107,24 +107,24 @@ def _read(pg, name):
     return v
 
 # %% ../../nbs/optim/00a_hypers.ipynb #9fa8cb41
-def _replace(old, index, v):
+def _replace_value(old, index, v):
     "Return the value of a key, with `v` in place of `old` or `old[index]`; a tensor stays the same object"
     if index is not None:
         values = [*old]
-        values[index] = _replace(old[index], None, v)
+        values[index] = _replace_value(old[index], None, v)
         return tuple(values)
     if not isinstance(old, Tensor): return v
     old.detach().fill_(v)
     return old
 
-def _write(opt, pgs, name, v):
-    key,index = _find(pgs[0], name)
+def _write_hyper(opt, pgs, name, v):
+    key,index = _find_place(pgs[0], name)
     is_rmsprop = 'centered' in pgs[0]
     gets_momentum = key=='momentum' and v!=0
     if is_rmsprop and gets_momentum: _start_momentum(opt, pgs)
     for pg in pgs:
         if key=='weight_decay' and pg.get('no_decay_half'): continue
-        pg[key] = _replace(pg[key], index, v)
+        pg[key] = _replace_value(pg[key], index, v)
 
 # %% ../../nbs/optim/00a_hypers.ipynb #b439fee1
 def _start_momentum(opt, pgs):
@@ -156,14 +156,14 @@ class _Grouped:
     "The groups of an optimizer as `logical_groups` returns them, cached while PyTorch's groups stay the same"
     def __init__(self, opt): self.opt,self.n = opt,-1
     def __getitem__(self, i):
-        if not self._is_current(i): self._find()
+        if not self._is_current(i): self._find_groups()
         return self.groups[i]
     def _is_current(self, i):
         pgs = self.opt.param_groups
         if len(pgs)!=self.n: return False
         groups,start = self.groups[i],self.starts[i]
         return pgs[start] is groups[0] and pgs[start+len(groups)-1] is groups[-1]
-    def _find(self):
+    def _find_groups(self):
         pgs = self.opt.param_groups
         self.n,self.groups = len(pgs),logical_groups(pgs)
         self.starts = [*accumulate(map(len, self.groups), initial=0)]   # where each begins among PyTorch's groups
@@ -173,22 +173,22 @@ class Hypers(MutableMapping):
     "The hyperparameters of one parameter group, as a dict that reads and writes the torch optimizer"
     def __init__(self,
         opt:Optimizer, # A torch optimizer
-        i:int=0,       # Number of the group
-        others:'Hypers|None'=None # Hypers of another group of `opt`, to cache the groups once for all
+        i:int=0,       # Index of the group
+        others:'Hypers|None'=None # Hypers of another group of `opt`, whose cache of groups to share
     ):
         self.opt,self.i = opt,i
         self.grouped = _Grouped(opt) if others is None else others.grouped
 
     @property
     def groups(self)->list:
-        "The parameter groups of the torch optimizer that make up this one"
+        "The torch optimizer's parameter groups for this group: one, or two if it was split for weight decay"
         return self.grouped[self.i]
     @property
     def optimizer(self)->str|None:
-        "The name of the optimizer that the group belongs to, if there are several"
+        "The name of the optimizer of this group, with several optimizers; None with a single one"
         return self.groups[0].get('optimizer')
-    def __getitem__(self, k:str)->float|Tensor: return _read(self.groups[0], k)
-    def __setitem__(self, k:str, v:float|Tensor)->None: _write(self.opt, self.groups, k, _to_number(v))
+    def __getitem__(self, k:str)->float|Tensor: return _read_hyper(self.groups[0], k)
+    def __setitem__(self, k:str, v:float|Tensor)->None: _write_hyper(self.opt, self.groups, k, _to_number(v))
     def __delitem__(self, k:str): raise TypeError(f"'{k}' belongs to the optimizer: it can be changed, not deleted.")
     def __contains__(self, k:object)->bool:
         is_switch = type(self.groups[0].get(k)) is bool   # such as `amsgrad`: readable, but not a number
@@ -203,7 +203,7 @@ def even_mults(
     start:float, # Value of the first group
     stop:float,  # Value of the last group
     n:int        # Number of groups
-)->list: # `n` numbers, each the same multiple of the one before
+)->list: # `n` numbers with the same ratio between neighbours
     "Return `n` values from `start` to `stop` in equal ratios; raise ValueError unless both have the same sign"
     if not start*stop>0:
         raise ValueError(f"A slice needs two values above zero, not {start} and {stop}.")
@@ -246,19 +246,19 @@ def write_hyper(
     name:str,      # `lr`, `mom`, `wd`, ...
     value:float|Tensor|slice|Iterable # One number for all groups, one for each, or a slice
 )->None:
-    "Set the hyperparameter `name` of every group of a torch optimizer"
+    "Set hyperparameter `name` of every group; a single `lr` is multiplied by each group's `lr_scale` (timm)"
     groups = logical_groups(opt.param_groups)
     is_one_rate = name=='lr' and is_number(value)
     for pgs,v in zip(groups, spread(value, len(groups))):
-        scale = pgs[0].get('lr_scale', 1)   # of groups that timm creates by layer
+        scale = pgs[0].get('lr_scale', 1)   # timm sets it in groups of layers
         if is_one_rate and scale!=1: v = v*scale
-        _write(opt, pgs, name, v)
+        _write_hyper(opt, pgs, name, v)
 
 def check_own_decays(
-    decays:list, # each group's weight decay, before a new one is set
-    what:str     # the argument or schedule that sets it, for the message
+    decays:list, # each group's current weight decay
+    what:str     # what sets a single number, an argument or a schedule, for the message
 )->None:
-    "Raise ValueError if groups have weight decays of their own, which a single number would replace"
+    "Raise ValueError if groups have different weight decays, which a single number would replace"
     different = {float(d) for d in decays if d is not None}
     if len(different)<2: return
     raise ValueError(
@@ -282,7 +282,7 @@ def check_rate(
         if not is_rate: raise ValueError(f'{what} must be 0 or more, not {o}')
 
 def check_moms(
-    moms:Any # What was given: three momentums, or None
+    moms:Any # three momentums, or None
 )->None:
     "Raise ValueError unless `moms` are valid for `fit_one_cycle`"
     if moms is None: return
@@ -319,14 +319,14 @@ def _check_once(groups):
     params = [*map(bare_param, params_in(groups))]
     n = len(params)-len({*map(id, params)})
     if n==0: return
-    if n==1: are_given = 'parameter is'
-    else: are_given = 'parameters are'
-    raise ValueError(f'{n} {are_given} given more than once, in a group or in several (layers may share one): let '
+    if n==1: subject = 'parameter is'
+    else: subject = 'parameters are'
+    raise ValueError(f'{n} {subject} given more than once, in a group or in several (layers may share one): let '
                      '`splitter` return each once.')
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #ea21e1d8
 def _is_param(o):
-    "Return whether it is a tensor, or a pair of a name and a tensor"
+    "Return whether `o` is a tensor, or a pair of a name and a tensor"
     if not isinstance(o, tuple): return isinstance(o, Tensor)
     return len(o)>0 and isinstance(o[0], str)
 
@@ -359,14 +359,14 @@ _untraced = [f.__wrapped__ for f in _methods if hasattr(f, '__wrapped__')]   # t
 
 @contextmanager
 def _mark_as_disabled()->Iterator[None]:
-    "In this block, mark these methods as disabled for the compiler, so that PyTorch need not load it to do so"
+    "Mark the optimizer's methods as disabled for the compiler, which PyTorch would load the compiler to do"
     for f in _untraced: f.__dynamo_disable = f
     try: yield
     finally:
         for f in _untraced: f.__dict__.pop('__dynamo_disable', None)
 
 def no_compiler()->AbstractContextManager:
-    "Return a block in which an optimizer can be created, saved or loaded without loading PyTorch's compiler"
+    "Return a context manager in which to create, save or load an optimizer without loading PyTorch's compiler"
     is_loaded = sys.modules.get('torch._dynamo') is not None
     if is_loaded: return nullcontext()
     return _mark_as_disabled()
@@ -375,9 +375,9 @@ def no_compiler()->AbstractContextManager:
 def _check_decoupling(cls, v):
     "Raise TypeError if `decouple_wd=v` contradicts how class `cls`, which has no such option, decays weights"
     if bool(v)==issubclass(cls, AdamW): return
-    if v: how = 'adds weight decay to the gradient'
-    else: how = 'shrinks the weights themselves'
-    raise TypeError(f"PyTorch's {cls.__name__} {how}: "
+    if v: decay = 'adds weight decay to the gradient'
+    else: decay = 'shrinks the weights themselves'
+    raise TypeError(f"PyTorch's {cls.__name__} {decay}: "
                     f'remove `decouple_wd={v}`, or use `Adam`, which can decay in both ways')
 
 def _default_of_lr(f):
@@ -436,7 +436,7 @@ def _rename(given, known):
 def check_opt_func(
     opt:Any # the `opt_func` passed by the user
 )->None:
-    "Raise TypeError if `opt` is neither an optimizer nor something that could make one"
+    "Raise TypeError if `opt` is neither an optimizer nor a class or function that could create one"
     cls = unwrap_partial(opt)
     if isinstance(cls, type): _check_class(cls)
     elif not callable(cls) and not is_built(opt): raise TypeError(
@@ -453,7 +453,7 @@ def _check_class(cls):
     raise TypeError(message)
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #62814564
-def _call(opt, params, lr=None, **kw):
+def _create(opt, params, lr=None, **kw):
     "Create an optimizer for `params` with the class, `partial` or function `opt`"
     check_opt_func(opt)
     groups,func = param_dicts(params),unwrap_partial(opt)
@@ -467,10 +467,10 @@ def _call(opt, params, lr=None, **kw):
     with no_compiler(): res = opt(given, **kw)
     if _takes_lists(res): res = opt(lists, **kw)
     if hasattr(res, 'param_groups'): return res
-    raise TypeError(f"{func} made {type(res).__name__}, not an optimizer: does it return one?")
+    raise TypeError(f"{func} returned a {type(res).__name__}: `opt_func` must return an optimizer")
 
 def _is_plain_list(groups, func):
-    "Return whether it is a single group without settings, for a class: then the class gets the parameters themselves"
+    "Return whether to pass the parameters themselves: to a class, if there is one group without settings"
     if not isinstance(func, type) or len(groups)!=1: return False
     return groups[0].keys()=={'params'}
 
@@ -505,14 +505,14 @@ def _check_built(opt, params, kw):
 # %% ../../nbs/optim/00b_param_groups.ipynb #dca30418
 def build_optimizer(
     opt:Any,              # Optimizer class, `partial` of one, function of group dicts, or a built optimizer
-    params:Iterable|None, # What `param_dicts` takes; for a built optimizer None skips the check
+    params:Iterable|None, # As for `param_dicts`; for a built optimizer, None skips the check
     lr:float|Tensor|slice|list|None=None, # Learning rate; None: the optimizer's own default
     **kw                  # Other arguments of `opt`
 )->Any: # A torch optimizer, or another one with `set_hyper`
-    "Return an optimizer over `params`; raise TypeError or ValueError if `opt` cannot make or be one"
+    "Return an optimizer over `params`; raise TypeError or ValueError if `opt` neither is nor creates one"
     res:Any = opt
     built = is_built(opt)
-    if not built: res = _call(opt, params, lr, **kw)
+    if not built: res = _create(opt, params, lr, **kw)
     elif kw or params is not None: _check_built(opt, params, kw)
     is_created_with_lr = not built and is_number(lr)
     if is_created_with_lr: lr = None   # nothing is left to set
@@ -527,18 +527,18 @@ def build_optimizer(
 # %% ../../nbs/optim/00b_param_groups.ipynb #a5e8b27f
 def default_lr(
     opt_func:Any, # What the user gave as `opt_func`: class, `partial`, function or built optimizer
-    lr:float|Tensor|slice|list|None=None # the learning rate passed by the user; None: none
+    lr:float|Tensor|slice|list|None=None # the learning rate passed by the user, or None
 )->float|Tensor|slice|list: # One learning rate, or one for each group
     "Return the learning rate for training: `lr`, or that of a `partial` or a built optimizer; otherwise 1e-3"
     check_rate('the learning rate `lr`', lr)
     if hasattr(opt_func, 'rates'): return opt_func.rates(lr)   # several optimizers
     if isinstance(lr, Mapping): spread(lr, 1)   # raises TypeError: there is one optimizer
     own = _partial_lr(opt_func)
-    if own is not None: return _one_of(lr, own)
+    if own is not None: return _check_same_lr(lr, own)
     if lr is not None: return lr
     return _built_lr(opt_func)
 
-def _one_of(lr, own):
+def _check_same_lr(lr, own):
     "Return a `partial`'s learning rate; raise ValueError if the user passed another one"
     if lr is None: return own
     are_several = isinstance(lr, (slice,list,tuple))
@@ -548,13 +548,13 @@ def _one_of(lr, own):
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #92032edd
 def _partial_lr(opt_func):
-    "Return the learning rate of a `partial`, also of `partial(OptimWrapper, opt=partial(…))`"
+    "Return the learning rate of a `partial`, or of the one in `partial(OptimWrapper, opt=partial(…))`; None without"
     kw = getattr(opt_func, 'keywords', {})
     if 'lr' in kw: return kw['lr']
     return getattr(kw.get('opt'), 'keywords', {}).get('lr')
 
 def _built_lr(opt_func):
-    "Return the learning rates of a built optimizer; 1e-3 for anything else"
+    "Return the learning rate of a built optimizer, a list if its groups differ; 1e-3 for anything else"
     lrs = [pg['lr'] for pg in getattr(opt_func, 'param_groups', ()) if 'lr' in pg]
     if not lrs: return 1e-3
     are_equal = len({*map(float, lrs)})==1
@@ -564,9 +564,9 @@ def _built_lr(opt_func):
 # %% ../../nbs/optim/00b_param_groups.ipynb #a5e8b280
 def creation_lr(
     opt_func:Any, # What the user gave as `opt_func`
-    lr:float|Tensor|slice|list|None # the learning rate passed by the user; None: none
-)->float|Tensor|slice|list|None: # None: pass none
-    "Return the learning rate to create the optimizer with; a function that sets its own keeps it"
+    lr:float|Tensor|slice|list|None # the learning rate passed by the user, or None
+)->float|Tensor|slice|list|None: # None: create it without `lr`
+    "Return the learning rate for creating the optimizer; None for a function that has a default of its own"
     if lr is not None: return lr
     is_class = isinstance(unwrap_partial(opt_func), type)
     if is_class or is_built(opt_func): return default_lr(opt_func)
@@ -579,7 +579,7 @@ from itertools import chain, compress
 from warnings import warn
 
 # %% ../../nbs/optim/00c_weight_decay.ipynb #315bcb95
-def _select(pg, is_wanted):
+def _select_params(pg, is_wanted):
     "Return a group's selected parameters, and their names if any; `is_wanted` has a bool for each"
     return {k:[*compress(pg[k], is_wanted)] for k in _param_keys(pg)}
 
@@ -590,7 +590,7 @@ def split_groups(
     opt:Optimizer,    # A torch optimizer
     no_decay:Iterable # Parameters to exempt from weight decay
 )->None:
-    "Move the parameters in `no_decay` to parameter groups of their own, without weight decay"
+    "Move the parameters in `no_decay` to separate parameter groups, without weight decay"
     exempt,groups = {*map(id, no_decay)},[]
     for pgs in logical_groups(opt.param_groups):
         pg = pgs[0]
@@ -605,10 +605,10 @@ def split_groups(
     opt.param_groups[:] = groups
 
 def _split_off(pg, is_exempt):
-    "Remove parameters from a group, and return a group of them without weight decay"
+    "Remove the exempt parameters from group `pg`, and return a group of them without weight decay"
     half = {k:copy_tensors(v) for k,v in pg.items()}
-    half.update(_select(pg, is_exempt), weight_decay=0*pg['weight_decay'], no_decay_half=True)
-    pg.update(_select(pg, [not exempt for exempt in is_exempt]))
+    half.update(_select_params(pg, is_exempt), weight_decay=0*pg['weight_decay'], no_decay_half=True)
+    pg.update(_select_params(pg, [not exempt for exempt in is_exempt]))
     return half
 
 # %% ../../nbs/optim/00c_weight_decay.ipynb #5b0e813d

@@ -52,7 +52,7 @@ def _find_modules(value, name, depth) -> Iterator[tuple[str,nn.Module]]:
 
 # %% ../../nbs/optim/28_inventory.ipynb #9bb27b2a
 def _contents_of(value):
-    "Return what a function, a callable object or a container holds, by name"
+    "Return the values in a function, a callable object or a container, by name"
     if isinstance(value, partial): return {'func':value.func, **_by_position(value.args), **value.keywords}
     if isinstance(value, Mapping|list|tuple): return _entries_of(value)
     if isinstance(value, MethodType): return {'function':value.__func__, **_attributes_of(value.__self__)}
@@ -67,7 +67,7 @@ def _entries_of(container):
     return _by_position(container)
 
 def _is_data(container):
-    "Return whether it is data, such as a large table of numbers, and not a container of modules"
+    "Return whether `container` is data, such as a large table of numbers, and not a container of modules"
     if len(container)>1000: return True
     values = container
     if isinstance(container, Mapping): values = container.values()
@@ -83,25 +83,25 @@ def _attributes_of(owner):
 
 # %% ../../nbs/optim/28_inventory.ipynb #9bb27b2c
 def _variables_of(function):
-    "Return the outside variables that a user's function uses, and its default arguments, by name"
+    "Return the global and enclosing variables that a user's function uses, and its default arguments, by name"
     if not _is_users(function): return {}
     defaults = {name:p.default for name,p in signature(function, follow_wrapped=False).parameters.items()}
     try: variables = getclosurevars(function)
-    except ValueError: return defaults   # a variable without a value yet
+    except ValueError: return defaults   # a variable has no value yet
     return {**defaults, **variables.globals, **variables.nonlocals}
 
 def _is_users(function): return not is_library(function) and not is_foreign(function)
 
 def _is_plain_function(f):
-    "Return whether it is a plain function without state, such as PyTorch's"
+    "Return whether `f` is a library's plain function without state, such as PyTorch's"
     if type(f) not in (FunctionType,BuiltinFunctionType): return False
     if getattr(f, '__dict__', None): return False
     if f.__module__==functional.__name__: return True   # the common case first, for speed
     return type(f) is BuiltinFunctionType or not _is_users(f)
 
 # %% ../../nbs/optim/28_inventory.ipynb #30e4fcc8
-loss_functions = Word('loss_functions', {}, "Which loss functions does it train with, by name? Under '' it gives the "
-                      "Learner's own, while it has replaced that one.")
+loss_functions = Word('loss_functions', {}, "Which loss functions does it train with, by name? Under '': the "
+                      "Learner's own, while the callback has replaced it.")
 
 def losses_of(
     learn:Any # the Learner
@@ -123,9 +123,9 @@ def _modules_in(loss_func, name):
 
 def modules_of_loss(
     learn:Any,             # the Learner
-    called_only:bool=False # only modules that are loss functions themselves, not modules that one uses?
+    called_only:bool=False # only modules that are loss functions themselves, not those used inside?
 ) -> dict[str,nn.Module]:  # prefix of its names -> module
-    "Return the modules in the loss functions, without duplicates and without the model's"
+    "Return the modules in the loss functions, without duplicates and without modules of the model"
     others = loss_functions.find_in(learn.cbs)
     if not others and _is_plain_function(learn.loss_func): return {}   # the common case first, for speed
     found = {}
@@ -209,13 +209,13 @@ def _named_modules(learn) -> Iterator[tuple[str,nn.Module]]:
     for prefix,module in trained_modules(learn).items(): yield from walk_modules(module, prefix, seen)
 
 # %% ../../nbs/optim/28_inventory.ipynb #4659a96c
-def _tensors(learn, kind): return {name:slot.tensor for name,slot in _slots(learn, kind).items()}
+def _named_tensors(learn, kind): return {name:slot.tensor for name,slot in _slots(learn, kind).items()}
 
 def named_params(
     learn:Any # the Learner
 ) -> dict[str,nn.Parameter]:
     "Return the parameters of all trained modules by name, frozen ones too, and those that only the optimizer has"
-    params = _tensors(learn, '_parameters')
+    params = _named_tensors(learn, '_parameters')
     inside = _ids(params.values())
     others = [p for p in _params_of(learn.opt) if id(p) not in inside]
     for i,p in enumerate(others): params[f'outside.{i}'] = p
@@ -225,13 +225,13 @@ def named_params(
 def named_buffers(
     learn:Any # the Learner
 ) -> dict[str,Tensor]:
-    "Return the present buffers of all trained modules, by name; a module may reassign them"
-    return _tensors(learn, '_buffers')
+    "Return the current buffers of all trained modules, by name; a module may reassign them later"
+    return _named_tensors(learn, '_buffers')
 
 def buffer_slots(
     learn:Any # the Learner
 ) -> list[Slot]:
-    "Return where the present buffers of all trained modules are, to read them again after a module reassigned them"
+    "Return the slots of the current buffers of all trained modules, to read again after a module reassigns them"
     return [*_slots(learn, '_buffers').values()]
 
 # %% ../../nbs/optim/28_inventory.ipynb #0df20d43
@@ -267,18 +267,18 @@ def _is_statistic(name, buffer):
 # %% ../../nbs/optim/28_inventory.ipynb #556c3546
 def state_beside(
     learn:Any,              # the Learner
-    params:dict|None=None   # the result of `named_params`, if it is known
+    params:dict|None=None   # the result of `named_params`; None: call it
 ) -> dict[str,Any]: # name -> tensor
-    "Return the state of all that is trained outside the model; empty if there is none"
-    return {**_state_of(modules_beside(learn), learn.model), **_outside(learn, params)}
+    "Return the state of modules and parameters trained outside the model; empty if there are none"
+    return {**_state_of(modules_beside(learn), learn.model), **_outside_params(learn, params)}
 
 def loadable_beside(
     learn:Any # the Learner
 ) -> dict[str,Any]: # name -> tensor
     "Return the state that `load_beside` can load, including modules of the loss function that do not train yet"
-    return {**_state_of(modules_of_loss(learn), learn.model), **_outside(learn)}
+    return {**_state_of(modules_of_loss(learn), learn.model), **_outside_params(learn)}
 
-def _outside(learn, params=None):
+def _outside_params(learn, params=None):
     "Return the parameters that only the optimizer has, by name"
     if params is None: params = named_params(learn)
     return {name:p for name,p in params.items() if name.startswith('outside.')}
@@ -312,14 +312,14 @@ def has_settings(
 # %% ../../nbs/optim/28_inventory.ipynb #bb149f8c
 def load_beside(
     learn:Any,             # the Learner
-    state:Mapping[str,Any] # from `state_beside`
+    state:Mapping[str,Any] # a result of `state_beside`
 ) -> None:
-    "Load the state of all that is trained outside the model; skip names that the Learner does not have"
+    "Load the state of modules and parameters outside the model; skip names that the Learner does not have"
     for prefix,module in modules_of_loss(learn).items():
         values = {**module.state_dict()}
         for key,own in values.items(): values[key] = state.get(f'{prefix}.{key}', own)
         module.load_state_dict(values)
-    for name,p in _outside(learn).items():
+    for name,p in _outside_params(learn).items():
         if name in state: p.data.copy_(state[name])
 
 # %% ../../nbs/optim/28_inventory.ipynb #2aab0f53
@@ -330,7 +330,7 @@ def _param_names(learn, params=None):
 
 def opt_state(
     learn:Any,              # the Learner, with an optimizer
-    params:dict|None=None   # the result of `named_params`, if it is known
+    params:dict|None=None   # the result of `named_params`; None: call it
 ) -> dict:
     "Return the state of the optimizer, with the names of the parameters in its groups"
     state = learn.opt.state_dict()
@@ -352,13 +352,13 @@ def load_opt_state(
 def is_lazy_tensor(
     value:Any # an entry of a `state_dict`
 ) -> bool:
-    "Return whether the entry is a tensor of a lazy layer, which has no values yet"
+    "Return whether `value` is a tensor of a lazy layer, which has no values yet"
     return isinstance(value, Tensor) and is_lazy(value)
 
 def without_lazy(
     state:dict # a `state_dict`
 ) -> dict:
-    "Return `state` without the tensors of lazy layers"
+    "Remove the tensors of lazy layers from `state`, in place, and return it"
     lazy = [k for k,v in state.items() if is_lazy_tensor(v)]
     for k in lazy: del state[k]
     return state
@@ -367,7 +367,7 @@ def shape_lazy(
     model:nn.Module, # a model, possibly with lazy layers
     state:Mapping    # weights by name
 ) -> None:
-    "Give the lazy layers of `model` the shapes that they have in `state`"
+    "Materialize the lazy parameters and buffers of `model` that are in `state`, with its shapes"
     for name,t in [*model.named_parameters(), *model.named_buffers()]:
         if is_lazy(t) and name in state: t.materialize(state[name].shape)
 
@@ -379,7 +379,7 @@ class BatchBuffers:
     ): self.learn,self.start = learn,{}
 
     def begin(self) -> None:
-        "Copy the buffers as they are before the batch"
+        "Copy the current buffers; called before the batch"
         self.start = {}
         for name,buffer in named_buffers(self.learn).items():
             if is_writable(buffer): self.start[name] = buffer.detach().clone()
@@ -391,13 +391,13 @@ class BatchBuffers:
     def first(self,
         floating:bool # the floating-point buffers? False: all others
     ) -> dict[str,Tensor]:
-        "Return the buffers as they were before the batch, by name"
+        "Return the copies from before the batch, by name"
         return {name:buffer for name,buffer in self.start.items() if buffer.is_floating_point()==floating}
 
     def values(self,
         floating:bool # the floating-point buffers? False: all others
     ) -> list[Tensor]:
-        "Return the buffers after a part of the batch; raise ValueError if a shape has changed"
+        "Return the current buffers, for instance after a micro-batch; raise ValueError if a shape has changed"
         now = named_buffers(self.learn)
         return [self._value(name, was, now[name].detach()) for name,was in self.first(floating).items()]
 

@@ -18,17 +18,17 @@ from .optimizer import OptimWrapper
 def SGD(
     params:Iterable,                      # parameters, or one list of them for each group
     lr:float|Tensor|slice|list|None=None, # learning rate; None: 1e-3
-    **kwargs:Any                          # `mom`, `wd`, or other arguments of PyTorch's
+    **kwargs:Any                          # `mom`, `wd`, or other arguments of `torch.optim.SGD`
 ) -> OptimWrapper:
-    "Stochastic gradient descent, `torch.optim.SGD`"
+    "Return an `OptimWrapper` of `torch.optim.SGD` (stochastic gradient descent)"
     return OptimWrapper(params, torch.optim.SGD, lr, **kwargs)
 
 def RMSprop(
     params:Iterable,                      # parameters, or one list of them for each group
     lr:float|Tensor|slice|list|None=None, # learning rate; None: 1e-2
-    **kwargs:Any                          # `sqr_mom`, `mom`, `wd`, `eps`, or other arguments of PyTorch's
+    **kwargs:Any                          # `sqr_mom`, `mom`, `wd`, `eps`, or other arguments of `torch.optim.RMSprop`
 ) -> OptimWrapper:
-    "RMSprop, `torch.optim.RMSprop`"
+    "Return an `OptimWrapper` of `torch.optim.RMSprop`"
     return OptimWrapper(params, torch.optim.RMSprop, lr, **kwargs)
 
 RMSProp = RMSprop   # fastai's name
@@ -37,15 +37,15 @@ RMSProp = RMSprop   # fastai's name
 def Adam(
     params:Iterable,                      # parameters, or one list of them for each group
     lr:float|Tensor|slice|list|None=None, # learning rate; None: 1e-3
-    **kwargs:Any                          # `mom`, `sqr_mom`, `wd`, `decouple_wd`, or other arguments of PyTorch's
+    **kwargs:Any                          # `mom`, `sqr_mom`, `wd`, `decouple_wd`, others of `torch.optim.Adam`
 ) -> OptimWrapper:
-    "Adam, `torch.optim.Adam`: weight decay is added to the gradient, unless `decouple_wd`"
+    "Return an `OptimWrapper` of `torch.optim.Adam`; without `decouple_wd`, weight decay is added to the gradient"
     return OptimWrapper(params, torch.optim.Adam, lr, **kwargs)
 
 def AdamW(
     params:Iterable,                      # parameters, or one list of them for each group
     lr:float|Tensor|slice|list|None=None, # learning rate; None: 1e-3
-    **kwargs:Any                          # `mom`, `sqr_mom`, `eps`, `wd`, or other arguments of PyTorch's
+    **kwargs:Any                          # `mom`, `sqr_mom`, `eps`, `wd`, or other arguments of `torch.optim.AdamW`
 ) -> OptimWrapper:
-    "Adam with decoupled weight decay, `torch.optim.AdamW`: a decay of .01 if none is given"
+    "Return an `OptimWrapper` of `torch.optim.AdamW` (decoupled weight decay, by default .01)"
     return OptimWrapper(params, torch.optim.AdamW, lr, **kwargs)

@@ -43,7 +43,7 @@ def _check_sizes(groups, saved):
 
 # %% ../../nbs/optim/04_opt_state.ipynb #7de1e24b
 def _keeps_entries(opt, saved):
-    "Return whether an optimizer like `opt` keeps a state of each parameter; only SGD without momentum does not"
+    "Return whether `opt` has a state for each parameter; only SGD without momentum has none"
     if not isinstance(opt, SGD): return True
     return any(pg['momentum'] for pg in saved)
 
@@ -51,12 +51,12 @@ def _check_all_there(opt, sd):
     "Raise ValueError if `sd` lacks entries; warn if a trained parameter's entry may be missing"
     state = sd['state']
     n_saved = sd.get('n_states')   # an `OptimWrapper` counts the entries
-    if n_saved is None: return _warn_of_lost(opt, sd)
+    if n_saved is None: return _warn_of_missing(opt, sd)
     if n_saved!=len(state): raise ValueError(
         f"The saved optimizer has entries for {len(state)} parameters, but had {n_saved} when it was saved, so it is "
         "incomplete.")
 
-def _warn_of_lost(opt, sd):
+def _warn_of_missing(opt, sd):
     if not _keeps_entries(opt, sd['param_groups']): return
     numbers = params_in(sd['param_groups'])
     trained = [number for p,number in zip(params_in(opt.param_groups), numbers) if p.requires_grad]
@@ -150,9 +150,9 @@ def name_opt_state(
 
 def order_opt_state(
     sd:dict,   # A state dict, from `name_opt_state`
-    names:list|None # For each group of the loading optimizer, the names of its parameters; None: unknown
+    names:list|None # For each group of the optimizer to load into, the names of its parameters; None: unknown
 )->dict: # Without names
-    "Return `sd` in the order of `names`; raise ValueError if its parameters or their groups differ"
+    "Return `sd` in the order of `names`, if both have names; raise ValueError if parameters or their groups differ"
     groups = sd['param_groups']
     if names is None: return _without_names(sd, groups)
     have_names = all('param_names' in pg for pg in groups)
@@ -184,8 +184,8 @@ def _without_names(sd, groups):
 # %% ../../nbs/optim/04_opt_state.ipynb #342b9ae3
 class Numbered(NamedTuple):
     "The place of a parameter in a saved state"
-    group:int    # The number of its group
-    number:Any   # Its number in the state
+    group:int    # The index of its group
+    number:Any   # Its key in the state
 
 def _numbers_by_name(groups, names):
     "Return the saved places of the parameters `names`; raise ValueError if the names differ"
@@ -196,20 +196,20 @@ def _numbers_by_name(groups, names):
     lost  = [name for name in wanted if name not in saved]
     extra = [name for name in saved if name not in wanted]
     if not _are_same_nameless(lost, extra): raise ValueError(
-        f'The saved optimizer has different parameters: {_describe(lost, extra)}.')
-    for name,other in zip(lost, extra): saved[name] = saved.pop(other)   # only their order identifies them
+        f'The saved optimizer has different parameters: {_describe_names(lost, extra)}.')
+    for name,other in zip(lost, extra): saved[name] = saved.pop(other)   # without names, matched by order
     return saved
 
 # %% ../../nbs/optim/04_opt_state.ipynb #000615e1
 def _are_same_nameless(lost, extra):
-    "Return whether lost and extra names may belong to the same parameters: as many, one side without own names"
+    "Return whether `lost` and `extra` may name the same parameters: equally many, and one side has only indices"
     if len(lost)!=len(extra): return False
     return _are_nameless(lost) or _are_nameless(extra)
 
 def _are_nameless(names): return all(name.startswith('outside.') for name in names)
 
 # %% ../../nbs/optim/04_opt_state.ipynb #f2ff1d01
-def _describe(lost, extra):
+def _describe_names(lost, extra):
     parts = []
     if lost: parts.append(f'it has no {_first_of(lost)}')
     if extra: parts.append(f'it has {_first_of(extra)}, which this one does not have')
@@ -240,7 +240,7 @@ def own_hypers(
     opt:Any, # A torch optimizer, or several as one
     pg:dict  # One of its groups
 )->dict:
-    "Return a group's hyperparameters: the optimizer's settings, without its accumulated state"
+    "Return a group's hyperparameters: the arguments of its optimizer, and entries such as `initial_lr`"
     if 'optimizer' in pg: opt = opt.optimizer(pg['optimizer'])   # one of several
     known = _always_hypers | parameters_of(type(opt).__init__).keys()
     known -= {'params'}
@@ -250,7 +250,7 @@ def put_hypers(
     sd:dict,      # A state dict, with groups as in the optimizer
     hypers:list   # For each group, the result of `own_hypers`
 )->dict:
-    "Return `sd` with other hyperparameters; raise ValueError if they need averages that it lacks"
+    "Return `sd` with `hypers` in its groups; raise ValueError if they need averages that `sd` lacks"
     new = []
     for pg,own in zip(sd['param_groups'], hypers):
         _check_averages(pg, own)
@@ -273,7 +273,7 @@ def _optimizers(opt:Any)->list:
 def match_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
-    "Drop the state of parameters that the optimizer no longer has; create the initial state of new ones"
+    "Delete the state of parameters that the optimizer no longer has; for Adagrad, create the state of new ones"
     current = {*map(id, params_in(opt.param_groups))}
     for p in [*opt.state]:
         if id(p) not in current: del opt.state[p]
@@ -304,9 +304,9 @@ def _to_param(p, o):
 def move_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
-    "Move each parameter's state to its device; tensors that are there stay the same objects"
+    "Move each parameter's state to its device; tensors that are already there stay the same objects"
     for p,state in opt.state.items():
         is_of_parameter = isinstance(p, Tensor) and isinstance(state, dict)
-        if not is_of_parameter: continue   # the entry may belong to something else
+        if not is_of_parameter: continue   # an entry may have another key than a parameter
         for k,v in state.items():
             if any(map(partial(_is_away, p), leaves(v))): state[k] = apply(partial(_to_param, p), v)

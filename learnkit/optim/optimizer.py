@@ -39,13 +39,13 @@ def unwrapped_step(
     if grad_mode is None: return None
     if _code(step) not in _hook_code or _code(grad_mode) not in _grad_code: return None
     update = grad_mode.__wrapped__
-    is_torchs = update.__globals__['__name__'].startswith('torch.optim.')
-    if is_torchs: return update
+    is_pytorch = update.__globals__['__name__'].startswith('torch.optim.')
+    if is_pytorch: return update
     return None
 
 # %% ../../nbs/optim/05a_fast_step.ipynb #30dd945a
 def _is_torch(f):
-    "Return whether a function is PyTorch's, and the one inside it too if it is a wrapper"
+    "Return whether `f` is PyTorch's, and, if it is a wrapper, the function inside too"
     for o in (f, unwrap(f)):
         home = o.__globals__.get('__name__', '')
         if not home.startswith('torch.'): return False
@@ -58,7 +58,7 @@ if _is_torch(Optimizer.zero_grad): torch_zero_grad = Optimizer.zero_grad
 def is_own_step(
     opt:Optimizer # A torch optimizer
 )->bool:
-    "Return whether the `step` is the class's own, or the wrapper of a PyTorch scheduler, which records calls"
+    "Return whether `opt.step` is the method of the class, or a PyTorch scheduler's wrapper, which records calls"
     own = vars(opt).get('step')
     if own is None: return True
     return getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
@@ -78,11 +78,11 @@ def fast_step(
     with torch.no_grad(): return update(opt)
 
 def _observed_step(opt, update):
-    "Take a step that hooks follow, or that a PyTorch scheduler records"
+    "Take a step, call the hooks that follow it, and mark it as seen for a PyTorch scheduler"
     own = vars(opt).get('step')
     if own is not None:
-        is_of_scheduler = getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
-        if not is_of_scheduler: return opt.step()
+        is_schedulers = getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
+        if not is_schedulers: return opt.step()
         opt._opt_called = True   # as the scheduler's wrapper does
     with torch.no_grad(): res = update(opt)
     for hook in [*opt._optimizer_step_post_hooks.values()]: hook(opt, (opt,), {})
@@ -164,7 +164,7 @@ class OptimWrapper:
         return len(self.hypers)
     @property
     def frozen(self)->list:
-        "Whether each group of `param_lists` is frozen"
+        "Whether each parameter group is frozen, as a list of bools"
         return [i<self.frozen_idx for i in range(len(self.hypers))]
 
     # Not for private names: GradScaler would take this for a fused optimizer, and write where the step does not look
@@ -196,14 +196,14 @@ class OptimWrapper:
             for p in pg['params']: p.grad = None
 
     def train(self,
-        mode:bool=True # train? False: evaluate, with the weights for inference
+        mode:bool=True # True: train; False: evaluate, with the weights for inference
     )->None:
-        "Set an optimizer with modes, such as a schedule-free one, to train; raise AttributeError if it has none"
+        "Set the mode of a schedule-free or similar optimizer; raise AttributeError if the optimizer has no modes"
         if mode: self.opt.train()
         else: self.opt.eval()
         self.training = mode
     def eval(self)->None:
-        "Set an optimizer with modes to evaluate; the model gets the weights for inference"
+        "Set the optimizer to evaluate, so that the model has the weights for inference; AttributeError without modes"
         self.train(False)
 
     def clear_state(self)->None:
@@ -211,9 +211,9 @@ class OptimWrapper:
         clear_opt_state(self.opt)
 
     def all_params(self,
-        n:slice=slice(None),  # Which groups
+        n:slice=slice(None),  # A slice of the groups
         with_grad:bool=False  # Only parameters that have a gradient?
-    )->L: # (parameter, its group's parameters, its state, its hyperparameters)
+    )->L: # of (parameter, its group's parameters, its state, its hyperparameters)
         "Return every parameter of the groups `n`, with its group, state and hyperparameters"
         found = []
         for params,h in zip(self.param_lists[n], self.hypers[n]):
@@ -236,7 +236,7 @@ class OptimWrapper:
         for k,v in kwargs.items(): self.set_hyper(k, v)
 
     def split_no_decay(self)->None:
-        "Move the parameters of `no_decay` to torch groups of their own, without weight decay"
+        "Move the parameters in `no_decay` to separate torch groups, without weight decay"
         split_groups(self.opt, self.no_decay)
 
     def merge_no_decay(self)->None:
@@ -244,10 +244,10 @@ class OptimWrapper:
         merge_groups(self.opt, self._order)
 
     def take_params(self,
-        new:'OptimWrapper', # a new optimizer with the same number of groups
-        model_ids:Iterable # the `id` of each parameter of the model: including frozen ones
+        new:'OptimWrapper', # an optimizer with the same number of groups
+        model_ids:Iterable # the `id` of each parameter of the model, including frozen ones
     ) -> None:
-        "Adopt the parameters of `new`; keep hyperparameters, and the state of parameters in both"
+        "Replace the parameters by those of `new`; keep hyperparameters, and the state of parameters in both"
         was_split = is_split(self.param_groups)
         if was_split: self.merge_no_decay()
         if is_split(new.param_groups): new.merge_no_decay()
@@ -262,9 +262,9 @@ class OptimWrapper:
         if was_split: self.split_no_decay()
 
     def take_state(self,
-        old:Any # an optimizer that was made in the same way, with other groups
+        old:Any # an optimizer that was created in the same way, with other groups
     ) -> None:
-        "Adopt the state of parameters that `old` has too, and their groups' hyperparameters except `lr` and `wd`"
+        "Copy from `old` the state of parameters in both, and their groups' hyperparameters except `lr` and `wd`"
         if not _same_kind(old, self): return
         for p in params_in(self.opt.param_groups):
             if p in old.opt.state: self.opt.state[p] = old.opt.state[p]
@@ -293,9 +293,9 @@ class OptimWrapper:
         if self.frozen_idx: self.freeze_to(self.frozen_idx)
 
     def freeze_to(self,
-        n:int # Number of the first group to train; negative: counted from the end
+        n:int # Index of the first group to train; negative: counted from the end
     )->None:
-        "Freeze the groups before `n` and train the rest; raise ValueError if there are fewer groups"
+        "Freeze the groups before `n` and train the rest; raise ValueError if `n` counts from the end beyond the first"
         n_groups = self.n_groups
         if not hasattr(n, '__index__'): raise TypeError(
             f"freeze_to takes the index of the first group to train, such as -1 for the last one, not {n!r:.60}.")
@@ -305,7 +305,7 @@ class OptimWrapper:
         self._freeze(n)
 
     def _freeze(self, frozen_idx):
-        "Freeze the groups before `frozen_idx`: a number, or one for each of several optimizers"
+        "Freeze the groups before `frozen_idx`: an index, or a dict of them by optimizer"
         self.frozen_idx = frozen_idx
         always,frozen = {*map(id, self.train_always)},[]
         for params,is_frozen in zip(self.param_lists, self.frozen):
@@ -316,7 +316,7 @@ class OptimWrapper:
         for p in frozen: p.grad = None
 
     def freeze(self)->None:
-        "Freeze all groups but the last"
+        "Freeze all groups but the last; warn if there is only one, which stays trained"
         if self.n_groups==1: warn("There is only one group of parameters, so nothing is frozen: pass the Learner a "
                                   "`splitter` that returns a list of parameters for each group, the head last.")
         self.freeze_to(-1)
@@ -373,12 +373,12 @@ class OptimWrapper:
 # %% ../../nbs/optim/05b_optimizer.ipynb #190637fe
 def create_optimizer(
     opt_func:Any, # Class, `partial`, function of group dicts, built optimizer, or one with `set_hyper`
-    params:Iterable,             # What `splitter(model)` returns: parameters, or one list of them for each group
+    params:Iterable,             # The result of `splitter(model)`: parameters, or one list of them for each group
     lr:float|Tensor|slice|list|None=None, # Learning rate; None: the optimizer's own
     no_decay:Iterable=(),        # Parameters without weight decay, once `split_no_decay` is called
     train_always:Iterable=()     # Parameters that are trained in frozen groups too
 )->Any: # An `OptimWrapper`, or another optimizer with `set_hyper`
-    "Return the optimizer of a Learner; raise TypeError or ValueError if `opt_func` cannot make or be one"
+    "Return the optimizer of a Learner; TypeError or ValueError if `opt_func` neither is nor creates one"
     res = build_optimizer(opt_func, params, lr)
     if not hasattr(res, 'set_hyper'): res = OptimWrapper(opt=res)
     if isinstance(res, OptimWrapper):
@@ -412,7 +412,7 @@ def params_without_optimizer(
     modules:Mapping, # prefix of the names -> module
     *opts:Any        # optimizers
 ) -> dict:           # name -> parameter
-    "Return the parameters that require a gradient and are in none of the optimizers, by name"
+    "Return the parameters that require a gradient but have no optimizer, by name; empty if they are sharded"
     held,unheld = set().union(*map(param_ids, opts)),{}
     for prefix,module in modules.items():
         for name,p in module.named_parameters(prefix):
@@ -426,17 +426,17 @@ def _has_shards(opt): return any(hasattr(p, 'placements') for p in params_in(opt
 def describe_params(
     params:Mapping # name -> parameter
 ) -> str:
-    "Describe parameters: their number, and the modules that own them"
-    owners = {}   # without duplicates, in this order
+    "Return text with the number of parameters and the modules that own them, e.g. '2 parameters of `head`'"
+    owners = {}   # a dict, to keep the order and drop duplicates
     for name in params:
         module,dot,_ = name.rpartition('.')
         owner = 'the model itself'
         if dot: owner = f'`{module}`'
         owners[owner] = True
-    shown = ', '.join([*owners][:3])
-    if len(owners)>3: shown += f' and {len(owners)-3} more'
-    if len(params)==1: return f'1 parameter of {shown}'
-    return f'{len(params)} parameters of {shown}'
+    names = ', '.join([*owners][:3])
+    if len(owners)>3: names += f' and {len(owners)-3} more'
+    if len(params)==1: return f'1 parameter of {names}'
+    return f'{len(params)} parameters of {names}'
 
 # %% ../../nbs/optim/05c_ownership.ipynb #0a908163
 def optimizers_of(
@@ -454,8 +454,8 @@ def optimizers_of(
 # %% ../../nbs/optim/05c_ownership.ipynb #40454059
 _by_parameter = 'state','param_groups','defaults','named_optimizers'   # attributes that may hold tensors
 
-def _named(opt): return getattr(opt, 'named_optimizers', {})   # for several optimizers
-def _kinds(opt): return type(opt),{name:type(o) for name,o in _named(opt).items()}
+def _named_optimizers(opt): return getattr(opt, 'named_optimizers', {})   # for several optimizers
+def _classes(opt): return type(opt),{name:type(o) for name,o in _named_optimizers(opt).items()}
 
 def _keeps_all_by_parameter(opt):
     "Return whether a torch optimizer keeps parameters in groups and state only; `LBFGS` also keeps a list"
@@ -464,10 +464,10 @@ def _keeps_all_by_parameter(opt):
 
 # %% ../../nbs/optim/05c_ownership.ipynb #40454060
 def _same_kind(opt, new):
-    "Return whether both wrap optimizers of one class that keeps all its state by parameter"
+    "Return whether both wrap optimizers of the same class, which keeps all its state by parameter"
     if not isinstance(opt, OptimWrapper): return False
-    if _kinds(opt.opt)!=_kinds(getattr(new, 'opt', None)): return False
-    return all(map(_keeps_all_by_parameter, [opt.opt, *_named(opt.opt).values()]))
+    if _classes(opt.opt)!=_classes(getattr(new, 'opt', None)): return False
+    return all(map(_keeps_all_by_parameter, [opt.opt, *_named_optimizers(opt.opt).values()]))
 
 def can_take_params(
     opt:Any, # an optimizer

@@ -25,7 +25,7 @@ def sched_lin(
     end:float|torch.Tensor,   # the value at position 1
     pos:float                 # the position in training, 0 to 1
 ) -> float|torch.Tensor:      # the value at `pos`
-    "Linear interpolation between `start` and `end`"
+    "Return the linear interpolation between `start` and `end` at `pos`"
     return start + pos*(end-start)
 
 def sched_cos(
@@ -33,7 +33,7 @@ def sched_cos(
     end:float|torch.Tensor,   # the value at position 1
     pos:float                 # the position in training, 0 to 1
 ) -> float|torch.Tensor:      # the value at `pos`
-    "Cosine annealing: half a period of a cosine from `start` to `end`"
+    "Return the value at `pos` of cosine annealing: half a period of a cosine from `start` to `end`"
     return start + (1 + cos(pi*(1-pos)))*(end-start)/2
 
 # %% ../../nbs/optim/20a_schedule.ipynb #4bf1e95f
@@ -42,7 +42,7 @@ def sched_no(
     end:float|torch.Tensor,   # not used
     pos:float                 # the position in training, not used
 ) -> float|torch.Tensor:      # `start`
-    "No change: the value is always `start`"
+    "Return `start` at every position"
     return start
 
 def sched_exp(
@@ -50,14 +50,14 @@ def sched_exp(
     end:float|torch.Tensor,   # the value at position 1, of the same sign
     pos:float                 # the position in training, 0 to 1
 ) -> float|torch.Tensor:      # the value at `pos`
-    "Exponential interpolation: equal steps change the value by equal factors"
+    "Return the exponential interpolation at `pos`: equal steps multiply the value by equal factors"
     return start*(end/start)**pos
 
 # %% ../../nbs/optim/20a_schedule.ipynb #7ac7b7fe
 def group_values(
     v:float|Iterable # a number, or a list of one for each parameter group
 ) -> Any:            # the number itself, or the list as a tensor
-    "Return values per parameter group in a form that arithmetic works on; raise TypeError for a slice"
+    "Return a number as it is, and a list for parameter groups as a tensor; raise TypeError for a slice"
     if isinstance(v, slice): raise TypeError(
         f'The ends of a schedule must be numbers, not {v}: pass a list with a number for each parameter group, '
         'or pass the slice as `lr_max` to `fit_one_cycle`.')
@@ -69,7 +69,7 @@ def group_values(
 def annealer(
     f:Callable # a function of (start, end, pos)
 ) -> Callable: # a function of (start, end) that returns a schedule, which is a function of `pos`
-    "Decorator: turn a function of `(start, end, pos)` into one that returns a schedule from `start` to `end`"
+    "Turn a function of `(start, end, pos)` into a function that returns a schedule from `start` to `end`"
     @wraps(f)
     def inner(
         start:float|list, # the value at position 0; a list has one for each parameter group
@@ -86,7 +86,7 @@ def SchedExp(
     start:float|list, # the value at position 0; a list has one for each parameter group
     end:float|list    # the value at position 1, on the same side of zero
 ) -> Callable:        # the schedule: a function of the position, 0 to 1
-    "Exponential schedule from `start` to `end`; raise ValueError if they are not on the same side of zero"
+    "Return the exponential schedule from `start` to `end`; raise ValueError if they are not on the same side of zero"
     have_one_sign = _signs(start)*_signs(end)>0
     if not have_one_sign.all(): raise ValueError(
         f'An exponential schedule cannot go from {start} to {end}: both must be on the same side of zero. '
@@ -102,7 +102,7 @@ def SchedPoly(
     end:float|list,   # the value at position 1
     power:float       # above 1 it starts slowly, below 1 quickly; 1 is linear
 ) -> Callable:        # the schedule: a function of the position, 0 to 1
-    "Polynomial schedule: from `start` to `end` by a power of the position"
+    "Return the polynomial schedule: from `start` to `end` by a power of the position"
     return partial(_sched_poly, group_values(start), group_values(end), power)
 
 def _sched_poly(start, end, power, pos): return start + (end-start)*pos**power
@@ -118,7 +118,7 @@ def combine_scheds(
         f'{len(pcts)} fractions for {len(scheds)} schedules: pass one fraction for each schedule')
     _check_fractions(pcts)
     ends = [min(end, 1.) for end in accumulate(pcts)]
-    ends[-1] = 1.   # the sum may differ a little
+    ends[-1] = 1.   # the sum may be slightly less than 1
     starts = [0., *ends[:-1]]
     has_length = [end>start for start,end in zip(starts, ends)]
     return partial(_combined, [*compress(ends, has_length)], [*compress(scheds, has_length)])
@@ -135,7 +135,7 @@ def _check_fractions(pcts):
     raise ValueError(message)
 
 def _combined(ends, scheds, pos):
-    "Return the value of the schedule in force at `pos`"
+    "Return the value at `pos`, from the schedule for this part of training"
     i = min(bisect_right(ends, pos+1e-9), len(scheds)-1)   # the sum of fractions may be slightly above `pos`
     start = 0.
     if i: start = ends[i-1]
@@ -148,7 +148,7 @@ def combined_cos(
     middle:float|list, # the value at position `pct`
     end:float|list     # the value at position 1
 ) -> Callable:         # the schedule: a function of the position, 0 to 1
-    "Cosine annealing from `start` to `middle` and on to `end`; raise ValueError if `pct` is not from 0 to 1"
+    "Return cosine annealing from `start` to `middle`, then to `end`; raise ValueError if `pct` is not from 0 to 1"
     pct = check_fraction('pct_start', pct, zero=True, what='the fraction of the training up to the middle value')
     return combine_scheds([pct,1-pct], [SchedCos(start, middle), SchedCos(middle, end)])
 
@@ -184,7 +184,7 @@ def plot_scheds(
     n:int=200,                # number of points, at least 2
     figsize:tuple|None=None   # width and height of the figure in inches; None: 6 by 4 for each plot
 ) -> list:                    # the matplotlib axes
-    "Plot schedules without training; raise ValueError for less than 2 points"
+    "Plot schedules without training; raise ValueError for fewer than 2 points"
     xs = [i/(n-1) for i in range(check_whole('n', n, least=2))]
     if callable(scheds): scheds = {'value':scheds}
     curves = {name:[*map(sched, xs)] for name,sched in scheds.items()}
@@ -196,15 +196,15 @@ from ..loop.duration import Time
 # %% ../../nbs/optim/20b_warmup.ipynb #3c2abb0a
 @check_args
 class Warmup:
-    "A schedule that rises linearly from 0 to the first value of `then`, then continues as `then`"
+    "A schedule that rises linearly from 0 to `top`, and then follows the schedule that `then` returns"
     def __init__(self,
-        warm:float|str, # its length: a fraction of the training, 0 to 1, or an amount such as '500ba'
+        warm:float|str, # length of the warm-up: a fraction of the training, 0 to 1, or an amount such as '500ba'
         top:float|list, # the value at the end of the warm-up; a list has one for each parameter group
-        then:Callable   # function: fraction of the warm-up -> the schedule that follows
+        then:Callable   # f(the warm-up's fraction of the training) -> the schedule that follows
     ):
         self.top,self.then = group_values(top),then
-        self.warm:float|None = None    # length as a fraction of the fit, once known
-        self.amount:Time|None = None   # length, if it is no fraction
+        self.warm:float|None = None    # length as a fraction of the fit; None: not known yet
+        self.amount:Time|None = None   # length as an amount; None: `warm` was a number
         if isinstance(warm, (int,float)):
             self._set(check_fraction('warm', warm, zero=True, one=False, what='the warm-up'))
             return
@@ -217,9 +217,9 @@ class Warmup:
     def _set(self, warm): self.warm,self.next = warm,self.then(warm)
     def within(self,
         duration:Time,           # the length of the fit
-        n:int|None=None          # batches of an epoch, None: unknown
+        n:int|None=None          # batches in an epoch; None: unknown
     ) -> None:
-        "Compute the warm-up's fraction of a fit; raise ValueError if that is unknown, or the whole fit"
+        "Compute the warm-up's fraction of the fit; raise ValueError if units differ, or if the fit is not longer"
         amount = self.amount
         if amount is None or self._is_fraction: return
         total,unit = duration.value,duration.unit
@@ -235,7 +235,7 @@ class Warmup:
     ) -> float|torch.Tensor:
         "Return the value at `pos`"
         if self.warm is None: raise ValueError(
-            f"A warm-up of {self.amount} is known only in a fit: to plot it, pass a fraction such as 0.05.")
+            f"The fraction of a warm-up of {self.amount} is known only in a fit: to plot it, pass one such as 0.05.")
         if pos<self.warm-1e-9: return self.top*(pos/self.warm)
         return self.next(min(1., max(0., pos-self.warm)/(1-self.warm)))
 
@@ -244,7 +244,7 @@ def warmup_const(
     lr:float|list,     # the learning rate; a list has one for each parameter group
     warm:float|str=.05 # length of the warm-up: a fraction, or an amount such as '500ba'
 ) -> dict:             # name of a hyperparameter -> schedule
-    "Return a linear warm-up, then a constant learning rate"
+    "Return the schedule with a linear warm-up, and then a constant learning rate"
     return {'lr':Warmup(warm, lr, lambda w: SchedNo(lr, lr))}
 
 def warmup_lin(
@@ -252,7 +252,7 @@ def warmup_lin(
     warm:float|str=.05,  # length of the warm-up: a fraction, or an amount such as '500ba'
     lr_end:float|list=0. # the last learning rate
 ) -> dict:               # name of a hyperparameter -> schedule
-    "Return a linear warm-up, and then a linear decay"
+    "Return the schedule with a linear warm-up, and then a linear decay"
     return {'lr':Warmup(warm, lr, lambda w: SchedLin(lr, lr_end))}
 
 @check_args
@@ -262,7 +262,7 @@ def warmup_poly(
     lr_end:float|list=1e-7, # the last learning rate
     power:float=1.          # exponent of the remaining fraction: above 1, the learning rate falls quickly at first
 ) -> dict:                  # name of a hyperparameter -> schedule
-    "Return a linear warm-up, and then a polynomial decay"
+    "Return the schedule with a linear warm-up, and then a polynomial decay"
     return {'lr':Warmup(warm, lr, lambda w: partial(_run_backward, SchedPoly(lr_end, lr, power)))}
 
 # %% ../../nbs/optim/20b_warmup.ipynb #436342f9
@@ -277,7 +277,7 @@ def warmup_cos(
     lr_min:float|list=0., # the lowest learning rate
     cycles:int=1          # how many times it falls, each time from the highest learning rate
 ) -> dict:                # name of a hyperparameter -> schedule
-    "Return a linear warm-up, and then a cosine, or several with warm restarts"
+    "Return the schedule with a linear warm-up, and then a cosine decay, or several with warm restarts"
     n = check_whole('cycles', cycles)
     return {'lr':Warmup(warm, lr, lambda w: combine_scheds([1/n]*n, [SchedCos(lr, lr_min)]*n))}
 
@@ -285,7 +285,7 @@ def inv_sqrt(
     lr:float|list,     # the highest learning rate; a list has one for each parameter group
     warm:float|str=.05 # length of the warm-up: a fraction above 0, or an amount such as '500ba'
 ) -> dict:             # name of a hyperparameter -> schedule
-    "Return a linear warm-up, and then a decay by the inverse square root of the batches (Vaswani et al. 2017)"
+    "Return the schedule with a linear warm-up, and then inverse square root decay (Vaswani et al. 2017)"
     if warm==0: raise ValueError('`warm` must be more than 0, because the decay depends on the length of the warm-up')
     return {'lr':Warmup(warm, lr, partial(_inv_sqrt_after, group_values(lr)))}
 
@@ -303,7 +303,7 @@ def wsd(
     lr_min:float|list=0.,   # the last learning rate
     shape:Callable=SchedCos # shape of the decay: `SchedCos`, `SchedLin`, …
 ) -> dict:                  # name of a hyperparameter -> schedule
-    "Return warm-up, stable and decay: a linear rise, a long constant phase, and a fall at the end (MiniCPM 2024)"
+    "Return the warmup-stable-decay schedule: linear rise, long constant phase, fall at the end (MiniCPM 2024)"
     decay = check_fraction('decay', decay, what='the length of the decay')
     def then(w):
         if w+decay>1: raise ValueError(f'A warm-up of {w:g} and a decay of {decay:g} are longer than the run.')

@@ -32,13 +32,13 @@ def is_matrix(
     return p.ndim==2
 
 # %% ../../nbs/optim/13_several.ipynb #f056000a
-def _fits(which, name, p):
+def _selects(which, name, p):
     "Return whether `which` selects the parameter `p`, called `name`"
     if which is None: return True
     if isinstance(which, nn.Module): return any(p is o for o in which.parameters())
     if isinstance(which, str): return fnmatchcase(name, which)
     if callable(which): return bool(which(name, p))
-    return any(_fits(o, name, p) for o in which)
+    return any(_selects(o, name, p) for o in which)
 
 class Entry(NamedTuple):
     "One of several optimizers, as the user specifies it"
@@ -79,10 +79,10 @@ class SeveralOptimizers(Optimizer):
     def optimizer(self,
         name:str # name of an optimizer
     ) -> Optimizer:
-        "Return the optimizer called `name`, with its present groups"
+        "Return the optimizer called `name`, with its current groups and the common state"
         self._check_name(name)
         opt = self.named_optimizers[name]
-        # linked at each call, because `load_state_dict` and `add_param_group` replace or extend them
+        # set at each call, because `load_state_dict` and `add_param_group` replace or extend these
         opt.state = self.state
         opt.param_groups = [pg for pg in self.param_groups if pg['optimizer']==name]
         return opt
@@ -139,7 +139,7 @@ def _own_state(sd, name):
     state = {i:s for i,s in sd['state'].items() if i in numbers}
     own = dict(param_groups=groups, state=state)
     if 'n_states' in sd:
-        n_lost = sd['n_states']-len(sd['state'])   # which optimizers lost states is unknown: each counts all
+        n_lost = sd['n_states']-len(sd['state'])   # unknown of which optimizers, so each counts all
         own['n_states'] = len(state)+n_lost
     return own
 
@@ -148,7 +148,7 @@ class SeveralWrapper(OptimWrapper):
     "Wraps several named optimizers as one `OptimWrapper`; a setting may be a dict with a value for each"
     @property
     def n_groups(self) -> int:
-        "The number of the splitter's groups; each optimizer may have parameters of each"
+        "The number of the splitter's groups; an optimizer may have parameters of any of them"
         return 1+max(pg['group'] for pg in self.opt.param_groups)
 
     def hypers_of(self,
@@ -162,7 +162,7 @@ class SeveralWrapper(OptimWrapper):
         name:str, # `lr`, `mom`, `wd`, ... or with the name of an optimizer, `lr_muon`
         value:float|Tensor|slice|Iterable # a number, a slice or a list over the groups; or a dict of them, by optimizer
     ) -> None:
-        "Set the hyperparameter `name` in each optimizer that has it; raise KeyError if none does"
+        "Set the hyperparameter `name` in each optimizer that has it; raise KeyError if none has it"
         is_in = [name in h for h in self.hypers]
         if not any(is_in): raise KeyError(f"none of the optimizers has '{name}': {nearest(name, self._known_hypers())}")
         for h,has_it,v in zip(self.hypers, is_in, self._values(value)):
@@ -237,7 +237,7 @@ class NamedOptimizers:
     def rates(self,
         lr:Any=None # a learning rate for all, or a dict of them
     ) -> Any: # a dict by name if `lr` is None or a dict
-        "Return the initial learning rates; raise ValueError if an optimizer gets two"
+        "Return the initial learning rates; raise ValueError if an optimizer has another one in its `partial`"
         given = self._by_name(lr)
         for name in given:
             if name not in self.recipe: raise ValueError(f"`lr` is given for '{name}': {nearest(name, self.recipe)}")
@@ -279,7 +279,7 @@ class NamedOptimizers:
         for p in map(bare_param, params_in(groups)):
             name = names.get(id(p), '')
             owner = owners[id(p)] = self._owner(name, p)
-            if owner is None: lost.append(name or 'one')
+            if owner is None: lost.append(name or 'a parameter without a name')
         self._check_owners(owners, lost, names)
         return owners
 
@@ -292,22 +292,23 @@ class NamedOptimizers:
                              'takes the rest, or freeze them with `requires_grad_(False)`.')
         for name,entry in self.recipe.items():
             if name not in owners.values(): raise ValueError(
-                f"There is no parameter for the optimizer '{name}': {_why_none(entry.which, names.values())}")
+                f"There is no parameter for the optimizer '{name}': {_reason_for_none(entry.which, names.values())}")
 
     def _owner(self, param_name, p):
         "Return the name of the first optimizer that selects parameter `p`; None if none does"
         for name,entry in self.recipe.items():
-            if _fits(entry.which, param_name, p): return name
+            if _selects(entry.which, param_name, p): return name
         return None
 
 # %% ../../nbs/optim/13_several.ipynb #f0560013
-def _why_none(which, names):
+def _reason_for_none(which, names):
     if isinstance(which, str): return f'none has a name like {which!r}, {nearest(which, [*names])}'
-    if isinstance(which, nn.Module): return f'its {type(which).__name__} is not a part of the model, or is frozen'
-    return 'none fits, or those that fit belong to an optimizer before it'
+    if isinstance(which, nn.Module): return (
+        f'its module, a {type(which).__name__}, is not a part of the model, or is frozen')
+    return 'none is selected, or an earlier optimizer has those that are'
 
 def _make_named(name, func, groups, owners, lr):
-    "Create the optimizer `name` for its parameters of these groups"
+    "Create the optimizer `name` for the parameters in `groups` that it owns"
     own = {}   # index of the splitter's group -> this optimizer's part of it
     for i,pg in enumerate(groups):
         params = [p for p in map(bare_param, pg['params']) if owners[id(p)]==name]
@@ -322,6 +323,6 @@ def _make_named(name, func, groups, owners, lr):
 def as_opt_func(
     opt_func:Any # the user's argument: a function that creates an optimizer, or a dict of several
 ) -> Any:
-    "Return a function that makes a Learner's optimizer: `NamedOptimizers` for a dict, else `by_hand(opt_func)`"
+    "Return a function that creates the Learner's optimizer: `NamedOptimizers` for a dict, else `by_hand(opt_func)`"
     if isinstance(opt_func, dict): return NamedOptimizers(opt_func)
     return by_hand(opt_func)

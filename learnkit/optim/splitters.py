@@ -62,7 +62,7 @@ def _torchvision_head(model):
         parts[name] = m
         if name not in _aux_names: last = name
     if last not in _head_names: no_head(
-        model, 'it does not say which part is its head: there is no `get_classifier()` and no `base_model`, and its '
+        model, 'its head is unknown: there is no `get_classifier()` and no `base_model`, and its '
         f'last part is not one of {", ".join(_head_names)}')
     params = []
     for name in (*_aux_names, last):
@@ -73,7 +73,7 @@ def _torchvision_head(model):
 def head_params(
     model:nn.Module # a model of timm, transformers or torchvision, or another one with `get_classifier()`
 ) -> list[nn.Parameter]:
-    "Return the parameters of the head, as named by the model or its library; raise ValueError if neither names it"
+    "Return the parameters of the head, as the model or its library defines it; raise ValueError if neither does"
     m = get_model(model)
     if callable(getattr(m, 'get_classifier', None)): return _timm_head(m)
     if hasattr(m, 'base_model_prefix') and hasattr(m, 'base_model'): return _transformers_head(m)
@@ -98,16 +98,16 @@ def blocks(
     m:nn.Module # a model
 ) -> list[nn.Module]:
     "Return the parts of `m` in order, none with more than half of its layers unless it is a single layer"
-    return _cut(m, _n_layers(m)/2)
+    return _split_blocks(m, _n_layers(m)/2)
 
-def _cut(m, most) -> list[nn.Module]:
+def _split_blocks(m, most) -> list[nn.Module]:
     "Split the module `m` into its parts until none has more than `most` layers"
     if _n_layers(m)<=most or not has_params_inside(m): return [m]
     parts:list[nn.Module] = []
     own = nn.ParameterList(m.parameters(recurse=False))
     if len(own): parts.append(own)
     for child in m.children():
-        if has_params(child): parts += _cut(child, most)
+        if has_params(child): parts += _split_blocks(child, most)
     return parts
 
 # %% ../../nbs/optim/25_splitters.ipynb #fbfec9a9
@@ -177,7 +177,7 @@ def _known_head(m):
 def layer_decay(
     model:nn.Module,     # the Learner's model
     lr:float,            # the learning rate of the last group
-    decay:float=.75,     # a group's learning rate divided by the next group's
+    decay:float=.75,     # the ratio of a group's learning rate to that of the next group
     n:int|None=None      # as for `by_depth`
 ) -> list[float]:
     "Return learning rates for the groups of `by_depth`, smaller layer by layer towards the input"

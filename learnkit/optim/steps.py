@@ -23,23 +23,23 @@ from learnkit.loop.words import Word, observes
 from learnkit.optim.groups import params_in
 
 # %% ../../nbs/optim/14_steps.ipynb #f0570005
-accumulates = Word('accumulates', False, 'Does it add up the gradients of several batches, counted in what it `saves`?')
-conflicts = Word('conflicts', {}, "What does it not go with, and what to write instead: 'parts' of one batch, "
-                 "several 'passes' over a batch before its step, 'local_steps' of each process by itself?")
+accumulates = Word('accumulates', False, 'Does it accumulate gradients over several batches, and save the count?')
+conflicts = Word('conflicts', {}, "Which features does it not support, and what to do instead: 'parts' (split "
+                 "batches), 'passes' (several evaluations of a batch in a step), 'local_steps' (of one process)?")
 
 @check_args
 class InTurn(Callback):
-    "Alternates named optimizers, each with its own loss: `InTurn(critic=judge, drawer=fool)`"
+    "Alternates named optimizers, each with its own loss: `InTurn(critic=critic_loss, generator=gen_loss)`"
     single,order = True,99.5   # around `MicroBatch`, and before a checkpoint restores columns
     modes,run_valid = ('fit','lr_find'),False
     conflicts = dict(parts='micro-batches are joined for one step: remove it')
     steps_in_turn = True
-    turns:Any              # the optimizers of each batch, repeated
-    turn:str|None = None   # the name of the optimizer of this turn
-    own:Any = None         # the Learner's loss function, while a turn has replaced it
+    turns:Any              # the names of the optimizers of each batch, repeated; or f(learn) -> names
+    turn:str|None = None   # the name of the optimizer of this turn; None: no turn
+    own:Any = None         # the Learner's own loss function during a turn
     def __init__(self,
-        turns:Callable|Sequence|None=None, # a name or several per batch, repeated; or f(learn). None: all
-        **losses:Callable # name of an optimizer -> (pred, *yb) -> tensor; others use the Learner's loss function
+        turns:Callable|Sequence|None=None, # optimizer names for each batch, repeated; or f(learn) -> names; None: all
+        **losses:Callable # name of an optimizer = f(pred, *yb) -> loss; others use the Learner's loss function
     ):
         if not (losses or turns): raise ValueError(
             'InTurn needs names of optimizers, such as `InTurn(d=loss_d, g=loss_g)`')
@@ -53,7 +53,7 @@ class InTurn(Callback):
         for k in (*self.losses, *self._listed_names()):
             if k not in known: raise ValueError(f"InTurn: there is no optimizer '{k}': {nearest(k, known)}")
         if any(accumulates(cb) for cb in self.learn.cbs): raise ValueError(
-            'a step for several batches would mix the gradients of several turns: remove `GradientAccumulation`, '
+            'InTurn: a step for several batches would mix gradients of several turns. Remove `GradientAccumulation`, '
             'and write `MicroBatch` for large batches')
         self._add_columns(known)
 
@@ -67,15 +67,15 @@ class InTurn(Callback):
     def _listed_names(self):
         "Return the optimizers that the list of turns names; none if a function chooses them"
         if callable(self.turns): return []
-        return [*chain(*map(_names, self.turns))]
+        return [*chain(*map(_as_names, self.turns))]
 
-    def _due(self) -> tuple: # names of optimizers
+    def _due_names(self) -> tuple: # names of optimizers
         "Return the optimizers to step in this batch, in order"
-        if not callable(self.turns): return _names(self.turns[self.learn.train_iter%len(self.turns)])
-        names = _names(self.turns(self.learn))
+        if not callable(self.turns): return _as_names(self.turns[self.learn.train_iter%len(self.turns)])
+        names = _as_names(self.turns(self.learn))
         if num_distrib()==1: return names
         self.learn._team.agree(self.learn)
-        return from_first(names)   # its choice may depend on values of one process
+        return from_first(names)   # the function may choose differently in each process
 
     def wrap(self, what:str, do:Callable) -> Callable: return partial(self._take_turns, do) if what=='batch' else do
 
@@ -86,7 +86,7 @@ class InTurn(Callback):
             'InTurn takes a step in each turn, but micro-batches share one step: remove `InTurn`, or the callback '
             'that splits the batch.')
         try:
-            for turn in self._due():
+            for turn in self._due_names():
                 self._assign(turn=turn, own=learn.current_run.assigned('loss_func'))
                 self._take_turn(do)
                 self._average(f'{turn}_loss')
@@ -114,16 +114,16 @@ class InTurn(Callback):
             if pg['optimizer']==self.turn: continue
             for p in pg['params']: p.grad = None
 
-def _names(turn): return (turn,) if isinstance(turn, str) else tuple(turn)
+def _as_names(turn): return (turn,) if isinstance(turn, str) else tuple(turn)
 
 # %% ../../nbs/optim/14_steps.ipynb #f057000d
 def evaluate_again(
     learn:Any # the Learner, in a step
 ) -> Tensor:  # the loss
-    "Evaluate the batch again: replace the gradients, and keep prediction and loss"
+    "Evaluate the batch again, which replaces the gradients; `learn.pred` and `learn.loss` stay"
     before,in_part = (learn.pred, learn.loss, learn.loss_grad),learn.current_run.in_part
     learn.opt.zero_grad()
-    learn.current_run.in_part = True   # so that no step follows
+    learn.current_run.in_part = True   # so that no optimizer step follows
     try:
         learn._do_one_batch()
         return learn.loss
@@ -132,7 +132,7 @@ def evaluate_again(
         learn.current_run.in_part = in_part
 
 def check_passes(
-    cb:Callback # the callback that evaluates a batch several times in a step
+    cb:Callback # the callback that evaluates a batch several times for a step
 ) -> None:
     "Raise ValueError if another callback does not allow several evaluations of a batch"
     for o in cb.learn.cbs:
@@ -159,13 +159,13 @@ class Closure(Callback):
 
     def before_step(self):
         opt = self.learn.opt
-        self._assign(fresh=not hasattr(opt, 'named_optimizers'))   # another of several may have stepped before
+        self._assign(fresh=not hasattr(opt, 'named_optimizers'))   # another one may have stepped before
         opt.closure = self._evaluate
     def after_step(self): self.learn.opt.closure = None
     after_cancel_step = cleanup = after_step
 
     def _evaluate(self) -> Tensor: # the loss
-        "Return the loss of the batch with the weights as they are, and leave their gradients"
+        "Return the loss of the batch for the current weights, and set their gradients"
         if not self.fresh: return evaluate_again(self.learn)
         self._assign(fresh=False)
         return self.learn.loss
@@ -179,7 +179,7 @@ class SAM(Callback):
     def __init__(self,
         rho:float=.05 # how far to move uphill: the norm of the change of all weights
     ):
-        if not rho>0: raise ValueError(f'`rho` is a distance above 0, not {rho}')
+        if not rho>0: raise ValueError(f'`rho` must be a distance above 0, not {rho}')
         self.rho = rho
 
     def before_fit(self): check_passes(self)
@@ -190,8 +190,8 @@ class SAM(Callback):
         grads = [p.grad for p in ps]
         norm = total_norm(grads)
         uphill = torch._foreach_mul(grads, self.rho/(norm+1e-12))
-        here = [p.detach().clone() for p in ps]   # subtracting the change again would round
+        original = [p.detach().clone() for p in ps]   # subtracting the change would round
         with torch.no_grad(): torch._foreach_add_(ps, uphill)
         try: evaluate_again(self.learn)
         finally:
-            with torch.no_grad(): torch._foreach_copy_(ps, here)
+            with torch.no_grad(): torch._foreach_copy_(ps, original)

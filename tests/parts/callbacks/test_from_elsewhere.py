@@ -188,7 +188,7 @@ def test_gradual_unfreezing_resumed(kill, tmp_path):
     with pytest.raises(SystemError): go(tmp_path/'b', at('after_batch', throw(SystemError()), lambda cb: cb.learn.training and cb.learn.train_iter==kill, order=200))
     assert torch.equal(weights(go(tmp_path/'b', resume='auto')), weights(whole))
 
-@pytest.mark.parametrize('plan,words', [({0:3}, 'none is number 3'), ({0:-4}, 'none is number -4')])
+@pytest.mark.parametrize('plan,words', [({0:3}, 'no parameter group 3'), ({0:-4}, 'no parameter group -4')])
 def test_bad_groups(plan, words):
     with pytest.raises(ValueError, match=words): mk(1, GradualUnfreezing(plan), splitter=layers).fit(1)
 @pytest.mark.parametrize('plan', [{}, [0], {'a':0}, {0:None}, {-1:0}, None])

@@ -351,7 +351,7 @@ def test_trained_weights_come_back(ev, exc):
         except (KeyboardInterrupt, RuntimeError) as e: err = type(e)
         return learn,err
     (a,e1),(b,e2) = run(EMACallback(.5, at_end=False)),run(None)
-    assert e1==e2 and same(ws(a), ws(b)) and a.ema.kept is None
+    assert e1==e2 and same(ws(a), ws(b)) and a.ema.trained_weights is None
 
 def test_nested_validations():
     "Predictions in the middle of a training batch, and in a validation; also ones that fail"

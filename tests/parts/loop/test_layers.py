@@ -248,7 +248,7 @@ def test_what_would_lie_over_itself_is_refused(wrap):
 @pytest.mark.filterwarnings('ignore')
 def test_a_closure_around_the_mixed_loss_fails():
     "What is in a closure is not looked for: the mixed loss finds that it would call itself, and says what to write"
-    with pytest.raises(ValueError, match=r'calls the mixed loss of MixUp, which calls it again. Make it of `learn.current_run.assigned'):
+    with pytest.raises(ValueError, match=r'the mixed loss of MixUp, which calls it again. Call `learn.current_run.assigned'):
         fit(MixUp(.4), at('before_batch', lambda cb: setattr(cb.learn, 'loss_func', closure(cb.learn.loss_func)), lambda cb: cb.training and cb.train_iter==2, order=50))
 
 class WithReduction(Wraps):
