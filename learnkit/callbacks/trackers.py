@@ -449,7 +449,7 @@ class ReduceLROnPlateau(TrackerCallback):
         super().__init__(monitor, comp, min_delta, reset_on_fit, nan)
         if not factor>1:
             hint = ': for a tenth write 10, for a half 2' if factor>0 else ''
-            raise ValueError(f'the learning rate is divided by `factor`, which must be more than 1, not {factor}{hint}')
+            raise ValueError(f'the learning rate is divided by factor, which must be more than 1, not {factor}{hint}')
         if not min_lr>=0: raise ValueError(f'min_lr must be 0 or more, not {min_lr}')
         self.patience = check_whole('patience', patience, what='a number of epochs')
         self.cooldown = check_whole('cooldown', cooldown, least=0, what='a number of epochs')

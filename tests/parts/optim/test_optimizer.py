@@ -808,7 +808,7 @@ def test_errors_of_the_builder():
     for bad in ('adam', None, 3, m):
         with pytest.raises((TypeError,ValueError)): create_optimizer(bad, params(m))
     with pytest.raises(TypeError, match="An optimizer is a class such as torch.optim.AdamW.*not 'adam'"): create_optimizer('adam', params(m))
-    with pytest.raises(TypeError, match='made NoneType, not an optimizer'): create_optimizer(lambda ps, lr: None, params(m), .1)
+    with pytest.raises(TypeError, match='returned a NoneType: .opt_func. must return'): create_optimizer(lambda ps, lr: None, params(m), .1)
     with pytest.raises(TypeError, match='a module'): create_optimizer(SGD, m)
     with pytest.raises(TypeError, match='a module'): create_optimizer(SGD, [m[0],m[3]])
     for none in ([], [[],[]], iter(())):
