@@ -207,7 +207,7 @@ def test_when_better_is_checked_before_training():
 
 @pytest.mark.parametrize('kw,words', [
     (dict(name='two words'), 'one word'), (dict(name=''), 'one word'), (dict(name=3), 'one word'),
-    (dict(every='5 batches'), "did you mean '5ba'"), (dict(every=None), 'never due'), (dict(every=0), 'never due'),
+    (dict(every='5 batches'), "did you mean '5ba'"), (dict(every=None), 'would never evaluate'), (dict(every=0), 'would never evaluate'),
     (dict(every='5ba', when_better='valid_loss'), 'not both'),
     (dict(dl=None), 'must be an iterable'), (dict(dl=(b for b in [])), 'only once'),
     (dict(dl=TensorDataset(torch.ones(1))), 'dataset'), (dict(when_better=3), 'monitor must be')])
