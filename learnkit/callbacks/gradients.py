@@ -15,7 +15,7 @@ from torch import nn
 
 from .accumulate import opt_params
 from ..data.modules import get_model
-from ..data.process import by_mesh, total_norm, whole
+from ..data.process import group_by_mesh, total_norm, whole
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.events import nearest
@@ -46,7 +46,7 @@ class GradientClip(Callback):
 
     def before_train(self):
         opt = self.learn.opt
-        self.mixed = len(by_mesh(opt_params(opt)))>1
+        self.mixed = len(group_by_mesh(opt_params(opt)))>1
         self.by_name = isinstance(self.max_norm, Mapping)
         if self.by_name: self._check_names(getattr(opt, 'named_optimizers', {}))
 
@@ -80,7 +80,7 @@ class GradientClip(Callback):
 
     def _clip_mixed(self, params):
         "Clip the parameters of each mesh, and unsharded ones, separately: PyTorch cannot clip them together"
-        groups = by_mesh(params)
+        groups = group_by_mesh(params)
         if self.value is not None:
             for ps in groups: nn.utils.clip_grad_value_(ps, self.value)
             return

@@ -19,7 +19,7 @@ from ..loop.check import check_fraction
 
 # %% ../../nbs/data/40a_arrays.ipynb #16a03ee4
 def _as_tensor(a, i, is_target):
-    "Return array number `i` as a tensor"
+    "Return the `i`-th array `a` as a tensor; raise TypeError or ValueError if it does not hold samples"
     if isinstance(a, (tuple,list)): raise TypeError("Pass the arrays one by one: `DataLoaders.from_tensors(x, y)`.")
     t = a
     if not isinstance(a, Tensor): t = _to_tensor(a, i, is_target)
@@ -27,7 +27,7 @@ def _as_tensor(a, i, is_target):
     return t
 
 def _to_tensor(a, i, is_target):
-    "Convert a NumPy array to a tensor: floats to at most 32 bits, integers to 64; bytes, as of images, stay bytes"
+    "Convert a NumPy array to a tensor: float64 to float32, integers to int64, except uint8 inputs such as images"
     import numpy as np
     a = np.asarray(a)
     kind = a.dtype.kind
@@ -40,7 +40,7 @@ def _to_tensor(a, i, is_target):
 
 # %% ../../nbs/data/40a_arrays.ipynb #aa94d372
 class _TensorSamples(Sequence):
-    "The samples of some tensors"
+    "The rows of tensors as a sequence of samples; each sample is a tuple"
     def __init__(self, tensors): self.tensors = tensors
     def __len__(self): return len(self.tensors[0])
     def __getitem__(self, i): return tuple([t[i] for t in self.tensors])
@@ -63,17 +63,17 @@ def collate_tensors(
 def from_tensors(cls:DataLoaders,
     *arrays:Any,         # tensors or NumPy arrays of the same length: inputs, then the target
     valid_pct:float=.2,  # the fraction of the samples for validation, between 0 and 1
-    seed:int|None=None,  # the same seed gives the same split; `None`: follow `set_seed`
+    seed:int|None=None,  # the seed of the split; `None`: the seed of `set_seed`
     n_inp:int|None=None, # how many of the arrays are inputs; `None`: all but the last
     **kwargs:Any         # passed to `DataLoaders.from_dsets`: `bs`, `val_bs`, `device`, …
 ) -> DataLoaders:
-    "Make `DataLoaders` from arrays, with a random part for validation; raise TypeError or ValueError for bad arrays"
+    "Make `DataLoaders` from arrays, split at random for validation; raise TypeError or ValueError for bad arrays"
     if not arrays: raise TypeError("There must be arrays to load, as in `DataLoaders.from_tensors(x, y)`.")
     valid_pct = check_fraction('valid_pct', valid_pct, one=False, what='the fraction of the samples for validation')
     n_inputs = n_inp
     if not n_inputs: n_inputs = max(len(arrays)-1, 1)
     tensors = [_as_tensor(a, i, i>=n_inputs) for i,a in enumerate(arrays)]
-    n = _common_length(tensors)
+    n = _check_lengths(tensors)
     if seed is None: seed = torch.initial_seed()
     generator = torch.Generator().manual_seed(seed)
     n_valid = min(max(round(n*valid_pct), 1), n-1)
@@ -81,8 +81,8 @@ def from_tensors(cls:DataLoaders,
     dsets = [_select(tensors, idxs.sort().values) for idxs in (train,valid)]
     return cls.from_dsets(*dsets, n_inp=n_inp, **{'collate_fn':collate_tensors, **kwargs})
 
-def _common_length(tensors):
-    "Return the number of samples; raise ValueError if tensors differ in it, or if it is too small to split"
+def _check_lengths(tensors):
+    "Return the common length of `tensors`; raise ValueError if their lengths differ, or if it is below 2"
     lengths = [len(t) for t in tensors]
     n = lengths[0]
     if len({*lengths})>1: raise ValueError(f"Arrays must have the same length, not {lengths}.")
@@ -100,7 +100,7 @@ def tensor(
     *data:Any,   # one number, list or array, as for `torch.tensor`; or several numbers
     **kwargs:Any # the arguments of `torch.tensor`: `dtype`, `device`, `requires_grad`, …
 ) -> Tensor:
-    "Return a tensor of `data`: `tensor(1, 2, 3)` (fastai's helper)"
+    "Make a tensor from `data`, as fastai does: `tensor(1, 2, 3)`"
     if len(data)>1: return torch.tensor(data, **kwargs)
     return torch.tensor(*data, **kwargs)
 
@@ -119,9 +119,9 @@ def _mix(x, key):
 
 # %% ../../nbs/data/40b_permutation.ipynb #ec724e34
 class Permutation:
-    "A random order of the integers below `n`, each computed on request"
+    "A random permutation of the integers 0 to `n`-1, which computes its elements on request"
     def __init__(self,
-        n:int,   # how many
+        n:int,   # the number of integers
         seed:int # the seed, which alone determines the order
     ):
         rng = Random(seed)
@@ -132,26 +132,26 @@ class Permutation:
     def __call__(self,
         i:Tensor # positions, from 0 to n-1
     ) -> Tensor:
-        "Return the numbers at these positions"
+        "Return the elements of the permutation at these positions"
         res = self._encrypt(i)
         while True:
-            is_outside = res>=self.n   # not below `n`: encrypt it again
+            is_outside = res>=self.n   # encrypted again, until it is below `n`
             if not is_outside.any(): return res
             res = torch.where(is_outside, self._encrypt(res), res)
 
     def _encrypt(self, i):
-        "Encrypt numbers of the square by a Feistel network over their rows and columns"
+        "Permute the integers below `side`**2 with a Feistel network over their rows and columns"
         row,column = i//self.side,i%self.side
         for key in self.keys: row,column = column,(row + _mix(column+key, key))%self.side
         return row*self.side + column
 
 # %% ../../nbs/data/40b_permutation.ipynb #ba8f6806
 class ComputedBatches(Sequence):
-    "The batches of an epoch in a computed order, each created on request"
+    "A sequence of batches, each a list of indices that is computed on request"
     def __init__(self,
-        order:Permutation, # order of the samples
-        bs:int,            # samples in a batch
-        numbers:range      # which batches
+        order:Permutation, # the order of the samples
+        bs:int,            # the batch size
+        numbers:range      # the numbers of the batches in the epoch
     ): self.order,self.bs,self.numbers = order,bs,numbers
 
     def __len__(self) -> int: return len(self.numbers)

@@ -23,30 +23,30 @@ from .nested import apply, is_listy, is_record, leaves, make_record, map_contain
 def is_batch_object(
     o:Any # anything
 ) -> bool:
-    "Return whether `o` holds the tensors of a batch and has a method `to(device)`, such as a graph"
+    "Return whether `o` is a batch in one object, such as a graph: no tensor, but with a method `to(device)`"
     if isinstance(o, (Tensor,PackedSequence)): return False
     return callable(getattr(o, 'to', None))
 
 # %% ../../nbs/data/05_batch.ipynb #e7dd34e7
-def _lists(b):
-    "Yield the lists in the batch `b`, from left to right"
+def _find_lists(b):
+    "Yield the lists nested in the batch `b`, from left to right"
     if isinstance(b, Mapping): b = [*b.values()]
     if not is_listy(b): return
     for o in b:
         if type(o) is list: yield o
-        yield from _lists(o)
+        yield from _find_lists(o)
 
 def _has_one_per_sample(o):
     "Return whether the list `o` has one entry per sample: mappings, or tensors of different lengths"
     if len(o)==0: return False
-    if _are(o, Mapping): return True
-    lengths = {_length(t) for t in o}
+    if _all_are(o, Mapping): return True
+    lengths = {_get_length(t) for t in o}
     return None not in lengths and len(lengths)>1
 
 # %% ../../nbs/data/05_batch.ipynb #2f1dc39e
-def _are(objects, kind): return all(isinstance(o, kind) for o in objects)
+def _all_are(objects, kind): return all(isinstance(o, kind) for o in objects)
 
-def _length(o):
+def _get_length(o):
     "Return the length of a tensor; None for a scalar or anything else"
     if not isinstance(o, Tensor) or o.ndim==0: return None
     return o.size(0)
@@ -55,7 +55,7 @@ def _length(o):
 def find_bs(
     b:Any # a batch
 ) -> int:
-    "Return the batch size: the length of the first tensor, or of a list of samples; raise ValueError if there is none"
+    "Return the batch size: the length of the first tensor or list of samples, or `batch_size`; else raise ValueError"
     first = b
     if type(b) in (tuple,list) and b: first = b[0]
     if isinstance(first, Tensor) and first.ndim: return first.shape[0]   # the common case, in every batch
@@ -68,24 +68,24 @@ def _search_bs(b, first):
     if is_list_of_samples: within = [b]
     else: within = b
     # first a list of samples: a tensor in it is a single sample, whose length is not the batch size
-    for o in _lists(within):
+    for o in _find_lists(within):
         if _has_one_per_sample(o): return len(o)
-    tensors = [*_tensors(b)]
+    tensors = [*_find_tensors(b)]
     for t in tensors:
         if t.ndim: return t.shape[0]
     if tensors: return 1   # all are scalars: a batch of one sample
     for o in leaves(b):
         if type(getattr(o, 'batch_size', None)) is int: return o.batch_size   # an object, such as a graph
     raise ValueError(
-        f"The size of a batch is the length of its first tensor, but this {type(b).__name__} holds none, "
-        "nor an object with a `batch_size`.")
+        f"The size of a batch is the length of its first tensor, but this {type(b).__name__} holds no tensor, and no "
+        "object with a `batch_size`. Let `collate_fn` return tensors.")
 
 # %% ../../nbs/data/05_batch.ipynb #08635d3c
-def _tensors(b):
+def _find_tensors(b):
     "Yield the tensors of a batch, including those in fields of dataclasses"
     for o in leaves(b):
         if isinstance(o, Tensor): yield o
-        elif is_record(o): yield from _tensors(record_values(o))
+        elif is_record(o): yield from _find_tensors(record_values(o))
 
 def find_device(
     b:Any # a batch
@@ -94,7 +94,7 @@ def find_device(
     t = b
     if type(b) in (tuple,list) and b: t = b[0]
     if isinstance(t, Tensor): return t.device
-    for t in _tensors(b): return t.device
+    for t in _find_tensors(b): return t.device
     return None
 
 # %% ../../nbs/data/05_batch.ipynb #3f966abb
@@ -104,7 +104,7 @@ def select_samples(
     n:int,                # how many samples the batch has
     strict:bool=True      # raise ValueError for an ambiguous list? False: treat it as entries for the whole batch
 ) -> Any:
-    "Select samples of a batch; entries for the whole batch are returned unchanged"
+    "Select samples of a batch; keep entries for the whole batch; raise ValueError for an object that cannot be split"
     chosen:Any = positions
     if isinstance(positions, slice): chosen = [*range(n)][positions]
     if chosen==[*range(n)]: return b
@@ -113,7 +113,7 @@ def select_samples(
     def select(o):
         if isinstance(o, PackedSequence): raise ValueError('Single samples of a PackedSequence cannot be selected.')
         if isinstance(o, Tensor):
-            if _length(o)!=n: return o
+            if _get_length(o)!=n: return o
             return o[positions]
         if is_record(o): return make_record([*map(select, record_values(o))], type(o))
         if is_batch_object(o): raise ValueError(f'Single samples of a {type(o).__name__} cannot be selected.')
@@ -126,10 +126,10 @@ def select_samples(
 def _is_list_of_samples(b, n):
     "Return whether the whole batch is a list of mappings, as some collate functions return"
     if type(b) is not list or len(b)!=n: return False
-    return _are(b, Mapping)
+    return _all_are(b, Mapping)
 
 def _has_list_of_samples(b, n):
-    for o in _lists(b):
+    for o in _find_lists(b):
         if len(o)==n and _has_one_per_sample(o): return True
     return False
 
@@ -139,9 +139,9 @@ def select_split_samples(
     yb:tuple,             # its targets
     positions:list|slice, # positions of the samples to select
     n:int,                # how many samples the batch has
-    strict:bool=True      # as for `select_samples`
+    strict:bool=True      # as in `select_samples`
 ) -> tuple[tuple,tuple]:
-    "Return inputs and targets of some samples, as `select_samples` does for a whole batch"
+    "Select samples as `select_samples` does, of a batch that is split; return `(inputs, targets)`"
     selected = select_samples((*xb, *yb), positions, n, strict)
     return selected[:len(xb)],selected[len(xb):]
 
@@ -153,16 +153,16 @@ def _is_of_samples(o, n, knows_lists, strict):
     "Return whether a list or tuple has one entry for each of `n` samples; with `strict`, raise ValueError if unclear"
     is_namedtuple = hasattr(o, '_fields')
     if not is_listy(o) or len(o)!=n or is_namedtuple: return False
-    lengths = {_length(t) for t in leaves(o)} | {len(entry) for entry in o if is_listy(entry)}
+    lengths = {_get_length(t) for t in leaves(o)} | {len(entry) for entry in o if is_listy(entry)}
     if n not in lengths: return True   # entries for the whole batch would have length n
     if isinstance(o, L): return True
     if type(o) is list:
         if _has_one_per_sample(o): return True
-        if knows_lists and _are(o, Tensor): return True   # n images with n channels, for example
+        if knows_lists and _all_are(o, Tensor): return True   # n images with n channels, for example
     if not strict: return False
     raise ValueError(
         f'The {type(o).__name__} of {n} entries in a batch of {n} samples may have one entry per sample, or entries '
-        'for the whole batch.')
+        'for the whole batch. Return an `L` for entries per sample, or a dict for entries of the whole batch.')
 
 # %% ../../nbs/data/05_batch.ipynb #654c10a2
 def _cast(b, to):
@@ -210,42 +210,42 @@ def flatten_check(
 
 # %% ../../nbs/data/05_batch.ipynb #d2bcb3a5
 class OnlyInputs(tuple):
-    "A batch whose elements are all inputs, unless `n_inp` says otherwise"
+    "A batch without targets: all its elements are inputs, unless `n_inp` is given"
     __slots__ = ()
 
 class Inputs(dict):
-    "Inputs by name, for `model(**inputs)`"
+    "A dict of inputs by name, which are passed as `model(**inputs)`"
     targ_names = ()
     def with_targs(self,
         yb:tuple # the targets, in the order of `targ_names`
     ) -> dict:
-        "Return the inputs together with the targets `yb`, under the names that these had in the batch"
+        "Return a dict of the inputs and the targets `yb`, each under its name in the batch"
         return {**self, **dict(zip(self.targ_names, yb))}
 
 # %% ../../nbs/data/05_batch.ipynb #c1157a39
 _targ_names = 'labels','label','targets','target','y'
 
 def _split_mapping(b, n_inp):
-    targs = _targets_of(b, n_inp)
+    targs = _target_keys(b, n_inp)
     inputs = Inputs({k:v for k,v in b.items() if k not in targs})
     inputs.targ_names = tuple(targs)
     return (inputs,), tuple([b[k] for k in targs])
 
 def _split_object(b, n_inp):
-    "Return input and target of a batch object: the object, and its only attribute named like a target, if any"
+    "Return a batch object as the input, and as the target its only attribute named like one; with `n_inp`, no target"
     names = [k for k in _targ_names if getattr(b, k, None) is not None]
     if n_inp or len(names)!=1: return (b,), ()
     return (b,), (getattr(b, names[0]),)
 
 # %% ../../nbs/data/05_batch.ipynb #1fce7244
-def _targets_of(b, n_inp):
-    "Return the names of the targets in a mapping; none if several entries could be the target"
+def _target_keys(b, n_inp):
+    "Return the keys of the targets: those after the first `n_inp`, or the only key named like a target; else none"
     if n_inp: return [*b][n_inp:]
     targs = [k for k in _targ_names if k in b]
     if len(targs)!=1: return []
     return targs
 
-def _bad_batch(b, n_inp):
+def _batch_error(b, n_inp):
     "Return the exception that describes the problem with `b`"
     if not isinstance(b, (tuple,list,L,Mapping)): return TypeError(
         "A batch must be a tensor, a tuple or list of them, a mapping, a dataclass, or an object with a method "
@@ -273,10 +273,10 @@ def split_batch(
     elif isinstance(b, Mapping):
         if len(b)>=(n_inp or 1): return _split_mapping(b, n_inp)
     elif is_record(b) or is_batch_object(b): return _split_object(b, n_inp)
-    raise _bad_batch(b, n_inp)
+    raise _batch_error(b, n_inp)
 
 # %% ../../nbs/data/05_batch.ipynb #50e44f77
-def _dims(t):
+def _get_dims(t):
     "Return the lengths of the dimensions of `t`, with `*` where samples differ"
     is_ragged = isinstance(t, Tensor) and t.is_nested and t.layout is torch.strided
     if is_ragged: return [t.size(0)] + ['*']*(t.ndim-1)
@@ -286,7 +286,7 @@ def _dims(t):
         dims.append(n)
     return dims
 
-def _layout(o):
+def _get_layout(o):
     "Return a tensor's layout, empty if it is dense; for an array, the name of its type"
     if not isinstance(o, Tensor): return type(o).__name__
     if o.is_nested: return 'nested'
@@ -294,30 +294,30 @@ def _layout(o):
     return str(o.layout).removeprefix('torch.')
 
 # %% ../../nbs/data/05_batch.ipynb #a598230f
-def _leaf_shape(o, dtype):
+def _describe_leaf(o, dtype):
     "Return the shape of a tensor or an array; for other objects, the name of their type"
     if o is None: return 'None'
     has_shape = isinstance(o, Tensor) or isinstance(getattr(o, 'shape', None), tuple)
     if not has_shape: return type(o).__name__
     if is_lazy(o): return type(o).__name__   # a lazy parameter has no shape yet
-    dims = [str(d) for d in _dims(o)]
+    dims = [str(d) for d in _get_dims(o)]
     if not dtype: return ' x '.join(dims) or '1 number'
     type_name = str(getattr(o, 'dtype', '')).removeprefix('torch.')
-    return f"{_layout(o)} {type_name}[{', '.join(dims)}]".lstrip()
+    return f"{_get_layout(o)} {type_name}[{', '.join(dims)}]".lstrip()
 
 # %% ../../nbs/data/05_batch.ipynb #a075aa43
 def shapes(
     b:Any,          # tensors and other objects in nested tuples, lists and mappings
     dtype:bool=True # with types, `float32[8, 4]`, for messages; False: without, `8 x 4`, for tables
 ) -> str:
-    "Return the shapes and types of the tensors in `b` as text, for messages and tables"
+    "Return the shapes and types of the tensors in `b` as text"
     if isinstance(b, PackedSequence): return f'PackedSequence({shapes(b.data, dtype)})'
     if isinstance(b, Mapping):
         entries = [f'{k}: {shapes(v, dtype)}' for k,v in b.items()]
         return '{' + ', '.join(entries) + '}'
-    if not is_listy(b): return _leaf_shape(b, dtype)
+    if not is_listy(b): return _describe_leaf(b, dtype)
     most = len(b)
-    if most>8: most = 3   # they may be file names
+    if most>8: most = 3   # a long list may hold file names
     elements = [shapes(o, dtype) for o in islice(b, most)]
     if most<len(b): elements.append(f'… {len(b)} in all')
     return f"({', '.join(elements)})"

@@ -46,7 +46,7 @@ def to_device(
     "Move the tensors in `b` to `device`; return `b` itself if there is nothing to move"
     if device is None: device = default_device()
     if type(device) is not torch.device: device = torch.device(device)
-    if isinstance(b, (tuple,list)):   # the common case: a loop here calls no function
+    if isinstance(b, (tuple,list)):   # the common case: a loop here is faster than function calls
         for t in b:
             if not isinstance(t, Tensor): break
             if t.device!=device: break
@@ -54,8 +54,8 @@ def to_device(
     elif isinstance(b, Tensor):
         if b.device==device: return b
         return b.to(device, non_blocking=non_blocking)
-    own:Any = getattr(b, 'to', None)   # of a batch of the user's
-    if callable(own): return own(device)
+    move_batch:Any = getattr(b, 'to', None)   # a batch of a user's class
+    if callable(move_batch): return move_batch(device)
     move = partial(to_device, device=device, non_blocking=non_blocking)
     if is_listy(b) or isinstance(b, Mapping): return map_container(move, b)
     if is_record(b): return make_record([*map(move, record_values(b))], type(b))
@@ -80,9 +80,9 @@ from .nested import apply, leaves
 def is_plain_batch(
     b:Any # a batch
 ) -> bool:
-    "Return whether `b` consists of tuples, lists, dicts and dense CPU tensors, and can be copied tensor by tensor"
+    "Return whether `b` can be copied tensor by tensor: dense CPU tensors without gradients, in tuples, lists and dicts"
     if isinstance(b, Tensor): return b.is_cpu and b.layout is torch.strided and not b.requires_grad
-    if isinstance(b, UserDict): return all(map(is_plain_batch, b.values()))   # even one with a method `to`
+    if isinstance(b, UserDict): return all(map(is_plain_batch, b.values()))   # although it may have a method `to`
     if callable(getattr(b, 'to', None)): return False
     if isinstance(b, dict): return all(map(is_plain_batch, b.values()))
     if is_listy(b): return all(map(is_plain_batch, b))
@@ -99,33 +99,33 @@ def pin_leaf(
 # %% ../../nbs/data/10b_transfer.ipynb #64668c60
 @cache
 def copy_stream(
-    device:torch.device # where batches go
+    device:torch.device # the target device
 ) -> torch.Stream|None:
-    "Return the stream for copies to `device`, `None` if it has none"
+    "Return the stream on which batches are copied to `device`; `None` if the device has no streams"
     accelerator = torch.accelerator.current_accelerator()
     if accelerator is None or accelerator.type=='mps': return None
     if device.type!=accelerator.type: return None
     return torch.Stream(device)
 
 class Transfer:
-    "Moves batches to a device; to an accelerator from pinned memory, on a stream of their own"
+    "Moves batches to a device; to an accelerator from pinned memory, on a separate stream"
     def __init__(self,
-        device:torch.device # where batches go
+        device:torch.device # the target device
     ):
         self.device,self.stream = device,None
-        self.borrows = False   # does a copy read memory of the loader?
+        self.borrows = False   # may a copy still read memory that belongs to the loader?
         shared = copy_stream(device)
         if shared is None: return
         # a stream object of our own, because `with` stores in it the stream that this thread returns to
         self.stream = torch.Stream(stream_id=shared.stream_id, device_index=shared.device_index,
                                    device_type=shared.device_type)
 
-    def __reduce__(self) -> tuple: return Transfer,(self.device,)   # a stream belongs to its process
+    def __reduce__(self) -> tuple: return Transfer,(self.device,)   # a stream cannot be pickled
 
     def __call__(self,
         b:Any # a batch
     ) -> Any:
-        "Return `b` on the device, for use on the current stream, which waits for the copy"
+        "Return `b` on the device; the current stream waits for the copy, the CPU does not"
         if self.stream is None: return to_device(b, self.device)
         if not is_plain_batch(b): return to_device(b, self.device)
         current = torch.accelerator.current_stream(self.device)
@@ -142,7 +142,7 @@ class Transfer:
         return pinned.to(self.device, non_blocking=True)
 
 class Borrowed(GetAttr):
-    "Iterates over batches; fetches the next one only after the last was copied out of the loader's memory"
+    "Iterates over `it`; fetches a batch only after the previous one was copied out of the loader's memory"
     _default = 'it'
     def __init__(self,
         it:Iterator,      # an iterator of batches
@@ -159,16 +159,16 @@ class Borrowed(GetAttr):
 
 # %% ../../nbs/data/10b_transfer.ipynb #4057b133
 class Arrival:
-    "A tensor on its way to the CPU"
+    "A copy of a tensor to the CPU, which may still be in progress"
     def __init__(self,
-        t:Tensor # of any device
+        t:Tensor # a tensor on any device
     ):
         self.event = None
         has_stream = copy_stream(t.device) is not None
-        self.copy = t.to('cpu', non_blocking=has_stream)   # pinned memory, if the copy does not block
+        self.copy = t.to('cpu', non_blocking=has_stream)   # a copy that does not block goes to pinned memory
         if has_stream: self.event = torch.accelerator.current_stream(t.device).record_event()
 
     def get(self) -> Tensor:
-        "Wait for the tensor and return it"
+        "Wait for the copy to finish and return it"
         if self.event is not None: self.event.synchronize()
         return self.copy

@@ -45,10 +45,10 @@ def loss_kind(
 def _is_merged(a, b):
     "Return whether one shape is the other with some axes joined"
     if prod(a)!=prod(b): return False
-    a,b = _products(a),_products(b)
+    a,b = _get_products(a),_get_products(b)
     return a<=b or b<=a
 
-def _products(shape):
+def _get_products(shape):
     "Return the products of the first 0, 1, 2, … lengths of a shape; where axes are joined, some are missing"
     return {*accumulate(shape, mul, initial=1)}
 
@@ -77,7 +77,7 @@ def _check_classes(name, pred, targ, axis, flatten):
         'For yes or no use `BCEWithLogitsLossFlat()`, else give one output for each class.')
     if targ.is_floating_point():
         if ps==ts: return   # probabilities
-        raise TypeError(f'`{name}` wants class numbers (integers), but the targets are {shapes(targ)}. '
+        raise TypeError(f'`{name}` wants class indices (integers), but the targets are {shapes(targ)}. '
             f'Write `y.long()`, or give probabilities of the same shape as the predictions, {ps}.')
     axis %= len(ps)
     want = ps[:axis]+ps[axis+1:]
@@ -101,7 +101,7 @@ def _pair_tip(pred, targ):
     is_integer = not targ.is_floating_point()
     looks_like_classes = is_integer and n_out>1 and targ.shape==pred.shape[:-1]
     if looks_like_classes: return (
-        f'if these are class numbers, of {n_out} classes, write `nn.CrossEntropyLoss()`; if not, let the model give '
+        f'if these are class indices, of {n_out} classes, write `nn.CrossEntropyLoss()`; if not, let the model give '
         'one number.')
     conversion = ''
     if is_integer: conversion = '.float()'
@@ -123,20 +123,20 @@ def check_targets(
 
 # %% ../../nbs/data/45a_explain.ipynb #41dd8661
 def _are_tensors(pred, targs):
-    "Return whether the prediction and the single target are tensors"
+    "Return whether `pred` is a tensor, and `targs` are a single tensor"
     if len(targs)!=1: return False
     return isinstance(pred, Tensor) and isinstance(targs[0], Tensor)
 
 def _can_be_read(t):
-    "Return whether the values of a tensor may be read; on an accelerator that would wait for the device"
+    "Return whether `t` has values that can be read without waiting for a device"
     return t.device.type=='cpu' and not t.is_nested and t.numel()>0
 
 def check_loss(
-    loss_func:Any, # Any loss function; nothing is checked for those that PyTorch does not have
+    loss_func:Any, # Any loss function; only PyTorch's losses are checked
     pred:Any,      # What the model returned
     *targs:Any     # The targets
 )->None:
-    "Raise TypeError or ValueError if types or shapes of `pred` and `targs` do not fit `loss_func`"
+    "Raise TypeError or ValueError, or warn, if types, shapes or values of `pred` and `targs` do not fit `loss_func`"
     if not _are_tensors(pred, targs): return
     f = unwrap_partial(loss_func)
     check_targets(loss_kind(f), func_name(f), pred, *targs, axis=class_axis(pred))
@@ -145,7 +145,7 @@ def check_loss(
 # %% ../../nbs/data/45a_explain.ipynb #d64587f0
 def _check_values(f, pred, targ):
     "Raise ValueError, or warn, if values are outside the range that the loss expects"
-    name,inner = func_name(f),getattr(f, 'func', f)   # the `Flat` losses have one of PyTorch's inside
+    name,inner = func_name(f),getattr(f, 'func', f)   # a `Flat` loss wraps one of PyTorch's
     kind = loss_kind(inner)
     takes_probs = isinstance(inner, nn.BCELoss) or inner is F.binary_cross_entropy
     if takes_probs:
@@ -182,16 +182,16 @@ def _range_hint(targ, n_classes, ignore_index):
     return f'{want}, but yours go from {lowest} to {highest}. {_range_tip(lowest, highest, n_classes)}'
 
 def _range_tip(lowest, highest, n_classes):
-    "Return advice for class numbers from `lowest` to `highest`"
+    "Return advice for class indices from `lowest` to `highest`"
     if lowest<0: return f'To skip targets of {lowest}, write `ignore_index={lowest}`.'
     if (lowest,highest)==(1,n_classes): return 'Count from 0: write `y-1`.'
     return f'Let the model give {highest+1} numbers for each sample, or number the classes from 0.'
 
 # %% ../../nbs/data/45a_explain.ipynb #3e8d51fa
 def order_hint(
-    f:Any,     # A loss function, or a metric
-    what:str   # Which of the two
-)->str: # Empty if nothing is known
+    f:Any,     # A loss function or a metric
+    what:str   # 'loss function' or 'metric'
+)->str: # Empty if no hint applies
     "Return a hint if `f` takes the target before the prediction, as Keras functions do"
     try: first,second = [name.lower() for name in inspect.signature(f).parameters][:2]
     except (ValueError,TypeError): return ''
@@ -207,8 +207,8 @@ def loss_hint(
     loss_func:Any, # The loss function that failed
     pred:Any,      # Its predictions
     *targs:Any     # Its targets
-)->str: # Empty if nothing is known
-    "Return the probable cause after `loss_func` has raised an exception"
+)->str: # Empty if no hint applies
+    "Return the probable cause of an exception that `loss_func` raised"
     if pred is None: return 'The model returned None: is there a `return` in its `forward`?'
     if is_listy(pred): return ('The model gives several outputs: let the loss function take them all, or pick one, '
                                'as in `lambda pred,y: loss(pred[0], y)`.')
@@ -228,14 +228,14 @@ def _torch_loss_hint(f, kind, pred, targ):
         f'`{func_name(f)}` wants zeros and ones as floats, but the targets are {shapes(targ)}: write `y.float()`.')
     if pred.device!=targ.device: return f'Predictions are on {pred.device}, targets on {targ.device}: move one of them.'
     if kind!='classes' or pred.ndim==0: return ''
-    if targ.dtype!=torch.long: return f'The targets are {shapes(targ)}. For class numbers write `y.long()`.'
+    if targ.dtype!=torch.long: return f'The targets are {shapes(targ)}. For class indices write `y.long()`.'
     n_classes = pred.shape[class_axis(pred)]
     return _range_hint(targ, n_classes, getattr(f, 'ignore_index', -100))
 
 # %% ../../nbs/data/45a_explain.ipynb #d394b294
 def subclass_hint(
-    e:Exception # What the model or the loss raised
-)->str: # Empty if nothing is known
+    e:Exception # The exception that the model or the loss raised
+)->str: # Empty if no hint applies
     "Return a hint if `e` says that tensors of different classes cannot be combined"
     is_of_classes = isinstance(e, TypeError) and '__torch_function__' in text_of(e)
     if not is_of_classes: return ''
@@ -243,8 +243,8 @@ def subclass_hint(
             'Convert them to plain tensors with `cbs=CastToTensor()`.')
 
 def device_hint(
-    e:Exception # What the model or the loss raised
-)->str: # Empty if nothing is known
+    e:Exception # The exception that the model or the loss raised
+)->str: # Empty if no hint applies
     "Return a hint if `e` says that tensors are on different devices"
     is_about_devices = isinstance(e, RuntimeError) and re.search('same device|expected device', text_of(e))
     if not is_about_devices: return ''
@@ -253,9 +253,9 @@ def device_hint(
             "is used.")
 
 def model_hint(
-    e:Exception, # What the model raised
-    xb:tuple     # the inputs with which it was called
-)->str: # Empty if nothing is known
+    e:Exception, # The exception that the model raised
+    xb:tuple     # The inputs that the model was called with
+)->str: # Empty if no hint applies
     "Return the probable cause after the model has raised the exception `e`"
     hint = subclass_hint(e) or device_hint(e)
     if hint: return hint
@@ -289,7 +289,7 @@ def _call_hint(text, given, xb):
     return ''
 
 def _type_hint(text, given):
-    "Return the probable cause of a RuntimeError that the model raised for inputs as `given`"
+    "Return the probable cause of a RuntimeError of the model; `given` describes its inputs"
     if 'dtype' in text and 'float32' not in given:
         return 'The inputs and the weights have different types: write `x.float()` in the dataset.'
     if "'indices'" in text: return 'An embedding takes integers: write `x.long()`.'
@@ -300,7 +300,7 @@ _unequal_tensors = r'each tensor to be equal size, but got (\[.*?\]) at entry (\
 _unequal_lists = 'each element in list of batch should be of equal size'
 
 def collate_hint(
-    e:Exception # What the run raised
+    e:Exception # The exception that the run raised
 )->str: # Empty if `e` is not a collate error
     "Return a hint if samples of different shapes could not be stacked into one tensor"
     if _unequal_lists in text_of(e): return (
@@ -320,12 +320,10 @@ def _is_of_collate(e):
 # %% ../../nbs/data/45a_explain.ipynb #745aa6ea
 def output_loss(
     pred:Any # What the model returned
-)->Tensor|None: # None if there is none
+)->Tensor|None: # None if the output has no loss
     "Return the loss in the output of a model: its key or attribute `loss`"
     if isinstance(pred, dict): return pred.get('loss')
     return getattr(pred, 'loss', None)
-
-
 
 
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
@@ -335,8 +333,8 @@ def loss_value_hint(
     "Return a hint about a value that is not a tensor"
     if loss is None: return 'is there a `return` in each of its branches?'
     if isinstance(loss, Mapping): return 'return a plain `dict` of the parts of the loss, whose sum is trained on'
-    if is_listy(loss): return ('return the one to train on, or a dictionary of several, whose sum is trained on. To '
-        'show other values, make them attributes of the loss function and use `LossMetric(name)`')
+    if is_listy(loss): return ('return the loss to train on, or a dictionary of several losses, whose sum is trained '
+        'on. To show other values, make them attributes of the loss function and use `LossMetric(name)`')
     if hasattr(loss, '__array__'): return 'compute it with PyTorch, as NumPy arrays have no gradient'
     if isinstance(loss, (int,float)): return "don't take `.item()` or `float()` of the loss"
     return 'return a tensor that PyTorch has computed from the predictions, such as `F.mse_loss(pred, targ)`'
@@ -378,15 +376,15 @@ def no_batch(
     what:str,   # 'training' or 'validation'
     dl:Any=None # the loader, if it is known
 ) -> ValueError:
-    "Return the error for a loader without batches"
+    "Return a ValueError that says why a loader yielded no batch"
     why = ''
-    if type(dl) is DataLoader: why = _why_no_batch(dl)
+    if type(dl) is DataLoader: why = _explain_no_batch(dl)
     if why: return ValueError(f'The {what} loader yielded no batch: {why}.')
     return ValueError(f'The {what} loader yielded no batch: its dataset is empty, `drop_last=True` dropped the only '
                       'batch, or it is an exhausted generator. Pass a list or a DataLoader, which can be read again.')
 
-def _why_no_batch(dl):
-    "Return why a DataLoader is empty, and what to do; empty text if its dataset has no length"
+def _explain_no_batch(dl):
+    "Return why a DataLoader is empty, and what to write instead; empty if the reason is unknown"
     n = loader_len(dl.dataset)
     if n==0: return 'its dataset has no samples'
     if not n or not dl.drop_last or dl.batch_size is None or n>=dl.batch_size: return ''
@@ -399,27 +397,27 @@ def warn_no_target(
     training:bool # is it for training?
 ) -> None:
     "Warn that a batch has no target, and suggest a remedy"
-    how = '`DataLoaders(..., n_inp=)` says how many of its elements are inputs'
+    how = 'set `DataLoaders(..., n_inp=)` to the number of its inputs'
     n_elements = 1
     if isinstance(b, (list,tuple)): n_elements = len(b)
     if n_elements==1: how = 'let the dataset return `(input, target)`'
     if isinstance(b, dict): how = 'name the target `y`, `target`, `targets`, `label` or `labels`'
     batch,loss = 'validation batch','it has no loss'
     if training: batch,loss = 'batch','nothing is learned from it'
-    warn(f'the {batch} has no target, so {loss}: it is {shapes(b)}; {how}; '
-         'a loss function without targets takes only the predictions')
+    warn(f'the {batch} has no target, so {loss}. It is {shapes(b)}: {how}, or pass a loss function that '
+         'takes only the predictions')
 
 # %% ../../nbs/data/45c_unfetched.ipynb #52c8e1a0
-def _batch_in_memory(dl):
+def _get_batch_in_memory(dl):
     "Return a part of the first batch of `dl` if it is in memory; else None"
     if isinstance(dl, (list,tuple)):
         if not dl: return None
         return dl[0]
-    tensors = _tensors_in_memory(dl)
+    tensors = _get_tensors_in_memory(dl)
     if not tensors: return None
     return tuple([t[:1] for t in tensors])
 
-def _tensors_in_memory(dl):
+def _get_tensors_in_memory(dl):
     "Return the tensors of a DataLoader's dataset, if its batches are slices of them; else an empty tuple"
     if type(dl) is not DataLoader or dl.collate_fn not in (default_collate,collate_tensors): return ()
     ds:Any = dl.dataset
@@ -428,10 +426,10 @@ def _tensors_in_memory(dl):
 
 def sample_with_nan(
     dl:Any # a loader
-) -> int|None: # the index in its dataset
-    "Return the first sample with NaN or infinite values; None if there is none, or the data is not in memory"
+) -> int|None: # an index of the dataset
+    "Return the index of the first sample with NaN or infinite values; None without one, or if data is not in memory"
     found = []
-    for t in _tensors_in_memory(dl):
+    for t in _get_tensors_in_memory(dl):
         if not t.is_floating_point(): continue
         is_bad = ~t.isfinite().reshape(len(t), -1).all(1)
         if is_bad.any(): found.append(int(is_bad.nonzero()[0]))
@@ -442,9 +440,9 @@ def find_nan_in_batch(
     xb:tuple, # the inputs of a batch
     yb:tuple  # its targets
 ) -> str|None:
-    "Return the name of an input or target with NaN or infinite values, None if none has; wait for the device"
+    "Return the name of the first input or target with NaN or infinite values, else None; wait for the device"
     for name,value in _named_values(xb, yb):
-        if any(map(_is_bad, leaves(value))): return name
+        if any(map(_has_nonfinite, leaves(value))): return name
     return None
 
 def _named_values(xb, yb):
@@ -455,8 +453,8 @@ def _named_values(xb, yb):
             if not isinstance(value, Inputs): yield f'{name}`',value
             else: yield from ((f'{name}[{k!r}]`', v) for k,v in value.items())
 
-def _is_bad(t):
-    "Return whether it is a tensor with NaN or infinite values"
+def _has_nonfinite(t):
+    "Return whether `t` is a tensor with NaN or infinite values"
     if not isinstance(t, Tensor) or not t.is_floating_point(): return False
     return not t.isfinite().all()
 
@@ -468,10 +466,10 @@ def check_ahead(
     "Check the validation data before training: raise ValueError if it is empty, warn if it alone has no target"
     if loader_len(dls.valid)==0: raise no_batch('validation', dls.valid)
     if loss_func is None: return
-    b,n_inp = _batch_in_memory(dls.valid),getattr(dls, 'n_inp', None)
+    b,n_inp = _get_batch_in_memory(dls.valid),getattr(dls, 'n_inp', None)
     if _has_target(b, n_inp) is not False or takes_one(loss_func): return
     # a callback may create the targets if the training data has none either: wait for the first batch
-    if _has_target(_batch_in_memory(dls.train), n_inp): warn_no_target(b, False)
+    if _has_target(_get_batch_in_memory(dls.train), n_inp): warn_no_target(b, False)
 
 def _has_target(b, n_inp):
     "Return whether the batch has a target; None if that is unknown"
@@ -481,37 +479,37 @@ def _has_target(b, n_inp):
     return len(targets)>0
 
 # %% ../../nbs/data/45c_unfetched.ipynb #abefd643
-_shapes:Any = WeakKeyDictionary()   # of the samples of a dataset
+_shapes:Any = WeakKeyDictionary()   # dataset -> the shape of the first input of its first sample
 
 def _read_shape(dl, ds):
     "Return the shape of the first input of the first sample, read without side effects; None if that fails"
     with snapshot_random(), snapshot_loader(dl):
-        try: return _shape_of(_first_of(ds[0]))
+        try: return _get_shape(_get_first(ds[0]))
         except Exception: return None   # the prediction reports any problem in more detail
 
 # %% ../../nbs/data/45c_unfetched.ipynb #c4d86a1b
-def _first_of(o):
+def _get_first(o):
     if isinstance(o, (list,tuple)) and o: return o[0]
     return o
 
-def _shape_of(o):
+def _get_shape(o):
     is_array = isinstance(o, Tensor) or hasattr(o, '__array__')
     if not is_array: return None
     if not hasattr(o, 'shape'): return None
     return tuple(o.shape)
 
 # %% ../../nbs/data/45c_unfetched.ipynb #776d0b20
-def _sample_shape(dl):
-    "Return the shape of the first input of a sample of `dl`; None if it is no tensor, or needs a stream to be read"
-    b = _batch_in_memory(dl)
+def _get_sample_shape(dl):
+    "Return the shape of the first input of a sample of `dl`; None if it is not an array, or the data is a stream"
+    b = _get_batch_in_memory(dl)
     if b is not None:
-        shape = _shape_of(_first_of(b))
+        shape = _get_shape(_get_first(b))
         if shape is None: return None
         return shape[1:]
     ds = getattr(dl, 'dataset', None)
     if ds is None or isinstance(ds, IterableDataset): return None
     try: known = ds in _shapes
-    except TypeError: return _read_shape(dl, ds)   # a list has no hash
+    except TypeError: return _read_shape(dl, ds)   # it has no hash, such as a list
     if not known: _shapes[ds] = _read_shape(dl, ds)
     return _shapes[ds]
 
@@ -520,9 +518,9 @@ def check_item(
     dl:Any    # the training loader
 ) -> None:
     "Raise ValueError if `item`, a tensor or an array, is a batch of samples shaped like those of `dl`"
-    shape = _shape_of(item)
+    shape = _get_shape(item)
     if shape is None or len(shape)<2: return
-    if shape[1:]==_sample_shape(dl): raise ValueError(
+    if shape[1:]==_get_sample_shape(dl): raise ValueError(
         f'`predict` takes one sample, but {shapes(torch.as_tensor(item))} is a batch: write '
         '`learn.get_preds(dl=[batch])` for all of it, or `learn.predict(batch[0])` for one sample.')
 
@@ -530,7 +528,7 @@ def check_item(
 def ended_generator(
     e:BaseException # the exception that the data raised
 ) -> str|None:
-    "Return the name of the generator that `e` has ended, if any"
+    "Return the name of the generator function in which `e` was raised; None if there is none"
     tb = e.__traceback__
     while tb is not None:
         code = tb.tb_frame.f_code
@@ -538,10 +536,10 @@ def ended_generator(
         tb = tb.tb_next
     return None
 
-def generator_in_workers(
+def find_generator_in_workers(
     loader:Any # the loader
 ) -> str|None:
-    "Return the name of the generator that yields the samples in each worker of `loader`, if there is one"
+    "Return the name of the generator function that yields samples in the workers of `loader`; None if there is none"
     ds = getattr(loader, 'dataset', None)
     has_workers = getattr(loader, 'num_workers', 0)>0
     if not has_workers or not isinstance(ds, IterableDataset): return None
@@ -551,13 +549,13 @@ def generator_in_workers(
 
 # %% ../../nbs/data/45c_unfetched.ipynb #bbcd8133
 def data_ended_error(
-    name:str, # name of a generator
+    name:str, # the name of the generator that ended
     i:int     # the number of the batch that was cancelled
 ) -> RuntimeError:
-    "Return the error for data that ended because of a `CancelBatch`"
+    "Return a RuntimeError that says which generator a `CancelBatch` has ended"
     return RuntimeError(
         f'A `CancelBatch` raised in the generator `{name}` has ended it, so its data after batch {i} is lost. '
-        'Skip the sample by `continue` there, or raise `CancelBatch` in `after_fetch`, after the batch was fetched.')
+        'Skip the sample with `continue` there, or raise `CancelBatch` in `after_fetch`, after the batch was fetched.')
 
 def check_unfetched(
     batches:BatchStream, # the batches of this phase
@@ -565,7 +563,7 @@ def check_unfetched(
     training:bool,       # is it a training phase?
     e:BaseException      # the `CancelBatch`
 ) -> None:
-    "Record that a batch was cancelled; raise RuntimeError if this would never end, or has ended the data"
+    "Record that a batch was cancelled before it was fetched; raise RuntimeError if this never ends, or ended the data"
     handler = getattr(e, 'raised_in', None)   # `None`: the exception comes from the data itself
     if handler is None: return _check_data(batches, _count_in_a_row(batches, i), i, e)
     if not handler.startswith('`before_fetch`'): return
@@ -579,15 +577,15 @@ def check_unfetched(
 def _count_in_a_row(batches, i):
     "Return how many batches in a row, up to batch `i`, were cancelled before they were fetched"
     last,n = getattr(batches, 'unfetched', (None,0))
-    if last!=i-1: n = 0   # the one before was fetched
+    if last!=i-1: n = 0   # the previous batch was fetched
     batches.unfetched = i,n+1
     return n+1
 
 # %% ../../nbs/data/45c_unfetched.ipynb #86153c69
 def _check_data(batches, n, i, e):
     "Raise RuntimeError if the data, which raised the Cancel `e` at batch `i`, has lost samples or would never end"
-    name = generator_in_workers(batches.loader)
-    if name is not None: raise data_ended_error(name, i)   # only this worker has no more data
+    name = find_generator_in_workers(batches.loader)
+    if name is not None: raise data_ended_error(name, i)   # the other workers still have data
     batches.ended = i,ended_generator(e)
     most = max_unfetched
     if batches.n: most = max(most, batches.n+1)

@@ -17,13 +17,13 @@ from typing import Any, BinaryIO
 
 import torch
 
-from .locks import keep_mode, open_hidden
+from .locks import copy_mode, open_hidden
 from ..loop.settings import optional_import
 from ..loop.signals import critical, uninterrupted
 
 # %% ../../nbs/data/50a_files.ipynb #e9731d7d
 class AtomicFile:
-    "The temporary file that `atomic` opens; keeps the error of a failed write, because `torch.save` hides it"
+    "A wrapper of the temporary file of `atomic`; stores the error of a failed write, which `torch.save` hides"
     def __init__(self,
         f:BinaryIO # the open file
     ): self.f,self.error = f,None
@@ -51,7 +51,7 @@ _cannot_sync = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF, errn
 def sync_folder(
     path:Path # the folder
 ) -> None:
-    "Flush a folder's list of names to the disk, if the system can: otherwise a power failure can undo a rename"
+    "Flush the entries of a folder to the disk, or a power failure can undo a rename; do nothing if the system cannot"
     try:
         fd = os.open(path, os.O_RDONLY)
         try: os.fsync(fd)
@@ -63,9 +63,9 @@ def sync_folder(
 _atomic_stores = {'s3','s3a','gs','gcs','az','abfs','abfss','adl','oss','oci','tos','hf','memory'}
 
 class StorePath:
-    "A file or a folder in a store, such as `s3://bucket/run`, with the methods of a `Path` that this library needs"
+    "The URL of a file or folder in a store, such as `s3://bucket/run`, with those methods of `Path` that learnkit uses"
     def __init__(self,
-        url:str # the address
+        url:str # the URL; its protocol must be one of `_atomic_stores`
     ):
         self.protocol,_,inner = str(url).partition('://')
         if self.protocol not in _atomic_stores: raise ValueError(
@@ -82,27 +82,27 @@ class StorePath:
     def __hash__(self): return hash(str(self))
     def __truediv__(self, o):
         if isinstance(o, StorePath): return o
-        return self._like(self.inner/o)
-    def __rtruediv__(self, o): return self._like(self.inner)   # like an absolute path: the left operand is ignored
+        return self._with_inner(self.inner/o)
+    def __rtruediv__(self, o): return self._with_inner(self.inner)   # as for an absolute path, ignore the left operand
 
-    def _like(self, inner): return StorePath(f'{self.protocol}://{inner}')
+    def _with_inner(self, inner): return StorePath(f'{self.protocol}://{inner}')
     name,stem,suffix = (property(lambda self, k=k: getattr(self.inner, k)) for k in ('name','stem','suffix'))
-    parent = property(lambda self: self._like(self.inner.parent))
+    parent = property(lambda self: self._with_inner(self.inner.parent))
     def with_name(self,
-        name:str # name of another file in the same folder
+        name:str # the new name
     ) -> 'StorePath':
-        "Return the path of that file"
-        return self._like(self.inner.with_name(name))
+        "Return the path with its last part replaced by `name`"
+        return self._with_inner(self.inner.with_name(name))
     def with_suffix(self,
-        suffix:str # another ending, such as '.json'
+        suffix:str # the new suffix, such as '.json'
     ) -> 'StorePath':
-        "Return the path with that ending"
-        return self._like(self.inner.with_suffix(suffix))
+        "Return the path with its suffix replaced by `suffix`"
+        return self._with_inner(self.inner.with_suffix(suffix))
     def resolve(self) -> 'StorePath':
-        "Return the path itself: there are no links"
+        "Return the path itself, as a store has no links"
         return self
 
-    def _ask(self, method, *args, **kwargs):
+    def _call_store(self, method, *args, **kwargs):
         "Call a method of the store's file system; convert its errors to OSError"
         with optional_import(f'{self.protocol}://', 'fsspec, and the package for it that fsspec names,', 'stores'):
             import fsspec
@@ -114,85 +114,85 @@ class StorePath:
         except Exception as e: raise OSError(f'{self}: {type(e).__name__}: {e}') from e
 
     def exists(self) -> bool:
-        "Return whether there is such a file or folder"
-        return self._ask('exists')
+        "Return whether the path is a file or folder that exists"
+        return self._call_store('exists')
     def is_file(self) -> bool:
-        "Return whether it is a file"
-        return self._ask('isfile')
+        "Return whether the path is a file that exists"
+        return self._call_store('isfile')
     def is_dir(self) -> bool:
-        "Return whether it is a folder"
-        return self._ask('isdir')
+        "Return whether the path is a folder that exists"
+        return self._call_store('isdir')
     def glob(self,
-        pattern:str # pattern of names in this folder
+        pattern:str # pattern of names, such as '*.pth'
     ) -> list:
-        "Return the paths of the files whose names match `pattern`; none if there is no such folder"
-        try: found = self._ask('ls', detail=False)
+        "Return the paths in this folder whose names match `pattern`; empty if the folder does not exist"
+        try: found = self._call_store('ls', detail=False)
         except FileNotFoundError: return []
         names = [PurePosixPath(o).name for o in found]
         return [self/name for name in names if fnmatchcase(name, pattern)]
     def rglob(self,
-        pattern:str # pattern of names in this folder and its subfolders
+        pattern:str # pattern of names, such as '*.pth'
     ) -> list:
-        "Return the paths of all files below this folder whose names match `pattern`"
-        try: found = self._ask('find')
+        "Return the paths of the files in this folder and its subfolders whose names match `pattern`"
+        try: found = self._call_store('find')
         except FileNotFoundError: return []
         inner = [PurePosixPath(str(o).lstrip('/')).relative_to(self.inner) for o in found]
         return [self/path for path in inner if fnmatchcase(path.name, pattern)]
     def fingerprint(self) -> str:
-        "Return a text that differs once the file has changed"
-        return self._ask('ukey')
+        "Return a string that changes when the file does"
+        return self._call_store('ukey')
 
     def read_bytes(self) -> bytes:
-        "Return the content"
-        return self._ask('cat_file')
+        "Return the content of the file"
+        return self._call_store('cat_file')
     def read_text(self,
         encoding:str='utf-8' # encoding of the file
     ) -> str:
-        "Return the content as text"
+        "Return the content of the file, decoded to a string"
         return self.read_bytes().decode(encoding)
     def open(self,
-        mode:str='rb' # only 'rb'
+        mode:str='rb' # not used: a file is opened for reading bytes only
     ) -> BytesIO:
-        "Return the content as a file"
+        "Read the whole file; return it as a file object in memory"
         return BytesIO(self.read_bytes())
     def write_bytes(self,
-        data:bytes # the content
+        data:bytes # the content of the file
     ) -> None:
-        "Send the file, which becomes visible once it is complete"
-        self._ask('pipe_file', data)
+        "Upload `data` to the file, which appears only when it is complete"
+        self._call_store('pipe_file', data)
     def unlink(self,
-        missing_ok:bool=False # raise no error if there is no file?
+        missing_ok:bool=False # True: do nothing if the file does not exist
     ) -> None:
         "Delete the file"
         if missing_ok and not self.exists(): return
-        self._ask('rm_file')
+        self._call_store('rm_file')
     def replace(self,
         target:'StorePath' # its new path
     ) -> None:
-        "Move the file"
-        self._ask('mv', str(target))
+        "Move the file to `target`"
+        self._call_store('mv', str(target))
 
 # %% ../../nbs/data/50a_files.ipynb #c2d13393
 def as_path(
-    file:Any # text, or a path
+    file:Any # a string or a path
 ) -> Any:
-    "Return a `Path`, or a `StorePath` for an address such as 's3://bucket/run'; raise ValueError for one in a `Path`"
+    "Return a `Path`, or a `StorePath` for a URL such as 's3://bucket/run'; raise ValueError for a URL inside a `Path`"
     if isinstance(file, StorePath): return file
     text = os.fspath(file)
     has_one_slash = re.match(r'\w\w+:/[^/]', text)
     if has_one_slash: raise ValueError(
-        f"{text!r} is not an address, because a `Path` drops a slash of it, and the `path` of a Learner is local. Pass "
-        f"{text.replace(':/', '://', 1)!r}, as a string, as the file or the folder in the store.")
+        f"{text!r} is not a URL, as a `Path` has dropped a slash. Pass the string {text.replace(':/', '://', 1)!r} as "
+        "the file or folder; the `path` of a Learner must be local.")
     if '://' not in text: return Path(text)
     protocol,_,inner = text.partition('://')
     if protocol in ('file','local'): return Path(inner)
     return StorePath(text)
 
 def local_path(
-    file:Any, # text, or a path
+    file:Any, # a string or a path
     what:str  # the kind of file, such as 'a log'
 ) -> Path:
-    "Return a `Path`; raise ValueError for an address in a store"
+    "Return `file` as a `Path`; raise ValueError for the URL of a store"
     path = as_path(file)
     if isinstance(path, StorePath): raise ValueError(
         f'{path} is in a store, where {what} cannot be written: pass a local path, and copy the file at the end.')
@@ -204,9 +204,9 @@ def local_path(
 def atomic(
     path:Path,           # the file to write; its folder is created
     like:Path|None=None, # a file with the permissions to use if `path` does not exist
-    sync_names:bool=True # flush the folder's list of names? False: the caller writes another file there that does
-) -> Iterator[Any]: # a file to write
-    "Open a file to write that appears as `path` only when it is complete and on the disk; an error leaves the old file"
+    sync_names:bool=True # flush the folder's entries, too? False: a later write to the folder does it
+) -> Iterator[Any]: # the open file
+    "Open a file to write, which replaces `path` when it is complete and on the disk; after an error the old file stays"
     if isinstance(path, StorePath):
         with BytesIO() as f:
             yield f
@@ -217,16 +217,16 @@ def atomic(
     old = path
     if like is not None and not path.exists(): old = like
     mode = 0o666
-    with suppress(FileNotFoundError): mode = S_IMODE(old.stat().st_mode)   # never more than those of the old file
+    with suppress(FileNotFoundError): mode = S_IMODE(old.stat().st_mode)   # never more permissions than the old file has
     tmp,f = open_hidden(path, mode)
     try:
         with f:
-            keep_mode(old, tmp)   # adds those that the umask has removed
+            copy_mode(old, tmp)   # adds permissions that the umask has removed
             file = AtomicFile(f)
             try: yield file
             except RuntimeError as e: raise file.error or e
             file._sync()
-            if os.name=='posix': os.replace(tmp, path)   # while the file is locked
+            if os.name=='posix': os.replace(tmp, path)   # before closing it ends the lock
         if os.name!='posix': os.replace(tmp, path)
         elif sync_names: sync_folder(path.parent)
     except BaseException:
@@ -256,7 +256,7 @@ from ..loop.events import nearest
 def is_safetensors(
     path:Any # a path, or an open file
 ) -> TypeGuard[Path]:
-    "Return whether the path ends in `.safetensors`"
+    "Return whether `path` is a path that ends in `.safetensors`"
     return getattr(path, 'suffix', None)=='.safetensors'
 
 def check_format(
@@ -268,7 +268,7 @@ def check_format(
     if is_safe: raise ValueError(
         f"{name} is an open file: pass its path instead, which the .safetensors format needs")
 
-def _safetensors() -> ModuleType:
+def _import_safetensors() -> ModuleType:
     "Import `safetensors.torch`; raise ImportError with the command that installs it"
     with optional_import('a .safetensors file', 'safetensors', 'safetensors'): import safetensors.torch as st
     return st
@@ -279,12 +279,12 @@ def write_safetensors(
     path:Path,     # the file to write; its folder is created
     **metadata:str # strings to store with the tensors
 ) -> Path:
-    "Write tensors atomically to a `.safetensors` file; raise TypeError for anything but dense tensors"
+    "Write tensors atomically to a `.safetensors` file; return `path`; raise TypeError for anything but dense tensors"
     for name,v in state.items():
         if not _is_dense(v): raise TypeError(
             f'a .safetensors file holds dense tensors only, but {name!r} is a {_describe_type(v)}: save as .pth')
     tensors = {k:v.detach().to('cpu', copy=True).contiguous() for k,v in state.items()}
-    data = _safetensors().save(tensors, metadata=dict(format='pt', **metadata))
+    data = _import_safetensors().save(tensors, metadata=dict(format='pt', **metadata))
     with atomic(path) as f: f.write(data)
     return path
 
@@ -300,8 +300,8 @@ def _describe_type(v):
 def read_safetensors(
     path:Path # the file to read
 ) -> tuple[dict,dict]:
-    "Return `(tensors, metadata)` of a `.safetensors` file; raise ValueError if it is damaged; run no code"
-    safetensors,data = _safetensors(),path.read_bytes()
+    "Read a `.safetensors` file, without running code: return `(tensors, metadata)`; raise ValueError if it is damaged"
+    safetensors,data = _import_safetensors(),path.read_bytes()
     try: tensors = safetensors.load(data)
     except Exception as e: raise ValueError(
         f'{path} is damaged, or not a .safetensors file: {type(e).__name__}: {e}') from e
@@ -315,19 +315,19 @@ def _check_member(
 ) -> None:
     "Raise ValueError if `torch.save` cannot have written this member"
     if o.compress_type!=ZIP_STORED: raise ValueError(
-        f'its member {o.filename!r} is compressed, and could fill the memory when it is unpacked')
+        f'member {o.filename!r} is compressed, and could fill the memory when it is unpacked')
     if o.external_attr & 0x10: raise ValueError(
-        f'its member {o.filename!r} is marked as a folder, so PyTorch would not read its content')
+        f'member {o.filename!r} is marked as a folder, so PyTorch would not read its content')
     folders = o.filename.replace('\\', '/').split('/')
     is_outside = folders[0]=='' or '..' in folders
-    if is_outside: raise ValueError(f'its member {o.filename!r} points outside its folder')
+    if is_outside: raise ValueError(f'member {o.filename!r} points outside the folder of the archive')
 
 def _check_end(f, size):
-    "Raise ValueError unless the archive ends with one directory, and the records that give its position"
+    "Raise ValueError if the archive does not end with a single directory and the records of its position"
     f.seek(max(0, size-98))
     tail = f.read()
-    zip64,locator,end = tail[-98:-42],tail[-42:-22],tail[-22:]   # the first two are records of large archives
-    length,start = struct.unpack('<12x2I2x', end)   # of the directory
+    zip64,locator,end = tail[-98:-42],tail[-42:-22],tail[-22:]   # only large archives have the first two records
+    length,start = struct.unpack('<12x2I2x', end)   # length and start of the directory
     directory_end = size-22
     ends_well = end[:4]==b'PK\5\6' and end[-2:]==b'\0\0'
     is_large = locator[:4]==b'PK\6\7'
@@ -337,11 +337,11 @@ def _check_end(f, size):
         ends_well &= zip64[:12]==b'PK\6\6' + struct.pack('<Q', 44)
         ends_well &= struct.unpack('<8xQ4x', locator)==(directory_end,)
     if not ends_well or start+length!=directory_end: raise ValueError(
-        'it does not end like a file of `torch.save`, and may have a second directory')
+        'the archive does not end as `torch.save` writes it, and may have a second directory')
 
 def check_zip(
     file:Path|BinaryIO, # the archive: a path, or an open binary file
-    most:float=inf      # maximum size of a member whose checksum is compared; larger ones are not read
+    most:float=inf      # in bytes; the checksums of larger members are not compared
 ) -> None:
     "Raise ValueError if a zip archive is damaged, or not one that `torch.save` wrote"
     with ZipFile(file) as z:
@@ -350,9 +350,9 @@ def check_zip(
         _check_end(f, size)
         for o in members: _check_member(o)
         names = {o.filename for o in members}
-        if len(names)<len(members): raise ValueError('two of its members have the same name')
+        if len(names)<len(members): raise ValueError('two members of the archive have the same name')
         total = sum([o.file_size for o in members])
-        if total>size: raise ValueError('its members claim to be larger than the file')
+        if total>size: raise ValueError('the members of the archive claim to be larger than the file')
         for o in members:
             if o.file_size<=most: _check_sum(z, o)   # `torch.load` does not compare checksums
 
@@ -361,11 +361,11 @@ def _check_sum(z, member):
     try:
         with z.open(member) as f:
             while f.read(2**20): pass
-    except BadZipFile as e: raise ValueError(f'the checksum of {member.filename} is wrong') from e
+    except BadZipFile as e: raise ValueError(f'member {member.filename!r} does not match its checksum') from e
 
 # %% ../../nbs/data/50b_weights.ipynb #afabee37
 def _check_path(path):
-    "Raise an error if `path` is not a file, and name the most similar one"
+    "Raise IsADirectoryError or FileNotFoundError if `path` is not a file; suggest the file with the most similar name"
     if path.is_dir(): raise IsADirectoryError(f'{path} is a folder: pass the path of a file')
     if path.is_file(): return
     message = f'there is no file {path}'
@@ -383,9 +383,9 @@ def load_checked(
     file:Path|BinaryIO, # a path, or an open binary file
     name:Any=None,      # the name of the file in errors; None: `file`
     mmap:bool=False,    # leave tensors in the file, which stays open, until they are read; large ones are not checked
-    verified:bool=False # was a checksum of the whole file compared? If so, those of its members are not checked
+    verified:bool=False # was the checksum of the whole file compared? Then those of its members are not
 ) -> Any:
-    "Check the file and `torch.load` it; raise ValueError for any error that its content causes"
+    "Check a file and load it with `torch.load`, to the CPU; raise ValueError for any error that its content causes"
     if name is None: name = file
     try:
         with open(file, 'rb') if isinstance(file, Path) else nullcontext(file) as f:
@@ -408,9 +408,9 @@ def load_checked(
 def read_state(
     file:Path|StorePath|BinaryIO, # the file: a path, or an open binary file
     mmap:bool=False,    # leave the tensors of a local `.pth` in the file, which stays open, until they are read
-    verified:bool=False # was a checksum of the whole file compared?
+    verified:bool=False # was the checksum of the whole file compared?
 ) -> dict:
-    "Read a state to the CPU without running code; raise FileNotFoundError, or ValueError for a wrong file"
+    "Read a state dict to the CPU, without running code; raise FileNotFoundError, or ValueError if the file has none"
     if isinstance(file, Path|StorePath): _check_path(file)
     else: check_format(file)
     if is_safetensors(file): return read_safetensors(file)[0]
@@ -429,9 +429,9 @@ from .process import is_sharded
 # %% ../../nbs/data/50c_serialize.ipynb #8d7f2884
 def to_serializable(
     o:Any,          # nested containers of tensors, numbers and strings
-    at:str='',      # the position of `o`, for the message of an error
-    copy:bool|Callable=False, # copy tensors to the CPU, so that training cannot change the copy? Or a function for that
-    sharded:Callable|None=None # returns what to save of a sharded tensor: `gathered` or `own_shard`; None: raise
+    at:str='',      # the path of `o` in the state, for error messages
+    copy:bool|Callable=False, # True: copy tensors to the CPU; or a function that copies one
+    sharded:Callable|None=None # called as `sharded(t, copy)` for a sharded tensor `t`; None: raise TypeError
 ) -> Any:
     "Return `o` as tensors, numbers, strings, lists, tuples and dicts; raise TypeError for anything else"
     kind = type(o)
@@ -443,14 +443,14 @@ def to_serializable(
         _check_readable(o, at)
         return o
     if isinstance(o, Mapping): return _plain_mapping(o, at, copy, sharded)
-    if kind in (tuple,list) and are_small(o): return o[:]
+    if kind in (tuple,list) and are_small_ints(o): return o[:]
     is_sequence = isinstance(o, (tuple,list,set,frozenset)) or kind.__name__=='L'
     if not is_sequence: return _plain_value(o, at)
     values = [to_serializable(v, f'{at}[{i}]', copy, sharded) for i,v in enumerate(o)]
     if isinstance(o, tuple): return tuple(values)
     return values
 
-always_plain = {type(None), bool, float, complex, str}   # a file can hold each of these
+always_plain = {type(None), bool, float, complex, str}   # types that a file stores as they are
 
 def _plain_mapping(o, at, copy, sharded):
     res = {}
@@ -463,7 +463,7 @@ def _plain_mapping(o, at, copy, sharded):
     return with_metadata(OrderedDict(res), to_serializable(metadata, at))
 
 def _plain_value(o, at):
-    "Return a number or string of another class as one of Python's, and an array as a tensor"
+    "Convert numbers and strings of other classes to Python's, and arrays to tensors; raise TypeError for other types"
     _check_readable(o, at)
     for t in (bool, int, float, str):
         if isinstance(o, t): return t(o)
@@ -475,15 +475,15 @@ def _plain_value(o, at):
                     'use tensors, numbers, strings, and lists or dicts of them')
 
 # %% ../../nbs/data/50c_serialize.ipynb #8d7f2886
-def are_small(
-    o:list|tuple # a list or tuple
+def are_small_ints(
+    o:list|tuple # a list or tuple, not empty
 ) -> bool:
-    "Return whether all of `o` are integers of at most 2000 bits, as the 625 in each state of a generator"
+    "Return whether `o` holds only integers of at most 2000 bits, such as the 625 of a generator's state"
     if {*map(type, o)}!={int}: return False
     return max(o).bit_length()<=2000 and min(o).bit_length()<=2000
 
 def _plain_tensor(t, at, copy:Any):
-    "Return a plain tensor that shares no larger storage, which `torch.save` would write as a whole"
+    "Return `t` as a plain tensor with storage of its own, as `torch.save` writes the whole storage"
     cls:Any = type(t)
     is_wrapper = cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__   # for example a `DTensor`
     if is_wrapper or t.is_meta: raise TypeError(
@@ -500,7 +500,7 @@ def _plain_tensor(t, at, copy:Any):
 
 # %% ../../nbs/data/50c_serialize.ipynb #8d7f2885
 def with_metadata(
-    weights:Any, # a dict
+    weights:Any, # a state dict
     metadata:Any # the version of each module that wrote the weights; None: attach nothing
 ) -> Any:
     "Return `weights` with `metadata` attached, as `state_dict` does"

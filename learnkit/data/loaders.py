@@ -31,8 +31,8 @@ def as_loader(
     dl:Any, # an iterable of batches, or a function that returns one
     nm:str  # name of the loader in messages, such as 'training'
 ) -> Any:
-    "Return `dl` as a loader; raise TypeError if it is not an iterable of batches that can be read again and again"
-    why = _why_no_loader(dl, nm)
+    "Return `dl` as a loader; raise TypeError if it is not an iterable of batches that can be iterated repeatedly"
+    why = _explain_no_loader(dl, nm)
     if why is None:
         if _is_iterable(dl): return dl
         if callable(dl): return FuncLoader(dl)
@@ -42,7 +42,7 @@ def as_loader(
 def _is_iterable(o): return hasattr(type(o), '__iter__') or hasattr(type(o), '__getitem__')
 
 # %% ../../nbs/data/35a_data.ipynb #e6d56236
-def _why_no_loader(dl, nm):
+def _explain_no_loader(dl, nm):
     "Return why `dl` cannot be a loader even if it is iterable; None if it can"
     kind = type(dl).__name__
     if _is_dataset(dl):
@@ -68,17 +68,17 @@ def _is_dataset(o):
     return hasattr(type(o), '__getitems__')
 
 def _is_batch(o):
-    "Return whether it is a tuple of tensors with different shapes or types; parts such as `x.split(64)` have the same"
+    "Return whether `o` is a tuple of tensors that differ in shape or type, unlike the batches of `x.split(64)`"
     if not isinstance(o, tuple): return False
     if not all(isinstance(t, Tensor) for t in o): return False
     different = {(t.shape[1:], t.dtype) for t in o}
     return len(different)>1
 
 # %% ../../nbs/data/35a_data.ipynb #08e479e6
-def _vocab(ds): return getattr(ds, 'vocab', getattr(ds, 'classes', None))
+def _find_vocab(ds): return getattr(ds, 'vocab', getattr(ds, 'classes', None))
 
 def _describe_size(dl):
-    "Describe the size of a loader"
+    "Return the number of batches of `dl`, and the batch size if it is known, as text"
     if dl is None: return 'none'
     n,bs = loader_len(dl),getattr(dl, 'batch_size', None)
     if n is None: size = 'batches'
@@ -109,7 +109,7 @@ class DataLoaders:
         if n_inp is None: self.n_inp = getattr(self.train, 'n_inp', None)
         self.path = Path(path)
         self.to(device)
-        if vocab is None: vocab = _vocab(self.train_ds)
+        if vocab is None: vocab = _find_vocab(self.train_ds)
         self.vocab = vocab
 
     def __getitem__(self, i:int) -> Any: return self.loaders[i]
@@ -152,7 +152,7 @@ class DataLoaders:
     def to(self,
         device:torch.device|str|None # the device; `None`: the accelerator, if any
     ) -> 'DataLoaders':
-        "Set the device of the model and the batches"
+        "Set the device of the model and the batches; return `self`"
         if device is not None: device = as_device(device)
         self.device = device
         return self
@@ -171,7 +171,7 @@ class DataLoaders:
         bs:int|None=64,                    # samples in a batch; `None`: the samples are batches already
         val_bs:int|None=None,              # samples in a batch of the other loaders; `None`: as for training
         shuffle:bool=True,                 # shuffle the training data for every epoch?
-        n_inp:int|None=None,               # this and the next three as in `DataLoaders`
+        n_inp:int|None=None,               # how many elements of a batch go to the model; `None`: all but the last
         device:torch.device|str|None=None, # the device of model and batches; `None`: the accelerator, if any
         path:str|Path='.',                 # the folder for files
         vocab:Any=None,                    # the names of the classes; `None`: those of the training dataset
@@ -182,11 +182,11 @@ class DataLoaders:
         if 'batch_size' in kwargs: raise TypeError("The batch size is called `bs` here, not `batch_size`.")
         if val_bs is None: val_bs = bs
         first,*rest = dsets
-        for_rest = {k:v for k,v in kwargs.items() if k not in ('sampler','batch_sampler','drop_last')}
+        other_kwargs = {k:v for k,v in kwargs.items() if k not in ('sampler','batch_sampler','drop_last')}
         others = []
         for i,ds in enumerate(rest, 1):
             dl = None
-            if ds is not None: dl = _make_loader(ds, i, val_bs, False, for_rest)
+            if ds is not None: dl = _make_loader(ds, i, val_bs, False, other_kwargs)
             others.append(dl)
         train = _make_loader(first, 0, bs, shuffle, kwargs)
         return cls(train, *others, n_inp=n_inp, device=device, path=path, vocab=vocab)
@@ -229,7 +229,7 @@ _sampling_names = {'sampler','shuffle','batch_sampler','batch_size','drop_last'}
 _other_names    = [k for k in signature(DataLoader).parameters if k not in _sampling_names]
 _worker_names   = {'multiprocessing_context','prefetch_factor','persistent_workers','timeout'}
 
-def _sampling_args(dl, changes):
+def _get_sampling_args(dl, changes):
     "Return the arguments of `dl` that choose its samples, except those that `changes` replace"
     changed = changes.keys() & _sampling_names
     if 'batch_sampler' in changed: return {}
@@ -250,7 +250,7 @@ def _sampling_args(dl, changes):
     return args
 
 # %% ../../nbs/data/35b_loaders.ipynb #5ec4af3c
-def _other_args(dl, changes):
+def _get_other_args(dl, changes):
     "Return the other arguments of `dl` for a copy, omitting the workers' arguments if it has none"
     args = {k:getattr(dl, k) for k in _other_names if hasattr(dl, k)}
     if changes.get('num_workers')==0:
@@ -266,42 +266,42 @@ def copy_loader(
     **changes:Any  # arguments of `DataLoader` that differ in the copy
 ) -> DataLoader:
     "Copy a `DataLoader`, with `changes`; raise ValueError if they contradict its batch sampler"
-    return DataLoader(**{**_other_args(dl, changes), **_sampling_args(dl, changes), **changes})
+    return DataLoader(**{**_get_other_args(dl, changes), **_get_sampling_args(dl, changes), **changes})
 
 # %% ../../nbs/data/35b_loaders.ipynb #c38e7fc6
 def _as_indices(idxs):
-    "Return `idxs` as integers; None if they are other keys, which have no order"
+    "Return `idxs` as a list of integers; None if the dataset has keys of another type"
     try: return [*map(operator.index, idxs)]
     except TypeError: return None
 
-def _sequential_sampler(s):
-    "Return a sampler for the samples that `s` chooses, and their indices if it is not sequential; None if it is"
+def _make_sequential_sampler(s):
+    "Return a `SequentialSampler` and None if `s` is one, or shuffles; else the keys that `s` yields, and their indices"
     if type(s) is SequentialSampler: return s, None
     is_permutation = type(s) is RandomSampler and not s.replacement
     if is_permutation: return SequentialSampler(s.data_source), None
     idxs = list(s)
     return idxs, _as_indices(idxs)
 
-def _sequential(dl, **batching):
-    "Return a copy of `dl` that reads in order; it is read once, so its workers need not persist"
+def _copy_in_order(dl, **batching):
+    "Return a copy of `dl` that loads batches in order; its workers end with the pass, as the copy is read once"
     return copy_loader(dl, persistent_workers=False, in_order=True, **batching)
 
 # %% ../../nbs/data/35b_loaders.ipynb #d856293f
-def _sequential_unbatched(dl):
+def _make_sequential_unbatched(dl):
     "Return the `sequential_loader` of a `DataLoader` with `batch_size=None`"
     if type(dl.sampler) is BatchSampler:
-        s,idxs = _sequential_sampler(dl.sampler.sampler)
-        return _sequential(dl, sampler=BatchSampler(s, dl.sampler.batch_size, False), batch_size=None), idxs
-    s,idxs = _sequential_sampler(dl.sampler)
-    if isinstance(s, SequentialSampler): return _sequential(dl, sampler=s, batch_size=None), None
-    if idxs is not None: return _sequential(dl, sampler=sorted(idxs), batch_size=None), None
-    lists:Any = s   # lists, if the sampler yields whole batches
+        s,idxs = _make_sequential_sampler(dl.sampler.sampler)
+        return _copy_in_order(dl, sampler=BatchSampler(s, dl.sampler.batch_size, False), batch_size=None), idxs
+    s,idxs = _make_sequential_sampler(dl.sampler)
+    if isinstance(s, SequentialSampler): return _copy_in_order(dl, sampler=s, batch_size=None), None
+    if idxs is not None: return _copy_in_order(dl, sampler=sorted(idxs), batch_size=None), None
+    lists:Any = s   # if the sampler yields the indices of whole batches
     if all(map(_is_list_of_indices, lists)): idxs = _as_indices(chain.from_iterable(lists))
-    return _sequential(dl, sampler=s, batch_size=None), idxs
+    return _copy_in_order(dl, sampler=s, batch_size=None), idxs
 
 def _is_list_of_indices(o): return is_listy(o) or isinstance(o, Tensor)
 
-def _sequential_new(dl):
+def _make_sequential_new(dl):
     "Return the `sequential_loader` of a loader with a method `new`, as fastai's"
     dl = dl.new(shuffle=False, drop_last=False)
     if not getattr(dl, 'indexed', False): return dl, None
@@ -314,19 +314,19 @@ def _sequential_new(dl):
 def sequential_loader(
     dl:Any # a loader
 ) -> tuple[Any,list|None]:
-    "Return a loader of all samples of `dl` in the order of the dataset, and `None`; in another order, also the indices"
+    "Return `(loader, None)` for all samples of `dl` in dataset order; `(loader, indices)` if in another order"
     is_plain = isinstance(dl, DataLoader) and type(dl).__iter__ is DataLoader.__iter__
-    if not is_plain: return _sequential_other(dl)
+    if not is_plain: return _make_sequential_other(dl)
     if isinstance(dl.dataset, IterableDataset):
-        if dl.drop_last or not dl.in_order: dl = _sequential(dl, drop_last=False)
+        if dl.drop_last or not dl.in_order: dl = _copy_in_order(dl, drop_last=False)
         return dl, None
     if dl.in_order and _is_in_order(dl.batch_sampler): return dl, None
     return _put_in_order(dl, dl.batch_sampler)
 
-def _sequential_other(dl):
-    "Return the `sequential_loader` of another kind of loader, or the loader itself if it cannot be copied"
-    can_be_made_anew = hasattr(dl, 'new') and hasattr(dl, 'drop_last')
-    if can_be_made_anew: return _sequential_new(dl)
+def _make_sequential_other(dl):
+    "Return the `sequential_loader` of a loader that is no `DataLoader`: `dl` itself if it has no method `new`"
+    has_new = hasattr(dl, 'new') and hasattr(dl, 'drop_last')
+    if has_new: return _make_sequential_new(dl)
     return dl, None
 
 # %% ../../nbs/data/35b_loaders.ipynb #2900e71a
@@ -336,19 +336,19 @@ def _is_in_order(batch_sampler):
     return type(batch_sampler.sampler) is SequentialSampler
 
 def _put_in_order(dl, batch_sampler):
-    if batch_sampler is None: return _sequential_unbatched(dl)
+    if batch_sampler is None: return _make_sequential_unbatched(dl)
     if type(batch_sampler) is BatchSampler:
-        s,idxs = _sequential_sampler(batch_sampler.sampler)
-        return _sequential(dl, sampler=s, drop_last=False), idxs
+        s,idxs = _make_sequential_sampler(batch_sampler.sampler)
+        return _copy_in_order(dl, sampler=s, drop_last=False), idxs
     batches = list(batch_sampler)
-    return _sequential(dl, batch_sampler=batches), _as_indices(chain.from_iterable(batches))
+    return _copy_in_order(dl, batch_sampler=batches), _as_indices(chain.from_iterable(batches))
 
 # %% ../../nbs/data/35b_loaders.ipynb #5e700002
 def set_epoch(
     o:Any,    # a loader or a sampler; other objects are ignored
-    epoch:int # the number of its next pass
+    epoch:int # the number of the epoch that begins
 ) -> None:
-    "Call `set_epoch` of `o`, such as a `DistributedSampler`; without one, that of its dataset and samplers"
+    "Call `o.set_epoch(epoch)`; if `o` has no such method, call that of its dataset and samplers"
     if hasattr(o, 'set_epoch'): return o.set_epoch(epoch)
     for name in ('dataset','sampler','batch_sampler'):
         part = getattr(o, name, None)
@@ -358,8 +358,8 @@ def set_epoch(
 _queues:Any = WeakKeyDictionary()   # worker -> the queues between it and the main process
 
 def keep_queues(
-    dl:Any # a `DataLoader` whose persistent workers have begun
+    dl:Any # a `DataLoader` whose persistent workers have started
 ) -> None:
-    "Keep the queues of the workers of `dl` alive as long as the workers, so that these can be ended through them"
+    "Keep the queues of the workers of `dl` alive as long as the workers, which are shut down through these queues"
     it:Any = getattr(dl, '_iterator', None)
     for worker in getattr(it, '_workers', ()): _queues[worker] = it._index_queues,it._worker_result_queue

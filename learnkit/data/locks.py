@@ -21,7 +21,7 @@ except ImportError: fcntl = None   # Windows has no locks of this kind
 _locked_here = set()      # the identity of each file that this process has locked
 _acquire_lock = Lock()    # one thread at a time acquires a lock
 
-def _identity(path):
+def _get_identity(path):
     "Return what identifies a file under any name: its device and inode; None if there is no file"
     with suppress(OSError):
         stat = os.stat(path)
@@ -30,44 +30,44 @@ def _identity(path):
 def _open_lock(path, flags): return os.open(path, flags | getattr(os, 'O_NOFOLLOW', 0), 0o666)
 
 # %% ../../nbs/data/47a_lock.ipynb #44df427d
-class _InUse(ValueError): pass   # another run writes there
+class _InUse(ValueError): "Raised by `FileLock.acquire` if another run has locked the file"
 
 def check_not_forked(
-    pid:int, # the number of the process that began to write
-    what:Any # the content to write
+    pid:int, # the id of the process that opened the output
+    what:Any # the path of the output, for the error
 ) -> None:
-    "Raise RuntimeError in a process forked from the one that writes `what`: both would write to it"
+    "Raise RuntimeError if this process was forked from process `pid`, as both would write to `what`"
     if os.getpid()!=pid: raise RuntimeError(
         f'{what} is written by process {pid}, from which this one was forked. Only one of them can continue the fit: '
-        'end the child where it was forked, by `os._exit(0)`.')
+        'end the child process with `os._exit(0)` where it was forked.')
 
 # %% ../../nbs/data/47a_lock.ipynb #19d4cd82
 class FileLock:
     "A lock on a run's output, so that another run cannot write to it at the same time"
     f,identity = None,None
-    pid:int|None = None   # the process that has the lock, which a forked one has not
+    pid:int|None = None   # the id of the process that has the lock; a forked child does not have it
     @uninterrupted
     def acquire(self,
         path:Path,  # the file that is locked; its folder is created
         what:Any,   # name of the locked file or folder, for the error
         instead:str # remedy to suggest in the error
     ) -> None:
-        "Lock `path`; raise ValueError if another run has locked it"
+        "Lock `path`, if the system can; raise ValueError if another run has locked it, or if it is a link"
         if fcntl is None or self.f is not None: return
         self.path,self.what,self.instead = path,what,instead
         if path.is_symlink(): raise ValueError(f'{path} is a link, and would be overwritten: delete it')
         with _acquire_lock:
-            if _identity(path) in _locked_here: self._raise_in_use('of this process')
+            if _get_identity(path) in _locked_here: self._raise_in_use('of this process')
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 f = open(path, 'a+', errors='replace', opener=_open_lock)
-            except OSError: return   # without permission to write no lock is needed; the first save raises
+            except OSError: return   # without write permission no lock is needed, as the first save raises
             if not self._lock(f):
                 f.close()
                 return
-            self.f,self.identity,self.pid = f,_identity(f.fileno()),os.getpid()
+            self.f,self.identity,self.pid = f,_get_identity(f.fileno()),os.getpid()
             _locked_here.add(self.identity)
-        if self.identity!=_identity(path):   # the last owner removed the file just before it was locked
+        if self.identity!=_get_identity(path):   # the last owner removed the file just before it was locked
             self.release()
             self.acquire(path, what, instead)
 
@@ -92,15 +92,15 @@ class FileLock:
 
     @uninterrupted
     def release(self) -> None:
-        "Remove the lock, if there is one"
+        "Remove the lock and its file; do nothing if this object has no lock"
         if self.f is None: return
         try:
-            is_own = self.pid==os.getpid() and self.identity==_identity(self.path)
-            with suppress(OSError):   # a file that stays is not locked any more
+            is_own = self.pid==os.getpid() and self.identity==_get_identity(self.path)
+            with suppress(OSError):   # if deleting fails, the file stays, but is not locked any more
                 if is_own: self.path.unlink()
         finally:
             _locked_here.discard(self.identity)
-            with suppress(OSError): self.f.close()   # on a full disk its text could not be written
+            with suppress(OSError): self.f.close()   # fails if a full disk has no space for the text in the file
             self.f = None
 
     def __getstate__(self) -> dict: return {}   # a copy has no lock
@@ -118,8 +118,8 @@ _suffix = '.learnkit.tmp'
 _buffer_size = 2**20   # in bytes; combines the writes of small tensors
 _cleaned = set()   # folders in which this process has removed the files of killed processes
 
-def _new_hidden_path(path): return path.with_name(f'.{path.name}.{os.urandom(4).hex()}{_suffix}')
-def _folder_of(hidden): return hidden.with_suffix('.d')   # the folder that belongs to a hidden file
+def _make_hidden_path(path): return path.with_name(f'.{path.name}.{os.urandom(4).hex()}{_suffix}')
+def _get_folder(hidden): return hidden.with_suffix('.d')   # the hidden folder that the lock of this file protects
 
 def _claim(f, flags=0):
     "Lock an open file; return False if another process holds the lock, or files cannot be locked here"
@@ -131,7 +131,7 @@ def _claim(f, flags=0):
 # %% ../../nbs/data/47b_hidden.ipynb #6b098920
 def _finish(hidden):
     "Finish a `swap_folder` that was killed between its two renames, and remove the hidden file and its folder"
-    folder = _folder_of(hidden)
+    folder = _get_folder(hidden)
     name = re.sub(r'\.[0-9a-f]{8}$', '', hidden.name[1:-len(_suffix)])
     path,old,new = hidden.with_name(name),folder/'old',folder/'new'
     was_between = old.exists() and new.exists() and not path.exists()
@@ -139,40 +139,40 @@ def _finish(hidden):
     shutil.rmtree(folder, ignore_errors=True)
     hidden.unlink(missing_ok=True)
 
-def remove_left(
+def remove_leftovers(
     folder:Path # the folder
 ) -> None:
-    "Remove the hidden files that killed processes left in `folder`; look for them once in each process"
+    "Remove the hidden files that killed processes left in `folder`; only the first call for a folder looks for them"
     if fcntl is None: return   # without locks, files that are still being written cannot be recognized
     key = folder.absolute()
     if key in _cleaned: return
     _cleaned.add(key)
-    for hidden in folder.glob(f'.*{_suffix}'):   # one that is being written is locked
+    for hidden in folder.glob(f'.*{_suffix}'):   # a file that is being written is locked, and stays
         with suppress(OSError), open(hidden, 'rb') as f:
             if _claim(f, fcntl.LOCK_NB): _finish(hidden)
 
 # %% ../../nbs/data/47b_hidden.ipynb #f097d10d
 def open_hidden(
-    path:Path,   # the path to which the caller will rename it
+    path:Path,   # the path to which the caller will rename the file
     mode:int=0o666 # permissions, from which the umask is subtracted
 ) -> tuple[Path, BinaryIO]:
     "Open a new hidden file in the folder of `path`, locked until it is closed; return its path and the file"
-    remove_left(path.parent)
+    remove_leftovers(path.parent)
     while True:
-        hidden = _new_hidden_path(path)
+        hidden = _make_hidden_path(path)
         f = open(hidden, 'wb', _buffer_size, opener=partial(os.open, mode=mode))
         _claim(f)
         if hidden.exists(): return hidden,f
-        f.close()   # another process's `remove_left` deleted it before it was locked
+        f.close()   # another process's `remove_leftovers` deleted it before it was locked
 
 @uninterrupted
 @contextmanager
 def hidden_folder(
-    path:Path # a file or a folder
+    path:Path # the file or folder to replace
 ) -> Iterator[Path]:
     "Yield a new hidden folder in the folder of `path` that only this user can read; remove it at the end"
     hidden,f = open_hidden(path, 0o600)
-    folder = _folder_of(hidden)
+    folder = _get_folder(hidden)
     with f:
         try:
             folder.mkdir(0o700)
@@ -180,11 +180,11 @@ def hidden_folder(
         finally: _finish(hidden)
 
 # %% ../../nbs/data/47b_hidden.ipynb #08cce38d
-def keep_mode(
+def copy_mode(
     old:Path, # the file or folder to replace; it need not exist
     new:Path  # the file or folder that replaces it
 ) -> None:
-    "Give `new` the permissions of `old`, unless it has them"
+    "Give `new` the permissions of `old`, unless it has them; do nothing if `old` does not exist"
     with suppress(FileNotFoundError):
         mode = S_IMODE(old.stat().st_mode)
         if S_IMODE(new.stat().st_mode)!=mode: os.chmod(new, mode)
@@ -192,24 +192,24 @@ def keep_mode(
 @uninterrupted
 @contextmanager
 def swap_folder(
-    path:Path # the folder
+    path:Path # the folder to replace
 ) -> Iterator[Path]:
-    "Yield the path of a folder to create and fill, which then replaces `path`; an error leaves the old one"
+    "Yield the path of a folder to create and fill, which then replaces `path`; after an error the old folder stays"
     path.parent.mkdir(parents=True, exist_ok=True)
     with hidden_folder(path) as hidden:
         new = hidden/'new'
         yield new
         if path.exists():
             for o in [path, *path.rglob('*')]:
-                if not o.is_symlink(): keep_mode(o, new/o.relative_to(path))
+                if not o.is_symlink(): copy_mode(o, new/o.relative_to(path))
             path.replace(hidden/'old')
         new.replace(path)
 
 # %% ../../nbs/data/47b_hidden.ipynb #7be17319
 class Draft:
-    "Files that are written to a hidden folder first, and then appear in a folder together"
+    "A set of files that are written to a hidden folder first, and appear in `folder` together"
     def __init__(self,
-        folder:Path # the folder, which is created
+        folder:Path # the target folder; created if it does not exist
     ):
         folder.mkdir(parents=True, exist_ok=True)
         self.folder,self.block = folder,hidden_folder(folder/'results')
@@ -217,13 +217,13 @@ class Draft:
 
     @uninterrupted
     def publish(self,
-        stale:Any=() # names of files to remove, if they are not among the new ones
+        stale:Any=() # names of old files to remove, unless a new file has the name
     ) -> None:
-        "Move the files into the folder, and remove the draft"
+        "Flush the files to the disk, move them into the folder, and remove the draft"
         new = []
         if self.block: new = sorted(self.path.iterdir())
         for file in new:
-            keep_mode(self.folder/file.name, file)
+            copy_mode(self.folder/file.name, file)
             with open(file, 'rb') as f: os.fsync(f.fileno())
         for name in {*stale} - {file.name for file in new}: (self.folder/name).unlink(missing_ok=True)
         for file in new: file.replace(self.folder/file.name)
@@ -231,6 +231,6 @@ class Draft:
 
     @uninterrupted
     def close(self) -> None:
-        "Remove the draft and its content"
+        "Remove the hidden folder and its files"
         block,self.block = self.block,None
         if block: block.__exit__(None, None, None)

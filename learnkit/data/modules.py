@@ -22,7 +22,7 @@ from ..loop.check import check_args
 def get_model(
     m:nn.Module # a model, perhaps wrapped
 ) -> nn.Module:
-    "Return the model inside `DistributedDataParallel`, `DataParallel` and `torch.compile`"
+    "Return the model inside `DistributedDataParallel`, `DataParallel` and `torch.compile`; `m` itself if not wrapped"
     if isinstance(m, (DataParallel, DistributedDataParallel)): return get_model(m.module)
     is_compiled = isinstance(m, nn.Module) and '_orig_mod' in m._modules
     if not is_compiled: return m
@@ -32,10 +32,10 @@ def get_model(
 # %% ../../nbs/data/20_modules.ipynb #3a0cd7e4
 def walk_modules(
     m:nn.Module,        # a module
-    name:str='',        # its name
+    name:str='',        # the name of `m`, a prefix of the other names
     seen:set|None=None  # modules to skip; those that are yielded are added
 ) -> Iterator[tuple[str,nn.Module]]:
-    "Yield `m` and all modules in it with their names, as `named_modules` does, but as fast for deep ones"
+    "Yield `(name, module)` for `m` and all modules in it, like `named_modules`, but without recursion, which is slow"
     waiting:list[tuple[str,Any]] = [(name, m)]
     if seen is None: seen = set()
     while waiting:
@@ -76,7 +76,7 @@ def has_params(
 def is_writable(
     t:Tensor # a parameter or a buffer
 ) -> bool:
-    "Return whether values can be written in place: not if it is lazy, sparse, or shares memory after `expand`"
+    "Return whether `t` can be written in place: False if it is lazy, meta, sparse, or repeats elements after `expand`"
     has_no_memory = is_lazy(t) or t.is_meta or t.layout is not strided
     if has_no_memory: return False
     if t.numel()<2: return True
@@ -99,10 +99,10 @@ class ParameterModule(nn.Module):
 def flatten_model(
     m:nn.Module # a model
 ) -> list[nn.Module]:
-    "Return the modules of `m` that have no children, in order"
+    "Return the modules of `m` without children, in order, and a `ParameterModule` for each parameter of the others"
     children = [*m.children()]
     if not children: return [m]
-    children += map(ParameterModule, m.parameters(recurse=False))   # its own parameters, after the others
+    children += map(ParameterModule, m.parameters(recurse=False))   # the parameters that `m` has directly
     return [*chain.from_iterable(map(flatten_model, children))]
 
 # %% ../../nbs/data/20_modules.ipynb #106510d0
@@ -115,7 +115,7 @@ def _is_norm(layer):
 def norms_and_biases(
     m:nn.Module # a model
 ) -> tuple[list,list]:
-    "Return the parameters of all normalization layers in `m`, and the biases of the other layers"
+    "Return two lists: the parameters of all normalization layers in `m`, and the biases of the other layers"
     norms,biases = {},{}   # by their `id`: layers may share a parameter
     for layer in m.modules():
         is_norm = _is_norm(layer)
@@ -129,9 +129,9 @@ def norms_and_biases(
 @check_args
 def norm_bias_params(
     m:nn.Module,        # a model
-    with_bias:bool=True # the biases of other layers too?
+    with_bias:bool=True # include the biases of other layers?
 ) -> list[nn.Parameter]:
-    "Return the parameters of all normalization layers in `m`, and all biases"
+    "Return the parameters of all normalization layers in `m`, and with `with_bias` the biases of the other layers"
     norms,biases = norms_and_biases(m)
     if with_bias: return norms+biases
     return norms

@@ -89,7 +89,7 @@ def apply(
 def leaves(
     x:Any # tuples, lists and mappings, nested to any depth
 ) -> Iterator:
-    "Iterate over the leaves of `x`, from left to right"
+    "Yield the leaves of `x`, from left to right"
     if isinstance(x, Tensor): yield x   # the common case
     elif is_listy(x):
         for o in x: yield from leaves(o)
@@ -99,9 +99,9 @@ def leaves(
 
 def item_find(
     x:Any,    # tuples, lists and mappings, nested to any depth
-    idx:int=0 # the position to take at each level
+    idx:int=0 # the index of the item to follow at each level
 ) -> Any:
-    "Return the first leaf of `x`; with `idx`, the `idx`-th item at each level"
+    "Return the leaf that is reached by item `idx` at each level of `x`: by default the first leaf"
     if isinstance(x, Mapping): return item_find(list(x.values())[idx], idx)
     if is_listy(x): return item_find(x[idx], idx)
     return x
@@ -110,14 +110,14 @@ def item_find(
 def is_record(
     o:Any # anything
 ) -> bool:
-    "Return whether `o` is an instance of a dataclass that is not a mapping, unlike outputs of transformers"
+    "Return whether `o` is an instance of a dataclass; False if also a mapping, such as an output of transformers"
     return is_dataclass(o) and not isinstance(o, (type,Mapping))
 
 def make_record(
-    values:list, # the values of its fields
+    values:list, # the values of the fields, in order
     cls:type     # a dataclass
 ) -> Any:
-    "Return an instance of `cls`, even if the dataclass is frozen"
+    "Create an instance of `cls` without calling its `__init__`, even if the dataclass is frozen"
     record = object.__new__(cls)
     for field,value in zip(fields(cls), values): object.__setattr__(record, field.name, value)
     return record
@@ -125,14 +125,14 @@ def make_record(
 def record_values(
     o:Any # an instance of a dataclass
 ) -> list:
-    "Return the values of the fields of `o`"
+    "Return the values of the fields of `o`, in order"
     return [getattr(o, field.name) for field in fields(o)]
 
 # %% ../../nbs/data/00_nested.ipynb #963a44df
 def is_item_list(
     x:Any # any object
 ) -> bool:
-    "Return whether `x` is a list with one entry per sample, such as file names, not one of tensors for a whole batch"
+    "Return whether `x` has one entry per sample, as a list of file names has; False for a list of whole-batch tensors"
     if isinstance(x, L): return True
     is_namedtuple = hasattr(x, '_fields')
     if not is_listy(x) or is_namedtuple: return False
@@ -150,11 +150,11 @@ def _concat_tensors(tensors, dim):
     for t in tensors:
         if not -t.ndim<=dim<t.ndim: raise ValueError(
             f'tensors of shape {tuple(t.shape)} cannot be concatenated along dimension {dim}, which they do not have')
-    other_dims = {_dims_without(t, dim) for t in tensors}
+    other_dims = {_get_other_dims(t, dim) for t in tensors}
     if len(other_dims)==1: return torch.cat(tensors, dim)
     return _join([t.unbind(dim) for t in tensors])
 
-def _dims_without(t, dim):
+def _get_other_dims(t, dim):
     dims = [*t.shape]
     dims.pop(dim)
     return tuple(dims)
@@ -166,7 +166,7 @@ def to_concat(
     xs:list,  # one result per batch, all of the same structure
     dim:int=0 # the dimension of the samples
 ) -> Any:
-    "Concatenate the results of several batches; raise ValueError if their mappings have different keys"
+    "Concatenate the results of several batches; raise ValueError if keys or numbers of dimensions do not match"
     if len(xs)==0: return xs
     x = xs[0]
     if all(isinstance(o, Tensor) for o in xs): return _concat_tensors(xs, dim)
@@ -174,7 +174,7 @@ def to_concat(
     if isinstance(x, Mapping): return _concat_mappings(xs, dim)
     if is_listy(x): return _concat_lists(xs, dim)
     if getattr(x, 'ndim', 0): return _join(xs)   # arrays
-    return L([*xs])   # one object for each batch
+    return L([*xs])   # one entry for each batch
 
 # %% ../../nbs/data/00_nested.ipynb #f23d10fa
 def _concat_mappings(xs, dim):

@@ -34,16 +34,16 @@ def is_stateful(
     return True
 
 # %% ../../nbs/data/52_parts.ipynb #f0d92668
-above_data = Dispatcher,Stateful,torch.optim.Optimizer,torch.Tensor,torch.Generator,type   # no part of the data
-not_data = nn.Module,*above_data
+non_data_types = Dispatcher,Stateful,torch.optim.Optimizer,torch.Tensor,torch.Generator,type   # never part of the data
+excluded_types = nn.Module,*non_data_types
 functions = FunctionType,MethodType,partial
-simple = torch.Tensor,str,bytes,int,float,type(None)   # these contain no part of the data
+simple = torch.Tensor,str,bytes,int,float,type(None)   # values that contain no other objects
 sampler_names = 'sampler','batch_sampler'
 
 def contents_of(
     o:Any # a function, a container, or an object
 ) -> Iterable[tuple[Any, Any]]:
-    "Return the objects that `o` refers to, by name; for a container, its first 100 entries"
+    "Return `(name, object)` for each object that `o` refers to; of a container only the first 100 entries"
     if isinstance(o, functions): return enumerate(of_function(o))
     if isinstance(o, (list,tuple)): return enumerate(o[:100])
     if isinstance(o, dict): return [*o.items()][:100]
@@ -60,22 +60,22 @@ def walk_parts(
     o:Any,               # a part of a loader
     path:tuple,          # the path that leads to it: names, keys and indices
     seen:dict,           # the objects found so far, by `id`
-    is_left_out:Callable,# object -> should it and its contents be skipped?
-    is_whole:Callable,   # object -> are its contents skipped?
-    depth:int=6          # how many objects within one another are searched
+    is_skipped:Callable, # function of an object: skip it and its contents?
+    is_leaf:Callable,    # function of an object: yield it, but skip its contents?
+    depth:int=6          # how many levels of nested objects to search
 ) -> Iterator[tuple[tuple, Any]]:
-    "Yield the objects with attributes in `o`, each with its path"
-    if depth==0 or id(o) in seen or is_left_out(o): return
+    "Yield `(path, object)` for each object with attributes in `o`, including `o`"
+    if depth==0 or id(o) in seen or is_skipped(o): return
     seen[id(o)] = o
     if has_attributes(o):
         yield path,o
-        if is_whole(o): return
+        if is_leaf(o): return
     for k,v in contents_of(o):
-        if isinstance(v, simple): continue   # most entries: no call for each
-        yield from walk_parts(v, (*path,k), seen, is_left_out, is_whole, depth-1)
+        if isinstance(v, simple): continue   # most entries are simple: this saves a call for each
+        yield from walk_parts(v, (*path,k), seen, is_skipped, is_leaf, depth-1)
 
 # %% ../../nbs/data/52_parts.ipynb #9ce2bb5d
-def _is_no_data(o): return isinstance(o, not_data)
+def _is_no_data(o): return isinstance(o, excluded_types)
 
 def objects_in(
     **parts:Any # parts of a loader, by name
@@ -105,7 +105,7 @@ def is_small(
 def numbers_in(
     o:Any # an object
 ) -> dict[str, Any]:
-    "Return the numbers and copies of the small tensors among the attributes of `o`"
+    "Return the attributes of `o` that are numbers, and copies on the CPU of its small tensors, by name"
     numbers = {k:v for k,v in vars(o).items() if type(v) in (bool,int,float)}
     tensors = {k:v.detach().to('cpu', copy=True) for k,v in vars(o).items() if is_small(v)}
     return numbers | tensors
@@ -126,10 +126,10 @@ def has_changed(
 # %% ../../nbs/data/52_parts.ipynb #462b4cd2
 def changed_names(
     o:Any,      # an object
-    now:dict,   # values in it, by name
-    before:dict # the earlier values
+    now:dict,   # the present values of its attributes, by name
+    before:dict # their earlier values
 ) -> list[str]:
-    "Return the names of the values that have changed"
+    "Return the names of the attributes whose values have changed"
     res = []
     for k,v in now.items():
         first = before.get(k, getattr(type(o), k, None))   # an attribute that was set later had the value of the class
@@ -152,6 +152,6 @@ def is_library(
 def may_lose_numbers(
     o:Any # a part of a loader
 ) -> bool:
-    "Return whether `o` is an object of a user's class without a `state_dict`"
+    "Return whether checkpoints omit the numbers in `o`: an object of a user's class without `state_dict`"
     if is_library(o) or is_foreign(type(o)): return False
     return not is_stateful(o)

@@ -31,24 +31,24 @@ def in_group() -> bool:
     return _is_initialized() and not _alone.get()
 
 def shared_store() -> Any:
-    "Return the store by which the processes of the group found each other"
+    "Return the default store of the process group"
     return dist.distributed_c10d._get_default_store()
 
 # %% ../../nbs/data/15a_process.ipynb #5be51de0
-_beside = [0]   # the rank of this process among several without a group
+_ungrouped_rank = [0]   # the rank of this process among processes that form no process group
 
-def set_beside(
-    rank:int # 0: this process writes and prints
+def set_rank(
+    rank:int # 0: this process writes and prints; other ranks do not
 ) -> None:
-    "Set the rank of this process among several that each do the whole run, without a group: only rank 0 writes"
-    _beside[0] = rank
+    "Set the rank of this process among processes that train without a process group, each on all of the data"
+    _ungrouped_rank[0] = rank
 
 # %% ../../nbs/data/15a_process.ipynb #d81c2a68
 def rank_distrib() -> int:
     "Return the rank of this process, 0 without distributed training; rank 0 writes and prints"
     if in_group(): return dist.get_rank()
     if _alone.get(): return 0
-    return _beside[0]
+    return _ungrouped_rank[0]
 
 def num_distrib() -> int:
     "Return the world size: how many processes train together, 1 without distributed training"
@@ -61,15 +61,15 @@ def rank0_first(
     *args:Any,     # passed to `func`
     **kwargs:Any   # passed to `func`
 ) -> Any:
-    "Call `func` in process 0 first, and after it has finished there, in all other processes"
-    if rank_distrib(): dist.barrier()   # waits for the end in process 0
+    "Call `func` in process 0 first, then in all other processes; return its result"
+    if rank_distrib(): dist.barrier()   # wait until process 0 has finished
     try: return func(*args, **kwargs)
     finally:
         if in_group() and rank_distrib()==0: dist.barrier()
 
 # %% ../../nbs/data/15a_process.ipynb #56c2bd1c
 def _all_gather(x, sizes):
-    "Gather the tensors of all processes, padded to one length and cut again; rank `i`'s has length `sizes[i]`"
+    "Return the tensors of all processes, of lengths `sizes`, by rank; they are padded for the all-gather, then cut"
     padded = x.new_zeros(max(sizes), *x.shape[1:])
     padded[:sizes[rank_distrib()]] = x
     parts = [torch.empty_like(padded) for _ in sizes]
@@ -77,10 +77,10 @@ def _all_gather(x, sizes):
     return [part[:size] for part,size in zip(parts, sizes)]
 
 # %% ../../nbs/data/15a_process.ipynb #634098ad
-_shard_blocks:list = []   # of each open block of `sharded_among`, the processes among which the data is sharded
+_shard_blocks:list = []   # the ranks that were passed to each open block of `sharded_among`
 
 def shard_ranks() -> Sequence[int]:
-    "Return the ranks of the processes that have the shards of the data: all of them, outside of such a block"
+    "Return the ranks of the processes that have the shards of the data: all ranks, except in a `sharded_among` block"
     if _shard_blocks and in_group(): return _shard_blocks[-1]
     return range(num_distrib())
 
@@ -89,7 +89,7 @@ def num_shards() -> int:
     return len(shard_ranks())
 
 def shard_rank() -> int:
-    "Return the number of the shard of this process, from 0"
+    "Return the index of this process's shard of the data"
     if num_shards()==1: return 0
     return shard_ranks().index(rank_distrib())
 
@@ -97,7 +97,7 @@ def shard_rank() -> int:
 def maybe_gather(
     x:Tensor|None # the tensor of this process; only the first dimension may differ; None: the process has none
 ) -> Tensor|None:
-    "Concatenate the tensors of all processes, or average scalars; raise ValueError if their shapes don't fit"
+    "Concatenate the tensors of all processes, or average scalars; None if all are None; ValueError if shapes differ"
     if num_shards()==1: return x
     return _gather(x, shard_ranks())
 
@@ -173,10 +173,10 @@ def _gather_bytes(data):
     n_left = [max(0, head.length-len(head.beginning)) for head in heads]
     if not any(n_left): return [head.beginning[:head.length] for head in heads]   # the same in all processes
     rests = _all_gather(_to_message(data[_head_size-8:]), n_left)
-    return [*map(_whole_object, heads, rests)]
+    return [*map(_join_message, heads, rests)]
 
 # %% ../../nbs/data/15a_process.ipynb #d027a1a8
-def _whole_object(head, rest):
+def _join_message(head, rest):
     whole = head.beginning + rest.cpu().numpy().tobytes()
     return whole[:head.length]   # a short object is followed by blanks
 
@@ -213,17 +213,17 @@ def _broadcast_bytes(data):
     head = _read_head(message)
     n_left = head.length-len(head.beginning)
     if n_left<=0: return head.beginning[:head.length]
-    rest = _to_message(data[_first_size-8:].ljust(n_left, b' '))   # in other processes to be written into
+    rest = _to_message(data[_first_size-8:].ljust(n_left, b' '))   # the others receive into their tensor
     dist.broadcast(rest, 0)
     return head.beginning + rest.cpu().numpy().tobytes()
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887a
 class _Piece(NamedTuple):
-    "The description of a process's tensor"
+    "Describes the tensor of a process"
     shape:tuple
     dtype:torch.dtype
-    kind:str         # type of its device
-    values:list|None # its values; None: too many to send with the description
+    kind:str         # the type of its device
+    values:list|None # its values; None: over 16 values, which are gathered separately
     def n_rows(self):
         if not self.shape: return 1   # a scalar
         return self.shape[0]
@@ -242,7 +242,7 @@ def _gather(x, ranks) -> Any:
     if not pieces: return None
     _check_fit(pieces)
     like = pieces[0]
-    device = _sending_device(like.kind)
+    device = _get_sending_device(like.kind)
     all_are_small = all(piece.values is not None for piece in pieces)   # the same in all processes
     if all_are_small: parts = [of_all[rank].tensor() for rank in ranks if of_all[rank] is not None]
     else:
@@ -264,7 +264,7 @@ def _check_fit(pieces):
         'The tensors of the processes must agree after the first dimension, and in their dtypes, but are '
         f'{shapes} of {dtypes}.')
 
-def _sending_device(kind):
+def _get_sending_device(kind):
     "Return the device from which all processes can send"
     by_backend = {'gloo':'cpu', 'nccl':default_device().type}
     kind = by_backend.get(dist.get_backend(), kind)
@@ -296,7 +296,7 @@ def gather_turns(
     x:Tensor|None,  # this process's results, batch by batch; `None`: it has none
     sizes:list[int] # the number of rows in each batch
 ) -> Tensor|None:
-    "Concatenate the tensors of all processes in the order of their batches: the first of each, the second of each, …"
+    "Concatenate the batches of all processes: the first of each process, then the second, …; None if none has any"
     if num_shards()==1: return x
     ranks = shard_ranks()
     whole,sizes_by_rank = _gather(x, ranks),gather_objects(sizes)   # every process must call it, even without a batch
@@ -309,11 +309,11 @@ def gather_turns(
 
 # %% ../../nbs/data/15a_process.ipynb #c1d20e05
 def scatter(
-    parts:list|None, # in process 0: for each process a tensor of integers, all of one length; in others None
+    parts:list|None, # in process 0 an integer tensor for each process, all of one length; in others None
     n:int            # the length of each tensor
 ) -> Tensor:
-    "Return this process's part, on the CPU; every process must call it"
-    own = torch.empty(n, dtype=torch.int64, device=_sending_device('cpu'))
+    "Send each process its tensor from process 0; return this process's, on the CPU; every process must call it"
+    own = torch.empty(n, dtype=torch.int64, device=_get_sending_device('cpu'))
     if parts is not None: parts = [part.to(own.device).contiguous() for part in parts]
     dist.scatter(own, parts, 0)
     return own.cpu()
@@ -326,7 +326,7 @@ def gather_from_shards(
     of_all = gather_objects(x)
     return [of_all[rank] for rank in shard_ranks()]
 
-def once_each(
+def drop_repeats(
     of_all:list # the objects of all processes, by rank
 ) -> list:
     "Return `of_all` with None for each process that repeats the shard of another; every process must call it"
@@ -340,20 +340,20 @@ def once_each(
 # %% ../../nbs/data/15a_process.ipynb #36dfb2b3
 @contextmanager
 def sharded_among(
-    ranks:Sequence[int] # processes that have the shards, with this one; others have the same as one of them
+    ranks:Sequence[int] # the ranks that have the shards, including this one's; the others repeat a shard
 ) -> Iterator[None]:
-    "In this block the data is sharded among some of the processes"
+    "Context manager in which the data is sharded among the processes `ranks`"
     _shard_blocks.append(ranks)
     try: yield
     finally: _shard_blocks.pop()
 
 def undivided() -> AbstractContextManager[None]:
-    "In this block the data is not sharded: every process reads all of it, and `maybe_gather` returns its argument"
+    "Context manager in which the data is not sharded: each process reads it all; `maybe_gather` returns its argument"
     return sharded_among([rank_distrib()])
 
 @contextmanager
 def alone() -> Iterator[None]:
-    "In this block the process acts as if it were the only one"
+    "Context manager in which this process acts as if it were the only one"
     token = _alone.set(True)
     try: yield
     finally: _alone.reset(token)
@@ -382,29 +382,29 @@ from torch import nn
 def is_sharded(
     t:Any # a tensor, or anything else
 ) -> bool:
-    "Return whether `t` is a `DTensor`: a tensor that is laid out over several processes"
+    "Return whether `t` is a `DTensor`, a tensor that is distributed over several processes"
     return isinstance(t, Tensor) and hasattr(t, 'placements')
 
 def whole(
     t:Any # a tensor of any kind
 ) -> Tensor:
-    "Return `t` as a plain tensor, assembled from all processes' shards; if it is sharded, all must call it"
+    "Return `t` as a plain tensor, assembled from the shards of all processes; if `t` is sharded, all must call it"
     if not is_sharded(t): return t
     return t.detach().full_tensor()
 
 def local_shard(
     t:Any # a tensor of any kind
 ) -> Tensor:
-    "Return the part of `t` that this process holds, in the same memory and without its gradient; a plain `t` itself"
+    "Return this process's shard of `t`, detached and in the same memory; `t` itself if it is not sharded"
     if not is_sharded(t): return t
     return t.detach().to_local()
 
 # %% ../../nbs/data/15b_sharded.ipynb #58467f92
 def lay_out(
-    t:Any,  # a tensor, whole or sharded
-    own:Any # a tensor that has the wanted layout
+    t:Any,  # a tensor, plain or sharded
+    own:Any # the tensor whose layout to use
 ) -> Tensor:
-    "Return `t` laid out as `own` is: sharded over the same processes in the same way, or whole"
+    "Return `t` with the layout of `own`: sharded over the same processes in the same way, or plain; all must call it"
     if not is_sharded(own): return whole(t)
     from torch.distributed.tensor import DTensor, distribute_tensor
     mesh,placements,device = own.device_mesh,own.placements,own.to_local().device
@@ -413,7 +413,7 @@ def lay_out(
     return DTensor.from_local(part, mesh, placements, run_check=False, shape=t.shape, stride=t.stride())
 
 def _has_layout(t, own):
-    "Return whether `t` is sharded as `own` is"
+    "Return whether `t` is sharded over the same processes in the same way as `own`"
     if not is_sharded(t) or t.placements!=own.placements: return False
     return torch.equal(t.device_mesh.mesh, own.device_mesh.mesh)
 
@@ -422,7 +422,7 @@ def lay_out_state(
     state:Any,      # weights by name in a dictionary, as from a file
     model:nn.Module # the model that will load them
 ) -> dict:
-    "Return `state` with each tensor laid out as the model's tensor of that name is"
+    "Return `state` with each tensor in the layout of the model's tensor of the same name"
     own = model.state_dict()
     if not any(map(is_sharded, [*own.values(), *state.values()])): return state
     res:Any = type(state)(state)
@@ -439,10 +439,10 @@ def mesh_of(
     if not is_sharded(t): return None
     return t.device_mesh
 
-def by_mesh(
+def group_by_mesh(
     ts:Iterable # tensors of any kind
 ) -> list[list]:
-    "Return the tensors in lists, each of one device mesh, or of plain tensors"
+    "Return the tensors in one list for each device mesh, and one for plain tensors"
     lists = {}
     for t in ts: lists.setdefault(mesh_of(t), []).append(t)
     return [*lists.values()]
@@ -451,15 +451,15 @@ def total_norm(
     ts:Iterable,       # tensors of any kind
     norm_type:float=2. # which norm: 2 is the Euclidean, `inf` the largest element
 ) -> Tensor:
-    "Return the norm of all tensors together; all processes must call it if any is sharded"
-    norms = [whole(nn.utils.get_total_norm(same, norm_type)) for same in by_mesh(ts)]
+    "Return the norm of all tensors together as a plain tensor; if any is sharded, all processes must call it"
+    norms = [whole(nn.utils.get_total_norm(same, norm_type)) for same in group_by_mesh(ts)]
     if len(norms)==1: return norms[0]
     return nn.utils.get_total_norm(norms, norm_type)
 
 # %% ../../nbs/data/15b_sharded.ipynb #21045d9f
 def gathered(
     t:Tensor,       # a sharded tensor
-    copy:bool=False # copy it even if a group of one process could share its memory?
+    copy:bool=False # copy the tensor even if one process already has all of it on the CPU?
 ) -> Tensor|None:
     "Return all of `t` on the CPU in process 0, and None in the other processes; all must call it"
     t = whole(t)
@@ -468,9 +468,9 @@ def gathered(
 
 def own_shard(
     t:Tensor,                # a sharded tensor
-    copy:Callable|bool=False # copy its values, which training then cannot change? Or the function that copies them
+    copy:Callable|bool=False # True: copy this process's shard to the CPU; or a function that copies `t`
 ) -> Tensor:
-    "Return `t` without its gradient, still sharded; with `copy` the part of this process is a copy on the CPU"
+    "Return `t` detached, still sharded; with `copy`, a copy that training does not change"
     t = t.detach()
     if callable(copy): return copy(t)
     if copy: return t.to('cpu', copy=True)
@@ -480,7 +480,7 @@ def own_shard(
 def own_class(
     m:nn.Module # a module, sharded or not
 ) -> type:
-    "Return the class that a module had before `fully_shard` changed it"
+    "Return the class that the module had before `fully_shard` replaced it with a subclass"
     return next(cls for cls in type(m).__mro__ if not _is_fsdp(cls))
 
 def _is_fsdp(cls): return any(base.__name__=='FSDPModule' for base in cls.__mro__)
@@ -493,32 +493,32 @@ from torch.utils.data.distributed import DistributedSampler
 
 # %% ../../nbs/data/15c_team.ipynb #0d402ea7
 class Team:
-    "The process or processes that train: here, this process alone; `processes` has the class for several"
+    "The processes that train together: here this process alone; `learnkit.processes` has the subclass for several"
     several:ClassVar[Any] = None   # the class for several processes, set by `processes`
     group:Any = None               # the process group that agrees about files
 
     def default_cbs(self) -> tuple:
-        "Return the default callbacks for this team"
+        "Return the callbacks that a Learner adds by default to train in these processes"
         return ()
     def begin_fit(self,
         learn:Any, # the Learner
-        what:str,  # what begins, for messages: 'fit'
+        what:str,  # the kind of run, for messages: 'fit'
         cbs:Any    # the callbacks of this fit
     ) -> list:
-        "Wait for the other processes at the start of a fit; return callbacks for it"
+        "Wait for the other processes at the start of a fit; return more callbacks for the fit"
         return []
     def enclose(self,
         learn:Any, # the Learner
-        run:Any,   # a context manager: its next run
+        run:Any,   # a context manager: the Learner's next run
         cbs:Any    # callbacks of that run
     ) -> Any:
-        "Return a context manager for `run` in which the processes that share the data are known"
+        "Return a context manager that wraps `run` and determines which processes share the data"
         return run
     def begin_run(self,
         learn:Any, # the Learner
-        what:str   # what begins, for messages
+        what:str   # the kind of run, for messages
     ) -> list:
-        "Wait for the other processes at the start of a validation or a prediction; return callbacks for it"
+        "Wait for the other processes at the start of a validation or prediction; return more callbacks for the run"
         return []
 
     def agree(self,
@@ -534,12 +534,12 @@ class Team:
     ) -> None:
         "Wait for the other processes"
     def in_all(self,
-        f:Callable # of no arguments
+        f:Callable # called without arguments
     ) -> list:
         "Call `f` in each process; return the results of all, or raise the first error in all"
         return [f()]
     def in_first(self,
-        f:Callable # of no arguments
+        f:Callable # called without arguments
     ) -> Any:
         "Call `f` in one process; return its result in all, or raise its error in all"
         return f()
@@ -547,7 +547,7 @@ class Team:
         f:Callable, # called in a thread
         *args:Any   # passed to `f`
     ) -> None:
-        "Call `f`, which communicates with the threads of the other processes"
+        "Call `f` in a thread, where it may communicate with such threads of the other processes; here call it directly"
         f(*args)
 
     def has_shard(self,
@@ -564,15 +564,16 @@ class Team:
 
 # %% ../../nbs/data/15c_team.ipynb #1c231fd1
 def team() -> Team:
-    "Return who trains: the team of several processes in a group, otherwise this process alone"
+    "Return the `Team` of the process group; outside of a group, a `Team` of this process alone"
     if in_group(): return Team.several
     return Team()
 
 # %% ../../nbs/data/15c_team.ipynb #536537a5
-world_vars = 'WORLD_SIZE','OMPI_COMM_WORLD_SIZE','PMI_SIZE','SLURM_STEP_NUM_TASKS'   # each launcher has its own
+# the names under which launchers pass the world size
+world_vars = 'WORLD_SIZE','OMPI_COMM_WORLD_SIZE','PMI_SIZE','SLURM_STEP_NUM_TASKS'
 
 def join_team() -> None:
-    "Join the other processes, if there are any"
+    "Join the process group if this is one of several processes; otherwise do nothing"
     sizes = [os.environ.get(name, '') for name in world_vars]
     are_several = not {*sizes} <= {'', '1'}
     if in_group() or are_several: Team.several.join()
@@ -581,7 +582,7 @@ def join_team() -> None:
 def distributed_sampler(
     dl:Any # a loader
 ) -> DistributedSampler|None:
-    "Return the sampler that gives each process its own shard of `dl`, `None` if there is none"
+    "Return the `DistributedSampler` of `dl`, which gives each process its own shard; `None` if it has none"
     batch_sampler = getattr(dl, 'batch_sampler', None)
     for sampler in (batch_sampler, getattr(batch_sampler, 'sampler', None), getattr(dl, 'sampler', None)):
         if isinstance(sampler, DistributedSampler): return sampler

@@ -36,8 +36,8 @@ def set_seed(
     torch.backends.cudnn.benchmark = False
 
 # %% ../../nbs/data/25a_seed.ipynb #75e03d73
-def _device_rngs():
-    "Return PyTorch's module for each kind of accelerator, by name; without CUDA in a forked process"
+def _get_device_modules():
+    "Return PyTorch's module for each available kind of accelerator, by name; in a forked process without CUDA"
     names = ['cuda', 'xpu', 'mps']
     accelerator = torch.accelerator.current_accelerator()
     if accelerator is not None and accelerator.type not in names: names.append(accelerator.type)
@@ -53,17 +53,17 @@ def _device_rngs():
 class Rng(NamedTuple):
     "Functions that read and set the state of a random number generator"
     get:Callable # returns the state
-    put:Callable # called with a state
+    put:Callable # sets a state
 
 def device_rngs() -> dict[str,list[Rng]]:
     "Return an `Rng` for the generator of each device, by the kind of accelerator"
     rngs = {}
-    for name,module in _device_rngs().items():
+    for name,module in _get_device_modules().items():
         if name=='mps': rngs[name] = [Rng(module.get_rng_state, module.set_rng_state)]
-        else: rngs[name] = [_device_rng(module, i) for i in range(module.device_count())]
+        else: rngs[name] = [_make_device_rng(module, i) for i in range(module.device_count())]
     return rngs
 
-def _device_rng(module, i):
+def _make_device_rng(module, i):
     def put(state): module.set_rng_state(state, i)
     return Rng(partial(module.get_rng_state, i), put)
 
@@ -71,13 +71,13 @@ def _device_rng(module, i):
 def plain_state(
     o:Any # a state of a NumPy generator: numbers and arrays in dictionaries
 ) -> Any:
-    "Return `o` with lists instead of arrays, as a checkpoint can hold them"
+    "Return `o` with lists instead of arrays, which a checkpoint can store"
     if isinstance(o, dict): return {k:plain_state(v) for k,v in o.items()}
     if hasattr(o, 'tolist'): return o.tolist()
     return o
 
 def get_random_states() -> dict:
-    "Return the states of all random number generators, as arguments of `set_random_states`"
+    "Return the states of all global random number generators, as keyword arguments of `set_random_states`"
     states:dict[str,Any] = dict(random_state=random.getstate(), torch_state=torch.get_rng_state())
     if 'numpy' in sys.modules: states['numpy_state'] = plain_state(sys.modules['numpy'].random.get_state(legacy=False))
     for name,rngs in device_rngs().items(): states[f'torch_{name}_state'] = [rng.get() for rng in rngs]
@@ -96,8 +96,8 @@ def _fits_numpy(state):
     return _is_position(inner['pos'], 624) and len(inner.get('key', ()))==624
 
 # %% ../../nbs/data/25a_seed.ipynb #4a2e2b2f
-def _by_name(entries):
-    "Return the state of a `RandomState` in the form of a bit generator's; a shorter one unchanged"
+def _as_bit_state(entries):
+    "Return the state tuple of a `RandomState` as a dict like that of a bit generator; a shorter tuple unchanged"
     if len(entries)<3: return entries
     return dict(state=dict(key=entries[1], pos=entries[2]))
 
@@ -105,7 +105,7 @@ def check_numpy_state(
     state:Any # a result of a generator's `get_state`, or the `state` of a bit generator
 ) -> None:
     "Raise ValueError if a NumPy generator in this state would read outside of its memory"
-    if isinstance(state, (tuple,list)): state = _by_name([*state])   # of a `RandomState`
+    if isinstance(state, (tuple,list)): state = _as_bit_state([*state])   # of a `RandomState`
     if not _fits_numpy(state): raise ValueError(
         'This is not the state of a NumPy generator: its position is outside of its memory.')
 
@@ -130,7 +130,7 @@ def _fits_torch(state):
 def pack_state(
     o:Any # states of generators, as `get_random_states` returns them
 ) -> Any:
-    "Return `o` with bytes for each list of more than a hundred numbers, all of 32 bits"
+    "Return `o` with each list of more than 100 integers, of 32 bits each, packed into bytes"
     if isinstance(o, dict): return {k:pack_state(v) for k,v in o.items()}
     if not isinstance(o, (list,tuple)): return o
     if len(o)>100: return array('I', o).tobytes()
@@ -139,7 +139,7 @@ def pack_state(
 def unpack_state(
     o:Any # a result of `pack_state`
 ) -> Any:
-    "Return `o` with the lists that were packed as bytes"
+    "Return `o` with lists again in place of the bytes of `pack_state`"
     if isinstance(o, dict): return {k:unpack_state(v) for k,v in o.items()}
     if isinstance(o, (list,tuple)): return type(o)(map(unpack_state, o))
     if isinstance(o, bytes): return [*array('I', o)]
@@ -147,7 +147,7 @@ def unpack_state(
 
 # %% ../../nbs/data/25a_seed.ipynb #3503a432
 def set_random_states(
-    random_state:Any=None,            # the state of Python's generator; `None` here and below: leave it as it is
+    random_state:Any=None,            # the state of Python's generator; `None` here and below: unchanged
     numpy_state:Any=None,             # the state of NumPy's generator
     torch_state:Tensor|None=None,     # the state of PyTorch's CPU generator
     torch_cuda_state:list|None=None,  # one state per CUDA device
@@ -157,7 +157,7 @@ def set_random_states(
 ) -> None:
     "Restore the states that `get_random_states` returned; raise ValueError, and restore nothing, for a wrong one"
     random_state,numpy_state = unpack_state(random_state),unpack_state(numpy_state)
-    # all are checked before the first is set
+    # all states are checked before the first is set
     if numpy_state is not None: check_numpy_state(numpy_state)
     if torch_state is not None: check_torch_state(torch_state)
     if random_state is not None: _set_python_state(random, random_state)
@@ -171,7 +171,7 @@ def set_random_states(
 
 def _set_python_state(rng, state):
     version,numbers,gauss = state
-    rng.setstate((version, tuple(numbers), gauss))   # a file makes lists of tuples
+    rng.setstate((version, tuple(numbers), gauss))   # a state from a file has lists in place of tuples
 
 def _set_device_states(states):
     for name,rngs in device_rngs().items():
@@ -187,7 +187,7 @@ def no_random(
 ) -> Iterator[None]:
     "Run a block with the random seed `seed`; restore all random states afterwards"
     states = get_random_states()
-    cudnn:Any = torch.backends.cudnn   # PyTorch replaces the module by an object with these two
+    cudnn:Any = torch.backends.cudnn   # PyTorch replaces this module by an object with the two flags
     flags = cudnn.deterministic,cudnn.benchmark
     try:
         set_seed(seed, reproducible)
@@ -200,7 +200,7 @@ def no_random(
 def derived_seed(
     high:int=2**62 # the seed is less than this
 ) -> int:
-    "Return a seed derived from the state of PyTorch's generator, without drawing a number"
+    "Return a seed derived from the state of PyTorch's global generator, which does not change"
     g = torch.Generator()
     g.set_state(torch.get_rng_state())
     return int(torch.randint(high, (), generator=g))
@@ -239,7 +239,7 @@ def seed_generator(
     g:Any,   # a random number generator
     seed:int # its new seed
 ) -> None:
-    "Seed `g`"
+    "Seed the generator `g`, of Python, NumPy or PyTorch"
     if isinstance(g, torch.Generator): g.manual_seed(seed)
     elif isinstance(g, Random): g.seed(seed)
     else:
@@ -262,7 +262,7 @@ def set_generator(
     g:Any,    # a random number generator
     state:Any # a result of `generator_state`; a file may have turned its tuples into lists
 ) -> None:
-    "Continue from `state`; raise ValueError if `g` cannot be in such a state"
+    "Set the state of `g`; raise ValueError if `g` cannot be in `state`"
     try: _set(g, state)
     except (TypeError, LookupError, AttributeError, RuntimeError, OverflowError) as e:
         raise ValueError(f'This is not the state of a {type(g).__name__}: {e}') from e
@@ -297,31 +297,31 @@ def _new_generator(g):
 import ctypes
 
 # %% ../../nbs/data/25b_generators.ipynb #c3a1f003
-def _numpy_mark():
-    "Return a value that changes when NumPy's global generator draws; quicker to read than its state"
+def _numpy_fingerprint():
+    "Return a value that changes when NumPy's global generator draws, faster than its state; None without NumPy"
     np = sys.modules.get('numpy')
     if np is None: return None
     bits = np.random.get_bit_generator()
     is_twister = type(bits).__name__=='MT19937'
     if is_twister: state = ctypes.string_at(bits.ctypes.state_address, 2500)
     else: state = str(bits.state)
-    return state, _memory(np.random.get_state.__self__)
+    return state, _read_memory(np.random.get_state.__self__)
 
-def _memory(o):
-    "Return the bytes of an object written in C, without its object header"
+def _read_memory(o):
+    "Return the memory of an object written in C as bytes, without the object header"
     header = object.__basicsize__
     return ctypes.string_at(id(o)+header, type(o).__basicsize__-header)
 
-def marks() -> dict:
-    "Return a mark of each global generator on the CPU, by the names of `set_random_states`; a draw changes the mark"
+def rng_fingerprints() -> dict:
+    "Return, under the names of `set_random_states`, a value for each global CPU generator that changes when it draws"
     return dict(random_state=random.getstate(), torch_state=torch.get_rng_state().numpy().tobytes(),
-                numpy_state=_numpy_mark())
+                numpy_state=_numpy_fingerprint())
 
 # %% ../../nbs/data/25b_generators.ipynb #c3a1f004
 def states_of(
-    names:Any # some of the names in `marks`
+    names:Any # the generators: keys of the result of `rng_fingerprints`
 ) -> dict:
-    "Return the states of global generators, as arguments of `set_random_states`"
+    "Return the states of the named global generators, as keyword arguments of `set_random_states`"
     states = {}
     if 'random_state' in names: states['random_state'] = random.getstate()
     if 'torch_state' in names: states['torch_state'] = torch.get_rng_state()
@@ -331,14 +331,14 @@ def states_of(
     return states
 
 def find_changed(
-    before:dict, # marks
-    after:dict   # later ones
+    before:dict, # a result of `rng_fingerprints`
+    after:dict   # a later result of `rng_fingerprints`
 ) -> list:
-    "Return the names of the generators that were drawn from in between"
+    "Return the names of the generators that were drawn from between the two calls of `rng_fingerprints`"
     return [name for name in before if before[name]!=after[name]]
 
 # %% ../../nbs/data/25b_generators.ipynb #c3a1f005
-def generator_mark(
+def generator_fingerprint(
     g:Any # a random number generator
 ) -> Any:
     "Return a value that changes whenever `g` draws a number"

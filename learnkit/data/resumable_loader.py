@@ -27,38 +27,38 @@ from .loaders import copy_loader
 from .nested import leaves
 from .parts import is_stateful
 from .process import num_shards
-from .random import (check_generator, generator_state, marks, pack_state, set_generator,
+from .random import (check_generator, generator_state, pack_state, rng_fingerprints, set_generator,
                                   set_random_states, states_of)
 from .seeded import SeededLoader
 from .snapshot import generators_in, snapshot_random
-from .stateful import (NotedBatches, PositionedBatches, StepNotes, StreamNotes, StreamWorkerNotes,
-    WorkerNotes, begins_anew, check_states, draws_nothing, hash_seed, is_indexed, is_listed, is_plain, knows_position,
-    note_batches, note_stream, restore_position)
+from .stateful import (PositionedBatches, RecordedBatches, RecordedStream, StepRecorder, StreamWorkerRecorder,
+    WorkerRecorder, begins_anew, check_states, draws_nothing, find_position_tracker, hash_seed, is_indexed, is_listed,
+    is_plain, record_batches, record_stream, restore_position)
 
 # %% ../../nbs/data/67_resumable_loader.ipynb #11d4bdbd
 draw_at_start = SequentialSampler, RandomSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler
 
 def _draws_later(sampler):
-    "Return whether `sampler` may draw from the global generators after its first step"
+    "Return whether `sampler` may draw from the global generators after it has yielded its first step"
     if type(sampler) is BatchSampler: sampler = sampler.sampler
     if type(sampler) not in draw_at_start: return True
     if not isinstance(sampler, RandomSampler) or not sampler.replacement: return False
-    return sampler.generator is not None   # then it draws chunk by chunk
+    return sampler.generator is not None   # its own generator is drawn from chunk by chunk
 
 class Skip(NamedTuple):
-    "The steps of a sampler that the next pass skips"
-    done:int             # how many
-    taken:int            # how many were requested: workers request some in advance
-    notes:dict|None=None # the recorded random states of the steps taken, from `StepNotes`
+    "How many steps of a sampler the next pass skips"
+    done:int             # the number of steps to skip
+    requested:int        # the number of steps to repeat; over `done` if workers had requested steps in advance
+    states:dict|None=None # the recorded random states of these steps, from `StepRecorder`
 
 class LateSteps:
-    "The steps of the sampler's iterator `it` after the skipped ones; it skips them when the first step is requested"
+    "Iterates over the steps of a sampler after the skipped ones, which it takes when the first step is requested"
     rest:Any = None   # the remaining steps, once iteration has begun
     def __init__(self,
-        noted:Any,     # the `ResumableSampler`
-        it:Iterator,   # over its sampler
+        sampler:Any,   # the `ResumableSampler`
+        it:Iterator,   # the iterator of its sampler
         skip:Skip      # the number of steps to skip, with their random states
-    ): self.noted,self.it,self.skip = noted,it,skip
+    ): self.sampler,self.it,self.skip = sampler,it,skip
 
     def __iter__(self) -> Iterator: return self
     def __next__(self) -> Any:
@@ -66,12 +66,12 @@ class LateSteps:
         return next(self.rest)
 
     def begin(self) -> None:
-        "Take the steps to skip, which may draw random numbers; later calls do nothing"
+        "Take the steps to skip from `it`, which may draw random numbers; do nothing in later calls"
         if self.rest is not None: return
         skip = self.skip
-        if self.noted.watched:
-            steps = self.noted.steps = StepNotes(self.it, skip.notes)
-            ahead = [*steps.again(skip.taken)]
+        if self.sampler.watched:
+            steps = self.sampler.steps = StepRecorder(self.it, skip.states)
+            ahead = [*steps.again(skip.requested)]
             self.rest = chain(ahead[skip.done:], steps)
         else:
             for _ in range(skip.done): next(self.it, None)
@@ -79,31 +79,31 @@ class LateSteps:
 
 # %% ../../nbs/data/67_resumable_loader.ipynb #11d4bdbe
 class ResumableSampler(GetAttr):
-    "Yields what `sampler` yields; can skip the first steps, and records the random states of steps that draw"
+    "A sampler that yields the steps of `sampler`, can skip the first, and records the random states of steps that draw"
     _default = 'sampler'
-    steps:StepNotes|None = None # of this pass
+    steps:StepRecorder|None = None # records the random states of this pass
     yielded:deque|None = None   # the values yielded in this pass; None: not recorded
-    skip:Skip|None = None       # of the next pass
-    late:Any = None             # its `LateSteps`
-    undo:Callable = noop        # called before the next pass begins
+    skip:Skip|None = None       # the steps that the next pass skips
+    late_steps:Any = None       # the `LateSteps` of this pass
+    restore_rng:Callable = noop # restores random states, called before the next pass begins
     def __init__(self,
-        sampler:Any # sampler of indices, or of batches of them
+        sampler:Any # a sampler of indices, or of batches of indices
     ): self.sampler,self.watched = sampler,_draws_later(sampler)
 
     def __len__(self) -> int: return len(self.sampler)
     def __iter__(self) -> Iterator:
-        self.undo()
+        self.restore_rng()
         it = iter(self.sampler)
-        if self.skip is not None: it = self.late = LateSteps(self, it, self.skip)
-        elif self.watched: it = self.steps = StepNotes(it)
+        if self.skip is not None: it = self.late_steps = LateSteps(self, it, self.skip)
+        elif self.watched: it = self.steps = StepRecorder(it)
         if self.yielded is None: return it
         self.yielded = deque()
         return self._record(it, self.yielded)
 
-    def begin_late(self) -> None:
-        "Take the steps to skip, unless a worker has received steps already; the next pass skips none"
-        self.late.begin()
-        self.skip,self.undo = None,noop
+    def take_skipped(self) -> None:
+        "Take the steps to skip, unless workers have requested steps already; let the next pass skip none"
+        self.late_steps.begin()
+        self.skip,self.restore_rng = None,noop
 
     def _record(self, it, yielded):
         for step in it:
@@ -111,10 +111,10 @@ class ResumableSampler(GetAttr):
             yield step
 
 # %% ../../nbs/data/67_resumable_loader.ipynb #f1a50002
-def batch_mark(
+def hash_batch(
     b:Any # a batch
 ) -> int:
-    "Return a hash of a batch: of the shapes of its tensors, and of up to 256 values of each"
+    "Return a hash of a batch: of the shapes of its tensors, up to 256 values of each, and its numbers and strings"
     return hash_seed(*map(_summarize, leaves(b)))
 
 def _summarize(o):
@@ -125,8 +125,8 @@ def _summarize(o):
     return tuple(o.shape),o.detach().flatten()[::step].tolist()
 
 class OpenedBatches(GetAttr):
-    "Iterates over `it`, and stores the hash of the first batch in `mark`"
-    _default,mark = 'it',None
+    "Iterates over the batches of `it`, and stores the hash of the first in `first_hash`"
+    _default,first_hash = 'it',None
     def __init__(self,
         it:Iterator # an iterator of batches
     ): self.it = it
@@ -134,79 +134,79 @@ class OpenedBatches(GetAttr):
     def __iter__(self) -> Iterator: return self
     def __next__(self) -> Any:
         b = next(self.it)
-        if self.mark is None: self.mark = batch_mark(b)
+        if self.first_hash is None: self.first_hash = hash_batch(b)
         return b
 
 # %% ../../nbs/data/67_resumable_loader.ipynb #b43a1dc5
 class ProbedBatches(PositionedBatches):
-    "Batches of data that tracks its position; one of them shows whether the saved state is complete"
-    n,is_other = 0,False
+    "Iterates over batches of data that tracks its position; compares one with its prediction from the data's state"
+    n,differs = 0,False
     def __init__(self,
         it:Iterator,       # an iterator of batches
-        again:Any,         # function that begins once more if there is no batch; None: the data has ended then
-        predicted:Callable,# returns the hash of the next batch as computed from the present state, or None
-        number:int         # which batch to compare with its prediction, counted from 1
+        again:Any,         # function that returns another iterator if `it` has no batch; None: the data has ended
+        predict:Callable,# returns the hash of the next batch as loaded from the data's state; None: unknown
+        number:int         # the number of the batch to compare, from 1
     ):
         super().__init__(it, again)
-        self.predicted,self.number = predicted,number
+        self.predict,self.number = predict,number
 
     def _next(self):
         self.n += 1
-        mark = None
-        if self.n==self.number: mark = self.predicted()
+        predicted = None
+        if self.n==self.number: predicted = self.predict()
         b = super()._next()
-        if mark is not None: self.is_other = mark!=batch_mark(b)
+        if predicted is not None: self.differs = predicted!=hash_batch(b)
         return b
 
-_other_batches = ('The training data were read again for this resume, and begin with another batch than before, so the '
-    'run continues with other samples. Shuffle by a seed and `set_epoch`, or give the data a `state_dict`.')
+_other_batches = ('The training data was read again to resume, but begins with another batch than before, so the run '
+    'continues with different samples. Shuffle with a seed and `set_epoch`, or give the data a `state_dict`.')
 
 # %% ../../nbs/data/67_resumable_loader.ipynb #9cf30a6a
 class ResumableLoader(GetAttr):
-    "The batches of `dl`, unchanged, from any batch of a pass on"
+    "A loader of the same batches as `dl` that can begin a pass at any batch"
     _default = 'dl'
-    place:dict|None = None    # where the next pass begins
-    limit:int|None = None     # how many batches of a pass are needed
+    place:dict|None = None    # the position at which the next pass begins; None: at its start
+    limit:int|None = None     # how many batches of a pass are needed; None: all
     data_state:Any = None      # a `DataState`, which records the states of the data's parts when a pass begins
-    # the rest describes the present pass
-    begun:Any = None          # the random states at its start
+    # the attributes below describe the present pass
+    begun:Any = None          # the random states at its start; None: no pass has begun
     done = 0                  # the number of its first batch
-    made_from = 0             # the first batch that is loaded; those before `done` are dropped
-    it:Any = None             # its iterator; with workers a weak reference
-    steps:Any = None          # the `StepNotes` of a loader that is read again from the start on a resume
-    opened:Any = None         # its `OpenedBatches`
-    base_seed:int|None = None # of the workers
+    first_loaded = 0          # the number of the first batch that is loaded; those before `done` are dropped
+    it:Any = None             # its iterator; for a map-style dataset a weak reference to it
+    steps:Any = None          # the `StepRecorder` of a loader whose batches are read again on resume
+    opened:Any = None         # the `OpenedBatches` of such a loader
+    base_seed:int|None = None # the base seed of the workers
     later = False             # did the workers start in an earlier pass?
-    retry = False             # does it begin once more if there is no batch?
-    is_lossy = False          # is the state of the data incomplete?
-    probed = False            # was it tested whether the state of the data is complete?
+    retry = False             # does it begin again if the data yields no batch?
+    is_lossy = False          # has a probe found the state of the data incomplete?
+    probed = False            # has a first pass begun, in which the data's state may be probed?
     def __init__(self,
         dl:Any # any iterable of batches
     ):
         self.dl,self.indexed,self.listed = dl,is_indexed(dl),is_listed(dl)
         self.seeded = isinstance(dl, SeededLoader)
         plain = not (self.indexed or self.listed or self.seeded)
-        self.stateful = None   # the loader or dataset that tracks its position
+        self.stateful = None   # the loader or dataset that tracks its position; None: neither does
         if self.seeded: self.stateful = dl.stateful
-        if plain: self.stateful = knows_position(dl)
+        if plain: self.stateful = find_position_tracker(dl)
         self.generators = []
         if not self.seeded: self.generators = generators_in(dl)
-        self.to_put = []   # the generators to restore from a checkpoint once the pass has begun
-        if plain and self.stateful is not None: self.to_put = self.generators
-        self.noted = False   # are the random states of the workers recorded?
+        self.to_restore = []   # the generators whose states are restored after the pass has begun
+        if plain and self.stateful is not None: self.to_restore = self.generators
+        self.records_workers = False   # are the random states of the workers recorded?
         if self.indexed:
-            self.to_put = generators_in(dl.dataset, dl.collate_fn)
-            self.noted = bool(dl.num_workers) and dl.in_order and not draws_nothing(dl)
-            self.noted_sampler = self._find_sampler()
+            self.to_restore = generators_in(dl.dataset, dl.collate_fn)
+            self.records_workers = bool(dl.num_workers) and dl.in_order and not draws_nothing(dl)
+            self.resumable_sampler = self._find_sampler()
 
     @property
     def lost_in_workers(self) -> set[str]:
-        "The changes that workers made to their data and that no checkpoint saves"
-        it = self._workers_iterator()
-        if not isinstance(it, (NotedBatches,StreamNotes)): return set()
+        "The changes of workers to their copy of the data, in words, which no checkpoint saves"
+        it = self._get_workers_iterator()
+        if not isinstance(it, (RecordedBatches,RecordedStream)): return set()
         return it.lost
 
-    def _workers_iterator(self):
+    def _get_workers_iterator(self):
         if self.seeded:
             if isinstance(self.it, PositionedBatches): return self.it.it
             return self.it
@@ -221,7 +221,7 @@ class ResumableLoader(GetAttr):
         if self.dl.batch_sampler is None: return 'sampler'
         return 'batch_sampler'
     def _find_sampler(self):
-        own = getattr(self.dl._iterator, '_index_sampler', None)   # its workers persist
+        own = getattr(self.dl._iterator, '_index_sampler', None)   # from persistent workers
         if isinstance(own, ResumableSampler): return own
         return ResumableSampler(vars(self.dl)[self._sampler_name])
 
@@ -229,7 +229,7 @@ class ResumableLoader(GetAttr):
 
     @property
     def counted(self) -> bool:
-        "Whether a position is found by counting batches, without loading the samples before it"
+        "Whether a pass can begin at any batch without loading the samples before it"
         if self.seeded: return self.dl.indexed
         return self.indexed or self.listed
 
@@ -242,93 +242,93 @@ class ResumableLoader(GetAttr):
 
     @property
     def batch_indices(self) -> Any:
-        "The dataset indices of the remaining batches, if they are recorded; else None"
+        "The dataset indices of the batches of this pass, if they are recorded; else None"
         if self.seeded: return self.dl.batch_indices
         if not self.indexed: return None
-        return self.noted_sampler.yielded
+        return self.resumable_sampler.yielded
     def keep_indices(self) -> None:
-        "Record the indices of the batches from now on"
+        "Record the dataset indices of batches, from the next pass on"
         if not self.indexed: return
-        if self.noted_sampler.yielded is None: self.noted_sampler.yielded = deque()
+        if self.resumable_sampler.yielded is None: self.resumable_sampler.yielded = deque()
 
     def begin_at(self,
-        state:dict # from `state`
+        state:dict # a result of `state`
     ) -> None:
-        "Let the next pass begin at the position `state`"
+        "Let the next pass begin at the position `state`; restore generators now if that is the start of a pass"
         self.place = state
-        if not state['done']: self._put(self.generators, state['now'])   # else once the pass has begun
+        if not state['done']: self._set_generators(self.generators, state['now'])   # else after it has begun
 
     def begin_after(self,
-        n:int # how many batches
+        n:int # the number of batches to skip
     ) -> None:
-        "Let the next pass skip its first `n` batches, as if it began with the present random states"
+        "Let the next pass begin with the present random states, and skip its first `n` batches"
         begun = dict(rng={}, own=[*map(generator_state, self.generators)])
-        self.begin_at(dict(done=n, begun=begun, now=[*map(generator_state, self.to_put)]))
+        self.begin_at(dict(done=n, begun=begun, now=[*map(generator_state, self.to_restore)]))
 
     def check(self,
-        place:dict # a result of `state`, to be checked
+        place:dict # the position to check, as `state` returns it
     ) -> None:
-        "Raise ValueError if `place` is not a position, or is that of different data"
+        "Raise ValueError if `place` is not a position of this loader"
         done,now = place.get('done'),place.get('now')
         if type(done) is not int or done<0: self._fail(f"`done` is {done!r:.40}")
         begun,of_now = dict(rng={}, own=now),self.generators
-        if done: begun,of_now = place.get('begun'),self.to_put
+        if done: begun,of_now = place.get('begun'),self.to_restore
         if not isinstance(begun, dict) or begun.keys()!={'rng','own'}: self._fail(f'`begun` is {begun!r:.40}')
         self._check_generators(self.generators, begun['own'])
         self._check_generators(of_now, now)
         check_states(begun['rng'])
-        self._check_notes(place)
+        self._check_recorded(place)
 
     def _fail(self, what) -> NoReturn:
         raise ValueError(f'The saved position does not fit this {type(self.dl).__name__}: {what}')
 
     def _check_generators(self, generators, states):
         if not isinstance(states, list) or len(states)!=len(generators):
-            self._fail('it has other random number generators')
+            self._fail('its random number generators differ')
         for g,s in zip(generators, states): check_generator(g, s)
 
-    def _check_notes(self, place):
-        steps   = self._dict_in(place, 'steps')
-        workers = self._dict_in(place, 'workers')
+    def _check_recorded(self, place):
+        steps   = self._get_dict(place, 'steps')
+        workers = self._get_dict(place, 'workers')
         for states in steps.values(): check_states(states)
         for worker in workers.values(): check_states(worker['rng'])
         for name in ('taken','n_workers','opened'):
             if type(place.get(name, 0)) is not int: self._fail(f'`{name}` is not an integer')
 
-    def _dict_in(self, place, name):
+    def _get_dict(self, place, name):
         found = place.get(name) or {}
         if not isinstance(found, dict): self._fail(f'`{name}` is not a dictionary')
         return found
 
-    def _now(self) -> dict[str, Any]:
-        "Return the present random states"
-        return dict(rng=pack_state(states_of(marks())), own=[*map(generator_state, self.generators)])
-    def _set(self, rng, own):
+    def _get_random_states(self) -> dict[str, Any]:
+        "Return the states of the global generators, and of the data's own"
+        return dict(rng=pack_state(states_of(rng_fingerprints())), own=[*map(generator_state, self.generators)])
+    def _set_random(self, rng, own):
         set_random_states(**rng)
-        self._put(self.generators, own)
-    def _put(self, generators, states):
+        self._set_generators(self.generators, own)
+    def _set_generators(self, generators, states):
         for g,s in zip(generators, states): set_generator(g, s)
-    def _make_undo(self):
+    def _make_restore(self):
         "Return a function that restores the present random states"
-        return partial(self._set, **self._now())
+        return partial(self._set_random, **self._get_random_states())
 
     def __iter__(self) -> Iterator:
         place,self.place = self.place or {},None
         self.done = place.get('done', 0)
-        now = self.begun = self._now()
+        now = self.begun = self._get_random_states()
         if self.done:
             self.begun = place['begun']
-            self._set(**self.begun)
+            self._set_random(**self.begun)
         if self.data_state is not None: self.data_state.begin()
         self.it = it = self._begin(place)
-        if self.indexed: self.it = weakref.ref(it)   # the workers end when the pass does
-        if self.done:   # the skipped batches have drawn random numbers
+        if self.indexed: self.it = weakref.ref(it)   # a reference would keep the workers alive after the pass
+        if self.done:   # undo the draws of the skipped batches
             set_random_states(**now['rng'])
-            self._put(self.to_put, place.get('now', ()))
+            self._set_generators(self.to_restore, place.get('now', ()))
         return it
 
     def _begin(self, place:dict):
-        "Return an iterator over the batches from `place` on"
+        "Return an iterator over the batches from the position `place` on; empty: from the start"
         if self.indexed: return self._begin_indexed(place)
         if self.seeded: self.dl.begin_at(self.limit, **place.get('seeded') or {})
         if self.listed and self.done: return iter(self.dl[self.done:])
@@ -337,44 +337,44 @@ class ResumableLoader(GetAttr):
         return self._begin_rereading(place)
 
     def _begin_rereading(self, place):
-        "Return the batches from `place` on of a loader that is read again from the start"
+        "Return an iterator over the batches from `place` on, for a loader that can only be read from the start"
         self.opened = it = OpenedBatches(self._open_stream(place))
         if getattr(self.dl, 'num_workers', 0): self._drop(it)
         else:
-            it = self.steps = StepNotes(it, place.get('steps'))
+            it = self.steps = StepRecorder(it, place.get('steps'))
             for _ in it.again(self.done): pass
             if it.ended: self._check_shorter()
-        mark = self.opened.mark
-        if self.done and mark!=place.get('opened', mark): warn(_other_batches)
+        first_hash = self.opened.first_hash
+        if self.done and first_hash!=place.get('opened', first_hash): warn(_other_batches)
         return it
 
     def _check_shorter(self):
-        "Raise ValueError because the data has ended before the position; in several processes, do nothing"
-        # the data may be divided differently among several processes
+        "Raise ValueError because the data ended before the position; with sharded data, do nothing"
+        # with several shards, this process may have had a longer one
         if num_shards()==1: raise ValueError(
-            f'{self.done} batches of this epoch were done, and the training data has fewer now. Resume with the data '
-            'of the run, or from a checkpoint with `-epoch-` in its name. To begin a new fit with its weights: '
-            "`learn.model.load_state_dict(read_checkpoint(path)['model'])`.")
+            f'The run to resume had trained on {self.done} batches of this epoch, but the training data has fewer. '
+            'Resume with the data of the run, or from a checkpoint with `-epoch-` in its name. To begin a new fit with '
+            "its weights: `learn.model.load_state_dict(read_checkpoint(path)['model'])`.")
 
     def _open_stream(self, place):
         dl = self.dl
         persists = is_plain(dl) and dl.num_workers>0 and dl.persistent_workers
         if not persists: return iter(dl)
-        if place: dl._iterator = None   # its workers have other random states
+        if place: dl._iterator = None   # start new workers, as these have other random states
         self.later = dl._iterator is not None
         if self.later: return iter(dl)
-        return self._open_noted_stream()
+        return self._open_recorded_stream()
 
-    def _open_noted_stream(self):
-        "Return the batches of a stream whose workers report the changes that no checkpoint saves"
+    def _open_recorded_stream(self):
+        "Return an iterator over a stream whose workers report changes that no checkpoint saves"
         dl = self.dl
-        notes = StreamWorkerNotes(dl)
-        it = self._call_with(dl.__iter__, collate_fn=notes, worker_init_fn=notes.begin)
-        note_stream(it)
+        recorder = StreamWorkerRecorder(dl)
+        it = self._call_with(dl.__iter__, collate_fn=recorder, worker_init_fn=recorder.begin)
+        record_stream(it)
         return it
 
     def _drop(self, it):
-        "Drop the batches of `it` before the position; errors that they raise are ignored"
+        "Drop the batches of `it` before the position, ignoring the errors that they raise; return `it`"
         for _ in range(self.done):
             try: next(it)
             except StopIteration:
@@ -385,40 +385,42 @@ class ResumableLoader(GetAttr):
 
     def _begin_indexed(self, place):
         dl = self.dl
-        if place and dl.persistent_workers: dl._iterator = None   # its workers have other random states
+        if place and dl.persistent_workers: dl._iterator = None   # start new workers, as these have other random states
         workers_live = dl.persistent_workers and dl._iterator is not None
-        self.later = place.get('later', workers_live)   # if so, no seed is drawn for new workers
+        self.later = place.get('later', workers_live)   # live workers need no new seed
         states = self.base_seed = None
         are_unknown = False   # are the states of the workers missing?
-        if place.get('n_workers')==dl.num_workers:   # those of another number of workers are useless
+        if place.get('n_workers')==dl.num_workers:   # states of another number of workers do not fit
             states,self.base_seed = place.get('workers'),place.get('base_seed')
             are_unknown = states is None
-        must_remake = self.noted and self.done>0 and are_unknown   # so that workers draw the same numbers
-        self.made_from = self.done
-        if must_remake: self.made_from = 0
+        # load all batches again, so that workers draw the same numbers
+        must_remake = self.records_workers and self.done>0 and are_unknown
+        self.first_loaded = self.done
+        if must_remake: self.first_loaded = 0
         if place: self._skip_done(place)
-        notes = None
-        if self.noted and not workers_live: notes = WorkerNotes(dl, self.base_seed, self.made_from, states or {})
-        it = self._open_indexed(notes)
-        if place: self.noted_sampler.begin_late()
+        recorder = None
+        if self.records_workers and not workers_live:
+            recorder = WorkerRecorder(dl, self.base_seed, self.first_loaded, states or {})
+        it = self._open_indexed(recorder)
+        if place: self.resumable_sampler.take_skipped()
         if self.base_seed is None: self.base_seed = it._base_seed
         if must_remake: return self._drop(it)
         return it
 
     def _skip_done(self, place):
-        self.noted_sampler.skip = Skip(self.made_from, place.get('taken', 0), place.get('steps'))
-        if self.later: self.noted_sampler.undo = self._make_undo()
+        self.resumable_sampler.skip = Skip(self.first_loaded, place.get('taken', 0), place.get('steps'))
+        if self.later: self.resumable_sampler.restore_rng = self._make_restore()
 
-    def _open_indexed(self, notes):
-        "Return an iterator over the loader, made while it has the `ResumableSampler` and `notes`, if any"
-        attributes = {self._sampler_name:self.noted_sampler}
-        if notes is not None: attributes.update(collate_fn=notes, worker_init_fn=notes.begin)
+    def _open_indexed(self, recorder):
+        "Return an iterator over the loader, created while the `ResumableSampler` and `recorder` are part of the loader"
+        attributes = {self._sampler_name:self.resumable_sampler}
+        if recorder is not None: attributes.update(collate_fn=recorder, worker_init_fn=recorder.begin)
         it = self._call_with(self.dl.__iter__, **attributes)
-        if notes is not None: note_batches(it, notes)
+        if recorder is not None: record_batches(it, recorder)
         return it
 
     def _call_with(self, f, **attributes):
-        "Return the result of `f`, called while the loader has other attributes"
+        "Call `f` while the loader has these attributes; return its result"
         own = vars(self.dl)
         before = {k:own[k] for k in attributes}
         own.update(attributes)
@@ -426,7 +428,7 @@ class ResumableLoader(GetAttr):
         finally: own.update(before)
 
     def _begin_positioned(self, place):
-        "Return the batches of data that tracks its position, from `place` on"
+        "Return an iterator over the batches from `place` on, for data that tracks its position"
         state = place.get('data')
         is_resumed = state is not None
         is_over = is_resumed and self._go_to_position(state)
@@ -436,23 +438,23 @@ class ResumableLoader(GetAttr):
         if is_over: it = iter(())
         else: it = self._open_positioned()
         if not is_resumed: self._drop(it)
-        batches = self._positioned_batches(it, again, is_resumed)
-        batches.ended = is_over   # even if the remaining batches are skipped
+        batches = self._wrap_positioned(it, again, is_resumed)
+        batches.ended = is_over   # also if no batch is requested any more
         return batches
 
     def _go_to_position(self, state):
         "Restore the saved position of the data; return whether the pass had ended there"
         restore_position(self.stateful, state['data'])
-        if not self.done: getattr(self.stateful, 'begin_anew', noop)()   # a pass that was interrupted is over
+        if not self.done: getattr(self.stateful, 'begin_anew', noop)()   # the interrupted pass does not continue
         return self.done>0 and state['ended']
 
-    def _positioned_batches(self, it, again, is_resumed):
+    def _wrap_positioned(self, it, again, is_resumed):
         if not self._must_probe(is_resumed): return PositionedBatches(it, again)
         n = max(2, self.dl.num_workers+1)   # the second batch of the first worker
-        return ProbedBatches(it, again, self._predict_mark, number=n)
+        return ProbedBatches(it, again, self._predict_hash, number=n)
 
     def _must_probe(self, is_resumed):
-        "Return whether this is the first, whole pass over a stream whose state may be incomplete"
+        "Return whether this is the first pass, from its start, over a stream whose state may be incomplete"
         was_probed,self.probed = self.probed,True
         if was_probed or is_resumed: return False
         if self.done: return False
@@ -461,62 +463,62 @@ class ResumableLoader(GetAttr):
         return isinstance(ds, IterableDataset) and is_stateful(ds)
 
     def _open_positioned(self):
-        "Return the batches of data that tracks its position; workers report changes that its state omits"
+        "Return an iterator over data that tracks its position; new workers report changes that its state omits"
         dl = self.dl
-        if not self._has_stream_in_workers(): return iter(dl)
-        is_new = getattr(dl, '_initial_iter_for_state_dict', False)   # started when its state was first read
+        if not self._reads_stream_in_workers(): return iter(dl)
+        is_new = getattr(dl, '_initial_iter_for_state_dict', False)   # its workers started when its state was read
         has_begun = dl._iterator is not None and (dl.persistent_workers or is_new)
         self.later = has_begun and not is_new
         if has_begun: return iter(dl)
-        return self._open_noted_stream()
+        return self._open_recorded_stream()
 
-    def _has_stream_in_workers(self):
+    def _reads_stream_in_workers(self):
         if self.stateful is not self.dl: return False
         if not isinstance(self.dl, DataLoader): return False
         return self.dl.num_workers>0 and isinstance(self.dl.dataset, IterableDataset)
 
-    def _ask_state(self):
-        "Return the state of the data; a loader of torchdata starts its workers for it"
-        begins_workers = self._has_stream_in_workers() and self.dl._iterator is None
+    def _read_state(self):
+        "Return the state of the data; a torchdata loader starts its workers to read it"
+        begins_workers = self._reads_stream_in_workers() and self.dl._iterator is None
         if not begins_workers: return self.stateful.state_dict()
-        notes = StreamWorkerNotes(self.dl)
-        state = self._call_with(self.stateful.state_dict, collate_fn=notes, worker_init_fn=notes.begin)
-        if self.dl._iterator is not None: note_stream(self.dl._iterator)
+        recorder = StreamWorkerRecorder(self.dl)
+        state = self._call_with(self.stateful.state_dict, collate_fn=recorder, worker_init_fn=recorder.begin)
+        if self.dl._iterator is not None: record_stream(self.dl._iterator)
         return state
 
-    def _predict_mark(self):
+    def _predict_hash(self):
         "Return the hash of the next batch, loaded from a copy of the data; None if the data cannot be copied"
         dl = self.dl
         try: ds,collate = deepcopy((dl.dataset, dl.collate_fn))
-        except Exception: return None   # it holds open files or the like
+        except Exception: return None   # such as data with open files
         with snapshot_random():
-            if self.stateful is dl: loader = stateful = self._new_loader(ds, collate)
+            if self.stateful is dl: loader = stateful = self._copy_torchdata_loader(ds, collate)
             else: loader,stateful = copy_loader(dl, dataset=ds, collate_fn=collate, generator=torch.Generator()),ds
-            return self._mark_of_next(loader, stateful)
+            return self._hash_next_batch(loader, stateful)
 
-    def _mark_of_next(self, loader, stateful):
-        "Return the hash of the first batch of `loader` from the present state; -1 if the state cannot be loaded"
+    def _hash_next_batch(self, loader, stateful):
+        "Return the hash of the batch that `loader` yields from the data's state; None at the end, -1 if loading fails"
         state,it = deepcopy(self.stateful.state_dict()),None
         try:
             stateful.load_state_dict(state)
             it = iter(loader)
-            return batch_mark(next(it))
+            return hash_batch(next(it))
         except StopIteration: return None
-        except Exception: return -1   # equals the hash of no batch
+        except Exception: return -1   # differs from the hash of any batch
         finally: getattr(it, '_shutdown_workers', noop)()
 
-    def _new_loader(self, ds, collate):
-        "Return a torchdata loader like this one, for the dataset `ds`"
+    def _copy_torchdata_loader(self, ds, collate):
+        "Return a torchdata loader like `dl`, for the dataset `ds`"
         dl = self.dl
         return type(dl)(ds, dl.batch_size, drop_last=dl.drop_last, collate_fn=collate, num_workers=dl.num_workers,
                         multiprocessing_context=dl.multiprocessing_context, worker_init_fn=dl.worker_init_fn,
                         generator=torch.Generator())
 
     def _make_again(self):
-        "Return a function that begins the pass again with the present random states"
-        undo = self._make_undo()
+        "Return a function that begins the pass again, with the random states of this moment"
+        restore_rng = self._make_restore()
         def again():
-            undo()
+            restore_rng()
             return iter(self.dl)
         return again
 
@@ -525,78 +527,78 @@ class ResumableLoader(GetAttr):
         "How many batches the next pass loads and drops"
         place = self.place or {}
         if place.get('data') is not None: return 0
-        knows_workers = not self.noted or place.get('workers') is not None
+        knows_workers = not self.records_workers or place.get('workers') is not None
         if self.counted and knows_workers: return 0
         return place.get('done', 0)
 
     def beginning(self) -> dict|None:
-        "Return the position at which the first pass begins; None if the present random states alone determine it"
+        "Return the position at which the next pass begins; None if the global random states alone determine it"
         if self.seeded: return None
         place:dict[str, Any] = dict(done=0, now=[*map(generator_state, self.generators)])
         if self.stateful is None: return place
-        with snapshot_random(): place['data'] = dict(data=self._ask_state(), ended=False)   # torchdata draws a number
+        with snapshot_random(): place['data'] = dict(data=self._read_state(), ended=False)   # torchdata draws a number
         return place
 
     def state(self,
-        done:int # how many batches of the present pass the model was trained on; 0: the pass has ended
+        done:int # the number of batches of this pass that the model was trained on; 0: the pass has ended
     ) -> dict|None:
         "Return the position to resume from, as numbers, tensors and strings; None before the first pass"
         if self.place is not None or self.begun is None: return self.place
         generators = self.generators
-        if done: generators = self.to_put
+        if done: generators = self.to_restore
         place:dict[str, Any] = dict(done=done, now=[*map(generator_state, generators)])
         if done: place['begun'] = self.begun
-        if self.indexed: place.update(self._order(done))
+        if self.indexed: place.update(self._get_order(done))
         elif self.seeded: place['seeded'] = self.dl.position(done)
-        elif self.stateful is not None: place['data'] = self._position(done)
-        elif done: place.update(self._reread_notes())
+        elif self.stateful is not None: place['data'] = self._get_position(done)
+        elif done: place.update(self._get_reread_state())
         return place
 
-    def _reread_notes(self):
-        "Return the further state for a loader that is read again from the start"
-        notes:dict[str, Any] = {}
-        if self.steps is not None: notes['steps'] = self.steps.notes
-        if self.opened is not None and self.opened.mark is not None: notes['opened'] = self.opened.mark
-        return notes
+    def _get_reread_state(self):
+        "Return the additional state of a loader that can only be read from the start"
+        state:dict[str, Any] = {}
+        if self.steps is not None: state['steps'] = self.steps.states
+        if self.opened is not None and self.opened.first_hash is not None: state['opened'] = self.opened.first_hash
+        return state
 
     def why_inexact(self,
-        place:dict # from `state`
+        place:dict # a result of `state`
     ) -> str|None:
-        "Return why a run resumed at `place` may see other data; None: no known reason"
+        "Return why a run resumed at `place` may see different data, in words; None if no reason is known"
         if self.stateful is not None:
-            reason = self._reason_in_state(place)
+            reason = self._explain_state(place)
             if reason is not None: return reason
-        reason = self._reason_in_workers(place)
+        reason = self._explain_workers(place)
         if reason is not None: return reason
         if self.steps is not None and self.steps.missed: return (
-            'it draws random numbers alternately with the model, and this is recorded for only '
-            f'{len(self.steps.notes):,} batches of a pass: let it draw from a generator of its own (`torch.Generator`)')
+            'it draws random numbers alternately with the model, and only the states of '
+            f'{len(self.steps.states):,} batches of a pass are recorded: let it draw from its own `torch.Generator`')
         return None
 
-    def _reason_in_state(self, place):
-        "Return what the state of data that tracks its position omits; None: nothing known"
+    def _explain_state(self, place):
+        "Return why the state of data that tracks its position may not be enough; None if no reason is known"
         if self._may_continue(place): return (
             f'its last pass was cut, and {type(self.stateful).__name__} does not report whether the next pass '
-            'continues from there. A resumed run begins the pass again; with `StepsPerEpoch` each run continues')
+            'continues from there. A resumed run begins a new pass; with `StepsPerEpoch` it continues')
         if self._has_drawn_in_workers() and is_stateful(self.dl.dataset): return (
             f'its workers draw random numbers, which the state of {type(self.dl).__name__} omits')
-        if isinstance(self.it, ProbedBatches): self.is_lossy = self.it.is_other   # kept after `it` is gone
+        if isinstance(self.it, ProbedBatches): self.is_lossy = self.it.differs   # remembered after `it` is replaced
         if self.is_lossy: return (
             f'the state of {type(self.stateful).__name__} omits what its next samples depend on, such as a '
             'shuffle buffer, or cannot be loaded. Without `state_dict` the data is read again, and the run is exact')
         return None
 
-    def _reason_in_workers(self, place):
-        "Return why new workers may differ from persistent ones; None: no known reason"
+    def _explain_workers(self, place):
+        "Return why new workers may differ from persistent ones; None if no reason is known"
         is_unrecorded = place.get('workers', {}) is None   # present, but None: the states were not recorded
         if place.get('later') and is_unrecorded: return (
             'its workers persist, and had drawn random numbers before this fit, or for a batch that failed')
         is_seeded_stream = self.seeded and self._seeded_stream_persists()
-        if is_seeded_stream and not place['done']: return (   # whether they draw is unknown
+        if is_seeded_stream and not place['done']: return (   # they may or may not draw
             'its workers persist, and a `SeededLoader` does not seed those of a stream anew in each epoch: '
             'write `persistent_workers=False`')
         have_drawn = self._has_drawn_in_workers() and self.dl.persistent_workers
-        if have_drawn and (self.later or not place['done']): return (   # in an earlier pass
+        if have_drawn and (self.later or not place['done']): return (   # drawn in an earlier pass
             'its workers persist, and have drawn random numbers in an earlier epoch, which new workers will not have: '
             'write `persistent_workers=False`')
         return None
@@ -606,41 +608,41 @@ class ResumableLoader(GetAttr):
         dl = getattr(self.dl, 'dl', None)
         if not isinstance(dl, DataLoader) or not dl.persistent_workers: return False
         if not isinstance(dl.dataset, IterableDataset): return False
-        return not isinstance(self._workers_iterator(), StreamNotes)
+        return not isinstance(self._get_workers_iterator(), RecordedStream)
 
     def _has_drawn_in_workers(self):
         if self.seeded and self.dl.indexed: return False   # each sample has its own seed
-        it = self._workers_iterator()
-        return isinstance(it, StreamNotes) and it.drawn
+        it = self._get_workers_iterator()
+        return isinstance(it, RecordedStream) and it.drawn
 
     def _may_continue(self, place):
-        "Return whether it is unknown if data that tracks its position begins anew after an interrupted pass"
+        "Return whether data that tracks its position may continue an interrupted pass, instead of beginning a new one"
         if self.stateful is None: return False
         if self.seeded: dl,state = self.dl.dl,place.get('seeded', {}).get('state', 0)
         else: dl,state = self.dl,place.get('data', 0)
-        was_cut = state is None   # an entry without a state
+        was_cut = state is None   # the entry is present, but None
         return was_cut and begins_anew(dl) is None
 
-    def _order(self, done):
-        "Return the further state for a map-style dataset"
+    def _get_order(self, done):
+        "Return the additional state of a loader of a map-style dataset"
         later = persists = self.dl.persistent_workers
         if done: later = self.later
         order = dict(n_workers=self.dl.num_workers, later=later)
-        if done or persists:   # otherwise the next workers get another seed
+        if done or persists:   # otherwise the next pass draws a new seed for its workers
             order['base_seed'] = self.base_seed
-            if self.noted: order['workers'] = self._worker_states(done)
-        steps = self.noted_sampler.steps
-        if done and steps is not None: order.update(taken=steps.i, steps=steps.notes)
+            if self.records_workers: order['workers'] = self._get_worker_states(done)
+        steps = self.resumable_sampler.steps
+        if done and steps is not None: order.update(taken=steps.i, steps=steps.states)
         return order
 
-    def _worker_states(self, done):
-        it = self._workers_iterator()
-        if not isinstance(it, NotedBatches): return None
-        if done: return it.states(done-self.made_from)
+    def _get_worker_states(self, done):
+        it = self._get_workers_iterator()
+        if not isinstance(it, RecordedBatches): return None
+        if done: return it.states(done-self.first_loaded)
         return it.states_at_end()
 
-    def _position(self, done):
-        "Return the state of data that tracks its position, and whether it has ended"
+    def _get_position(self, done):
+        "Return the state of data that tracks its position, and whether it has ended; None to begin the next pass anew"
         ended = self._has_ended()
         continues = done or ended
         if not continues and begins_anew(self.dl) is not False: return None

@@ -12,18 +12,18 @@ from typing import Any
 
 from torch.utils.data import Dataset, get_worker_info
 
-from .random import generator_state, marks, plain_state, seed_generator
+from .random import generator_state, plain_state, rng_fingerprints, seed_generator
 from .stateful import hash_seed, seed_cpu
 
 # %% ../../nbs/data/60a_seeded_dataset.ipynb #12b095f9
 class SeededDataset(Dataset):
-    """The dataset `ds` with keys `(seed, epoch, index)`: the random numbers of a sample depend only on its key
+    """Wraps the dataset `ds`, with keys `(seed, epoch, index)`: the random numbers of a sample depend only on its key
 
-    If `ds` has a `__getitems__` that returns whole batches, those of a batch depend on the key of its first sample."""
-    draws = False   # has `__getitems__` of `ds` drawn random numbers?
+    If `__getitems__` of `ds` returns whole batches, those of a batch depend on the key of its first sample."""
+    draws = False   # has `__getitems__` of `ds` drawn random numbers for a batch of samples?
     def __init__(self,
-        ds:Any,                # a dataset that has indices
-        generators:Sequence=() # random number generators that `ds` draws from, to be seeded as well
+        ds:Any,                # a map-style dataset
+        generators:Sequence=() # other random number generators that `ds` draws from; seeded as well
     ): self.ds,self.generators = ds,generators
 
     def __len__(self) -> int: return len(self.ds)
@@ -32,55 +32,55 @@ class SeededDataset(Dataset):
         return self.ds[key[-1]]
 
     def _seed(self, key):
-        "Seed PyTorch, NumPy and Python on the CPU, and `generators`, with the key of a sample"
+        "Seed the global CPU generators of PyTorch, NumPy and Python, and `generators`, with a hash of `key`"
         seed_cpu(hash_seed(*key))
         for i,g in enumerate(self.generators): seed_generator(g, hash_seed(*key, i))
 
     @property
     def __getitems__(self) -> Callable|None:
-        "The function that loads a whole batch of samples; None if `ds` has none, as `torch.utils.data` expects"
+        "The method that loads the samples of a batch at once; None if `ds` has none, as `torch.utils.data` expects"
         get_items = getattr(self.ds, '__getitems__', None)
         if get_items is None: return None
         def _items(keys): return self._load_batch(keys, get_items)
         return _items
 
     def _load_batch(self, keys, get_items):
-        "Load a batch with one call, or sample by sample if `ds` draws random numbers, as each sample has its own seed"
+        "Load a batch with one call of `get_items`, or with a seeded call for each sample if these draw random numbers"
         if self.draws: return [*chain.from_iterable(self._load_each(keys, get_items))]
         self._seed(keys[0])
-        before = self._states()
+        before = self._get_fingerprints()
         samples = get_items([k[-1] for k in keys])
-        if len(keys)==1: return samples   # which has its own seed
-        if self._states()==before: return samples
+        if len(keys)==1: return samples   # seeded with its own key
+        if self._get_fingerprints()==before: return samples
         may_be_samples = isinstance(samples, Sequence) and len(samples)==len(keys)
-        if not may_be_samples: return samples   # a whole batch, which has one seed
+        if not may_be_samples: return samples   # a whole batch, seeded with its first key
         loaded = self._load_each(keys, get_items)
-        if any(len(o)!=1 for o in loaded): return samples   # a whole batch with as many parts as samples
+        if any(len(o)!=1 for o in loaded): return samples   # a whole batch that has as many entries as samples
         self.draws = True
         return [*chain.from_iterable(loaded)]
 
     def _load_each(self, keys, get_items):
-        "Return what `get_items` returns for each single key, with the seed of that key"
+        "Return the results of `get_items` for each key alone, seeded with that key"
         loaded = []
         for key in keys:
             self._seed(key)
             loaded.append(get_items([key[-1]]))
         return loaded
 
-    def _states(self):
-        "Return values of the seeded generators that change when a random number is drawn"
-        return marks(),[plain_state(generator_state(g)) for g in self.generators]
+    def _get_fingerprints(self):
+        "Return values that change when one of the seeded generators draws"
+        return rng_fingerprints(),[plain_state(generator_state(g)) for g in self.generators]
 
 # %% ../../nbs/data/60a_seeded_dataset.ipynb #822f7401
 class WorkerInit:
-    "A `worker_init_fn` for a `SeededDataset`: `get_worker_info` then has the dataset inside it"
+    "A `worker_init_fn` for a `SeededDataset`: makes `get_worker_info().dataset` the user's dataset"
     def __init__(self,
-        init:Callable|None # the loader's own `worker_init_fn`, called afterwards
+        init:Callable|None # the loader's own `worker_init_fn`, called afterwards; None: it has none
     ): self.init = init
 
     def __call__(self, worker_id:int) -> None:
         info:Any = get_worker_info()   # never None, as this is called in a worker
-        object.__setattr__(info, 'dataset', info.dataset.ds)   # PyTorch loads samples through another reference
+        object.__setattr__(info, 'dataset', info.dataset.ds)   # PyTorch loads through another reference
         if self.init is not None: self.init(worker_id)
 
 # %% ../../nbs/data/60b_seeded_loader.ipynb #5f3efab2
@@ -92,78 +92,78 @@ from torch.utils.data import DataLoader
 
 from .loaders import copy_loader
 from .snapshot import generators_in
-from .stateful import (EndTrackingDataset, ReplaySampler, RngIterator, RngStream, StreamNotes,
-    StreamWorkerNotes, begins_anew, draws_nothing, find_stateful, is_indexed, is_listed,
-    note_stream, record_sampler, restore_position)
+from .stateful import (EndTrackingDataset, RecordedStream, ReplaySampler, RngIterator, RngStream,
+    StreamWorkerRecorder, begins_anew, draws_nothing, find_stateful, is_indexed, is_listed,
+    record_sampler, record_stream, restore_position)
 
 # %% ../../nbs/data/60b_seeded_loader.ipynb #5e2ab4d8
-def _generators(dl):
-    "Return the generators that the data and its collate function use"
+def _find_generators(dl):
+    "Return the random number generators in the dataset and the collate function of `dl`"
     if isinstance(dl, DataLoader): return generators_in(dl.dataset, dl.collate_fn)
     return generators_in(dl)
 
 # %% ../../nbs/data/60b_seeded_loader.ipynb #5d0a7e32
-class NotedStream(GetAttr):
-    "A loader of a stream with persistent workers that report whether they have drawn random numbers"
+class RecordedStreamLoader(GetAttr):
+    "A copy of a stream's loader whose persistent workers report whether they have drawn random numbers"
     _default = 'loader'
     def __init__(self,
-        dl:DataLoader # the loader
+        dl:DataLoader # the loader to copy
     ):
-        notes = StreamWorkerNotes(dl)
-        self.loader = copy_loader(dl, collate_fn=notes, worker_init_fn=notes.begin)
+        recorder = StreamWorkerRecorder(dl)
+        self.loader = copy_loader(dl, collate_fn=recorder, worker_init_fn=recorder.begin)
 
     def __iter__(self) -> Iterator:
         it = iter(self.loader)
-        if not isinstance(it, StreamNotes): note_stream(it)
+        if not isinstance(it, RecordedStream): record_stream(it)
         return it
 
 # %% ../../nbs/data/60b_seeded_loader.ipynb #cd29f8b0
 class SeededLoader(GetAttr):
-    "The batches of `dl` in an order that depends on `seed` and the epoch alone, from any batch on"
+    "A loader of the batches of `dl`, from any batch on, in an order that depends only on `seed` and the epoch"
     _default = 'dl'
-    replay:ReplaySampler|None = None   # the order, if samples have indices
-    stateful:Any = None                # otherwise, the object that saves the position
-    data_state:dict|None = None        # its state at the start of the next pass
+    replay:ReplaySampler|None = None   # the order of the samples; None: the dataset is not map-style
+    stateful:Any = None                # the dataset or loader that tracks its position; None: none does
+    data_state:dict|None = None        # the state of `stateful` at the start of the next pass
     it:Any = None                      # the iterator of the present pass
-    restored:bool = False              # was the position restored, and no batch loaded since?
+    restored:bool = False              # was the position restored, without loading a batch since?
     limit:int|None = None              # how many batches of an epoch are needed; None: all
     live = False                       # has a pass begun since the position was set?
     def __init__(self,
         dl:Any,  # any iterable of batches
-        seed:Any # the seed for shuffling and augmentation: a number, or a tuple of several
+        seed:Any # the seed for shuffling and augmentation: a number or a tuple of numbers
     ):
         self.dl,self.seed = dl,seed
         self.epoch = self.start = 0
-        if is_indexed(dl): self.loader = self._replaying(dl)
-        else: self.stateful,self.loader = self._stream(dl)
+        if is_indexed(dl): self.loader = self._make_replaying_loader(dl)
+        else: self.stateful,self.loader = self._find_stream(dl)
 
-    def _stream(self, dl):
-        "Return the object that tracks the position in `dl`, if any, and the loader to iterate over"
+    def _find_stream(self, dl):
+        "Return the object that tracks the position in `dl`, or None, and the loader to iterate over"
         stateful,loader = find_stateful(dl)
         persists = stateful is None and isinstance(dl, DataLoader) and dl.persistent_workers
-        if persists: loader = NotedStream(loader)
+        if persists: loader = RecordedStreamLoader(loader)
         return stateful,loader
 
-    def _replaying(self, dl):
-        "Return a copy of `dl` that loads its indexed samples in the order of `replay`"
+    def _make_replaying_loader(self, dl):
+        "Return a copy of `dl` that loads samples in the order of `replay`"
         self.draws = not draws_nothing(dl)   # if nothing is drawn, plain indices suffice
         changes:dict = {}
-        name,to_keys = 'batch_sampler',self._keys
+        name,to_keys = 'batch_sampler',self._make_keys
         if dl.batch_sampler is None:   # each key is a batch
             changes['batch_size'] = None
-            name,to_keys = 'sampler',self._key
+            name,to_keys = 'sampler',self._make_key
         if not self.draws: to_keys = noop
         self.replay = changes[name] = ReplaySampler(to_keys)
         if self.draws:
             init = dl.worker_init_fn
             if dl.num_workers:
-                notes = StreamWorkerNotes(dl)   # lets workers report the attributes that they change
-                changes['collate_fn'],init = notes,notes.begin
-            changes.update(dataset=SeededDataset(dl.dataset, _generators(dl)), worker_init_fn=WorkerInit(init))
+                recorder = StreamWorkerRecorder(dl)   # workers report the attributes that they change
+                changes['collate_fn'],init = recorder,recorder.begin
+            changes.update(dataset=SeededDataset(dl.dataset, _find_generators(dl)), worker_init_fn=WorkerInit(init))
         return copy_loader(dl, generator=torch.Generator(), **changes)
 
-    def _key(self, i): return self.seed,self.epoch,i
-    def _keys(self, batch): return [self._key(i) for i in batch]
+    def _make_key(self, i): return self.seed,self.epoch,i
+    def _make_keys(self, batch): return [self._make_key(i) for i in batch]
 
     def __iter__(self) -> Iterator:
         if self.live:   # the next epoch
@@ -179,7 +179,7 @@ class SeededLoader(GetAttr):
 
     @property
     def indexed(self) -> bool:
-        "Whether a position is found by counting; if not, the data knows its position, or is iterated over again"
+        "Whether a pass can begin at any batch by index; else the data tracks its position, or is read from the start"
         return self.replay is not None or is_listed(self.dl)
 
     @property
@@ -190,7 +190,7 @@ class SeededLoader(GetAttr):
 
     @property
     def batch_indices(self) -> Sequence|None:
-        "The indices of each batch of the epoch, from `start` on; `None` where they are not known"
+        "The dataset indices of each batch of the epoch, from `start` on; None if the dataset is not map-style"
         if self.replay is None: return None
         return self.replay.recorded
 
@@ -200,16 +200,16 @@ class SeededLoader(GetAttr):
         state:dict|None=None, # the entry `state` of a `position`, if any
         limit:int|None=None   # how many batches of the epoch are needed; None: all
     ) -> 'SeededLoader':
-        "Move to batch `start` of an epoch, and return the loader itself"
+        "Let the next pass begin at batch `start` of an epoch; return the loader itself"
         self.epoch,self.start = epoch,start
         self.data_state,self.limit = state,limit
         self.live = False
         return self
 
     def in_pass(self,
-        done:int # how many batches of the epoch are done
+        done:int # how many batches of the epoch are finished
     ) -> int:
-        "Return how many batches of the present pass are done; in another kind of epoch a pass may span several epochs"
+        "Return how many batches of the present pass are finished: here `done`, as each epoch is one pass"
         return done
 
     @property
@@ -228,52 +228,52 @@ class SeededLoader(GetAttr):
         self.loader.generator.manual_seed(seed)
         if self.swaps_rng: return RngIterator(RngStream(seed), self.loader)
         it = iter(self.loader)
-        has_notes = isinstance(self.loader.collate_fn, StreamWorkerNotes)
-        if has_notes and not isinstance(it, StreamNotes): note_stream(it)
+        has_recorder = isinstance(self.loader.collate_fn, StreamWorkerRecorder)
+        if has_recorder and not isinstance(it, RecordedStream): record_stream(it)
         return it
 
     def _iterate_stream(self, seed):
         start,rng = self.start,RngStream(seed)
         state,self.data_state = self.data_state,None
         if self.stateful is None:
-            for i,g in enumerate(_generators(self.dl)): seed_generator(g, hash_seed(seed, i))
+            for i,g in enumerate(_find_generators(self.dl)): seed_generator(g, hash_seed(seed, i))
             return RngIterator(rng, self.loader, start)
         if state is not None: restore_position(self.stateful, state['data'])
-        # restored at the end of a pass, the data may have to begin twice
+        # data restored at the end of a pass may yield no batch until it begins once more
         self.restored = state is not None or (self.restored and not self.it.yielded)
         if state is None or not start: it = RngIterator(rng, self.loader, start, retry=self.restored)
         else:
             batches = self.loader
             if state['ended']: batches = ()
-            it = RngIterator(rng, batches)   # beginning may draw, as it did then
-            it.ended = state['ended']   # even if the remaining batches are skipped
+            it = RngIterator(rng, batches)   # `iter` may draw: restore the state after it
+            it.ended = state['ended']   # also if no batch is requested any more
             rng.load_state_dict(state['rng'])
         self.it = it
         return it
 
     def position(self,
-        done:int # how many batches of this epoch the model was trained on; 0: the epoch has ended
+        done:int # the number of batches of this epoch that the model was trained on; 0: the epoch has ended
     ) -> dict:
-        "Return the position as arguments for `begin_at`"
+        "Return the position as keyword arguments of `begin_at`"
         is_over,epoch = self.live and not done,self.epoch
         if is_over: epoch += 1
-        return dict(seed=self.seed, epoch=epoch, start=done, state=self._data_state_at(done))
+        return dict(seed=self.seed, epoch=epoch, start=done, state=self._get_data_state(done))
 
     def begin_at(self,
         limit:int|None=None, # how many batches of the next epoch are needed; None: all
-        seed:Any=None,       # this and the rest: a result of `position`; None: the next epoch follows
+        seed:Any=None,       # `seed` and the next three: a result of `position`; None: keep the present position
         epoch:int=0,         # the number of the epoch
         start:int=0,         # the number of its first batch
         state:dict|None=None # the state of the data at that position, if any
     ) -> None:
-        "Let the next pass begin at this position"
+        "Let the next pass begin at a position, and set how many batches are needed"
         if seed is not None:
             if isinstance(seed, list): seed = tuple(seed)
             self.seed = seed
             self.seek(epoch, start, state)
         self.limit = limit
 
-    def _data_state_at(self, done):
+    def _get_data_state(self, done):
         if self.it is None: return None
         ds = getattr(self.loader, 'dataset', None)
         ended = self.it.ended or (isinstance(ds, EndTrackingDataset) and ds.ended)
@@ -292,25 +292,25 @@ from ..loop.loop import BatchStream
 
 # %% ../../nbs/data/60c_shard_loader.ipynb #eab4c459
 class Shards(NamedTuple):
-    "The shards of a batch that this process computes"
-    own:list # batches of the loader; may be empty at the end of an epoch
-    any:Any  # one of the shards, this process's or not
+    "This process's shards of a batch"
+    own:list # the shards of this process; may be empty at the end of an epoch
+    any:Any  # one shard, even if `own` is empty
 
 # %% ../../nbs/data/60c_shard_loader.ipynb #ae178e8a
 class ShardLoader(SeededLoader):
-    "Gives a process its `Shards`: each `n` consecutive batches of `dl` are the shards of one batch"
-    plan:list = []   # for an epoch with known indices: the dataset indices of each batch's shards
-    stream:BatchStream|None = None   # the batches of the phase, which may be limited
+    "A loader of this process's `Shards`: each `n` consecutive batches of `dl` are the shards of one batch"
+    plan:list = []   # the dataset indices of each shard of each batch of an epoch, if they are known
+    stream:BatchStream|None = None   # the batches of the phase, which has the limit of batches; None: no limit
     def __init__(self,
         dl:Any,     # any iterable of batches
-        seed:Any,   # for shuffling and augmentation: a number, or several in a tuple
+        seed:Any,   # the seed for shuffling and augmentation: a number or a tuple of numbers
         n:int,      # how many shards a batch has
-        rank:int=0, # the number of this process
+        rank:int=0, # the rank of this process
         world:int=1 # the number of processes
     ):
         super().__init__(dl, seed)
         self.n,self.size = n,n//world
-        self.first = rank*self.size   # the number of this process's first shard
+        self.first = rank*self.size   # the index of this process's first shard
 
     def __len__(self) -> int: return ceil(len(self.dl)/self.n)
     def __iter__(self) -> Iterator: return ShardIterator(self, super().__iter__())
@@ -319,15 +319,15 @@ class ShardLoader(SeededLoader):
         epoch:int,            # the number of the epoch
         start:int=0,          # the number of its first batch
         state:dict|None=None, # the entry `state` of a `position`, if any
-        limit:int|None=None   # not used: `stream` has the number of batches
+        limit:int|None=None   # not used: `stream` has the limit
     ) -> 'ShardLoader':
-        "Move to batch `start` of an epoch, and return the loader itself"
+        "Let the next pass begin at batch `start` of an epoch; return the loader itself"
         return super().seek(epoch, start*self.n, state)
 
     def own(self,
-        shards:list # shards of a batch; fewer than `n` at the end of an epoch
+        shards:list # the shards of a batch; fewer than `n` at the end of an epoch
     ) -> list:
-        "Return this process's shards of the batch"
+        "Return this process's shards of a batch; empty if it has none"
         return shards[self.first:self.first+self.size]
 
     def _record(self, sampler, seed):
@@ -336,26 +336,26 @@ class ShardLoader(SeededLoader):
         if limit is not None: limit *= self.n
         shards = record_sampler(sampler, seed, self.epoch, limit)[self.start:]
         self.plan = [shards[i:i+self.n] for i in range(0, len(shards), self.n)]
-        made = []   # this process's shards of each batch; if it has none, the first shard
+        made = []   # the shards to load: this process's, or the first of a batch if it has none
         for batch in self.plan: made += self.own(batch) or batch[:1]
         return made
 
     @property
     def batch_indices(self) -> list|None:
-        "The indices of this process's samples in each batch, from `start` on; `None` if unknown"
+        "The dataset indices of this process's samples in each batch, from `start` on; None if unknown"
         if self.replay is None: return None
-        return [[*chain(*map(_indices, self.own(batch)))] for batch in self.plan]
+        return [[*chain(*map(_list_indices, self.own(batch)))] for batch in self.plan]
 
-def _indices(shard):
+def _list_indices(shard):
     if hasattr(shard, '__iter__'): return shard
     return [shard]
 
 # %% ../../nbs/data/60c_shard_loader.ipynb #2c3cd722
 class ShardIterator:
-    "Makes `Shards` from the batches of a loader"
+    "Iterates over batches, each as its `Shards`"
     def __init__(self,
         loader:ShardLoader, # the loader of these batches
-        it:Iterator         # the batches: this process's if their indices are known, else all
+        it:Iterator         # iterates over shards: this process's if the indices are known, else all
     ): self.loader,self.it,self.at = loader,it,0
 
     def __iter__(self) -> Iterator: return self
@@ -369,14 +369,14 @@ class ShardIterator:
         loader,at = self.loader,self.at
         self.at += 1
         if loader.replay is None:
-            shards = self._take(loader.n)
+            shards = self._take_shards(loader.n)
             return Shards(loader.own(shards), shards[0])
         if at>=len(loader.plan): raise StopIteration
         n_own = len(loader.own(loader.plan[at]))
-        shards = self._take(n_own or 1)   # the first one, if this process has none
+        shards = self._take_shards(n_own or 1)   # `plan` has loaded the first shard if this process has none
         return Shards(shards[:n_own], shards[0])
 
-    def _take(self, n):
+    def _take_shards(self, n):
         shards = [*islice(self.it, n)]
         if not shards: raise StopIteration
         return shards

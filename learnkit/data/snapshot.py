@@ -30,14 +30,14 @@ from ..loop.tracebacks import add_note, text_of
 
 # %% ../../nbs/data/30a_snapshot.ipynb #24309cb9
 class Snapshot:
-    "Saved states: `restore` restores them, and so does the end of a `with` block"
+    "A group of saved states, which `restore` and the end of a `with` block restore"
     def __init__(self,
-        *snapshots:'Snapshot|Callable' # snapshots, or functions that restore something; the last is restored first
+        *snapshots:'Snapshot|Callable' # snapshots, or functions that restore a state; the last is restored first
     ): self.snapshots = snapshots
 
     @uninterrupted
     def restore(self) -> None:
-        "Restore all parts, in reverse order; then raise the first error, if any, with further errors as notes"
+        "Restore all states, in reverse order; then raise the first error, if any, with the other errors as notes"
         errors = []
         for part in reversed(self.snapshots):
             try: getattr(part, 'restore', part)()
@@ -64,9 +64,9 @@ class Snapshot:
 # %% ../../nbs/data/30a_snapshot.ipynb #e8d36278
 def snapshot_attributes(
     o:Any,     # an object
-    *names:str # its attributes
+    *names:str # the names of its attributes
 ) -> Snapshot:
-    "Take a snapshot of some attributes of `o`: references to the same objects, without copying their contents"
+    "Take a snapshot of these attributes of `o`: of the references, not of the contents of the objects"
     attributes = vars(o)
     saved = {k:attributes[k] for k in names if k in attributes}
     def restore():
@@ -81,7 +81,7 @@ containers = list,deque,dict,set,tuple,frozenset
 def python_class(
     cls:type # a class of containers
 ) -> type:
-    "Return the class of Python's own that `cls` is, or inherits from"
+    "Return the built-in or `collections` class that `cls` is or inherits from; raise TypeError if there is none"
     for c in cls.__mro__:
         if c.__module__ in ('builtins','collections') and issubclass(c, containers): return c
     raise TypeError(f'{cls.__name__} is not a container class')
@@ -89,7 +89,7 @@ def python_class(
 def entries(
     o:Any # a container
 ) -> list:
-    "Return the entries of `o`, of a dictionary each key and then its value; call no method that its class overrides"
+    "Return the entries of `o`, of a dict keys and values alternately; call no method that a subclass overrides"
     cls = python_class(type(o))
     if issubclass(cls, dict): return [*chain(*cls.items(o))]
     return [*cls.__iter__(o)]
@@ -98,8 +98,8 @@ def entries(
 def snapshot_entries(
     o:Any # a list, a deque, a dictionary or a set
 ) -> Snapshot:
-    "Take a snapshot of the references in `o`"
-    cls:Any = python_class(type(o))   # its methods are called, because a subclass may extend them
+    "Take a snapshot of the entries of `o`, without copying the objects"
+    cls:Any = python_class(type(o))   # its own methods, which a subclass cannot override
     before = entries(o)
     def restore():
         if _are_same(entries(o), before): return
@@ -111,15 +111,15 @@ def snapshot_entries(
     return Snapshot(restore)
 
 def _are_same(objects, others):
-    "Return whether both have the same objects in the same order"
+    "Return whether both lists hold the same objects in the same order"
     if len(objects)!=len(others): return False
     return all(map(is_, objects, others))
 
 def watch_entries(
     o:Any,         # a list, a deque, a dictionary or a set of many entries
-    n_first:int=32 # how many of them are compared
+    n_first:int=32 # how many of the first entries are compared
 ) -> Snapshot:
-    "Copy and restore nothing of `o`: instead warn if its length or its first entries have changed"
+    "Return a snapshot that does not restore `o`, but warns if its length or its first entries have changed"
     cls:Any = python_class(type(o))
     def first_entries():
         if issubclass(cls, dict): values = cls.values(o)
@@ -135,9 +135,9 @@ def watch_entries(
 # %% ../../nbs/data/30a_snapshot.ipynb #f2b6acdb
 @torch.no_grad()
 def snapshot_tensors(
-    d:dict # tensors by name; other values are restored as objects, without their contents
+    d:dict # tensors by name; of other values only the references are restored
 ) -> Snapshot:
-    "Take a snapshot of the tensors in `d`: the same objects, with the same values"
+    "Take a snapshot of the tensors in `d`, which restores the same objects with their old values"
     objects,values = {**d},{}
     for name,t in d.items():
         if isinstance(t, torch.Tensor) and not is_lazy(t): values[name] = t.clone()
@@ -145,7 +145,7 @@ def snapshot_tensors(
         d.update(objects)
         for name,value in values.items():
             t = objects[name]
-            if is_writable(t): t.data.copy_(value)   # nothing else can have changed
+            if is_writable(t): t.data.copy_(value)   # the values of other tensors cannot change in place
     return Snapshot(restore)
 
 def snapshot_buffers(
@@ -157,15 +157,15 @@ def snapshot_buffers(
 # %% ../../nbs/data/30a_snapshot.ipynb #55b8920f
 def snapshot_grads(
     params:Iterable, # parameters
-    copy:bool=False  # copy the gradients? Without a copy they must not be changed in place
+    copy:bool=False  # copy the gradients? If not, they must not be changed in place
 ) -> Snapshot:
-    "Take a snapshot of the gradients of parameters"
+    "Take a snapshot of the gradients of `params`"
     params = [*params]
     grads = [p.grad for p in params]
     if copy: grads = [_clone(grad) for grad in grads]
     def restore():
         for p,grad in zip(params, grads):
-            if copy: p.grad = _clone(grad)   # copied again, as the snapshot may be restored twice
+            if copy: p.grad = _clone(grad)   # copied again, for a second restore
             else: p.grad = _on_device(grad, p.device)
     return Snapshot(restore)
 
@@ -179,7 +179,7 @@ def _on_device(grad, device):
 
 # %% ../../nbs/data/30a_snapshot.ipynb #d676a5d7
 def snapshot_random() -> Snapshot:
-    "Take a snapshot of the generators of Python, NumPy, PyTorch and all devices; restored if no other thread has a run"
+    "Take a snapshot of all global random states; instead of restoring it, warn if another thread has run a Learner"
     n_runs,are_shared = runs_elsewhere()
     rngs = [Rng(random.getstate, random.setstate), Rng(torch.get_rng_state, torch.set_rng_state)]
     for of_devices in device_rngs().values(): rngs += of_devices
@@ -188,14 +188,14 @@ def snapshot_random() -> Snapshot:
     saved = Snapshot(*[partial(rng.put, rng.get()) for rng in rngs])
     def restore():
         if not are_shared and n_runs==runs_elsewhere()[0]: return saved.restore()
-        warn('The random states are not restored: another thread ran a Learner with the same generators, and would '
-             'get the same random numbers again.')
+        warn('The random states are not restored, because another thread ran a Learner with the same generators, and '
+             'would draw the same random numbers again.')
     return Snapshot(restore)
 
 def snapshot_generator(
     g:Any # a generator of Python, NumPy or PyTorch
 ) -> Snapshot:
-    "Take a snapshot of the state of one random number generator; an empty one of anything else"
+    "Take a snapshot of the state of a random number generator; return an empty one for any other object"
     if isinstance(g, torch.Generator): return Snapshot(partial(g.set_state, g.get_state()))
     if isinstance(g, SystemRandom): return Snapshot()   # it has no state
     if isinstance(g, Random): return Snapshot(partial(g.setstate, g.getstate()))
@@ -218,8 +218,8 @@ from ..loop.callback import Stateful
 from ..loop.dispatcher import Dispatcher
 
 # %% ../../nbs/data/30b_contents.ipynb #db51ab33
-def _distinct(t):
-    "Return `t` without elements that `expand` has repeated"
+def _drop_repeated(t):
+    "Return a view of `t` without the elements that `expand` has repeated"
     if t.layout is not torch.strided or 0 not in t.stride(): return t
     index = [slice(1) if stride==0 else slice(None) for stride in t.stride()]
     return t[tuple(index)]
@@ -230,11 +230,11 @@ def snapshot_tensor(
     t:torch.Tensor # a tensor
 ) -> Snapshot:
     "Take a snapshot of the values of `t`, and of its gradient, which must not be changed in place"
-    value,requires_grad,was_leaf = _distinct(t).clone(),t.requires_grad,t.is_leaf
+    value,requires_grad,was_leaf = _drop_repeated(t).clone(),t.requires_grad,t.is_leaf
     grad = None
     if was_leaf: grad = t.grad
     def restore():
-        _distinct(t.data).copy_(value)
+        _drop_repeated(t.data).copy_(value)
         if not was_leaf: return
         t.requires_grad_(requires_grad)
         if grad is None: t.grad = None
@@ -244,24 +244,24 @@ def snapshot_tensor(
 # %% ../../nbs/data/30b_contents.ipynb #9679df12
 _stateful_packages = 'threading', 'queue', 'multiprocessing', 'socket', 'subprocess', 'concurrent'
 
-def _package(cls): return cls.__module__.partition('.')[0]
-def _is_standard(cls): return _package(cls) in sys.stdlib_module_names
+def _get_package(cls): return cls.__module__.partition('.')[0]
+def _is_standard(cls): return _get_package(cls) in sys.stdlib_module_names
 
 # %% ../../nbs/data/30b_contents.ipynb #e5e578b3
 def _find_unrestorable(o):
-    "Return the name of an attribute of `o` that no snapshot can restore, such as a queue or an open file, if any"
+    "Return the name of an attribute of `o` that cannot be restored, such as a queue or an open file; None if all can"
     if isinstance(o, DataLoader): return None
     for name,value in vars(o).items():
         cls = type(value)
-        if _package(cls) in _stateful_packages: return name
+        if _get_package(cls) in _stateful_packages: return name
         if hasattr(cls, '__next__') and _is_standard(cls): return name
     return None
 
 def snapshot_vars(
     o:Any,             # an object with attributes
-    careful:bool=False # warn, instead of restoring a part, if an attribute cannot be restored?
+    careful:bool=False # restore nothing, but warn, if an attribute has state that cannot be restored?
 ) -> Snapshot:
-    "Take a snapshot of the objects to which the attributes of `o` refer"
+    "Take a snapshot of all attributes of `o`: of the references, not of the contents of the objects"
     now,saved,missing = vars(o),{**vars(o)},object()
     unrestorable = None
     if careful: unrestorable = _find_unrestorable(o)
@@ -292,12 +292,12 @@ def _is_installed(module):
 def is_foreign(
     o:Any # a class or a function
 ) -> bool:
-    "Return whether `o` belongs to Python or to an installed library"
+    "Return whether `o` belongs to Python or to an installed library other than learnkit and fastcore"
     return _is_installed(o.__module__)
 
 # %% ../../nbs/data/30b_contents.ipynb #5bc0f439
 def _has_state(o, in_data):
-    "Return whether the attributes of `o` are its state, and may be restored"
+    "Return whether the attributes of `o` are state that may be restored"
     cls = type(o)
     if isinstance(o, (nn.Module,Dataset,Sampler,DataLoader)): return True
     if is_foreign(cls): return _saves_state(cls) and not in_data
@@ -315,42 +315,42 @@ _hooks = vars(nn.Module()).keys() - {'_parameters','_buffers','_modules'}
 def of_function(
     f:FunctionType|MethodType|partial # a function
 ) -> list:
-    "Return the objects that `f` refers to: its owner, its arguments, its closure"
+    "Return the objects that `f` holds: the object of a method, the arguments of a `partial`, the closure"
     if isinstance(f, MethodType): return [f.__self__]
     if isinstance(f, partial): return [f.func, *f.args, *f.keywords.values()]
     contents = []
-    for cell in f.__closure__ or (): contents += _cell_contents(cell)
+    for cell in f.__closure__ or (): contents += _get_cell_contents(cell)
     return contents
 
-def _cell_contents(cell):
+def _get_cell_contents(cell):
     try: return [cell.cell_contents]
     except ValueError: return []   # the variable has no value yet
 
 # %% ../../nbs/data/30b_contents.ipynb #9508bb5e
 class Depth(IntEnum):
-    "How deeply an object and its contents are snapshotted"
+    "How much of an object and its contents a snapshot saves"
     generators = 0   # only random number generators
     data       = 1   # also small containers and tensors
-    everything = 2
+    everything = 2   # also large ones
 
 class Contents(NamedTuple):
-    "The content of an object, found by visiting it"
-    snapshot:Snapshot=Snapshot() # of the object itself
-    within:Iterable=()           # the objects in it, to be visited next
-    depth:Depth=Depth.everything # how deeply to visit these
+    "What `_look_into` returns for an object"
+    snapshot:Snapshot=Snapshot() # the snapshot of the object itself
+    within:Iterable=()           # the objects in it, which are visited next
+    depth:Depth=Depth.everything # how much of these to save
 
 # %% ../../nbs/data/30b_contents.ipynb #9fb24498
-_few  = 32     # a longer container of constants in data is skipped
-_many = 1000   # a longer container is watched, not copied
+_few  = 32     # in data, the entries of a longer container of constants are not visited
+_many = 1000   # in data, a longer container is watched, not copied
 _constants = {str,int,float,complex,bool,bytes,type(None),range,slice,torch.dtype,torch.device,torch.Size}
-_unchanging = _constants | {SequentialSampler,TensorDataset}   # reading does not change their objects
+_unchanging = _constants | {SequentialSampler,TensorDataset}   # reading data does not change instances of these
 
 def _is_unchanging(o):
     if isinstance(o, FunctionType): return not o.__closure__
     return type(o) in _unchanging
 
 def _are_unchanging(objects):
-    "Return whether these are numbers, texts, arrays and tensors, or tuples of them"
+    "Return whether `objects` are all numbers, strings, arrays and tensors, or all tuples of these"
     kinds = {*map(type, objects)}
     if kinds=={tuple}: kinds = {*map(type, chain.from_iterable(objects))}
     return all(map(_is_unchanging_kind, kinds))
@@ -366,14 +366,14 @@ def _look_into_container(o, depth, given):
     elif is_watched: snapshot = watch_entries(o, _few)
     else: snapshot = snapshot_entries(o)
     within = []
-    if not is_watched: within = _within_container(o, in_data)
+    if not is_watched: within = _list_within(o, in_data)
     if not hasattr(o, '__dict__'): return Contents(snapshot, within, depth)
-    attributes = _look_into_object(o, depth, given)   # of a class that inherits from a container
+    attributes = _look_into_object(o, depth, given)   # a subclass may have attributes
     return Contents(Snapshot(snapshot, attributes.snapshot), [*within, *attributes.within], depth)
 
 # %% ../../nbs/data/30b_contents.ipynb #aed595f8
-def _within_container(o, in_data):
-    "Return the objects to visit in a container; in data, without long lists of constants"
+def _list_within(o, in_data):
+    "Return the objects to visit in a container: none of a long container of constants in data"
     within = entries(o)
     if isinstance(o, dict): within = within[1::2]   # the values
     is_large = in_data and len(within)>_few
@@ -382,7 +382,7 @@ def _within_container(o, in_data):
 
 # %% ../../nbs/data/30b_contents.ipynb #52b533de
 def _is_skipped(o):
-    "Return whether `o` is a live iterator, such as a `DataLoader`'s, or owns others to snapshot, as a Learner does"
+    "Return whether `o` is a library's live iterator, as of a `DataLoader`, or a Learner, a callback, or refers to one"
     cls = type(o)
     if is_foreign(cls) and hasattr(cls, '__next__'): return True
     return isinstance(o, (Dispatcher,Stateful)) or _owns_learner(o)
@@ -393,7 +393,7 @@ def _look_into_object(o, depth, given):
     if _is_standard(type(o)): return Contents(depth=depth)
     if not given and _is_skipped(o): return Contents(depth=depth)
     if isinstance(o, (Dataset,Sampler,DataLoader)): depth = Depth.data
-    if type(o) is DataLoader: return Contents(_snapshot_dataloader(o), _members_of(o), depth)
+    if type(o) is DataLoader: return Contents(_snapshot_dataloader(o), _get_members(o), depth)
     values = vars(o).values()
     if depth==Depth.generators: return Contents(within=values, depth=Depth.generators)
     in_data = depth==Depth.data
@@ -406,7 +406,7 @@ def _look_into_object(o, depth, given):
 
 def _look_into_module(m:nn.Module, depth):
     is_wrapper = type(m).__module__.startswith(_wrappers)
-    if is_wrapper or isinstance(m, LazyModuleMixin):   # only what a wrapper such as DDP shares with the model
+    if is_wrapper or isinstance(m, LazyModuleMixin):   # a wrapper such as DDP has other attributes that must not change
         within = [*m.children(), *m.parameters(recurse=False), *m.buffers(recurse=False)]
         return Contents(snapshot_attributes(m, 'training'), within, depth)
     within = [v for k,v in vars(m).items() if k not in _hooks]
@@ -414,11 +414,11 @@ def _look_into_module(m:nn.Module, depth):
 
 # %% ../../nbs/data/30b_contents.ipynb #f74f7355
 def _snapshot_dataloader(dl):
-    "Snapshot the two attributes of PyTorch's own `DataLoader` that reading changes"
+    "Take a snapshot of the two attributes of a `DataLoader` that iteration changes"
     return snapshot_attributes(dl, '_iterator', '_IterableDataset_len_called')
 
-def _members_of(dl):
-    "Return the parts of `dl` that reading may change"
+def _get_members(dl):
+    "Return the parts of `dl` that iteration may change"
     batch_sampler = getattr(dl, 'batch_sampler', None)
     members = [getattr(dl, 'sampler', None), getattr(batch_sampler, 'sampler', None), getattr(dl, 'dataset', None)]
     if type(dl) is not DataLoader: return [dl, batch_sampler, *members]
@@ -428,7 +428,7 @@ def _members_of(dl):
 
 # %% ../../nbs/data/30b_contents.ipynb #fd2c5abf
 def _is_copied(size, depth):
-    "Return whether to copy a tensor or array of this size; in data, only small ones"
+    "Return whether a snapshot copies a tensor or array of `size` elements: at `Depth.data` only a small one"
     if depth==Depth.everything: return True
     return depth==Depth.data and size<=_many
 
@@ -454,38 +454,38 @@ def _look_into(o, depth, given):
 
 # %% ../../nbs/data/30b_contents.ipynb #0092cce4
 def snapshot_contents(
-    *objects:Any,        # models, callbacks, anything
+    *objects:Any,        # models, callbacks, or any other objects
     loaders:Iterable=(), # loaders, whose contents are treated as data
-    leave:Iterable=()    # parameters that are skipped
+    leave:Iterable=()    # parameters to skip
 ) -> Snapshot:
-    "Take a snapshot of all state in `objects` and `loaders`; until it is restored, loaders have other workers"
+    "Take a snapshot of all state in `objects` and `loaders`; until it is restored, loaders use new workers"
     loaders = [*loaders]
     found:list[tuple[Any,Snapshot]] = [(dl, _snapshot_dataloader(dl)) for dl in loaders if type(dl) is DataLoader]
     todo = [_ToVisit(o, Depth.everything, given=True) for o in objects]
-    for dl in loaders: todo += [_ToVisit(o, Depth.data, given=True) for o in _members_of(dl)]
+    for dl in loaders: todo += [_ToVisit(o, Depth.data, given=True) for o in _get_members(dl)]
     if todo: found += _walk(todo, loaders, leave)
     for o,_ in found:
-        if isinstance(o, DataLoader): o._iterator = None   # its workers date from before the snapshot
+        if isinstance(o, DataLoader): o._iterator = None   # a pass before the restore starts new workers
     return Snapshot(*[snapshot for _,snapshot in found])
 
 # %% ../../nbs/data/30b_contents.ipynb #536b0852
 class _ToVisit(NamedTuple):
     "An object that `_walk` has yet to visit"
     object:Any
-    depth:int    # how deeply
-    given:bool   # did the caller pass it? Then it is visited even if it was before
+    depth:int    # how much of the object to save
+    given:bool   # did the caller pass the object? Then it is visited again
 
 def _walk(todo, known=(), params=()):
-    """Yield (object, snapshot) for all that can be reached from `todo`; for `known` and `params` only if listed there
+    """Yield `(object, snapshot)` for all objects that `todo` leads to; of `known` and `params` only those in `todo`
 
-    An object is looked into again only if the caller gives it, or more deeply than before; so the walk ends.
+    An object is visited again only if the caller passed it, or at a greater depth than before; so the walk ends.
     """
-    depths = {id(o):Depth.everything for o in known}   # how deeply each object was visited
-    alive  = [*known]                                  # keeps these objects alive, so that no other one gets their id
+    depths = {id(o):Depth.everything for o in known}   # the depth at which each object was visited
+    alive  = [*known]                                  # keeps these objects alive, as a new object could get their id
     while todo:
         o,depth,given = todo.pop()
         if type(o) in _unchanging: continue
-        if params and isinstance(o, nn.Parameter):   # the first: a model without any is not searched for them
+        if params and isinstance(o, nn.Parameter):   # at the first parameter: else `params` need not be read
             params = [*params]
             alive += params
             for p in params: depths[id(p)] = Depth.everything
@@ -501,9 +501,9 @@ def _walk(todo, known=(), params=()):
 
 # %% ../../nbs/data/30b_contents.ipynb #6a1f8f42
 def generators_in(
-    *objects:Any # datasets, functions that make batches
+    *objects:Any # loaders, datasets, or collate functions
 ) -> list:
-    "Return the random number generators in `objects`"
+    "Return the distinct random number generators in `objects` and in the objects that they refer to"
     todo  = [_ToVisit(o, Depth.data, given=True) for o in objects]
     found = {id(o):o for o,_ in _walk(todo) if is_generator(o)}
     return [*found.values()]
@@ -512,12 +512,12 @@ def generators_in(
 def snapshot_loader(
     dl:Any # a loader
 ) -> Snapshot:
-    "Take a snapshot of the state that reading `dl` changes, in the loader, its samplers and its dataset"
+    "Take a snapshot of the state that iteration changes in `dl`, its samplers and its dataset"
     return snapshot_contents(loaders=[dl])
 
 def snapshot_forward(
     model:nn.Module, # the model
-    dl:Any=None      # a loader whose batches are used; None: no loader
+    dl:Any=None      # the loader of the batches; None: no loader
 ) -> Snapshot:
-    "Take a snapshot of all that forward passes change in the model and in the loader, and of random numbers"
+    "Take a snapshot of the state that forward passes change: in the model, the loader and the random generators"
     return Snapshot(snapshot_random(), snapshot_contents(model, loaders=[dl], leave=model.parameters()))

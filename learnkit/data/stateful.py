@@ -17,7 +17,7 @@ from .parts import is_stateful, walk_parts
 
 # %% ../../nbs/data/55a_stateful.ipynb #fc779ee2
 class EndTrackingDataset(IterableDataset):
-    "The samples of `ds`; `ended` is true once the last pass has reached their end"
+    "A dataset of the samples of `ds`; `ended` is True once the last pass has reached the end"
     ended = False
     def __init__(self,
         ds:Iterable # an iterable of samples
@@ -32,12 +32,12 @@ class EndTrackingDataset(IterableDataset):
 def is_plain(
     dl:Any # a loader
 ) -> bool:
-    "Return whether `dl` is a `DataLoader` that iterates as PyTorch's does"
+    "Return whether `dl` is a `DataLoader` that does not override `__iter__`"
     return isinstance(dl, DataLoader) and type(dl).__iter__ is DataLoader.__iter__
 
 def forgets_buffer(
     ds:Any,               # a dataset
-    in_workers:bool=False # is it read in workers? There a shuffled stream cannot load its state
+    in_workers:bool=False # is `ds` read in workers? There it cannot load the state of any shuffle buffer
 ) -> bool:
     "Return whether `ds` shuffles in a buffer that its state omits, as streams of Hugging Face's datasets do"
     if not type(ds).__module__.startswith('datasets.'): return False
@@ -48,45 +48,45 @@ def forgets_buffer(
         if in_workers or part.buffer_size>1: return True
     return False
 
-def knows_position(
+def find_position_tracker(
     dl:Any # a loader
 ) -> Any:
-    "Return the object that tracks the position in `dl`: the loader or its dataset; None if neither does"
+    "Return the object that tracks the position in `dl`: the loader or its dataset; None if no state has the position"
     ds = getattr(dl, 'dataset', None)
     if forgets_buffer(ds, in_workers=getattr(dl, 'num_workers', 0)>0): return None
     if is_stateful(dl): return dl
     if not isinstance(ds, IterableDataset) or not is_stateful(ds): return None
     if not is_plain(dl): return None
-    if dl.num_workers: return None   # each worker has its own copy
+    if dl.num_workers: return None   # each worker reads its own copy, whose state is not available
     return ds
 
 # %% ../../nbs/data/55a_stateful.ipynb #1b90a052
 def find_stateful(
     dl:Any # a loader
 ) -> tuple[Any,Any]:
-    "Return the object that tracks the position in `dl` (a loader, a dataset or None), and the loader to iterate over"
-    known = knows_position(dl)
+    "Return the object that tracks the position in `dl`, or None, and the loader to iterate over"
+    known = find_position_tracker(dl)
     if known is None or known is dl: return known,dl
     return known,copy_loader(dl, dataset=EndTrackingDataset(known))
 
 # %% ../../nbs/data/55a_stateful.ipynb #44347c31
-def _from_torchdata(dl): return type(dl).__module__.startswith('torchdata.')
+def _is_from_torchdata(dl): return type(dl).__module__.startswith('torchdata.')
 
 def is_indexed(
     dl:Any # a loader
 ) -> bool:
-    "Return whether the first batches of `dl` can be skipped by its sampler"
+    "Return whether batches of `dl` can be skipped in its sampler, without loading samples"
     if not isinstance(dl, DataLoader): return False
     if isinstance(dl.dataset, IterableDataset): return False
     if is_plain(dl): return True
-    return _from_torchdata(dl) and not is_stateful(dl.dataset)
+    return _is_from_torchdata(dl) and not is_stateful(dl.dataset)
 
 def begins_anew(
-    dl:Any # a loader that knows its position
+    dl:Any # a loader that tracks its position
 ) -> bool|None:
-    "Return whether a pass after an interrupted one begins at the start; None: that depends on the dataset"
+    "Return whether a pass after an interrupted one begins at the start; None if that depends on the dataset"
     dataset_class = type(getattr(dl, 'dataset', None))
-    if _from_torchdata(dl) or dataset_class.__module__.startswith('datasets.'): return True
+    if _is_from_torchdata(dl) or dataset_class.__module__.startswith('datasets.'): return True
     if isinstance(dl, DataLoader): return None
     return False
 
@@ -94,7 +94,7 @@ def begins_anew(
 def is_listed(
     dl:Any # a loader
 ) -> bool:
-    "Return whether `dl` is indexed by batch (`dl[0]`, `dl[1]` …), without an `__iter__` of its own"
+    "Return whether `dl` is a sequence of batches, such as a list, whose `__iter__` is not overridden"
     cls = type(dl)
     for t in (list, tuple):
         if isinstance(dl, t): return cls.__iter__ is t.__iter__ and cls.__getitem__ is t.__getitem__
@@ -104,7 +104,7 @@ def is_listed(
 def draws_nothing(
     dl:Any # a loader
 ) -> bool:
-    "Return whether the samples of `dl` are tensors, which no transform changes"
+    "Return whether loading samples of `dl` draws no random numbers, as they are rows of tensors, without transforms"
     return type(getattr(dl, 'dataset', None)) is TensorDataset and dl.collate_fn in (default_collate, default_convert)
 
 # %% ../../nbs/data/55a_stateful.ipynb #45dd3dea
@@ -112,7 +112,7 @@ def restore_position(
     o:Any,    # a loader or a dataset that tracks its position
     state:Any # a result of its `state_dict`
 ) -> None:
-    "Restore the position; if that fails, re-raise with a note that the data may be different"
+    "Restore the position of `o`; if that fails, re-raise with a note that the data may be different"
     try: o.load_state_dict(state)
     except Exception as e:
         add_note(e, f'{type(o).__name__}.load_state_dict failed for the state in the checkpoint. Is this still the '
@@ -120,11 +120,11 @@ def restore_position(
         raise
 
 class PositionedBatches:
-    "Iterates over the batches `it` of data that tracks its position; `ended` is True once there are no more"
+    "Iterates over batches of data that tracks its position; `ended` is True once there are no more"
     ended,yielded = False,False
     def __init__(self,
         it:Iterator,   # an iterator of batches
-        again:Any=None # function that begins once more if there is no batch; None: the data has ended then
+        again:Any=None # function that returns another iterator if `it` has no batch; None: the data has ended
     ): self.it,self.again = it,again
 
     def __iter__(self) -> Iterator: return self
@@ -154,12 +154,12 @@ from .random import check_numpy_state, check_torch_state, plain_state
 def hash_seed(
     *key:Any # the values to hash, such as the seed of the run, an epoch and an index
 ) -> int:
-    "Return a seed of 63 bits, a hash of `key`"
+    "Return a hash of `key` as a seed of 63 bits"
     digest = blake2b(repr(key).encode(), digest_size=8).digest()
     return int.from_bytes(digest, 'big') >> 1
 
 def seed_cpu(
-    seed:int # for all three generators
+    seed:int # the seed of all three generators
 ) -> None:
     "Seed the generators that datasets draw from: Python's, NumPy's, and PyTorch's on the CPU"
     random.seed(seed)
@@ -186,9 +186,9 @@ def set_cpu_states(
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #5bf4ca7f
 class RngStream:
-    "A separate stream of random numbers: each `with stream:` block continues where the previous one ended"
+    "A separate stream of random numbers on the CPU: each `with stream:` block continues where the previous one ended"
     def __init__(self,
-        seed:int # seed of the first block
+        seed:int # the seed at the start of the first block
     ): self.seed,self.states = seed,None
 
     def __enter__(self) -> None:
@@ -200,7 +200,7 @@ class RngStream:
         set_cpu_states(*self.outer)
 
     def state_dict(self) -> tuple:
-        "Return the states at the end of the last block, as numbers and tensors that a checkpoint can hold"
+        "Return the random states at the end of the last block, as numbers and tensors that a checkpoint can store"
         python,torch_,numpy = self.states
         return python,torch_,plain_state(numpy)
 
@@ -215,12 +215,12 @@ class RngStream:
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #bb4b795c
 class RngIterator(PositionedBatches):
-    "Iterates over `batches`, which are loaded with the random numbers of `rng`"
+    "Iterates over `batches`, whose loading draws its random numbers from `rng`"
     def __init__(self,
-        rng:RngStream,     # the stream of random numbers to draw from
+        rng:RngStream,     # the stream of random numbers
         batches:Iterable,  # an iterable of batches
         skip:int=0,        # how many batches to load and drop first
-        retry:bool=False   # begin again, once, if there is no batch?
+        retry:bool=False   # begin once more if there is no batch?
     ):
         self.rng,self.batches,self.skip = rng,batches,skip
         super().__init__(self._begin(), self._begin_anew if retry else None)
@@ -238,58 +238,58 @@ class RngIterator(PositionedBatches):
             return next(self.it)
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #51f257c1
-from .random import find_changed, marks, pack_state, set_random_states, states_of
+from .random import find_changed, pack_state, rng_fingerprints, set_random_states, states_of
 from .snapshot import snapshot_random
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #e0000010
 def check_states(
-    states:Any # arguments for `set_random_states`, read from a file
+    states:Any # keyword arguments of `set_random_states`, read from a file
 ) -> None:
-    "Raise ValueError if `states` are not such arguments, or if a generator cannot be in one of the states"
+    "Raise ValueError if `states` have other names, or if a generator cannot be in one of them"
     known = {'random_state','torch_state','numpy_state'}
     if not isinstance(states, dict) or not states.keys()<=known: raise ValueError(
-        f'these are no states of random number generators: {states!r:.40}')
+        f'the saved random states must be a dictionary with keys of {sorted(known)}, not {states!r:.40}')
     with snapshot_random(): set_random_states(**states)
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #fb60ec77
-_most = 4000   # steps whose random states are recorded: 20 MB
+_max_steps = 4000   # how many steps are recorded: their states take 20 MB
 
-class StepNotes(GetAttr):
-    "Iterates over `it`, and records the random states at the beginning of steps, unless they follow from earlier ones"
+class StepRecorder(GetAttr):
+    "Iterates over `it`; records the random states before a step that draws, if other code drew since the last one"
     _default = 'it'
-    ended = False   # did `it` end while `again` repeated steps?
+    ended = False   # has `it` ended while `again` repeated steps?
     def __init__(self,
-        it:Iterator,          # may draw from the global generators
-        notes:dict|None=None  # the notes of the steps to repeat
+        it:Iterator,          # an iterator that may draw from the global generators
+        states:dict|None=None  # the recorded states of the steps to repeat; None: there are none
     ):
         self.it,self.i = it,0
-        self.notes:dict = {} if notes is None else notes
-        self.at = marks()   # what `marks` returned after the last draw of `it`
-        self.missed = False # were there more steps than it records?
+        self.states:dict = {} if states is None else states
+        self.at = rng_fingerprints()   # the result of `rng_fingerprints` after the last draw of `it`
+        self.missed = False # were there more steps to record than `_max_steps`?
 
     def __iter__(self) -> Iterator: return self
     def __next__(self) -> Any:
-        before = marks()
+        before = rng_fingerprints()
         odd = find_changed(self.at, before)
         states = states_of(odd)
         try: return next(self.it)
         finally:
-            after = marks()
+            after = rng_fingerprints()
             drawn = find_changed(before, after)
-            if odd and drawn: self._note(states)
+            if odd and drawn: self._record(states)
             if drawn: self.at = after
             self.i += 1
 
-    def _note(self, states):
-        self.missed = self.missed or len(self.notes)>=_most
-        if not self.missed: self.notes[self.i] = pack_state(states)
+    def _record(self, states):
+        self.missed = self.missed or len(self.states)>=_max_steps
+        if not self.missed: self.states[self.i] = pack_state(states)
 
     def again(self,
-        n:int # how many steps
+        n:int # the number of steps to repeat
     ) -> Iterator:
-        "Repeat the first `n` steps and yield their results; steps that fail again are skipped"
+        "Repeat the first `n` steps with their recorded states, and yield their results; skip steps that fail"
         for _ in range(n):
-            set_random_states(**self.notes.get(self.i, {}))
+            set_random_states(**self.states.get(self.i, {}))
             self.i += 1
             try: o = next(self.it)
             except StopIteration:
@@ -297,7 +297,7 @@ class StepNotes(GetAttr):
                 break
             except Exception: continue
             yield o
-        self.at = marks()
+        self.at = rng_fingerprints()
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #b72acbae
 import json, pickle
@@ -308,25 +308,25 @@ from torch.utils.data import get_worker_info
 from torch.utils.data._utils.worker import _generate_state
 
 from .parts import changed_names, may_lose_numbers, numbers_in, objects_in
-from .random import generator_mark, generator_state, set_generator
+from .random import generator_fingerprint, generator_state, set_generator
 from .snapshot import generators_in
-from .workers import after_news
+from .workers import after_update
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #3dcdf5a1
-def _as_note(states):
-    "Encode `states` as a string, because each tensor from a worker would need shared memory"
+def _encode_states(states):
+    "Return `states` as JSON, because each tensor from a worker would need shared memory"
     def as_text(t): return {'tensor':t.numpy().tobytes().hex()}
     return json.dumps(states, default=as_text)
 
-def _from_note(note):
+def _decode_states(encoded):
     def tensor(o):
         if 'tensor' not in o: return o
         return torch.frombuffer(bytearray.fromhex(o['tensor']), dtype=torch.uint8)
-    return json.loads(note, object_hook=tensor)
+    return json.loads(encoded, object_hook=tensor)
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #3dcdf564
 def _seed_worker(info, seed, number):
-    "Seed this process as PyTorch seeds worker `number` of a loader whose base seed is `seed`"
+    "Seed this process as PyTorch seeds worker `number` of a loader with the base seed `seed`"
     object.__setattr__(info, 'id', number)
     object.__setattr__(info, 'seed', seed+number)
     random.seed(seed+number)
@@ -334,85 +334,85 @@ def _seed_worker(info, seed, number):
     if 'numpy' in sys.modules: sys.modules['numpy'].random.seed(_generate_state(seed, number))
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #9950c907
-def _digest(o): return hash(pickle.dumps(o.state_dict()))
+def _hash_state(o): return hash(pickle.dumps(o.state_dict()))
 
 class UnsavedInWorker:
-    "Watches data in a worker; names the numbers and states that loading a sample has changed and no checkpoint has"
+    "Finds the attributes and states of the data in a worker that loading samples has changed, and no checkpoint saves"
     def __init__(self,
         *parts:Any # the dataset and the collate function
     ):
         objects = objects_in(**{str(i):o for i,o in enumerate(parts)}).values()
         self.lossy,self.stateful = [*filter(may_lose_numbers, objects)],[*filter(is_stateful, objects)]
-        self.said = False
-        self.note()
+        self.reported = False
+        self.record()
 
-    def note(self) -> None:
-        "Record the present numbers and states"
+    def record(self) -> None:
+        "Record the present numbers and states, with which later ones are compared"
         self.numbers = [(o, numbers_in(o)) for o in self.lossy]
-        self.states = [(o, _digest(o)) for o in self.stateful]
+        self.states = [(o, _hash_state(o)) for o in self.stateful]
 
     def name_changes(self) -> str:
-        "Return the names of attributes and states that have changed; '' if none has, or after it has returned names"
-        if self.said: return ''
+        "Return the names of changed attributes and states, joined; '' without changes, or after it has returned names"
+        if self.reported: return ''
         found = []
         for o,before in self.numbers:
             names = ', '.join([f'`{k}`' for k in changed_names(o, numbers_in(o), before)])
             if names: found.append(f'{names} of {type(o).__name__}')
         found += self.changed_states()
-        self.said = bool(found)
+        self.reported = bool(found)
         return ', '.join(found)
 
     def changed_states(self) -> list[str]:
-        "Return, in words, the objects whose `state_dict` has changed"
-        return [f'the state of {type(o).__name__}' for o,before in self.states if _digest(o)!=before]
+        "Return a phrase for each object whose `state_dict` has changed"
+        return [f'the state of {type(o).__name__}' for o,before in self.states if _hash_state(o)!=before]
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #41fa4ca8
-class WorkerNotes:
-    "The `collate_fn` and `worker_init_fn` of each worker: begins with given states, and sends its own with each batch"
+class WorkerRecorder:
+    "The `collate_fn` and `worker_init_fn` of workers that begin with given states, and send theirs with each batch"
     def __init__(self,
         dl:DataLoader,      # the loader
-        seed:int|None=None, # the base seed of the workers to continue; None: the one that PyTorch gives them now
-        turn:int=0,         # the worker that loads the first batch
-        states:Any=None     # by worker number, the states to continue from
+        seed:int|None=None, # the base seed of the workers; None: the one that PyTorch draws for them
+        turn:int=0,         # the number of the worker that loads the first batch
+        states:Any=None     # worker number -> its states to continue from; None: there are none
     ):
         self.collate,self.own_init,self.n = dl.collate_fn,dl.worker_init_fn,dl.num_workers
         self.seed,self.turn,self.states = seed,turn,states or {}
 
     def begin(self,
-        worker_id:int # from 0
+        worker_id:int # the number of the worker, from 0
     ) -> None:
-        "Begin a worker"
+        "Seed this worker, restore its states, and record the state of its data"
         info:Any = get_worker_info()
         self.number = (worker_id+self.turn) % self.n
         if self.seed is not None: _seed_worker(info, self.seed, self.number)
         if self.own_init is not None: self.own_init(self.number)
         self.generators = generators_in(info.dataset, self.collate)
-        self.first = self._marks()
+        self.first = self._fingerprints()
         self.unsaved = UnsavedInWorker(info.dataset, self.collate)
-        after_news.append(self.unsaved.note)   # changes sent by the main process are not made by samples
+        after_update.append(self.unsaved.record)   # changes from the main process are not due to samples
         if self.number in self.states: self._set(**self.states[self.number])
 
-    def _marks(self):
-        "Return hashes of the global generators by name, and of the data's own generators by number"
-        return {**marks(), **dict(enumerate(map(generator_mark, self.generators)))}
+    def _fingerprints(self):
+        "Return values that change when a generator draws: the global ones by name, the data's own by number"
+        return {**rng_fingerprints(), **dict(enumerate(map(generator_fingerprint, self.generators)))}
     def _set(self, rng, own):
         set_random_states(**rng)
         for i,s in own: set_generator(self.generators[i], s)
 
     def __call__(self, items:Any) -> list:
         b = self.collate(items)
-        drawn = find_changed(self.first, self._marks())
+        drawn = find_changed(self.first, self._fingerprints())
         lost = self.unsaved.name_changes()
         if not drawn: return [b, self.number, '', lost]
         global_names = [k for k in drawn if isinstance(k, str)]
         own_numbers  = [i for i in drawn if isinstance(i, int)]
         own = [(i, generator_state(self.generators[i])) for i in own_numbers]
-        return [b, self.number, _as_note(dict(rng=states_of(global_names), own=own)), lost]
+        return [b, self.number, _encode_states(dict(rng=states_of(global_names), own=own)), lost]
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #c25cd3b1
-class StreamWorkerNotes(WorkerNotes):
-    "`WorkerNotes` of a stream with persistent workers: do they begin a pass as new workers would?"
-    differs = False   # do they differ from new workers?
+class StreamWorkerRecorder(WorkerRecorder):
+    "`WorkerRecorder` for workers that report whether they differ from new workers at the beginning of a pass"
+    differs = False   # has a generator of this worker another state than in a new worker?
     def __init__(self,
         dl:DataLoader # the loader
     ):
@@ -421,142 +421,142 @@ class StreamWorkerNotes(WorkerNotes):
         self.begins_anew = begins_anew(dl) is True   # does every pass begin at the start of the data?
 
     def begin(self,
-        worker_id:int # from 0
+        worker_id:int # the number of the worker, from 0
     ) -> None:
-        "Begin a worker"
+        "Seed this worker, and record the state of its data at the start of a pass"
         super().begin(worker_id)
         self.last = self.first
         self.at_start = self.unsaved.states
         if self.saves_own or self.begins_anew: self.at_start = []
-        self.unsaved.states = []   # only its state at the start of a pass matters, as the data is read again
+        self.unsaved.states = []   # compared only at the start of a pass, as a resumed run reads the pass again
         self.lost = ''
         info:Any = get_worker_info()   # never None, as this is called in a worker
         reseeds = hasattr(info.dataset, 'set_epoch')   # the epoch number may seed its generators
         self.only_global = reseeds or self.saves_own
-        after_news.append(self._begin_pass)
+        after_update.append(self._begin_pass)
 
     def _begin_pass(self):
-        "At the start of a pass, find unsaved changes, and generators that were drawn from and not seeded anew"
+        "At the start of a pass, find unsaved changes, and generators that have drawn and were not seeded again"
         self.unsaved.states = self.at_start
         self.lost = ', '.join(self.unsaved.changed_states())
         self.unsaved.states = []
-        now = self._marks()
+        now = self._fingerprints()
         self.differs = any(now[k]==self.last[k]!=self.first[k] for k in now)
 
     def __call__(self, items:Any) -> list:
         b = self.collate(items)
-        self.last = now = self._marks()
+        self.last = now = self._fingerprints()
         drawn = find_changed(self.first, now)
         if self.only_global: drawn = [k for k in drawn if isinstance(k, str)]
-        note = ''
-        if drawn or self.differs: note = 'drawn'
-        return [b, self.number, note, self.unsaved.name_changes() or self.lost]
+        report = ''
+        if drawn or self.differs: report = 'drawn'
+        return [b, self.number, report, self.unsaved.name_changes() or self.lost]
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #a454f0cb
-_kept = 128   # batches
+_max_states = 128   # how many batches of a pass have their states stored
 
-class StreamNotes:
-    "Mixin for the iterator of a `DataLoader`: removes what `StreamWorkerNotes` added to each batch"
-    drawn:bool   # do workers have random states that new ones would not have?
-    lost:set     # the changes that workers made in their data, and that no checkpoint saves
+class RecordedStream:
+    "Mixin for the iterator of a `DataLoader`: collects the reports that `StreamWorkerRecorder` added to batches"
+    drawn:bool   # do workers have random states that new workers would not have?
+    lost:set     # the changes of workers to their data, in words, which no checkpoint saves
     def _next_data(self):
-        b,_,note,lost = super()._next_data()
-        self.drawn = self.drawn or bool(note)
+        b,_,report,lost = super()._next_data()
+        self.drawn = self.drawn or bool(report)
         if lost: self.lost.add(lost)
         return b
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #524ae9c7
-class NotedBatches:
-    "Mixin for the iterator of a `DataLoader`: removes what `WorkerNotes` added to each batch"
-    _num_workers:int; _task_info:dict; _get_data:Any   # of PyTorch's iterator
-    added:deque; before:dict   # the last states of this pass; earlier ones, by worker number
-    lost:set   # the changes that workers made in their data, and that no checkpoint saves
-    n_batches = turn = 0       # the batches of this pass; the worker that takes the place of the first one
+class RecordedBatches:
+    "Mixin for the iterator of a `DataLoader`: collects the states that `WorkerRecorder` added to batches"
+    _num_workers:int; _task_info:dict; _get_data:Any   # attributes of PyTorch's iterator
+    added:deque; before:dict   # the last states of this pass; the earlier ones by worker number
+    lost:set   # the changes of workers to their data, in words, which no checkpoint saves
+    n_batches = turn = 0       # how many batches this pass has yielded; the number of the worker in the first position
     def _next_data(self):
-        try: b,number,note,lost = super()._next_data()
+        try: b,number,encoded,lost = super()._next_data()
         except StopIteration: raise
-        except BaseException:   # a worker has drawn numbers and failed, and it is unknown which
+        except BaseException:   # a worker has failed after drawing numbers: which one is unknown
             self._add(*((number, None) for number in range(self._num_workers)))
             raise
-        self._add((number, note))
+        self._add((number, encoded))
         if lost: self.lost.add(lost)
         return b
 
-    def _add(self, *notes):
-        self.added += [(self.n_batches, number, note) for number,note in notes]
+    def _add(self, *records):
+        self.added += [(self.n_batches, number, encoded) for number,encoded in records]
         self.n_batches += 1
-        while len(self.added)>_kept: self._forget(*self.added.popleft())
+        while len(self.added)>_max_states: self._forget(*self.added.popleft())
 
-    def _forget(self, i, number, note): self.before[number] = note
+    def _forget(self, i, number, encoded): self.before[number] = encoded
 
-    def _prefetched_notes(self):
-        "Return the states sent with batches that were loaded in advance, after waiting for the workers"
+    def _prefetched_states(self):
+        "Wait for the batches that workers load in advance; return the states that they sent with them"
         while self._tasks_outstanding:
             i,data = self._get_data()
             self._tasks_outstanding -= 1
             self._task_info[i] += data,
-        notes = []
+        records = []
         for i,(worker,b) in sorted(self._task_info.items()):
-            if isinstance(b, tuple): b = b[0]   # of torchdata's loader
-            if isinstance(b, list): _,number,note,_ = b
-            else: number,note = (worker+self.turn)%self._num_workers,None   # loading failed
-            notes.append((i, number, note))
-        return notes
+            if isinstance(b, tuple): b = b[0]   # torchdata's loader sends its own state, too
+            if isinstance(b, list): _,number,encoded,_ = b
+            else: number,encoded = (worker+self.turn)%self._num_workers,None   # loading failed
+            records.append((i, number, encoded))
+        return records
 
     def _reset(self, *args, **kwargs):
-        for i,number,note in (*self.added, *self._prefetched_notes()): self._forget(i, number, note)
+        for i,number,encoded in (*self.added, *self._prefetched_states()): self._forget(i, number, encoded)
         self.added.clear()
         self.n_batches = 0
         self._turn_back()
         return super()._reset(*args, **kwargs)
 
     def _turn_back(self):
-        "Put each persistent worker back into its own place"
+        "Put each persistent worker back into the position of its number"
         for k in ('_workers','_index_queues'):
             of_all = getattr(self, k)
             setattr(self, k, of_all[-self.turn:] + of_all[:-self.turn])
         self.turn = 0
 
     def states(self,
-        n:int # how many batches of this pass the model was trained on
+        n:int # the number of batches of this pass that the model was trained on
     ) -> dict|None:
-        "Return the workers' states after `n` batches, by worker number; None if they are unknown"
+        "Return the workers' random states after `n` batches, by worker number; None if they are unknown"
         first = 0
         if self.added: first = self.added[0][0]
         if n>self.n_batches or n<first: return None
-        return self._states([(i, number, note) for i,number,note in self.added if i<n])
+        return self._decode_latest([(i, number, encoded) for i,number,encoded in self.added if i<n])
 
     def states_at_end(self) -> dict|None:
-        "Return the states from which persistent workers begin the next pass, even if this one was interrupted"
-        return self._states((*self.added, *self._prefetched_notes()))
+        "Return the random states with which persistent workers begin the next pass, by worker number; None if unknown"
+        return self._decode_latest((*self.added, *self._prefetched_states()))
 
-    def _states(self, added):
-        notes = {**self.before}
-        for _,number,note in added: notes[number] = note
-        if None in notes.values(): return None
-        return {number:_from_note(note) for number,note in notes.items() if note}
+    def _decode_latest(self, added):
+        records = {**self.before}
+        for _,number,encoded in added: records[number] = encoded
+        if None in records.values(): return None
+        return {number:_decode_states(encoded) for number,encoded in records.items() if encoded}
 
 @lru_cache
-def _noted_class(cls, notes):
-    "Return a subclass of `notes` and the iterator class `cls`, with the name of `cls`"
-    return type(cls.__name__, (notes,cls), {})
+def _mixin_class(cls, mixin):
+    "Return a subclass of the mixin `mixin` and the iterator class `cls`, with the name of `cls`"
+    return type(cls.__name__, (mixin,cls), {})
 
-def note_batches(
+def record_batches(
     it:Any,           # an iterator of a loader
-    notes:WorkerNotes # the states that its workers send
+    recorder:WorkerRecorder # the `collate_fn` of its workers
 ) -> None:
-    "Make `it` remove the workers' states from the batches"
-    it.__class__ = _noted_class(type(it), NotedBatches)
+    "Turn `it` into `RecordedBatches`, which remove the workers' states from the batches"
+    it.__class__ = _mixin_class(type(it), RecordedBatches)
     it.added,it.lost = deque(),set()
-    it.before = {number:_as_note(states) for number,states in notes.states.items()}
-    it.turn = notes.turn % notes.n
+    it.before = {number:_encode_states(states) for number,states in recorder.states.items()}
+    it.turn = recorder.turn % recorder.n
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #af03cd28
-def note_stream(
-    it:Any # an iterator of a loader that has `StreamWorkerNotes`
+def record_stream(
+    it:Any # an iterator of a loader that has `StreamWorkerRecorder`
 ) -> None:
-    "Make `it` remove the workers' states from the batches"
-    it.__class__ = _noted_class(type(it), StreamNotes)
+    "Turn `it` into `RecordedStream`, which remove the workers' reports from the batches"
+    it.__class__ = _mixin_class(type(it), RecordedStream)
     it.drawn,it.lost = False,set()
 
 # %% ../../nbs/data/55c_sampler.ipynb #526e9d35
@@ -572,9 +572,9 @@ from .random import is_generator, seed_generator
 # %% ../../nbs/data/55c_sampler.ipynb #562bf491
 def seed_generators(
     o:Any,   # a sampler
-    seed:int # for each of its generators
+    seed:int # the seed of each of its generators
 ) -> None:
-    "Seed the random number generators among the attributes of `o`: PyTorch's, Python's, NumPy's"
+    "Seed the random number generators among the attributes of `o`, of PyTorch, Python or NumPy"
     for g in getattr(o, '__dict__', {}).values():
         if is_generator(g): seed_generator(g, seed)
 
@@ -584,21 +584,21 @@ def _begin_epoch(sampler, seed, epoch):
         seed_generators(o, seed)
 
 # %% ../../nbs/data/55c_sampler.ipynb #027477a3
-computed_from = 2**24   # from this number of samples on, the order is computed and not recorded
+computed_from = 2**24   # from this number of samples on, the order is computed instead of recorded
 
 def _is_long(s):
-    "Return whether `s` batches at least `computed_from` samples, each once, in random order"
+    "Return whether `s` yields batches of at least `computed_from` samples, each once, in random order"
     if type(s) is not BatchSampler or type(s.sampler) is not RandomSampler: return False
     n = len(s.sampler)
     return n>=computed_from and n==len(s.sampler.data_source) and not s.sampler.replacement
 
 def record_sampler(
-    sampler:Any, # sampler of indices, or of batches of them
-    seed:int,    # to draw with
-    epoch:int,   # for samplers that have `set_epoch`
-    limit:int|None=None # how many entries are needed; None: all
+    sampler:Any, # a sampler of indices, or of batches of indices
+    seed:int,    # the seed for the random numbers that it draws
+    epoch:int,   # passed to `set_epoch` of the sampler, if it has one
+    limit:int|None=None # how many steps are needed; None: all
 ) -> Sequence:
-    "Return the steps that `sampler` yields in this epoch, without changing the global generators"
+    "Return what `sampler` yields in this epoch, as a sequence, without changing the global generators"
     _begin_epoch(sampler, seed, epoch)
     if _is_long(sampler): return ComputedBatches(
         Permutation(len(sampler.sampler), seed), sampler.batch_size, range(len(sampler))[:limit])
@@ -606,10 +606,10 @@ def record_sampler(
 
 # %% ../../nbs/data/55c_sampler.ipynb #55c7c783
 class ReplaySampler:
-    "A sampler that yields the key of each entry of `recorded`"
+    "A sampler that yields `key` of each entry of `recorded`"
     recorded:Sequence = ()
     def __init__(self,
-        key:Callable # makes a key of the dataset, or a list of keys, of each entry
+        key:Callable # converts an entry to a key of the dataset, or a list of keys
     ): self.key = key
 
     def __iter__(self) -> Iterator: return map(self.key, self.recorded)

@@ -21,67 +21,67 @@ from torch.utils.data import DataLoader, get_worker_info
 from torch.utils.data._utils.worker import _ResumeIteration
 
 from .loaders import keep_queues, set_epoch
-from .parts import above_data, contents_of, walk_parts
+from .parts import non_data_types, contents_of, walk_parts
 from .random import is_generator
 
 # %% ../../nbs/data/53_workers.ipynb #ab9f296f
-class Same:
-    "Compares an object by identity, and keeps it alive"
+class Identity:
+    "Wraps an object, to compare it by identity and keep it alive"
     def __init__(self,
         o:Any # the object
     ): self.o = o
-    def __eq__(self, other:Any) -> bool: return isinstance(other, Same) and self.o is other.o
+    def __eq__(self, other:Any) -> bool: return isinstance(other, Identity) and self.o is other.o
     __hash__ = None   # type: ignore[assignment]
 
 constants = int,float,complex,bool,str,bytes,type(None)
 sequences = list,tuple,set,frozenset
-max_entries = 1000   # the number of entries of a container to compare
+max_entries = 1000   # how many entries of a container are compared
 
 # %% ../../nbs/data/53_workers.ipynb #7d60cb24
-def mark_of(
+def fingerprint(
     v:Any,      # a value
     depth:int=4 # how many levels of nested containers to look into
 ) -> Any:
-    "Return a value that changes when `v` becomes another object, or its content changes"
+    "Return a value that differs for another object than `v`, and after a change of the content of `v`"
     if type(v) in constants: return type(v),v
     if isinstance(v, torch.Tensor):
-        if v.is_inference(): return Same(v),None   # PyTorch counts no writes to it
-        return Same(v),v._version
-    if hasattr(v, 'tobytes') and hasattr(v, 'dtype'): return Same(v),_sample(v)
-    if depth==0: return Same(v)
-    if isinstance(v, dict): return Same(v),len(v),[_mark_entry(e, depth) for e in _first(v.items())]
-    if isinstance(v, sequences): return Same(v),len(v),[mark_of(e, depth-1) for e in _first(v)]
-    return Same(v)
+        if v.is_inference(): return Identity(v),None   # PyTorch does not count the writes to it
+        return Identity(v),v._version
+    if hasattr(v, 'tobytes') and hasattr(v, 'dtype'): return Identity(v),_read_sample(v)
+    if depth==0: return Identity(v)
+    if isinstance(v, dict): return Identity(v),len(v),[_fingerprint_entry(e, depth) for e in _take_first(v.items())]
+    if isinstance(v, sequences): return Identity(v),len(v),[fingerprint(e, depth-1) for e in _take_first(v)]
+    return Identity(v)
 
-def _mark_entry(entry, depth):
+def _fingerprint_entry(entry, depth):
     k,v = entry
-    return mark_of(k, 1),mark_of(v, depth-1)
+    return fingerprint(k, 1),fingerprint(v, depth-1)
 
 # %% ../../nbs/data/53_workers.ipynb #63de5136
-def _first(entries): return [e for _,e in zip(range(max_entries), entries)]
+def _take_first(entries): return [e for _,e in zip(range(max_entries), entries)]
 
-def _sample(array):
-    "Return the bytes of up to 2000 elements of a NumPy array, evenly spread"
+def _read_sample(array):
+    "Return the bytes of fewer than 2000 elements of a NumPy array, evenly spread"
     flat = array.reshape(-1)
     return flat[::max(1, flat.size//max_entries)].tobytes()
 
 # %% ../../nbs/data/53_workers.ipynb #ce8b9d8d
-def _stays_here(o):
-    "Return whether `o` is no part of the data, or a model, whose weights workers do not need"
+def _is_not_sent(o):
+    "Return whether workers do not need changes of `o`: it is a model, or no part of the data"
     if isinstance(o, nn.Module): return any(True for _ in o.parameters())
-    return isinstance(o, above_data)
+    return isinstance(o, non_data_types)
 
 def _never(o): return False
 
-def marks_in(
+def fingerprints_in(
     parts:dict # the dataset and the collate function, by name
-) -> dict[tuple,dict[str,Any]]: # path -> name of the attribute -> mark
-    "Return marks that change when an attribute of an object in `parts` changes"
-    seen,marks = {},{}
+) -> dict[tuple,dict[str,Any]]: # path of the object -> name of the attribute -> the value of `fingerprint`
+    "Return the value of `fingerprint` for each attribute of each object in `parts`, except generators"
+    seen,fingerprints = {},{}
     for name,part in parts.items():
-        for path,o in walk_parts(part, (name,), seen, _stays_here, _never):
-            marks[path] = {k:mark_of(v) for k,v in vars(o).items() if not is_generator(v)}
-    return marks
+        for path,o in walk_parts(part, (name,), seen, _is_not_sent, _never):
+            fingerprints[path] = {k:fingerprint(v) for k,v in vars(o).items() if not is_generator(v)}
+    return fingerprints
 
 # %% ../../nbs/data/53_workers.ipynb #e1362bfc
 class Change(NamedTuple):
@@ -89,7 +89,7 @@ class Change(NamedTuple):
     path:tuple       # the names that lead to the object
     name:str         # name of the attribute
     value:Any        # its new value
-    is_there:bool    # else the attribute was deleted
+    exists:bool    # False: the attribute was deleted
 
 def object_at(
     parts:dict, # the dataset and the collate function, by name
@@ -100,53 +100,54 @@ def object_at(
     for k in path: o = dict(contents_of(o))[k]
     return o
 
-def put(
+def apply_change(
     parts:dict,   # the dataset and the collate function, by name
-    change:Change # one of their attributes
+    change:Change # the change of an attribute
 ) -> None:
-    "Apply the change to `parts`"
+    "Apply `change` to the object at its path in `parts`"
     attributes = vars(object_at(parts, change.path))
-    if change.is_there: attributes[change.name] = change.value
+    if change.exists: attributes[change.name] = change.value
     else: attributes.pop(change.name, None)
 
 # %% ../../nbs/data/53_workers.ipynb #11bb9201
 class DataInWorkers:
-    "Records the dataset and the collate function as the workers of a loader have them"
+    "The state of the dataset and the collate function in the workers of a loader, to find later changes"
     def __init__(self,
         dl:DataLoader # the loader
     ):
-        self.parts:dict = dict(dataset=dl.dataset, collate_fn=dl.collate_fn)   # `dl` keeps the workers alive
-        self.marks = marks_in(self.parts)
+        # the parts, not `dl`, which would keep the workers alive
+        self.parts:dict = dict(dataset=dl.dataset, collate_fn=dl.collate_fn)
+        self.fingerprints = fingerprints_in(self.parts)
 
     def collect_changes(self) -> tuple[list[bytes],list[str]]:
-        "Return the pickled changes since the last call, and the names of attributes that cannot be sent"
-        before,self.marks = self.marks,marks_in(self.parts)
+        "Return the changes since the last call, pickled, and the names of changed attributes that cannot be pickled"
+        before,self.fingerprints = self.fingerprints,fingerprints_in(self.parts)
         sent,unsent = [],[]
         for change in self._changes_since(before):
             try: sent.append(pickle.dumps(change))
             except Exception:
                 old = before[change.path].get(change.name)
-                if old not in (None, mark_of(None)): unsent.append(self._name(change))
+                if old not in (None, fingerprint(None)): unsent.append(self._name(change))
         return sent,unsent
 
     def _changes_since(self, before) -> Iterator[Change]:
-        for path,now in self.marks.items():
-            if path not in before: continue   # it belongs to a new object
-            o,then = object_at(self.parts, path),before[path]
-            for k,mark in now.items():
-                is_new = k not in then or then[k]!=mark
-                if is_new and not _is_elsewhere(vars(o)[k]): yield Change(path, k, vars(o)[k], True)
-            for k in then.keys() - now.keys(): yield Change(path, k, None, False)
+        for path,now in self.fingerprints.items():
+            if path not in before: continue   # a new object is sent as the value of an attribute
+            o,earlier = object_at(self.parts, path),before[path]
+            for k,value in now.items():
+                is_new = k not in earlier or earlier[k]!=value
+                if is_new and not _is_on_accelerator(vars(o)[k]): yield Change(path, k, vars(o)[k], True)
+            for k in earlier.keys() - now.keys(): yield Change(path, k, None, False)
 
     def _name(self, change):
         o = object_at(self.parts, change.path)
         return f'`{change.name}` of {type(o).__name__}'
 
-def _is_elsewhere(v): return isinstance(v, torch.Tensor) and v.device.type!='cpu'
+def _is_on_accelerator(v): return isinstance(v, torch.Tensor) and v.device.type!='cpu'
 
 # %% ../../nbs/data/53_workers.ipynb #c045f57d
 parts_here:dict = {}    # in a worker: the objects that produce its batches
-after_news:list = []    # in a worker: functions to call when the data has changed
+after_update:list = []    # in a worker: functions to call after an update
 failures:list = []      # in the main process: why workers could not apply a change
 
 class StartWorker:
@@ -156,42 +157,42 @@ class StartWorker:
     ): self.parts,self.init = dict(dataset=dl.dataset, collate_fn=dl.collate_fn),dl.worker_init_fn
 
     def __call__(self,
-        worker_id:int # from 0
+        worker_id:int # the number of the worker, from 0
     ) -> None:
         parts_here.update(self.parts)
         if self.init is not None: self.init(worker_id)
 
 # %% ../../nbs/data/53_workers.ipynb #34341efd
-class News(NamedTuple):
-    "The changes that a worker applies before the next pass"
+class Update(NamedTuple):
+    "The update that a worker applies before the next pass"
     epoch:int|None       # the number of the pass; None: the data does not need it
     changes:list[bytes]  # a pickled `Change` each
 
-def obey(
-    news:News # the changes
+def apply_update(
+    update:Update # the update
 ) -> None:
-    "Update this worker's data to match that of the main process"
+    "Update this worker's data to match the main process"
     dataset = get_worker_info().dataset   # type: ignore[union-attr]
-    if news.epoch is not None: set_epoch(dataset, news.epoch)
-    parts = parts_here or dict(dataset=dataset)   # these workers started without `StartWorker`
-    for change in map(pickle.loads, news.changes): put(parts, change)
-    for f in after_news: f()
+    if update.epoch is not None: set_epoch(dataset, update.epoch)
+    parts = parts_here or dict(dataset=dataset)   # workers that started without `StartWorker` have no `parts_here`
+    for change in map(pickle.loads, update.changes): apply_change(parts, change)
+    for f in after_update: f()
 
 # %% ../../nbs/data/53_workers.ipynb #8e9d44e7
 class Message:
     "Replaces PyTorch's message that begins a pass; a worker that unpickles it applies the update first"
     def __init__(self,
         resume:_ResumeIteration, # PyTorch's message
-        news:News                # the changes
-    ): self.resume,self.news = resume,news
-    def __reduce__(self) -> tuple: return receive,(self.resume,self.news)
+        update:Update            # the update
+    ): self.resume,self.update = resume,update
+    def __reduce__(self) -> tuple: return receive,(self.resume,self.update)
 
 def receive(
     resume:_ResumeIteration, # PyTorch's message
-    news:News                # the changes
+    update:Update            # the update
 ) -> _ResumeIteration:
-    "Apply the update in a worker, and return PyTorch's message"
-    try: obey(news)
+    "Apply the update in a worker; return PyTorch's message, or `Failed` if an error was raised"
+    try: apply_update(update)
     except Exception as e: return Failed(resume.seed, repr(e))
     return resume
 
@@ -199,42 +200,42 @@ def receive(
 class Failed(_ResumeIteration):
     "The reply of a worker that could not apply the update"
     why:str = ''
-    def __reduce__(self) -> tuple: return note_failure,(self.seed,self.why)
+    def __reduce__(self) -> tuple: return record_failure,(self.seed,self.why)
 
 # %% ../../nbs/data/53_workers.ipynb #5b33f20f
-def note_failure(
+def record_failure(
     seed:int|None, # seed of PyTorch's message
-    why:str        # the error in the worker
+    why:str        # the `repr` of the error in the worker
 ) -> _ResumeIteration:
     "Record in the main process that a worker could not apply an update; return PyTorch's message"
     failures.append(why)
     return _ResumeIteration(seed)
 
 # %% ../../nbs/data/53_workers.ipynb #e15f77dc
-class NewsQueue:
-    "Replaces a worker's queue: adds an update to PyTorch's message that begins a pass"
+class UpdateQueue:
+    "Wraps a worker's queue: adds an update to PyTorch's message that begins a pass"
     def __init__(self,
-        queue:Any, # PyTorch's
-        news:News  # the changes
-    ): self.queue,self.news = queue,news
+        queue:Any,    # PyTorch's queue
+        update:Update # the update
+    ): self.queue,self.update = queue,update
     def put(self,
         o:Any # a task, or PyTorch's message
     ) -> None:
-        "Send `o` to the worker"
-        if isinstance(o, _ResumeIteration): o = Message(o, self.news)
+        "Send `o` to the worker; to the message that begins a pass, add the update"
+        if isinstance(o, _ResumeIteration): o = Message(o, self.update)
         self.queue.put(o)
 
 # %% ../../nbs/data/53_workers.ipynb #e082ecfc
-class InformedWorkers:
-    "An iterator of a `DataLoader` that sends its workers an update when a pass begins"
-    _index_queues:list   # PyTorch's
-    data:DataInWorkers
-    epoch:int|None = None   # the number of the next pass
+class UpdatedWorkers:
+    "Mixin for the iterator of a `DataLoader`: sends its workers an update when a pass begins"
+    _index_queues:list   # PyTorch's queues, one for each worker
+    data:DataInWorkers   # the state of the data in the workers
+    epoch:int|None = None   # the number of the next pass; None: not sent
     warned = False
     def _reset(self, loader:DataLoader, first_iter:bool=False, **kwargs:Any) -> None:
         changes,unsent = self.data.collect_changes()
-        news,self.epoch = News(self.epoch, changes),None
-        self._index_queues = [NewsQueue(q, news) for q in self._index_queues]
+        update,self.epoch = Update(self.epoch, changes),None
+        self._index_queues = [UpdateQueue(q, update) for q in self._index_queues]
         try: super()._reset(loader, first_iter, **kwargs)   # type: ignore[misc]
         finally: self._index_queues = [q.queue for q in self._index_queues]
         if loader.collate_fn is not self.data.parts['collate_fn']: unsent.append('`collate_fn` of the loader')
@@ -254,22 +255,22 @@ class InformedWorkers:
 
 # %% ../../nbs/data/53_workers.ipynb #e8271d6e
 @lru_cache
-def informing_class(
-    cls:type # class of an iterator of a `DataLoader`
+def updating_class(
+    cls:type # the class of an iterator of a `DataLoader`
 ) -> type:
-    "Return the subclass of `cls` that sends its workers updates"
-    return type(cls.__name__, (InformedWorkers,cls), {})
+    "Return a subclass of `cls` that sends its workers updates"
+    return type(cls.__name__, (UpdatedWorkers,cls), {})
 
 # %% ../../nbs/data/53_workers.ipynb #e50e218a
 def loaders_in(
     o:Any,      # a loader, or a wrapper of loaders
     depth:int=4 # how many levels of nested wrappers to search
 ) -> Iterator[DataLoader]:
-    "Yield the DataLoaders in `o`"
+    "Yield the DataLoaders in `o`, or `o` itself"
     if isinstance(o, DataLoader):
         yield o
         return
-    if depth==0 or isinstance(o, (*above_data,nn.Module)): return
+    if depth==0 or isinstance(o, (*non_data_types,nn.Module)): return
     for _,v in contents_of(o): yield from loaders_in(v, depth-1)
 
 def persistent_loaders(
@@ -285,16 +286,16 @@ _continued:Any = WeakKeyDictionary()   # loader -> the worker seed of the run to
 def base_seed_of(
     dl:DataLoader # a loader whose workers persist
 ) -> int|None:
-    "Return the seed that the loader drew for its workers; None if it has not started any"
+    "Return the base seed of the loader's workers; None if none have started"
     return getattr(dl._iterator, '_base_seed', None)
 
 def continue_workers(
     dl:DataLoader,     # a loader whose workers persist
-    base_seed:int|None # the result of `base_seed_of` in the saved run
+    base_seed:int|None # the result of `base_seed_of` in the saved run; None: draw a new seed
 ) -> None:
-    "Let the next pass start workers with `base_seed`, unless they are still alive; None: draw a new seed"
+    "Let the next pass start new workers with `base_seed`; keep workers that have this seed already"
     _continued.pop(dl, None)
-    if base_seed_of(dl)==base_seed: return   # these workers are still alive
+    if base_seed_of(dl)==base_seed: return   # the workers of the saved run are still alive
     dl._iterator = None
     if base_seed is not None: _continued[dl] = base_seed
 
@@ -302,21 +303,21 @@ def continue_workers(
 _watched:Any = WeakKeyDictionary()   # loader -> its `Watch`
 
 class Watch(NamedTuple):
-    "Functions that make workers report what they draw"
-    notes:Any       # function of the loader -> the `collate_fn` to use instead; its `begin` is the `worker_init_fn`
-    take_off:Any    # function of the iterator: remove the reports from the batches
+    "Two functions that make workers report whether they draw random numbers"
+    make_collate:Any   # called with the loader; returns the new `collate_fn`, whose `begin` is the `worker_init_fn`
+    remove_reports:Any # called with the iterator; lets it remove the reports from the batches
 
 def watch_workers(
     dl:DataLoader,  # a loader whose workers persist
-    watch:Watch     # how to make them report
+    watch:Watch     # the functions that make them report
 ) -> None:
-    "Let the loader's workers report what they draw, once they start"
+    "Let the workers of `dl` report whether they draw random numbers, from their start on"
     _watched[dl] = watch
 
 def _begin_watch(dl):
     if dl not in _watched or dl._iterator is not None: return
-    notes = _watched[dl].notes(dl)
-    dl.collate_fn,dl.worker_init_fn = notes,notes.begin
+    recorder = _watched[dl].make_collate(dl)
+    dl.collate_fn,dl.worker_init_fn = recorder,recorder.begin
 
 # %% ../../nbs/data/53_workers.ipynb #1364d3d5
 @contextmanager
@@ -324,7 +325,7 @@ def inform_workers(
     loader:Any,         # any iterable of batches
     epoch:int|None=None # the number of its next pass; None: the data does not need it
 ) -> Iterator[None]:
-    "In this block, update the persistent workers of `loader` at the beginning of each pass"
+    "Context manager in which the persistent workers of `loader` are updated at the beginning of each pass"
     loaders = [*persistent_loaders(loader)]
     names = 'worker_init_fn','collate_fn','generator'
     before = [(dl, {name:vars(dl)[name] for name in names}, dl._iterator) for dl in loaders]
@@ -333,24 +334,24 @@ def inform_workers(
     finally:
         for dl,attributes,it in before:
             vars(dl).update(attributes)
-            if dl._iterator is not it: _note_begun(dl)
+            if dl._iterator is not it: _after_start(dl)
             keep_queues(dl)
 
 # %% ../../nbs/data/53_workers.ipynb #522f3b7c
 def _prepare(dl, epoch):
-    if dl._iterator is not None: _inform(dl)
-    if isinstance(dl._iterator, InformedWorkers) and not hasattr(dl, 'set_epoch'): dl._iterator.epoch = epoch
+    if dl._iterator is not None: _send_updates(dl)
+    if isinstance(dl._iterator, UpdatedWorkers) and not hasattr(dl, 'set_epoch'): dl._iterator.epoch = epoch
     dl.worker_init_fn = StartWorker(dl)   # used if workers start now
     seed = _continued.pop(dl, None)
     if seed is not None: dl.generator = torch.Generator().manual_seed(seed)   # the workers' seed is drawn from it
     _begin_watch(dl)
 
-def _note_begun(dl):
-    if dl in _watched and dl._iterator is not None: _watched[dl].take_off(dl._iterator)
-    _inform(dl)
+def _after_start(dl):
+    if dl in _watched and dl._iterator is not None: _watched[dl].remove_reports(dl._iterator)
+    _send_updates(dl)
 
-def _inform(dl):
+def _send_updates(dl):
     it:Any = dl._iterator
-    if it is None or isinstance(it, InformedWorkers): return
-    it.__class__ = informing_class(type(it))
+    if it is None or isinstance(it, UpdatedWorkers): return
+    it.__class__ = updating_class(type(it))
     it.data = DataInWorkers(dl)

@@ -15,6 +15,7 @@ from torch import Tensor, distributed as dist
 from ..data.device import default_device
 from ..data.process import gather_objects, num_distrib, rank_distrib
 
+
 # %% ../../nbs/learner/20a_gather_items.ipynb #eb77f4f4
 def places(
     sizes:list,             # for each process, pairs: number of a round, and samples in this process's batch
@@ -98,7 +99,7 @@ from torch.utils._pytree import register_pytree_node, tree_flatten, tree_map, tr
 
 from ..data.batch import find_bs, shapes
 from ..data.nested import is_item_list, is_listy, is_record, make_record, map_container, record_values
-from ..data.process import once_each
+from ..data.process import drop_repeats
 from .buffer import TensorBuffer, open_memmap
 from ..loop.events import nearest
 
@@ -221,7 +222,7 @@ class NestedBuffer:
         "Return the results of all processes, in each; raise ValueError if they differ in structure or are incomplete"
         own = None
         if self.spec is not None: own = self._describe(turns)
-        parts = once_each(gather_objects(own))
+        parts = drop_repeats(gather_objects(own))
         present = [part for part in parts if part is not None]
         if not present: return None
         spec = _common_spec(present)

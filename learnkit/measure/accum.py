@@ -24,22 +24,22 @@ from .metric import Metric, add_metric_note, snake_name
 
 # %% ../../nbs/measure/25a_accum_metric.ipynb #e03fe80c
 class ActivationType:
-    "The activations of an `AccumMetric`, for completion in an editor"
+    "The values of `activation` of an `AccumMetric`, for completion in an editor"
     No = 'no'
     Softmax,Sigmoid = 'softmax','sigmoid'
     BinarySoftmax = 'binarysoftmax'
 
 @check_args
 class AccumMetric(Metric):
-    "`func` of all predictions and targets of an epoch"
-    room = 2**26   # bytes of batches that may stay on the device
+    "Metric that calls `func` once an epoch, with all its predictions and targets"
+    max_device_bytes = 2**26   # up to this many bytes of batches stay on the device
     saves = 'preds','targs','ignore_index'
     ignore_index:int|None = -100   # the class index to ignore
     def __init__(self,
         func:Callable,            # called once as `func(preds, targs, **kw)`
-        dim_argmax:int|None=None, # axis over which to take the best class (or the softmax)
+        dim_argmax:int|None=None, # axis of the argmax, or of the softmax; None: no argmax
         activation:str='no',      # 'no', 'softmax', 'sigmoid' or 'binarysoftmax'
-        thresh:float|None=None,   # make predictions `True` from this value on
+        thresh:float|None=None,   # predictions from this value on become `True`; None: keep the values
         to_np:bool=False,         # pass NumPy arrays to `func`
         invert_arg:bool=False,    # call `func(targs, preds, **kw)`
         flatten:bool=True,        # make predictions and targets one-dimensional
@@ -56,7 +56,7 @@ class AccumMetric(Metric):
     def flush(self): self.to_cpu()
     def reset(self):
         self.preds,self.targs = [],[]
-        self.on_device,self.held = [],0   # batches not moved to the CPU yet, and their bytes
+        self.on_device,self.n_bytes = [],0   # batches not moved to the CPU yet, and their bytes
 
     def accumulate(self, learn):
         loss_func = getattr(learn, 'loss_func', None)
@@ -64,10 +64,10 @@ class AccumMetric(Metric):
             if len(learn.yb)!=1 or not isinstance(learn.pred, Tensor): raise TypeError(
                 f'The metric needs a tensor of predictions and one target, not {shapes(learn.pred)} and '
                 f'{len(learn.yb)}.')
-            is_first = not self.held and not self.preds
+            is_first = not self.n_bytes and not self.preds
             if is_first: self._check_activation(loss_func)
             self.accum_values(self.prepare(learn.pred.detach()), learn.yb[0], learn)
-            self.ignore_index = self._ignored(loss_func)
+            self.ignore_index = self._get_ignored(loss_func)
         except Exception as e:
             add_metric_note(e, self, learn.pred, *learn.yb)
             raise
@@ -82,7 +82,7 @@ class AccumMetric(Metric):
         if len(targs)==0: return None
         return self._compute(preds, targs)
     def _find_ignored(self):
-        "Return the `ignore_index` from a process that has had a batch"
+        "Return the `ignore_index` of the first process that had a batch; None if none had"
         for has_batches,ignore_index in gather_objects((bool(self.preds), self.ignore_index)):
             if has_batches: return ignore_index
         return None
@@ -92,12 +92,12 @@ class AccumMetric(Metric):
         if has_two: raise ValueError(
             f'`{self.name}` applies a sigmoid, but the predictions are already probabilities, as the loss '
             "function requires: write `sigmoid=False` or `activation='no'`")
-    def _ignored(self, loss_func):
-        "Return the class index to ignore: the loss function's, or -100 where classes are compared; otherwise None"
+    def _get_ignored(self, loss_func):
+        "Return the class index to ignore: the loss function's, else -100 if classes are compared, else None"
         ignored = ignored_class(loss_func)
         if ignored is not None: return ignored
         compares_classes = self.activation!='no' or (self.dim_argmax,self.thresh)!=(None,None)
-        return -100 if compares_classes else None   # no class has that number
+        return -100 if compares_classes else None   # no class has this index
 
     def _drop_ignored(self, preds, targs):
         "Drop the targets that the loss function ignores, and their predictions"
@@ -108,7 +108,7 @@ class AccumMetric(Metric):
         return preds[counts],targs[counts]
 
     def _compute(self, preds, targs):
-        "Call the function"
+        "Call `func`, and add notes to its exceptions"
         args = (targs,preds) if self.invert_arg else (preds,targs)
         if self.to_np: args = to_np(args)
         try: return self.func(*args, **self.kw)
@@ -118,7 +118,7 @@ class AccumMetric(Metric):
 
     @explaining
     def _explain(self, e, preds, targs):
-        "Add notes to the function's exception `e`: the shapes, and a suggestion"
+        "Add notes to the exception `e` of the function: the shapes, and what to write instead"
         add_metric_note(e, self, preds, targs)
         name = self.name
         if "average='binary'" in text_of(e): add_note(e,
@@ -144,42 +144,42 @@ class AccumMetric(Metric):
     def accum_values(self,
         preds:Tensor,   # predictions, already prepared
         targs:Tensor,   # their targets
-        learn:Any=None  # the Learner, whose `to_detach` is used; None: `learnkit.data.process.to_detach`
+        learn:Any=None  # the Learner whose `to_detach` detaches them; None: the function `to_detach`
     ) -> None:
         "Add a batch of predictions and targets"
         detach = learn.to_detach if learn else to_detach
         pair = [detach(o, cpu=False, gather=False) for o in (preds,targs)]
         if self.flatten: pair = flatten_check(*pair)
         self.on_device.append([o.clone() for o in pair])
-        self.held += sum(o.nbytes for o in pair)
-        if self.held>self.room: self.to_cpu()
+        self.n_bytes += sum(o.nbytes for o in pair)
+        if self.n_bytes>self.max_device_bytes: self.to_cpu()
 
     def to_cpu(self) -> None:
         "Move the batches that are on the device to the CPU"
         for preds,targs in self.on_device:
             self.preds.append(preds.cpu())
             self.targs.append(targs.cpu())
-        self.on_device,self.held = [],0
+        self.on_device,self.n_bytes = [],0
 
     def __call__(self,
         preds:Tensor, # predictions, used unchanged
         targs:Tensor  # their targets
     ) -> Any:
-        "Return `func` of `preds` and `targs`"
+        "Return `func` of `preds` and `targs`, flattened if `flatten`"
         if self.flatten: preds,targs = flatten_check(preds, targs)
         return self._compute(preds, targs)
 
 def _gather(batches):
-    "Return all predictions, or all targets, of all processes in the order of the samples; None without any"
+    "Concatenate `batches` over all processes, in the order of the samples; None if there are none"
     own = torch.cat(batches) if batches else None
     return gather_turns(own, [len(t) for t in batches])
 
 # %% ../../nbs/measure/25a_accum_metric.ipynb #668d5b63
 def best_class(
-    pred:Tensor, # one output for each class
+    pred:Tensor, # predictions, with one output for each class
     axis:int     # the axis of the classes
 ) -> Tensor:
-    "Return the class with the largest output; raise ValueError if there is only one output"
+    "Return the index of the class with the largest output; raise ValueError if there is only one output"
     if pred.shape[axis]==1: raise ValueError(
         f'Predictions {shapes(pred)} have one output along axis {axis}, so the best class is always 0. '
         'For yes/no use a threshold: `accuracy_multi`, or `thresh=.5`.')
@@ -190,21 +190,21 @@ from ..loop.check import check_choice
 from ..loop.settings import optional_import
 
 # %% ../../nbs/measure/25b_sklearn_metrics.ipynb #31640529
-_words = dict(average=('binary','micro','macro','weighted','samples',None), multi_class=('raise','ovr','ovo'))
+_allowed = dict(average=('binary','micro','macro','weighted','samples',None), multi_class=('raise','ovr','ovo'))
 
 @check_args
 def skm_to_learnkit(
-    func:Callable,            # function of scikit-learn, `func(y_true, y_pred, **kw)`
-    is_class:bool=True,       # does it take class indices?
+    func:Callable,            # scikit-learn function, `func(y_true, y_pred, **kw)`
+    is_class:bool=True,       # does `func` take class indices?
     thresh:float|None=None,   # probability from which a class counts as present
     axis:int=-1,              # axis of the classes in the predictions
     activation:str|None=None, # as in `AccumMetric`; None: a sigmoid if there is a `thresh`
     **kw:Any                  # more arguments of `func`
 ) -> AccumMetric:
-    "Make a metric of a function of scikit-learn"
+    "Make an `AccumMetric` from a scikit-learn function; raise ValueError for a bad argument of the function"
     if getattr(func, '__module__', '').startswith('sklearn.'):
-        for k in _words.keys() & kw.keys():
-            check_choice(k, kw[k], _words[k])   # scikit-learn itself would raise only after the first validation
+        for k in _allowed.keys() & kw.keys():
+            check_choice(k, kw[k], _allowed[k])   # scikit-learn itself would raise only after the first validation
     has_thresh = is_class and thresh is not None
     has_argmax = is_class and thresh is None
     if activation is None: activation = 'sigmoid' if has_thresh else 'no'
@@ -215,24 +215,24 @@ skm_to_fastai = skm_to_learnkit
 
 # %% ../../nbs/measure/25b_sklearn_metrics.ipynb #0fefe346
 def sklearn_metric(
-    name:str, # a function of `sklearn.metrics`
+    name:str, # the name of a function of `sklearn.metrics`
     **kw:Any  # arguments of `skm_to_learnkit` and of the function
 ) -> AccumMetric:
-    "Make a metric of the function of scikit-learn called `name`, which is imported only now"
+    "Make an `AccumMetric` from `sklearn.metrics.name`, imported only now; raise TypeError for torchmetrics arguments"
     with optional_import('This metric', 'scikit-learn', 'sklearn'): from sklearn import metrics
-    others = _of_torchmetrics & kw.keys()
+    others = _torchmetrics_args & kw.keys()
     if others: raise TypeError(
-        f"this is scikit-learn's `{name}`, which takes no `{min(others)}`. For a metric of torchmetrics write its "
-        f'module, too, such as `torchmetrics.Precision({min(others)}=...)`.')
+        f"This metric calls scikit-learn's `{name}`, which has no argument `{min(others)}`. For a metric of "
+        f'torchmetrics write its module, too, such as `torchmetrics.Precision({min(others)}=...)`.')
     return skm_to_learnkit(getattr(metrics, name), **kw)
 
-_of_torchmetrics = {'task','num_classes','num_labels','threshold','top_k','multidim_average','validate_args'}
+_torchmetrics_args = {'task','num_classes','num_labels','threshold','top_k','multidim_average','validate_args'}
 
 def as_factory(
-    f:Callable,        # makes a metric
-    doc:str|None=None  # its docstring; None: it has one
+    f:Callable,        # a function that makes a metric
+    doc:str|None=None  # the docstring of `f`; None: it has one
 ) -> Callable:
-    "Allow `f` itself as a metric: it is called when a Learner is created"
+    "Return `f` in a form that can be passed as a metric itself: each Learner then calls it"
     f = check_args(f)
     f.as_metric = f
     if doc is not None: f.__doc__ = doc
@@ -245,7 +245,7 @@ def Precision(
     average:str|None='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
     **kw:Any                   # more arguments of `sklearn.metrics.precision_score`
 ) -> AccumMetric:
-    "Precision of the best classes"
+    "Precision of the predicted classes (argmax), from scikit-learn"
     return sklearn_metric('precision_score', axis=axis, average=average, **kw)
 
 @as_factory
@@ -254,7 +254,7 @@ def Recall(
     average:str|None='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
     **kw:Any                   # more arguments of `sklearn.metrics.recall_score`
 ) -> AccumMetric:
-    "Recall of the best classes"
+    "Recall of the predicted classes (argmax), from scikit-learn"
     return sklearn_metric('recall_score', axis=axis, average=average, **kw)
 
 # %% ../../nbs/measure/25b_sklearn_metrics.ipynb #669ad55d
@@ -264,7 +264,7 @@ def F1Score(
     average:str|None='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
     **kw:Any                   # more arguments of `sklearn.metrics.f1_score`
 ) -> AccumMetric:
-    "F1 score of the best classes"
+    "F1 score of the predicted classes (argmax), from scikit-learn"
     return sklearn_metric('f1_score', axis=axis, average=average, **kw)
 
 @as_factory
@@ -274,7 +274,7 @@ def F1ScoreMulti(
     average:str|None='macro', # 'macro', 'micro', 'weighted' or 'samples'
     **kw:Any                  # more arguments of `sklearn.metrics.f1_score`
 ) -> AccumMetric:
-    "F1 score of several labels for each sample"
+    "F1 score for multi-label targets, from scikit-learn"
     act = 'sigmoid' if sigmoid else 'no'
     return sklearn_metric('f1_score', thresh=thresh, activation=act, flatten=False, average=average, **kw)
 
@@ -286,7 +286,7 @@ def RocAuc(
     multi_class:str='ovr',    # 'ovr', one class against the rest, or 'ovo', one against one
     **kw:Any                  # more arguments of `sklearn.metrics.roc_auc_score`
 ) -> AccumMetric:
-    "Area under the ROC curve (ROC AUC) for three or more classes"
+    "Area under the ROC curve (ROC AUC) for three or more classes, from scikit-learn"
     kw = dict(average=average, multi_class=multi_class, **kw)
     return sklearn_metric('roc_auc_score', axis=axis, activation='softmax', flatten=False, **kw)
 
@@ -295,5 +295,5 @@ def RocAucBinary(
     axis:int=-1, # axis of the two classes in the predictions
     **kw:Any     # more arguments of `sklearn.metrics.roc_auc_score`
 ) -> AccumMetric:
-    "Area under the ROC curve (ROC AUC) for two classes"
+    "Area under the ROC curve (ROC AUC) for two classes, from scikit-learn"
     return sklearn_metric('roc_auc_score', axis=axis, activation='binarysoftmax', **kw)

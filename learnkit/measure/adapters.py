@@ -21,28 +21,28 @@ from ..data.nested import apply, is_listy
 from ..data.process import gather_from_shards, num_shards, to_detach
 from ..loop.check import unwrap_partial
 from .accum import skm_to_learnkit
-from .metric import AvgMetric, Metric, add_metric_note, merge_states, parts_with, snake_name, unsynced
+from .metric import AvgMetric, Metric, add_metric_note, merge_states, parts_with, snake_name, without_sync
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #c8c14637
 class TorchMetric(Metric):
-    "A metric from an object with `update(pred, targ)`, `compute()` and `reset()`, as in torchmetrics and torcheval"
+    "Metric that wraps a metric of torchmetrics or torcheval, or an object with `update`, `compute` and `reset`"
     def __init__(self,
-        metric:Any,                    # for instance `torchmetrics.Accuracy('multiclass', num_classes=10)`
-        name:str|None=None,            # column in the history; None: the class in `snake_case`
-        activation:Callable|None=None  # function for the model's outputs, such as `torch.sigmoid`
+        metric:Any,                    # the metric, such as `torchmetrics.Accuracy('multiclass', num_classes=10)`
+        name:str|None=None,            # column in the history; None: the class name in `snake_case`
+        activation:Callable|None=None  # applied to the model's outputs, such as `torch.sigmoid`; None: nothing
     ):
         if hasattr(metric, 'keys'): raise TypeError(
             'A collection is several metrics: pass it to `Learner(metrics=)`, which takes them one by one.')
         self.metric,self._name = metric,name
         self.activation = noop if activation is None else activation
         self.device = None   # the device of the metric's states
-        self.n      = 0      # batches
+        self.n      = 0      # the number of batches
 
     def reset(self):
         self.metric.reset()
         self.n = 0
     def state_dict(self) -> dict:
-        "Return the accumulated state: torchmetrics lists its state names in `_defaults`"
+        "Return the accumulated state and the number of batches; without torchmetrics' `_defaults`, only the number"
         names = getattr(self.metric, '_defaults', ())
         return dict(n=self.n, **{name:getattr(self.metric, name) for name in names})
     def load_state_dict(self, state):
@@ -68,30 +68,30 @@ class TorchMetric(Metric):
     def value(self) -> Any:
         if num_shards()>1: return self._compute_over_processes()
         if not self.n: return None
-        with unsynced(self.metric): return self.metric.compute()
+        with without_sync(self.metric): return self.metric.compute()
     @property
     def name(self) -> str: return self._name or snake_name(self.metric)
 
     def _compute_over_processes(self):
-        "Return the value for the batches of all processes"
+        "Return the value over the batches of all processes; None if there is none"
         parts = parts_with(self.metric, '_reductions')
         if not parts: return self._merge_over_processes()
         own = [*map(_read_states, parts)]
         of_all = gather_from_shards((self.n, to_detach(own, gather=False)))
-        gathered = [states for n,states in of_all if n>0]   # a process without a batch has nothing to add
+        gathered = [states for n,states in of_all if n>0]   # only processes that had a batch
         if not gathered: return None
         counts = [m._update_count for m in parts]
         try:
             for m,*states in zip(parts, *gathered): _write_states(m, _join_states(m, states), 1)
-            with unsynced(self.metric): return self.metric.compute()
+            with without_sync(self.metric): return self.metric.compute()
         finally:
             for m,states,count in zip(parts, own, counts): _write_states(m, states, count)
 
     def _merge_over_processes(self):
-        "Return the value over all processes, for a metric that can merge other metrics into itself"
+        "Return the value over all processes with the metric's own `merge_state`; raise TypeError if it has none"
         if not hasattr(self.metric, 'merge_state'): raise TypeError(
-            f'the metric `{self.name}` cannot be joined over {num_shards()} processes: define a method '
-            f'`merge_state(others)` of {type(self.metric).__name__}, like metrics of torcheval')
+            f'the metric `{self.name}` cannot be merged over {num_shards()} processes: define a method '
+            f'`merge_state(others)` of {type(self.metric).__name__}, as in torcheval')
         gathered = [metric for n,metric in gather_from_shards((self.n, self.metric)) if n>0]
         if not gathered: return None
         first,*others = gathered
@@ -105,7 +105,7 @@ def _write_states(metric, states, count):
     vars(metric).update(states, _update_count=count, _computed=None)
 
 def _join_states(metric, states):
-    "Return the states of all processes as one, on the device of `metric`"
+    "Merge the states of all processes; return them by name, on the device of `metric`"
     joined = {}
     for name,reduce in metric._reductions.items():
         joined[name] = merge_states(reduce, [of_process[name] for of_process in states])
@@ -114,7 +114,7 @@ def _join_states(metric, states):
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #46ec6df0
 def _mk_sklearn(m, f):
-    "Return a metric from a scikit-learn function; raise TypeError if its arguments are unclear"
+    "Return a metric from the scikit-learn function `m`; raise TypeError if it may take classes or probabilities"
     name = snake_name(f)
     if 'regression' in f.__module__: return skm_to_learnkit(m, is_class=False, flatten=False)
     second = [*inspect.signature(f).parameters][1:2]
@@ -125,7 +125,7 @@ def _mk_sklearn(m, f):
         "or with more than two classes 'softmax' and `flatten=False`.")
 
 def mk_metric(
-    m:Any # function of (pred, *targets), `Metric`, torchmetrics metric, function of scikit-learn, or the class of one
+    m:Any # a function of (pred, *targets), `Metric`, torchmetrics metric, scikit-learn function, or a metric class
 ) -> Any: # a `Metric`, or an object with the same methods
     "Return a metric for the Learner; raise TypeError if `m` cannot be one"
     if isinstance(m, type):
@@ -135,7 +135,7 @@ def mk_metric(
         return mk_metric(m())
     if hasattr(m, 'as_metric'): return m.as_metric()
     is_metric = hasattr(m, 'accumulate') and inspect.getattr_static(m, 'value', None) is not None
-    if is_metric: return m   # also one of fastai's
+    if is_metric: return m   # a `Metric`, or a metric of fastai
     if all(hasattr(m, name) for name in ('update','compute','reset')): return TorchMetric(m)
     if not callable(m): raise TypeError('A metric must be a function of predictions and targets, a `Metric`, a metric '
         f'of torchmetrics or a function of scikit-learn, as in `metrics=accuracy`, not {m!r:.60}.')
@@ -145,11 +145,11 @@ def mk_metric(
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #f1091ae3
 class ColumnMetric(Metric):
-    "One of the values that a metric returns, as a metric of its own"
+    "Metric that is one of the values of another metric, so that it has a column of its own"
     def __init__(self,
         metric:Any, # a `Metric` that returns a dictionary or a sequence of numbers; several columns share it
-        key:Any,    # the key of the number, and its name
-        i:int       # its index; the column with index 0 accumulates for all
+        key:Any,    # the key of the value, and the suffix of the column's name
+        i:int       # the index of the value; the column with index 0 accumulates for all
     ): self.metric,self.key,self.i = metric,key,i
 
     def reset(self):
@@ -165,13 +165,13 @@ class ColumnMetric(Metric):
     def name(self) -> str: return f'{self.metric.name}_{self.key}'
 
     def state_dict(self) -> dict:
-        "Return the accumulated state of the shared metric"
+        "Return the accumulated state of the shared metric; empty except for the column with index 0"
         return self.metric.state_dict() if self.i==0 else {}
     def load_state_dict(self, state):
         if self.i==0: self.metric.load_state_dict(state)
 
 class AvgColumns(AvgMetric):
-    "The mean of each number returned by `func(pred, *yb)` over an epoch's targets, without ignored ones"
+    "Mean of each of the numbers that `func(pred, *yb)` returns, over an epoch's targets that are not ignored"
     saves = 'state',
     def __init__(self,
         func:Callable,      # returns a dictionary or a sequence of numbers for the batch: means over its targets
@@ -185,17 +185,17 @@ class AvgColumns(AvgMetric):
         super().reset()
         self.means = [AvgMetric(None, f'{self.name}_{key}') for key in self.keys]
     def add(self, val, n):
-        for mean,v in zip(self.means, self._in_order(val)): mean.add(v, n)
-    def _in_order(self, val):
-        "Return the numbers in the order of `keys`; raise ValueError if the keys differ"
+        for mean,v in zip(self.means, self._sort_values(val)): mean.add(v, n)
+    def _sort_values(self, val):
+        "Return the numbers in the order of `keys`; raise ValueError if their keys or their number differ"
         if isinstance(val, Mapping):
-            if {*val}!={*self.keys}: raise self._mismatch([*val])
+            if {*val}!={*self.keys}: raise self._make_mismatch_error([*val])
             return [val[key] for key in self.keys]
         are_several = is_listy(val) or getattr(val, 'ndim', 0)==1
         n = len(val) if are_several else 1
-        if n!=len(self.keys): raise self._mismatch(shapes(val))
+        if n!=len(self.keys): raise self._make_mismatch_error(shapes(val))
         return val
-    def _mismatch(self, found): return ValueError(
+    def _make_mismatch_error(self, found): return ValueError(
         f'The metric `{self.name}` should return the numbers {self.keys}, but it returned {found}. '
         f'Write `columns({self.name}, [...])` with a name for each of them.')
 
@@ -205,17 +205,17 @@ class AvgColumns(AvgMetric):
         return None if None in values else values
     @property
     def state(self) -> list:
-        "The accumulated state of all means"
+        "The accumulated states of the means, in the order of `keys`"
         return [m.state_dict() for m in self.means]
     def load_state_dict(self, state):
         self.reset()
         for mean,of_mean in zip(self.means, state['state']): mean.load_state_dict(of_mean)
 
 def columns(
-    m:Any,        # anything that `mk_metric` takes, which returns a dictionary or a sequence of numbers
+    m:Any,        # a metric that returns a dictionary or a sequence of numbers: anything that `mk_metric` takes
     keys:Iterable # the keys of the dictionary, or names for the numbers
 ) -> list:
-    "Make a metric of each number that the metric `m` returns; their columns are called `{name of m}_{key}`"
+    "Make a metric from each number that the metric `m` returns; the columns are called `{name of m}_{key}`"
     metric,keys = mk_metric(m),[*keys]
     is_mean = type(metric) is AvgMetric and metric.func is not None
     if is_mean: metric = AvgColumns(metric.func, keys, metric._name)
@@ -223,23 +223,23 @@ def columns(
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #6088663e
 def _mk_entry(m):
-    "Return the metrics of one entry of `metrics=`, one for each column"
+    "Return a list of the metrics that one entry of `metrics=` stands for, one for each column"
     is_collection = hasattr(m, 'keys') and hasattr(m, 'compute')
-    if is_collection: return _of_collection(m)
+    if is_collection: return _mk_collection(m)
     m = mk_metric(m)
     n = _count_columns(m.metric) if isinstance(m, TorchMetric) else None
     return columns(m, range(n)) if n else [m]
 
 def mk_metrics(
-    ms:Any # metrics of any kind, or one; or a collection of torchmetrics
+    ms:Any # one metric or several, of any kind that `mk_metric` takes; or torchmetrics' `MetricCollection`
 ) -> L:
-    "Make metrics for the Learner, one for each column: see `mk_metric`"
+    "Make the metrics for a Learner, one for each column; raise TypeError if one cannot be a metric"
     ms = [ms] if hasattr(ms, 'compute') else L(ms)
     return L(chain.from_iterable(map(_mk_entry, ms)))
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #6088663f
-def _of_collection(ms):
-    "Return a metric for each metric in a torchmetrics collection, named by its class unless the user names it"
+def _mk_collection(ms):
+    "Return a metric for each metric in a torchmetrics collection, with the user's name, or else the class's"
     metrics = []
     for name,m in ms.items():
         is_default = name==type(m).__name__
@@ -247,6 +247,6 @@ def _of_collection(ms):
     return metrics
 
 def _count_columns(metric):
-    "Return the number of columns of a torchmetrics metric without averaging: one per class or label; else None"
+    "Return the number of classes or labels of a torchmetrics metric that does not average over them; else None"
     if getattr(metric, 'average', 'macro') not in (None,'none'): return None
     return getattr(metric, 'num_classes', None) or getattr(metric, 'num_labels', None)

@@ -20,11 +20,11 @@ from ..data.modules import get_model
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #6ade9bf1
 def _wraps_loss(f):
-    "Return whether it is a `partial`, or a module with a loss function in its attribute `func`"
+    "Return whether `f` is a `partial`, or a module with a loss function in its attribute `func`"
     return isinstance(f, (partial, nn.Module)) and hasattr(f, 'func')
 
-def _loss_inside(f):
-    "Return the loss function inside all wrappers"
+def _unwrap_loss(f):
+    "Return the loss function inside all wrappers around `f`"
     while _wraps_loss(f): f = f.func
     return f
 
@@ -32,8 +32,8 @@ def loss_setting(
     f:Any,           # a loss function, a `partial` of one, or a module with the loss in its attribute `func`
     name:str,        # the attribute or argument, such as 'reduction'
     default:Any=None # returned if there is no such setting
-) -> Any:            # its value
-    "Return a setting of a loss function: the argument that a `partial` fixes, or its attribute"
+) -> Any:            # the value of the setting
+    "Return a setting of a loss function: an argument that a `partial` fixes, or an attribute of the function"
     if isinstance(f, partial) and name in f.keywords: return f.keywords[name]
     if hasattr(f, name): return getattr(f, name)
     return loss_setting(f.func, name, default) if _wraps_loss(f) else default
@@ -42,21 +42,21 @@ def loss_setting(
 def _is_sum(loss_func): return loss_setting(loss_func, 'reduction')=='sum'
 
 def ignored_class(
-    loss_func:Any # a loss function, or a model that computes its loss itself
+    loss_func:Any # a loss function, or a model that computes its own loss
 ) -> int|None:
-    "Return the class number that the loss function ignores, its `ignore_index`; None if each target counts"
+    "Return the class index that the loss function ignores, its `ignore_index`; None if no target is ignored"
     set_by_user = loss_setting(loss_func, 'ignore_index')
     if set_by_user is not None: return set_by_user
-    return _ignored_by_default(_loss_inside(loss_func))
+    return _get_default_ignored(_unwrap_loss(loss_func))
 
-def _ignored_by_default(f):
+def _get_default_ignored(f):
     "Return the default of the argument `ignore_index` of `f`; None if it has none"
     if isinstance(f, nn.Module):
-        if hasattr(f, 'loss_function'): return -100   # a model of transformers: its losses all ignore this label
+        if hasattr(f, 'loss_function'): return -100   # a model of transformers, whose losses all ignore this label
         f = f.forward
     f = getattr(f, '__wrapped__', f)
-    code = getattr(f, '__code__', None)   # None: a function written in C, without a signature
-    has_argument = code is not None and 'ignore_index' in code.co_varnames   # far faster than a signature
+    code = getattr(f, '__code__', None)   # None: a function written in C
+    has_argument = code is not None and 'ignore_index' in code.co_varnames   # far faster than `inspect.signature`
     if not has_argument: return None
     argument = inspect.signature(f).parameters.get('ignore_index')
     if argument is None or argument.default is argument.empty: return None
@@ -66,8 +66,8 @@ def _ignored_by_default(f):
 def takes_probabilities(
     loss_func:Any # a loss function
 ) -> bool:
-    "Return whether the loss function takes probabilities, so that predictions need no sigmoid"
-    f = _loss_inside(loss_func)
+    "Return whether the loss function takes probabilities: then metrics apply no sigmoid to the predictions"
+    f = _unwrap_loss(loss_func)
     return isinstance(f, nn.BCELoss) or f is F.binary_cross_entropy
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #9b1f0c53
@@ -75,14 +75,14 @@ def sums_items(
     loss:Tensor, # the result of a loss function, in training
     n:int        # how many samples were in the batch
 ) -> bool:
-    "Return whether the loss ends in a sum over all samples, and not in a weighted mean"
+    "Return whether the loss is a sum over all samples, not a weighted mean, according to its autograd graph"
     return _is_sum_of(loss.grad_fn, n)
 
 def _is_sum_of(node, n):
-    "Return whether this autograd node is a sum over `n` samples, or adds something to one"
-    kind = _kind(node)
+    "Return whether the autograd node is a sum over `n` samples, or a sum or difference with such a term"
+    kind = _get_node_name(node)
     if kind in ('Add','Sub'): return any(_is_sum_of(o, n) for o,_ in node.next_functions)
-    sums_inside = getattr(node, '_saved_reduction', None)==2   # one of PyTorch's losses with reduction='sum'
+    sums_inside = getattr(node, '_saved_reduction', None)==2   # 2: a PyTorch loss with reduction='sum'
     if sums_inside: return True
     if kind!='Sum' or n<=1: return False
     is_over_samples = getattr(node, '_saved_self_sym_sizes', ())[:1]==(n,)
@@ -91,11 +91,11 @@ def _is_sum_of(node, n):
     return not _is_weighted_mean(summands)
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #9b1f0c5a
-def _kind(node): return type(node).__name__.partition('Backward')[0]   # such as 'Mul' of 'MulBackward0'
+def _get_node_name(node): return type(node).__name__.partition('Backward')[0]   # such as 'Mul', from 'MulBackward0'
 
 def _is_weighted_mean(summands):
     "Return whether the summands are divided by a number or tensor, or multiplied by weights whose sum is 1"
-    kind = _kind(summands)
+    kind = _get_node_name(summands)
     if kind=='Div': return True
     if kind!='Mul': return False
     for name in ('_saved_self','_saved_other'):
@@ -107,9 +107,9 @@ def _is_weighted_mean(summands):
 # %% ../../nbs/measure/00_batch_weight.ipynb #aa5ff1cd
 def warn_sum(
     learn:Any,  # the Learner, in the first batch of a phase
-    loss:Any    # the loss function's result
+    loss:Any    # the result of its loss function
 ) -> None:
-    "Warn about a loss function that sums over the samples and does not declare it"
+    "Warn if the loss function sums over the samples, but has neither a `reduction` nor a `batch_weight`"
     f = learn.loss_func
     if f is None or not isinstance(loss, Tensor): return
     for setting in ('reduction','batch_weight'):
@@ -121,7 +121,7 @@ def warn_sum(
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #be979ca5
 def _count_targets(yb, ignore_index=None):
-    "Count the targets that are not of class `ignore_index`, or the samples if the targets are not one tensor"
+    "Return the number of targets whose class is not `ignore_index`; of samples if the targets are not one tensor"
     t = yb
     if type(yb) is tuple and len(yb)==1: t = yb[0]
     if not isinstance(t, Tensor) or t.ndim==0: return find_bs(yb)
@@ -130,39 +130,39 @@ def _count_targets(yb, ignore_index=None):
     return (t!=ignore_index).sum()
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #3eaa8485
-def _sum_of_class_weights(yb, weight, ignore_index):
-    "Return the sum of the weights of the targets' classes, without waiting for the device"
+def _sum_class_weights(yb, weight, ignore_index):
+    "Return the sum of the class weights of the targets, without waiting for the device"
     t = yb if isinstance(yb, Tensor) else yb[0]
     if t.is_floating_point(): return _count_targets(yb)   # class probabilities
     counts = t!=ignore_index
     return (weight[t*counts]*counts).sum()
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #f3b2d0b5
-def _own(f, yb): return f(*yb)
-def _number_of_lengths(yb): return find_bs(yb[-1:])   # of CTC: one for each sample
+def _apply_rule(f, yb): return f(*yb)
+def _count_lengths(yb): return find_bs(yb[-1:])   # CTC has one target length for each sample
 
 def weight_rule(
-    loss_func:Any,             # a loss function, a model that computes its loss itself, or a metric function
+    loss_func:Any,             # a loss function, a model that computes its own loss, or a metric function
     ignore_index:int|None=None # the class index to ignore; None: that of `loss_func`
 ) -> Callable:
-    "Return a function that computes the weight of a batch from its targets: the divisor of the batch's loss"
+    "Return a function that computes the weight of a batch from its targets, a tuple: the divisor of the batch's loss"
     own = loss_setting(loss_func, 'batch_weight')
-    if own is not None: return partial(_own, own)
-    f = _loss_inside(loss_func)
+    if own is not None: return partial(_apply_rule, own)
+    f = _unwrap_loss(loss_func)
     is_ctc = isinstance(f, nn.CTCLoss) or f is F.ctc_loss
-    if is_ctc: return _number_of_lengths
+    if is_ctc: return _count_lengths
     if loss_setting(loss_func, 'reduction')=='batchmean': return find_bs
     if ignore_index is None: ignore_index = ignored_class(loss_func)
     has_classes = isinstance(f, (nn.CrossEntropyLoss,nn.NLLLoss)) or f in (F.cross_entropy,F.nll_loss)
     weight = loss_setting(loss_func, 'weight') if has_classes else None
     if weight is None: return partial(_count_targets, ignore_index=ignore_index)
-    return partial(_sum_of_class_weights, weight=weight, ignore_index=ignore_index)
+    return partial(_sum_class_weights, weight=weight, ignore_index=ignore_index)
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #c888013c
 class BatchWeight:
-    "The weight of each batch of a phase in a mean of losses, computed without waiting for the device"
+    "Computes the weight of each batch in the mean loss of a phase, without waiting for the device"
     def __init__(self,
-        learn:Any # the Learner, whose loss function is examined once
+        learn:Any # the Learner; its loss function is examined once
     ):
         f = getattr(learn, 'loss_func', None)
         if f is None: f = get_model(getattr(learn, 'model', None))
@@ -172,7 +172,7 @@ class BatchWeight:
         self.counts_from_0 = self._counts_from_0()
 
     def _counts_from_0(self):
-        "Return whether every nonnegative class number counts, so that `read` only looks for negative ones"
+        "Return whether only negative class indices can be ignored, which `read` then looks for"
         counts_targets = isinstance(self.rule, partial) and self.rule.func is _count_targets
         if not counts_targets: return False
         ignored = self.rule.keywords['ignore_index']
@@ -186,13 +186,13 @@ class BatchWeight:
 
     def read(self,
         batch:Any,     # the Learner in a batch, or anything else with inputs `xb` and targets `yb`
-        waits:Callable # function: tensor -> does reading it wait for the device?
+        waits:Callable # called with a tensor; returns whether reading it waits for the device
     ) -> int|float|Tensor:
-        "Return the weight of a batch, as a number if that needs no waiting"
+        "Return the weight of a batch; as a number if reading it needs no wait for the device"
         if self.counts_from_0 and len(batch.yb)==1:
             targ = batch.yb[0]
             is_readable = isinstance(targ, Tensor) and targ.dtype is torch.int64 and not waits(targ)
-            if is_readable and targ.numel() and targ.min().item()>=0: return targ.numel()   # faster than counting
+            if is_readable and targ.numel() and targ.min().item()>=0: return targ.numel()   # no target is ignored
         weight = self(batch)
         is_readable = isinstance(weight, Tensor) and not waits(weight)
         return weight.item() if is_readable else weight
@@ -205,51 +205,51 @@ def n_items(
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #5d0a7e02
 def loss_divisor(
-    loss:Tensor # a loss function's result, possibly times a factor
+    loss:Tensor # a loss function's result, which may be multiplied by a number
 ) -> float|None:
-    "Return the divisor of the summed loss, read from autograd's graph; None if the graph does not show it"
-    return _divisor_of(loss.grad_fn) if isinstance(loss, Tensor) else None
+    "Return the number by which the summed loss was divided, read from the autograd graph; None if unknown"
+    return _find_divisor(loss.grad_fn) if isinstance(loss, Tensor) else None
 
-def _divisor_of(node):
-    kind,parts = _kind(node),_graph_parts(node)
-    total_weight = getattr(node, '_saved_total_weight', None)   # in the mean cross entropy
+def _find_divisor(node):
+    kind,parts = _get_node_name(node),_get_graph_parts(node)
+    total_weight = getattr(node, '_saved_total_weight', None)   # only nodes of cross entropy have this
     if total_weight is not None: return total_weight.item() if node._saved_reduction==1 else None
     if kind=='Mean': return getattr(node, '_saved_self_sym_numel', None)
-    if kind=='Div' and len(parts)==1: return _divisor_of_sum(node, parts[0])
-    if kind in ('Add','Sub'): return _the_only({*map(_divisor_of, parts)})
+    if kind=='Div' and len(parts)==1: return _find_divisor_of_sum(node, parts[0])
+    if kind in ('Add','Sub'): return _single_value({*map(_find_divisor, parts)})
     passes_on = kind in ('Mul','ToCopy','Squeeze','View') and len(parts)==1
-    return _divisor_of(parts[0]) if passes_on else None
+    return _find_divisor(parts[0]) if passes_on else None
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #5d0a7e06
-def _divisor_of_sum(node, summed):
-    "Return the divisor of a sum; for another quotient, the divisor inside its numerator"
+def _find_divisor_of_sum(node, summed):
+    "Return the divisor of a sum; for a quotient of something else, the divisor inside its numerator"
     divisor = getattr(node, '_saved_other', None)
-    is_of_sum = _kind(summed)=='Sum' and isinstance(divisor, Tensor) and divisor.numel()==1
-    return divisor.item() if is_of_sum else _divisor_of(summed)
+    is_of_sum = _get_node_name(summed)=='Sum' and isinstance(divisor, Tensor) and divisor.numel()==1
+    return divisor.item() if is_of_sum else _find_divisor(summed)
 
-def _graph_parts(node): return [part for part,_ in getattr(node, 'next_functions', ()) if part is not None]
-def _the_only(values): return values.pop() if len(values)==1 else None
+def _get_graph_parts(node): return [part for part,_ in getattr(node, 'next_functions', ()) if part is not None]
+def _single_value(values): return values.pop() if len(values)==1 else None
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #5d0a7e04
 class Divided(NamedTuple):
-    "A loss's divisor, and the weight of its batch"
-    by:float|None # None: unknown
-    weight:float
+    "The divisor of a loss, and the weight of its batch"
+    by:float|None # the divisor; None: unknown
+    weight:float  # the weight of the batch
 
-def _ratio(loss): return loss.by/loss.weight
+def _get_ratio(loss): return loss.by/loss.weight
 
 def warn_unlike_means(
     learn:Any,                # the Learner
     losses:Sequence[Divided], # the losses of several batches
     what:str                  # what each loss belongs to: 'process', 'batch' or 'micro-batch'
 ) -> None:
-    "Warn about a loss that is averaged over a quantity other than the batch weight"
-    known = sorted([loss for loss in losses if loss.by and loss.weight], key=_ratio)
+    "Warn if the divisors of the losses are not proportional to the weights of their batches"
+    known = sorted([loss for loss in losses if loss.by and loss.weight], key=_get_ratio)
     if not known: return
     least,most = known[0],known[-1]
-    if _ratio(most)<=1.0001*_ratio(least): return
+    if _get_ratio(most)<=1.0001*_get_ratio(least): return
     f = learn.loss_func
-    name = 'model' if f is None else getattr(_loss_inside(f), '__name__', 'loss_func')
+    name = 'model' if f is None else getattr(_unwrap_loss(f), '__name__', 'loss_func')
     warn(f'the loss of `{name}` is a mean over {least.by:g} values in one {what} and {most.by:g} in another, but is '
          f'weighted by {least.weight:g} and {most.weight:g} targets: the gradient is not that of one large batch. '
          f'Write `{name}.batch_weight = f`, where `f(*yb)` returns the number that the loss is divided by.')

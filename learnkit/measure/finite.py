@@ -14,26 +14,26 @@ import torch
 
 # %% ../../nbs/measure/50a_finite.ipynb #c9d96e74
 def elements(
-    t:torch.Tensor # of any layout
+    t:torch.Tensor # a tensor of any layout
 ) -> torch.Tensor:
-    "Return the numbers in `t`: the values of a sparse tensor, the local part of a distributed tensor"
+    "Return `t` as a dense tensor of its elements: the values of a sparse tensor, the local shard of a `DTensor`"
     t = getattr(t, '_local_tensor', t)
     if t.layout is torch.strided: return t
     if t.layout is torch.sparse_coo: return t._values()
     return t.values()
 
 def has_nan(
-    t:Any # a tensor or anything else
+    t:Any # a tensor, or any other object
 ) -> bool:
-    "Return whether `t` is a tensor with a NaN in it; waits for the device"
+    "Return whether `t` is a floating-point tensor with a NaN; wait for the device"
     if not isinstance(t, torch.Tensor) or not t.is_floating_point(): return False
     return bool(elements(t).isnan().any())
 
 # %% ../../nbs/measure/50a_finite.ipynb #a8e272ac
 def all_finite(
-    ts:Iterable # tensors, on one device
+    ts:Iterable # tensors on one device
 ) -> torch.Tensor:
-    "Return, as a tensor on their device, whether all elements of all tensors are finite; does not wait for the device"
+    "Return a boolean tensor: are all elements of all tensors finite? Do not wait for the device"
     reals = []
     for t in map(elements, ts):
         if t.numel()==0: continue
@@ -51,20 +51,20 @@ def nan_flag(
     flag:torch.Tensor|None, # the flag so far; None: this is the first batch
     loss:torch.Tensor       # the loss of a batch
 ) -> torch.Tensor:
-    "Return a tensor that is 0 as long as all losses were finite, and NaN from the first that was not"
+    "Return the new flag, a tensor: 0 while all losses were finite, NaN from the first that was not"
     if flag is None: return torch.mul(loss, 0)
     return torch.add(flag, loss, alpha=0)   # 0 times a finite loss is 0; NaN stays NaN
 
 # %% ../../nbs/measure/50a_finite.ipynb #da46597b
 def weights_finite(
-    opt:Any # the optimizer that trains them
+    opt:Any # the optimizer of the weights
 ) -> bool:
-    "Check whether all trained weights are finite numbers; waits for the device"
+    "Return whether all weights that the optimizer trains are finite; wait for the device"
     by_device:dict = {}
     for group in opt.param_groups:
         for p in group['params']:
             if p.requires_grad: by_device.setdefault(p.device, []).append(p)
-    flags = [*map(all_finite, by_device.values())]   # start on all devices before waiting for the first
+    flags = [*map(all_finite, by_device.values())]   # start the checks on all devices before waiting for the first
     return all(flag.item() for flag in flags)
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #c8c68b24
@@ -82,12 +82,12 @@ from ..optim.inventory import named_buffers
 from .recorder import Recorder
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f4
-register_state('spike', None, 'what to say of the loss of this batch, if a callback made it NaN because it was a spike')
+register_state('spike', None, 'why a callback set the loss of this batch to NaN, if it was a spike; None: it did not')
 
 def why_not_finite(
     learn:Any # the Learner, in a batch whose loss is NaN or infinite
 ) -> str:
-    "Return the reason in words: the loss was a spike, or it is not finite"
+    "Return in words why the batch is bad: its loss was a spike, or it is NaN or infinite"
     return learn.current_run.spike or 'the loss is nan or infinite'
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f5
@@ -95,15 +95,15 @@ event.register('nonfinite_loss', 'training losses are NaN or infinite; callbacks
                depth=2, after='after_read_losses', by='NonFiniteCheck')
 
 class NonFiniteLoss(FloatingPointError):
-    "The training loss is NaN or infinite, and so are weights"
+    "Raised by `NonFiniteCheck` if the training loss and weights are NaN or infinite"
 
 class NonFiniteCheck(Callback):
     "End the fit when the training loss and weights are NaN or infinite; warn if only the loss is, or is huge"
     single,acts = True,'nothing'
     order,modes,saves = Recorder.order+1,('fit',),('warned',)
-    warned       = False   # about the training loss, in this fit
-    valid_warned = False   # about the validation loss
-    most         = None    # training losses above this are huge
+    warned       = False   # has this fit warned about the training loss?
+    valid_warned = False   # has this fit warned about the validation loss?
+    most         = None    # training losses from this value on are huge; None: before the first loss
     def __init__(self,
         on_nan:str='raise' # when weights are NaN or infinite: 'raise' a `NonFiniteLoss`, or 'warn' and continue
     ):
@@ -116,7 +116,7 @@ class NonFiniteCheck(Callback):
 
     def after_read_losses(self, losses, start):
         if self.most is None and losses: self.most = 1e6*max(1, losses[0])
-        are_fine = all(abs(loss)<self.most for loss in losses)   # NaN is not
+        are_fine = all(abs(loss)<self.most for loss in losses)   # False for NaN
         if not are_fine: self._handle_bad(losses, start)
 
     def after_validate(self):
@@ -130,17 +130,17 @@ class NonFiniteCheck(Callback):
              'the validation set. A batch without samples or targets that count has such a loss.')
 
     def _handle_bad(self, losses, start):
-        "Warn about a loss that is not finite, or far larger than the first, or raise if weights are not finite"
+        "Warn about a loss that is huge, NaN or infinite; raise NonFiniteLoss if weights are NaN or infinite, too"
         if all(map(isfinite, losses)): return self._warn_of_growth(losses, start)
         learn = self.learn
-        message = self._message(losses, start)
-        is_handled = len(learn.ordered_cbs('nonfinite_loss'))>0   # by other callbacks
+        message = self._make_message(losses, start)
+        is_handled = len(learn.ordered_cbs('nonfinite_loss'))>0   # do other callbacks handle the event?
         raises = self.on_nan=='raise' and not is_handled
         if raises and not weights_finite(learn.opt): raise NonFiniteLoss(
-            f'{message}, and so are weights: {self._hint(losses, start)}.\n'
+            f'{message}, and so are weights: {self._make_hint(losses, start)}.\n'
             'To skip such batches, add SkipNaN(); to restore earlier weights, RollBackOnNaN();\n'
             'to end the fit without an error, TerminateOnNaNCallback().')
-        if not self.warned: self._warn(message, self._hint(losses, start), weights_are_finite=raises)
+        if not self.warned: self._warn(message, self._make_hint(losses, start), weights_are_finite=raises)
         self.warned = True
         learn('nonfinite_loss', message=message)
 
@@ -153,40 +153,40 @@ class NonFiniteCheck(Callback):
 
     def _warn_of_growth(self, losses, start):
         i,loss = next((i, loss) for i,loss in enumerate(losses) if abs(loss)>=self.most)
-        warn(f'the training loss is {loss:.3g} in {self._position(start+i)}, a million times the first one: a lower '
-             'learning rate or clipped gradients may help')
-        self.most = inf   # warn only once per fit
+        warn(f'the training loss is {loss:.3g} in {self._describe_position(start+i)}, a million times the first one: a '
+             'lower learning rate or clipped gradients may help')
+        self.most = inf   # no later loss is huge: one warning per fit
 
-    def _message(self, losses, start):
-        "Return where it began: after the last finite loss, or at the first bad one if finite losses followed"
-        i = _last_finite(losses)+1
-        if i<len(losses): return f'the training loss is {losses[i]} since {self._position(start+i)}'
+    def _make_message(self, losses, start):
+        "Return a message with the batch after the last finite loss; with the first bad batch if finite losses followed"
+        i = _find_last_finite(losses)+1
+        if i<len(losses): return f'the training loss is {losses[i]} since {self._describe_position(start+i)}'
         i,loss = next((i, loss) for i,loss in enumerate(losses) if not isfinite(loss))
-        return f'the training loss was {loss} in {self._position(start+i)}'
+        return f'the training loss was {loss} in {self._describe_position(start+i)}'
 
-    def _hint(self, losses, start):
-        "Return where the data has NaN values, or else the usual remedies"
+    def _make_hint(self, losses, start):
+        "Return where the data has NaN values if that is found, otherwise the usual remedies"
         look_at_data = 'look for nan in the inputs and targets'
         learn = self.learn
         sample = sample_with_nan(learn.dls.train)
         if sample is not None: return f'sample {sample} of the training data has nan or inf, so repair or remove it'
         in_batch = find_nan_in_batch(learn.xb, learn.yb)
         if in_batch is not None: return f'{in_batch} of the last batch has nan or inf, so repair or remove such samples'
-        never_finite = start+_last_finite(losses)<0   # in this fit
+        never_finite = start+_find_last_finite(losses)<0   # these are the fit's first losses
         if never_finite: return look_at_data
         return f'a lower learning rate or clipped gradients may help, or {look_at_data}'
 
-    def _position(self, i):
-        "Return the epoch of batch `i` of the fit, and the batch's number in it"
+    def _describe_position(self, i):
+        "Return the epoch of batch `i` of the fit, and the number of the batch in the epoch, as text"
         rec = self.learn.recorder
-        n_epochs = bisect(rec.iters, i)   # complete epochs before this batch
-        n_before = rec.iters[n_epochs-1] if n_epochs else 0   # the batches in these epochs
+        n_epochs = bisect(rec.iters, i)   # the number of complete epochs before this batch
+        n_before = rec.iters[n_epochs-1] if n_epochs else 0   # the number of batches in these epochs
         epochs = rec.history.epochs
         epoch = epochs[n_epochs]['epoch'] if n_epochs<len(epochs) else self.learn.epoch
         return f'epoch {epoch}, batch {i-n_before}'
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f6
-def _last_finite(losses):
+def _find_last_finite(losses):
     "Return the index of the last finite loss; -1 if there is none"
     for i in reversed(range(len(losses))):
         if isfinite(losses[i]): return i
@@ -194,7 +194,7 @@ def _last_finite(losses):
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #181119eb
 def _describe_nan_buffer(learn):
-    "Describe the first buffer with NaN, such as a batch norm's statistics when only the step was skipped"
+    "Return a warning about the first buffer with NaN, as skipping a step leaves batch norm statistics; '' if none has"
     for name,buffer in named_buffers(learn).items():
         if has_nan(buffer): return f'; `{name}` is nan, so evaluations will be, too: SkipNaN() would have restored it'
     return ''

@@ -25,22 +25,22 @@ from ..loop.tracebacks import add_note
 def check_reduction(
     v:Any # the `reduction` of a loss
 ) -> str:
-    "Return `v`; raise ValueError if PyTorch's losses have no such reduction"
+    "Return `v`; raise ValueError if no PyTorch loss has this reduction"
     return check_choice('reduction', v, ('mean','sum','none','batchmean'))
 
 # %% ../../nbs/measure/05a_base_loss.ipynb #be169a2a
 @check_args
 class BaseLoss(nn.Module):
     "Wrap a PyTorch loss: flatten predictions and targets, check shapes; add `activation` and `decodes`"
-    y_int = False # are the targets class numbers? (MixUp then mixes losses instead of targets)
+    y_int = False # are the targets class indices? (MixUp then mixes losses instead of targets)
     def __init__(self,
         loss_cls:Callable|type, # Class of the loss, called with `*args, **kw`; or the loss itself, if it is a module
-        *args,                # Positional arguments of the class
+        *args,                # Positional arguments of `loss_cls`
         axis:int=-1,          # Axis of the predictions that holds the classes
-        flatten:bool=True,    # Join all other axes into one?
+        flatten:bool=True,    # Join the other axes into one?
         floatify:bool=False,  # Convert the targets to floats?
-        is_2d:bool=True,      # Keep the axis of the classes apart when flattening?
-        **kw                  # Keyword arguments of the class
+        is_2d:bool=True,      # Keep the class axis separate when flattening? False: join all axes into one
+        **kw                  # Keyword arguments of `loss_cls`
     ):
         super().__init__()
         if not callable(loss_cls): raise TypeError(f'`loss_cls` must be the class of a loss, not {loss_cls!r:.60}')
@@ -52,7 +52,7 @@ class BaseLoss(nn.Module):
 
     @property
     def reduction(self)->str:
-        "How the losses of a batch become one: 'mean', 'sum' or 'none'"
+        "How the losses of a batch are combined: 'mean', 'sum' or 'none'"
         return self.func.reduction
     @reduction.setter
     def reduction(self, v:str): self.func.reduction = v
@@ -62,7 +62,7 @@ class BaseLoss(nn.Module):
         targ:Tensor, # the targets
         **kw         # passed to the loss function
     )->Tensor:
-        "Return the loss of `pred` against `targ`, both flattened; raise TypeError or ValueError if they do not fit"
+        "Return the loss of `pred` against `targ`; raise TypeError or ValueError if types or shapes do not fit"
         self.check(pred, targ)
         pred,targ = self.prepare(pred, targ)
         try: return self.func(pred, targ, **kw)
@@ -74,20 +74,20 @@ class BaseLoss(nn.Module):
     def activation(self,
         x:Tensor # model outputs
     )->Tensor:
-        "Turn model outputs into predictions"
+        "Convert model outputs to predictions; here return them unchanged"
         return x
     
     def decodes(self,
         x:Tensor # predictions
     )->Tensor:
-        "Decode predictions, such as to class numbers"
+        "Decode predictions, for instance to class indices; here return them unchanged"
         return x
 
     def check(self,
         pred:Tensor, # Predictions
         targ:Tensor  # Targets
     )->None:
-        "Raise TypeError or ValueError if the shapes or types of `pred` and `targ` cannot be right; reads no values"
+        "Raise TypeError or ValueError if shapes or types of `pred` and `targ` do not fit; their values are not read"
         name = func_name(self.func) if type(self)==BaseLoss else type(self).__name__
         for o,what in ((pred,'predictions'),(targ,'targets')):
             if not isinstance(o, Tensor): raise TypeError(
@@ -99,8 +99,8 @@ class BaseLoss(nn.Module):
         pred:Tensor, # Predictions
         targ:Tensor  # Targets
     )->tuple[Tensor,Tensor]: # Both in the types that the wrapped loss expects
-        "Return predictions and targets with classes last, other axes joined, and targets of the right type"
-        paired = pred.shape==targ.shape # such targets have a class axis too
+        "Move the class axis to the end, flatten if `flatten`, and convert the targets; return `(pred, targ)`"
+        paired = pred.shape==targ.shape # then the targets have a class axis, too
         if self.axis not in (-1, pred.ndim-1):
             pred = pred.movedim(self.axis, -1)
             if paired: targ = targ.movedim(self.axis, -1)
@@ -116,15 +116,15 @@ class BaseLoss(nn.Module):
 # %% ../../nbs/measure/05a_base_loss.ipynb #b770200f
 def loss_activation(
     loss_func:Any # Any loss function
-)->Callable: # Function of the model's outputs
-    "Return the activation of a loss: its own `activation`, otherwise a function that changes nothing"
+)->Callable: # Called with the model's outputs
+    "Return the loss's method `activation`; if it has none, a function that returns its argument"
     return getattr(unwrap_partial(loss_func), 'activation', noop)
 
 def loss_decodes(
     loss_func:Any,    # Any loss function
-    act:Callable=noop # Activation already applied to the predictions, if it is not the loss's own
-)->Callable: # Function of the predictions
-    "Return the function that decodes predictions: the loss's own `decodes`, or one that suits PyTorch's loss"
+    act:Callable=noop # The activation that was applied to the predictions
+)->Callable: # Called with the predictions
+    "Return the loss's method `decodes`; if it has none, argmax or a threshold for a PyTorch loss, or a no-op"
     f = unwrap_partial(loss_func)
     if hasattr(f, 'decodes'): return f.decodes
     kind = loss_kind(f)
@@ -138,7 +138,7 @@ def _takes_reduction(f):
     f = unwrap_partial(f)
     if isinstance(f, BaseLoss): return _takes_reduction(f.func)
     try: ps = inspect.signature(f.forward if isinstance(f, nn.Module) else f).parameters.values()
-    except ValueError: return False # built in, signature unknown
+    except ValueError: return False # a function written in C may have no signature
     return any(p.name=='reduction' or p.kind==p.VAR_KEYWORD for p in ps)
 
 @uninterrupted
@@ -149,14 +149,14 @@ def _set_to_none(f, loss_func):
     finally: f.reduction = old
 
 def none_reduce(
-    loss_func:Callable # A loss with an attribute or an argument `reduction`
-)->AbstractContextManager[Callable]: # Gives the loss function to call within the block
+    loss_func:Callable # A loss function with an attribute or an argument `reduction`
+)->AbstractContextManager[Callable]: # Yields the loss function to call
     "Context manager in which `loss_func` returns one loss per sample; raise TypeError if that is impossible"
-    f = unwrap_partial(loss_func)   # a `partial` of a module: the attribute is the module's
+    f = unwrap_partial(loss_func)   # of a module in a `partial`, set the module's attribute
     if hasattr(f, 'reduction'): return _set_to_none(f, loss_func)
-    if getattr(loss_func, 'keywords', {}).get('reduction')=='none': return nullcontext(loss_func)   # it already does so
+    if getattr(loss_func, 'keywords', {}).get('reduction')=='none': return nullcontext(loss_func)   # as it is
     if _takes_reduction(loss_func): return nullcontext(partial(loss_func, reduction='none'))
-    raise TypeError(f'`{func_name(loss_func)}` cannot give one loss for each sample: it has no attribute and no '
+    raise TypeError(f'`{func_name(loss_func)}` cannot return one loss per sample: it has no attribute and no '
         "argument `reduction`. Write `def my_loss(pred, targ, reduction='mean')`, and return all losses for `'none'`.")
 
 NoneReduce = none_reduce
@@ -168,18 +168,18 @@ from ..loop.check import check_fraction
 
 # %% ../../nbs/measure/05b_losses.ipynb #b24ec7e2
 class _Classes:
-    "Activation and decoding of outputs over classes"
+    "Mixin of losses over classes: softmax as the activation, argmax to decode"
     y_int,axis = True,1
-    def activation(self, x:Tensor)->Tensor: "Turn logits into probabilities";   return F.softmax(x, dim=self.axis)
-    def decodes(self, x:Tensor)->Tensor:    "Return the most likely class";   return x.argmax(dim=self.axis)
+    def activation(self, x:Tensor)->Tensor: "Convert logits to probabilities";   return F.softmax(x, dim=self.axis)
+    def decodes(self, x:Tensor)->Tensor:    "Return the most likely class index";   return x.argmax(dim=self.axis)
 
 class CrossEntropyLossFlat(_Classes, BaseLoss):
     "`nn.CrossEntropyLoss` along any `axis`; `activation` is softmax and `decodes` argmax"
     loss_cls = nn.CrossEntropyLoss
     def __init__(self,
-        *args,       # Positional arguments of the loss inside
+        *args,       # Positional arguments of the wrapped loss
         axis:int=-1, # Axis of the predictions that holds the classes
-        **kw         # Keyword arguments of the loss inside (`weight`, `ignore_index`, ...) and of `BaseLoss`
+        **kw         # Keyword arguments of the wrapped loss (`weight`, `ignore_index`, ...) and of `BaseLoss`
     ): super().__init__(self.loss_cls, *args, axis=axis, **kw)
 
 # %% ../../nbs/measure/05b_losses.ipynb #0e75415a
@@ -187,10 +187,10 @@ class CrossEntropyLossFlat(_Classes, BaseLoss):
 class LabelSmoothingCrossEntropy(_Classes, nn.CrossEntropyLoss):
     "Cross entropy with label smoothing: `eps` of the target is spread evenly over the classes (Szegedy et al., 2016)"
     def __init__(self,
-        eps:float=.1,            # Share of the target that is spread
-        weight:Tensor|None=None, # Weight of each class
+        eps:float=.1,            # Fraction of the target that is spread over all classes
+        weight:Tensor|None=None, # Weight of each class; None: 1
         reduction:str='mean',    # 'mean', 'sum' or 'none'
-        **kw                     # further arguments of `nn.CrossEntropyLoss`
+        **kw                     # more arguments of `nn.CrossEntropyLoss`
     ):
         check_fraction('eps', eps, zero=True)
         super().__init__(weight=weight, reduction=check_reduction(reduction), label_smoothing=eps, **kw)
@@ -205,26 +205,26 @@ class LabelSmoothingCrossEntropyFlat(CrossEntropyLossFlat):
 class FocalLoss(_Classes, nn.CrossEntropyLoss):
     "Focal loss: cross entropy times `(1-p)**gamma`, `p` the probability of the right class (Lin et al., 2017)"
     def __init__(self,
-        gamma:float=2.,          # how much less easy samples count; 0 is cross entropy
-        weight:Tensor|None=None, # Weight of each class
+        gamma:float=2.,          # The larger, the less easy samples count; 0 is cross entropy
+        weight:Tensor|None=None, # Weight of each class; None: 1
         reduction:str='mean',    # 'mean', 'sum' or 'none'
-        ignore_index:int=-100    # Targets with this class number do not count
+        ignore_index:int=-100    # Class index of targets to ignore
     ):
         super().__init__(weight=weight, reduction=check_reduction(reduction), ignore_index=ignore_index)
-        if gamma<0: raise ValueError(f'`gamma` must be 0 or more, not {gamma}: below 0 easy samples would have more '
-                                     'weight')
+        if gamma<0: raise ValueError(f'`gamma` must be 0 or more, not {gamma}: below 0, easy samples would count '
+                                     'more')
         self.gamma = gamma
 
     def forward(self,
         pred:Tensor, # logits
-        targ:Tensor  # class numbers
+        targ:Tensor  # class indices
     )->Tensor:
-        "Return the loss of logits `pred`, with the classes on axis 1, against class numbers `targ`"
+        "Return the loss of logits `pred`, with the classes on axis 1, against class indices `targ`"
         logp = F.log_softmax(pred, dim=class_axis(pred))
         pick = partial(F.nll_loss, target=targ, ignore_index=self.ignore_index, reduction='none')
         ce,alpha = pick(logp),pick(-torch.ones_like(logp), weight=self.weight) # alpha is 0 for ignored targets
         tiny = torch.finfo(ce.dtype).tiny
-        hard = (-torch.expm1(-ce)).clamp_min(tiny) # 1-p, above 0
+        hard = (-torch.expm1(-ce)).clamp_min(tiny) # 1-p, above 0 so that the gradient is finite
         loss = alpha * hard**self.gamma * ce
         if self.reduction=='none': return loss
         if self.reduction=='sum': return loss.sum()
@@ -238,7 +238,7 @@ class FocalLossFlat(CrossEntropyLossFlat):
 # %% ../../nbs/measure/05b_losses.ipynb #8ee4116c
 @check_args
 class BCEWithLogitsLossFlat(BaseLoss):
-    "`nn.BCEWithLogitsLoss`, flattened; `activation` is sigmoid, and `decodes` compares with `thresh`"
+    "`nn.BCEWithLogitsLoss` of flattened predictions; `activation` is sigmoid, and `decodes` compares with `thresh`"
     def __init__(self,
         *args,               # Positional arguments of `nn.BCEWithLogitsLoss`
         axis:int=-1,         # Axis of the classes, for `weight` and `pos_weight`
@@ -247,32 +247,32 @@ class BCEWithLogitsLossFlat(BaseLoss):
         **kw                 # Keyword arguments of `nn.BCEWithLogitsLoss` and of `BaseLoss`
     ):
         weights = *args[:1],kw.get('weight'),kw.get('pos_weight')
-        of_classes = [w for w in weights if w is not None and w.numel()>1]   # these need the class axis
+        of_classes = [w for w in weights if w is not None and w.numel()>1]   # need the class axis, so do not flatten
         kw = {'flatten':not of_classes, **kw}
         super().__init__(nn.BCEWithLogitsLoss, *args, axis=axis, floatify=floatify, is_2d=False, **kw)
         self.thresh = check_fraction('thresh', thresh, zero=True, what='a probability')
-    def activation(self, x:Tensor)->Tensor: "Turn logits into probabilities";                return torch.sigmoid(x)
+    def activation(self, x:Tensor)->Tensor: "Convert logits to probabilities";                return torch.sigmoid(x)
     def decodes(self, x:Tensor)->Tensor:    "Return which probabilities are above `thresh`"; return x>self.thresh
 
 # %% ../../nbs/measure/05b_losses.ipynb #a7d0b979
 class _FloatLoss(BaseLoss):
-    "A loss that compares number by number"
+    "Base class of losses that compare predictions and targets element by element"
     def __init__(self,
-        *args,              # Positional arguments of the loss inside
+        *args,              # Positional arguments of the wrapped loss
         axis:int=-1,        # Axis of the predictions to move to the end
         floatify:bool=True, # Convert the targets to floats?
-        **kw                # Keyword arguments of the loss inside and of `BaseLoss`
+        **kw                # Keyword arguments of the wrapped loss and of `BaseLoss`
     ): super().__init__(self.loss_cls, *args, axis=axis, floatify=floatify, is_2d=False, **kw)
 
 class MSELossFlat(_FloatLoss):
-    "Mean squared error, `nn.MSELoss`, flattened"
+    "Mean squared error, `nn.MSELoss`, of flattened predictions and targets"
     loss_cls = nn.MSELoss
 
 class L1LossFlat(_FloatLoss):
-    "Mean absolute error, `nn.L1Loss`, flattened"
+    "Mean absolute error, `nn.L1Loss`, of flattened predictions and targets"
     loss_cls = nn.L1Loss
 
 # %% ../../nbs/measure/05b_losses.ipynb #fae13ad5
 class BCELossFlat(_FloatLoss):
-    "Binary cross entropy of probabilities, `nn.BCELoss`, flattened"
+    "Binary cross entropy of probabilities, `nn.BCELoss`, of flattened predictions and targets"
     loss_cls = nn.BCELoss

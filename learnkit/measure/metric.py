@@ -16,10 +16,10 @@ from torch import Tensor
 
 # %% ../../nbs/measure/15a_metric_states.ipynb #ba1dbc74
 @contextmanager
-def unsynced(
-    metric:Any # metric of torchmetrics, or of any kind
+def without_sync(
+    metric:Any # a metric of torchmetrics, or of any kind
 ) -> Iterator[None]:
-    "In this block torchmetrics does not synchronize with other processes"
+    "Context manager in which torchmetrics does not synchronize `metric` with other processes"
     parts = parts_with(metric, '_to_sync')
     before = [m._to_sync for m in parts]
     for m in parts: m._to_sync = False
@@ -28,18 +28,18 @@ def unsynced(
         for m,on in zip(parts, before): m._to_sync = on
 
 def parts_with(
-    metric:Any, # metric of torchmetrics, or of any kind
+    metric:Any, # a metric of torchmetrics, or of any kind
     attr:str    # the name of an attribute
 ) -> list:
-    "Return `metric` and the metrics inside it that have the attribute `attr`; empty if it has no `modules`"
+    "Return those of `metric` and the metrics inside it that have the attribute `attr`; empty if it is not a module"
     if not hasattr(metric, 'modules'): return []
     return [m for m in metric.modules() if hasattr(m, attr)]
 
 def merge_states(
-    reduce:Callable|None, # how torchmetrics merges the states; None: not at all
+    reduce:Callable|None, # the function with which torchmetrics merges the states; None: it does not merge them
     vals:list             # the state of each process
 ) -> Any:
-    "Return all processes' states, merged by `reduce`; without it, stacked, or as a list with an entry for each batch"
+    "Stack the states of all processes, or join their lists by batch; return `reduce` of that, if there is one"
     if isinstance(vals[0], Tensor): of_all = torch.stack(vals)
     else:
         alternating = chain.from_iterable(zip_longest(*vals))   # the first batch of each process, then the second
@@ -67,41 +67,41 @@ from .scalars import ScalarBuffer
 # %% ../../nbs/measure/15b_metric.ipynb #37ad174e
 class Metric:
     "Base class of metrics: a subclass defines `reset`, `accumulate` and the property `value`"
-    saves:tuple = ()   # the attributes that hold the accumulated state
-    is_logged:bool = False   # is it updated by a callback's `log`? Then it is computed in training, too
-    def reset(self) -> None: "Forget all batches"
+    saves:tuple = ()   # the names of the attributes that hold the accumulated state
+    is_logged:bool = False   # does `log` add its values? If so, it is computed in training, too
+    def reset(self) -> None: "Clear the accumulated state at the start of an epoch"
     def accumulate(self,
         learn:Any # the Learner, after a batch
     ) -> None:
-        "Include the current batch of `learn`"
+        "Add the current batch of `learn` to the accumulated state"
         raise NotImplementedError(f'The metric `{type(self).__name__}` should define `accumulate(self, learn)`.')
     @property
     def value(self) -> Any:
-        "The metric's value so far, `None` if there was no batch"
+        "The metric's value for the batches so far; None if there was no batch"
         raise NotImplementedError(f'The metric `{type(self).__name__}` should define the property `value`.')
     @property
     def name(self) -> str:
-        "The column in the history: the class in `snake_case`, without `Metric`"
+        "The name of the column in the history: the class name in `snake_case`, without `Metric`"
         return class2attr(self, 'Metric')
     def __repr__(self) -> str: return f'{type(self).__name__}({self.name!r})'
 
-    def flush(self) -> None: "Update the attributes that `saves` names, before they are read"
+    def flush(self) -> None: "Update the attributes named in `saves`; called before they are read"
     def state_dict(self) -> dict:
-        "Return the accumulated state"
+        "Return the accumulated state: the attributes named in `saves`"
         self.flush()
         return {k:getattr(self, k) for k in self.saves}
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from `state`"
+        "Restore the accumulated state"
         self.reset()
         vars(self).update(state)
 
 # %% ../../nbs/measure/15b_metric.ipynb #132940d2
 def snake_name(
-    f:Callable # a function, a `partial` of one, or an object that can be called
+    f:Callable # a function, a `partial` of one, or a callable object
 ) -> str:
-    "Return the name of a function; of another object, its class in `snake_case`"
+    "Return the name of a function, or the class name of an object in `snake_case`"
     f = unwrap_partial(f)
     return getattr(f, '__name__', None) or camel2snake(type(f).__name__)
 
@@ -110,9 +110,9 @@ def add_metric_note(
     e:BaseException, # the error that a metric raised
     metric:Metric,   # the metric
     pred:Any,        # the predictions passed to it
-    *targs:Any       # and the targets
+    *targs:Any       # the targets passed to it
 ) -> None:
-    "Add a note to `e`: which metric failed, and for which shapes"
+    "Add notes to `e`: which metric failed for which shapes, and the probable cause"
     note = f'In the metric `{metric.name}`, for predictions {shapes(pred)} and targets {", ".join(map(shapes, targs))}.'
     if not isinstance(pred, Tensor): note += (
         ' `MapOutputs(lambda o: o.logits)` gives metrics one tensor of the output, such as its `logits`.')
@@ -120,13 +120,13 @@ def add_metric_note(
     hint = order_hint(metric.func, 'metric') if isinstance(metric, AvgMetric) else None
     if hint: add_note(e, hint)
     if pred_of_classes(pred, *targs): add_note(e,
-        'The predictions are one number for each class: `pred.argmax(1)` is the class with the largest')
+        'The predictions have one value for each class: `pred.argmax(1)` is the predicted class')
 
 def pred_of_classes(
     pred:Any,  # predictions
     *targs:Any # targets
 ) -> bool:
-    "Return whether the predictions have a number for each class, and the targets are class numbers"
+    "Return whether the predictions have a value for each class, and the targets are class indices"
     if len(targs)!=1: return False
     targ,*_ = targs
     are_tensors = isinstance(pred, Tensor) and isinstance(targ, Tensor)
@@ -134,12 +134,12 @@ def pred_of_classes(
     return pred.is_floating_point() and not targ.is_floating_point()
 
 # %% ../../nbs/measure/15b_metric.ipynb #0e04d685
-def _not_one_number(name, val):
+def _make_number_error(name, val):
     return ValueError(f'The metric `{name}` should return one number for the batch, but it returned {shapes(val)}. '
                       'Perhaps a `.mean()` is missing.')
 
-def _flushed(k):
-    "Return a property that flushes the metric before it reads the attribute `k`"
+def _make_flushed_property(k):
+    "Return a property that calls `flush` before it reads the attribute `k`"
     def get(self):
         self.flush()
         return vars(self)[k]
@@ -147,9 +147,9 @@ def _flushed(k):
     return property(get, put)
 
 class AvgMetric(Metric):
-    "The mean of `func(pred, *yb)` over an epoch's targets, without ignored ones"
+    "Mean of `func(pred, *yb)` over an epoch's targets that are not ignored"
     saves = '_total','_count'
-    sums  = False   # is the value a sum, and not a mean?
+    sums  = False   # is the value a sum instead of a mean?
     def __init__(self,
         func:Callable|None, # returns one number for the batch: a mean over its targets
         name:str|None=None  # column in the history; None: the function's name
@@ -158,10 +158,10 @@ class AvgMetric(Metric):
         self.reset()
 
     def reset(self):
-        self.new = []   # pairs of a number and its weight that are not summed yet
+        self.new = []   # pairs of a value and its weight that are not summed yet
         self.vals,self.weights = ScalarBuffer(),ScalarBuffer()
         self._total,self._count = 0.,0
-        self.weigh = None   # a `BatchWeight`, from the first batch on
+        self.weigh = None   # the `BatchWeight`; None: before the first batch
 
     def accumulate(self, learn):
         weigh = self.weigh or self.begin(learn)
@@ -174,7 +174,7 @@ class AvgMetric(Metric):
     def begin(self,
         learn:Any # the Learner, after the first batch
     ) -> BatchWeight:
-        "Examine the loss function once; return the function that weighs batches"
+        "Examine the loss function; return the `BatchWeight` that computes the weights of batches"
         self.weigh,self.kwargs = BatchWeight(learn),{}
         if self.func: self._adapt_to_loss(getattr(learn, 'loss_func', None))
         return self.weigh
@@ -190,11 +190,11 @@ class AvgMetric(Metric):
 
     def add(self,
         val:Any,           # a number, or a tensor with one element: a mean over `n` targets or samples
-        n:int|float|Tensor # its weight
+        n:int|float|Tensor # the weight of `val`
     ) -> None:
-        "Include `val` with weight `n`; raise ValueError if it is not one number"
+        "Add `val` to the mean, with weight `n`; raise TypeError or ValueError if it is not one number"
         if not isinstance(val, Tensor): val = torch.tensor(metric_number(val, self.name), dtype=torch.float64)
-        if val.ndim and val.numel()!=1: raise _not_one_number(self.name, val)
+        if val.ndim and val.numel()!=1: raise _make_number_error(self.name, val)
         self.new.append((val.detach(), n))
         if len(self.new)>=1024: self._pack()
 
@@ -206,9 +206,9 @@ class AvgMetric(Metric):
 
     def flush(self):
         self._pack()
-        # summed one by one, so that the result does not depend on when it is read
+        # summed one by one, as then the rounding does not depend on when `flush` is called
         for val,weight in zip(self.vals.drain(), self.weights.drain()):
-            if weight: self._total += val*weight   # a batch without weight may have a NaN loss
+            if weight: self._total += val*weight   # the loss of a batch without weight may be NaN
             self._count += weight
 
     @property
@@ -216,21 +216,22 @@ class AvgMetric(Metric):
         self.flush()
         total,count,sums = self._total,self._count,self.sums
         if num_shards()>1: total,count,sums = self._sum_processes(total, count, sums)
-        self.sums = sums>0   # same result in a process without a batch
+        self.sums = sums>0   # a process without a batch takes it from the others
         if not count: return None
         return self.from_sums(total, count)
     def _sum_processes(self, *own):
-        "Return the sums over all processes that train together"
+        "Return the sums of these numbers over all processes"
         sums = torch.tensor([own], dtype=torch.float64, device=self.vals.device or default_device())
         return maybe_gather(sums).sum(0).tolist()
     def from_sums(self,
-        total:float, # the sum of the numbers, each times its weight
+        total:float, # the sum of the values, each times its weight
         count:float  # the sum of the weights
     ) -> float:
-        "Return the metric's value from two sums"
+        "Return the metric's value: the quotient of two sums"
         return total/count
 
-    total,count = _flushed('_total'),_flushed('_count')   # the sum of the weighted numbers, and of the weights
+    # the sums of the weighted values, and of the weights
+    total,count = _make_flushed_property('_total'),_make_flushed_property('_count')
 
     @property
     def name(self) -> str:
@@ -239,15 +240,15 @@ class AvgMetric(Metric):
         return snake_name(self.func)
 
 # %% ../../nbs/measure/15b_metric.ipynb #3d51c0a7
-def wide(
-    t:Tensor # numbers of any type
+def upcast_half(
+    t:Tensor # a tensor of any type
 ) -> Tensor:
-    "Return 16-bit floats as 32-bit: their mean over a batch may be off by .3 %"
+    "Convert 16-bit floats to float32, as a 16-bit mean may be off by 0.3 %; return other tensors unchanged"
     return t.float() if t.dtype in (torch.float16, torch.bfloat16) else t
 
 # %% ../../nbs/measure/15b_metric.ipynb #f16ff423
 class AvgLoss(AvgMetric):
-    "The loss of an epoch, equal to the loss of all its samples in one batch"
+    "Mean loss of an epoch: the loss that one batch of all its samples would have"
     saves = '_total','_count','sums'
     def __init__(self,
         name:str='loss' # column in the history
@@ -259,24 +260,24 @@ class AvgLoss(AvgMetric):
     def accumulate(self, learn):
         weigh,loss = self.weigh or self.begin(learn),learn.loss
         if loss is None: return
-        has_many = not weigh.reduces or loss.numel()>1   # one loss per target
+        has_many = not weigh.reduces or loss.numel()>1   # a loss for each target
         if self.sums:  self.add(loss, 1)
-        elif has_many: self.add(wide(loss).mean(), loss.numel())
+        elif has_many: self.add(upcast_half(loss).mean(), loss.numel())
         else:          self.add(loss, weigh(learn))
     def from_sums(self, total, count): return total if self.sums else total/count
 
 # %% ../../nbs/measure/15b_metric.ipynb #64aaa585
 class MeanMetric(AvgMetric):
-    "`then` applied to the mean of all numbers that `func(pred, *yb)` returns in an epoch"
+    "Mean of all values that `func(pred, *yb)` returns in an epoch, passed through `then`"
     def __init__(self,
-        func:Callable,       # returns a tensor with one number per sample
+        func:Callable,       # returns a tensor with one value per sample
         then:Callable=noop,  # applied to the mean, a float
         name:str|None=None   # column in the history; None: the function's name
     ):
         super().__init__(func, name)
         self.then = then
 
-    def add(self, val, n): super().add(wide(val).mean(), val.numel())
+    def add(self, val, n): super().add(upcast_half(val).mean(), val.numel())
 
     @property
     def value(self) -> Any:
@@ -286,7 +287,7 @@ class MeanMetric(AvgMetric):
 
 # %% ../../nbs/measure/15b_metric.ipynb #60b60a12
 class ValueMetric(Metric):
-    "The value of `func()` at the end of an epoch"
+    "Metric with the value of `func()` when it is read, at the end of an epoch"
     def __init__(self,
         func:Callable,            # called without arguments
         metric_name:str|None=None # column in the history; None: the function's name
@@ -297,30 +298,30 @@ class ValueMetric(Metric):
     @property
     def name(self) -> str: return self.metric_name or snake_name(self.func)
 
-def _loss_attr(
+def _get_loss_attr(
     learn:Any, # the Learner, after a batch
     name:str   # the name of the part
 ) -> Any:
-    "Return a part of the loss, from the loss function or, if the model computes the loss, from its output or itself"
+    "Return an attribute of the loss function; if the model computes the loss, a part of its output, or its attribute"
     if learn.loss_func is not None: return getattr(learn.loss_func, name)
     whole  = learn.current_run.output
     output = learn.pred if whole is None else whole
     if isinstance(output, Mapping) and name in output: return output[name]
     for o in (output, get_model(learn.model)):
         if hasattr(o, name): return getattr(o, name)
-    raise AttributeError(f'the model computes its loss, and neither its output nor the model has a part `{name}`')
+    raise AttributeError(f'the model computes its own loss, but neither the model nor its output has `{name}`')
 
 class LossMetric(AvgMetric):
-    "The mean of a part of the loss, which the loss function or the model sets in each batch, or the output holds"
+    "Mean of a part of the loss: an attribute that the loss function or the model sets in each batch, or an output"
     def __init__(self,
-        attr:str,        # attribute of `learn.loss_func`, or an entry of the model's output: a mean over the batch
+        attr:str,        # the name of the attribute or output, which is a mean over the batch
         nm:str|None=None # column in the history; None: `attr`
     ):
         super().__init__(None, nm or attr)
         self.attr = attr
     def accumulate(self, learn):
         weigh = self.weigh or self.begin(learn)
-        self.add(_loss_attr(learn, self.attr), weigh(learn))
+        self.add(_get_loss_attr(learn, self.attr), weigh(learn))
 
 for _cls in (AvgMetric, AvgLoss, MeanMetric, ValueMetric, LossMetric): check_args(_cls)
 
@@ -346,31 +347,31 @@ from .batch_weight import n_items
 # %% ../../nbs/measure/15c_logged.ipynb #a9e26b96
 @check_args
 class Logged(AvgLoss):
-    "The mean of the values that `self.log(name, value)` or `log_value` gets in a phase, in training, too"
+    "Mean of the values that a phase passes to `log(name, value)` of a callback, or to `log_value`; in training, too"
     is_logged = True
     def __init__(self,
         name:str # column in the history
     ): super().__init__(name)
-    def accumulate(self, learn): "Do nothing: `log` adds the values"
+    def accumulate(self, learn): "Do nothing, as `log` adds the values"
     def add_loss(self,
-        learn:Any # the Learner, with the loss of the batch, which is averaged like that of an epoch
+        learn:Any # the Learner, whose `loss` is the value to add
     ) -> None:
-        "Include `learn.loss`"
+        "Add `learn.loss`, weighted like the loss of an epoch"
         super().accumulate(learn)
     def snapshot(self) -> Snapshot:
-        "Take a snapshot of the values logged so far, for a batch that may be repeated"
+        "Take a snapshot of the logged values, before a batch that may be repeated"
         self._pack()
         return snapshot_entries(self.new)
 
 # %% ../../nbs/measure/15c_logged.ipynb #316d3366
-register_state('phase_meter', None, 'the averages of this phase')
+register_state('phase_meter', None, 'the `Meter` of this phase, to which `log` adds; None: outside of a phase')
 
 def _log(learn, name, value, weight):
-    "Average `value` into the column `name`"
+    "Add `value` to the mean in the column `name`; do nothing in a prediction"
     meter = learn.current_run.phase_meter
     if learn.mode=='predict': return
     if get_worker_info() is not None: raise RuntimeError(
-        f'`{name}` was logged in a worker of a loader, a process that has no Learner: put the value into the batch')
+        f'`{name}` was logged in a worker process of a loader, which has no Learner: put the value into the batch')
     if meter is None: raise RuntimeError(
         f'`{name}` was logged outside of a phase, so it cannot be averaged. Log it in a batch, or in '
         '`after_train` or `after_validate` of a callback with an `order` below 50.')
@@ -380,10 +381,10 @@ def _log(learn, name, value, weight):
     if weight is None: weight = meter.n_items
     if weight is None: weight = n_items(learn)
     if metric is not None: metric.add(value, weight)
-    elif learn.mode=='fit': raise _no_column(name, meter)
+    elif learn.mode=='fit': raise _make_column_error(name, meter)
 
-def _no_column(name, meter):
-    message = f'there is no column for what is logged as {name!r}: write `metrics=Logged({name!r})`'
+def _make_column_error(name, meter):
+    message = f'there is no column for the logged value {name!r}: write `metrics=Logged({name!r})`'
     if meter.logged: message += f'; {nearest(name, meter.logged)}'
     return ValueError(message)
 
@@ -401,22 +402,22 @@ def _uncompiled(f:Callable) -> Callable: return torch.compiler.disable(f)
 def log_value(
     name:str,             # name of a `Logged` metric
     value:Any,            # a number, or a tensor with one element: a mean over `n`
-    n:float|Tensor|None=None # its weight; None: the number of samples in the batch
+    n:float|Tensor|None=None # the weight of `value`; None: the number of samples in the batch
 ) -> None:
-    "Average `value` into the column `name` of the Learner that runs in this thread; do nothing if none runs"
+    "Add `value` to the mean in the column `name` of the Learner that runs in this thread; do nothing if none runs"
     if torch.compiler.is_compiling(): return _uncompiled(log_value)(name, value, n)
     here = [learn for learn,thread in thread_of.items() if thread==get_ident()]
     running = [learn for learn in here if learn.mode is not None]
     if not running: return _check_replica(name)
-    _log(running[-1], name, value, n)   # the innermost run, if one runs within another
+    _log(running[-1], name, value, n)   # the innermost, if one Learner runs within another
 
 @patch
 def log(self:Callback,
     name:str,             # name of a `Logged` metric
     value:Any,            # a number, or a tensor with one element: a mean over `n`
-    n:float|Tensor|None=None # its weight; None: the number of samples in the batch
+    n:float|Tensor|None=None # the weight of `value`; None: the number of samples in the batch
 ) -> None:
-    "Average `value` into the column `name`; raise RuntimeError outside of a phase, ValueError for an unknown column"
+    "Add `value` to the mean in column `name`; raise RuntimeError outside of a phase, ValueError for an unknown column"
     _log(self.learn, name, value, n)
 
 # %% ../../nbs/measure/15c_logged.ipynb #f2068f1b
@@ -424,7 +425,7 @@ def sum_of_losses(
     learn:Any, # the Learner, in a batch
     parts:dict # the loss function's result: the parts of the loss by name
 ) -> Tensor:
-    "Return the sum of the parts, and average each into its `Logged` column; raise ValueError if one has none"
+    "Add each part to the mean in its `Logged` column; return the sum of the parts; raise ValueError without a column"
     _check_parts(parts)
     columns = {} if learn.current_run.phase_meter is None else learn.current_run.phase_meter.logged
     if learn.mode=='fit' and not parts.keys()<=columns.keys(): raise ValueError(

@@ -18,124 +18,124 @@ from ..loop.check import check_args
 # %% ../../nbs/measure/35a_metrics.ipynb #a6ad827c
 from ..data.batch import flatten_check
 from .accum import best_class
-from .metric import AvgLoss, MeanMetric, wide
+from .metric import AvgLoss, MeanMetric, upcast_half
 
 # %% ../../nbs/measure/35a_metrics.ipynb #14f6c954
-def _share(right, targ, ignore_index):
-    "Return the fraction of targets for which `right` is true, without ignored ones"
+def _fraction_right(right, targ, ignore_index):
+    "Return the fraction of the targets that are not ignored for which `right` is True"
     counts = targ!=ignore_index
     return (right & counts).sum()/counts.sum()
 
 def accuracy(
-    inp:Tensor,             # one output for each class
+    inp:Tensor,             # predictions, with one output for each class
     targ:Tensor,            # the right classes
     axis:int=-1,            # the axis of the classes in `inp`
     ignore_index:int=-100   # class index of targets to ignore; as a metric, the loss function's
 ) -> Tensor:
-    "Accuracy: the share of targets that are the best class"
+    "Accuracy: the fraction of targets that equal the predicted class (argmax)"
     pred,targ = flatten_check(best_class(inp, axis), targ)
-    return _share(pred==targ, targ, ignore_index)
+    return _fraction_right(pred==targ, targ, ignore_index)
 
 def error_rate(
-    inp:Tensor,             # one output for each class
+    inp:Tensor,             # predictions, with one output for each class
     targ:Tensor,            # the right classes
     axis:int=-1,            # the axis of the classes in `inp`
     ignore_index:int=-100   # class index of targets to ignore; as a metric, the loss function's
 ) -> Tensor:
-    "1 - `accuracy`"
+    "Error rate: 1 - `accuracy`"
     return 1 - accuracy(inp, targ, axis, ignore_index)
 
 # %% ../../nbs/measure/35a_metrics.ipynb #687eb853
 def top_k_accuracy(
-    inp:Tensor,             # one output for each class
+    inp:Tensor,             # predictions, with one output for each class
     targ:Tensor,            # the right classes
-    k:int=5,                # how many of the best classes count
+    k:int=5,                # a target counts as right among the `k` classes with the largest outputs
     axis:int=-1,            # the axis of the classes in `inp`
     ignore_index:int=-100   # class index of targets to ignore; as a metric, the loss function's
 ) -> Tensor:
-    "Top-k accuracy: the share of targets among the `k` best classes; raise ValueError for a bad `k`"
+    "Top-k accuracy: the fraction of targets among the `k` best classes; raise ValueError if `k` is out of range"
     n = inp.shape[axis]
     if not 0<k<=n: raise ValueError(f'`k` must be from 1 to {n}, the number of classes, not {k}')
     top = inp.topk(k, dim=axis).indices.movedim(axis, -1)
     _,targ = flatten_check(top[...,0], targ)
-    return _share((top.reshape(-1, k)==targ[:,None]).any(1), targ, ignore_index)
+    return _fraction_right((top.reshape(-1, k)==targ[:,None]).any(1), targ, ignore_index)
 
 def accuracy_multi(
-    inp:Tensor,        # one output for each label
+    inp:Tensor,        # predictions, with one output for each label
     targ:Tensor,       # 1 where the label applies, else 0
-    thresh:float=.5,   # threshold above which an output means that the label applies
-    sigmoid:bool=True  # apply a sigmoid to `inp` first? As a metric: no, if the loss function expects probabilities
+    thresh:float=.5,   # an output above it means that the label applies
+    sigmoid:bool=True  # apply a sigmoid to `inp`? As a metric: False if the loss function takes probabilities
 ) -> Tensor:
-    "Accuracy of several labels for each sample: the fraction of correct labels"
+    "Multi-label accuracy: the fraction of labels that are predicted correctly"
     inp,targ = flatten_check(inp, targ)
     if sigmoid: inp = inp.sigmoid()
     return ((inp>thresh)==targ.bool()).float().mean()
 
 # %% ../../nbs/measure/35a_metrics.ipynb #b0e471da
-def _vectors(inp, targ):
-    "Return predictions and targets as vectors of at least 32 bits"
+def _flatten_and_upcast(inp, targ):
+    "Return predictions and targets as flat tensors, with 16-bit floats as float32"
     inp,targ = flatten_check(inp, targ)
-    return wide(inp),wide(targ)
+    return upcast_half(inp),upcast_half(targ)
 
 def mse(
     inp:Tensor, # predictions
-    targ:Tensor # targets, of the same size
+    targ:Tensor # targets, as many as predictions
 ) -> Tensor:
     "Mean squared error"
-    return F.mse_loss(*_vectors(inp, targ))
+    return F.mse_loss(*_flatten_and_upcast(inp, targ))
 
 def mae(
     inp:Tensor, # predictions
-    targ:Tensor # targets, of the same size
+    targ:Tensor # targets, as many as predictions
 ) -> Tensor:
     "Mean absolute error"
-    return F.l1_loss(*_vectors(inp, targ))
+    return F.l1_loss(*_flatten_and_upcast(inp, targ))
 
 # %% ../../nbs/measure/35a_metrics.ipynb #bfde23f9
 class RootMetric(MeanMetric):
-    "A function that can also be used as a metric: the root of the mean of `errors(pred, targ)`"
+    "Metric that is the root of the mean of `errors(pred, targ)` over an epoch; can also be called as the function `f`"
     def __init__(self,
-        errors:Callable, # returns a number for each sample
-        f:Callable       # the function for the samples of one call
+        errors:Callable, # returns a value for each sample
+        f:Callable       # returns the root of their mean in one call
     ):
         super().__init__(errors, math.sqrt, f.__name__)
-        self.as_metric = partial(MeanMetric, errors, math.sqrt, f.__name__)   # each Learner gets its own
+        self.as_metric = partial(MeanMetric, errors, math.sqrt, f.__name__)   # each Learner gets a metric of its own
         self.f = f
         update_wrapper(self, f)
     def __call__(self, inp:Tensor, targ:Tensor) -> Tensor: return self.f(inp, targ)
 
-def _sq_err(inp, targ):
-    inp,targ = _vectors(inp, targ)
+def _square_errors(inp, targ):
+    inp,targ = _flatten_and_upcast(inp, targ)
     return (inp-targ)**2
 
-@partial(RootMetric, _sq_err)
+@partial(RootMetric, _square_errors)
 def rmse(
     inp:Tensor, # predictions
-    targ:Tensor # targets, of the same size
+    targ:Tensor # targets, as many as predictions
 ) -> Tensor:
     "Root mean squared error"
-    return _sq_err(inp, targ).mean().sqrt()
+    return _square_errors(inp, targ).mean().sqrt()
 
 # %% ../../nbs/measure/35a_metrics.ipynb #de8aa62e
 def msle(
     inp:Tensor, # predictions, more than -1
-    targ:Tensor # targets, of the same size
+    targ:Tensor # targets, as many as predictions
 ) -> Tensor:
-    "Mean squared logarithmic error: of log(1 + `inp`) and log(1 + `targ`)"
-    inp,targ = _vectors(inp, targ)
+    "Mean squared logarithmic error: the mean squared error of log(1 + `inp`) and log(1 + `targ`)"
+    inp,targ = _flatten_and_upcast(inp, targ)
     return F.mse_loss(inp.log1p(), targ.log1p())
 
-def _sq_pct_err(inp, targ):
-    inp,targ = _vectors(inp, targ)
+def _square_percentage_errors(inp, targ):
+    inp,targ = _flatten_and_upcast(inp, targ)
     return torch.expm1(inp-targ)**2
 
-@partial(RootMetric, _sq_pct_err)
+@partial(RootMetric, _square_percentage_errors)
 def exp_rmspe(
     inp:Tensor, # predicted logarithms
-    targ:Tensor # logarithms of the targets, of the same size
+    targ:Tensor # logarithms of the targets, as many as predictions
 ) -> Tensor:
-    "Root mean squared percentage error of `exp(inp)`"
-    return _sq_pct_err(inp, targ).mean().sqrt()
+    "Root mean squared percentage error of `exp(inp)` against `exp(targ)`"
+    return _square_percentage_errors(inp, targ).mean().sqrt()
 
 # %% ../../nbs/measure/35a_metrics.ipynb #f8ffafe5
 @check_args
@@ -148,10 +148,10 @@ class Perplexity(AvgLoss):
     def value(self) -> float|None:
         mean = super().value
         if mean is None: return None
-        return torch.tensor(mean, dtype=torch.float64).exp().item()   # `math.exp` would raise, not return inf
+        return torch.tensor(mean, dtype=torch.float64).exp().item()   # `math.exp` would raise where this returns inf
 
 perplexity = Perplexity()
-perplexity.as_metric = Perplexity   # each Learner gets its own
+perplexity.as_metric = Perplexity   # each Learner gets a metric of its own
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #2643a707
 from collections.abc import Callable
@@ -163,25 +163,25 @@ from .accum import AccumMetric, as_factory, sklearn_metric
 from .metric import LossMetric
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #49f2cf33
-def of_classes(
+def class_metric(
     func:str,         # the name of a function of `sklearn.metrics`
     **defaults:Any    # default arguments of the function
 ) -> Callable:
-    "Return a factory of metrics: `func` of the best classes along `axis`"
+    "Return a function that makes a metric: `func` of the predicted classes (argmax along `axis`)"
     def metric(
         axis:int=-1, # axis of the classes in the predictions
-        **kw:Any     # more arguments of the function of scikit-learn
+        **kw:Any     # more arguments of the scikit-learn function
     ) -> AccumMetric:
         return sklearn_metric(func, axis=axis, **{**defaults, **kw})
-    return as_factory(metric, f'`sklearn.metrics.{func}` of the best classes')
+    return as_factory(metric, f'`sklearn.metrics.{func}` of the predicted classes (argmax)')
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #5ada7a90
-BalancedAccuracy = of_classes('balanced_accuracy_score')
-CohenKappa       = of_classes('cohen_kappa_score')
-HammingLoss      = of_classes('hamming_loss')
-Jaccard          = of_classes('jaccard_score')
-MatthewsCorrCoef = of_classes('matthews_corrcoef')
-APScoreBinary    = of_classes('average_precision_score', activation='binarysoftmax')
+BalancedAccuracy = class_metric('balanced_accuracy_score')
+CohenKappa       = class_metric('cohen_kappa_score')
+HammingLoss      = class_metric('hamming_loss')
+Jaccard          = class_metric('jaccard_score')
+MatthewsCorrCoef = class_metric('matthews_corrcoef')
+APScoreBinary    = class_metric('average_precision_score', activation='binarysoftmax')
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #2c909c45
 @check_args
@@ -190,63 +190,63 @@ def FBeta(
     **kw:Any    # `axis`, and more arguments of `sklearn.metrics.fbeta_score`
 ) -> AccumMetric:
     "F-beta score of the predicted classes (argmax); recall counts `beta` times as much as precision"
-    return of_classes('fbeta_score', beta=beta)(**kw)
+    return class_metric('fbeta_score', beta=beta)(**kw)
 
 @check_args
 def FBetaMulti(
     beta:float, # how much recall counts more than precision
     **kw:Any    # `thresh`, `sigmoid`, and more arguments of `sklearn.metrics.fbeta_score`
 ) -> AccumMetric:
-    "F-beta score of several labels for each sample; recall counts `beta` times as much as precision"
-    return of_labels('fbeta_score', beta=beta, average='macro')(**kw)
+    "F-beta score for multi-label targets; recall counts `beta` times as much as precision"
+    return label_metric('fbeta_score', beta=beta, average='macro')(**kw)
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #1ebe86e4
-def of_labels(
+def label_metric(
     func:str,             # the name of a function of `sklearn.metrics`
     thresh:float|None=.5, # probability from which a label counts as present; None: `func` gets the probabilities
     **defaults:Any        # default arguments of the function
 ) -> Callable:
-    "Return a factory of metrics that pass to `func` the labels whose probability is at least `thresh`"
+    "Return a function that makes a metric: `func` of the labels whose probability is at least `thresh`"
     def metric(
         thresh:float|None=thresh, # probability from which a label counts as present; None: `func` gets probabilities
         sigmoid:bool=True,        # apply a sigmoid to the outputs first?
-        **kw:Any                  # more arguments of the function of scikit-learn
+        **kw:Any                  # more arguments of the scikit-learn function
     ) -> AccumMetric:
         act = 'sigmoid' if sigmoid else 'no'
         return sklearn_metric(func, is_class=False, thresh=thresh, activation=act, flatten=False, **{**defaults, **kw})
-    return as_factory(metric, f'`sklearn.metrics.{func}` of several labels for each sample')
+    return as_factory(metric, f'`sklearn.metrics.{func}` for multi-label targets')
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #a895d331
-PrecisionMulti   = of_labels('precision_score', average='macro')
-RecallMulti      = of_labels('recall_score', average='macro')
-JaccardMulti     = of_labels('jaccard_score', average='macro')
-HammingLossMulti = of_labels('hamming_loss')
-APScoreMulti     = of_labels('average_precision_score', thresh=None)
-RocAucMulti      = of_labels('roc_auc_score', thresh=None)
+PrecisionMulti   = label_metric('precision_score', average='macro')
+RecallMulti      = label_metric('recall_score', average='macro')
+JaccardMulti     = label_metric('jaccard_score', average='macro')
+HammingLossMulti = label_metric('hamming_loss')
+APScoreMulti     = label_metric('average_precision_score', thresh=None)
+RocAucMulti      = label_metric('roc_auc_score', thresh=None)
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #d49a38eb
-def of_numbers(
+def value_metric(
     func:str # the name of a function of `sklearn.metrics`
 ) -> Callable:
-    "Return a factory of metrics: `func` of the unchanged predictions"
+    "Return a function that makes a metric: `func` of the unchanged predictions"
     def metric(
-        **kw:Any # more arguments of the function of scikit-learn
+        **kw:Any # more arguments of the scikit-learn function
     ) -> AccumMetric:
         return sklearn_metric(func, is_class=False, **kw)
     return as_factory(metric, f'`sklearn.metrics.{func}` of the predictions')
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #4dc30445
-R2Score           = of_numbers('r2_score')
-ExplainedVariance = of_numbers('explained_variance_score')
+R2Score           = value_metric('r2_score')
+ExplainedVariance = value_metric('explained_variance_score')
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #2f75d0c9
-def of_scipy(
-    func:str # the name of a correlation in `scipy.stats`, which returns it with a p-value
+def correlation_metric(
+    func:str # the name of a function of `scipy.stats` that returns a correlation and a p-value
 ) -> Callable:
-    "Return a factory of metrics: the correlation of predictions and targets"
+    "Return a function that makes a metric: the correlation of predictions and targets"
     def metric(
-        dim_argmax:int|None=None, # axis over which to take the best class; None: use the predictions unchanged
-        **kw:Any                  # more arguments of the function of scipy
+        dim_argmax:int|None=None, # axis of the argmax; None: use the predictions unchanged
+        **kw:Any                  # more arguments of the scipy function
     ) -> AccumMetric:
         with optional_import('This metric', 'scipy', 'sklearn'): from scipy import stats
         check_keywords(getattr(stats, func), kw)
@@ -255,18 +255,19 @@ def of_scipy(
     return as_factory(metric, f'The correlation `scipy.stats.{func}` of predictions and targets')
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #75b228ce
-PearsonCorrCoef  = of_scipy('pearsonr')
-SpearmanCorrCoef = of_scipy('spearmanr')
+PearsonCorrCoef  = correlation_metric('pearsonr')
+SpearmanCorrCoef = correlation_metric('spearmanr')
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #b50f2476
 def LossMetrics(
-    attrs:str|list,         # attributes of the loss function: a list, or text with commas
-    nms:str|list|None=None  # their columns in the history; None: the attributes
+    attrs:str|list,         # names of attributes: a list, or a string with commas
+    nms:str|list|None=None  # names of the columns in the history; None: `attrs`
 ) -> list[LossMetric]:
-    "Return a `LossMetric` for each attribute that the loss function sets in a batch"
+    "Return a `LossMetric` for each of these attributes of the loss function; raise ValueError if numbers differ"
     attrs = _as_list(attrs)
     nms = attrs if nms is None else _as_list(nms)
-    if len(attrs)!=len(nms): raise ValueError(f'{len(nms)} names for {len(attrs)} attributes: pass one for each')
+    if len(attrs)!=len(nms): raise ValueError(
+        f'got {len(nms)} names for {len(attrs)} attributes: pass one name for each attribute')
     return [*map(LossMetric, attrs, nms)]
 
 def _as_list(names): return [s.strip() for s in names.split(',')] if isinstance(names, str) else names
@@ -281,7 +282,7 @@ from .metric import Metric, add_metric_note
 # %% ../../nbs/measure/35c_overlap.ipynb #96381fb1
 @check_args
 class Overlap(Metric):
-    "Base class: counts how many pixels of each class were predicted as which; a subclass defines the property `value`"
+    "Base class of metrics from the confusion matrix of pixels; a subclass defines the property `value`"
     saves = ('counts',)
     def __init__(self,
         axis:int=1,           # the axis of the classes in the predictions
@@ -299,16 +300,16 @@ class Overlap(Metric):
             raise
 
     def _count(self, pred, targ):
-        "Count the pixels for each pair of true and predicted class, and the ignored pixels"
+        "Return the number of pixels for each pair of true and predicted class, then the number of ignored pixels"
         n = pred.shape[self.axis]
         pred,targ = flatten_check(best_class(pred, self.axis), targ)
-        cell = torch.where(targ<n, targ.long()*n + pred, n*n+1)       # invalid classes are in no cell, and raise
+        cell = torch.where(targ<n, targ.long()*n + pred, n*n+1)   # out of range for an invalid class, so it raises
         cell = torch.where(targ==self.ignore_index, n*n, cell)
         counts = torch.zeros(n*n+1, dtype=torch.long, device=cell.device)
         return counts.scatter_add_(0, cell, torch.ones_like(cell))
 
     def areas(self) -> tuple[Tensor,Tensor]|None:
-        "Return for each class the number of correct pixels, and the sum of its predicted and true areas"
+        "Return, by class, the correct pixels, and the sum of the predicted and true areas; None without a batch"
         counts = maybe_gather(None if self.counts is None else self.counts[None])
         if counts is None: return None
         counts = counts.sum(0).cpu()[:-1]
@@ -317,12 +318,12 @@ class Overlap(Metric):
 
 # %% ../../nbs/measure/35c_overlap.ipynb #fff6e5c1
 class DiceMulti(Overlap):
-    "Mean Dice coefficient of the classes that occur: twice the overlap over the sum of both areas"
+    "Mean Dice coefficient of the classes that occur: twice the overlap divided by the sum of both areas"
     def score(self,
-        inter:Tensor, # the overlap
-        total:Tensor  # the sum of both areas
+        inter:Tensor, # the overlap of each class
+        total:Tensor  # the sum of the predicted and true areas of each class
     ) -> Tensor:
-        "Return the coefficient"
+        "Return the coefficient of each class"
         return 2*inter/total
 
     @property
@@ -334,16 +335,16 @@ class DiceMulti(Overlap):
         return self.score(inter[occurs], total[occurs]).mean().item() if occurs.any() else None
 
 class JaccardCoeffMulti(DiceMulti):
-    "Mean Jaccard coefficient (IoU) of the classes that occur: the overlap over the area of both together"
+    "Mean Jaccard coefficient (IoU) of the classes that occur: the overlap divided by the union of both areas"
     def score(self, inter, total): return inter/(total-inter)
 
 # %% ../../nbs/measure/35c_overlap.ipynb #7eaf1ed4
 class Dice(DiceMulti):
-    "Dice coefficient of the second of two classes: twice the overlap over the sum of both areas"
+    "Dice coefficient of the second of two classes: twice the overlap divided by the sum of both areas"
     def accumulate(self, learn):
         n,cls = learn.pred.shape[self.axis],type(self).__name__
         if n!=2: raise ValueError(f'`{cls}` is for two classes, but axis {self.axis} of the predictions has {n}: '
-                                  f'`{cls}Multi` averages over all of them')
+                                  f'use `{cls}Multi`, which averages over all of them')
         super().accumulate(learn)
 
     @property
@@ -354,17 +355,17 @@ class Dice(DiceMulti):
         return self.score(inter, total).item() if total>0 else None
 
 class JaccardCoeff(Dice):
-    "Jaccard coefficient (IoU) of the second of two classes: the overlap over the area of both together"
+    "Jaccard coefficient (IoU) of the second of two classes: the overlap divided by the union of both areas"
     score = JaccardCoeffMulti.score
 
 # %% ../../nbs/measure/35c_overlap.ipynb #5c53595a
 def foreground_acc(
-    inp:Tensor,    # one output for each class
+    inp:Tensor,    # predictions, with one output for each class
     targ:Tensor,   # the right classes
-    bkg_idx:int=0, # the background class, which is ignored
+    bkg_idx:int=0, # the index of the background class, which is ignored
     axis:int=1     # the axis of the classes in `inp`
 ) -> Tensor:
-    "Accuracy of the pixels that are not background; nan if all of them are"
+    "Accuracy of the pixels that are not background; NaN if all are background"
     pred,targ = (o.as_subclass(Tensor) for o in flatten_check(best_class(inp, axis), targ))
     fore = targ!=bkg_idx
     return ((pred==targ) & fore).sum()/fore.sum()
@@ -372,12 +373,12 @@ def foreground_acc(
 # %% ../../nbs/measure/35c_overlap.ipynb #68193b95
 @check_args
 class DiceLoss:
-    "Dice loss for segmentation: 1 - the Dice coefficient of the probabilities, for each sample and class"
+    "Dice loss for segmentation: 1 - Dice coefficient of the probabilities, for each sample and class, then reduced"
     def __init__(self,
         axis:int=1,                 # the axis of the classes in the predictions
-        smooth:float=1e-6,          # added above and below the line: a class that does not occur has loss 0
-        reduction:str='sum',        # 'sum', 'mean' or 'none', over samples and classes
-        square_in_union:bool=False  # square the probabilities in the areas? This makes gradients steeper
+        smooth:float=1e-6,          # added to numerator and denominator: a class that does not occur has loss 0
+        reduction:str='sum',        # over samples and classes: 'sum', 'mean' or 'none'
+        square_in_union:bool=False  # square the probabilities in the denominator?
     ):
         kinds = 'sum','mean','none'
         if reduction not in kinds: raise ValueError(f'`reduction` must be one of {kinds}, not {reduction!r}')
@@ -385,9 +386,9 @@ class DiceLoss:
 
     def __call__(self,
         pred:Tensor, # logits
-        targ:Tensor  # class numbers
+        targ:Tensor  # class indices
     ) -> Tensor:
-        "Return the loss of logits `pred` against class numbers `targ`"
+        "Return the loss of logits `pred` against class indices `targ`; raise ValueError if shapes do not fit"
         prob = self.activation(pred).movedim(self.axis, 1).flatten(2)
         true = self._one_hot(targ, pred.shape[self.axis]).movedim(self.axis, 1).flatten(2).to(prob.dtype)
         if prob.shape!=true.shape: raise ValueError(f'predictions {tuple(pred.shape)} and targets {tuple(targ.shape)} '
@@ -403,10 +404,10 @@ class DiceLoss:
     def activation(self,
         x:Tensor # logits
     ) -> Tensor:
-        "Turn logits into probabilities"
+        "Convert logits to probabilities"
         return F.softmax(x, dim=self.axis)
     def decodes(self,
         x:Tensor # logits, or probabilities
     ) -> Tensor:
-        "Return the most likely class"
+        "Return the index of the most likely class"
         return x.argmax(dim=self.axis)

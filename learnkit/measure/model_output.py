@@ -23,7 +23,7 @@ from .losses import BaseLoss
 def shifts_labels(
     model:nn.Module # a model, possibly wrapped
 ) -> bool:
-    "Return whether the logits of `model` at each position are compared with the label of the next one"
+    "Return whether the loss of `model` compares the logits at each position with the label of the next position"
     m = get_model(model)
     set_by_user = getattr(m, 'shifts_labels', None)
     if set_by_user is not None: return set_by_user
@@ -35,28 +35,28 @@ def shifts_labels(
 
 # %% ../../nbs/measure/55_model_output.ipynb #92377aa6
 def _is_of_transformers(model):
-    "Return whether it is a model of transformers, possibly wrapped, or has the same interface"
+    "Return whether `model` is a model of transformers, possibly wrapped, or has the same interface"
     m = get_model(model)
     if not hasattr(m, 'base_model_prefix'): return False
     return hasattr(getattr(m, 'config', None), 'return_dict')
 
-def next_tokens(
-    yb:tuple # the targets of a batch: token numbers
+def drop_first_label(
+    yb:tuple # the targets of a batch: token ids
 ) -> tuple:
-    "Return the targets without the first position, which no logits predict"
+    "Return the targets without the first position, which the model does not predict"
     return tuple(t[...,1:] for t in yb)
 
-def with_first(
+def prepend_ignored(
     yb:tuple # targets without their first position
 ) -> tuple:
-    "Return the targets with an ignored first position, as the model expects"
+    "Undo `drop_first_label`: return the targets with an ignored label at the first position"
     return tuple(F.pad(t, (1,0), value=-100) for t in yb)
 
 # %% ../../nbs/measure/55_model_output.ipynb #6e3bdaf7
 def main_output(
     out:Any # the model's output
 ) -> Any:
-    "Return the predictions in an output: its `logits`, a dictionary of several logits, or the whole output"
+    "Return the predictions in an output: its `logits`, else a dict of its `…_logits`, else the output itself"
     parts:Any = {}
     if isinstance(out, Mapping): parts = out
     elif hasattr(out, 'logits'): parts = vars(out)
@@ -67,16 +67,16 @@ def main_output(
 
 # %% ../../nbs/measure/55_model_output.ipynb #89a298fa
 class OwnOutput:
-    "Reads the output of a model that computes its loss itself, or returns more than predictions"
+    "Reads the outputs of a model that computes its own loss, or returns more than predictions"
     def __init__(self,
         model:nn.Module,        # the model
-        loss_func:Callable|None # the Learner's; None: the model's own
+        loss_func:Callable|None # the Learner's loss function; None: the model computes its own loss
     ):
-        self.asks = loss_func is None or isinstance(loss_func, OutputLoss)   # does the model compute the loss?
+        self.needs_loss = loss_func is None or isinstance(loss_func, OutputLoss)   # does the model compute the loss?
         self.shifts = shifts_labels(model)
         self.is_tuple = _is_of_transformers(model) and get_model(model).config.return_dict is False
         self.name = type(get_model(model)).__name__
-        if self.shifts and not self.asks: raise ValueError(
+        if self.shifts and not self.needs_loss: raise ValueError(
             f'{self.name} predicts the next token, but `{func_name(loss_func)}` would compare each prediction with the '
             'token itself. Omit `loss_func`, so that the model computes its loss, or pass a function of the whole '
             'output and the labels.')
@@ -85,62 +85,62 @@ class OwnOutput:
         b:Any,         # a batch
         n_inp:int|None # how many of its elements are inputs; None: as `split_batch` does
     ) -> tuple[tuple,tuple]:
-        "Return the inputs of a batch, and the targets that predictions are compared with"
+        "Return `(inputs, targets)` of a batch; if labels are shifted, the targets begin at the second position"
         xb,yb = split_batch(b, n_inp)
-        if self.shifts: yb = next_tokens(yb)
+        if self.shifts: yb = drop_first_label(yb)
         return xb,yb
 
     def labels(self,
         yb:tuple # the targets, as `split` returns them
     ) -> tuple:
-        "Return the targets in the form that the model expects"
-        return with_first(yb) if self.shifts else yb
+        "Return the targets as the model expects them: if labels are shifted, with the first position again"
+        return prepend_ignored(yb) if self.shifts else yb
 
     def inputs(self,
         x:dict,  # the inputs by name, as `Inputs`
         yb:tuple # the targets, as `split` returns them
     ) -> dict:
-        "Return the model's arguments, including the targets if it computes its own loss"
-        return x.with_targs(self.labels(yb)) if self.asks else x
+        "Return the model's keyword arguments: the inputs, and the targets if it computes its own loss"
+        return x.with_targs(self.labels(yb)) if self.needs_loss else x
 
     def read(self,
         out:Any,  # the model's output
         yb:tuple  # the targets, as `split` returns them
     ) -> tuple[Tensor|None,Any]:
-        "Return the loss in the output, if any, and the predictions for the targets `yb`"
-        loss,pred = self._loss_and_pred(out, has_targs=len(yb)>0)
+        "Return `(loss, predictions)` of an output: loss None if it has none, predictions for the targets `yb`"
+        loss,pred = self._split_output(out, has_targs=len(yb)>0)
         is_shifted = self.shifts and len(yb)>0 and isinstance(pred, Tensor)
-        if is_shifted: pred = pred[...,:-1,:]   # the last position has no next token
+        if is_shifted: pred = pred[...,:-1,:]   # no target follows the last position
         return loss,pred
 
-    def _loss_and_pred(self, out, has_targs):
+    def _split_output(self, out, has_targs):
         is_tuple = self.is_tuple and type(out) is tuple
         if not is_tuple: return output_loss(out),main_output(out)
-        has_loss = self.asks and has_targs   # if so, the loss comes first
+        has_loss = self.needs_loss and has_targs   # then the loss is the first element
         return out[:2] if has_loss else (None,out[0])
 
 # %% ../../nbs/measure/55_model_output.ipynb #49c852c4
 def own_output(
     model:nn.Module,        # the model
-    loss_func:Callable|None # the Learner's; None: the model's own
+    loss_func:Callable|None # the Learner's loss function; None: the model computes its own loss
 ) -> OwnOutput|None:
-    "Return the reader of the model's outputs; None if they are predictions, or the loss function takes them whole"
+    "Return an `OwnOutput` for the model; None if its outputs are passed to the loss function unchanged"
     model_has_loss = loss_func is None or isinstance(loss_func, OutputLoss)
     if model_has_loss: return OwnOutput(model, loss_func)
     if not _is_of_transformers(model): return None
     takes_tensors = isinstance(loss_func, BaseLoss) or loss_kind(loss_func) is not None
     return OwnOutput(model, loss_func) if takes_tensors else None
 
-just_split = SimpleNamespace(split=split_batch)   # used where there is no `OwnOutput`
+just_split = SimpleNamespace(split=split_batch)   # used in place of an `OwnOutput` if there is none
 
 # %% ../../nbs/measure/55_model_output.ipynb #a1f2db4b
 def check_shift(
-    own:OwnOutput,    # the reader of the output
+    own:OwnOutput,    # the reader of the model's outputs
     out:Any,          # the model's output
-    yb:tuple,         # its targets, as `own.split` returns them
-    loss:Tensor|None  # its loss
+    yb:tuple,         # the targets, as `own.split` returns them
+    loss:Tensor|None  # the loss in the output; None: nothing is checked
 ) -> None:
-    "Raise ValueError if the model's loss shifts labels and `own` does not, or vice versa"
+    "Raise ValueError if, by the value of the loss, the model shifts labels and `own` does not, or vice versa"
     if loss is None or len(yb)!=1: return
     logits = out[1] if type(out) is tuple else main_output(out)
     labels,*_ = own.labels(yb)
@@ -150,24 +150,24 @@ def check_shift(
         return torch.isclose(mean, loss.detach().float(), rtol=1e-5)
     is_plain   = is_mean_of(logits, labels)
     is_shifted = is_mean_of(logits[:,:-1], labels[:,1:])
-    if is_plain==is_shifted: return   # both match or neither does: the loss does not tell
+    if is_plain==is_shifted: return   # undecided: both match, or neither does
     if is_shifted==own.shifts: return
     does = 'does not shift' if own.shifts else 'shifts'
     raise ValueError(f'{own.name} {does} its labels by one position, so metrics would be wrong: '
                      f'set `model.shifts_labels = {not own.shifts}`')
 
 def _are_of_positions(logits, labels):
-    "Return whether these are logits and class numbers for several positions, on the CPU, where reading is immediate"
+    "Return whether these are logits and class indices of several positions, on the CPU, where reading does not wait"
     if not isinstance(logits, Tensor) or logits.device.type!='cpu': return False
     if logits.ndim!=3 or labels.shape!=logits.shape[:2]: return False
     return labels.shape[1]>1 and not labels.is_floating_point()
 
 # %% ../../nbs/measure/55_model_output.ipynb #65e2d10c
-def each_loss(
+def candidate_losses(
     pred:Any, # the predictions
     targ:Any  # their targets
 ) -> Iterator[tuple[Tensor,Tensor|int]]:
-    "Yield losses per target whose mean may be the model's own loss, each with the number of targets in that mean"
+    "Yield pairs: losses per target whose mean may be the model's own loss, and the number of targets in that mean"
     are_tensors = isinstance(pred, Tensor) and isinstance(targ, Tensor)
     if not are_tensors: return
     pred,n = pred.float(),targ.numel()
@@ -190,12 +190,13 @@ class OutputLoss:
         pred:Any,  # the predictions
         *targs:Any # their targets
     ) -> Tensor:
-        "Return a loss for each target; raise ValueError if their mean is not the model's own"
+        "Return a loss for each target; raise ValueError if no known loss has the model's own loss as its mean"
         own = self.learn.current_run.output_loss
         if own is None: raise ValueError(
-            'the loss of each sample needs a loss function: pass `loss_func=` to the Learner')
-        rtol = 1e-2 if own.dtype.itemsize==2 else 1e-4   # 16-bit losses differ more
-        candidates = each_loss(pred, *targs) if len(targs)==1 else ()
+            'the model has not returned a loss, so the loss of each sample needs a loss function: pass `loss_func=` to '
+            'the Learner')
+        rtol = 1e-2 if own.dtype.itemsize==2 else 1e-4   # 16-bit losses have larger rounding errors
+        candidates = candidate_losses(pred, *targs) if len(targs)==1 else ()
         for losses,n in candidates:
             mean = losses.sum()/n
             if torch.isclose(mean, own.detach().to(mean), rtol=rtol, atol=1e-6, equal_nan=True): return losses
@@ -204,29 +205,29 @@ class OutputLoss:
             'squared error of its logits. Pass a `loss_func=` of the output and the targets, with a `reduction`.')
 
 # %% ../../nbs/measure/55_model_output.ipynb #10f7ce36
-_of_items = tuple(f'For{o}Classification' for o in ('Sequence','Image','Video','Audio'))
+_per_sample_types = tuple(f'For{o}Classification' for o in ('Sequence','Image','Video','Audio'))
 
-def answer_kind(
+def prediction_kind(
     model:nn.Module # a model of transformers, or another one
 ) -> str|None:
-    "Return what the model's logits mean: 'classes', 'binary' or 'numbers'; None if that is unknown"
+    "Return the kind of the model's predictions: 'classes', 'binary' or 'numbers'; None if it is unknown"
     m = get_model(model)
     if not _is_of_transformers(m): return None
     kind = getattr(m, 'loss_type', None)
-    if kind in _by_position: return 'classes'
-    if kind not in _of_items: return 'classes' if shifts_labels(m) else None
+    if kind in _per_token_types: return 'classes'
+    if kind not in _per_sample_types: return 'classes' if shifts_labels(m) else None
     problem = getattr(m.config, 'problem_type', '')
     if problem in _problems: return _problems[problem]
     return 'numbers' if m.config.num_labels==1 else 'classes'
 
-_by_position = 'ForTokenClassification','ForMaskedLM','ForCausalLM','ForConditionalGeneration'
+_per_token_types = 'ForTokenClassification','ForMaskedLM','ForCausalLM','ForConditionalGeneration'
 _problems = dict(regression='numbers', multi_label_classification='binary', single_label_classification='classes')
 
 def output_decodes(
-    model:nn.Module # a model that computes its loss itself
+    model:nn.Module # a model that computes its own loss
 ) -> Callable:
-    "Return the function that decodes predictions: the best class, or which logits are above 0"
-    kind = answer_kind(model)
+    "Return the function that decodes the model's predictions: argmax, logits above 0, or no change"
+    kind = prediction_kind(model)
     def decode(pred):
         if not isinstance(pred, Tensor): return pred
         if kind=='classes': return pred.argmax(-1)
@@ -237,10 +238,10 @@ def output_decodes(
 def output_vocab(
     model:nn.Module # a model of transformers, or another one
 ) -> list|None:
-    "Return the names of the classes from the model's configuration; None if it is not a classifier"
+    "Return the class names from the configuration of a transformers model; None if it is not a classifier"
     m:Any = get_model(model)
     if not _is_of_transformers(m): return None
-    kinds = *_of_items,'ForTokenClassification'
+    kinds = *_per_sample_types,'ForTokenClassification'
     if getattr(m, 'loss_type', None) not in kinds: return None
-    if answer_kind(m)=='numbers': return None
+    if prediction_kind(m)=='numbers': return None
     return [m.config.id2label[i] for i in range(m.config.num_labels)]

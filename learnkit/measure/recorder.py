@@ -13,25 +13,25 @@ from .scalars import ScalarBuffer, Series
 # %% ../../nbs/measure/45a_smooth_loss.ipynb #6bf5322e
 @check_args
 class AvgSmoothLoss(Metric):
-    "Exponential moving average of the training losses, without the bias towards 0 at the beginning"
+    "Metric: exponential moving average of the training losses, corrected for the bias towards 0 at the beginning"
     saves = 'count','val','_raw','_values'
     def __init__(self,
-        beta:float=.98 # fraction of the old average that stays after each batch: at least 0, less than 1
+        beta:float=.98 # the weight of the old average after each batch: at least 0, less than 1
     ):
         self.beta = check_fraction('beta', beta, zero=True, one=False)
-        self.unseen = None   # losses that were read and not announced yet; None: losses are not announced
+        self.unseen = None   # losses that were read, but not passed to `after_read_losses` yet; None: not collected
         self.reset()
 
     def reset(self):
-        self.unread = ScalarBuffer()   # losses that may still be on their device
-        self.count  = 0                # how many losses were read
-        self.val    = 0.               # their average, biased towards 0
+        self.unread = ScalarBuffer()   # losses that have not been read
+        self.count  = 0                # the number of losses read
+        self.val    = 0.               # their moving average, biased towards 0
         self._raw,self._values = Series(),Series()
 
     def accumulate(self, learn):
         loss,unread = learn.loss,self.unread
         if loss is None: return   # a batch without a target has no loss
-        if loss.requires_grad: loss = loss.detach()   # or a thousand graphs would stay in memory
+        if loss.requires_grad: loss = loss.detach()   # its graph would stay in memory
         unread.new.append(loss)
         if len(unread.new)>=unread.every: unread.pack()
 
@@ -41,29 +41,29 @@ class AvgSmoothLoss(Metric):
         for loss in losses:
             self.count += 1
             self.val = loss + self.beta*(self.val-loss)
-            values.append(self.val/(1-self.beta**self.count))   # without the bias
+            values.append(self.val/(1-self.beta**self.count))   # corrected for the bias
         self._raw.extend(losses)
         self._values.extend(values)
         if self.unseen is not None: self.unseen += losses
 
     @property
     def every(self) -> int:
-        "The spacing of `values` and `raw` in batches"
+        "The spacing of `values` and `raw`: one value for each `every` batches"
         self.flush()
         return self._values.every
     @property
     def values(self) -> list:
-        "The average after each batch"
+        "The moving average after each batch, or each `every` batches"
         self.flush()
         return self._values[:]
     @property
     def raw(self) -> list:
-        "The loss of each batch"
+        "The loss of each batch, or of one in `every` batches"
         self.flush()
         return self._raw[:]
     @property
     def value(self) -> float|None:
-        "The average now, `None` before the first batch"
+        "The present moving average; None before the first batch"
         self.flush()
         if not self.count: return None
         return self.val/(1-self.beta**self.count)
@@ -97,29 +97,29 @@ from .scalars import to_number
 
 # %% ../../nbs/measure/45b_meter.ipynb #267dfa01
 class Meter:
-    "The loss and the metrics of one phase"
-    n_items:Any = None   # targets of the batch, if `learn.yb` has only some of them, such as its last shard
+    "Accumulates the loss and the metrics of a phase, training or validation"
+    n_items:Any = None   # the number of targets in the batch, if `learn.yb` has only a shard; None: those of `yb`
     def __init__(self,
-        metrics:Any # `Metric`s, or one
+        metrics:Any # one `Metric` or several
     ):
         self.metrics = list(L(metrics))
-        self.last = None   # the loss of the last included batch, or else its predictions
+        self.last = None   # the loss of the last batch that was added; without a loss, its predictions
 
     @cached_property
     def logged(self) -> dict:
-        "The metrics that are filled by a callback's `log`, by name"
+        "The metrics to which a callback's `log` adds values, by name"
         return {m.name:m for m in self.metrics if getattr(m, 'is_logged', False)}
 
     def reset(self,
-        skip:int=0 # how many of the first metrics not to reset
+        skip:int=0 # how many metrics, from the first, keep their state
     ) -> None:
-        "Forget all batches"
+        "Reset the metrics"
         for m in self.metrics[skip:]: m.reset()
 
     def accumulate(self,
         learn:Any # the Learner, after a batch
     ) -> bool:
-        "Include the current batch unless its loss (else `pred`) is the previous batch's; return whether it was"
+        "Add the current batch, unless its loss (or `pred`) is still the last batch's; return whether it was added"
         # A batch that was cancelled before its loss leaves `learn.loss` as it was: the same object, not an equal one.
         # So a batch counts once it assigns a new tensor to `learn.loss`; to exclude it again, assign the old tensor.
         current = learn.pred if learn.loss is None else learn.loss
@@ -137,9 +137,9 @@ class Meter:
         return values
 
     def share_values(self,
-        means:int=0 # the first `means` metrics differ between processes, and are averaged
+        means:int=0 # the values of the first `means` metrics are averaged over the processes
     ) -> list:
-        "Return process 0's value of each metric in all processes; raise ValueError if their values differ"
+        "Return process 0's metric values in all processes; raise ValueError if another process has different values"
         values = self.values
         if num_shards()==1: return values
         by_process = gather_objects(values)
@@ -151,26 +151,26 @@ class Meter:
     def _check_same(self, by_metric, metrics):
         "Raise ValueError if a metric's value differs between processes"
         for metric,(first,*others) in zip(metrics, by_metric):
-            if isinstance(metric, ValueMetric): continue   # its function may return different values
+            if isinstance(metric, ValueMetric): continue   # its function may differ between processes
             for process,other in enumerate(others, 1):
-                if not _same(first, other): raise ValueError(
+                if not _are_close(first, other): raise ValueError(
                     f'the metric `{metric.name}` is {first} in process 0 and {other} in process {process}: its `value` '
                     'must merge the values of all processes, e.g. with `maybe_gather`')
 
     def state_dict(self) -> list:
-        "Return each metric's accumulated state; None for one without `state_dict`"
-        return [*map(_state_of_metric, self.metrics)]
+        "Return each metric's accumulated state; None for a metric without `state_dict`"
+        return [*map(_get_metric_state, self.metrics)]
     def load_state_dict(self,
         state:list # a result of `state_dict`
     ) -> None:
-        "Continue from `state`; raise ValueError if it has a different number of metrics"
+        "Restore the metrics' accumulated state; raise ValueError if `state` has a different number of metrics"
         if len(state)!=len(self.metrics): raise ValueError(
-            f'the saved run computed {len(state)} values in training, the loss included, but this one would compute '
+            f'the saved run computed {len(state)} values in training, including the loss, but this run computes '
             f'{len(self.metrics)}: pass the same metrics to the Learner')
         for metric,of_metric in zip(self.metrics, state):
             if of_metric is not None: metric.load_state_dict(of_metric)
 
-def _state_of_metric(m): return m.state_dict() if hasattr(m, 'state_dict') else None
+def _get_metric_state(m): return m.state_dict() if hasattr(m, 'state_dict') else None
 
 # %% ../../nbs/measure/45b_meter.ipynb #fa1e7dac
 def _warn_mapping(name, n):
@@ -180,13 +180,13 @@ def _warn_mapping(name, n):
 def mean_of(
     values:list # one value per process; None: the process has none
 ) -> float|None:
-    "Return the mean of the numbers, None if there is none"
+    "Return the mean of the values that are not None; None if there are none"
     known = [v for v in values if v is not None]
     if not known: return None
     return sum(known)/len(known)
 
-def _same(a, b):
-    "Return whether two values are equal up to rounding; values that are not numbers count as equal"
+def _are_close(a, b):
+    "Return whether two values are equal up to rounding; if one is not a number, only compare which are None"
     if a is None or b is None: return a is b
     for value in (a, b):
         if not isinstance(value, (int,float)): return True
@@ -195,12 +195,12 @@ def _same(a, b):
 
 # %% ../../nbs/measure/45b_meter.ipynb #43686cdd
 class MeterCallback(Callback):
-    "Compute the loss and the metrics of a validation phase"
+    "Compute the loss and the metrics in a validation"
     order,run_train,nested = 50,False,False
-    name = 'gather_preds'   # by this name fastai's callbacks recognize inference
+    name = 'gather_preds'   # fastai's callbacks recognize inference by this name
     def __init__(self,
-        metrics:Any=None, # `Metric`s, or one
-        copy:bool=False   # work on copies of the metrics, which a fit may be using
+        metrics:Any=None, # one `Metric` or several; None: only the loss
+        copy:bool=False   # copy the metrics, which a fit may be using?
     ):
         metrics = [*L(metrics)]
         if copy: metrics = deepcopy(metrics)
@@ -213,7 +213,7 @@ class MeterCallback(Callback):
 
     @property
     def values(self) -> L:
-        "The loss, then the metrics"
+        "The values of the loss and the metrics; every process must read it"
         return L(self.meter.share_values())
 
 # %% ../../nbs/measure/45c_recorder.ipynb #d1469fec
@@ -229,14 +229,14 @@ from ..loop.check import check_args, check_choice, check_whole
 from ..loop.callback import Callback
 from ..loop.events import event
 from ..loop.run import write_out
-from .history import Cells, History, RecorderPlots, format_time, one_moment
+from .history import Cells, History, RecorderPlots, format_time, can_merge_rows
 from .metric import Logged, Metric
 from .scalars import GroupSeries
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf96346a
-event.register('after_read_losses', 'the Recorder has read `losses`, of the training batches from number `start` on',
+event.register('after_read_losses', 'the Recorder has read `losses`, a list of training losses from batch `start` on',
                depth=2, after='after_batch', by='Recorder')
-event.register('after_row', 'a validation gave `row`, for the history; if `epoch`, a part of the row of the epoch',
+event.register('after_row', 'a validation gave `row`, a dict for the history; if `epoch`, a part of the epoch\'s row',
                depth=2, after='after_validate', by='Recorder')
 
 @check_args
@@ -244,77 +244,77 @@ class Recorder(RecorderPlots, Callback):
     "Record the loss and learning rate of each batch, and the losses, metrics and time of each epoch"
     smooth_loss:AvgSmoothLoss
     single,acts = True,'nothing'
-    name = 'recorder'   # also for subclasses
+    name = 'recorder'   # subclasses have this name, too
     order,modes,remove_on_fetch = 50,('fit','lr_find'),True
-    was_noted = False   # was the note about the smoothed loss printed?
+    has_printed_note = False   # was the note about the smoothed loss printed?
     def __init__(self,
-        add_time:bool=True,       # a column for the time that an epoch took
-        train_metrics:bool=False, # compute the metrics on the training batches, too
+        add_time:bool=True,       # add a column with the duration of each epoch
+        train_metrics:bool=False, # compute the metrics in training, too
         valid_metrics:bool=True,  # compute the metrics in validation
-        beta:float=0.98,          # fraction of the old smoothed training loss that stays after a batch
-        train_loss:str='smooth',  # the column: 'smooth', the smoothed loss; 'mean', the mean over the epoch's batches
-        show_every:int=1          # the table shows every so many epochs and the last one; the history has all
+        beta:float=0.98,          # the weight of the old smoothed training loss after each batch
+        train_loss:str='smooth',  # the column `train_loss`: 'smooth', the smoothed loss; 'mean', the epoch's mean
+        show_every:int=1          # the table shows one in `show_every` epochs, and the last; the history has all
     ):
         store_attr('add_time,train_metrics,valid_metrics,beta')
         self.mean = check_choice('train_loss', train_loss, ('smooth','mean'))=='mean'
-        self._n_losses = 2 if self.mean else 1   # metrics for the column `train_loss`, which shows the last
+        self._n_losses = 2 if self.mean else 1   # the number of training metrics for `train_loss`, whose last is shown
         self.show_every = check_whole('show_every', show_every, what='a number of epochs')
         if train_metrics or self.mean: self.conflicts = dict(parts='it would measure some shards of each batch only')
         self.smooth_loss,self.metric_names = AvgSmoothLoss(beta=beta),L()
         self.train,self.valid = Meter(self.smooth_loss),Meter([])
-        self.cancelled = set()             # the cancelled phases of the epoch, 'train' and 'valid'
-        self.start = time.perf_counter()   # of the epoch
+        self.cancelled = set()             # the phases of this epoch that were cancelled: 'train', 'valid'
+        self.start = time.perf_counter()   # the start of the epoch
         self._clear()
 
     def _clear(self):
         self.history = History()
-        self.row = {}        # of the present epoch
+        self.row = {}        # the row of the present epoch
         self.lrs = Series()
         self.iters = []      # the number of recorded losses at the end of each epoch
-        self.lossless = []   # for each batch without a loss: the number of batches before it
-        self.smooth_loss.unseen = []   # losses not announced yet
+        self.lossless = []   # the numbers of the batches without a loss
+        self.smooth_loss.unseen = []   # collect losses for `after_read_losses`
         self.hps,self.group_hps = {},{} # schedulers record hyperparameters here, for the last group and for all groups
 
     def before_fit(self):
-        self.train,self.valid = Meter(self._metrics_of_training()),Meter(self._metrics_of_validation())
-        self.metric_names = L(self._column_names())
+        self.train,self.valid = Meter(self._get_training_metrics()),Meter(self._get_validation_metrics())
+        self.metric_names = L(self._make_column_names())
         self._clear()
         self.train.reset()
         self.valid.reset()
 
-    def _metrics_of_training(self):
-        "Return the smoothed loss, the mean loss if its column is shown, and the metrics of the other columns"
+    def _get_training_metrics(self):
+        "Return the training metrics: the smoothed loss, the mean loss if it is shown, and those of the other columns"
         losses = [self.smooth_loss]
         if self.mean: losses.append(AvgLoss())
         if self.train_metrics: return [*losses, *self.learn.metrics]
         return losses + [m for m in self.learn.metrics if getattr(m, 'is_logged', False)]
 
-    def _metrics_of_validation(self):
-        "Return the loss and the metrics; none if the run does not validate"
+    def _get_validation_metrics(self):
+        "Return the validation metrics: the loss and the Learner's metrics; an empty list if the run does not validate"
         if self.learn.dls.valid is None or self.learn.mode=='lr_find': return []
         if self.valid_metrics: return [AvgLoss(), *self.learn.metrics]
         return [AvgLoss()]
 
-    def _column_names(self):
+    def _make_column_names(self):
         train = [m.name for m in self.train.metrics[self._n_losses:]]
         valid = [m.name for m in self.valid.metrics[1:]]
-        both = {*train} & {*valid}   # these names begin with the phase
-        self.train_names = ['train_loss', *_with_phase('train', train, both)]
+        both = {*train} & {*valid}   # their columns are prefixed with the phase
+        self.train_names = ['train_loss', *_prefix_columns('train', train, both)]
         self.valid_names = []
-        if self.valid.metrics: self.valid_names = ['valid_loss', *_with_phase('valid', valid, both)]
+        if self.valid.metrics: self.valid_names = ['valid_loss', *_prefix_columns('valid', valid, both)]
         names = ['epoch', *self.train_names, *self.valid_names]
         if self.add_time: names.append('time')
-        if len({*names})<len(names): raise _named_twice(names)
+        if len({*names})<len(names): raise _make_name_error(names)
         return names
 
     def add_train_metrics(self,
-        metrics:list,         # training metrics that a callback fills, or names of logged values
-        loss:Metric|None=None # used in place of the smoothed loss, if the mean is wanted
+        metrics:list,         # training metrics, or names of values that `log` adds
+        loss:Metric|None=None # replaces the mean loss if `train_loss='mean'`; None: keep it
     ) -> None:
-        "Add metrics in `before_fit`"
+        "Add training metrics and their columns; to be called in `before_fit`"
         if loss is not None and self.mean: self.train.metrics[1] = loss
         for m in metrics: self.train.metrics.append(Logged(m) if isinstance(m, str) else m)
-        self.metric_names = L(self._column_names())
+        self.metric_names = L(self._make_column_names())
 
     def before_epoch(self):
         self.cancelled,self.start = set(),time.perf_counter()
@@ -332,12 +332,12 @@ class Recorder(RecorderPlots, Callback):
         if not learn.training: self.valid.accumulate(learn)
         elif self.train.accumulate(learn):
             lr = learn.opt.param_groups[-1]['lr']   # the optimizer changes a tensor in place
-            self.lrs.new.append(lr.clone() if isinstance(lr, torch.Tensor) else lr)   # read with the losses
+            self.lrs.new.append(lr.clone() if isinstance(lr, torch.Tensor) else lr)   # read later, with the losses
             if self.smooth_loss.unseen or not learn.train_iter%1024: self._announce_losses()
         else: self.lossless.append(learn.train_iter-1)
 
     def _announce_losses(self):
-        if self.learn.train_iter%1024==0:   # otherwise only losses that are read already
+        if self.learn.train_iter%1024==0:   # otherwise announce only losses that were read
             self.smooth_loss.flush()
             self.lrs.flush()
         losses,self.smooth_loss.unseen = self.smooth_loss.unseen,[]
@@ -350,7 +350,7 @@ class Recorder(RecorderPlots, Callback):
         self.learn.current_run.phase_meter = None
         self._flush_losses()
         if 'train' in self.cancelled: return
-        values = self.train.share_values(means=1)   # the smoothed losses of processes differ
+        values = self.train.share_values(means=1)   # each process has the smoothed loss of its own batches
         self.row.update(zip(self.train_names, values[self._n_losses-1:]))
     def after_validate(self):
         self.learn.current_run.phase_meter = None
@@ -364,16 +364,16 @@ class Recorder(RecorderPlots, Callback):
         if epoch:
             known = self.row.keys() | {'train_iter'}
             self.row.update({k:v for k,v in row.items() if k not in known})
-        elif one_moment(self.history[-1:], row): self.history[-1].update(row)
+        elif can_merge_rows(self.history[-1:], row): self.history[-1].update(row)
         else: self.history.append(row)
 
     def after_epoch(self):
-        is_new = self.row.get('epoch')!=self.learn.epoch   # cancelled before the Recorder's `before_epoch`
+        is_new = self.row.get('epoch')!=self.learn.epoch   # a Cancel has skipped the Recorder's `before_epoch`
         if is_new: self.before_epoch()
         self._set_time()
         self.history.append(self.row)
         self.iters.append(self.lrs.total)
-        self.learn.final_record = L([*_cells_by_position(self.row)])
+        self.learn.final_record = L([*_make_cells(self.row)])
         if (self.learn.epoch+1)%self.show_every==0: write_out(self.learn.logger, self.log)
         if len(self.iters)>5: self._warn_of_small_share()
 
@@ -382,19 +382,19 @@ class Recorder(RecorderPlots, Callback):
 
     @property
     def _row_is_complete(self):
-        "Whether the current row is in the history already, as the same object, so that changes show there"
+        "Whether the row of this epoch is in the history already"
         return bool(self.history) and self.history[-1] is self.row
 
     def after_cancel_epoch(self): self._flush_losses()   # `after_train` was skipped
     def after_cancel_fit(self):
-        if self.learn.mode=='fit' and not self._row_is_complete: self._keep_bad_row()
+        if self.learn.mode=='fit' and not self._row_is_complete: self._add_bad_row()
         self._flush_losses()
 
-    def _keep_bad_row(self):
-        "Add the row of an epoch that ended because of a NaN or infinite loss, as it shows the reason"
+    def _add_bad_row(self):
+        "Add and show the row of an epoch that was cancelled with a NaN or infinite loss"
         learn = self.learn
         if self.row.get('epoch')!=learn.epoch or learn.loss is None: return
-        if num_shards()>1: return   # the other processes may not get here, so a gather would hang
+        if num_shards()>1: return   # the other processes may not call this: metrics must not gather
         loss = to_number(learn.loss.mean())
         if isfinite(loss): return
         self.row['train_loss' if learn.training else 'valid_loss'] = loss
@@ -404,42 +404,43 @@ class Recorder(RecorderPlots, Callback):
         write_out(learn.logger, self.log)
 
     def after_fit(self):
-        "Show the last epoch's row, unless it was shown"
+        "Show the row of the last epoch, unless it was shown"
         if self.show_every==1: return
         for row in self.history.epochs[-1:]:
             if (row['epoch']+1)%self.show_every: write_out(self.learn.logger, Cells(row, [*row]))
 
     def _warn_of_small_share(self):
-        "Print a note, once, if hardly any of the smoothed loss comes from this epoch"
-        if self.mean or self.was_noted: return
+        "Print a note, once, if less than a fifth of the smoothed loss comes from this epoch"
+        if self.mean or self.has_printed_note: return
         before,seen = self.iters[-2:]
         if seen==before: return
         share = (1-self.beta**(seen-before))/(1-self.beta**seen)
         if share>=.2: return
-        self.was_noted = True
-        self.learn.say(f'Of the smoothed train_loss only {share:.0%} is of epoch {self.learn.epoch}: '
+        self.has_printed_note = True
+        self.learn.say(f'Only {share:.0%} of the smoothed train_loss comes from epoch {self.learn.epoch}: '
                        "`cbs=Recorder(train_loss='mean')` shows the mean of each epoch instead.")
 
     def state_dict(self) -> dict:
-        "Return all that is recorded, also in the middle of an epoch"
-        return dict(history=self.history.state_dict(), row=dict(self.row), lrs=_state(self.lrs),
-                    iters=pack_counts(self.iters), lossless=pack_counts(self.lossless), hps=_state(self.hps),
-                    group_hps=_state(self.group_hps), cancelled=[*self.cancelled],
+        "Return everything that was recorded, including the unfinished row and training metrics of the present epoch"
+        # `unseen` comes last, because `train.state_dict()` reads losses
+        return dict(history=self.history.state_dict(), row=dict(self.row), lrs=_get_state(self.lrs),
+                    iters=pack_counts(self.iters), lossless=pack_counts(self.lossless), hps=_get_state(self.hps),
+                    group_hps=_get_state(self.group_hps), cancelled=[*self.cancelled],
                     elapsed=time.perf_counter() - self.start, train=self.train.state_dict(),
-                    unseen=torch.tensor(self.smooth_loss.unseen, dtype=torch.float64))   # last: the losses are read
+                    unseen=torch.tensor(self.smooth_loss.unseen, dtype=torch.float64))
 
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ):
-        "Continue from `state`; raise ValueError if its metrics differ"
+        "Restore everything that was recorded; raise ValueError if `state` has a different number of training metrics"
         state = deepcopy(state)
         self.train.load_state_dict(state.pop('train'))
         self.history.load_state_dict(state.pop('history'))
         self.cancelled = set(state.pop('cancelled'))
         self.start = time.perf_counter() - state.pop('elapsed')
         self.lrs.load_state_dict(state.pop('lrs'))
-        n_read = state.pop('n_read', 0)   # older checkpoints store all losses
-        unseen = state.pop('unseen', self.smooth_loss.raw[n_read:])   # a list in older checkpoints
+        n_read = state.pop('n_read', 0)   # only in older checkpoints
+        unseen = state.pop('unseen', self.smooth_loss.raw[n_read:])   # missing, or a list, in older checkpoints
         self.smooth_loss.unseen = torch.as_tensor(unseen, dtype=torch.float64).tolist()
         self.iters = unpack_counts(state.pop('iters'))
         self.lossless = unpack_counts(state.pop('lossless', []))   # missing in older checkpoints
@@ -458,65 +459,65 @@ class Recorder(RecorderPlots, Callback):
 
     @property
     def train_loss(self) -> float|None:
-        "The present `train_loss` over all processes, which must all read it; None before the first batch"
+        "The present `train_loss` over all processes; every process must read it; None before the first batch"
         if self.mean: return self.train.metrics[1].value
-        return _mean_of_all(to_number(self.smooth_loss.value))
+        return _average_over_processes(to_number(self.smooth_loss.value))
     @property
     def log(self) -> list:
-        "The known cells of the current row, by position; assigning to one writes to the row"
+        "The values of the present row, up to the last that is known; assigning to an item changes the row, too"
         names = [*self.row]
         if not self._row_is_complete:
             while names and self.row[names[-1]] is None: names.pop()
         return Cells(self.row, names)
     @property
     def values(self) -> L:
-        "The rows of the epochs by position, without epoch and time; nan for None, as fastai's trackers compare them"
-        return L(map(_cells_by_position, self.history.epochs))
+        "The rows of the epochs as lists, without epoch and time; NaN for None, as fastai's trackers expect"
+        return L(map(_make_cells, self.history.epochs))
     @property
     def losses(self) -> L:
-        "The smoothed training loss after each batch, as tensors"
+        "The smoothed training losses after each batch, as scalar tensors"
         return L(torch.tensor(self.smooth_loss.values).unbind())
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf96346c
-def _cells_by_position(row): return Cells(row, [k for k in row if k not in ('epoch','time')], nan)
+def _make_cells(row): return Cells(row, [k for k in row if k not in ('epoch','time')], nan)
 
-def _state(o):
-    "Return the state of a `Series`, or of each in a dict; return values of foreign callbacks unchanged"
-    if isinstance(o, dict): return {k:_state(v) for k,v in o.items()}
+def _get_state(o):
+    "Return the state of a `Series`, or a dict of states; return values that another library's callback added unchanged"
+    if isinstance(o, dict): return {k:_get_state(v) for k,v in o.items()}
     return o.state_dict() if hasattr(o, 'state_dict') else o
 
 def pack_counts(
     counts:list # whole numbers
 ) -> torch.Tensor:
-    "Return the numbers as a tensor, with 8 bytes each"
+    "Return the numbers as an int64 tensor, which a checkpoint stores in 8 bytes each"
     return torch.tensor(counts, dtype=torch.int64)
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf963460
 def unpack_counts(
     state:torch.Tensor|list # a result of `pack_counts`; a list in older checkpoints
 ) -> list:
-    "Return the numbers as a list"
+    "Return the numbers of `state` as a list"
     return state.tolist() if isinstance(state, torch.Tensor) else state
 
 def _load_series(own, states, cls):
-    "Load `states`, by name, into the objects in `own`, because schedulers append to these"
+    "Load `states` into the series in `own` by name, creating missing ones; schedulers append to these objects"
     for name,state in states.items():
         if not isinstance(own.get(name), cls): own[name] = cls()
         own[name].load_state_dict(state)
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf96346b
-def _with_phase(phase, names, both):
-    "Return the column names of a phase; names that occur in both phases begin with the phase"
+def _prefix_columns(phase, names, both):
+    "Return the column names of a phase: names in `both` with the phase as a prefix, others unchanged"
     columns = []
     for name in names: columns.append(f'{phase}_{name}' if name in both else name)
     return columns
 
-def _named_twice(names):
+def _make_name_error(names):
     twice = sorted({name for name in names if names.count(name)>1})
     return ValueError(f"two columns would be called {', '.join(map(repr, twice))}: "
                       "pass one metric another name, as in `AvgMetric(f, name='other')`")
 
-def _mean_of_all(x):
-    "Return the mean of a number over processes that train together; None if no process has one"
+def _average_over_processes(x):
+    "Return the mean of `x` over the processes; None if no process has a number"
     if num_shards()==1: return x
     return mean_of(gather_objects(x))

@@ -17,7 +17,7 @@ from torch import Tensor
 
 # %% ../../nbs/measure/10_scalars.ipynb #07f9e8ea
 def to_number(
-    v:Any # a number, tensor or array
+    v:Any # a number, tensor, array, or other object
 ) -> Any:
     "Convert a tensor or array with one element to a Python number; return other objects unchanged"
     if not hasattr(v, 'item'): return v
@@ -28,28 +28,28 @@ def to_number(
 _cpu = torch.device('cpu')
 
 class ScalarBuffer:
-    "Numbers that stay on their device until `drain` reads them"
+    "Buffer of numbers that stay on their device until `drain` reads them"
     def __init__(self,
-        every:int=1024 # pack into one tensor after this many numbers
+        every:int=1024 # stack the numbers into one tensor each time there are so many
     ):
         self.every  = every
         self.new    = []     # numbers, and tensors of one or more elements
         self.packed = []     # lists of Python numbers, and tensors of many numbers each
-        self.device = None   # the device of the last number
+        self.device = None   # the device of the last number that was packed
 
     def append(self,
-        x:Tensor|int|float # a number; of a tensor with several elements, their mean
+        x:Tensor|int|float # a number, or a tensor, whose mean is added
     ) -> None:
         "Add `x`, without waiting for the device"
         self.new.append(x)
         if len(self.new)>=self.every: self.pack()
 
     def pack(self) -> None:
-        "Stack the new numbers into one tensor; those on the CPU become Python numbers, as that needs no waiting"
+        "Stack the new numbers of each device into one tensor; convert those on the CPU to Python numbers"
         new,self.new = self.new,[]
         for i,x in enumerate(new):
             if isinstance(x, Tensor) and x.ndim>0: new[i] = x.mean()
-        for device,numbers in groupby(new, key=_device):
+        for device,numbers in groupby(new, key=_get_device):
             self.device = device
             if device.type=='cpu': self.packed.append([*map(to_number, numbers)])
             else: self.packed.append(torch.stack([*numbers]))
@@ -62,16 +62,16 @@ class ScalarBuffer:
         for part in packed: numbers += part if isinstance(part, list) else part.tolist()
         return numbers
 
-def _device(x): return x.device if isinstance(x, Tensor) else _cpu
+def _get_device(x): return x.device if isinstance(x, Tensor) else _cpu
 
 # %% ../../nbs/measure/10_scalars.ipynb #de07fc17
 class Series(Sequence):
-    "A growing series of numbers; beyond `most`, every second one is dropped: see `every`"
-    most = 2**18   # the largest number of stored values
+    "Series of numbers with bounded memory: beyond `most` stored values, it drops every second one"
+    most = 2**18   # how many values are stored at most
     def __init__(self):
         self.new    = []           # tensors and numbers that were not read yet
-        self.kept   = array('d')
-        self.n_read = 0            # how many were read, including dropped ones
+        self.kept   = array('d')   # the stored values
+        self.n_read = 0            # how many numbers were read, including dropped ones
         self._every = 1            # the spacing of the stored values
 
     def append(self,
@@ -84,9 +84,9 @@ class Series(Sequence):
     def extend(self,
         xs:list # Python numbers
     ) -> None:
-        "Add several numbers"
+        "Append several numbers"
         self.flush()
-        first = -self.n_read%self._every   # the next number to keep
+        first = -self.n_read%self._every   # the index of the next number to store
         self.kept.extend(xs[first::self._every])
         self.n_read += len(xs)
         while len(self.kept)>self.most:
@@ -94,7 +94,7 @@ class Series(Sequence):
             self._every *= 2
 
     def flush(self) -> None:
-        "Read the tensors that were not read yet"
+        "Read the tensors that were not read yet; wait for their device"
         if not self.new: return
         unread = ScalarBuffer()
         unread.new,self.new = self.new,[]
@@ -102,11 +102,11 @@ class Series(Sequence):
 
     @property
     def total(self) -> int:
-        "How many numbers were appended, including dropped ones"
+        "The number of values appended, including dropped ones"
         return self.n_read + len(self.new)
     @property
     def every(self) -> int:
-        "The spacing of the stored values in batches"
+        "The spacing of the stored values: one in `every` appended values is stored"
         self.flush()
         return self._every
 
@@ -125,12 +125,12 @@ class Series(Sequence):
     def __repr__(self) -> str: return repr(self[:])
 
     def state_dict(self) -> dict:
-        "Return the stored values, in 8 bytes each"
+        "Return the stored values as a float64 tensor, their spacing, and how many numbers were read"
         return dict(kept=torch.tensor(self[:], dtype=torch.float64), every=self.every, n_read=self.n_read)
     def load_state_dict(self,
         state:dict|list # a result of `state_dict`, or all numbers in a list
     ) -> None:
-        "Continue from `state`"
+        "Replace the series by the saved one; raise ValueError if `state` is inconsistent"
         if not isinstance(state, Mapping):
             self.__init__()
             self.extend([*state])
@@ -144,18 +144,18 @@ class Series(Sequence):
 
 # %% ../../nbs/measure/10_scalars.ipynb #2613a6ab
 class GroupSeries(Sequence):
-    "The values of the parameter groups, batch by batch: `values[i]` is the list of the groups' values"
-    def __init__(self): self.columns = []   # the values of each group
+    "Series of lists, one for each batch, with a value for each parameter group; each group has a `Series`"
+    def __init__(self): self.columns = []   # a `Series` for each group
     def append(self,
         row:list # the value of each group
     ) -> None:
-        "Add the values of a batch"
+        "Append the values of a batch; raise ValueError if the number of groups has changed"
         if not self.columns: self.columns = [Series() for _ in row]
         for c,v in zip(self.columns, row, strict=True): c.append(v)
 
     @property
     def every(self) -> int:
-        "The spacing of the lists in batches, as in a `Series`"
+        "The spacing of the stored lists, as in a `Series`; 1 without any"
         return self.columns[0].every if self.columns else 1
     def __len__(self) -> int: return len(self.columns[0]) if self.columns else 0
     def __getitem__(self, i:int|slice) -> list:
@@ -169,12 +169,12 @@ class GroupSeries(Sequence):
     def __repr__(self) -> str: return repr([*self])
 
     def state_dict(self) -> list:
-        "Return the states of the groups"
+        "Return the state of each group's `Series`"
         return [c.state_dict() for c in self.columns]
     def load_state_dict(self,
-        state:list # a result of `state_dict`, or a list with a list for each batch
+        state:list # a result of `state_dict`, or the lists of values of all batches
     ) -> None:
-        "Continue from `state`"
+        "Replace the series by the saved ones"
         is_by_group = len(state)>0 and isinstance(state[0], Mapping)
         states = state if is_by_group else [*zip(*state)]
         self.columns = [Series() for _ in states]

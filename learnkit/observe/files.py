@@ -11,7 +11,7 @@ from pathlib import Path
 from warnings import warn
 
 from ..data.files import atomic
-from ..data.locks import FileLock, check_not_forked, remove_left
+from ..data.locks import FileLock, check_not_forked, remove_leftovers
 from ..loop.callback import Stateful
 
 # %% ../../nbs/observe/40a_log_file.ipynb #d6a11721
@@ -40,7 +40,7 @@ class LogFile(Stateful):
         path = self.path
         self.lock.acquire(path.with_name(f'.{path.name}.lock'), path, 'give this run a file of its own (`fname`)')
         path.parent.mkdir(parents=True, exist_ok=True)
-        remove_left(path.parent)
+        remove_leftovers(path.parent)
         self.pid = os.getpid()
         mode = 'r+b' if path.exists() else 'x+b'
         self.file  = open(path, mode, buffering=0)
@@ -401,7 +401,7 @@ from io import StringIO
 from itertools import zip_longest
 
 from ..loop.words import own_attr
-from ..measure.history import History, one_moment
+from ..measure.history import History, can_merge_rows
 
 # %% ../../nbs/observe/40c_csv_logger.ipynb #5f3bfe60
 def _csv_line(cells):
@@ -446,7 +446,7 @@ class CSVFile(LogFile):
         "Append a row, or merge it into the last row if that is of the same batch and no value conflicts"
         last_row,start = self.last
         is_in_file = last_row and not self.held
-        is_mergeable = is_in_file and one_moment([last_row], row)
+        is_mergeable = is_in_file and can_merge_rows([last_row], row)
         if is_mergeable:
             self.pos,self.clean = start,False   # the next write truncates the file there
             row = {**last_row, **row}

@@ -23,7 +23,7 @@ from ..callbacks.accumulate import opt_params
 from ..data.locks import _InUse
 from ..data.batch import select_split_samples
 from ..data.nested import leaves
-from ..data.process import set_beside
+from ..data.process import set_rank
 from ..data.random import derived_seed, set_seed
 from ..data.stateful import hash_seed
 from ..learner.fit import resumes
@@ -175,7 +175,7 @@ class FaultTolerant(Resumable):
 
     def _begin(self):
         self.alone,self.leads = True,True
-        set_beside(0)
+        set_rank(0)
         self.crew.step += 1   # one message more than the others, so that they receive the run from this process
 
     def _count_step(self): self.crew.step += 1   # a process that is not present then lags behind
@@ -193,7 +193,7 @@ class FaultTolerant(Resumable):
         if n<self.n_fit: raise ProcessFailed(
             f'This process is in fit {self.n_fit} of its script, but the others are in fit {n}. Restart all of them.')
         self.leads = False
-        set_beside(1)
+        set_rank(1)
 
     def before_fit(self):
         learn = self.learn
@@ -236,7 +236,7 @@ class FaultTolerant(Resumable):
     def _find_rank(self):
         "Let the oldest process write"
         rank,before = self.crew.rank,self.leads
-        set_beside(rank)
+        set_rank(rank)
         self.leads = rank==0
         if not self.leads or before is not False: return
         try:
@@ -247,7 +247,7 @@ class FaultTolerant(Resumable):
     def _wait_for_files(self, e):
         "Try again after the next batch: the previous writer is frozen, and still locks its files"
         self.leads = False
-        set_beside(1)
+        set_rank(1)
         if self.locked!=str(e): warn(f'nothing is written for now{self.learn._position}: the writing process does not '
                                      f'respond, but still locks its files ({e})')
         self.locked = str(e)

@@ -73,7 +73,7 @@ from warnings import warn
 import torch
 
 from ..data.files import atomic, read_state, to_serializable, with_metadata
-from ..data.locks import keep_mode
+from ..data.locks import copy_mode
 from ..data.process import rank_distrib, team
 from ..loop.signals import critical
 from ..optim.base import check_base_format, tensor_checksum
@@ -146,7 +146,7 @@ def _write_sharded(rest, parts, path, info):
 
 def _keep_modes(path):
     "Give the shards the permissions of the run's other checkpoints"
-    for file in _shards(path).iterdir(): keep_mode(_newest(path.parent, file), file)
+    for file in _shards(path).iterdir(): copy_mode(_newest(path.parent, file), file)
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #741a6a66
 def _newest(folder, default): return next(iter(list_checkpoints(folder)), default)

@@ -329,7 +329,7 @@ from ..callbacks.batches import OngoingLoader
 from ..data.resumable_loader import ResumableLoader
 from ..data.random import check_generator, derived_seed, generator_state, set_generator
 from ..data.snapshot import generators_in
-from ..data.stateful import StreamNotes, StreamWorkerNotes, draws_nothing, note_stream
+from ..data.stateful import RecordedStream, StreamWorkerRecorder, draws_nothing, record_stream
 from ..data.workers import Watch, base_seed_of, continue_workers, persistent_loaders, watch_workers
 from ..loop.callback import Callback
 from ..loop.loop import loader_len
@@ -354,7 +354,7 @@ def _place_without_workers(place, state):
     return {**{name:value for name,value in place.items() if name not in of_workers}, 'done':fetched}
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2f
-_watch = Watch(StreamWorkerNotes, note_stream)
+_watch = Watch(StreamWorkerRecorder, record_stream)
 _persist = ('its workers persist, and have drawn random numbers in an earlier epoch, which new workers will not have: '
             'write `persistent_workers=False`')
 
@@ -562,7 +562,7 @@ class DataPosition(Callback):
 
     def _watched_iterators(self):
         iterators = [dl._iterator for dl in self.with_workers]
-        return [it for it in iterators if isinstance(it, StreamNotes)]
+        return [it for it in iterators if isinstance(it, RecordedStream)]
 
     def _warn_if_inexact(self, noted, place):
         if self.warned: return

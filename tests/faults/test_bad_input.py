@@ -304,7 +304,7 @@ def layers_in_a_list(c):
     learner(model=M()).fit(1)
 
 # targets and losses
-@bad(ValueError, 'MSELoss', 'class numbers, of 3 classes', 'nn.CrossEntropyLoss()')
+@bad(ValueError, 'MSELoss', 'class indices, of 3 classes', 'nn.CrossEntropyLoss()')
 def mse_of_classes(c): fixed(c, on(x, labels, nn.MSELoss()), loss_func=nn.CrossEntropyLoss()).fit(1)
 @bad(ValueError, 'float32[8, 1]', 'int64[8]', 'y.float()[:,None]')
 def mse_of_whole_numbers(c): on(x, labels, nn.MSELoss(), Reg()).fit(1)
@@ -476,7 +476,7 @@ def metric_of_other_shapes(c):
 def metric_with_swapped_arguments(c):
     def top(targ, pred): return (pred.argmax(1)==targ).float().mean()
     fixed(c, on(x, labels, nn.CrossEntropyLoss(), metrics=top), metrics=[]).fit(1)
-@bad(RuntimeError, 'one number for each class', '`pred.argmax(1)`')
+@bad(RuntimeError, 'one value for each class', '`pred.argmax(1)`')
 def metric_without_argmax(c):
     def top(pred, targ): return (pred==targ).float().mean()
     fixed(c, on(x, labels, nn.CrossEntropyLoss(), metrics=top), metrics=[]).fit(1)
@@ -510,7 +510,7 @@ def valid_is_none(c): fixed(c, learner(dls=DataLoaders(batches(2), None))).get_p
 def loader_number_seven(c): fixed(c, learner()).validate(7)
 @bad(ValueError, 'loss function', 'loss_func=')
 def losses_without_loss_function(c): fixed(c, learner(loss_func=None), loss_func=F.mse_loss).get_preds(with_loss=True)
-@bad(TypeError, 'loss for each sample', "reduction='mean'")
+@bad(TypeError, 'one loss per sample', "reduction='mean'")
 def losses_that_cannot_be_told_apart(c): fixed(c, learner(loss_func=lambda p,t: (p-t).abs().mean())).get_preds(with_loss=True)
 @bad(ValueError, 'with_loss', 'target')
 def losses_without_targets(c): fixed(c, learner()).get_preds(dl=[(x,)], with_loss=True)
@@ -707,7 +707,7 @@ def moms_are_not_of_this_optimizer(c): fixed(c, learner(opt_func=torch.optim.Ada
 
 # what losses and metrics return
 def returns(c, v): fixed(c, learner(loss_func=lambda p,t: v(F.mse_loss(p, t))), loss_func=F.mse_loss).fit(1)
-@bad(TypeError, 'loss function', 'tuple', 'batch 0', 'return the one to train on', 'dictionary', 'LossMetric')
+@bad(TypeError, 'loss function', 'tuple', 'batch 0', 'return the loss to train on', 'dictionary', 'LossMetric')
 def loss_gives_a_tuple(c): returns(c, lambda l: (l, l))
 @bad(TypeError, 'loss function', 'dictionary', 'entry `loss`', "{'ce': ce, 'kl': kl}")
 def loss_gives_a_dict(c): returns(c, lambda l: {'mse':l, 'loss':l})
@@ -740,7 +740,7 @@ def metric_gives_an_array(c):
 def metric_returns_none(c):
     def none(p, t): (p-t).abs().mean()
     measures(c, none)
-@bad(UserWarning, 'validation batch has no target', '(input, target)', 'it has no loss: it is (float32[8, 4]);')
+@bad(UserWarning, 'validation batch has no target', '(input, target)', 'it has no loss. It is (float32[8, 4]):')
 def valid_batch_without_target(c): fixed(c, learner(dls=DataLoaders(batches(2), [(x,)])), dls=good_dls()).fit(1)
 @bad(UserWarning, 'validation batch has no target', '(input, target)')
 def valid_dataset_without_target(c): fixed(c, learner(dls=DataLoaders(batches(2), DataLoader(TensorDataset(x)))), dls=good_dls()).fit(1)

@@ -373,7 +373,7 @@ def test_other_metrics_in_training_are_said_to_be_other(tmp_path):
     with pytest.raises(SystemError): fit(learner(tmp_path), cbs=Crash(9))
     learn = learner(tmp_path)
     learn.metrics = []
-    with pytest.raises(ValueError, match='computed 2 values in training, the loss included, but this one would compute 1'): fit(learn)
+    with pytest.raises(ValueError, match='computed 2 values in training, including the loss, but this run computes 1'): fit(learn)
 
 def test_a_metric_more_or_less(tmp_path):
     "Each column of the history keeps its name"

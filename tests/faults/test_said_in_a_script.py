@@ -89,4 +89,4 @@ def test_parts_of_a_models_own_loss():
     assert row['l1']==pytest.approx(F.l1_loss(pred, y).item()) and row['size']==pytest.approx(pred.abs().mean().item())
     assert 'Loss function: that of the model' in learn.summary()
     learn.metrics = LossMetric('nope')
-    with pytest.raises(AttributeError, match='its output nor the model has a part `nope`'): learn.fit(1)
+    with pytest.raises(AttributeError, match='neither the model nor its output has `nope`'): learn.fit(1)

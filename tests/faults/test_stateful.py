@@ -332,7 +332,7 @@ class Clocked(Streamed):
 
 @pytest.mark.parametrize('workers', [0, *slow(2)])
 def test_data_that_begin_otherwise_are_told(workers, tmp_path):
-    with pytest.warns(UserWarning, match='begin with another batch'):
+    with pytest.warns(UserWarning, match='begins with another batch'):
         stopped(lambda: learner(tmp_path, lambda: DataLoader(Clocked(), BS, num_workers=workers)), Crash(2))
 
 class Told:

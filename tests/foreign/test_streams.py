@@ -104,7 +104,7 @@ def test_shuffled_anew_each_epoch(name, tmp_path): alone(name, tmp_path)
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', ['webdataset_by_the_clock','mosaic_plain'])
-def test_what_cannot_be_had_again_is_said(name, tmp_path): alone(name, tmp_path, warned='begin with another batch', stops=[14])
+def test_what_cannot_be_had_again_is_said(name, tmp_path): alone(name, tmp_path, warned='begins with another batch', stops=[14])
 
 BUFFERED = [dict(), dict(num_workers=2), dict(num_workers=2, persistent_workers=True), dict(torchdata=True), dict(torchdata=True, num_workers=2),
             dict(buffer=1, torchdata=True, num_workers=2), dict(buffer=1, num_workers=2, persistent_workers=True)]

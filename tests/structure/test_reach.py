@@ -38,7 +38,7 @@ def reaches(at):
 
 # Only lines may go
 still_reached = {
-    'data.snapshot._cell_contents: cell_contents',
+    'data.snapshot._get_cell_contents: cell_contents',
     'data.snapshot._is_unchanging: __closure__',
     'data.snapshot.of_function: __closure__',
     'learner.checks._args: co_varnames', 'learner.checks._args: f_locals',
@@ -47,7 +47,7 @@ still_reached = {
     'loop.signals._deliver: _getframe',
     'loop.signals._waits: f_back',
     'loop.signals.handle_pending: _getframe',
-    'measure.batch_weight._ignored_by_default: co_varnames',
+    'measure.batch_weight._get_default_ignored: co_varnames',
 }
 
 # `hasattr(cb, 'writer')` asks the callback, then its Learner, then the model: ask the callback's class, or its `vars`

@@ -108,7 +108,7 @@ def test_an_object_is_not_cut_in_silence():
     with pytest.raises(ValueError): learner(Graph, CutMix()).fit(1)
     class Unknown:
         def to(self, device): return self
-    with pytest.raises(ValueError, match='nor an object with a `batch_size`'): find_bs(Unknown())
+    with pytest.raises(ValueError, match='no object with a `batch_size`'): find_bs(Unknown())
     with pytest.raises(TypeError, match='a dataclass, or an object with a method'): split_batch(object())
 
 def test_steps_by_samples():

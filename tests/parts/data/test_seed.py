@@ -97,7 +97,7 @@ class FakeRNG:
 def test_devices(monkeypatch):
     "Every kind of device; a checkpoint of more devices than there are, or of other kinds, can be read"
     devs = dict(cuda=FakeRNG(2), xpu=FakeRNG(1), mps=FakeRNG(1, one=True), npu=FakeRNG(2))
-    monkeypatch.setattr(seed_module, '_device_rngs', lambda: devs)
+    monkeypatch.setattr(seed_module, '_get_device_modules', lambda: devs)
     s = get_random_states()
     assert [len(s[f'torch_{n}_state']) for n in devs]==[2,1,1,2]
     for d in devs.values(): d.s = [o+7 for o in d.s]
@@ -139,23 +139,23 @@ def test_half_a_pair_of_normal_numbers_is_kept(bits):
 
 def test_the_second_of_a_pair_of_normal_numbers_is_a_draw():
     "NumPy's global generator hands it out without a change of its bits: a step that drew it was not noted, and drew other numbers when it was taken again"
-    from learnkit.data.random import find_changed, marks
-    from learnkit.data.stateful import StepNotes
+    from learnkit.data.random import find_changed, rng_fingerprints
+    from learnkit.data.stateful import StepRecorder
     def drawing():
         while True: yield np.random.randn()
     def steps(n, notes=None):
         np.random.seed(0)
-        it = StepNotes(drawing(), notes)
+        it = StepRecorder(drawing(), notes)
         def between(): np.random.rand() if len(seen)%3 else np.random.randn()   # what draws as well, as training may
         seen = []
         for _ in range(n): seen.append(next(it)); between()
-        return seen,it.notes
+        return seen,it.states
     np.random.seed(0)
     for _ in range(4):
-        before = marks()
+        before = rng_fingerprints()
         np.random.randn()
-        assert find_changed(before, marks())==['numpy_state']
-    assert not find_changed(marks(), marks())
+        assert find_changed(before, rng_fingerprints())==['numpy_state']
+    assert not find_changed(rng_fingerprints(), rng_fingerprints())
     seen,notes = steps(12)
     np.random.seed(0)
-    assert [*StepNotes(drawing(), notes).again(12)]==seen
+    assert [*StepRecorder(drawing(), notes).again(12)]==seen

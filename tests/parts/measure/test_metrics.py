@@ -332,7 +332,7 @@ def test_accumulated_predictions_are_copies():
 
 def test_accumulated_predictions_go_to_the_cpu_in_time():
     met = AccumMetric(lambda p,t: len(p))
-    met.room = 100
+    met.max_device_bytes = 100
     met.accumulate(batch(torch.zeros(10), torch.zeros(10))); assert len(met.on_device)==1
     met.accumulate(batch(torch.zeros(10), torch.zeros(10))); assert len(met.on_device)==0 and len(met.preds)==2
     assert met.value==20

@@ -57,8 +57,8 @@ def test_an_older_state_is_a_list_of_rows():
 def test_each_row_is_encoded_once(monkeypatch):
     "Also in a copy, and one row alone if only that one has changed"
     encoded = []
-    line = RowEncoder._line
-    monkeypatch.setattr(RowEncoder, '_line', lambda self, row: (encoded.append(row['epoch']), line(self, row))[1])
+    line = RowEncoder._encode_line
+    monkeypatch.setattr(RowEncoder, '_encode_line', lambda self, row: (encoded.append(row['epoch']), line(self, row))[1])
     h = History(dict(epoch=i, loss=.1*i) for i in range(10))
     h.state_dict()
     for o in (h, copy.deepcopy(h), pickle.loads(pickle.dumps(h))): o.state_dict()

@@ -58,11 +58,11 @@ def test_it_is_said_once_that_the_smoothed_loss_is_of_other_epochs(capsys):
     learn = learner(dls=DataLoaders(data[:1], data))
     learn.fit(12); learn.fit(12)
     out = capsys.readouterr().out
-    assert out.count('Of the smoothed train_loss only')==1 and "Recorder(train_loss='mean')" in out
+    assert out.count('of the smoothed train_loss comes from')==1 and "Recorder(train_loss='mean')" in out
     learner(Recorder(train_loss='mean'), dls=DataLoaders(data[:1], data)).fit(12)
     learner(dls=DataLoaders(data*5, data)).fit(12)
     with learner(dls=DataLoaders(data[:1], data)).no_logging() as quiet: quiet.fit(12)
-    assert 'Of the smoothed' not in capsys.readouterr().out
+    assert 'of the smoothed' not in capsys.readouterr().out
 
 def test_each_twentieth_epoch_and_the_last():
     learn = learner(Recorder(show_every=20))

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from learnkit.all import (Callback, CancelBatch, CheckpointCallback, CSVLogger, DataLoaders, EarlyStoppingCallback, EMACallback, FaultTolerant, GradientAccumulation,
     GradientClip, JsonLogger, Learner, MicroBatch, MixedPrecision, MixUp, SAM, SaveModelCallback, SkipNaN, ValidateEvery)
 from learnkit.data.locks import FileLock
-from learnkit.data.process import alone, rank_distrib, set_beside
+from learnkit.data.process import alone, rank_distrib, set_rank
 from learnkit.processes.agreement import ProcessFailed
 from learnkit.processes.crew import Crew
 from learnkit.optim.steps import check_passes
@@ -53,22 +53,22 @@ def test_sums_of_parts_are_what_the_batch_leaves(n):
     torch.testing.assert_close((model.out.weight.grad, model.out.bias.grad), (expected[0], expected[1]+1))
 
 def test_one_of_several_whole_processes_writes(tmp_path):
-    set_beside(1)
+    set_rank(1)
     try:
         assert rank_distrib()==1
         with alone(): assert rank_distrib()==0
         make(tmp_path, [CSVLogger(), JsonLogger(), CheckpointCallback(), SaveModelCallback(every_epoch=True)])
         assert not [*tmp_path.rglob('*.*')]
-    finally: set_beside(0)
+    finally: set_rank(0)
 
 def test_who_does_not_write_keeps_the_best_model_itself(tmp_path):
     "The file is another process's, which may not have written it yet, or be lost before that"
     def trained(path):
         return make(path, [SaveModelCallback(comp='max')], n=3).model.state_dict()   # the first epoch is the best
     wanted = trained(tmp_path/'writes')
-    set_beside(1)
+    set_rank(1)
     try: found = trained(tmp_path/'does not')
-    finally: set_beside(0)
+    finally: set_rank(0)
     torch.testing.assert_close(found, wanted, rtol=0, atol=0)
     assert not [*tmp_path.glob('does not/**/*.pth')]
 
@@ -77,15 +77,15 @@ def test_rows_that_a_lost_process_did_not_write_are_added(tmp_path):
     def run(*cbs): make(tmp_path, [JsonLogger(), ValidateEvery('4ba'), *cbs], n=3)
     def after_fit(self):
         log.write_bytes(b''.join(whole[:-2]))
-        set_beside(0)
+        set_rank(0)
         self.learn.json_logger.take_over()
     log = tmp_path/'log.jsonl'
     run()
     whole = log.read_bytes().splitlines(True)
     assert len(whole)>8
-    set_beside(1)
+    set_rank(1)
     try: run(Callback(after_fit=after_fit))
-    finally: set_beside(0)
+    finally: set_rank(0)
     assert log.read_bytes().splitlines(True)==whole
 
 def test_a_frozen_writer_keeps_its_files_until_it_ends(tmp_path):
@@ -101,7 +101,7 @@ def test_a_frozen_writer_keeps_its_files_until_it_ends(tmp_path):
         ft._find_rank()
         assert ft.leads and rank_distrib()==0 and files.log_file.file is not None
     finally:
-        set_beside(0)
+        set_rank(0)
         files.log_file.close()
 
 def make(path, cbs, n=2, model=None, data=None, opt=torch.optim.AdamW, duration=None, fit=Learner.fit, **kw):

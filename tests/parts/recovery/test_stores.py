@@ -57,7 +57,7 @@ def test_files_are_found_as_in_a_folder(files, pattern):
         with pytest.raises(FileNotFoundError): (folder/n).read_bytes()
 
 @pytest.mark.parametrize('file,words', [('sftp://host/run', 'does not write files atomically'), ('https://host/run', 'does not write files atomically'),
-                                        (Path('s3://bucket/run'), "Pass 's3://bucket/run'"), ('nonsense://x', 'does not write files atomically')])
+                                        (Path('s3://bucket/run'), "Pass the string 's3://bucket/run'"), ('nonsense://x', 'does not write files atomically')])
 def test_addresses_that_are_refused(file, words):
     with pytest.raises(ValueError, match=words): as_path(file)
     with pytest.raises(ValueError, match=words): CheckpointCallback(folder=file)
@@ -229,6 +229,6 @@ def test_a_log_is_refused(store, make):
 def test_a_learner_is_somewhere_local(store, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for act in (lambda l: l.save('m'), lambda l: l.fit(1, cbs=CheckpointCallback()), lambda l: l.fit(1, cbs=CSVLogger()), lambda l: l.fit(1, cbs=SaveModelCallback())):
-        with pytest.raises(ValueError, match="is not an address.*Pass 'memory://run'"): act(mk(path=store))
+        with pytest.raises(ValueError, match="is not a URL.*Pass the string 'memory://run'"): act(mk(path=store))
     with pytest.raises(ValueError, match='must be a local path'): mk().get_preds(mmap=f'{store}/preds')
     assert [*tmp_path.iterdir()]==[]
