@@ -477,7 +477,7 @@ class ReplayOnOOM(MicroBatch):
         "Run the batch; return False, after halving `size`, if memory ran out, else True"
         try:
             if self.size is None: do()
-            else: self._do_parts(do)
+            else: self._run_micro_batches(do)
             return True
         except (RuntimeError, MemoryError) as e:
             if not is_out_of_memory(e): raise
