@@ -97,9 +97,9 @@ class GradientAccumulation(Callback):
 
     def _weigh_batch(self):
         "Store the size and weight of the current batch or micro-batch, unless they are stored already"
-        learn,(xb,yb) = self.learn,self.seen
-        if learn.xb is xb and learn.yb is yb: return
-        self._assign(seen=(learn.xb,learn.yb), bs=n_items(learn), share=self.weigh.read(learn, self._waits))
+        run,(xb,yb) = self.learn.current_run,self.seen
+        if run.xb is xb and run.yb is yb: return
+        self._assign(seen=(run.xb,run.yb), bs=n_items(run), share=self.weigh.read(run, self._waits))
 
     def _mean_of_processes(self, event, weight):
         "Return the mean of `weight` over the processes that train together; all of them call this at `event`"
@@ -109,29 +109,37 @@ class GradientAccumulation(Callback):
     def _waits(self, t): return not t.is_cpu   # reading the value of an accelerator's tensor waits for it
 
     def after_loss(self):
-        learn = self.learn
+        run = self.learn.current_run
         if self.weigh is None: return   # added during a batch: begins with the next one
-        if self.weigh.sums or learn.loss_grad is None: return
-        is_compared = self.divided is not None and not learn.current_run.in_part
-        if is_compared: self.divided.append(Divided(loss_divisor(learn.loss_grad), float(self.share)))
-        learn.current_run.loss_grad = learn.loss_grad*self.factor
+        if self.weigh.sums or run.loss_grad is None: return
+        is_compared = self.divided is not None and not run.in_part
+        if is_compared: self.divided.append(Divided(loss_divisor(run.loss_grad), float(self.share)))
+        run.loss_grad = run.loss_grad*self.factor
 
     def after_cancel_backward(self): self.skipped = True
     def after_backward(self):
         if self.weigh is None: return
-        if self.skipped:
-            self.skipped = False
-            return   # these samples have no gradient
+        if self.skipped: self.skipped = False   # these samples have no gradient
+        else: self._count_batch()
+        run = self.learn.current_run
+        if not run.in_part: run.is_cancelled = not self._is_complete()   # the gradients remain
+
+    def _count_batch(self):
+        "Add the current batch or micro-batch to the count and the weight of the next step"
         self._weigh_batch()   # the micro-batch, with `MicroBatch`
         if self.counts_items: size = self.bs
         else: size = 0 if self.counted else 1   # the micro-batches of a batch count as one
         self._assign(count=self.count+size, weight=self.weight+self.share, counted=True)
 
-    def before_step(self):
-        if self.weigh is None and not self.last: return
+    def _is_complete(self):
+        "Return whether the optimizer steps now, and store it for `is_update`"
         steps = self.last or self.count>=self.n_acc
         if steps is not self.steps: self._assign(steps=steps)   # micro-batches or a skipped backward pass changed it
-        if not steps: raise CancelBatch
+        return steps
+
+    def before_step(self):
+        if self.weigh is None and not self.last: return
+        if not self._is_complete(): raise CancelBatch   # after micro-batches
         weigh = self.weigh or BatchWeight(self.learn)   # a resumed run may begin with the last step of an epoch
         if not weigh.sums: self._rescale()
 

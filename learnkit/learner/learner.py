@@ -476,16 +476,16 @@ class Learner(Loop):
     def _set_device(self, b):
         return b if self.current_run.transfer is None else self.current_run.transfer(b)
     def _split(self, b):
-        n_inp,own_output = getattr(self.dls, 'n_inp', None),self.current_run.own_output
+        run,n_inp = self.current_run,getattr(self.dls, 'n_inp', None)
         is_plain = type(b) in (list,tuple) and len(b)>1 and isinstance(b[0], torch.Tensor)
-        if is_plain and n_inp is None and own_output is None: super()._split(b)
-        else: self.xb,self.yb = (own_output or just_split).split(b, n_inp)
+        if is_plain and n_inp is None and run.own_output is None: run.xb,run.yb = tuple(b[:-1]),tuple(b[-1:])
+        else: run.xb,run.yb = (run.own_output or just_split).split(b, n_inp)
 
     def _pred(self):
-        x = self.xb
+        run = self.current_run
         try:
-            if self.current_run.own_output is None and type(x[0]) is not Inputs: return self.model(*x)
-            return self._named_or_own_output(x)
+            if run.own_output is None and type(run.xb[0]) is not Inputs: return self.model(*run.xb)
+            return self._named_or_own_output(run.xb)
         except Exception as e:
             note_model_error(self, e)
             raise

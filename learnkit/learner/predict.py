@@ -127,7 +127,8 @@ class GatherPredsCallback(Callback):
         if self.skip:   # a cancelled batch has no prediction of its own
             self.skip = False
             return
-        learn,yb,pred = self.learn,self.learn.yb,self.learn.pred
+        run = self.learn.current_run
+        pred,yb = run.pred,run.yb
         if self.ignore_keys: pred = drop_keys(pred, self.ignore_keys)
         targs = yb[0] if len(yb)==1 else detuplify(yb)
         if self.save_preds is not None: self._save(self.save_preds, pred)
@@ -137,8 +138,8 @@ class GatherPredsCallback(Callback):
         if self.with_preds: self.preds.append(pred)
         if self.with_targs: self.targets.append(targs)
         if self.decodes is not None: self.decoded.append(self.decodes(pred))
-        if self.with_loss: self.losses.append(self._losses(learn.loss, yb))
-        if self.round_robin is not None: self.taken.append(learn.iter)
+        if self.with_loss: self.losses.append(self._losses(run.loss, yb))
+        if self.round_robin is not None: self.taken.append(run.iter)
 
     def _losses(self, loss, yb):
         if not yb: raise ValueError('`with_loss` asks for the loss of each sample, but the batches have no target')

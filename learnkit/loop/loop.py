@@ -148,6 +148,7 @@ exhausted = object()   # stands for a batch when there is none left
 register_state('do_fetched', None, 'runs a batch from the loader; returns `exhausted` at the end of the data')
 register_state('do_batch', None, 'runs the batch in `xb` and `yb`')
 register_state('in_part', False, 'is this a micro-batch, after which no step follows? A slice: which samples it has')
+register_state('is_cancelled', False, 'is this batch cancelled? Set it in `after_backward` to skip the step')
 register_state('skip_loss', False, 'compute no loss?')
 register_state('start_epoch', 0, 'the number of the first epoch to train', lasts=True)
 
@@ -288,11 +289,12 @@ class Loop(Dispatcher):
     def one_batch(self, i:int,   # the number of the batch in its phase
                   b:Any=None) -> bool:   # a batch as the loader returns it; None: fetch the next one
         "Run a batch; return False if there is none left, else True, even for a cancelled batch"
-        self.current_run.iter = i
+        run = self.current_run; run.iter,run.is_cancelled = i,False
         try:
-            if b is None: self('before_fetch'); b = next(self.batches.it, exhausted)
-            if b is exhausted or self.current_run.do_fetched(b) is exhausted: return False
-        except cancelled(CancelBatch): self._check_fetched(b); self('after_cancel_batch')
+            if b is None: self('before_fetch'); b = next(run.batches.it, exhausted)
+            if b is exhausted or run.do_fetched(b) is exhausted: return False
+        except cancelled(CancelBatch): self._check_fetched(b); run.is_cancelled = True
+        if run.is_cancelled: self('after_cancel_batch')
         self('after_batch')
         return True
 
@@ -319,7 +321,7 @@ class Loop(Dispatcher):
         try: self('before_backward'); self._backward()
         except cancelled(CancelBackward): self('after_cancel_backward')
         self('after_backward')
-        if not self.current_run.in_part: self._do_step()
+        if not (self.current_run.in_part or self.current_run.is_cancelled): self._do_step()
 
     def _do_step(self):
         try: self('before_step'); self._step()

@@ -123,3 +123,31 @@ def test_sparse_gradients_are_refused_in_a_sentence():
     m = nn.Sequential(nn.Embedding(5, 2, sparse=True), nn.Flatten(), nn.Linear(2, 1))
     learn = Learner([[(torch.ones(3, 1).long(), torch.ones(3, 1))], None], m, nn.MSELoss(), opt_func=SGD, lr=.1)
     with learn.no_logging(), learn.no_bar(), pytest.raises(ValueError, match='sparse=False'): learn.fit(1, cbs=GradientClip(value=.1))
+
+class Wraps(Callback):
+    "Records what a wrapper around the batch sees of its end"
+    def __init__(self): self.ends = []
+    def wrap(self, what, do): return partial(self.run_it, do) if what=='batch' else do
+    def run_it(self, do):
+        try: do(); self.ends.append('returned')
+        except BaseException as e: self.ends.append(type(e).__name__); raise
+
+class Ear(Callback):
+    order = -1000
+    def __init__(self): self.heard = []
+    def __call__(self, name, **kw):
+        if self.learn.training and name.startswith(('before_step','after_step','after_cancel','after_backward','after_batch')): self.heard.append(name)
+
+def test_a_batch_that_waits_for_its_step_raises_nothing():
+    "It ends as a cancelled batch does for all who watch, and wrappers of the batch return"
+    ear,wraps = Ear(),Wraps()
+    fitted(data([2]*4), (), GradientAccumulation(4), ear, wraps, n_epoch=1)
+    waits,steps = ['after_backward','after_cancel_batch','after_batch'],['after_backward','before_step','after_step','after_batch']
+    assert ear.heard==[*waits, *steps]*2 and wraps.ends==['returned']*5   # that of the validation too
+
+@pytest.mark.parametrize('leave', [lambda cb: cb.learn.remove_cb(GradientAccumulation), lambda cb: setattr(cb.learn.gradient_accumulation, 'run', False)])
+def test_the_batches_after_it_has_left_step_again(leave):
+    ear = Ear()
+    fitted(data([2]*4), (), GradientAccumulation(100), ear, Callback(after_batch=lambda cb: cb.learn.iter==1 and leave(cb)), n_epoch=1)
+    assert ear.heard.count('after_cancel_batch')==2 and ear.heard.count('after_step')>=2
+    assert ear.heard[6:10]==['after_backward','before_step','after_step','after_batch']

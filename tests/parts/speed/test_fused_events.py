@@ -62,7 +62,7 @@ def test_without_handlers_a_batch_is_whole():
     assert (cb.part, cb.counts['fused'])==('whole', 3)
 
 @pytest.mark.parametrize('step, before, kw, said', [
-    ('_do_grad_opt',  "if not self.current_run.in_part", dict(after='after_backward'), 'is fused up to the gradients'),
+    ('_do_grad_opt',  "if not (self.current_run.in_part", dict(after='after_backward'), 'is fused up to the gradients'),
     ('_do_step',      "self('after_step')",  dict(after='before_step', depth=4), 'is fused up to the gradients'),
     ('_do_one_batch', 'run.pred = ',         dict(after='before_pred', depth=4), 'is not fused'),
     ('_do_grad_opt',  "self('after_backward')", dict(after='before_backward', depth=4), 'is not fused')])
