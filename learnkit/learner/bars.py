@@ -16,14 +16,14 @@ from ..loop.run import write_out
 class StreamProxy:
     "A proxy for `sys.stdout` or `sys.stderr` that erases the progress bar before it writes"
     def __init__(self,
-        out:Any, # the stream
-        bar:Any  # the `TerminalBar` that is on the screen
+        out:Any, # the stream to write to
+        bar:Any  # the `TerminalBar` on the last line
     ): self.out,self.bar = out,bar
     def __getattr__(self, k): return getattr(self.out, k)
     def write(self,
         s:str # the text to write
-    ) -> int: # number of characters
-        "Erase the bar if it is drawn, and write `s`"
+    ) -> int: # number of characters written
+        "Erase the bar if it is drawn, then write `s`"
         if s and self.bar.active:
             self.bar.erase()
             self.bar.midline = s[-1]!='\n'
@@ -31,7 +31,7 @@ class StreamProxy:
 
 # %% ../../nbs/learner/10a_terminal_bar.ipynb #6d079d27
 class TerminalBar(LineDisplay):
-    "Shows a progress bar on the last line of a terminal, and the rows above it"
+    "Shows a progress bar on the last line of a terminal, and the rows of the table above it"
     pace,line,fill = .2,'','█'
     active = midline = False
     def begin(self, what, n):
@@ -44,9 +44,9 @@ class TerminalBar(LineDisplay):
         self.bar.update(0)
 
     def wrap_streams(self) -> None:
-        "Replace `sys.stdout` and `sys.stderr`, if they are terminals, with proxies until `end`"
+        "Until `end`, replace `sys.stdout` and `sys.stderr` with proxies if they are terminals"
         if self.active: return
-        self.out,self.active = sys.stdout,True   # kept before it is replaced: the bar writes below its own proxy
+        self.out,self.active = sys.stdout,True   # the original stream, to which the bar itself writes
         self._end_midline()
         self.fill = _drawable_fill(self.fill, self.out)
         for name in ('stdout','stderr'):
@@ -54,7 +54,7 @@ class TerminalBar(LineDisplay):
             if hasattr(stream, 'isatty') and stream.isatty(): setattr(sys, name, StreamProxy(stream, self))
 
     def _end_midline(self):
-        "End the line that other text has left unfinished, if any"
+        "Write a newline if other text has left a line unfinished"
         if not self.midline: return
         self.out.write('\n')
         self.midline = False
@@ -64,22 +64,22 @@ class TerminalBar(LineDisplay):
         self.bar.update(i)
 
     def draw(self,
-        i:int,   # number of batches so far
-        text:str # percentage and times
+        i:int,   # number of batches done
+        text:str # the percentage and the times, to show next to the bar
     ) -> None:
-        "Draw the bar over the previous one, unless other text has left its line unfinished"
+        "Draw the bar over the previous one, unless other text has left a line unfinished"
         if self.midline: return
         wipe,n_drawn = self._wipe(),len(self.line)
         self.line = self.fitting(i, text, min(self.room(), 120))
-        line = self.line if wipe else self.line.ljust(n_drawn)   # over all of the previous one
+        line = self.line if wipe else self.line.ljust(n_drawn)   # pad it to cover the previous bar
         self._put(f'{wipe}{line}\r')
 
     def fitting(self,
-        i:int,     # number of batches so far
-        text:str,  # percentage and times
-        width:int  # characters in a line
+        i:int,     # number of batches done
+        text:str,  # the percentage and the times
+        width:int  # the maximum number of characters
     ) -> str:
-        "Return the bar, shortened to the width of the terminal"
+        "Return the bar in the longest form that fits into `width` characters"
         what,note = self.what,self.bar.comment
         done = f'{100*i//self.n}%' if self.n else i
         shortest = f'{what.split()[-1]} {done}'
@@ -90,7 +90,7 @@ class TerminalBar(LineDisplay):
         return shortest[:width]
 
     def _bar(self, i, text, width):
-        "Return the bar in a line of `width` characters; empty without a number of batches, or without room"
+        "Return the bar with `width` characters; empty if the number of batches is unknown, or `width` too small"
         room = width - len(self.what) - len(text) - 4
         if not self.n or room<5: return ''
         done = room*min(i, self.n)//self.n
@@ -99,13 +99,13 @@ class TerminalBar(LineDisplay):
     def room(self): return shutil.get_terminal_size().columns - 1
 
     def _wipe(self):
-        "Return the control codes that erase a line which the terminal has wrapped because it is narrower now"
+        "Return the control code that erases the bar if the narrowed terminal has wrapped its line; otherwise ''"
         if not self.line: return ''
         if len(self.line)<=self.room(): return ''
         return '\x1b[J'
 
     def erase(self) -> None:
-        "Erase the bar, and leave its line empty"
+        "Erase the bar, so that its line is empty"
         if self.line:
             wipe = self._wipe() or ' '*len(self.line)
             self._put(f'{wipe}\r')
@@ -116,23 +116,23 @@ class TerminalBar(LineDisplay):
     def leave(self):
         if self.line and not self.midline:
             line = self.line[:self.room()]
-            self._put(f'{self._wipe()}{line}\n')   # over the echoed ^C
+            self._put(f'{self._wipe()}{line}\n')   # written over the echoed ^C
         self.line = ''
 
     def end(self):
         self.erase()
         self.active = False
-        sys.stdout,sys.stderr = _without_ended(sys.stdout),_without_ended(sys.stderr)
+        sys.stdout,sys.stderr = _unwrap_ended(sys.stdout),_unwrap_ended(sys.stderr)
 
 def _drawable_fill(fill, out):
-    "Return the character that fills the bar: '#' if the stream cannot encode `fill`"
+    "Return the character that fills the bar: `fill`, or '#' if the stream cannot encode it"
     encoding = getattr(out, 'encoding', None) or 'utf-8'
     try: fill.encode(encoding)
     except UnicodeEncodeError: return '#'
     return fill
 
-def _without_ended(stream):
-    "Return the stream below the proxies of bars that have ended"
+def _unwrap_ended(stream):
+    "Return `stream` without the proxies of bars that have ended"
     while isinstance(stream, StreamProxy) and not stream.bar.active: stream = stream.out
     return stream
 
@@ -151,7 +151,7 @@ progress::-moz-progress-bar { background: #2196f3 }
 </style>"""
 
 def show_style() -> None:
-    "Show the style of tables and bars in this cell's output, in place of fastprogress's own"
+    "Add learnkit's style of tables and bars to the cell's output, and turn off that of fastprogress"
     from fastprogress import fastprogress
     from IPython.display import HTML, display
     fastprogress._style_shown = True
@@ -164,7 +164,7 @@ class NotebookBar(LineDisplay):
     master = bar = None
     counts_down = True
     def __init__(self,
-        n_epoch:int=0 # epochs in the table; 0: there is no table
+        n_epoch:int=0 # number of epochs in the table; 0: no table
     ):
         super().__init__(n_epoch)
         from fastprogress.fastprogress import master_bar
@@ -175,7 +175,7 @@ class NotebookBar(LineDisplay):
 
     def epoch(self, i):
         if not self.master or not i: return
-        bar = getattr(self.master, 'main_bar', None) or self.master.first_bar   # the name in older fastprogress
+        bar = getattr(self.master, 'main_bar', None) or self.master.first_bar   # its name in old fastprogress
         bar.total = max(bar.total, i+1)   # there may be more epochs than planned
         self.master.update(i)
 
@@ -203,28 +203,28 @@ class NotebookBar(LineDisplay):
         self.master = None
 
     def _leave_table(self, master):
-        "Leave the table in place, without the bars unless the run was interrupted"
-        shown = getattr(master, 'inner_dict', None)   # without matplotlib fastprogress 1.0 draws as in a terminal
+        "Leave the table in the output, and after an interruption the bars too"
+        displayed = getattr(master, 'inner_dict', None)   # missing in fastprogress 1.0 without matplotlib
         has_figures = hasattr(master, 'graph_fig') or hasattr(master, 'imgs_fig')
-        if shown is None or has_figures: return master.on_iter_end()
+        if displayed is None or has_figures: return master.on_iter_end()
         if not self.left:
-            for bar in ('pb1','pb2'): shown.pop(bar, None)
-        master.show()   # as `on_iter_end` does, which in 1.1 needs matplotlib
+            for bar in ('pb1','pb2'): displayed.pop(bar, None)
+        master.show()   # what `on_iter_end` does, but in 1.1 that needs matplotlib
 
     def write(self, line, table=False):
         if self.master: self.master.write(line, table=table)
         else: super().write(line, table)
 
     def update_graph(self,
-        *args:Any,   # as for `master_bar.update_graph` of fastprogress
-        **kwargs:Any # the same
+        *args:Any,   # positional arguments of fastprogress's `master_bar.update_graph`
+        **kwargs:Any # keyword arguments of it
     ) -> None:
         "Draw a graph below the bars"
         self.master.update_graph(*args, **kwargs)
 
     def show_imgs(self,
-        *args:Any,   # as for `master_bar.show_imgs` of fastprogress
-        **kwargs:Any # the same
+        *args:Any,   # positional arguments of fastprogress's `master_bar.show_imgs`
+        **kwargs:Any # keyword arguments of it
     ) -> None:
         "Show images below the bars"
         self.master.show_imgs(*args, **kwargs)
@@ -246,17 +246,17 @@ displays = dict(notebook=NotebookBar, terminal=TerminalBar, lines=LineDisplay)
 
 @check_args
 class ProgressCallback(Callback):
-    "Shows a progress bar and a table of the Recorder's rows; plain lines where there is no terminal"
+    "Shows a progress bar and a table of the Recorder's rows, or plain lines without a terminal and a notebook"
     acts = 'nothing'
     single = writes = True
     name = 'progress'   # also for subclasses
     order,nested = 60,False
     kind = mbar = table = layer = None
-    begun = None   # when the first phase began, and the fraction of the fit done by then
-    due = 0.       # when the next update is
+    begun = None   # (time at which the first phase began, fraction of the fit done by then)
+    due = 0.       # the time of the next update
     def __init__(self,
         kind:str|None=None,    # a name in `displays`: 'notebook', 'terminal', 'lines'; None: depends on the output
-        every:float|None=None  # seconds between two updates; None: 0.2, or 30 for lines
+        every:float|None=None  # seconds between two updates; None: 0.2, for 'lines' 30
     ):
         if kind not in (None, *displays): raise ValueError(
             f"`kind` must be None or one of {', '.join(map(repr, displays))}, not {kind!r}; "
@@ -269,10 +269,10 @@ class ProgressCallback(Callback):
         if self.table: self.layer = replace_attr(self.learn, 'logger', self._write)
 
     def _open(self):
-        if self.table is None: self.before_fit()   # added in the middle of a fit
+        if self.table is None: self.before_fit()   # the callback was added during a fit
         learn,kind = self.learn,self.kind or display_kind()
         shows_epochs = learn.mode=='fit' and learn.create_mbar
-        n_epoch = 0   # then there is no table
+        n_epoch = 0   # no table
         if shows_epochs: n_epoch = learn.n_epoch
         self.mbar = displays[kind](n_epoch)
         self.step = self.every
@@ -280,7 +280,7 @@ class ProgressCallback(Callback):
         if self.table: self._write(learn.recorder.metric_names)
 
     def _display(self):
-        if self.mbar is None: self._open()   # not earlier, so that messages of `before_fit` are above the table
+        if self.mbar is None: self._open()   # opened late, so that messages from `before_fit` are above the table
         return self.mbar
 
     def before_epoch(self):    self._display().epoch(self.learn.epoch)
@@ -311,10 +311,10 @@ class ProgressCallback(Callback):
         self.mbar.update(self.mbar.shown, ', '.join(notes))
 
     def _time_left(self, now):
-        "Return the remaining time of the whole fit; empty for a single epoch, or without an estimate"
+        "Return a list with the remaining time of the fit as text; an empty list for one epoch, or without an estimate"
         learn = self.learn
         if learn.mode!='fit' or learn.n_epoch<2: return []
-        if not learn.n_iter: return []   # then `pct_train` moves by whole epochs
+        if not learn.n_iter: return []   # without it, `pct_train` grows once per epoch
         begun,pct_begun = self.begun
         done = learn.pct_train-pct_begun
         if done<=0: return []
@@ -330,13 +330,13 @@ class ProgressCallback(Callback):
         learn = self.learn
         if learn.mode!='fit' or self.mbar is None or self.begun is None: return
         is_behind = learn.iter is not None and learn.iter>self.mbar.shown
-        if is_behind and type(self.mbar) is not LineDisplay:   # plain lines: the last one shows it
+        if is_behind and type(self.mbar) is not LineDisplay:   # a LineDisplay shows the position in the line below
             self.mbar.update(learn.iter, ', '.join(self._time_left(time.perf_counter())))
         self.mbar.leave()
-        if learn.logger==self._write: self.mbar.write(self._why_it_ended())
+        if learn.logger==self._write: self.mbar.write(self._describe_end())
 
-    def _why_it_ended(self):
-        "Return a line about the error that ended the fit: its kind, the position, and the first line of its message"
+    def _describe_end(self):
+        "Return a line about the error that ended the fit: its class, its position, and the first line of its message"
         where = self.learn._position.replace(',', ':', 1)
         exc = self.learn.exc
         if isinstance(exc, KeyboardInterrupt): return f'interrupted{where}'
@@ -350,7 +350,7 @@ class ProgressCallback(Callback):
             self.mbar.end()
             self.mbar.close()
         self.mbar = self.table = self.begun = None
-        remove_layer(self.learn, self.layer)   # it may be removed during a fit
+        remove_layer(self.learn, self.layer)   # this callback may be removed during a fit
         self.layer = None
         if write_out.n_failed: write_out.report()
     after_fit = cleanup

@@ -22,9 +22,9 @@ def create_memmap(
     shape:tuple,      # the shape of the tensor
     dtype:torch.dtype # the type of its elements
 ) -> Tensor:
-    "Create a memory-mapped tensor with its values in the file `path`; raise OSError if the disk is too small"
+    "Create a memory-mapped tensor with its values in the file `path`; raise OSError if the disk has too little space"
     path,size = Path(path),prod(shape)*dtype.itemsize
-    path.unlink(missing_ok=True)   # a tensor that still maps the old file keeps it
+    path.unlink(missing_ok=True)   # a tensor that maps the old file stays valid
     free = shutil.disk_usage(path.parent).free
     if size>free: raise OSError(
         ENOSPC, f'the tensor takes {size/2**30:.1f} GiB, but only {free/2**30:.1f} GiB are free on the disk', str(path))
@@ -41,27 +41,27 @@ def create_memmap(
 
 def open_memmap(
     path:str|Path,   # the file
-    write:bool=False # write changes of the tensor to the file? otherwise they stay in memory
+    write:bool=False # True: changes of the tensor are written to the file; False: they stay in memory
 ) -> Tensor:
-    "Open the tensor in a file as a memory-mapped tensor: only the parts that are used are read"
+    "Return the tensor in a file, mapped into memory: only the parts that are used are read"
     flags = mmap.MAP_SHARED if write else mmap.MAP_PRIVATE
     with torch.serialization.set_default_mmap_options(flags): return torch.load(path, mmap=True, weights_only=True)
 
 # %% ../../nbs/learner/15a_memmap.ipynb #50cd4ec4
 def shared_memmap(
-    path:str|Path,     # the file, in a folder that all processes see
+    path:str|Path,     # the file, in a folder that all processes share
     shape:tuple,       # the shape of the tensor
     dtype:torch.dtype, # the type of its elements
-    key:str            # a name not used before, the same in all processes
+    key:str            # a name for this tensor, new and the same in all processes
 ) -> Tensor:
-    "Create or open a memory-mapped tensor that several processes write to; raise OSError if none of them can"
+    "Create a memory-mapped tensor, or open that of the first process; raise OSError, or ValueError if they differ"
     store = shared_store()
     if store.add(f'{key}/asked', 1)>1:
         error = store.get(f'{key}/made').decode()
         if error: raise OSError(error)
         t = open_memmap(path, write=True)
         if (tuple(t.shape),t.dtype)==(tuple(shape),dtype): return t
-        raise ValueError(f'the results of the processes differ: {list(t.shape)} of {t.dtype}, and '
+        raise ValueError(f'the results of the processes differ: one has {list(t.shape)} of {t.dtype}, another '
                          f'{list(shape)} of {dtype}')
     try: t = create_memmap(path, shape, dtype)
     except OSError as e:
@@ -78,37 +78,37 @@ from ..data.device import Arrival
 from ..data.nested import apply, is_listy, nested_reorder, to_concat
 
 # %% ../../nbs/learner/15b_buffer.ipynb #69c6b140
-_device_bytes = 2**25   # collect this much before copying from an accelerator: each copy takes a while
-_cpu_bytes    = 2**18   # collect this much before writing to a file or to scattered positions: so does each write
+_device_bytes = 2**25   # bytes to collect before a copy from an accelerator, as each copy takes time
+_cpu_bytes    = 2**18   # bytes to collect before a write to a file or to scattered positions
 
 class TensorBuffer:
-    "A tensor that is filled batch by batch; a list of chunks if its size cannot be known"
+    "A buffer for results: fills a tensor batch by batch, or collects chunks if the final size is unknown"
     def __init__(self,
-        n:int|None=None,              # the expected number of samples; there may be more or fewer; `None`: unknown
+        n:int|None=None,              # the expected number of samples, which need not be exact; `None`: unknown
         dim:int=0,                    # the dimension of the samples, along which batches are concatenated
-        dtype:torch.dtype|None=None,  # the type for floating-point numbers; `None`: as they come
+        dtype:torch.dtype|None=None,  # the dtype of floating-point results; `None`: unchanged
         positions:Tensor|None=None,   # each sample's position in the result, in order of arrival; `None`: sequential
-        file:str|Path|None=None,      # the file for the result, which is mapped into memory; `None`: keep it in memory
-        key:str|None=None             # the file's name in all processes that share the batches; `None`: not shared
+        file:str|Path|None=None,      # the file for the memory-mapped result; `None`: keep the result in memory
+        key:str|None=None             # a name of the file for all processes that share the batches; `None`: one process
     ):
         self.n = n if dim==0 else None
         self.dim,self.dtype,self.positions,self.file,self.key = dim,dtype,positions,file,key
         self.out:Any = None                          # the tensor, once its shape is known
         self.filled = 0                              # number of samples written to the tensor or the block
-        self.chunks = []                             # batches that do not fit in
+        self.chunks = []                             # results that do not fit into the tensor
         self.block:Any = None                        # the latest chunk, with room for further batches
-        self.sizes = None if key is None else []     # how many samples each batch had
-        self.direct_shape:Any = None                 # the shape of batches that are copied on arrival,
-        self.places = iter(())                       # and their next places, in the tensor or the block
-        self.pending = []                            # batches that wait to be written
-        self.max_pending = 1                         # how many to write at once
-        self.coming:tuple[int,Arrival]|None = None   # samples on their way from an accelerator, from which number on
+        self.sizes = None if key is None else []     # number of samples in each batch; None: not needed
+        self.direct_shape:Any = None                 # shape of batches that `append` copies at once;
+        self.places = iter(())                       # views of the tensor or the block to copy them to
+        self.pending = []                            # batches to write later
+        self.max_pending = 1                         # number of batches to write at once
+        self.coming:tuple[int,Arrival]|None = None   # (number of the first sample, samples being copied to the CPU)
         self.dirty = 0                               # bytes written to the file since it was mapped
 
     def append(self,
         t:Any # the results of a batch: a tensor, or a list with one entry per sample
     ) -> None:
-        "Add the results of a batch"
+        "Append the results of a batch, perhaps only copied or written by a later call"
         if self.sizes is not None: self.sizes.append(_count_items(t, self.dim))
         if isinstance(t, Tensor):
             if t.requires_grad: t = t.detach()
@@ -120,12 +120,12 @@ class TensorBuffer:
                     place.copy_(t)
                     self.filled += self.direct_shape[self.dim]
                     return
-            if self.max_pending>1: t = t.clone()   # until it is written, its memory may be reused
+            if self.max_pending>1: t = t.clone()   # its memory may be reused before it is written
         self.pending.append(t)
         if len(self.pending)>=self.max_pending: self._send()
 
     def _next_place(self):
-        "Return the next place for a batch; make several dozen at once, as that is faster; None if the tensor is full"
+        "Return a view to copy the next batch to, of up to 64 made at once, for speed; None if the tensor is full"
         bs = self.direct_shape[self.dim]
         if self.out is None: room = self._begin_block()
         else:
@@ -135,7 +135,7 @@ class TensorBuffer:
         return next(self.places, None)
 
     def _begin_block(self):
-        "Return a new block: at most 64 batches, and 4 MiB if they are more than one"
+        "Return a new block for at most 64 batches: as many as fit into 4 MiB, but at least one"
         self._end_block()
         nbytes = prod(self.direct_shape)*self.batch_dtype.itemsize
         shape = [*self.direct_shape]
@@ -156,13 +156,13 @@ class TensorBuffer:
             else: self._add_chunk(t)
 
     def flush(self) -> None:
-        "Write the batches that are held back or still being copied"
+        "Write the batches that were not written yet, and wait for those being copied"
         self._send()
         self._receive()
 
     @property
     def value(self) -> Any:
-        "The results so far: a tensor, or a list if they don't fit into one; None if each batch had none"
+        "The results so far: a tensor, or a list if they do not fit into one; None if no batch had results"
         self.flush()
         if self.out is None: return self._join()
         is_whole = self.filled==self.n or self._is_shared   # other processes write the rest of a shared tensor
@@ -182,13 +182,13 @@ class TensorBuffer:
         if are_scalars: joined = torch.stack(chunks)
         else: joined = to_concat(chunks, dim=self.dim)
         if self.positions is None: return joined
-        is_ordered_later = self.key is not None   # once the results of all processes are there
+        is_ordered_later = self.key is not None   # `NestedBuffer.gather` puts them in order
         if is_ordered_later: return joined
         return self._reorder(joined)
 
     @property
     def _is_shared(self) -> bool:
-        "Return whether other processes write samples into the same file"
+        "Whether other processes write samples to the same file"
         return self.key is not None and self.out is not None and self.file is not None
 
     def _fits(self, ts):
@@ -203,36 +203,36 @@ class TensorBuffer:
         return self.filled + _count_rows(ts)<=self.n
 
     def _allocate(self, t):
-        "Allocate the tensor for samples shaped like `t`'s; return False if their number is unknown"
+        "Allocate the tensor for samples shaped like those of `t`; return False if their number is unknown or 0"
         if not self.n or self.chunks: return False
         self.item_shape,self.batch_dtype = t.shape[1:],t.dtype
         shape,dtype = (self.n,*self.item_shape),self._dtype_of(t)
-        if not prod(shape): self.file = None   # there is nothing to write
+        if not prod(shape): self.file = None   # an empty tensor needs no file
         if self.file is None: self.out = torch.empty(shape, dtype=dtype)
         elif self.key is None: self.out = create_memmap(self.file, shape, dtype)
         else: self.out = shared_memmap(self.file, shape, dtype, self.key)
         return True
 
     def _dtype_of(self, t):
-        "Return the dtype for storing values like `t`'s"
+        "Return the dtype in which the values of `t` are stored"
         if self.dtype is not None and t.is_floating_point(): return self.dtype
         return t.dtype
 
     def _write(self, ts):
         "Write the batches `ts` to their positions; start copying those that are on an accelerator"
         i,self.filled = self.filled,self.filled+_count_rows(ts)
-        self.places = iter(())   # the earlier places are occupied now
+        self.places = iter(())   # these places may be occupied now
         self._receive()
         if ts[0].is_cpu: self._put(i, ts)
         else: self.coming = i,Arrival(ts[0] if len(ts)==1 else torch.cat(ts))
         if ts[-1].nbytes: self._plan_next(ts[-1])
 
     def _plan_next(self, t):
-        "Plan for further batches like `t`: copy each on arrival, or collect how many before they are written at once"
+        "Decide for further batches like `t` whether `append` copies each at once, or how many are written together"
         is_direct = self.positions is None and self.file is None
         self.direct_shape = None
         if not t.is_cpu: self.max_pending = max(1, _device_bytes//t.nbytes)
-        elif is_direct: self.direct_shape,self.max_pending = t.shape,1   # `append` copies such batches itself
+        elif is_direct: self.direct_shape,self.max_pending = t.shape,1   # `append` copies such batches at once
         else: self.max_pending = max(1, min(64, _cpu_bytes//t.nbytes))
 
     def _receive(self):
@@ -257,7 +257,7 @@ class TensorBuffer:
         if self.dirty>2**25: self.out,self.dirty = open_memmap(self.file, write=True),0
 
     def _add_chunk(self, t):
-        "Keep a copy of `t` on the CPU as a chunk of its own"
+        "Append a copy of `t` on the CPU as a separate chunk"
         self._receive()
         if self.out is not None: self._give_up_tensor()
         self._end_block()
@@ -269,7 +269,7 @@ class TensorBuffer:
         if not isinstance(t, Tensor): return
         if not t.is_cpu: self.direct_shape,self.max_pending = None,max(1, _device_bytes//max(1, t.nbytes))
         elif self._fits_block(t) and chunk.dtype is t.dtype:
-            self.direct_shape,self.batch_dtype,self.max_pending = t.shape,t.dtype,1   # copied at once, so none wait
+            self.direct_shape,self.batch_dtype,self.max_pending = t.shape,t.dtype,1   # for further batches
 
     def _fits_block(self, t):
         "Return whether batches like `t` can be copied into one tensor; scalars and tensors of a subclass cannot"
@@ -278,18 +278,18 @@ class TensorBuffer:
         return has_dim and is_plain and t.numel()>0
 
     def _give_up_tensor(self):
-        "Continue with chunks, because a batch does not fit; the first chunk is the tensor's content"
+        "Continue with chunks, the first with the tensor's content, as a batch does not fit; raise ValueError if shared"
         if self._is_shared: raise ValueError(
-            f'a batch does not fit into {Path(self.file).name}, which all processes write to: it was created for '
-            f'{list(self.out.shape)} of {self.out.dtype}; omit `mmap`')
-        if self.file is not None: warn(f'a batch does not fit into {Path(self.file).name}, which was made for '
-            f'{list(self.out.shape)} of {self.out.dtype}: the result is in memory')
+            f'a batch does not fit into {Path(self.file).name}, which all processes write to: the file was created for '
+            f'{list(self.out.shape)} of {self.out.dtype}. Omit `mmap` to keep the results in memory')
+        if self.file is not None: warn(f'a batch does not fit into {Path(self.file).name}, which was created for '
+            f'{list(self.out.shape)} of {self.out.dtype}: the result is kept in memory instead')
         self.chunks,self.out = [self._written()],None
         self.direct_shape,self.max_pending = None,1
         self._drop_file()
 
     def _drop_file(self):
-        "Remove the file of an incomplete result; its mapped content stays valid"
+        "Delete the file of an incomplete result; tensors that map it stay valid"
         if self.file is not None: Path(self.file).unlink(missing_ok=True)
 
     def _written(self):
@@ -300,7 +300,7 @@ class TensorBuffer:
         return written.clone()   # a view would keep the whole tensor in memory, and in files
 
     def _reorder(self, results):
-        "Return `results`, which are in the order of arrival, in the order of their positions"
+        "Sort `results` from the order of arrival by position; if their number is wrong, warn and return them unsorted"
         n,order = len(self.positions),self.positions.argsort()
         if not isinstance(results, Tensor):
             if len(results)==n: return nested_reorder(results, order)

@@ -21,13 +21,14 @@ def check_types(
     model:Any,    # the argument for the model
     loss_func:Any # the argument for the loss function, or None
 ) -> None:
-    "Raise TypeError, with advice, if a part of a Learner has the wrong type"
-    if isinstance(dls, nn.Module): raise TypeError('the data come first: `Learner(DataLoaders(…), model)`')
-    if not isinstance(model, nn.Module): raise _no_model(model)
+    "Raise TypeError, with advice, if the data, the model or the loss function of a Learner has a wrong type"
+    if isinstance(dls, nn.Module): raise TypeError(
+        'the first argument is the data, not the model: write `Learner(DataLoaders(…), model)`')
+    if not isinstance(model, nn.Module): raise _model_error(model)
     if loss_func is None: return
-    if isclass(loss_func) or not callable(loss_func): raise _no_loss_func(loss_func)
+    if isclass(loss_func) or not callable(loss_func): raise _loss_func_error(loss_func)
 
-def _no_model(o):
+def _model_error(o):
     "Return the error for an object that is not a model"
     kind = type(o).__name__
     if isclass(o): return TypeError(f'model is the class {o.__name__}: pass an instance of it, `{o.__name__}(...)`')
@@ -44,7 +45,7 @@ def _is_container(o):
     if isinstance(o, str): return False
     return hasattr(o, '__iter__') and hasattr(o, '__len__')
 
-def _no_loss_func(o):
+def _loss_func_error(o):
     "Return the error for an object that is not a loss function"
     if not isclass(o): return TypeError(
         f'loss_func must be a function of (pred, *targets) such as `F.mse_loss`, not {type(o).__name__}')
@@ -54,17 +55,17 @@ def _no_loss_func(o):
 
 # %% ../../nbs/learner/00a_argument_types.ipynb #cb4444d6
 def check_dls(
-    dls:Any # the data of a Learner, which may have been replaced
+    dls:Any # the data of a Learner, which the user may have replaced
 ) -> None:
-    "Raise TypeError if `dls` is not a `DataLoaders`, learnkit's or another library's"
-    if not hasattr(dls, 'train'): raise _no_dls(dls)
+    "Raise TypeError if `dls` has no attribute `train`, as a `DataLoaders` of learnkit or fastai has"
+    if not hasattr(dls, 'train'): raise _dls_error(dls)
 
-def _no_dls(o):
+def _dls_error(o):
     return TypeError(f'`learn.dls` must be a `DataLoaders`, not a {type(o).__name__}: '
                      'write `learn.dls = DataLoaders(train, valid)`')
 
 # %% ../../nbs/learner/00a_argument_types.ipynb #8c480754
-def no_device(
+def device_error(
     device:torch.device # the device for the data
 ) -> RuntimeError:
     "Return the error for a device that this machine does not have"
@@ -74,12 +75,12 @@ def no_device(
 def check_values(
     model:nn.Module # a model
 ) -> None:
-    "Raise ValueError if a parameter or a buffer is on the device 'meta'"
+    "Raise ValueError if a parameter or a buffer has no values because it is on the device 'meta'"
     named = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     on_meta = [name for name,t in named.items() if t.is_meta]
     if on_meta: raise ValueError(
         f"{len(on_meta)} of the model's parameters and buffers, such as `{on_meta[0]}`, are on the device 'meta', "
-        "where they have no values: write `model.to_empty(device='cpu')` and load them, before it is used")
+        "so they have no values. Write `model.to_empty(device='cpu')` and load the weights before using the model")
 
 # %% ../../nbs/learner/00a_argument_types.ipynb #603138cc
 def check_recipe(
@@ -88,7 +89,7 @@ def check_recipe(
     wd:Any,       # the argument for the weight decay, or None
     moms:Any      # the argument for the momentums of `fit_one_cycle`, or None
 ) -> None:
-    "Raise TypeError or ValueError, with advice, if an optimizer cannot be made from these arguments"
+    "Raise TypeError or ValueError, with advice, if no optimizer can be created from these arguments"
     check_opt_func(opt_func)
     if not callable(splitter): raise TypeError(
         'splitter must be a function of the model that returns its parameters, or a list of them for each group, '
@@ -100,8 +101,8 @@ def check_recipe(
 def _check_one_decay(wd, keywords):
     for name in ('wd','weight_decay'):
         if keywords.get(name, wd)!=wd: raise ValueError(
-            f'there are two weight decays, wd={wd} and the {name}={keywords[name]} of `opt_func`: give one of them. '
-            "`wd` excludes norms and biases, PyTorch's `weight_decay` shrinks them too")
+            f'there are two weight decays, wd={wd} and {name}={keywords[name]} in `opt_func`: pass only one. '
+            "`wd` does not apply to norm layers and biases; PyTorch's `weight_decay` does")
 
 # %% ../../nbs/learner/00b_steps.ipynb #13451158
 from warnings import warn
@@ -121,17 +122,17 @@ def note_model_error(
     learn:Any,  # the Learner
     e:Exception # the exception that its model raised
 ) -> None:
-    "Add notes: the inputs of the model, and the usual cause"
+    "Add notes to `e`: the inputs of the model, and the usual cause if it is known"
     add_note(e, f'The model was called with {shapes(learn.xb)}{learn._position}')
     if isinstance(e, TypeError) and _predicts_list(learn): hint = (
-        'A sample is one tensor, and a list is several inputs: write `torch.tensor(…)` for a list of numbers')
+        'The elements of a list are separate inputs of the model. If they are one input, write `torch.tensor(…)`')
     else:
         hint = model_hint(e, learn.xb)
         if not hint: hint = layer_hint(e, learn.model)
     if hint: add_note(e, hint)
 
 def _predicts_list(learn):
-    "Return whether the sample is a list of numbers, which would be mistaken for several inputs"
+    "Return whether the sample to predict seems to be a list of numbers, whose elements became separate inputs"
     if learn.mode!='predict' or len(learn.xb)<2: return False
     return all(getattr(x, 'ndim', 2)<2 for x in learn.xb)
 
@@ -140,7 +141,7 @@ def note_loss_error(
     learn:Any,  # the Learner
     e:Exception # the exception that its loss function raised
 ) -> None:
-    "Add notes: the inputs of the loss function, and the usual cause"
+    "Add notes to `e`: the inputs of the loss function, and the usual cause if it is known"
     add_note(e, f'The loss function was called with predictions {shapes(learn.pred)} '
                 f'and targets {shapes(learn.yb)}{learn._position}')
     hint = subclass_hint(e) or device_hint(e) or loss_hint(learn.loss_func, learn.pred, *learn.yb)
@@ -151,7 +152,7 @@ def check_one_loss(
     loss:torch.Tensor, # the loss from which the backward pass started
     e:RuntimeError     # the error of the backward pass
 ) -> None:
-    "Raise ValueError if the loss is not a single number"
+    "Raise ValueError from `e` if the loss is not a single number"
     if loss.numel()!=1: raise ValueError(
         f'the loss is {shapes(loss)} but must be one number: take its mean, '
         "or leave the loss function's `reduction` at 'mean'") from e
@@ -161,13 +162,13 @@ def note_backward_error(
     loss:torch.Tensor, # the loss from which the backward pass started
     e:RuntimeError     # the error of the backward pass
 ) -> None:
-    "Add a note about why the backward pass failed, such as a loss without a gradient"
+    "Add a note to `e` on why the backward pass failed, such as a loss without a gradient, if that is known"
     text = text_of(e)
     if not loss.requires_grad: add_note(e,
-        'The loss has no gradient: it does not depend on weights that are trained. '
-        'Is something detached (`detach()`, `item()`, `no_grad`), or is all of the model frozen?')
+        'The loss has no gradient, as it does not depend on a trained weight. '
+        'Check for `detach()`, `item()` and `no_grad`, and for a model that is frozen entirely')
     elif 'backward through the graph a second time' in text: add_note(e,
-        'The loss depends on a tensor of an earlier batch, such as the hidden state of an RNN: keep it as `h.detach()`')
+        'The loss depends on a tensor from an earlier batch, such as an RNN\'s hidden state: store it as `h.detach()`')
     elif 'modified by an inplace operation' in text: add_note(e,
         'A value that the backward pass needs was changed in place, by `x += y`, `x.relu_()` or `inplace=True`: write '
         '`x = x + y`. `with torch.autograd.detect_anomaly(): learn.fit(1)` names the line')
@@ -175,43 +176,43 @@ def note_backward_error(
 # %% ../../nbs/learner/00b_steps.ipynb #d7e05fef
 def loss_tensor(
     learn:Any, # the Learner, in a batch
-    loss:Any   # the loss function's result, or the loss in the model's output
+    loss:Any   # the result of the loss function, or the loss in the model's output
 ) -> torch.Tensor|None:
-    "Return `loss`, or the sum of its parts; raise TypeError for a wrong type, ValueError if there is none in training"
+    "Return `loss`, or the sum of a dict's values; None without a loss. Raise TypeError or ValueError if it is invalid"
     if isinstance(loss, torch.Tensor): return loss
     if isinstance(loss, dict): return sum_of_losses(learn, loss)
     return check_no_loss(learn, loss)
 
 def check_no_loss(
     learn:Any, # the Learner, in a batch
-    loss:Any   # the loss function's result, which is not a tensor
+    loss:Any   # the result of the loss function, which is neither a tensor nor a dict
 ) -> None:
-    "Raise TypeError if the loss function's result is no loss, or ValueError if training has no loss to learn from"
+    "Raise TypeError if a loss function returned `loss`, ValueError if training has no loss; warn of a missing target"
     if loss is not None or _was_called(learn):
         kind = None if loss is None else type(loss).__name__
         raise TypeError(f'the loss function must return a tensor, but it returned {kind}{learn._position}: '
                         f'{loss_value_hint(loss)}')
     if learn.loss_func is None:
         if not learn.training: return
-        raise ValueError('there is no loss to learn from: pass `loss_func=` to the Learner, or let the model return an '
+        raise ValueError('there is no loss to train on: pass `loss_func=` to the Learner, or let the model return an '
                          'output with a `loss`')
     is_first = not learn.iter
     if is_first and learn.mode!='predict': warn_no_target(learn.batch, learn.training)
 
 # %% ../../nbs/learner/00b_steps.ipynb #a39b9a0e
 def _was_called(learn):
-    "Return whether the loss function was called for this batch; without a target it may not be"
+    "Return whether the loss function was called for this batch: without targets, only if it takes one argument"
     if learn.loss_func is None: return False
     return bool(learn.yb) or takes_one(learn.loss_func)
 
 def check_written_loss(
-    learn:Any # the Learner, after a batch, with a `loss` that has gradients
+    learn:Any # the Learner, after a batch whose `loss` requires a gradient
 ) -> None:
-    "Warn if a callback wrote a loss with gradients to `learn.loss`, which the backward pass does not read"
+    "Warn if a callback assigned a loss to `learn.loss`, which the backward pass does not use"
     used = getattr(learn, 'loss_grad', None)
     if used is None or torch.equal(learn.loss.detach(), used.detach()): return
-    warn('A callback wrote a loss to `learn.loss`, but the backward pass began with `learn.loss_grad`: write '
-         '`self.learn.loss_grad = …` in `after_loss`. `learn.loss` is only displayed and recorded, without gradients')
+    warn('A callback assigned a loss to `learn.loss`, but the backward pass starts from `learn.loss_grad`: write '
+         '`self.learn.loss_grad = …` in `after_loss`. `learn.loss` is only displayed and recorded')
 
 # %% ../../nbs/learner/00c_layers.ipynb #6fed90cd
 import re
@@ -245,8 +246,8 @@ def _args(frame):
 def layer_hint(
     e:Exception,    # the exception that the model raised
     model:nn.Module # the model
-) -> str: # Empty if none of its layers raised it
-    "Return which layer raised `e`, with its input and a suggestion"
+) -> str: # a sentence; empty if no layer of the model raised `e`
+    "Say which layer raised `e`, with the shape of its input and a suggestion"
     innermost = None   # the arguments of the last `forward` that takes an input
     for frame in _frames(e):
         if frame.f_code.co_name!='forward': continue
@@ -259,7 +260,7 @@ def layer_hint(
     if [*layer.children()]: return ''
     name,described = names[id(layer)],f'{layer}'
     if name: described = f'`{name}`, {layer}'
-    return f'The layer {described}, was given {shapes(x)}{_layer_tip(layer, x)}'
+    return f'The layer {described}, received {shapes(x)}{_layer_tip(layer, x)}'
 
 # %% ../../nbs/learner/00c_layers.ipynb #16f1c9a9
 def _layer_tip(layer, x):
@@ -298,16 +299,16 @@ _fetch = 'torch.utils.data._utils.fetch'
 def data_hint(
     e:BaseException, # the exception that a run raised
     where:str        # where the run is, for the message
-) -> str: # Empty if the data did not raise it, or nothing is known
-    "Return which sample or function of the data raised `e`, and a suggestion"
+) -> str: # a sentence; empty if the data did not raise `e`, or nothing is known
+    "Say which sample or function of the data raised `e`, with a suggestion"
     text,hint = text_of(e),collate_hint(e)
     if hint: return hint
     if 'DataLoader worker' in text and 'exited unexpectedly' in text: return (
-        'A worker of the loader has died, often for lack of memory: take fewer (`num_workers`) or smaller batches. '
-        'With `num_workers=0` an error in the dataset shows itself')
+        'A worker of the DataLoader has died, often for lack of memory: use fewer workers or smaller batches. '
+        'With `num_workers=0`, an error in the dataset is displayed')
     if 'default_collate: batch must contain' in text: return (
-        f'The samples hold {text.rpartition("found ")[2]}, of which no tensor can be made: convert it in '
-        '`__getitem__`, an image by `torchvision.transforms.ToTensor()`, or give the loader a `collate_fn`')
+        f'The samples contain {text.rpartition("found ")[2]}, which cannot be made a tensor: convert it in '
+        '`__getitem__` (an image with `torchvision.transforms.ToTensor()`), or give the DataLoader a `collate_fn`')
     in_worker = re.search(r'^Raised by sample .*', text, re.M)
     if in_worker: return in_worker[0] + where
     frames  = [*_frames(e)]
@@ -315,24 +316,24 @@ def data_hint(
     if _fetch in modules: return _sample_hint(e, frames[modules.index(_fetch):], where)
     starts_worker = {'multiprocessing.reduction','torch.utils.data.dataloader'} <= {*modules}
     if not starts_worker: return ''
-    return ('What the workers of the loader are given is pickled: define functions and classes of the data at the top '
-            'of a module, not as `lambda` or inside of a function')
+    return ('The dataset is pickled for the workers: define its functions and classes at the top level '
+            'of a module, not as a `lambda` or inside a function')
 
 # %% ../../nbs/learner/00c_layers.ipynb #aae2afd3
 def _sample_hint(e, frames, where):
-    "Return the sample that raised `e`, or the samples in the `collate_fn`"
+    "Say which sample raised `e`, or which samples the `collate_fn` was called with; return '' if that is unknown"
     fetch   = frames[0].f_locals
     reading = [frame for frame in frames if frame.f_code.co_name=='__getitem__']
     if reading: return _read_hint(e, fetch['self'].dataset, _args(reading[0])[-1], where)
     idxs,samples = fetch.get('possibly_batched_index'),fetch.get('data')
     if not isinstance(idxs, list) or not isinstance(samples, list): return ''
     none = [str(i) for i,sample in zip(idxs, samples) if sample is None]
-    if none: return f'Sample {", ".join(none)} of the dataset is None, of which no batch can be made: remove it there'
+    if none: return f'Sample {", ".join(none)} of the dataset is None, which cannot be collated: remove it there'
     name = func_name(fetch['self'].collate_fn)
-    return f'It is from the `collate_fn` of the loader, `{name}`, for samples {idxs[0]} to {idxs[-1]}{where}'
+    return f'Raised by the `collate_fn` of the DataLoader, `{name}`, for samples {idxs[0]} to {idxs[-1]}{where}'
 
 def _read_hint(e, ds, i, where):
-    "Return which sample raised `e`, and for a wrong index how many samples there should be"
+    "Say which sample raised `e`; for an IndexError also the dataset's length"
     while type(ds) is Subset: ds = ds.dataset   # `i` indexes the innermost dataset
     raised_by = _raised_by(ds, i) + where
     if not isinstance(e, IndexError) or not hasattr(ds, '__len__'): return raised_by
@@ -343,7 +344,7 @@ def _raised_by(ds, i): return f'Raised by sample {i!r:.60} of the dataset {type(
 
 # %% ../../nbs/learner/00c_layers.ipynb #c5a10e02
 class _NamedSamples:
-    "Replaces a map-style dataset in a worker; adds a note to an exception that names the sample"
+    "A map-style dataset in a worker: adds a note to an exception that names the sample which raised it"
     def __init__(self, dataset): self.dataset = dataset
     def __getitem__(self, i):
         try: return self.dataset[i]
@@ -366,13 +367,13 @@ def _with_names(dataset):
 
 # %% ../../nbs/learner/00c_layers.ipynb #c5a10e03
 class NameFailedSamples:
-    "A `worker_init_fn` with which an error of the dataset names its sample"
+    "A `worker_init_fn` that lets an error of the dataset name the sample which raised it"
     def __init__(self,
         init:Callable|None # the loader's own `worker_init_fn`, called afterwards
     ): self.init = init
 
     def __call__(self,
-        worker_id:int # from 0
+        worker_id:int # the number of the worker, from 0
     ) -> None:
         torch_fetch._MapDatasetFetcher = _Fetcher   # in the worker process only
         if self.init is not None: self.init(worker_id)
@@ -381,7 +382,7 @@ class NameFailedSamples:
 def name_failed_samples(
     loader:Any # any iterable of batches
 ) -> Iterator[None]:
-    "Let the workers that start in this block name the sample that raised an error"
+    "Let the workers that are started in a `with` block name the sample that raised an error"
     before = [(dl, dl.worker_init_fn) for dl in loaders_in(loader) if dl.num_workers]
     for dl,init in before: dl.worker_init_fn = NameFailedSamples(init)
     try: yield

@@ -20,28 +20,28 @@ from ..loop.loop import loader_len
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #3317a9b5
 class CombinedSource:
-    "One of several loaders, with its position"
-    live:Any = None      # the iterator of the present pass
-    n_pass = done = 0    # the number of that pass, and how many of its batches were returned
-    laps = 0             # how many passes over it have ended since the combined pass began
+    "A loader in a `CombinedLoader`, with its position"
+    live:Any = None      # the iterator of the present pass; None: it is not open
+    n_pass = done = 0    # the number of the present pass, from 0; how many of its batches were returned
+    laps = 0             # number of passes that have ended since the pass of the `CombinedLoader` began
     def __init__(self,
         name:str, # the loader's name
         dl:Any    # any iterable of batches
     ): self.name,self.passes = name,ResumableLoader(as_loader(dl, name))
 
     def begin(self) -> None:
-        "Start over: the next batch is the first one"
+        "Begin again: the next batch is the first one of a new pass"
         self.n_pass += self.done>0
         self.live,self.done,self.laps = None,0,0
         self.n = loader_len(self.passes.dl)
 
     @property
     def ended(self) -> bool:
-        "Return whether all batches were returned once; without a length, known after a request for another batch"
+        "Whether all batches were returned once; if the length is unknown, True only after a request for one more"
         return self.laps>0 or self.done==self.n
 
     def open(self) -> Iterator:
-        "Begin a pass; if the data has `set_epoch`, call it with the number of the pass, to shuffle"
+        "Open the iterator of a pass and return it; pass the number of the pass to the data's `set_epoch`, to shuffle"
         set_epoch(self.passes.dl, self.n_pass)
         with inform_workers(self.passes, self.n_pass): self.live = iter(self.passes)
         return self.live
@@ -56,16 +56,16 @@ class CombinedSource:
         self.done += 1
         return b
 
-    def again(self) -> Any:
-        "Return the first batch of another pass; raise ValueError if there is none"
+    def restart(self) -> Any:
+        "Begin another pass and return its first batch; raise ValueError if it has none"
         self.n_pass,self.live,self.done = self.n_pass+1,None,0
         try: return self.next()
         except StopIteration: raise ValueError(
-            f'the loader {self.name!r} should restart, but yields no batch: can it be read only once? '
-            "A list, a `DataLoader` or a function can restart; with `until='shortest'` none has to") from None
+            f'the loader {self.name!r} should restart, but yields no batch: it can probably be read only once. '
+            "Pass a list, a `DataLoader` or a function, or write `until='shortest'`") from None
 
     def state_dict(self) -> dict:
-        "Return the position"
+        "Return the position in the loader"
         is_live,n_given = self.live is not None,0
         if is_live: n_given = self.done
         place = self.passes.state(n_given)
@@ -74,14 +74,14 @@ class CombinedSource:
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue at that position"
+        "Continue from the position in `state`"
         self.n_pass,self.done,self.laps = state['n_pass'],state['done'],state['laps']
         if state['place'] is not None: self.passes.begin_at(state['place'])
         self.live = None
         if state['live']: self.open()
 
 class CombinedBatches:
-    "Iterates over a pass of a `CombinedLoader`"
+    "An iterator over a pass of a `CombinedLoader`"
     def __init__(self,
         loader:Any # the `CombinedLoader` that tracks the position
     ): self.loader = loader
@@ -91,24 +91,24 @@ class CombinedBatches:
 # %% ../../nbs/learner/25a_combined_loader.ipynb #f46bea1b
 @check_args
 class CombinedLoader:
-    "Combines the batches of several named loaders; `dl_name` is the name of the last batch's loader"
-    dl_name:str|None = None   # name of the last batch's loader; None: all, if they are zipped
-    n = 0                     # how many batches were returned, in all passes
+    "A loader that combines the batches of several named loaders; `dl_name` is the name of the last batch's loader"
+    dl_name:str|None = None   # name of the last batch's loader; None: zipped, or no batch yet
+    n = 0                     # number of batches returned, in all passes together
     resumed = False           # does the next pass begin from a loaded state?
-    batch:Any = None          # the last batch, so that others know whether `dl_name` is that of theirs
+    batch:Any = None          # the last batch, to which `dl_name` belongs
     def __init__(self,
         loaders:Mapping,                   # name -> an iterable of batches, or a function that returns one
         order:str='in_turn',               # 'in_turn', 'sequential', or 'zip': a dictionary with one batch of each
-        weights:Mapping|Callable|None=None,# name -> share, or a function that returns the shares after `n` batches
-        size:Callable|None=None,           # batch -> its size, such as its tokens, in which shares are counted; None: 1
-        until:str='longest'                # a pass ends with the last loader to end; 'shortest': with the first
+        weights:Mapping|Callable|None=None,# name -> weight, or a function: number of batches so far -> such a dict
+        size:Callable|None=None,           # batch -> its size, by which weights are counted; None: 1, so batches
+        until:str='longest'                # when a pass ends: with the last loader to end; 'shortest': with the first
     ):
         self.order = check_choice('order', order, ('in_turn','sequential','zip'))
         self.until = check_choice('until', until, ('longest','shortest'))
         if not loaders: raise ValueError('there is no loader to combine: write `CombinedLoader(dict(a=…, b=…))`')
         if order!='in_turn' and (weights,size)!=(None,None): raise ValueError(
-            f"`weights` and `size` are for order='in_turn': with {order!r} each loader yields all its batches")
-        self.loaders,self.said = dict(loaders),dict(order=order, weights=weights, size=size, until=until)
+            f"`weights` and `size` need order='in_turn': with {order!r}, each loader yields all its batches")
+        self.loaders,self.settings = dict(loaders),dict(order=order, weights=weights, size=size, until=until)
         self.sources = {k:CombinedSource(k, dl) for k,dl in loaders.items()}
         self.weights:Any = dict.fromkeys(self.sources, 1) if weights is None else weights
         self.size = size
@@ -119,7 +119,7 @@ class CombinedLoader:
         loaders:Mapping # name -> loader
     ) -> 'CombinedLoader':
         "Return a `CombinedLoader` of `loaders` with the same settings"
-        return CombinedLoader(loaders, **self.said)
+        return CombinedLoader(loaders, **self.settings)
 
     def _shares(self):
         "Return the present weights; raise ValueError if they are invalid"
@@ -157,45 +157,45 @@ class CombinedLoader:
     def _next(self):
         self.batch = None
         if self.until=='longest' and self._all_ended(): raise StopIteration
-        if self.order=='zip': self.batch = self._take_of_each()
-        elif self.order=='sequential': self.batch = self._take_of_first()
-        else: self.batch = self._take_in_turn()
+        if self.order=='zip': self.batch = self._next_from_each()
+        elif self.order=='sequential': self.batch = self._next_in_sequence()
+        else: self.batch = self._next_by_weight()
         self.n += 1
         return self.batch
 
-    def _take(self, source):
-        "Return the next batch of a source, which may begin another pass"
+    def _next_from(self, source):
+        "Return the next batch of a source, which restarts at its end; raise StopIteration if that ends the pass"
         self.dl_name = source.name
         try: return source.next()
         except StopIteration:
             if self.until=='shortest': raise
             if self.order=='in_turn' and self._all_ended(): raise
-            return source.again()
+            return source.restart()
 
     def _all_ended(self): return all(source.ended for source in self._with_share())
     def _with_share(self): return [source for source in self.sources.values() if self.shares[source.name]>0]
 
-    def _take_in_turn(self):
-        "Return a batch of the source with the largest credit, which is the furthest behind its share"
+    def _next_by_weight(self):
+        "Return a batch of the source with the largest credit, that is, the furthest behind its weight"
         self.shares = self._shares()
         names = [source.name for source in self._with_share()]
         name = max(names, key=lambda k: (self.credit[k], self.shares[k]))
-        b,size = self._take(self.sources[name]),1
+        b,size = self._next_from(self.sources[name]),1
         if self.size is not None: size = self.size(b)
         for k,share in self.shares.items(): self.credit[k] += share*size
         self.credit[name] -= sum(self.shares.values())*size
         return b
 
-    def _take_of_each(self):
-        "Return a batch of each source, by name"
-        batches = {k:self._take(source) for k,source in self.sources.items()}
+    def _next_from_each(self):
+        "Return a dict of one batch from each source; raise StopIteration if all would repeat batches"
+        batches = {k:self._next_from(source) for k,source in self.sources.items()}
         self.dl_name = None
         all_began_again = all(source.laps for source in self.sources.values())
         if self.until=='longest' and all_began_again: raise StopIteration   # all sources repeat batches
         return batches
 
-    def _take_of_first(self):
-        "Return a batch of the first source that has any left"
+    def _next_in_sequence(self):
+        "Return a batch of the first source that has one left; raise StopIteration if none has"
         for source in self.sources.values():
             if source.ended: continue
             self.dl_name = source.name
@@ -204,7 +204,7 @@ class CombinedLoader:
         raise StopIteration
 
     def state_dict(self) -> dict:
-        "Return the position: that of each loader, and the credits that decide which loader is next"
+        "Return the position in each loader, and the credits that decide which loader is next"
         sources = {k:p.state_dict() for k,p in self.sources.items()}
         return dict(n=self.n, credit=dict(self.credit), dl_name=self.dl_name, sources=sources)
 
@@ -213,8 +213,8 @@ class CombinedLoader:
     ) -> None:
         "Let the next pass continue from `state`; raise ValueError if it belongs to different loaders"
         if 'sources' not in state: raise ValueError(
-            f'this is no position in a `CombinedLoader`, but has {", ".join(map(str, state)) or "nothing"}: is the '
-            'checkpoint from an earlier version of learnkit? Resume with that version, or start a new run')
+            f'the state is not that of a `CombinedLoader`, but has {", ".join(map(str, state)) or "no entries"}. If '
+            'the checkpoint is from an earlier version of learnkit, resume with that version, or start a new run')
         if state['sources'].keys()!=self.sources.keys(): raise ValueError(
             f'the state belongs to the loaders {", ".join(state["sources"])}, but these are {", ".join(self.sources)}')
         self.n,self.credit,self.dl_name = state['n'],dict(state['credit']),state['dl_name']
@@ -222,12 +222,12 @@ class CombinedLoader:
         self.resumed = True
 
     def begin_anew(self) -> None:
-        "Let the next pass start over, even after a state was loaded"
+        "Let the next pass start from the first batches, even after a state was loaded"
         self.resumed = False
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #fb2f40a7
-def _turns(shares):
-    "Yield the index of the next loader, again and again: the one with the largest credit"
+def _loader_order(shares):
+    "Yield without end the index of the next loader: the one with the largest credit"
     credit,whole = [0]*len(shares),sum(shares)
     while True:
         i = max(range(len(shares)), key=lambda k: (credit[k], shares[k]))
@@ -237,19 +237,19 @@ def _turns(shares):
 
 @lru_cache
 def _length(ns, weights, until):
-    "Return the number of batches from loaders of `ns` batches with these weights"
+    "Return the number of batches in a pass over loaders of `ns` batches with these weights"
     def by_name(values): return dict(enumerate(values))
-    has_empty = min(ns)==0   # the error comes later, from the loader
+    has_empty = min(ns)==0   # an error is raised by the loader, when it is read
     if has_empty: return sum(1 for _ in CombinedLoader(by_name(map(range, ns)), weights=by_name(weights), until=until))
     used = [(n, weight) for n,weight in zip(ns, weights) if weight>0]
     ns,shares = zip(*used)
     whole = _as_integers(shares)
-    if whole is None: return _count_turns(ns, shares, until)
+    if whole is None: return _count_by_simulation(ns, shares, until)
     return _count_by_period(ns, whole, until)
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #c0a1f2e4
 def _as_integers(shares):
-    "Return the shares as whole numbers in the same ratio; None if their sums are inexact, or the period is long"
+    "Return the shares as integers in the same ratio; None if their sums are inexact, or add up to more than 10,000"
     ratios = [share.as_integer_ratio() for share in shares]
     denominator = lcm(*[d for _,d in ratios])
     if denominator>2**20: return None   # as with .7 or 1/3, whose sums are rounded
@@ -260,10 +260,10 @@ def _as_integers(shares):
     return whole
 
 def _count_by_period(ns, shares, until):
-    "Return the number of batches from loaders of `ns` batches, for shares in whole numbers"
+    "Return the number of batches in a pass over loaders of `ns` batches, for integer shares"
     period = sum(shares)
-    places:list = [[] for _ in shares]   # for each loader, the positions of its batches in a period
-    for place,i in enumerate(islice(_turns(shares), period)): places[i].append(place)
+    places:list = [[] for _ in shares]   # for each loader, the positions of its batches in a period of the order
+    for place,i in enumerate(islice(_loader_order(shares), period)): places[i].append(place)
     def before(i, m):
         "Return how many batches precede batch `m` of loader `i`"
         periods,rest = divmod(m, shares[i])
@@ -271,14 +271,14 @@ def _count_by_period(ns, shares, until):
     if until=='shortest': return min(before(i, n) for i,n in enumerate(ns))
     return max(before(i, n-1)+1 for i,n in enumerate(ns))
 
-def _count_turns(ns, shares, until):
-    "Return the number of batches from loaders of `ns` batches, by simulating them"
-    given,open_ones = [0]*len(ns),{*range(len(ns))}
-    for count,i in enumerate(_turns(shares)):
+def _count_by_simulation(ns, shares, until):
+    "Return the number of batches in a pass over loaders of `ns` batches, by simulating the pass"
+    given,unfinished = [0]*len(ns),{*range(len(ns))}
+    for count,i in enumerate(_loader_order(shares)):
         if until=='shortest' and given[i]==ns[i]: return count
         given[i] += 1
-        if given[i]==ns[i]: open_ones.discard(i)
-        if until=='longest' and not open_ones: return count+1
+        if given[i]==ns[i]: unfinished.discard(i)
+        if until=='longest' and not unfinished: return count+1
 
 # %% ../../nbs/learner/25b_each_loader.ipynb #417f8cfe
 from copy import deepcopy
@@ -297,9 +297,9 @@ from ..optim.steps import accumulates
 
 # %% ../../nbs/learner/25b_each_loader.ipynb #c89e4bcc
 class SumOfLosses(Metric):
-    "The sum of the mean losses of zipped loaders, which the steps minimize"
+    "The sum of the mean losses of zipped loaders, which the optimizer minimizes; None until each loader has a loss"
     def __init__(self,
-        losses:list # the `AvgLoss` of each loader, updated elsewhere
+        losses:list # the `AvgLoss` of each loader, which `EachLoader` updates
     ): self.losses = losses
 
     @property
@@ -309,14 +309,14 @@ class SumOfLosses(Metric):
         values = [m.value for m in self.losses]
         if None in values: return None
         return sum(values)
-    def reset(self): "Nothing to do"
-    def accumulate(self, learn): "Nothing to do"
+    def reset(self): "Do nothing: each `AvgLoss` is reset as a column"
+    def accumulate(self, learn): "Do nothing: `EachLoader` updates the losses"
 
 class LoaderMetric(Metric):
-    "A metric of the batches of one loader, which `EachLoader` includes"
+    "A metric of one loader's batches, which `EachLoader` passes to it"
     def __init__(self,
         label:str,    # the name of the loader
-        metric:Metric # the metric to report for it
+        metric:Metric # the metric to compute for the loader
     ): self.label,self.metric = label,metric
 
     @property
@@ -324,7 +324,7 @@ class LoaderMetric(Metric):
     @property
     def value(self) -> Any: return self.metric.value
     def reset(self): self.metric.reset()
-    def accumulate(self, learn): "Do nothing: this is called for the batches of all loaders"
+    def accumulate(self, learn): "Do nothing: the Recorder calls it for the batches of all loaders"
     def state_dict(self): return self.metric.state_dict() if hasattr(self.metric, 'state_dict') else {}
     def load_state_dict(self, state):
         if state: self.metric.load_state_dict(state)
@@ -333,13 +333,13 @@ class LoaderMetric(Metric):
 @check_args
 class EachLoader(Callback):
     "Gives each loader of a `CombinedLoader` its own loss function, and columns for its loss and metrics"
-    order,run_valid,modes = 51,False,('fit',)   # after the Recorder, which has the columns
+    order,run_valid,modes = 51,False,('fit',)   # after the Recorder, to which it adds columns
     loader:Any = None                             # the `CombinedLoader` of this fit
-    last:Any = None                               # the loss that is in the columns already
-    late = False   # its columns exist from the start
+    last:Any = None                               # the last loss that was added to the columns
+    late = False   # its columns must exist when the fit begins
     def __init__(self,
         loss_funcs:Mapping|None=None, # loader name -> loss function; other loaders use the Learner's
-        metrics:Any=None              # training metrics of each loader, as for the Learner; or a dict by loader name
+        metrics:Any=None              # training metrics for all loaders, as for a Learner; or loader name -> metrics
     ): self.loss_funcs,self.metrics,self.columns = dict(loss_funcs or {}),metrics,{}
 
     def before_fit(self):
@@ -364,26 +364,27 @@ class EachLoader(Callback):
 
     @property
     def _zipped(self) -> bool:
-        "Whether each batch has one part per loader, which are trained together"
+        "Whether the loaders are zipped: a batch has a part for each loader, and one optimizer step"
         return self.learn is not None and getattr(self.learn.dls.train, 'order', None)=='zip'
 
     @property
     def loss_functions(self) -> dict[str,Any]:
-        "The loaders' loss functions by name, and the Learner's own under ''"
+        "The loss functions by loader name, with the Learner's own under ''; empty if no loader has its own"
         if self.learn is None or not self.loss_funcs: return self.loss_funcs
         return {**self.loss_funcs, '':self.learn.current_run.assigned('loss_func')}
 
     @property
     def conflicts(self) -> dict[str,str]:
-        "Name features that conflict with it: shards of batches, and for zipped loaders several passes over a batch"
-        res = dict(parts='a shard of a batch is of no loader')
-        if self._zipped: res['passes'] = "the parts of a zipped batch are gone before its step: write order='in_turn'"
+        "Features that it conflicts with, and why: shards of batches; for zipped loaders, several passes over a batch"
+        res = dict(parts='a shard of a batch does not belong to a loader')
+        if self._zipped: res['passes'] = (
+            "the parts of a zipped batch are no longer available at its step: write order='in_turn'")
         return res
 
     def _check_zipped(self, rec):
         if any(accumulates(cb) for cb in self.learn.cbs): raise ValueError(
-            'each part of a zipped batch would count as a batch: use larger batches instead of gradient '
-            'accumulation, with `MicroBatch` if memory is short')
+            'gradient accumulation would count each part of a zipped batch as a batch: use larger batches instead, '
+            'with `MicroBatch` if memory is short')
         if rec is not None and rec.train_metrics: raise ValueError(
             '`train_metrics` would measure the last part of each zipped batch: write `EachLoader(metrics=…)`')
 
@@ -396,19 +397,19 @@ class EachLoader(Callback):
         self.loader = self.last = None
 
     def wrap(self, what:str, do:Callable) -> Callable:
-        if what=='fetched': return partial(self._do, do)
+        if what=='fetched': return partial(self._run_batch, do)
         return do
 
-    def _do(self, do, b):
+    def _run_batch(self, do, b):
         if self.loader is None or not self.learn.training: return do(b)
-        if self.loader.order=='zip': return self._do_parts(do, b)
+        if self.loader.order=='zip': return self._run_parts(do, b)
         if b is not self.loader.batch: raise ValueError(
             'EachLoader cannot determine the loader of a batch: it is not the last one of the `CombinedLoader`. '
             'Remove callbacks that read ahead, such as `Prefetch(thread=True)`, or replace batches, such as '
             '`OverfitBatches`')
-        return self._do_named(do, self.loader.dl_name, b)
+        return self._run_named(do, self.loader.dl_name, b)
 
-    def _do_named(self, do, name, b):
+    def _run_named(self, do, name, b):
         learn = self.learn
         learn.dl_name = name
         if name not in self.loss_funcs: return do(b)
@@ -417,24 +418,24 @@ class EachLoader(Callback):
         finally: remove_layer(learn, layer)
 
     def _measure(self, name):
-        if self.learn.loss is self.last: return   # the batch was cancelled before it had a loss
+        if self.learn.loss is self.last: return   # the batch was cancelled before its loss
         self.last = self.learn.loss
         for m in self.columns[name]: m.metric.accumulate(self.learn)
 
-    def _do_parts(self, do, parts):
-        "Run each part of a zipped batch without a step, then take one step; restore `in_part` in any case"
+    def _run_parts(self, do, parts):
+        "Run each part of a zipped batch without a step, then take one step for all; zero the gradients after an error"
         learn,run,losses = self.learn,self.learn.current_run,[]
-        was_in_part = run.in_part   # if so, the step comes later
+        was_in_part = run.in_part   # then the step for the whole batch comes later
         run.in_part = True
         try:
             for name,b in parts.items():
-                self._do_named(do, name, b)
+                self._run_named(do, name, b)
                 self._measure(name)
                 losses.append(learn.loss)
             learn.loss = torch.stack(losses).sum()
             if not was_in_part: learn('after_joint_loss')
         except BaseException:
-            learn.opt.zero_grad()   # drop the gradients of a part
+            learn.opt.zero_grad()   # the gradients of some parts
             raise
         finally: run.in_part = was_in_part
         if not was_in_part: learn._do_step()

@@ -30,24 +30,24 @@ from ..optim.several import NamedOptimizers, SeveralOptimizers, as_opt_func
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647789b
 def _note_origin(learn, recipe, given_lr):
-    "Record the arguments that made the optimizer, to detect later changes"
+    "Record the optimizer and the arguments that it was created from, to detect later changes"
     wrapped = get_model(learn.model) is not learn.model
     learn._opt_origin = SimpleNamespace(opt=learn.opt, recipe=recipe, wrapped=wrapped, lr=learn.lr, given_lr=given_lr)
 
 def _recipe(learn): return learn.opt_func,learn.splitter,learn.wd_bn_bias,learn.train_bn
 
 def _given_lr(learn):
-    "Return the learning rate that the user gave, None if there is none"
+    "Return the learning rate that the user passed or assigned; None if there is none"
     origin = learn._opt_origin
     if learn.lr is origin.lr: return origin.given_lr
-    return learn.lr   # it was assigned since
+    return learn.lr   # the user has assigned it since
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647780c
 def _use_opt(learn, opt, recipe):
-    "Set `learn.opt`, and take over the learning rates of its groups"
+    "Set `learn.opt`; set `learn.lr` to its learning rates, unless the user gave one for each group"
     given_lr = _given_lr(learn)
-    has_one_for_each = recipe is not None and not isinstance(given_lr, (int,float,NoneType))   # a slice, for example
-    if not has_one_for_each: _take_lrs(learn, opt)
+    has_lr_per_group = recipe is not None and not isinstance(given_lr, (int,float,NoneType))   # a slice, for example
+    if not has_lr_per_group: _take_lrs(learn, opt)
     learn.opt = opt
     _note_origin(learn, recipe, given_lr)
 
@@ -60,7 +60,7 @@ def _take_lrs(learn, opt):
     else: learn.lr = lrs
 
 def _groups(learn, model):
-    "Return the splitter's groups; the last one also gets the parameters of the loss function that no other has"
+    "Return the splitter's groups; add to the last one parameters of the loss function that are in no optimizer yet"
     groups = param_dicts(learn.splitter(model))
     missing = _missing_params(learn, groups)
     if not missing: return groups
@@ -72,7 +72,7 @@ def _groups(learn, model):
 
 # %% ../../nbs/learner/30_create_opt.ipynb #ae1e0042
 def _missing_params(learn, groups):
-    "Return the loss function's parameters, by name, that are in neither `groups` nor another optimizer"
+    "Return by name the parameters of the loss function that are in neither `groups` nor another optimizer"
     called = modules_of_loss(learn, called_only=True)
     if not called: return {}
     others = [opt for opt in _all_optimizers(learn) if opt is not learn.opt]
@@ -96,9 +96,9 @@ def _params_of(group):
 
 # %% ../../nbs/learner/30_create_opt.ipynb #9736fa73
 def _make_opt(learn, groups):
-    "Make an optimizer for these groups of parameters"
+    "Create an optimizer for parameter groups"
     norms,biases = _norms_and_biases(learn)
-    no_decay,always = norms+biases,norms   # `always`: these are trained in frozen groups, too
+    no_decay,always = norms+biases,norms   # `always`: parameters that are trained in frozen groups too
     if learn.wd_bn_bias: no_decay = ()
     if not learn.train_bn: always = ()
     opt_func,lr = learn.opt_func,_given_lr(learn)
@@ -121,7 +121,7 @@ def _trained_modules(learn, model): return [model, *modules_of_loss(learn).value
 # %% ../../nbs/learner/30_create_opt.ipynb #ede8bdfb
 @contextmanager
 def _unfrozen(learn):
-    "A block in which no group is frozen, because a splitter may skip frozen parameters"
+    "Unfreeze all groups in a `with` block, as a splitter may skip frozen parameters; then freeze them again"
     frozen = getattr(learn.opt, 'frozen_idx', 0)
     if frozen: learn.opt.unfreeze()
     try: yield
@@ -132,7 +132,7 @@ def move_model(
     model:nn.Module,    # the model
     device:torch.device # the target device
 ) -> None:
-    "Move the model; raise ValueError if a part of it has no values"
+    "Move the model; raise ValueError if a parameter or a buffer is on the device 'meta'"
     try: model.to(device)
     except NotImplementedError:
         check_values(model)
@@ -142,43 +142,43 @@ def move_model(
 def create_opt(
     learn:Any # the Learner
 ) -> None:
-    "Make a new optimizer for `learn`"
+    "Move the model to `learn.device`, and set `learn.opt` to a new optimizer for it"
     move_model(learn.model, learn.device)
     with _unfrozen(learn):
         opt = _make_opt(learn, _groups(learn, learn.model))
         _use_opt(learn, opt, _recipe(learn))
 
 # %% ../../nbs/learner/30_create_opt.ipynb #50f4f977
-def _unheld(learn):
-    "Return the parameters that require a gradient and are in no optimizer, by name"
+def _find_untrained(learn):
+    "Return by name the parameters that require a gradient, but are in no optimizer"
     opt = learn.opt
     if not hasattr(opt, 'param_groups'): return {}
     modules = {'':learn.model, **modules_of_loss(learn)}
     lost = params_without_optimizer(modules, opt)
-    if not lost: return lost   # as a rule
+    if not lost: return lost   # the usual case: no need to look at other optimizers
     return params_without_optimizer(modules, opt, *_all_optimizers(learn))
 
 def adopt_params(
     learn:Any,         # the Learner
-    running:bool=False # is a fit running?
+    running:bool=False # is a fit running? Then raise RuntimeError where the optimizer cannot take them
 ) -> dict:             # name -> parameter
-    "Add the splitter's present parameters to the optimizer; return those that it still lacks"
-    lost = _unheld(learn)
+    "Add new parameters that the splitter returns to the optimizer; return those that are in no optimizer even then"
+    lost = _find_untrained(learn)
     if not lost: return lost
     if not _is_own_opt(learn): return lost
-    with _unfrozen(learn): _take_over(learn, lost, running)
-    return _unheld(learn)
+    with _unfrozen(learn): _add_missing(learn, lost, running)
+    return _find_untrained(learn)
 
 def _is_own_opt(learn):
-    "Return whether the Learner created the optimizer, and can create another like it"
+    "Return whether the Learner created the optimizer by itself, and can create another one"
     origin = learn._opt_origin
     if origin.opt is not learn.opt: return False
     if origin.recipe is None: return False
     return not is_built(learn.opt_func)
 
 # %% ../../nbs/learner/30_create_opt.ipynb #50f4f90c
-def _take_over(learn, lost, running):
-    "Let the optimizer have the parameters `lost`, or replace it, if the splitter returns them"
+def _add_missing(learn, lost, running):
+    "If the splitter returns any of the parameters `lost`, add them to the optimizer, or replace it by a new one"
     model = learn.model
     if not learn._opt_origin.wrapped: model = get_model(model)
     groups = _groups(learn, model)
@@ -195,7 +195,7 @@ def _take_over(learn, lost, running):
         _use_opt(learn, new, _recipe(learn))
 
 def _check_can_take(learn, new, lost):
-    "Raise RuntimeError if the optimizer cannot get new parameters in the middle of a fit"
+    "Raise RuntimeError if the parameters `lost` cannot be added to the optimizer during a fit"
     if isinstance(learn.model, DistributedDataParallel):
         why = 'their gradients would not be averaged over the processes'
     elif not can_take_params(learn.opt, new): why = 'the optimizer cannot be replaced'
@@ -209,7 +209,7 @@ def ready_opt(
     learn:Any,       # the Learner
     reset:bool=False # create a new optimizer in any case?
 ) -> None:
-    "Make sure that the optimizer fits the present model; keep one that the user made"
+    "Create the optimizer if there is none, or its arguments changed; else add the model's new parameters to it"
     if reset or learn.opt is None or _has_new_recipe(learn):
         learn.create_opt()
         is_users = learn.opt is not learn._opt_origin.opt   # a subclass has its own `create_opt`
@@ -217,12 +217,12 @@ def ready_opt(
     else: _follow_model(learn)
 
 def _has_new_recipe(learn):
-    "Return whether the Learner created the optimizer, and would create a different one now"
+    "Return whether the Learner created the optimizer, from arguments that have changed since"
     origin = learn._opt_origin
     return learn.opt is origin.opt and origin.recipe not in (None, _recipe(learn))
 
 def _follow_model(learn):
-    "Update the optimizer's parameters to those of the present model"
+    "Add the present model's new parameters to the optimizer; raise ValueError if it has none of the model's"
     opt = learn.opt
     if not hasattr(opt, 'set_hyper'): opt = OptimWrapper(opt=by_hand(opt))
     if opt is not learn._opt_origin.opt: _use_opt(learn, opt, None)
@@ -230,73 +230,73 @@ def _follow_model(learn):
     if not lost: return
     trains_none = param_ids(learn.opt).isdisjoint(map(id, learn.model.parameters()))
     if trains_none: raise ValueError(
-        f'`learn.opt` has none of the model\'s parameters ({describe_params(lost)}): build it from '
-        '`learn.model.parameters()`, or set `learn.opt = None`, and the next fit creates one from `opt_func`')
+        f'`learn.opt` has none of the model\'s parameters ({describe_params(lost)}): create it from '
+        '`learn.model.parameters()`, or set `learn.opt = None`: then the next fit creates one from `opt_func`')
 
 # %% ../../nbs/learner/30_create_opt.ipynb #deaa308b
 def set_wd(
     learn:Any,    # the Learner, with an optimizer
     wd:float|dict|None # the weight decay; None: the value before a fit set its own
 ) -> None:
-    "Set the weight decay of a fit"
+    "Set the weight decay for a fit, and remember the one from before; None restores that"
     opt,old = learn.opt,learn._before_wd
     if old is not None:
-        was_changed = old.opt is not opt or old.used!=_decays(opt)   # a later change is the user's
+        was_changed = old.opt is not opt or old.used!=_read_decays(opt)   # the user has changed it since
         if was_changed: old = None
     if wd is None: return _restore_wd(learn, old)
-    if old is None: old = SimpleNamespace(opt=opt, before=_decays(opt), split=is_split(opt.param_groups))
+    if old is None: old = SimpleNamespace(opt=opt, before=_read_decays(opt), split=is_split(opt.param_groups))
     are_several = isinstance(opt.opt, SeveralOptimizers)   # each has its own default
     if is_number(wd) and not are_several: check_own_decays(old.before, '`wd`')
     if hasattr(opt, 'split_no_decay'): opt.split_no_decay()
     opt.set_hyper('wd', wd)
-    old.used = _decays(opt)
+    old.used = _read_decays(opt)
     learn._before_wd = old
 
 def _restore_wd(learn, old):
-    "Restore the weight decay from before the fits that set one; None if there was none"
+    "Restore the weight decay from before the fits that set one; do nothing if `old` is None"
     if old is None: return
     opt = learn.opt
     if not old.split and hasattr(opt, 'merge_no_decay'): opt.merge_no_decay()
     opt.set_hyper('wd', old.before)
     learn._before_wd = None
 
-def _decays(opt): return [h.get('wd') for h in opt.hypers]
+def _read_decays(opt): return [h.get('wd') for h in opt.hypers]
 
 # %% ../../nbs/learner/30_create_opt.ipynb #3871e7e0
 def check_trained(
     learn:Any # the Learner, after a batch
 ) -> None:
-    "Raise RuntimeError if parameters in no optimizer have a gradient; warn about a loss written to `learn.loss`"
-    lost = {name:p for name,p in _unheld(learn).items() if p.grad is not None}
+    "Raise RuntimeError if parameters in no optimizer have a gradient; warn if a loss was assigned to `learn.loss`"
+    lost = {name:p for name,p in _find_untrained(learn).items() if p.grad is not None}
     if lost:
         for p in lost.values(): p.grad = None
-        raise _untrained(lost)
+        raise _untrained_error(lost)
     if learn.train_iter==1: _check_leaves(learn)
     if getattr(learn.loss, 'requires_grad', False): check_written_loss(learn)
 
-def _untrained(lost):
+def _untrained_error(lost):
     return RuntimeError(
-        f'{describe_params(lost)} got gradients, but are not in the optimizer, so they would never be trained: let '
-        '`splitter` return them (or build the optimizer with them), freeze them with `requires_grad_(False)`, or '
-        'keep the optimizer that trains them in an attribute of a callback')
+        f'{describe_params(lost)} got gradients, but are not in the optimizer, so they would never be trained. Let '
+        '`splitter` return them, or create the optimizer with them; or freeze them with `requires_grad_(False)`. If '
+        'another optimizer trains them, store it in an attribute of a callback')
 
 # %% ../../nbs/learner/30_create_opt.ipynb #3871e7f2
 def _check_leaves(learn):
     "Raise RuntimeError if a parameter that has a gradient is in no optimizer and no module"
-    loss = vars(learn.current_run).get('loss_grad')   # none in a cancelled batch
+    loss = vars(learn.current_run).get('loss_grad')   # missing in a cancelled batch
     if not isinstance(loss, Tensor) or not hasattr(learn.opt, 'param_groups'): return
     trained = param_ids(learn.opt)
     others = [p for p in graph_params(loss) if id(p) not in trained]
-    if not others: return   # usually there are none
-    lost = _in_no_module(learn, others)
+    if not others: return   # the usual case
+    lost = _find_ownerless(learn, others)
     if not lost: return
     for p in lost: p.grad = None
-    raise _of_no_module(lost)
+    raise _ownerless_error(lost)
 
-def _in_no_module(learn, params):
+def _find_ownerless(learn, params):
     "Return the given parameters that have a gradient and belong to no module and no optimizer"
     of_model = [*learn.model.parameters()]
-    if any(map(is_sharded, of_model)): return []   # its graph has other objects
+    if any(map(is_sharded, of_model)): return []   # the graph of a sharded model has other objects than its parameters
     known = {*map(id, of_model)}.union(*map(param_ids, _all_optimizers(learn)))
     return [p for p in params if p.grad is not None and id(p) not in known]
 
@@ -306,7 +306,7 @@ _writes_grad = type(get_gradient_edge(torch.ones(1, requires_grad=True)).node)  
 def graph_params(
     loss:Tensor # a loss, before or after its backward pass
 ) -> list[nn.Parameter]:
-    "Return the parameters that the loss was computed from"
+    "Return the parameters in the graph of the loss, each once"
     nodes,edges = {},[(loss.grad_fn,0)]   # a dict keeps the order, and each node once
     for node,_ in edges:                  # the list grows: each new node adds its edges to those before it
         if node is None or node in nodes: continue
@@ -315,15 +315,15 @@ def graph_params(
     leaves = [node.variable for node in nodes if node.__class__ is _writes_grad]
     return [t for t in leaves if t.__class__ is nn.Parameter]
 
-def _of_no_module(lost):
-    "Return the error for parameters in no module"
-    shapes = dict.fromkeys(str(tuple(p.shape)) for p in lost)   # each once, in order
+def _ownerless_error(lost):
+    "Return the error for parameters that are in no module and no optimizer"
+    shapes = dict.fromkeys(str(tuple(p.shape)) for p in lost)   # each shape once, in order
     first  = ', '.join([*shapes][:3])
     described = f'{len(lost)} parameters of shapes {first}'
     if len(lost)==1: described = f'1 parameter of shape {first}'
     return RuntimeError(
-        f'{described} got gradients, but no module and no optimizer has them, so they would never be trained. Keep '
-        'layers in `nn.ModuleList` instead of a list, and parameters of a loss in an `nn.Module`; or let `splitter` '
+        f'{described} got gradients, but are in no module and no optimizer, so they would never be trained. Store '
+        'layers in an `nn.ModuleList` instead of a list, and parameters of a loss in an `nn.Module`; or let `splitter` '
         'return them.')
 
 # %% ../../nbs/learner/30_create_opt.ipynb #d63686c2
@@ -332,12 +332,12 @@ def check_closure(
 ) -> None:
     "Raise TypeError if the optimizer's `step` needs a closure and no callback passes one"
     opt = getattr(learn.opt, 'opt', learn.opt)
-    for one in (opt, *getattr(opt, 'named_optimizers', {}).values()):
-        if not needs_closure(one): continue
-        if all(map(observes, learn.ordered_cbs('before_step'))): raise _no_closure(one)
+    for o in (opt, *getattr(opt, 'named_optimizers', {}).values()):
+        if not needs_closure(o): continue
+        if all(map(observes, learn.ordered_cbs('before_step'))): raise _closure_error(o)
 
-def _no_closure(opt):
+def _closure_error(opt):
     return TypeError(
-        f'{type(opt).__name__} evaluates the model several times in a step, which the loop does not: write '
+        f'{type(opt).__name__} needs a closure, as it evaluates the model several times in a step: write '
         '`cbs=Closure()`, or a callback that calls `self.learn.opt.step(closure)` in `before_step` and then raises '
         '`CancelStep`')

@@ -14,21 +14,21 @@ from typing import NamedTuple
 def break_name(
     name:str, # the column's name
     width:int # the column's width
-) -> list: # lines
-    "Break a name that is wider than its column, if possible after a `_` or similar"
+) -> list: # the lines
+    "Break a column's name into lines of at most `width` characters, if possible after a `_` or similar"
     return re.findall(rf'.{{1,{width}}}(?:(?<=[\W_])|$)|.{{1,{width}}}', name)
 
 class Arrangement(NamedTuple):
-    "The layout of a table's columns: their lines and widths"
-    gap:int     # characters between columns
-    lines:list  # for each line, pairs of a column's number and its width with the gap
+    "The layout of a table's columns: the lines that they are in, and their widths"
+    gap:int     # number of spaces between columns
+    lines:list  # for each line, pairs of a column's index and its width, the gap included
 
 def arrange_columns(
     names:list, # the columns' names
-    needs:list, # widths that the values need
-    room:float  # characters in a line
+    needs:list, # the width that each column's values need
+    room:float  # number of characters that fit into a line
 ) -> Arrangement:
-    "Arrange columns in as few lines as possible"
+    "Arrange columns in as few lines as possible, if necessary with broken names"
     widest = [max(len(name), need) for name,need in zip(names, needs)]
     columns = [width+2 for width in widest]
     if sum(columns)-2<=room: return Arrangement(2, [[*enumerate(columns)]])
@@ -36,31 +36,31 @@ def arrange_columns(
 
 # %% ../../nbs/learner/05a_text_table.ipynb #ce5eebe1
 def _narrowest(names, needs, room):
-    "Return the smallest widths of columns with broken names, without breaking values or words"
+    "Return the smallest widths of columns whose names are broken, but not their values and words"
     narrowest = []
     for name,need in zip(names, needs):
         word = max(map(len, re.split(r'(?<=[\W_])', name)))
-        is_broken = 2*word>room   # a word longer than half a line
+        is_broken = 2*word>room   # a word longer than half a line may be broken too
         if not is_broken: need = max(need, word)
         narrowest.append(need)
     return narrowest
 
 def _squeeze(widest, narrowest, room):
-    "Arrange narrower columns in one line, or in several"
+    "Arrange columns narrower than `widest`: in one line if they fit, otherwise in several"
     for limit in range(max(widest), 7, -1):
         columns = _limit_widths(widest, narrowest, limit, gap=2)
         if sum(columns)-2<=room: return Arrangement(2, [[*enumerate(columns)]])
     columns = _limit_widths(widest, narrowest, 8, gap=1)
     if sum(columns)-1<=room: return Arrangement(1, [[*enumerate(columns)]])
-    return Arrangement(2, _in_lines(_limit_widths(widest, narrowest, 9, gap=2), room))
+    return Arrangement(2, _split_into_lines(_limit_widths(widest, narrowest, 9, gap=2), room))
 
 # %% ../../nbs/learner/05a_text_table.ipynb #bee6cb1c
 def _limit_widths(widest, narrowest, limit, gap):
-    "Return the widths of columns that have at most `limit` characters where they can, with the gap"
+    "Return the widths of columns, the gap included, with at most `limit` characters, but no less than `narrowest`"
     return [min(wide, max(limit, narrow)) + gap for wide,narrow in zip(widest, narrowest)]
 
-def _in_lines(widths, room):
-    "Distribute columns over as many lines as needed; each but the first begins with an empty cell"
+def _split_into_lines(widths, room):
+    "Return the columns in as many lines as they need; each line after the first begins with an empty cell"
     first,*others = widths
     lines:list[list[tuple[int|None,int]]] = [[(0, first)]]
     used = first
@@ -82,10 +82,10 @@ class TextTable:
         self.needs = [len(names[0]), *[8]*(len(names)-2), 5][:len(names)]   # the last column has times
 
     def write(self,
-        row:list,      # the cells; the column names themselves for a header alone
-        room:float=inf # characters in a line
-    ) -> list: # of lines, each a list of pairs: number of a column, its padded text
-        "Return the lines of a row; the header's lines precede the first row, and each row that changes the arrangement"
+        row:list,      # the cells of a row; the column names, to get the header alone
+        room:float=inf # number of characters that fit into a line
+    ) -> list: # the lines, each a list of pairs: index of a column, its padded text
+        "Return the lines of a row, after those of the header if the row is the first or needs another arrangement"
         if self.lines and self._width(self._pad(row))<=room: return self._pad(row)
         if row==self.names: return self._arrange(room)
         self.needs = [max(len(cell), need) for cell,need in zip(row, self.needs)]
@@ -110,7 +110,7 @@ class TextTable:
         for line in self.lines:
             parts  = [self._break_name(i, width) for i,width in line]
             height = max(map(len, parts))
-            padded = [['']*(height-len(part)) + part for part in parts]   # names end on the last line
+            padded = [['']*(height-len(part)) + part for part in parts]   # names are aligned at the bottom
             for texts in zip(*padded):
                 head.append([(i, text.ljust(width)) for (i,width),text in zip(line, texts)])
         return head
@@ -121,14 +121,14 @@ class TextTable:
 
 # %% ../../nbs/learner/05a_text_table.ipynb #be2756dd
 def _pad_cell(row, i, width):
-    "Return the number of a column, and its cell of `row`; an empty one if there is no column"
+    "Return the index of a column and its padded cell in `row`; `(None, an empty cell)` if `i` is None"
     if i is None: return i,' '.ljust(width)
     return i,f'{row[i]} '.ljust(width)
 
 def line_text(
-    line:list # pairs: number of a column, its padded text
+    line:list # pairs: index of a column, its padded text
 ) -> str:
-    "Return a line of a table as text"
+    "Return a line of a table as a string"
     return ''.join(text for _,text in line).rstrip()
 
 # %% ../../nbs/learner/05b_display.ipynb #9a38100e
@@ -140,7 +140,7 @@ from ..measure.history import format_time
 
 # %% ../../nbs/learner/05b_display.ipynb #ed490e3d
 def display_kind() -> str:
-    "Return where the output goes: 'notebook', 'terminal', or 'lines' for everything else"
+    "Return where the output goes: 'notebook', 'terminal', or 'lines' for a file, a pipe or CI"
     ipython = sys.modules.get('IPython')
     if ipython is not None:
         if hasattr(ipython.get_ipython(), 'kernel'): return 'notebook'
@@ -150,23 +150,23 @@ def display_kind() -> str:
     return 'lines'
 
 def _is_screen(out):
-    "Return whether `out` is a terminal that has a size"
+    "Return whether `out` is a terminal; False if its width is 0"
     if not getattr(out, 'isatty', bool)(): return False   # `bool()` is False
     try: return os.get_terminal_size(out.fileno()).columns>0
-    except (AttributeError,OSError): return True   # an object in place of a system file
+    except (AttributeError,OSError): return True   # an object that is no system file
 
 # %% ../../nbs/learner/05b_display.ipynb #a475371e
 class LineDisplay:
-    "Shows progress as plain lines of text: one for each row, and one every 30 seconds"
+    "Shows progress as plain lines of text: one for each row of the table, and one every 30 seconds"
     pace = 30. # seconds between two updates
-    counts_down = False   # say 'left in all' for the fit, to tell that from the epoch's remaining time?
+    counts_down = False   # does it show the time left in a phase too? Then that of the fit is 'left in all'
     def __init__(self,
-        n_epoch:int=0 # epochs in the table; 0: there is no table
+        n_epoch:int=0 # number of epochs in the table; 0: no table
     ): self.n_epoch,self.table = n_epoch,None
 
     def epoch(self,
         i:int # number of the epoch, from 0
-    ) -> None: "Begin an epoch"
+    ) -> None: "Show that an epoch begins"
 
     def begin(self,
         what:str,   # what the bar is for, such as 'Epoch 1/3 train'
@@ -176,10 +176,10 @@ class LineDisplay:
         self.what,self.n,self.start = what,n,time.perf_counter()
 
     def update(self,
-        i:int,      # number of batches so far
-        note:str='' # shown next to the bar: 'loss 0.5031, 02:10 left'
+        i:int,      # number of batches done
+        note:str='' # text to show next to the bar, such as 'loss 0.5031, 02:10 left'
     ) -> None:
-        "Show the progress"
+        "Show the number of batches done, and the note"
         if i!=self.n: self._print_progress(i, note)
 
     def _print_progress(self, i, note):
@@ -192,34 +192,34 @@ class LineDisplay:
         write_out(print, text, flush=True)
 
     def end(self) -> None:   "End the progress bar that began last"
-    def leave(self) -> None: "Leave the bar in place, because the run was interrupted"
+    def leave(self) -> None: "Leave the bar on the screen, because the run was interrupted"
     def close(self) -> None: "End the display"
 
     def write(self,
-        line:str|list,   # a text or, with `table`, the cells of a row; the first row has the column names
-        table:bool=False # is it a row of the table?
+        line:str|list,   # a line of text or, with `table`, the cells of a row; the first row has the column names
+        table:bool=False # is `line` a row of the table?
     ) -> None:
-        "Write a line"
+        "Print a line of text, or a row of the table"
         if table: line = '\n'.join(map(line_text, self.arrange_row(line)))
         write_out(print, line, flush=True)
 
     def arrange_row(self,
         row:list # the cells of a row
-    ) -> list: # of lines, each a list of pairs: number of a column, its padded text
-        "Return a row as lines that are not wider than the output"
+    ) -> list: # the lines, each a list of pairs: index of a column, its padded text
+        "Return the lines of a row, at most as wide as the output"
         if self.table is None: self.table = TextTable(row)
         return self.table.write(row, self.room())
 
-    def room(self) -> float: # characters
-        "Return how long a line may be"
+    def room(self) -> float: # number of characters
+        "Return how long a line may be: unlimited"
         return math.inf
 
     def update_graph(self,
-        *args:Any,   # as for `master_bar.update_graph` of fastprogress, which fastai's callbacks call
-        **kwargs:Any # the same
+        *args:Any,   # positional arguments of fastprogress's `master_bar.update_graph`, which fastai's callbacks call
+        **kwargs:Any # keyword arguments of it
     ) -> None: "Do nothing: only notebooks have graphs"
 
     def show_imgs(self,
-        *args:Any,   # as for `master_bar.show_imgs` of fastprogress
-        **kwargs:Any # the same
+        *args:Any,   # positional arguments of fastprogress's `master_bar.show_imgs`
+        **kwargs:Any # keyword arguments of it
     ) -> None: "Do nothing: only notebooks have images"

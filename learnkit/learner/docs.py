@@ -16,26 +16,26 @@ from ..loop.events import nearest
 from ..loop.run import show_result
 
 # %% ../../nbs/learner/65_docs.ipynb #432ae5e5
-class _missing: pass   # for names that changed after `make lib` wrote the file
+class _missing: pass   # stands for a name that no longer exists since `make lib` wrote the file
 
 def complete_docs(
     only:str|None=None # the name of a module; None: all imported modules
 ) -> None:
-    "Add parameters and exceptions to docstrings, unless Python removed them (`-OO`)"
+    "Add sections on parameters and exceptions to docstrings, unless Python has removed these (`-OO`)"
     file = Path(sys.modules['learnkit'].__file__).with_name('_docs.json')
-    if not file.is_file(): return   # works without it in a packed application
+    if not file.is_file(): return   # a packed application may lack it
     for module,texts in json.loads(file.read_text(encoding='utf-8')).items():
         if module not in sys.modules or only not in (None, module): continue
         for name,text in texts.items(): _complete(sys.modules[module], name, text)
 
 # %% ../../nbs/learner/65_docs.ipynb #1d7635ec
 def _complete(module, name, text):
-    "Add `text` to the docstring of the object called `name` in a module, such as 'Learner.fit'"
+    "Add `text` to the docstring of the object in a module called `name`, such as 'Learner.fit'"
     o = module
     for part in name.split('.'): o = getattr(o, part, _missing)
-    o = getattr(o, '__func__', o)   # a class method is bound
+    o = getattr(o, '__func__', o)   # the function of a class method
     _add_text(o, text)
-    if hasattr(o, '__wrapped__'): _add_text(o.__wrapped__, text)   # as for `rmse`
+    if hasattr(o, '__wrapped__'): _add_text(o.__wrapped__, text)   # a wrapped function, such as `rmse`
 
 def _add_text(f, text):
     doc = f.__doc__
@@ -46,10 +46,10 @@ def _add_text(f, text):
 # %% ../../nbs/learner/65_docs.ipynb #d065b7da
 heading = r'(?m)^(Args|Args of \w+|Returns|Raises):\n((?: {4}.*\n?)+)'
 
-def meanings(
-    lines:str # the lines below `Args:`
+def parse_meanings(
+    lines:str # the lines below `Args:` in a docstring
 ) -> dict:
-    "Return the meanings of parameters, by their names"
+    "Return the parameters' meanings by name"
     found,name = {},None
     for line in lines.splitlines():
         start = re.match(r'\*{0,2}(\w+)(?: \(.*?\))?: *(.*)', line)
@@ -59,21 +59,21 @@ def meanings(
         elif name: found[name] += ' ' + line.strip()
     return found
 
-def as_source(
+def format_annotation(
     t:Any # an annotation
-) -> str: # '' if there is none, or it is `Any`
-    "Return an annotation as in the source, without the names of modules"
+) -> str: # empty for a missing annotation, or `Any`
+    "Return an annotation as it is written in the source, without the names of modules"
     if t in (inspect.Parameter.empty, Any): return ''
     if t in (None, NoneType): return 'None'
-    if get_origin(t) in (Union, UnionType): return '|'.join(map(as_source, get_args(t)))
+    if get_origin(t) in (Union, UnionType): return '|'.join(map(format_annotation, get_args(t)))
     text = t
     if not isinstance(t, str): text = inspect.formatannotation(t)
     return re.sub(r"\b(?:[A-Za-z_]\w*\.)+(?=\w)|'", '', text).replace(' | ', '|')
 
-def default_text(
-    v:Any # a default
-) -> str:
-    "Return a default, shortened; a function or class by its name"
+def format_default(
+    v:Any # the default of a parameter
+) -> str: # empty if there is no default
+    "Return a default as short text: a function or class by its name, an object without a readable `repr` as '…'"
     if v is inspect.Parameter.empty: return ''
     text = getattr(v, '__name__', repr(v))
     return '…' if text.startswith('<') else textwrap.shorten(text, 40, placeholder=' …')
@@ -81,11 +81,11 @@ def default_text(
 # %% ../../nbs/learner/65_docs.ipynb #feeff529
 stars = {inspect.Parameter.VAR_POSITIONAL:'*', inspect.Parameter.VAR_KEYWORD:'**'}
 
-def is_about(
-    args:str, # the heading above the parameters in a docstring
-    cls:type  # a class with this docstring, possibly inherited
+def documents_init(
+    args:str, # the heading above the parameters in a docstring, such as 'Args of Callback'
+    cls:type  # the class with this docstring, which may be inherited
 ) -> bool:
-    "Return whether the documented parameters are those of the constructor of `cls`"
+    "Return whether the parameters below the heading are those of the constructor of `cls`"
     for c in cls.__mro__:
         if args in ('Args', f'Args of {c.__name__}'): return True
         if '__init__' in vars(c): return False   # a subclass's own constructor takes other arguments
@@ -93,18 +93,18 @@ def is_about(
 
 # %% ../../nbs/learner/65_docs.ipynb #ee51ea81
 class Param(NamedTuple):
-    "A parameter as displayed on a page; unknown fields are ''"
-    name:str      # with its stars
-    type:str      # as in the source code
-    default:str   # shortened
+    "A parameter as it is displayed on a page; unknown fields are empty"
+    name:str      # the name, with `*` or `**` if it collects arguments
+    type:str      # the annotation, as in the source code
+    default:str   # the default, shortened
     meaning:str   # the text of its comment
 
     def in_call(self) -> str:
-        "Return the parameter as in the signature line of a page"
+        "Return the parameter as it is displayed in the signature of a page"
         if not self.default: return self.name
         return f'{self.name}={self.default}'
     def in_text(self) -> str:
-        "Return the parameter as on a page in a terminal"
+        "Return the parameter as it is displayed on a page in a terminal"
         line = self.name
         if self.type: line += f': {self.type}'
         if self.default: line += f' = {self.default}'
@@ -114,12 +114,13 @@ class Param(NamedTuple):
 def _wrap(text, first='', rest='    '): return textwrap.fill(text, 100, initial_indent=first, subsequent_indent=rest)
 
 def _params(signature, meaning_of):
-    "Return the parameters of a function, with their meanings"
+    "Return the `Param`s of a signature, without `self`; `meaning_of`: their meanings by name"
     params = []
     for p in signature.parameters.values():
         if p.name=='self': continue
         name = stars.get(p.kind, '') + p.name
-        params.append(Param(name, as_source(p.annotation), default_text(p.default), meaning_of.get(p.name, '')))
+        meaning = meaning_of.get(p.name, '')
+        params.append(Param(name, format_annotation(p.annotation), format_default(p.default), meaning))
     return params
 
 # %% ../../nbs/learner/65_docs.ipynb #193d4fb7
@@ -128,35 +129,35 @@ def _signature(f):
     except (TypeError,ValueError): return inspect.Signature()   # a module, or a function written in C
 
 def _split_sections(f, text):
-    "Return the sections of the docstring of `f` by heading; {} if the docstring is inherited"
+    "Return the sections of the docstring of `f` by heading; {} if they are about the constructor of a base class"
     sections = {}
     for head,lines in re.findall(heading, text):
         is_args = head.startswith('Args')
-        if is_args and inspect.isclass(f) and not is_about(head, f): return {}
+        if is_args and inspect.isclass(f) and not documents_init(head, f): return {}
         sections['Args' if is_args else head] = textwrap.dedent(lines).strip()
     return sections
 
 # %% ../../nbs/learner/65_docs.ipynb #ee51ea82
 class Doc:
-    "A page about a function, a class or a method: text in a terminal, with tables in a notebook"
+    "A page about a function, a class or a method: shown as text in a terminal, with tables in a notebook"
     def __init__(self,
         f:Any # the documented object
     ):
-        of = getattr(f, 'fget', None) or getattr(f, 'func', f)   # the function of a property, or of a cached one
-        self.name = getattr(of, '__qualname__', of.__name__).split('<locals>.')[-1]
-        self.module = getattr(of, '__module__', of.__name__)
+        function = getattr(f, 'fget', None) or getattr(f, 'func', f)   # that of a property or a cached property
+        self.name = getattr(function, '__qualname__', function.__name__).split('<locals>.')[-1]
+        self.module = getattr(function, '__module__', function.__name__)
         text = inspect.getdoc(f) or ''
         self.about = re.sub(r'\n{3,}', '\n\n', re.sub(heading, '', text)).strip()
         sections  = _split_sections(f, text)
-        signature = _signature(of)
+        signature = _signature(function)
         self.returned,self.raises = sections.get('Returns', ''),sections.get('Raises', '').splitlines()
         self.result,self.params,self.call = '',[],''
-        if not inspect.isclass(f): self.result = as_source(signature.return_annotation)
-        if of is f: self.params = _params(signature, meanings(sections.get('Args', '')))
+        if not inspect.isclass(f): self.result = format_annotation(signature.return_annotation)
+        if function is f: self.params = _params(signature, parse_meanings(sections.get('Args', '')))
         if callable(f): self.call = f"({', '.join(p.in_call() for p in self.params)})"
 
     def _chapter(self):
-        "Return the notebook that explains it, and the notebook's subject"
+        "Return a sentence on the notebook that explains the object, with the notebook's subject; empty if unknown"
         module = sys.modules.get(self.module)
         head = ''.join(linecache.getlines(getattr(module, '__file__', None) or '')[:9])
         notebook = re.search(r'File to edit: [./]*(\S+)\.$', head, re.M)
@@ -166,7 +167,7 @@ class Doc:
         return f'{text}: {module.__doc__.splitlines()[0]}'
 
     def _result(self):
-        "Return the result's type and meaning"
+        "Return a text on the type and the meaning of the result; empty if nothing is known"
         parts = []
         if self.result not in ('','None'): parts.append(f'`{self.result}`')
         if self.returned: parts.append(self.returned)
@@ -217,7 +218,7 @@ def _table(head, rows):
 
 # %% ../../nbs/learner/65_docs.ipynb #98c76e6c
 def _find_named(name):
-    "Return the object called `name`, such as 'Learner.fit'"
+    "Return the object called `name`, such as 'Learner.fit'; raise ValueError if there is none"
     o = sys.modules['learnkit.all']   # `import learnkit` has imported it
     for part in name.split('.'):
         if not hasattr(o, part):
@@ -228,10 +229,10 @@ def _find_named(name):
 
 def doc(
     f:Any # a function, class, method, property or module, or its name; for any other object, its class
-) -> Doc: # its `repr` is the page as text
-    "Return the page about `f`, which a script prints; raise ValueError for an unknown name"
+) -> Doc: # the page; its `repr` is the page as text
+    "Return the page about `f`; in a script, also print it; raise ValueError for an unknown name"
     if isinstance(f, str): f = _find_named(f)
     f = unwrap_partial(f)
     is_named = inspect.isroutine(f) or isinstance(f, (type,property,ModuleType))
-    if not is_named: f = getattr(f, '__wrapped__', type(f))   # as for `rmse`
+    if not is_named: f = getattr(f, '__wrapped__', type(f))   # a wrapped function, such as `rmse`
     return show_result(Doc(f))

@@ -20,10 +20,10 @@ from ..loop.words import own_attr
 
 # %% ../../nbs/learner/45a_limit.ipynb #fdaf0db4
 def n_batches(
-    amount:int|float, # 5 batches, or the fraction 0.1 of them
+    amount:int|float, # a number of batches, such as 5, or a fraction of them, such as 0.1
     n:int|None        # how many batches there are; None: unknown
 ) -> int:
-    "Convert `amount` to a number of batches, of `n`; raise ValueError for a fraction of an unknown number"
+    "Return `amount` as a number of batches, at most `n`; raise ValueError for a fraction if `n` is None"
     is_fraction = isinstance(amount, float)
     if n is None and is_fraction: raise ValueError(
         f'{amount} is a fraction of the batches, but the loader has no `len`: pass a number of batches, or end the '
@@ -35,7 +35,7 @@ def n_batches(
 # %% ../../nbs/learner/45a_limit.ipynb #3b8bc9f0
 def check_length(
     learn:Any, # the Learner, in a training phase
-    what:str   # the setting that depends on it, for the message
+    what:str   # the setting that depends on the number, for the message
 ) -> None:
     "Raise ValueError if the number of batches in an epoch is unknown"
     if getattr(own_attr(learn.current_run, 'duration'), 'unit', 'ep')!='ep': return   # `TrainFor` knows the fraction
@@ -49,21 +49,21 @@ class LimitBatches(Callback):
     "Ends each phase of a fit after a number of batches (pytorch-accelerated's `LimitBatchesCallback`)"
     order,modes,active = TrainEvalCallback.order-1,('fit','validate'),False
     def __init__(self,
-        train:int|float|None=None, # batches to train with in each epoch, or the fraction of them; None: all
-        valid:int|float|None=None  # the same for each validation; 0: none
+        train:int|float|None=None, # number of training batches in each epoch, or a fraction of them; None: all
+        valid:int|float|None=None  # number or fraction of the batches in each validation; 0: no validation; None: all
     ):
         skips_valid = type(valid) is int and valid==0
         self.train = check_amount('train', train)
         self.valid = 0 if skips_valid else check_amount('valid', valid)
         if train is None and valid is None: raise ValueError(
-            'LimitBatches() limits nothing: give `train`, `valid` or both')
+            'LimitBatches() limits nothing: pass `train`, `valid` or both')
 
     def before_fit(self):
         learn = self.learn
         self.active = learn.mode=='fit'
         if not self.active: return
         for amount,dl in ((self.train, learn.dls.train), (self.valid, learn.dls.valid)):
-            if amount is not None and dl is not None: n_batches(amount, loader_len(dl))   # raises now if impossible
+            if amount is not None and dl is not None: n_batches(amount, loader_len(dl))   # raises an error early
 
     def before_train(self): self._limit(self.train)
     def before_validate(self):
@@ -73,10 +73,10 @@ class LimitBatches(Callback):
     def _limit(self, amount):
         if amount is None: return
         batches = self.learn.batches
-        is_under_way = batches.it is not None   # added during a phase: begins with the next one
+        is_under_way = batches.it is not None   # added during a phase: it limits the next one
         if is_under_way: return
         if isinstance(amount, float): amount = n_batches(amount, batches.n)
-        batches.stop_at(amount)   # a number also holds for a loader that replaces this one
+        batches.stop_at(amount)   # a number of batches stays valid if the loader is replaced
     def cleanup(self): self.active = False
 
 # %% ../../nbs/learner/45a_limit.ipynb #52b37886
@@ -85,10 +85,10 @@ class ShortEpochCallback(LimitBatches):
     "Ends each training and validation phase of a fit after the fraction `pct` of its batches (fastai's name)"
     modes = ('fit',)
     def __init__(self,
-        pct:float=.01,         # the fraction of the batches to keep, more than 0 and at most 1 (at least one batch)
+        pct:float=.01,         # the fraction of the batches to use, above 0 and at most 1; at least one batch
         short_valid:bool=True  # shorten the validation phases too?
     ):
-        pct = check_fraction('pct', pct, what='the fraction of an epoch to keep')
+        pct = check_fraction('pct', pct, what='the fraction of an epoch to use')
         super().__init__(pct, pct if short_valid else None)
 
 # %% ../../nbs/learner/45a_limit.ipynb #f2fa5ce6
@@ -114,13 +114,13 @@ from ..loop.duration import Time, count_tokens
 
 # %% ../../nbs/learner/45b_train_for.ipynb #0786c0b7
 def as_duration(
-    much:Any # a number of epochs, text such as '2000ba', or a `Time`
+    much:Any # a number of epochs, a string such as '2000ba', or a `Time`
 ) -> Time:
-    "Return the length of a fit; raise ValueError if `much` is not an amount"
+    "Return `much` as a `Time`, the length of a fit; raise ValueError if it is not such an amount"
     if isinstance(much, (str,Time)): return _parse_amount(much)
     return Time(check_whole('n_epoch', much, 0, _epochs), 'ep')
 
-_epochs = "a whole number (an amount such as '500ba' is text, and a learning rate is `lr=…`)"
+_epochs = "a whole number (write an amount such as '500ba' as a string, and a learning rate as `lr=…`)"
 
 def _parse_amount(much):
     try: t = Time(much)
@@ -131,7 +131,7 @@ def _parse_amount(much):
     return t
 
 def _as_epochs(t:Time, dl) -> int:
-    "Return how many epochs a fit of length `t` has; 1 if that is unknown"
+    "Return the number of epochs in a fit of length `t`; 1 if it is unknown"
     if t.unit=='ep': return t.value
     if t.unit!='ba': return 1
     n = loader_len(dl)
@@ -139,35 +139,35 @@ def _as_epochs(t:Time, dl) -> int:
     return ceil(t.value/n)
 
 # %% ../../nbs/learner/45b_train_for.ipynb #5883f39e
-max_idle = 1000   # how many epochs in a row may train nothing
+max_idle = 1000   # number of epochs in a row without training after which a fit raises an error
 
 class TrainFor(Callback):
     "Ends a fit after an amount of training, in as many epochs as necessary; `fit('2000ba')` adds it"
     acts = 'nothing'   # the length is not part of a run's identity
     order,run_valid = TrainEvalCallback.order+.5,False
     modes,saves = ('fit','lr_find'),('done','at','before')
-    done:Any = 0           # how much is done, in the unit of the amount
-    at,before = -1,0       # the present epoch, and how much was done before it
-    since = None           # when it began, if the amount is a time
-    idle,left_out = 0,0    # epochs in a row without training; epochs that `start_epoch` skips
-    fresh = False          # has a fit begun, but no epoch of it?
+    done:Any = 0           # the amount done, in the unit of the total
+    at,before = -1,0       # the present epoch, and the amount done before it
+    since = None           # time since which `done` does not count, if the unit is seconds; None: another unit
+    idle,n_skipped = 0,0   # number of epochs in a row without training; of epochs that `start_epoch` skips
+    fresh = False          # True from the beginning of a fit to that of its first training phase
     def __init__(self,
-        much:str|Time # the amount: '2000ba', '500st', '1e6sp', '3e8tok' or '30m'
+        much:str|Time # the amount of training, such as '2000ba', '500st', '1e6sp', '3e8tok' or '30m'
     ):
-        self.much = amount = as_duration(much)   # the name of the argument, for `settings`
+        self.much = amount = as_duration(much)   # `settings` looks for an attribute with the argument's name
         if amount.unit=='ep': raise ValueError(f"for {amount.value} epochs write `learn.fit({amount.value})`")
         self.total,self.unit = amount.value,amount.unit
 
     @property
     def amount(self) -> int|float:
-        "How much is done so far, in the unit of the amount"
+        "The amount done so far, in the unit of the total"
         if self.since is None: return self.done
         return self.done + monotonic() - self.since
 
     def before_fit(self):
         learn,length = self.learn,Time(self.total, self.unit)
         if learn.current_run.duration!=length: raise ValueError(
-            f"the length of a fit is its first argument: write `learn.fit('{length}')`")
+            f"the length of a fit is its first argument: write `learn.fit('{length}')` instead of adding `TrainFor`")
         if self.unit not in ('ba','st') and num_distrib()>1: raise ValueError(
             "several processes must end at the same batch: specify the length in batches, `fit('2000ba')`, steps or "
             "epochs")
@@ -175,13 +175,13 @@ class TrainFor(Callback):
             f'start_epoch={learn.current_run.start_epoch} skips epochs, whose length is unknown in a fit of '
             f'{learn.current_run.duration}: specify batches, or resume from a checkpoint')
         self.done = self.before = self.idle = 0
-        self.at,self.left_out,self.fresh = -1,learn.current_run.start_epoch,True
+        self.at,self.n_skipped,self.fresh = -1,learn.current_run.start_epoch,True
         self.since = None
         if self.unit=='s': self.since = monotonic()
 
     def before_train(self):
         learn,self.fresh = self.learn,False
-        if self.left_out: self._count_skipped()
+        if self.n_skipped: self._count_skipped()
         if self.at!=learn.epoch: self.at,self.before = learn.epoch,self.amount
         if self.unit=='ba': self._limit_batches()
         learn.pct_train = self.pct
@@ -197,64 +197,64 @@ class TrainFor(Callback):
         if pct>=1 and not self._ends_here(): learn.stop(f'{learn.current_run.duration} of training are done')
 
     def _ends_here(self):
-        "Return whether the epoch ends with this batch anyway; not if a callback has put a longer loader in its place"
+        "Return whether the epoch ends with this batch anyway; False if a callback has assigned a longer loader"
         return self.unit=='ba' and self.learn.iter+1==self.learn.n_iter
 
     @property
     def pct(self) -> float:
-        "The fraction that is done"
+        "The fraction of the amount that is done, at most 1"
         return min(1., self.amount/self.total)
 
     def after_epoch(self):
         learn = self.learn
         if self.unit=='st': self.done = learn.train_steps   # a step may follow the last batch
-        learn.pct_train = pct = self.pct   # time has passed
+        learn.pct_train = pct = self.pct   # a time goes on after the last batch
         trained_nothing = self.at!=learn.epoch or self.done==self.before
         if trained_nothing: self.idle += 1
         else: self.idle = 0
         if self.idle>=max_idle: raise RuntimeError(
-            f'{self.idle} epochs in a row trained no batch, so {learn.current_run.duration} would never be done: '
-            'end the fit by `CancelFit`, or do not cancel the training of each epoch')
+            f'{self.idle} epochs in a row trained no batch, so a fit of {learn.current_run.duration} would never end: '
+            'raise `CancelFit` to end it, or let some epochs train')
         learn.n_epoch = self._estimate_epochs(pct)
 
     def _estimate_epochs(self, pct):
-        "Estimate the number of epochs, of which the fraction `pct` is done; at least one more unless all is done"
+        "Return an estimate of the number of epochs in the fit, of which the fraction `pct` is done"
         learn = self.learn
         if pct>=1: return learn.epoch+1
-        n_epoch = learn.n_epoch   # in batches, the number is known
+        n_epoch = learn.n_epoch   # known, if the unit is batches
         if pct and self.unit!='ba': n_epoch = ceil((learn.epoch+1)/pct)
         return max(learn.epoch+2, n_epoch)
 
     def _count_skipped(self):
         "Count the epochs before `start_epoch` as done"
-        n,n_skipped = self.learn.n_iter,self.left_out
-        self.left_out = 0
+        n,n_skipped = self.learn.n_iter,self.n_skipped
+        self.n_skipped = 0
         if n is None: raise ValueError(
             f'start_epoch={n_skipped} skips epochs of a loader without a `len`, so their number of '
-            'batches is unknown: resume from a checkpoint, or set it with `cbs=LimitBatches(500)`')
+            'batches is unknown: resume from a checkpoint, or set the number with `cbs=LimitBatches(500)`')
         self.done = self.learn.epoch*n
 
     def _limit_batches(self):
         "End this epoch at the last batch of the fit, if that batch belongs to it"
         learn,n = self.learn,self.learn.batches.n
-        left = max(0, self.total-self.before)   # a resumed run may be shorter now than what it has done
+        left = max(0, self.total-self.before)   # a resumed run may already have done more than its new length
         n_epochs_left = 1
         if n: n_epochs_left = max(1, ceil(left/n))
         learn.n_epoch = learn.epoch + n_epochs_left
         if n is None or left<n: learn.batches.stop_at(left)
 
     def state_dict(self) -> dict:
-        "Return how much is done"
+        "Return the amount done, the epoch, and the amount done before it"
         return dict(done=self.amount, at=self.at, before=self.before)
 
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from `state`"
+        "Restore the amount done; before the first epoch of a fit, also its number of epochs"
         self.done,self.at,self.before = state['done'],state['at'],state['before']
-        self.left_out = 0
+        self.n_skipped = 0
         if self.since is not None: self.since = monotonic()
-        if not self.fresh: return   # only before the first epoch
+        if not self.fresh: return   # later, `after_epoch` estimates the number
         next_epoch = self.at+1 if self.pct>=1 else self.at+2
         self.learn.n_epoch = max(self.learn.n_epoch, next_epoch)
 
@@ -280,40 +280,40 @@ from ..optim.groups import check_rate
 @uninterrupted
 @known_keywords
 def fit(self:Learner,
-    n_epoch:int|str|Time,          # epochs, those before `start_epoch` included; or an amount: '2000ba', '30m' …
-    lr:float|slice|list|dict|None=None, # learning rate, a dict of them for several optimizers; None: the Learner's
-    wd:float|dict|None=None,       # weight decay, a dict of them for several optimizers; None: the Learner's
+    n_epoch:int|str|Time,          # number of epochs, with those before `start_epoch`; or an amount: '2000ba', '30m'
+    lr:float|slice|list|dict|None=None, # learning rate; a dict by name for several optimizers; None: the Learner's
+    wd:float|dict|None=None,       # weight decay; a dict by name for several optimizers; None: the Learner's
     cbs:Any=None,                  # callbacks for this fit only
-    reset_opt:bool=False,          # begin with a fresh optimizer?
+    reset_opt:bool=False,          # create a new optimizer first?
     start_epoch:int=0,             # first epoch to train (0-based); earlier ones count as done
-    resume:str|Path|None=None      # a checkpoint to resume from; 'auto': the newest, if any
+    resume:str|Path|None=None      # a checkpoint to resume from; 'auto': the newest one, if there is any; None: none
 ) -> None:
     "Train for `n_epoch` epochs, or for an amount such as '2000ba' (batches) or '30m' (minutes)"
     rehearsal = limit_from_env()
-    if rehearsal: n_epoch = _as_epochs(as_duration(n_epoch), self.dls.train)   # equally many epochs, each shorter
+    if rehearsal: n_epoch = _as_epochs(as_duration(n_epoch), self.dls.train)   # as many epochs, each shorter
     cbs = [*map(adapt, callback_list(cbs)), *rehearsal]
-    self.paused = None   # a paused fit cannot continue after this one
+    self.paused = None   # a paused fit cannot be resumed after another fit
     finders = [cb for cb in [*self.cbs, *cbs] if cb.modes==('lr_find',)]   # an `LRFinder`, for example
     mode = 'lr_find' if finders else 'fit'
     self._train(mode, n_epoch, lr, wd, cbs, reset_opt, start_epoch, resume)
 
-register_state('fit_cbs', None, 'the callbacks that are for this fit only')
+register_state('fit_cbs', None, 'the callbacks that were passed to this fit')
 register_state('resume', None, 'the checkpoint, or the paused run, that the fit resumes')
-register_state('to_come', None, 'what the call that began this fit does after it: a `partial`')
+register_state('to_come', None, 'what the call that began this fit does afterwards: a `partial`; None: nothing')
 
-resumes = Word('resumes', False, 'Can it continue an earlier run, as `fit(resume=…)` asks?')
+resumes = Word('resumes', False, 'Can it resume an earlier run, as `fit(resume=…)` requires?')
 companions = Word('companions', (), 'Which further callbacks does it need in each fit?')
 
 @patch
 def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=False, start_epoch=0, resume=None):
-    "A `fit`, or in mode 'lr_find' one without validation"
-    check_dls(self.dls)   # it may have been replaced, and so may other parts
+    "Run a `fit`; in mode 'lr_find', run one without validation"
+    check_dls(self.dls)   # checked again, as the user may have replaced them
     check_types(self.dls, self.model, self.loss_func)
     duration = as_duration(n_epoch)
     start_epoch = check_whole('start_epoch', start_epoch, least=0)
     n_epoch = _as_epochs(duration, self.dls.train)
     if duration.unit=='ep' and start_epoch>n_epoch: raise ValueError(
-        f'start_epoch must be from 0 to n_epoch ({n_epoch}), not {start_epoch!r}: n_epoch is the total')
+        f'start_epoch must be from 0 to n_epoch ({n_epoch}), not {start_epoch!r}: n_epoch includes the skipped epochs')
     uses_own_lr = lr is None
     if uses_own_lr: lr = self.lr
     if wd is None: wd = self.wd
@@ -335,30 +335,30 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
         ready_opt(self, reset_opt)
         check_closure(self)
         set_wd(self, wd)
-        if uses_own_lr: lr = self.lr   # which may have been set from the optimizer
+        if uses_own_lr: lr = self.lr   # `ready_opt` may have set it from the optimizer
         self.opt.set_hyper('lr', lr)
-        self.opt.zero_grad()   # a run that was interrupted between its backward pass and its step has left some
+        self.opt.zero_grad()   # a run interrupted before its step has left gradients
         def valid(): return self.dls.valid
         with Guard(self): interruptibly(self._do_fit, valid=valid if mode=='fit' else None)
 
 # %% ../../nbs/learner/45c_fit.ipynb #d264ae2b
 @patch
 def freeze_to(self:Learner,
-    n:int # the first parameter group to train; negative numbers count from the end
+    n:int # index of the first parameter group to train; negative: from the end
 ) -> None:
-    "Freeze the parameter groups before number `n`, train the others"
+    "Freeze the parameter groups before index `n`, train the others; reset the optimizer's state"
     ready_opt(self)
     self.opt.freeze_to(n)
     self.opt.clear_state()
 
 @patch
 def freeze(self:Learner) -> None:
-    "Train the last parameter group only"
+    "Freeze all parameter groups but the last one; reset the optimizer's state"
     ready_opt(self)
     self.opt.freeze()
     self.opt.clear_state()
 
 @patch
 def unfreeze(self:Learner) -> None:
-    "Train all parameter groups"
+    "Train all parameter groups; reset the optimizer's state"
     self.freeze_to(0)

@@ -26,15 +26,15 @@ _declared = [name for name in {**Stateful.__annotations__, **Callback.__annotati
 _methods  = [name for name,f in {**vars(Stateful), **vars(Callback)}.items() if isfunction(f) and name[:1]!='_']
 
 def _modes_of(cls):
-    "Return the modes in which fastai calls callbacks of class `cls`; None: all"
+    "Return the modes in which fastai calls callbacks of class `cls`; None if it calls them in all"
     if getattr(cls, '_only_train_loop', False): return 'fit','lr_find'
     if getattr(cls, 'remove_on_fetch', False): return 'fit','validate','lr_find','sanity'
     return None
 
 def adapt(
-    cb:Any # a callback of this library or another one, or a class of them
-) -> Any:
-    "Return the callback `cb` with all attributes that `Callback` declares; raise TypeError for any other object"
+    cb:Any # a callback or callback class, of learnkit or another library
+) -> Any: # the callback, an instance
+    "Give a callback all attributes that `Callback` declares, and return it; raise TypeError for any other object"
     if isclass(cb) and issubclass(cb, Callback): cb = instantiate(cb)
     if not isinstance(cb, Callback): return _adapt_foreign(cb)
     if cb.modes is None:
@@ -44,12 +44,12 @@ def adapt(
 
 # %% ../../nbs/learner/35a_fastai.ipynb #aaf9afc5
 def _adapt_foreign(cb):
-    "Return the callback `cb` of another library, adapted"
+    "Return the callback `cb` of another library, adapted; raise TypeError for any other object"
     if not isclass(cb):
         module = adapter_of(cb)
         if module is not None: return import_module(module).adapt(cb)
         if hasattr(type(cb), 'as_callback'): return cb.as_callback()
-    is_callback = callable(cb) and hasattr(cb, 'order') and hasattr(cb, 'name')   # as fastai's are
+    is_callback = callable(cb) and hasattr(cb, 'order') and hasattr(cb, 'name')   # what fastai's callbacks have
     if not is_callback: raise _no_callback(cb)
     if isclass(cb): cb = instantiate(cb)
     declared = {name:getattr(Callback, name) for name in _declared}
@@ -69,9 +69,9 @@ def _no_callback(cb):
 
 # %% ../../nbs/learner/35a_fastai.ipynb #fd0059aa
 def cast_tensor(
-    b:Any # nested tensors
-) -> Any: # the same, as plain tensors
-    "Return `b` with plain tensors in place of tensor subclasses"
+    b:Any # tensors in nested containers
+) -> Any: # the same containers
+    "Return `b` with plain tensors in place of tensors of a subclass"
     return apply(_as_plain_tensor, b)
 
 def _as_plain_tensor(o):
@@ -79,7 +79,7 @@ def _as_plain_tensor(o):
     return o
 
 class CastToTensor(Callback):
-    "Converts the tensors of a batch to plain ones: fastai's data has subclasses, such as `TensorImage`"
+    "Converts the tensors of a batch to plain ones; fastai's data has tensors of subclasses, such as `TensorImage`"
     order,single = 9,True
     def before_batch(self):
         learn = self.learn
@@ -87,17 +87,17 @@ class CastToTensor(Callback):
 
 # %% ../../nbs/learner/35a_fastai.ipynb #bcef1ded
 def default_callbacks(
-    own:Iterable, # the callbacks that a Learner has by default
-    cbs:Any=None  # the callbacks passed to it
+    own:Iterable, # the callback classes that a Learner has by default
+    cbs:Any=None  # the callbacks passed to the Learner
 ) -> list:        # the default callbacks to add
-    "Return `own` and learnkit's callbacks in `defaults.callbacks`, or only those; without any that `cbs` replace"
+    "Return `own` and learnkit's callbacks in `defaults.callbacks` (alone if all are), less those that `cbs` replace"
     listed = L(getattr(defaults, 'callbacks', None))
     ours,names = [],set()
     for cb in listed:
         cls = _class(cb)
         names.add(cls.__name__)
         if issubclass(cls, Callback): ours.append(cb)
-    if 'CastToTensor' in names: own = [*own, CastToTensor]   # fastai was imported, so its data may be used
+    if 'CastToTensor' in names: own = [*own, CastToTensor]   # fastai was imported, so its tensors may be used
     has_others = len(ours)<len(listed)
     if has_others or not ours:
         further = [cb for cb in ours if cb not in own]
@@ -106,7 +106,7 @@ def default_callbacks(
     return [cb for cb in ours if not _is_replaced(_class(cb), given)]
 
 def _is_replaced(cls, given):
-    "Return whether one of the classes `given` replaces a default callback of class `cls`"
+    "Return whether one of the classes in `given` replaces a default callback of class `cls`"
     return cls.single and any(issubclass(other, cls) for other in given)
 
 def _class(cb): return cb if isclass(cb) else type(cb)
@@ -124,27 +124,27 @@ from ..optim.inventory import called_module, losses_of, modules_beside
 
 # %% ../../nbs/learner/35b_train_eval.ipynb #43b8c25b
 def _beside_model(learn):
-    "Return what has weights or buffers outside the model: the loss functions' modules, or objects with a method `to`"
+    "Return the loss functions, or their modules, that have to move with the model: modules and objects with `to`"
     beside:list[Any] = [*modules_beside(learn).values()]
     for f in losses_of(learn).values():
-        if called_module(f) is not None: continue   # it is one of the modules
+        if called_module(f) is not None: continue   # it is among the modules already
         if callable(getattr(f, 'to', None)): beside.append(f)
     return beside
 
 def _device_of_run(learn):
-    "Return the device to move the model to; None: leave it where it is"
+    "Return the device to move the model to; None if it should stay where it is"
     device = getattr(learn.dls, 'device', None)
     if device is not None: return device
     if learn.opt is not None: return None   # a fit has made the optimizer, and moved the model
     return learn.device
 
 class TrainEvalCallback(Callback):
-    "Moves the model to its device, switches between training and evaluation, counts batches (fastai's name)"
+    "Moves the model to its device, sets training or evaluation mode, and counts batches (fastai's name)"
     single,acts = True,'alike'
     order,run_valid = -10,False
-    n,saves = None,('n',)    # the number of batches in an epoch of data without `len`; None: not counted yet
-    counted_in = None        # the training data in which they were counted
-    modes_beside:tuple|list = ()   # pairs of a loss function's module and its mode before evaluation
+    n,saves = None,('n',)    # number of batches in an epoch, counted if the data has no `len`; None: not counted
+    counted_in = None        # the training loader whose batches were counted
+    modes_beside:tuple|list = ()   # pairs of a loss function's module and its mode in training
     def before_fit(self):
         learn = self.learn
         run,device = learn.current_run,_device_of_run(learn)
@@ -168,7 +168,7 @@ class TrainEvalCallback(Callback):
         learn.training = True
 
     def _look_up_length(self):
-        "Forget a number counted in other data; if the number of batches is unknown, print advice for endless data"
+        "Reset a count of another loader's batches; if the number of batches is unknown, print advice for endless data"
         learn = self.learn
         is_of_other_data = self.counted_in is not None and self.counted_in is not learn.dls.train
         if is_of_other_data: self.n = self.counted_in = None
@@ -183,16 +183,16 @@ class TrainEvalCallback(Callback):
     def after_batch(self):
         run = self.learn.current_run
         run.train_iter += 1
-        n = self.n if run.n_iter is None else run.n_iter   # a callback may replace the loader
+        n = self.n if run.n_iter is None else run.n_iter   # `n` may be that of a loader which was replaced
         if n: run.pct_train = (run.epoch + min(1, (run.iter+1)/n))/run.n_epoch
         if run.iter==run.batches.start: check_trained(self.learn)   # the first batch of the phase
 
     def after_exhaust(self):
-        "Count the batches of a complete pass, which was not limited, stopped or cancelled"
+        "Store the number of batches after a complete pass over data without `len`"
         learn = self.learn
         if learn.training and learn.n_iter is None: self.n,self.counted_in = learn.iter+1,learn.dls.train
 
-    def after_epoch(self): switch_opt(self.learn, False)   # later than `after_train`, which may take a last step
+    def after_epoch(self): switch_opt(self.learn, False)   # not in `after_train`, where a callback may take a last step
     after_fit = after_epoch
 
     def before_validate(self):
@@ -203,11 +203,11 @@ class TrainEvalCallback(Callback):
         learn.training = False
 
     def _evaluate_beside(self):
-        "Set the loss function's modules to evaluation mode; in training they keep the modes that the user has set"
+        "Set the loss functions' modules to evaluation mode; the modes that the user set return with the next training"
         beside = [*modules_beside(self.learn).values()]
         if not beside: return
-        is_first = not self.modes_beside   # else these are the modes from before an outer validation
-        if is_first and self.learn.current_run.trains:   # else the end of the run restores them
+        is_first = not self.modes_beside   # else the modes were stored by an outer validation
+        if is_first and self.learn.current_run.trains:   # any other run restores them at its end
             inside  = {*self.learn.model.modules()}
             modules = chain.from_iterable(part.modules() for part in beside)
             self.modes_beside = [(m, m.training) for m in modules if m not in inside]
@@ -243,7 +243,7 @@ from ..data.nested import detuplify
 from ..data.workers import inform_workers
 from ..data.process import Team, alone, join_team, team, to_detach as _to_detach
 from .bars import ProgressCallback
-from .checks import (check_recipe, check_types, check_values, data_hint, loss_tensor, no_device,
+from .checks import (check_recipe, check_types, check_values, data_hint, loss_tensor, device_error,
     check_one_loss, name_failed_samples, note_backward_error, note_loss_error, note_model_error)
 from .create_opt import adopt_params, create_opt
 from ..loop.callback import MissingAttribute
@@ -266,27 +266,27 @@ from ..optim.optimizer import OptimWrapper
 from ..optim.several import as_opt_func
 
 # %% ../../nbs/learner/35c_learner.ipynb #ad6b1ef8
-register_state('transfer', None, 'what moves batches to the device; None: they are there', lasts=True)
-register_state('own_output', None, 'how to read the output of a model that has its own loss', lasts=True)
-register_state('output', None, "the model's whole output, if `pred` is a part of it")
-register_state('duration', None, 'how long the fit is: a `Time`', lasts=True)
+register_state('transfer', None, 'function that moves a batch to the device; None: not needed', lasts=True)
+register_state('own_output', None, 'reads predictions and loss from the output; None: it is the prediction', lasts=True)
+register_state('output', None, "the whole output of the model, if `pred` is only a part of it; else None")
+register_state('duration', None, 'the length of the fit, a `Time`', lasts=True)
 register_state('shard_assigned', None, 'f(loader) -> the shard of a loader that a callback assigns to `dl` '
                'in training; None: this process trains alone')
-register_state('output_loss', None, 'the loss that the model returned')
-register_state('checks_loss', True, 'is the loss of this batch checked, as in the first one of a phase?')
+register_state('output_loss', None, 'the loss in the output of the model; None: it has none')
+register_state('checks_loss', True, 'is the type of this batch\'s loss checked? So it is in the first batch of a phase')
 
-_rebuilt = '_lock','_bound','_bound_else','_call_order'   # attributes that are not pickled: see `__setstate__`
+_rebuilt = '_lock','_bound','_bound_else','_call_order'   # not pickled: see `__setstate__`
 
-# the names of the run's state; a callback's own attribute of such a name hides the Learner's
-_of_run = {*state_names,'x','y'} - {'loss_func','logger'}
+# names of a run's attributes: a callback's own attribute with such a name hides the Learner's
+_run_attributes = {*state_names,'x','y'} - {'loss_func','logger'}
 
 # %% ../../nbs/learner/35c_learner.ipynb #cae8f128
 _place = ('choose the device in the data, `DataLoaders(train, valid, device=…)` or `learn.dls.to(device)`: '
           '`fit` moves the model there')
 _converts = 'for mixed precision write `learn.to_fp16()` or `learn.to_bf16()`; `learn.model.{}()` converts the model'
 _module_hints = dict(
-    train = 'write `learn.fit(n_epoch)` to train; `learn.model.train()` sets the mode of the model',
-    eval  = '`validate` and `predict` set the mode by themselves; `learn.model.eval()` sets that of the model',
+    train = 'write `learn.fit(n_epoch)` to train, or `learn.model.train()` to set the mode of the model',
+    eval  = '`validate` and `predict` set the mode; `learn.model.eval()` sets it outside of a run',
     **dict.fromkeys(('to','cuda','cpu','xpu','to_empty'), _place),
     **{k:_converts.format(k) for k in ('half','bfloat16','float','double')})
 _replacements = dict(
@@ -299,21 +299,21 @@ _replacements = dict(
 @check_args
 class Learner(Loop):
     "Trains `model` on `dls`, calling the callbacks at every event"
-    _on_create:list[Callable] = []   # called with each new Learner; each returns callbacks for it: see `Learner.on`
+    _on_create:list[Callable] = []   # functions: new Learner -> callbacks to add to it; see `Learner.on`
     distributed:bool = True         # train together with the other processes that a launcher started?
-    _before_wd:Any = None           # the weight decay from before a fit that set one
+    _before_wd:Any = None           # the weight decay from before a fit that set one; None: no fit did
     dls:DataLoaders                 # the data
     opt:OptimWrapper                # the wrapper of PyTorch's optimizer; None until the first fit creates it
     def __init__(self,
         dls:Any,                        # the data: a `DataLoaders`, or a pair of iterables of batches
         model:nn.Module,                # the model to train
-        loss_func:Callable|None=None,   # (pred, *yb) -> tensor; None: that of the dataset or in the model's output
+        loss_func:Callable|None=None,   # (pred, *yb) -> tensor; None: the dataset's, or the loss in the model's output
         opt_func:Any=Adam,              # a torch optimizer: class, `partial`, instance, function; or a dict of several
         lr:float|slice|list|dict|None=None, # learning rate; a slice spreads it over groups; None: `opt_func`'s, or 1e-3
         splitter:Callable=trainable_params, # model -> parameters, or a list of lists of them: the parameter groups
-        cbs:Any=None,                   # callbacks; one of a default callback's class replaces that
-        metrics:Any=None,               # functions of (pred, *yb), `Metric`s, torchmetrics or scikit-learn metrics
-        path:str|Path|None=None,        # where files go; None: the path of `dls`, or the current folder
+        cbs:Any=None,                   # callbacks; one of a default callback's class replaces the default
+        metrics:Any=None,               # functions of (pred, *yb), `Metric`s, torchmetrics, scikit-learn's metrics
+        path:str|Path|None=None,        # the folder for files; None: the path of `dls`, or the current folder
         model_dir:str|Path='models',    # the folder in `path` for saved models
         wd:float|dict|None=None,        # weight decay, or a dict by optimizer name; None: the optimizer's
         wd_bn_bias:bool=False,          # should weight decay apply to norm layers and biases too?
@@ -346,35 +346,35 @@ class Learner(Loop):
         self('after_create')
 
     def add_cb(self,
-        cb:Callback|type[Callback] # a callback, or a class to make one from; fastai's callbacks work too
+        cb:Callback|type[Callback] # a callback or a class to instantiate, of learnkit or another library
     ) -> 'Learner':
-        "Add a callback; raise TypeError if `cb` is not one, ValueError if its name is taken. See `Dispatcher.add_cb`."
+        "Add a callback, adapted if it is another library's; raise an error if it cannot be added, as `Dispatcher` does"
         return super().add_cb(cb)
 
     def _insert_cb(self, cb, key=None):
         cb = adapt(cb)
-        for k in _of_run & vars(cb).keys(): _warn_own(cb, k)
+        for k in _run_attributes & vars(cb).keys(): _warn_hidden(cb, k)
         return super()._insert_cb(cb, key)
 
     @property
     def metrics(self) -> L:
-        "The metrics, as `Metric` objects"
+        "The metrics, a list of `Metric`s; assigned functions are wrapped"
         return self._metrics
     @metrics.setter
     def metrics(self, v:Any): self._metrics = mk_metrics(v)
 
     @property
     def x(self) -> Any:
-        "The input of the batch: a tensor if there is just one"
+        "The input of the batch; if there are several, a tuple of them"
         return detuplify(self.xb)
     @property
     def y(self) -> Any:
-        "The target of the batch: a tensor if there is just one, None if there is none"
+        "The target of the batch; if there are several, a tuple of them; None if there is none"
         return detuplify(self.yb)
 
     @property
     def smooth_loss(self) -> torch.Tensor:
-        "The smoothed training loss so far"
+        "The smoothed training loss; raise AttributeError before the first batch"
         loss = vars(self).get('_smooth_loss', self.recorder.smooth_loss.value)
         if loss is None: raise AttributeError('there is no smoothed loss before the first batch')
         return torch.as_tensor(loss)
@@ -383,12 +383,12 @@ class Learner(Loop):
 
     @property
     def device(self) -> torch.device:
-        "The device of every run: `dls`'s; otherwise the model's, but before the first run the accelerator, if any"
+        "The device of each run: that of `dls`, else of the model; the accelerator, if any, for a model never moved"
         device = getattr(self.dls, 'device', None)
         if device is None: device = self._model_device()
         if device is None: device = default_device()
         device = torch.device(device)
-        if not _is_available(device): raise no_device(device)
+        if not _is_available(device): raise device_error(device)
         return device
 
     def _model_device(self):
@@ -399,7 +399,7 @@ class Learner(Loop):
         return p.device
 
     def __getattr__(self, k:str) -> Any:
-        # an attribute of a run, not set yet: never the model's of the same name
+        # a run's attribute that is not set yet: do not return the model's attribute of that name
         if hasattr(HasRun, k): raise MissingAttribute(f'the Learner has no attribute `{k}`', k, self)
         if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: show its own error
         model = vars(self).get('model')
@@ -434,10 +434,10 @@ class Learner(Loop):
         self._rebind()
 
     def _trained_modules(self) -> list[nn.Module]:
-        "Return all trained modules: the model as it is wrapped now, and those of the loss functions"
+        "Return all modules that are trained: the model, as it is wrapped now, and those of the loss functions"
         return [self.model, *modules_beside(self).values()]
 
-    # the steps, on real data
+    # the steps of a batch, refined for devices and nested data
 
     def _use(self, dl, trains=False):
         super()._use(dl, trains)
@@ -447,7 +447,7 @@ class Learner(Loop):
         run.own_output,run.checks_loss = own_output(self.model, self.loss_func),True
 
     def _replace_loader(self, dl):
-        "Take the batches from a loader that a callback assigned; in training from its shard, in this epoch's order"
+        "Take the batches from the loader `dl`, which a callback assigned; in training from its shard, shuffled anew"
         if self.batches.trains:
             shard = self.current_run.shard_assigned
             if shard is not None: dl = shard(dl)
@@ -491,7 +491,7 @@ class Learner(Loop):
             raise
 
     def _named_or_own_output(self, x):
-        "Call the model with named inputs, or one that returns more than predictions; return its predictions"
+        "Call a model that takes named inputs, or returns more than predictions; return the predictions"
         run = self.current_run
         own = run.own_output
         if type(x[0]) is not Inputs: out = self.model(*x)
@@ -530,16 +530,16 @@ class Learner(Loop):
         return of_model if of_pred is None else of_pred
 
     def _loss_of_callback(self):
-        "Return the loss that a callback set in `after_pred`; if `loss`, which is shown, was not set, it is the same"
+        "Return the loss that a callback set as `loss_grad` in `after_pred`; record it unless the callback set `loss`"
         loss = loss_tensor(self, self.loss_grad)
-        meter = self.current_run.phase_meter   # its `last` is the loss of the previous batch
+        meter = self.current_run.phase_meter   # `meter.last` is the loss of the previous batch
         has_set_loss = meter is not None and self.loss is not meter.last
         if has_set_loss: self.loss = self.loss.detach()
         else: self.loss = loss.detach().clone()
         return loss
 
     def _checked(self, loss):
-        if self.training and not self.iter: adopt_params(self, running=True)   # the forward pass may create some
+        if self.training and not self.iter: adopt_params(self, running=True)   # it may create parameters
         self.current_run.checks_loss = isinstance(loss, dict)
         if self.training and getattr(self.loss_func, 'reduction', None) is None: warn_sum(self, loss)
         return loss_tensor(self, loss)
@@ -567,32 +567,32 @@ class Learner(Loop):
     # for callbacks and users
 
     def create_opt(self) -> Any:
-        "Create the optimizer, `learn.opt`, from `opt_func`; `fit` calls it if there is none"
+        "Create `learn.opt` from `opt_func` and return it; `fit` calls this method if there is no optimizer"
         create_opt(self)
         return self.opt
 
     def say(self,
-        text:Any # a line of text
+        text:Any # a line to print
     ) -> None:
         "Print `text`, unless the logger is silenced, e.g. with `no_logging`"
         if self.logger!=null_logger: write_out(print, text, flush=True)
 
     def to_detach(self,
-        b:Any,            # nested tensors
-        cpu:bool=True,    # move them to the CPU?
+        b:Any,            # tensors in nested containers
+        cpu:bool=True,    # move the tensors to the CPU?
         gather:bool=True  # gather the tensors of all processes?
     ) -> Any:
-        "Return the batch `b` without gradients, on the CPU, gathered from all processes"
+        "Return the batch `b` detached from the graph, on the CPU if `cpu`, joined over all processes if `gather`"
         return getattr(self.dl, 'to_detach', _to_detach)(b, cpu, gather)
 
     def _run(self, mode, cbs=None):
-        "Return a run; in it, a Learner that is not `distributed` ignores other processes"
+        "Return the context manager of a run; in it, a Learner that is not `distributed` ignores other processes"
         run = running(self, mode, cbs)
         return self._team.enclose(self, run, cbs) if self.distributed else _run_alone(run)
 
     @property
     def _team(self) -> Team:
-        "The team that trains: this process alone, or several processes"
+        "The `Team` of processes that train together; a team of this process alone if not `distributed`"
         return team() if self.distributed else Team()
 
 # %% ../../nbs/learner/35c_learner.ipynb #f1a3f7bd
@@ -601,7 +601,7 @@ def _run_alone(run):
     with alone(), run: yield
 
 def _as_dls(dls):
-    "Return `dls` if it is a `DataLoaders`, learnkit's or fastai's; otherwise make one from it"
+    "Return `dls` if it is a `DataLoaders` of learnkit or fastai; otherwise create a `DataLoaders` from it"
     if isinstance(dls, DataLoaders) or hasattr(dls, 'train'): return dls
     if isinstance(dls, (tuple,list)): return DataLoaders(*dls)
     return DataLoaders(dls)
@@ -609,10 +609,10 @@ def _as_dls(dls):
 # %% ../../nbs/learner/35c_learner.ipynb #2f17eaaa
 def _is_available(device):
     "Return whether this machine has a device of this type; True if PyTorch cannot say"
-    module = getattr(torch, device.type, None)   # such as `torch.cuda`
+    module = getattr(torch, device.type, None)   # a module such as `torch.cuda`
     is_available = getattr(module, 'is_available', None)
     return is_available is None or is_available()
 
-def _warn_own(cb, k):
-    warn(f'{type(cb).__name__} has its own attribute `{k}`, so `self.{k}` does not change: write `self.learn.{k}` for '
-         'that of the Learner, or give it another name', stacklevel=outside())
+def _warn_hidden(cb, k):
+    warn(f'{type(cb).__name__} has its own attribute `{k}`, which hides the Learner\'s: write `self.learn.{k}` for '
+         'that of the Learner, or give your attribute another name', stacklevel=outside())

@@ -19,7 +19,7 @@ from ..data.batch import Inputs, find_bs, shapes
 from ..data.locks import Draft
 from ..data.nested import detuplify
 from ..data.process import from_first, num_shards, shard_rank, team
-from .results import NestedBuffer, count_items, drop_keys, item_positions, places
+from .results import NestedBuffer, count_items, drop_keys, item_positions, locate_samples
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.dispatcher import callback_list
@@ -28,20 +28,20 @@ from ..measure.batch_weight import ignored_class
 
 # %% ../../nbs/learner/40a_gather_preds.ipynb #7d300001
 def losses_by_item(
-    loss:Any,      # the loss function's result with `reduction='none'`
+    loss:Any,      # the result of the loss function with `reduction='none'`
     yb:Any,        # the targets of the batch
     loss_func:Any, # the loss function
     dim:int=0      # the dimension of the samples
 ) -> Any:
-    "Return each sample's loss, the mean over its targets that are not ignored; raise ValueError if that is unknown"
+    "Return each sample's loss: the mean over its targets that are not ignored; raise ValueError if `loss` has none"
     targ,n = yb[0],find_bs(yb)
     is_by_target = isinstance(targ, torch.Tensor) and targ.ndim and targ.numel()==loss.numel()
     if is_by_target:
         loss,targ = loss.reshape(targ.shape).movedim(dim, 0),targ.movedim(dim, 0)
         n = len(targ)
     if loss.numel()%n: raise ValueError(
-        f'the loss of each sample is needed, but for a batch of {n} samples the loss function returned {shapes(loss)}, '
-        "though asked for `reduction='none'`: it does not distinguish the samples")
+        f"with `reduction='none'`, the loss function must return a loss for each sample, but for {n} samples it "
+        f'returned {shapes(loss)}')
     loss = loss.reshape(n, -1)
     if loss.shape[1]==1: return loss[:,0]
     ignored = ignored_class(loss_func)
@@ -51,7 +51,7 @@ def losses_by_item(
 
 # %% ../../nbs/learner/40a_gather_preds.ipynb #d560d54a
 class Results(NamedTuple):
-    "The results gathered for a dataset; those that were not requested are None"
+    "The results gathered for a dataset; None in place of those that were not requested"
     inputs:Any
     preds:Any
     targs:Any
@@ -60,34 +60,34 @@ class Results(NamedTuple):
 
 # %% ../../nbs/learner/40a_gather_preds.ipynb #d560d54b
 class GatherPredsCallback(Callback):
-    "Keep the predictions of a validation phase on the CPU, with inputs, targets and losses if requested"
+    "Collects the predictions of a validation phase on the CPU, with inputs, targets and losses if requested"
     run_train,nested = False,False
     inputs = preds = targets = decoded = losses = None
-    skip = False   # was this batch cancelled?
-    drafts:dict = {}        # folder -> the `Draft` of its files, which appear there at the end
-    round_robin:Any = None   # how the processes share the batches, if they do
-    taken:Any = ()           # the numbers of this process's batches that have results
+    skip = False   # was the present batch cancelled?
+    drafts:dict = {}        # folder -> the `Draft` of its files, which are moved there at the end
+    round_robin:Any = None   # the `RoundRobin` by which processes share the batches; None: they do not
+    taken:Any = ()           # numbers of this process's batches that have results
     def __init__(self,
-        with_input:bool=False,         # keep the inputs too
-        with_loss:bool=False,          # keep the loss of each sample; the loss function must not reduce
-        save_preds:str|Path|None=None, # a folder for the predictions: one file per batch, named by number
-        save_targs:str|Path|None=None, # the same for targets
-        with_preds:bool=True,          # keep the predictions
-        with_targs:bool=True,          # keep the targets
-        concat_dim:int=0,              # the dimension along which batches are joined
-        pickle_protocol:int=2,         # for `save_preds` and `save_targs`
-        act:Callable|None=None,        # activation of a batch: model outputs -> predictions; None: the outputs
-        decodes:Callable|None=None,    # function from predictions to `decoded`
-        idxs:Any=None,                 # dataset indices of the samples as they arrive, by which results are sorted
+        with_input:bool=False,         # collect the inputs?
+        with_loss:bool=False,          # collect the loss of each sample? The loss function must not reduce
+        save_preds:str|Path|None=None, # folder for predictions: one file per batch, named by its number; None: no files
+        save_targs:str|Path|None=None, # folder for the targets, in such files; None: no files
+        with_preds:bool=True,          # collect the predictions?
+        with_targs:bool=True,          # collect the targets?
+        concat_dim:int=0,              # the dimension along which batches are concatenated
+        pickle_protocol:int=2,         # the pickle protocol of files in `save_preds` and `save_targs`
+        act:Callable|None=None,        # function from a batch's outputs to predictions; None: keep the outputs
+        decodes:Callable|None=None,    # function from predictions to decoded ones; None: decode none
+        idxs:Any=None,                 # dataset indices of the samples as they arrive, to sort by; None: do not sort
         dtype:torch.dtype|None=None,   # the dtype of floating-point predictions; None: unchanged
-        mmap:str|Path|None=None,       # a folder for memory-mapped files, for results larger than memory
+        mmap:str|Path|None=None,       # folder for memory-mapped results, for those larger than memory; None: in memory
         ignore_keys:str|Collection[str]=() # entries of the model's output, a dictionary, to drop
     ):
         self.with_input,self.with_preds,self.with_targs,self.with_loss = with_input,with_preds,with_targs,with_loss
         self.save_preds,self.save_targs,self.pickle_protocol,self.mmap = save_preds,save_targs,pickle_protocol,mmap
         self.concat_dim,self.act,self.decodes,self.idxs,self.dtype = concat_dim,act,decodes,idxs,dtype
         self.ignore_keys = ignore_keys
-        if not with_input: self.before_batch = None   # nothing to do before a batch
+        if not with_input: self.before_batch = None   # so that the event costs nothing
 
     def before_validate(self):
         batches,self.round_robin,self.taken = self.learn.batches,None,[]
@@ -96,11 +96,11 @@ class GatherPredsCallback(Callback):
         if self.mmap is not None: self._check_mmap(n)
         self._make_drafts()
         if batches.round_robin is None: self._begin(n, positions)
-        else: batches.wrap(partial(self._begin_own, n, positions))   # the processes can compare their data by then
+        else: batches.wrap(partial(self._begin_own, n, positions))   # when the processes have compared their data
 
     def _check_mmap(self, n):
         if n is None: raise ValueError(
-            '`mmap` needs to know the number of samples: pass a list of batches, or a dataset with a length')
+            '`mmap` needs the number of samples: pass a list of batches, or a dataset with a length')
         if self.concat_dim: raise ValueError('`mmap` stores samples one after another, so `concat_dim` must be 0')
 
     @uninterrupted
@@ -109,7 +109,7 @@ class GatherPredsCallback(Callback):
         self.drafts = {p:Draft(p) for p in folders}
     def _draft(self, folder): return self.drafts[Path(folder)].path
     def _begin(self, n, positions=None, key=None, folder=None):
-        "Create the buffers for `n` samples; in files of `folder` if there is one"
+        "Create the buffers for `n` samples (None: unknown), in files if there is a folder for them"
         if folder is None and self.mmap is not None: folder = self._draft(self.mmap)
         def buffer(name, dim=self.concat_dim, **kwargs):
             file = None if folder is None else folder/name
@@ -120,11 +120,11 @@ class GatherPredsCallback(Callback):
 
     def before_batch(self):
         inp = detuplify(self.learn.xb)
-        self.inp = dict(inp) if type(inp) is Inputs else inp   # its entries are gathered one by one
+        self.inp = dict(inp) if type(inp) is Inputs else inp   # its entries are collected separately
     def after_cancel_batch(self): self.skip = True
 
     def after_batch(self):
-        if self.skip:   # a cancelled batch has no prediction of its own
+        if self.skip:   # `pred` of a cancelled batch may be that of the previous one
             self.skip = False
             return
         run = self.learn.current_run
@@ -142,13 +142,13 @@ class GatherPredsCallback(Callback):
         if self.round_robin is not None: self.taken.append(run.iter)
 
     def _losses(self, loss, yb):
-        if not yb: raise ValueError('`with_loss` asks for the loss of each sample, but the batches have no target')
+        if not yb: raise ValueError('`with_loss` needs targets, but the batches have none: write `with_loss=False`')
         return losses_by_item(loss, yb, self.learn.loss_func, self.concat_dim)
 
     def _save(self, folder, b):
         learn,shares_batches = self.learn,self.round_robin is not None
         i = learn.iter
-        if shares_batches: i = i*num_shards() + shard_rank()   # its index as in a single process
+        if shares_batches: i = i*num_shards() + shard_rank()   # its number in a single process
         file = self._draft(folder)/str(i)
         torch.save(learn.to_detach(b, gather=not shares_batches), file, pickle_protocol=self.pickle_protocol)
 
@@ -163,32 +163,32 @@ class GatherPredsCallback(Callback):
         if self.drafts: self._publish()
 
     def _publish(self):
-        "Move the files into their folders; remove files of further batches that an earlier run saved there"
+        "Move the files into their folders; delete the files of batches that an earlier run saved there"
         shares_files = self.mmap is not None and self.round_robin is not None
         if shares_files:
-            team().in_all(lambda: None)   # wait until all have opened the files
+            team().in_all(lambda: None)   # wait until all processes have opened the files
             team().in_first(lambda: self.drafts.pop(Path(self.mmap)).publish())
         for folder,draft in self.drafts.items(): draft.publish(self._names_of_earlier(folder))
         self.drafts = {}
 
     def _names_of_earlier(self, folder):
-        "Return the names of the files in a folder to replace: of all batches, or of this process's share"
-        names = [p.name for p in folder.iterdir() if p.name.isdigit()]   # the number of the batch
+        "Return the names of an earlier run's files in a folder, of all batches or of those that this process runs"
+        names = [p.name for p in folder.iterdir() if p.name.isdigit()]   # named by the number of a batch
         if self.round_robin is None: return names
         return [name for name in names if int(name)%num_shards()==shard_rank()]
 
     def close(self) -> None:
-        "Remove the files of a run that did not finish"
+        "Delete the files of a run that did not finish"
         for draft in self.drafts.values(): draft.close()
         self.drafts = {}
 
     def _results(self) -> 'Results':
-        "Return the gathered results, also after a cancelled run"
+        "Return the results collected so far, which a cancelled run leaves in the buffers"
         if isinstance(self.preds, NestedBuffer): self.after_validate()
         return Results(self.inputs, self.preds, self.targets, self.decoded, self.losses)
 
     def all_tensors(self) -> list:
-        "Return `[inputs], preds, targs, [losses]`; those in brackets only if requested"
+        "Return the list `[inputs], preds, targs, [losses]`, with those in brackets only if they were requested"
         results = self._results()
         tensors = [results.preds, results.targs]
         if self.with_input: tensors.insert(0, results.inputs)
@@ -196,7 +196,7 @@ class GatherPredsCallback(Callback):
         return tensors
 
     def _begin_own(self, n, positions, it):
-        "Prepare for this process's share of `n` samples, or for all `n` if only this process has them; return `it`"
+        "Create buffers for this process's part of `n` samples, or all `n` if the processes' data differs; return `it`"
         round_robin = self.learn.batches.round_robin
         if round_robin.alike: self.round_robin = round_robin
         elif self.mmap is not None: raise ValueError(
@@ -206,20 +206,20 @@ class GatherPredsCallback(Callback):
         elif round_robin.alike:
             about,bs = None,getattr(round_robin.whole, 'batch_size', None)
             if n and bs: about = len(round_robin)*bs
-            self._begin(about, key='')   # results are ordered when they are joined
+            self._begin(about, key='')   # `gather` puts the results in order
         else: self._begin(n, positions)
         return it
 
     def _begin_shared(self, round_robin, positions):
-        "Prepare to write to files that all processes share, at the positions of the samples"
+        "Create buffers in files that all processes write to, each at the positions of its samples"
         mine = round_robin.sizes(),positions,uuid4().hex,self._draft(self.mmap)
         sizes,positions,key,folder = from_first(mine)
         n_shards = num_shards()
-        of_each = places([list(enumerate(sizes[shard::n_shards])) for shard in range(n_shards)], positions)
+        of_each = locate_samples([list(enumerate(sizes[shard::n_shards])) for shard in range(n_shards)], positions)
         self._begin(sum(sizes), of_each[shard_rank()], f'learnkit/{key}', folder)
 
     def _order(self):
-        "Return each sample's position in dataset order, as process 0 has it"
+        "Return the position of each sample in dataset order, by process 0's indices; None if they are in order already"
         idxs = from_first(self.idxs)
         if idxs is None: return None
         return item_positions(idxs)
@@ -227,15 +227,15 @@ class GatherPredsCallback(Callback):
 # %% ../../nbs/learner/40a_gather_preds.ipynb #4ef3704d
 @check_args
 class FetchPredsCallback(Callback):
-    "After each validation, `preds` holds the result of `learn.get_preds`"
+    "Calls `learn.get_preds` after each validation, and stores the result as `preds`"
     modes,remove_on_fetch = ('fit','validate'),True
     def __init__(self,
-        ds_idx:int=1,            # which loader of `dls`
+        ds_idx:int=1,            # index of the loader in `dls`: 0 is the training set, 1 the validation set
         dl:Any=None,             # the loader, any iterable of batches; None: the one of `ds_idx`
-        with_input:bool=False,   # the inputs too
-        with_decoded:bool=False, # the decoded predictions too
-        cbs:Any=None,            # callbacks to remove for this run
-        reorder:bool=True        # in the order of the dataset
+        with_input:bool=False,   # store the inputs too?
+        with_decoded:bool=False, # store the decoded predictions too?
+        cbs:Any=None,            # callbacks to remove during `get_preds`
+        reorder:bool=True        # store the results in the order of the dataset?
     ):
         self.cbs = callback_list(cbs)
         store_attr('ds_idx,dl,with_input,with_decoded,reorder')
@@ -270,24 +270,24 @@ from ..measure.model_output import OutputLoss
 @uninterrupted
 @contextmanager
 def no_logging(self:Learner) -> Iterator[Learner]:
-    "Silence the Learner's logger: no rows of the history are printed"
+    "Silence the Learner's logger in a `with` block: no rows of the history are printed"
     with wrapping(self, 'logger', _silence): yield self
 
-def _silence(logger): return NullLogger()   # a new logger: a layer recognizes the one that it made
+def _silence(logger): return NullLogger()   # a new one, as a layer must recognize its own wrapper
 
 # %% ../../nbs/learner/40b_inference.ipynb #fd85032d
 @patch
 @uninterrupted
 @contextmanager
 def no_mbar(self:Learner) -> Iterator[Learner]:
-    "Hide the progress bar over epochs"
+    "Hide the progress bar over epochs in a `with` block"
     old,self.create_mbar = self.create_mbar,False
     try: yield self
     finally: self.create_mbar = old
 
 @patch
 def no_bar(self:Learner) -> AbstractContextManager:
-    "Hide all progress bars, by removing the ProgressCallback"
+    "Remove the ProgressCallback in a `with` block, which hides all progress bars and the table"
     return self.removed_cbs([cb for cb in self.cbs if cb.name=='progress'])
 
 # %% ../../nbs/learner/40b_inference.ipynb #9135910e
@@ -295,18 +295,18 @@ def no_bar(self:Learner) -> AbstractContextManager:
 @uninterrupted
 @contextmanager
 def loss_not_reduced(self:Learner) -> Iterator[Learner]:
-    "Make the loss function (None: the model) return one loss per sample; raise an error if it cannot"
+    "Let the loss function, or the model's own loss, return a loss per sample in a `with` block; raise if it cannot"
     own = self.loss_func
     if own is None: own = OutputLoss(self)
-    with none_reduce(own) as not_reduced, wrapping(self, 'loss_func', partial(_once, not_reduced)): yield self
+    with none_reduce(own) as not_reduced, wrapping(self, 'loss_func', partial(_first_value, not_reduced)): yield self
 
-def _once(value, below): return value
+def _first_value(value, below): return value
 
 # %% ../../nbs/learner/40b_inference.ipynb #ae9e93ad
-Learner._n_draws = 0   # how many inferences within runs had callbacks that draw
+Learner._n_draws = 0   # number of inferences within runs whose callbacks draw random numbers
 
 def _without_cached_casts():
-    "Turn off autocast's cache of casts until the returned Snapshot is restored"
+    "Turn off autocast's cache of casts; return a Snapshot that turns it on again, if it was on"
     cached = torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(False)
     return Snapshot(partial(torch.set_autocast_cache_enabled, cached))
@@ -314,7 +314,7 @@ def _without_cached_casts():
 draws_anew = Word('draws', False, 'Does it draw random numbers that should differ from one inference to the next?')
 
 def _snapshot_inference(learn, dl, cbs) -> Snapshot:
-    "Take a snapshot of all that inference on `dl` with the callbacks `cbs` changes"
+    "Take a snapshot of everything that inference on `dl` with the callbacks `cbs` changes"
     draws = any(draws_anew(cb) for cb in (*learn.cbs, *callback_list(cbs)))
     if learn.mode is not None: return _snapshot_in_run(learn, dl, draws)
     contents = snapshot_contents(loaders=[dl])
@@ -322,7 +322,7 @@ def _snapshot_inference(learn, dl, cbs) -> Snapshot:
     return Snapshot(contents, snapshot_random())
 
 def _snapshot_in_run(learn, dl, draws):
-    "Take a snapshot within a run; if a callback draws random numbers, set a seed that no earlier inference had"
+    "Take a snapshot within a run; if `draws`, set a new seed, so that the callbacks' random numbers differ each time"
     snapshot = Snapshot(snapshot_forward(learn.model, dl), _without_cached_casts())
     if draws:
         learn._n_draws += 1
@@ -331,7 +331,7 @@ def _snapshot_in_run(learn, dl, draws):
 
 # %% ../../nbs/learner/40b_inference.ipynb #f9c708d2
 def _infer(learn, before, after, nested, dl):
-    "Run the validation phase on `dl`, between the events `before` and `after` if it is not nested in another run"
+    "Run a validation phase on `dl`; if not `nested` in another run, with the events of a run, `before` and `after`"
     if nested: return interruptibly(learn._do_epoch_validate, dl=dl)
     learn.n_epoch,learn.current_run.start_epoch = 1,0
     def run():
@@ -343,7 +343,7 @@ def _infer(learn, before, after, nested, dl):
 # %% ../../nbs/learner/40b_inference.ipynb #e7998906
 @patch
 def _loader(self:Learner, ds_idx, dl):
-    "Return the loader `dl`, or number `ds_idx` of `dls`; raise ValueError if there is none"
+    "Return the loader `dl`, or that of index `ds_idx` in `dls` if `dl` is None; raise ValueError if there is none"
     if dl is None: return _numbered_loader(self.dls, ds_idx)
     if dl is self.dl: return self.batches.whole
     if hasattr(dl, '__next__'): return dl   # an iterator can be read only once
@@ -357,20 +357,20 @@ def _numbered_loader(dls, ds_idx):
     if not isinstance(ds_idx, int): raise TypeError(
         f'ds_idx must be the index of a loader in `dls`, not a {type(ds_idx).__name__}: pass a loader as `dl=`')
     if ds_idx==1: raise ValueError(
-        'the Learner has no validation data (`ds_idx=1`): pass data as `dl=`, or make the Learner with '
+        'the Learner has no validation data (`ds_idx=1`): pass data as `dl=`, or create the Learner with '
         '`(train_dl, valid_dl)`')
     n = sum(dl is not None for dl in loaders)
-    raise ValueError(f'there is no loader number {ds_idx} (`ds_idx`): `dls` has {n}. Pass the data as `dl=`')
+    raise ValueError(f'there is no loader with index {ds_idx} (`ds_idx`), as `dls` has {n}: pass the data as `dl=`')
 
 # %% ../../nbs/learner/40b_inference.ipynb #88353b2b
 @patch
 @uninterrupted
 def validate(self:Learner,
-    ds_idx:int=1, # number of the loader in `dls`: 0 is the training set, 1 the validation set
+    ds_idx:int=1, # index of the loader in `dls`: 0 is the training set, 1 the validation set
     dl:Any=None,  # the loader, any iterable of batches; None: the one of `ds_idx`
     cbs:Any=None  # callbacks for this run only
 ) -> L:
-    "Evaluate the model: return the loss and the metrics on a dataset, `[loss, *metrics]`"
+    "Evaluate the model on a dataset, without training it; return the list `[loss, *metrics]`"
     agree = self._team.begin_run(self, f'`learn.validate({_data_as_written(ds_idx, dl)})`')
     dl = self._loader(ds_idx, dl)
     with turn(self):
@@ -389,7 +389,7 @@ def _data_as_written(ds_idx, dl):
 # %% ../../nbs/learner/40b_inference.ipynb #c9018b41
 def _raise_no_training(cb): raise RuntimeError(
     '`with learn:` opens a run in mode `validate`, in which callbacks for training are not called: fire the events '
-    'without `with`, as `learn.dl = learn.dls.train; learn("before_train")`')
+    'without `with`, e.g. `learn.dl = learn.dls.train; learn("before_train")`')
 
 @uninterrupted
 @contextmanager
@@ -405,7 +405,7 @@ def _open_run(learn, agree):
 @patch
 @critical
 def __enter__(self:Learner) -> Learner:
-    "Open a run: `before_fit` and `before_epoch`; raise RuntimeError inside another run"
+    "Open a run, and fire `before_fit` and `before_epoch`; raise RuntimeError inside another run"
     if self.mode is not None: raise RuntimeError(
         f'`with learn:` opens a run, but a `{self.mode}` is running already{self._position}')
     block = _open_run(self, self._team.begin_run(self, '`with learn:`'))
@@ -416,7 +416,7 @@ def __enter__(self:Learner) -> Learner:
 @patch
 @critical
 def __exit__(self:Learner, *exc:Any) -> None:
-    "Close the run: `after_epoch` and `after_fit` if nothing was raised, and `cleanup` always"
+    "Close the run: fire `after_epoch` and `after_fit` if the block raised nothing, and `cleanup` in any case"
     return self._open.__exit__(*exc)
 
 # %% ../../nbs/learner/40c_predict.ipynb #6d96521e
@@ -441,39 +441,39 @@ from .results import only_item
 
 # %% ../../nbs/learner/40c_predict.ipynb #64d289ce
 def _activation(loss_func):
-    "Return the loss function's `activation`, for tensors only; None if it has none"
+    "Return the loss function's `activation`, applied to tensors only; None if it has none"
     act = loss_activation(loss_func)
     if act is noop: return None
     def of_tensor(pred): return act(pred) if isinstance(pred, torch.Tensor) else pred
     return of_tensor
 
 def _decodes(learn, act):
-    "Return the function that decodes predictions, such as to classes"
+    "Return the function that decodes predictions, such as to classes: the loss function's or the model's own"
     if learn.loss_func is None: return output_decodes(learn.model)
     return loss_decodes(learn.loss_func, act or noop)
 
 @patch
 @uninterrupted
 def get_preds(self:Learner,
-    ds_idx:int=1,            # number of the loader in `dls`: 0 is the training set, 1 the validation set
+    ds_idx:int=1,            # index of the loader in `dls`: 0 is the training set, 1 the validation set
     dl:Any=None,             # the loader, any iterable of batches; None: the one of `ds_idx`
-    with_input:bool=False,   # return the inputs too
-    with_decoded:bool=False, # return `loss_func.decodes` of the predictions too, such as the most likely class
-    with_loss:bool=False,    # return the loss of each sample too
+    with_input:bool=False,   # return the inputs too?
+    with_decoded:bool=False, # return the decoded predictions too, such as the most likely classes?
+    with_loss:bool=False,    # return the loss of each sample too?
     act:Callable|None=None,  # function from the model's outputs to predictions; None: the loss function's `activation`
     inner:bool=False,        # accepted because fastai's callbacks pass it; a call inside a run is detected
-    reorder:bool=True,       # return everything in the order of the dataset; False: in the order of the loader
+    reorder:bool=True,       # return the results in the order of the dataset? False: of the loader
     cbs:Any=None,            # callbacks for this run only
-    mmap:str|Path|None=None, # folder for memory-mapped results; `act` is then called batch by batch; None: in memory
-    **kwargs                 # of `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `ignore_keys`, …
+    mmap:str|Path|None=None, # folder for memory-mapped results, with `act` called batch by batch; None: in memory
+    **kwargs                 # for `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `ignore_keys`, …
 ) -> tuple:
-    "Predict a dataset: return `([inputs], preds, targs, [decoded], [losses])`; those in brackets only if requested"
+    "Predict a dataset: return `([inputs], preds, targs, [decoded], [losses])`, with those in brackets if requested"
     _check_arguments(act, mmap)
     agree = self._team.begin_run(self, f'`learn.get_preds({_data_as_written(ds_idx, dl)})`')
     dl = self._loader(ds_idx, dl)
     shared = reorder and self._team.has_shard(dl)   # this process's shard of a `DistributedSampler`
     if shared and mmap is not None: raise ValueError(
-        'the predictions of the parts of a `DistributedSampler` are joined in memory: omit `mmap`, or remove the '
+        'the predictions for the shards of a `DistributedSampler` are joined in memory: omit `mmap`, or remove the '
         'sampler')
     # the user's `act` gets all predictions at once if they are in memory; any other, batch by batch
     at_once = act is not None and mmap is None and kwargs.get('with_preds', True)
@@ -493,7 +493,7 @@ def get_preds(self:Learner,
         results = _gather(self, gather, dl, [*callback_list(cbs), *agree], undivided=shared)
     if shared: results = Results(*self._team.gather_shards(idxs, [*results]))
     if at_once: results = _activate(results, act, decodes)
-    return _choose(results, with_input, with_decoded, with_loss)
+    return _select_results(results, with_input, with_decoded, with_loss)
 
 # %% ../../nbs/learner/40c_predict.ipynb #64d289cf
 def _check_arguments(act, mmap):
@@ -503,7 +503,7 @@ def _check_arguments(act, mmap):
     if mmap is not None: check_path('mmap', mmap)
 
 def _gather(learn, gather, dl, cbs, undivided) -> Results:
-    "Predict `dl` with the callback `gather` and return its results; `undivided`: in each process, all of `dl`"
+    "Predict `dl`; return the results of the callback `gather`; `undivided`: do not shard `dl` among processes"
     nested = learn.mode is not None
     without_sharing = learn.removed_cbs(learn._team.default_cbs()) if undivided else nullcontext()
     with closing(gather):
@@ -513,13 +513,13 @@ def _gather(learn, gather, dl, cbs, undivided) -> Results:
         return gather._results()
 
 # %% ../../nbs/learner/40c_predict.ipynb #64d289d0
-def _choose(results, with_input, with_decoded, with_loss):
-    "Return predictions, targets and the other requested results, in the order of `Results`"
-    asked = dict(inputs=with_input, preds=True, targs=True, decoded=with_decoded, losses=with_loss)
-    return tuple(getattr(results, name) for name,is_asked in asked.items() if is_asked)
+def _select_results(results, with_input, with_decoded, with_loss):
+    "Return a tuple of predictions, targets and the other requested results, in the order of `Results`"
+    requested = dict(inputs=with_input, preds=True, targs=True, decoded=with_decoded, losses=with_loss)
+    return tuple(getattr(results, name) for name,is_requested in requested.items() if is_requested)
 
 def _activate(results, act, decodes) -> Results:
-    "Apply `act` to all predictions at once, if there are any, and decode what it returns"
+    "Return `results` with `act` applied to all predictions at once, and these decoded; unchanged without predictions"
     if results.preds is None: return results
     preds,decoded = act(results.preds),None
     if decodes is not None: decoded = decodes(preds)
@@ -527,7 +527,7 @@ def _activate(results, act, decodes) -> Results:
 
 # %% ../../nbs/learner/40c_predict.ipynb #4082a8fb
 def _decoded_item(decode, inp, decoded):
-    "Return the input and the label of a batch's only sample, decoded by the data's own `decode`"
+    "Return the input and the label of the only sample of a batch, decoded by `decode`, a function of the data"
     n_inp = len(tuplify(inp))
     batch = *tuplify(inp),*tuplify(decoded)
     item = tuple(decode(batch)[0])
@@ -535,14 +535,14 @@ def _decoded_item(decode, inp, decoded):
 
 # %% ../../nbs/learner/40c_predict.ipynb #5b258104
 def _label(decoded, vocab):
-    "Return the label of a decoded prediction: a class, one per token, or several; without a vocab, the prediction"
+    "Return the label of a decoded prediction: a class, a list of classes, or without `vocab` the prediction itself"
     if vocab is None or not isinstance(decoded, torch.Tensor): return decoded
     if decoded.ndim==0: return vocab[int(decoded)]
     if decoded.dtype is torch.bool: return [vocab[i] for i,applies in enumerate(decoded) if applies]
     return [_label(o, vocab) for o in decoded]
 
 def _own_collate(dls):
-    "Return the `collate_fn` of the loaders in `dls`, unless it is PyTorch's own"
+    "Return the `collate_fn` of the loaders in `dls`; None if it is PyTorch's default, or none is a batching DataLoader"
     batching = [dl for dl in (dls.valid, dls.train) if getattr(dl, 'batch_sampler', None) is not None]
     if not batching: return None
     f = getattr(batching[0], 'collate_fn', default_collate)
@@ -554,12 +554,12 @@ def _own_collate(dls):
 
 # %% ../../nbs/learner/40c_predict.ipynb #455166bb
 def _batch_of(learn, items):
-    "Return the inputs of `items` as a batch"
+    "Return `items`, inputs without targets, collated into a batch"
     own = _own_collate(learn.dls)
     try: batch = (own or default_collate)(items)
     except Exception as e:
         if own: add_note(e, "`predict` calls the loader's `collate_fn` with a list of samples without targets: let it "
-            'take that too, or collate a batch yourself and call `get_preds(dl=[batch])`')
+            'accept those too, or collate a batch yourself and call `get_preds(dl=[batch])`')
         raise
     if isinstance(batch, Mapping):
         xb,_ = split_batch(batch, getattr(learn.dls, 'n_inp', None))
@@ -569,32 +569,32 @@ def _batch_of(learn, items):
 
 @patch
 def test_dl(self:Learner,
-    items:list, # inputs as the dataset returns them, without target
-    bs:int=64   # samples in a batch
+    items:list, # inputs as the dataset returns them, without targets
+    bs:int=64   # number of samples in a batch
 ) -> Any:
-    "Return a loader of samples, with the `collate_fn` of the data: `learn.get_preds(dl=learn.test_dl(samples))`"
-    if hasattr(self.dls, 'test_dl'): return self.dls.test_dl(items, bs=bs)   # fastai's, which transforms them
+    "Return a loader of samples, batched by the data's `collate_fn`, for `learn.get_preds(dl=learn.test_dl(samples))`"
+    if hasattr(self.dls, 'test_dl'): return self.dls.test_dl(items, bs=bs)   # fastai's, which also applies transforms
     items,bs = list(items),check_whole('bs', bs, what='a batch size')
     return [_batch_of(self, items[i:i+bs]) for i in range(0, len(items), bs)]
 
 # %% ../../nbs/learner/40c_predict.ipynb #00933876
 @patch
 def _class_names(self:Learner) -> Any:
-    "Return the names of the classes from the data, otherwise from the model; None if there are none"
+    "Return the class names: those of the data, else those of a model with its own loss; None if there are none"
     vocab = getattr(self.dls, 'vocab', None)
     if vocab is None and self.loss_func is None: return output_vocab(self.model)
     return vocab
 
 @patch
 def _item_loader(self:Learner, item):
-    "Return a loader of one batch with one sample, and the data's `decode_batch`, if any"
+    "Return a loader of one batch with one sample, and the `decode_batch` of the data; None if it has none"
     if hasattr(self.dls, 'test_dl'): dl = self.dls.test_dl([item])
     else: dl = [_batch_of(self, [item])]
     return dl,getattr(self.dls, 'decode_batch', getattr(self.dls.train, 'decode_batch', None))   # both are fastai's
 
 @patch
 def _answer(self:Learner, preds, decoded, decode, inp=None):
-    "Return input, label, decoded and raw prediction of a batch with one sample"
+    "Return `(input, label, decoded, prediction)` for a batch of one sample; raise RuntimeError if it was cancelled"
     if preds is None: raise RuntimeError('a callback cancelled the batch of this sample, so there is no prediction')
     answer = only_item(decoded)
     if decode is None: label = _label(answer, self._class_names())
@@ -606,12 +606,12 @@ def add_item_note(
     e:Exception, # the exception that the prediction raised
     item:Any     # the sample to predict
 ) -> None:
-    "Add a note to `e` if `item` is a path, or may be a batch"
+    "Add a note to `e` on what to pass instead, if `item` is a path, or a tensor that may be a batch"
     if isinstance(item, str|PathLike): add_note(e,
-        f'`predict` takes an input as the dataset returns it, such as a tensor, and not {str(item)!r:.60}: read the '
-        'file first. For many files write `learn.get_preds(dl=learn.test_dl(paths))`, with a dataset that reads them')
+        f'`predict` takes an input as the dataset returns it, such as a tensor, not the path {str(item)!r:.60}: read '
+        'the file first. For many files pass `get_preds` a loader over a dataset that reads them')
     elif isinstance(item, torch.Tensor) and item.ndim>1: add_note(e,
-        f'`predict` takes one sample, and added an axis to {shapes(item)}. For several samples write '
+        f'`predict` takes one sample, and added a batch dimension to {shapes(item)}. For several samples write '
         '`learn.get_preds(dl=learn.test_dl(samples))`, for a batch `learn.get_preds(dl=[batch])`')
 
 # %% ../../nbs/learner/40c_predict.ipynb #fae861d6
@@ -619,7 +619,7 @@ def add_item_note(
 @shortened
 def predict(self:Learner,
     item:Any,              # one input as the dataset returns it, without target; a tuple for several inputs
-    with_input:bool=False  # return the input too: as a batch, or as `decode_batch` gives it
+    with_input:bool=False  # return the input too: as a batch, or decoded by `decode_batch`?
 ) -> tuple:
     "Predict one sample: return `(label, decoded, prediction)`, after the input if `with_input`; see also `Predictor`"
     check_item(item, self.dls.train)

@@ -31,14 +31,14 @@ from ..measure.model_output import output_decodes
 @uninterrupted
 @contextmanager
 def _keep_open(learn, cbs):
-    "Open a run for predictions, which holds the lock only when it begins and ends"
+    "Keep a prediction run open in a `with` block; hold the Learner's lock only at the beginning and the end"
     with learn.no_bar(), learn._run('predict', cbs), Guard(learn):
         learn.n_epoch,learn.current_run.skip_loss = 1,True
         learn.current_run.start_epoch = learn.epoch = 0
         learn(['before_predict','before_fit','before_epoch'])
         learn._use(iter(()))   # there is no loader, as batches are passed in
         learn('before_validate')
-        thread_of.pop(learn)   # it belongs to no thread now
+        thread_of.pop(learn)   # the open run belongs to no thread
         learn._lock.release()
         try: yield
         finally: learn._lock.acquire()
@@ -47,13 +47,13 @@ def _keep_open(learn, cbs):
 # %% ../../nbs/learner/50_predictor.ipynb #251ba807
 @uninterrupted
 def _leave(learn, run, e=None):
-    "End the open `run`, after the exception `e` if there was one"
+    "End the open `run`, by the exception `e` if it is not None"
     error = None,None,None
     if e is not None: error = type(e),e,e.__traceback__
     with turn(learn): return run.__exit__(*error)
 
 def _leave_now(finalizer, e):
-    "Call `_leave` in place of the `finalizer`, unless it has done that"
+    "Call `_leave` in place of `finalizer`, unless that was called already"
     detached = finalizer.detach()
     if detached is None: return
     _,_,args,_ = detached   # the Predictor, `_leave`, and its arguments
@@ -64,10 +64,11 @@ def _forget(cb): cb.learn.current_run.pred = None   # forget the previous sample
 # %% ../../nbs/learner/50_predictor.ipynb #ea32602f
 @check_args
 class Predictor:
-    "Predicts single samples in a run that stays open; threads can share it"
-    run:Any = None; n = 0
+    "Predicts single samples in a run that stays open until `close`; threads can share it"
+    run:Any = None   # the finalizer that ends the open run; None: no run is open
+    n = 0            # number of samples predicted so far
     def __init__(self,
-        learn:Learner, # the Learner to predict with; it cannot train until `close`
+        learn:Learner, # the Learner to predict with; it cannot train while the run is open
         cbs:Any=None   # callbacks for this run only
     ):
         if not isinstance(learn, Learner): raise TypeError(
@@ -76,9 +77,9 @@ class Predictor:
 
     def __call__(self,
         item:Any,              # one input as the dataset returns it, without target; a tuple for several inputs
-        with_input:bool=False  # return the input too
+        with_input:bool=False  # return the input too?
     ) -> tuple:
-        "Predict one sample: return what `learn.predict` does. Raise RuntimeError if the Learner is in another run."
+        "Predict one sample, as `learn.predict` does; raise RuntimeError if the Learner is in another run"
         learn = self.learn
         with turn(learn) if self.run is None else learn._lock:   # an open run belongs to no thread
             dl,decode = learn._item_loader(item)
@@ -94,19 +95,19 @@ class Predictor:
         return answer[1:]
 
     def close(self) -> None:
-        "End the run, if one is open; the next sample opens another"
+        "End the run, if one is open; the next call opens another"
         with turn(self.learn): self._end()
 
     def __enter__(self) -> Self: return self
     def __exit__(self, *exc:Any) -> None: self.close()
 
     def _is_ready(self):
-        "Return whether a run is open, and the Learner unchanged since"
+        "Return whether a run is open, and model, mode and callbacks are those that it was opened with"
         learn = self.learn
         if self.run is None: return False
         if learn.model is not self.model: return False
         if learn.model.training!=self.training: return False
-        return learn.cbs.items==self.heard
+        return learn.cbs.items==self.known_cbs
 
     @uninterrupted
     def _open(self):
@@ -114,11 +115,11 @@ class Predictor:
         learn = self.learn
         if learn.mode is not None: raise RuntimeError(
             f'a `Predictor` needs its own run, but a `{learn.mode}` is running already{learn._position}: '
-            'call `learn.predict` in there')
+            'call `learn.predict` inside a run')
         run = _keep_open(learn, [*self.cbs, Callback(after_cancel_batch=_forget)])
         run.__enter__()
-        self.run = finalize(self, _leave, learn, run)   # it ends when closed, garbage-collected, or at Python's exit
-        self.model,self.training,self.heard = learn.model,learn.model.training,[*learn.cbs]
+        self.run = finalize(self, _leave, learn, run)   # ends the run at `close`, garbage collection or exit
+        self.model,self.training,self.known_cbs = learn.model,learn.model.training,[*learn.cbs]
         loss_func = learn.loss_func
         self.act = _activation(loss_func) or noop
         if loss_func is None: self.decodes = output_decodes(self.model)
@@ -130,10 +131,10 @@ class Predictor:
         try:
             if run is not None: _leave_now(run, e)
         finally:
-            if grad is not None: torch.set_grad_enabled(grad)   # per thread; the run may have begun in another
+            if grad is not None: torch.set_grad_enabled(grad)   # a setting of this thread
 
     def _predict(self, b):
-        "Return the prediction for the batch `b`, raw and decoded, on the CPU"
+        "Return `(prediction, decoded)` for the batch `b`, on the CPU; `(None, None)` if the batch was cancelled"
         learn = self.learn
         begun[get_ident()] += 1   # the model may draw random numbers
         with torch.no_grad():
@@ -147,7 +148,7 @@ class Predictor:
 
 # %% ../../nbs/learner/50_predictor.ipynb #d6f419fa
 def _own(o):
-    "Return a copy of the model's output, which the model may overwrite in its next call"
+    "Return a copy of the model's output, as the model may overwrite it in its next call"
     if isinstance(o, torch.Tensor): return o.clone()
     if is_listy(o) or isinstance(o, Mapping): return apply(_own, o)
     return o

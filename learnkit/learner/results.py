@@ -17,14 +17,14 @@ from ..data.process import gather_objects, num_distrib, rank_distrib
 
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #eb77f4f4
-def places(
-    sizes:list,             # for each process, pairs: number of a round, and samples in this process's batch
-    order:Tensor|None=None  # where the i-th sample of a single process goes in the result; None: to place i
+def locate_samples(
+    sizes:list,             # for each process, pairs: the number of a round, the number of samples in its batch
+    order:Tensor|None=None  # position in the result of sample i of a single process; None: position i
 ) -> list[Tensor]:
     "Return, for each process, the positions of its samples in the result"
     batches = []
     for rank,own in enumerate(sizes):
-        for turn,n in own: batches.append((turn, rank, n))
+        for i_round,n in own: batches.append((i_round, rank, n))
     parts:list = [[torch.empty(0, dtype=torch.long)] for _ in sizes]
     start = 0
     for _,rank,n in sorted(batches):   # round by round, and within a round by rank
@@ -38,11 +38,11 @@ def places(
 # %% ../../nbs/learner/20a_gather_items.ipynb #a84b1f0c
 def gather_items(
     x:Any,         # this process's results: a tensor, a list with an entry for each sample, or None
-    at:list,       # for each process, the positions of its samples
+    at:list,       # for each process, the positions of its samples in the result
     dim:int=0,     # the dimension of the samples
-    room:int=2**24 # the number of bytes sent at once
+    room:int=2**24 # the maximum number of bytes to send at once
 ) -> Any:
-    "Return the results of all processes, in each process"
+    "Return the results of all processes to each: a tensor, or a list; None if no process has any"
     if isinstance(x, Tensor) and dim: x = x.movedim(dim, 0)
     kinds = {*gather_objects(_kind(x))} - {None}
     if not kinds: return None
@@ -54,14 +54,14 @@ def gather_items(
     return results
 
 def _kind(x):
-    "Return what results in one tensor must share: a sample's shape and type; 'list' for lists, None without results"
+    "Return (shape, dtype) of a sample, which must be equal in all processes; 'list' for a list, None for None"
     if x is None: return None
     if isinstance(x, Tensor): return tuple(x.shape[1:]),x.dtype
     return 'list'
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #a84b1f0d
 def _fill(results, x, at, room):
-    "Put the samples `x` of each process into `results`, at most `room` bytes at a time"
+    "Broadcast the samples `x` of each process into `results` at positions `at`, at most `room` bytes at a time"
     n_rows = max(1, room//results[:1].nbytes)
     for rank,positions in enumerate(at):
         for start in range(0, len(positions), n_rows):
@@ -80,7 +80,7 @@ def _broadcast(x, rank, shape, dtype):
     return x.cpu()
 
 def _gather_lists(x, at):
-    "Return the samples of all processes, each at its position"
+    "Return a list of the samples of all processes, each at its position"
     results:list = [None]*sum(map(len, at))
     own = [] if x is None else [*x]
     for positions,items in zip(at, gather_objects(own)):
@@ -105,13 +105,13 @@ from ..loop.events import nearest
 
 # %% ../../nbs/learner/20b_gather.ipynb #2802a581
 class Opened:
-    "Wraps a dataclass instance as a pytree node, which PyTorch flattens and unflattens to a dataclass instance"
+    "A pytree node around a dataclass instance, so that PyTorch flattens and unflattens the instance"
     def __init__(self,
-        record:Any # the instance
+        record:Any # the dataclass instance
     ): self.record = record
 
 def open_records(
-    b:Any # nested containers
+    b:Any # tensors in nested containers
 ) -> Any:
     "Return `b` with each dataclass instance wrapped in an `Opened`"
     return tree_map(_open_record, b, is_leaf=is_item_list)
@@ -126,9 +126,9 @@ register_pytree_node(Opened, _flatten, make_record)
 
 # %% ../../nbs/learner/20b_gather.ipynb #2802a582
 def only_item(
-    o:Any # a batch of one
+    o:Any # a batch of one sample
 ) -> Any:
-    "Return the only sample of `o`, in the structure of the batch"
+    "Return the only sample of a batch, in the structure of the batch; None for None"
     if o is None: return None
     if is_record(o): return make_record([*map(only_item, record_values(o))], type(o))
     if isinstance(o, Mapping): return map_container(only_item, o)
@@ -141,9 +141,9 @@ def _is_one_leaf(o): return isinstance(o, PackedSequence) or is_item_list(o)
 
 def check_joined(
     b:Any,        # the results of a batch
-    reorders:bool # are they sorted into dataset order?
+    reorders:bool # will the results be sorted into dataset order?
 ) -> None:
-    "Raise TypeError if the results of batches cannot be joined"
+    "Raise TypeError if such results of several batches cannot be joined, or not sorted"
     for leaf in tree_flatten(b, is_leaf=_is_one_leaf)[0]: _check_leaf(leaf, reorders)
 
 def _check_leaf(o, reorders):
@@ -162,21 +162,21 @@ def _check_leaf(o, reorders):
 _tensor_spec = tree_flatten(0)[1]   # the structure of a batch that is one tensor
 
 class NestedBuffer:
-    "A `TensorBuffer` for each tensor of a nested batch"
+    "A buffer for results in nested containers: a `TensorBuffer` for each tensor"
     def __init__(self,
         n:int|None=None,         # the expected number of samples; `None`: unknown
         dim:int=0,               # the dimension of the samples
-        file:str|Path|None=None, # write the result to `{file}.pt`, of a nested batch to `{file}_0.pt` and so on
-        key:str|None=None,       # the files' name in all processes that share the batches; `None`: not shared
-        **kwargs:Any             # passed to `TensorBuffer`: `dtype`, `positions`
+        file:str|Path|None=None, # files are `{file}.pt`, or for nested results `{file}_0.pt`, …; `None`: no files
+        key:str|None=None,       # a name of the files for all processes that share the batches; `None`: one process
+        **kwargs:Any             # arguments of `TensorBuffer`: `dtype`, `positions`
     ):
         self.n,self.dim,self.file,self.key = n,dim,file,key
         self.new_buffer = partial(TensorBuffer, n, dim, **kwargs)
         self.reorders = kwargs.get('positions') is not None
-        self.spec,self.buffers = None,[]   # the structure of a batch, and a buffer for each tensor in it
+        self.spec,self.buffers = None,[]   # the structure of the first batch, and a buffer for each tensor in it
 
     def append(self,
-        b:Any # tensors in nested containers, in the same structure as the batches before
+        b:Any # tensors in nested containers, with the structure of earlier batches
     ) -> None:
         "Append a batch of results; raise ValueError if its structure differs from the first batch's"
         if isinstance(b, Tensor):
@@ -187,17 +187,17 @@ class NestedBuffer:
             check_joined(b, self.reorders)
             self._begin(spec, len(leaves), isinstance(b, Tensor))
         if spec is not self.spec and spec!=self.spec: raise ValueError(
-            f'The batches to gather differ in structure: the first is {self.spec}, this one is {spec}.')
+            f'The results of the batches differ in structure: those of the first are {self.spec}, of this one {spec}.')
         for buffer,leaf in zip(self.buffers, leaves): buffer.append(leaf)
 
     def _flatten(self, b):
-        "Return the leaves and the structure of a batch; dataclass instances are opened, if there are any"
+        "Return the leaves and the structure of a batch, in which dataclass instances are wrapped in `Opened`"
         leaves,spec = tree_flatten(b, is_leaf=is_item_list)
         if spec==self.spec or not any(map(is_record, leaves)): return leaves,spec
         return tree_flatten(open_records(b), is_leaf=is_item_list)
 
     def _begin(self, spec, n, is_tensor):
-        "Make `n` buffers, for batches of the structure `spec`"
+        "Create `n` buffers, for batches of the structure `spec`"
         self.spec = spec
         if is_tensor: endings = ['.pt']
         else: endings = [f'_{i}.pt' for i in range(n)]
@@ -216,12 +216,12 @@ class NestedBuffer:
         return tree_unflatten([buffer.value for buffer in self.buffers], self.spec)
 
     def gather(self,
-        turns:list,              # for each batch of this process, the number of its round
-        order:Tensor|None=None   # where the i-th sample of a single process goes in the result; None: to place i
+        rounds:list,             # for each batch of this process, the number of its round
+        order:Tensor|None=None   # position in the result of sample i of a single process; None: position i
     ) -> Any:
-        "Return the results of all processes, in each; raise ValueError if they differ in structure or are incomplete"
+        "Return the results of all processes to each; None if there are none; raise ValueError if they cannot be joined"
         own = None
-        if self.spec is not None: own = self._describe(turns)
+        if self.spec is not None: own = self._describe(rounds)
         parts = drop_repeats(gather_objects(own))
         present = [part for part in parts if part is not None]
         if not present: return None
@@ -230,18 +230,18 @@ class NestedBuffer:
         return tree_unflatten(leaves, spec)
 
     def _gather_leaf(self, i, parts, file, order):
-        "Return leaf number `i` of the results of all processes; read it from `file`, if that is given"
-        sizes = []   # of the batches of each process; one without batches has no part
+        "Return leaf number `i` of the results of all processes, read from `file` if that is not None"
+        sizes = []   # for each process, (round, number of samples) of its batches
         for part in parts:
             if part is None: sizes.append([])
-            else: sizes.append([*zip(part.turns, part.sizes[i])])
+            else: sizes.append([*zip(part.rounds, part.sizes[i])])
         if file is not None: return self._open_whole(file, sizes)
         values = None
         if self.spec is not None: values = self.buffers[i].value
-        return gather_items(values, places(sizes, order), self.dim)
+        return gather_items(values, locate_samples(sizes, order), self.dim)
 
-    def _describe(self, turns):
-        "Describe the results of this process, once they are written"
+    def _describe(self, rounds):
+        "Write the results of this process, and return a `_Part` that describes them"
         sizes,files,empty = [],[],[]
         for buffer in self.buffers:
             buffer.flush()
@@ -250,21 +250,21 @@ class NestedBuffer:
             if buffer._is_shared: file = buffer.file
             files.append(file)
             empty.append(torch.empty(0))
-        return _Part(turns, sizes, files, tree_unflatten(empty, self.spec))
+        return _Part(rounds, sizes, files, tree_unflatten(empty, self.spec))
 
     def _open_whole(self, file, sizes):
-        "Open a file that all processes have written to; raise ValueError if samples are missing"
+        "Return the tensor in a file that all processes have written to; raise ValueError if samples are missing"
         n_came = sum(n for _,n in chain.from_iterable(sizes))
         if n_came==self.n: return open_memmap(file)
-        raise ValueError(f'only {n_came} of {self.n} samples arrived, so {Path(file).name} has gaps: omit `mmap` if '
-                         'batches are cancelled')
+        raise ValueError(f'only {n_came} of {self.n} samples have results, so {Path(file).name} has gaps: omit `mmap` '
+                         'if batches are cancelled')
 
 # %% ../../nbs/learner/20b_gather.ipynb #2802a583
 class _Part(NamedTuple):
-    "The results of one process, as described to the others"
-    turns:list   # for each of its batches, the number of its round
+    "A description of one process's results, to send to the others"
+    rounds:list  # for each of its batches, the number of its round
     sizes:list   # for each leaf, the number of samples in each batch
-    files:list   # for each leaf, the file that all processes write to; None: it is in memory
+    files:list   # for each leaf, the file that all processes write to; None: in memory
     like:Any     # empty tensors, in the structure of a batch
 
 def _common_spec(parts):
@@ -279,12 +279,12 @@ def _spec_of(part): return tree_flatten(open_records(part.like), is_leaf=is_item
 # %% ../../nbs/learner/20b_gather.ipynb #15ddc618
 def drop_keys(
     pred:Any,                # the output of a model
-    keys:str|Collection[str] # the entries to drop
+    keys:str|Collection[str] # the name or names of the entries to drop
 ) -> Any:
-    "Return the dictionary `pred` without `keys`; raise TypeError if it is not one, ValueError for a missing key"
+    "Return the dict `pred` without `keys`; raise TypeError if `pred` is not a dict, ValueError if it lacks a key"
     if isinstance(keys, str): keys = [keys]
     if not isinstance(pred, Mapping): raise TypeError(
-        f'`ignore_keys` are entries of an output that is a dictionary, but this model returns {shapes(pred)}')
+        f'`ignore_keys` needs a model that returns a dict, but this one returns {shapes(pred)}: omit `ignore_keys`')
     for k in keys:
         if k not in pred: raise ValueError(f"the model's output has no {k!r} to ignore: {nearest(k, pred)}")
     return {k:v for k,v in pred.items() if k not in keys}
@@ -293,7 +293,7 @@ def drop_keys(
 def count_items(
     dl:Any # a loader
 ) -> int|None:
-    "Return how many samples a loader has, `None` if that is unknown"
+    "Return the number of samples in a loader; None if it is unknown"
     if isinstance(dl, (list,tuple)) and dl: return _count_in_batches(dl)
     sampler,bs = getattr(dl, 'sampler', None),getattr(dl, 'batch_size', 1)
     if bs is None or not hasattr(type(sampler), '__len__'): return None
@@ -301,14 +301,14 @@ def count_items(
     return len(sampler)
 
 def _count_in_batches(batches):
-    "Return how many samples a list of batches has; all but the last are as large as the first"
+    "Return the number of samples in a list of batches, all but the last as large as the first; None without tensors"
     try: return find_bs(batches[0])*(len(batches)-1) + find_bs(batches[-1])
-    except ValueError: return None   # no tensors
+    except ValueError: return None
 
 def item_positions(
-    idxs:Any # the indices of the samples in their dataset, in the order in which they come
+    idxs:Any # the dataset indices of the samples, in the order in which they arrive
 ) -> Tensor|None:
-    "Return the position of each sample in the order of the dataset, `None` if the samples come in that order"
+    "Return the position of each sample in the order of the dataset; None if the samples arrive in that order"
     order = torch.as_tensor(idxs).argsort(stable=True)
     in_sequence = torch.arange(len(idxs))
     positions = torch.empty_like(order)

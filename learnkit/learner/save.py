@@ -19,28 +19,28 @@ from ..optim.opt_state import has_torch_state
 # %% ../../nbs/learner/55a_check_state.ipynb #5c090a3a
 def mismatch(
     new:Any,          # the value in the file
-    own:torch.Tensor  # the model's tensor, which it would replace
+    own:torch.Tensor  # the model's tensor, which the value would replace
 ) -> str:
-    "Return why `new` cannot be copied to `own`; empty if it can"
-    if not isinstance(new, torch.Tensor): return f'is {type(new).__name__}, the model has a tensor'
+    "Return why `new` cannot be copied to `own`, as the end of a sentence; empty if it can"
+    if not isinstance(new, torch.Tensor): return f'is {type(new).__name__}, but the model has a tensor'
     if is_lazy(own): return ''
-    if new.shape!=own.shape: return f'is {tuple(new.shape)}, the model has {tuple(own.shape)}'
+    if new.shape!=own.shape: return f'is {tuple(new.shape)}, but the model has {tuple(own.shape)}'
     if _is_expanded(own): return (
-        'is expanded in the model, so that its elements share memory and nothing can be loaded into it: `.clone()` it')
+        'is an expanded tensor in the model, whose elements share memory, so it cannot be loaded: `.clone()` it')
     if _number_kind(new)==_number_kind(own) and not new.is_meta: return ''
     meta = ' on meta' if new.is_meta else ''
-    return f'is of {new.dtype}{meta}, {new.layout}, the model has {own.dtype}, {own.layout}'
+    return f'is of {new.dtype}{meta}, {new.layout}, but the model has {own.dtype}, {own.layout}'
 
 def _number_kind(t): return t.layout,t.is_quantized,t.is_complex(),t.is_floating_point()
 
 # %% ../../nbs/learner/55a_check_state.ipynb #c7a2ec5c
 def _is_expanded(t):
-    "Return whether elements of `t` share memory, as after `expand`"
+    "Return whether elements of `t` share memory, as they do after `expand`"
     if t.layout is not torch.strided: return False
     return any(n>1 and stride==0 for n,stride in zip(t.shape, t.stride()))
 
 def _list_first(names):
-    "Return the first names as text, and the number of further ones"
+    "Return the first three names, and how many more there are, as text"
     text = ', '.join(map(str, names[:3]))
     if len(names)<=3: return text
     return f'{text} and {len(names)-3} more'
@@ -48,43 +48,44 @@ def _list_first(names):
 # %% ../../nbs/learner/55a_check_state.ipynb #5c090a3b
 def check_state(
     model:torch.nn.Module, # the model whose weights would be replaced
-    state:dict,            # the new weights by name
-    strict:bool=True,      # raise for a state that lacks weights, or has weights that the model does not have
+    state:dict,            # name -> new weight
+    strict:bool=True,      # raise an error if weights are missing or unexpected?
     base:Collection[str]=() # names of untrained weights, which may be missing
 ) -> None:
-    "Raise ValueError if `state` does not fit the model; changes nothing"
-    if not isinstance(state, Mapping): raise ValueError(f'expected weights by name, not a {type(state).__name__}')
+    "Raise ValueError if `state` does not fit the model, which is not changed"
+    if not isinstance(state, Mapping): raise ValueError(
+        f'the state must be a dict of weights by name, not a {type(state).__name__}')
     own = model.state_dict()
-    odd = _find_mismatches(state, own)
+    mismatches = _find_mismatches(state, own)
     missing = [k for k,v in own.items() if k not in state and k not in base and not is_lazy_tensor(v)]
     extra = [k for k in state if k not in own]
-    nothing_fits = bool(own) and len(missing)==len(own)   # a mistake, even if not strict
+    nothing_fits = bool(own) and len(missing)==len(own)   # an error even if not strict
     reasons = []
-    if odd: reasons.append(f'shapes differ: {_list_first(odd)}')
+    if mismatches: reasons.append(f'shapes differ: {_list_first(mismatches)}')
     if strict or nothing_fits:
-        if missing: reasons.append(f'it lacks {_list_first(missing)}')
+        if missing: reasons.append(f'they lack {_list_first(missing)}')
         if extra: reasons.append(f'the model lacks {_list_first(extra)}')
     if not reasons: return
-    hint = _load_hint(odd, nothing_fits)
+    hint = _load_hint(mismatches, nothing_fits)
     raise ValueError(f"these weights belong to another model: {'; '.join(reasons)}{hint}")
 
-def _load_hint(odd, nothing_fits):
-    if odd: return '. Make the model as it was, or let `learn.load(…, ignore_keys=…)` leave some as they are.'
+def _load_hint(mismatches, nothing_fits):
+    if mismatches: return '. Create the model that was saved, or skip weights: `learn.load(…, ignore_keys=…)`.'
     if nothing_fits: return ''
     return '. `strict=False` loads what fits.'
 
 def _find_mismatches(state, own):
-    "Return which tensors in `own` cannot be replaced by the ones of the same name in `state`, and why"
-    odd = []
+    "Return a list of texts: which tensors in `own` cannot be replaced by those of the same name in `state`, and why"
+    mismatches = []
     for name,value in own.items():
         if name not in state or not isinstance(value, torch.Tensor): continue
         why = mismatch(state[name], value)
-        if why: odd.append(f'{name} {why}')
-    return odd
+        if why: mismatches.append(f'{name} {why}')
+    return mismatches
 
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed83
 def _kind(o):
-    "Return 'a number', 'numbers', or the type's name; None counts as a number that is not set"
+    "Return 'a number', 'numbers' or the name of the type, for messages; None counts as a number that is not set"
     if isinstance(o, (bool,int,float,torch.Tensor,NoneType)): return 'a number'
     if isinstance(o, (list,tuple)):
         if all(_kind(i)=='a number' for i in o): return 'numbers'
@@ -92,8 +93,8 @@ def _kind(o):
 
 def _check_opt_parts(own, state):
     "Raise ValueError if `state` does not belong to an optimizer whose own state is `own`"
-    if not isinstance(state, Mapping): raise ValueError(f'it is a {type(state).__name__}')
-    if not has_torch_state(own): return   # checked by that optimizer
+    if not isinstance(state, Mapping): raise ValueError(f'it is a {type(state).__name__}, not a dict')
+    if not has_torch_state(own): return   # the optimizer checks its own format
     groups,states = state.get('param_groups'),state.get('state')
     if not _is_list_of(_is_group, groups): raise ValueError('`param_groups` must be a list of parameter groups')
     has_dicts = isinstance(states, Mapping) and all(map(_is_mapping, states.values()))
@@ -116,32 +117,34 @@ def _has_good_names(group):
 
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed84
 def _check_frozen(frozen, n_groups):
-    "Raise ValueError if `frozen_idx`, of several optimizers one for each, is not the number of a parameter group"
+    "Raise ValueError unless `frozen_idx` is from 0 to `n_groups`; for several optimizers it is a dict"
     numbers = [frozen]
     if isinstance(frozen, Mapping): numbers = frozen.values()
     for i in numbers:
-        if not isinstance(i, int) or not 0<=i<=n_groups: raise ValueError(f'`frozen_idx` is {frozen!r}')
+        if not isinstance(i, int) or not 0<=i<=n_groups: raise ValueError(
+            f'`frozen_idx` is {frozen!r}, but must be a number from 0 to {n_groups}')
 
 def _check_settings(groups, own):
-    "Raise ValueError if a setting of a parameter group has a different type than now"
+    "Raise ValueError if a setting of a parameter group has another type in the optimizer's own state"
     for group,mine in zip(groups, own):
         for name in group.keys() & mine.keys() - {'params','param_names'}:
             kind,expected = _kind(group[name]),_kind(mine[name])
-            if kind!=expected: raise ValueError(f'`{name}` is {kind}, where {expected} was expected')
+            if kind!=expected: raise ValueError(f'`{name}` is {kind}, but must be {expected}')
 
 def _check_values(states):
-    "Raise ValueError if the optimizer's values for a parameter are not numbers, or mappings of them"
+    "Raise ValueError if a value in the state of a parameter is neither a number, a list of numbers, nor a dict"
     for parameter,values in states.items():
         for name,value in values.items():
             if isinstance(value, Mapping) or _kind(value) in ('a number','numbers'): continue
-            raise ValueError(f'`{name}` of parameter {parameter} is {_kind(value)}')
+            raise ValueError(
+                f'`{name}` of parameter {parameter} is {_kind(value)}, but must be a number')
 
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed85
 def check_opt_state(
     opt:Any,   # the optimizer whose state would be replaced
     state:dict # the new state
 ) -> None:
-    "Raise ValueError if `state` does not fit an optimizer like `opt`; changes nothing"
+    "Raise ValueError if `state` does not fit the optimizer `opt`, which is not changed"
     own = opt.state_dict()
     try: _check_opt_parts(own, state)
     except ValueError as e:
@@ -180,12 +183,12 @@ from ..loop.tracebacks import shortened
 export_format = 'learnkit.recovery.export'   # the 'format' entry of a file written by `Learner.export`
 _checkpoint_keys = {'model','opt','cbs','rng'}
 
-def _as_pickled(text):
-    "Return the bytes of a text in a pickle"
+def _pickle_text(text):
+    "Return the bytes that stand for a short text in a pickle"
     return b'X' + len(text).to_bytes(4, 'little') + text.encode()
 
 def _read_description(path):
-    "Return the bytes of a model file that describe its content, without its tensors"
+    "Return the part of a model file that describes its content, without the tensors; empty if it has none"
     with path.open('rb') as f:
         if is_safetensors(path):
             n = int.from_bytes(f.read(8), 'little')
@@ -196,29 +199,29 @@ def _read_description(path):
     return b''
 
 # %% ../../nbs/learner/55b_save.ipynb #5b0c8a14
-def written_by(
+def find_writer(
     path:Any # the path of a model file
 ) -> str|None:
-    "Return 'save', 'export' or 'checkpoint', whichever wrote a file; None if it is missing or unreadable"
+    "Return what wrote a file: 'save', 'export' or 'checkpoint'; None if the file is missing or unreadable"
     if not path.is_file(): return None
     try: description = _read_description(path)
     except (OSError, BadZipFile, RuntimeError): return None
     if is_safetensors(path): mark = b'"learnkit"'
-    else: mark = _as_pickled(export_format)
+    else: mark = _pickle_text(export_format)
     if mark in description: return 'export'
     for key in _checkpoint_keys:
-        if _as_pickled(key) not in description: return 'save'
+        if _pickle_text(key) not in description: return 'save'
     return 'checkpoint'
 
 def check_replaced(
     path:Any, # the path of the file to write
-    by:str    # 'save' or 'export'
+    by:str    # what would write it: 'save' or 'export'
 ) -> None:
-    "Raise FileExistsError if `path` is a file that was written in another way"
-    found = written_by(path)
-    if found in (None, by): return
-    if found=='checkpoint': writer = '`CheckpointCallback`'
-    else: writer = f'`learn.{found}`'
+    "Raise FileExistsError if the file `path` exists, and was not written by `by`"
+    earlier = find_writer(path)
+    if earlier in (None, by): return
+    if earlier=='checkpoint': writer = '`CheckpointCallback`'
+    else: writer = f'`learn.{earlier}`'
     raise FileExistsError(f'{path} was written by {writer}, and `learn.{by}` would replace it: choose another name, '
                           'or delete the file first')
 
@@ -229,10 +232,10 @@ def saving(
     learn:Learner, # the Learner
     **kwargs       # arguments of the event `after_save_model`, such as `path`
 ) -> Iterator:
-    "Context manager in which the model has the weights to save, such as averages"
+    "Context manager around saving: fire the events before and after it; between them the model has the weights to save"
     with evaluating(learn):   # schedule-free optimizers hold other weights in training
         try:
-            learn('before_save_model')   # if a later callback raises here, an earlier one may have swapped the weights
+            learn('before_save_model')   # within `try`: a callback may swap weights before another one raises
             yield
         finally: learn('after_save_model', **kwargs)
 
@@ -241,17 +244,17 @@ def saving(
 def _file_path(self:Learner,
     file:str|Path # a name, or a path
 ) -> Path:
-    "Return the path of a model file: in `path/model_dir` or a store; add .pth unless it has a model file's suffix"
+    "Return the path of a model file, relative to `path/model_dir`; add .pth if it has no suffix of model files"
     if not isinstance(file, str|PathLike|StorePath): raise TypeError(
-        f"file is a name such as 'best' or a path, not {file!r}")
+        f"`file` must be a name such as 'best' or a path, not {file!r}")
     return model_path(self.path, self.model_dir, file)
 
 def model_path(
     folder:str|Path,    # the Learner's `path`
-    model_dir:str|Path, # its subfolder for models
-    file:str|Path       # a name, or a path
+    model_dir:str|Path, # the subfolder for models
+    file:str|Path       # a name, or a path; an absolute one ignores the folders
 ) -> Any:
-    "Return the path of a model file; add .pth unless it has a model file's suffix"
+    "Return the path of a model file; add .pth if it has no suffix of model files, such as .pt"
     path = as_path(folder)/model_dir/as_path(file)
     if path.suffix in _endings: return path
     return path.with_name(path.name+'.pth')
@@ -259,7 +262,7 @@ def model_path(
 _endings = '.pth','.pt','.pkl','.bin','.ckpt','.safetensors'
 
 # %% ../../nbs/learner/55b_save.ipynb #0aaad0df
-# in a .safetensors file, prefixes of the names that are not the model's
+# prefixes of the entries in a .safetensors file that are not weights of the model
 _beside,_base = 'learnkit.beside.','learnkit.base.'
 
 def _as_tensor(text): return torch.frombuffer(bytearray.fromhex(text), dtype=torch.uint8)
@@ -267,25 +270,25 @@ def _as_text(t): return bytes(t.tolist()).hex()
 
 # %% ../../nbs/learner/55b_save.ipynb #8cf90d84
 def _flatten(state):
-    "Return the weights as one dict, for a file that has tensors only"
+    "Return the state as one dict of tensors, for a .safetensors file"
     if not _is_nested(state): return state
     beside = {_beside+name:v for name,v in state.get('beside', {}).items()}
     base   = {_base+name:_as_tensor(text) for name,text in state.get('base', {}).items()}
     return {**state['model'], **beside, **base}
 
 def _is_nested(state):
-    "Return whether the weights are in an entry `model`; a model's own weight may have that name"
+    "Return whether the state has the weights in an entry `model`, which is not a weight of that name"
     return isinstance(state.get('model'), Mapping) and set(state) <= {'model','opt','beside','base'}
 
 # %% ../../nbs/learner/55b_save.ipynb #0aaad0dc
 @patch
 def save(self:Learner,
     file:str|Path|BinaryIO, # a name, a path, or an open binary file
-    with_opt:bool=True,     # save the optimizer's state too (not in .safetensors); False: only the model's `state_dict`
-    only_trained:bool|dict=False, # skip frozen parameters? Or unchanged weights, by checksums from `base_of`
+    with_opt:bool=True,     # save the optimizer's state too (not in .safetensors); False: only the weights
+    only_trained:bool|dict=False, # skip frozen parameters? A dict from `base_of`: skip weights unchanged since
     **kwargs                # arguments of `torch.save`, such as `pickle_protocol`
 ) -> Path:
-    "Save the model (and optimizer); return the path of the file; raise TypeError for what `load` could not read"
+    "Save the model (and optimizer), return the path or the open file; raise TypeError for what `load` could not read"
     given:Any = file
     is_open = hasattr(given, 'write')
     if is_open:
@@ -304,17 +307,17 @@ def save(self:Learner,
         if has_opt: opt = opt_state(self)
         state = to_serializable(_nest(_Parts(weights, beside, base, opt)), sharded=gather)
         if is_open: torch.save(state, given, **kwargs)
-        elif shards: team().in_first(partial(write_state, state, path, **kwargs))   # all processes may read it at once
+        elif shards: team().in_first(partial(write_state, state, path, **kwargs))   # all processes wait for it
         elif rank_distrib()==0: write_state(state, path, **kwargs)
     return path
 
 def _find_base(learn, only_trained):
-    "Return the checksums of the weights to omit if they are unchanged; None: save all"
+    "Return the checksums of the weights to omit if they are unchanged; None if all are to be saved"
     if only_trained is True: return base_of(learn, frozen_only=True)
     return only_trained or None
 
 def _nest(parts):
-    "Return the content to write: the weights, or a dict of all parts if there are several"
+    "Return the content of the file: the weights alone, or a dict of all parts if there are several"
     others:dict = {}
     if parts.beside: others['beside'] = parts.beside
     if parts.base: others['base'] = parts.base
@@ -323,20 +326,20 @@ def _nest(parts):
     return dict(model=parts.weights, **others)
 
 # %% ../../nbs/learner/55b_save.ipynb #9404dea6
-def _gather_whole(t, copy): return whole(t)   # in all processes, as each may write its own file
+def _gather_whole(t, copy): return whole(t)   # in all processes, as each has its own open file
 
 def write_state(
-    state:dict, # the weights; or a dict: the model's, those of other modules, the optimizer's (not in .safetensors)
-    path:Path,  # ends in .pth or .safetensors
+    state:dict, # the weights; or a dict with the entries 'model', 'beside', 'base' and 'opt' (not in .safetensors)
+    path:Path,  # the path of the file
     **kwargs    # arguments of `torch.save`
 ) -> None:
-    "Write a state atomically, in the format that the file's suffix names"
+    "Write a state atomically: as .safetensors if the path has that suffix, else with `torch.save`"
     if is_safetensors(path): write_safetensors(_flatten(state), path)
     else: write_atomic(state, path, **kwargs)
 
 # %% ../../nbs/learner/55b_save.ipynb #71323e42
 def _keep_own(weights, model, patterns):
-    "Return `weights`, with `model`'s own values for names that match one of `patterns`"
+    "Return `weights`, with the model's own values for names that match `patterns`; raise ValueError if none matches"
     own,ignored = model.state_dict(),set()
     if isinstance(patterns, str): patterns = [patterns]
     for pattern in patterns:
@@ -345,19 +348,19 @@ def _keep_own(weights, model, patterns):
             f'neither the file nor the model has a weight like {pattern!r} to ignore: {nearest(pattern, own)}')
         ignored |= matching
     loaded = {name:w for name,w in weights.items() if name not in ignored}
-    kept   = {name:w for name,w in own.items() if name in ignored}
-    return loaded | kept
+    unchanged = {name:w for name,w in own.items() if name in ignored}
+    return loaded | unchanged
 
 # %% ../../nbs/learner/55b_save.ipynb #2897f743
 class _Parts(NamedTuple):
-    "The content of a file of `learn.save`"
+    "The content of a file that `learn.save` wrote"
     weights:dict    # the model's weights
     beside:dict     # weights of other trained modules, such as the loss function's
     base:dict       # checksums of the weights that were not saved
     opt:dict|None   # the optimizer's state
 
 def _parse_state(file, state) -> _Parts:
-    "Split a state into its parts; raise ValueError for a file of another kind"
+    "Return a state split into its parts; raise ValueError if `learn.save` did not write the file"
     if _checkpoint_keys <= set(state): raise ValueError(
         f'{file} is a checkpoint of a whole run: resume from it with `fit(..., resume=path)`')
     if state.get('format')==export_format: raise ValueError(
@@ -371,19 +374,19 @@ def _parse_state(file, state) -> _Parts:
     return _Parts(weights, beside, checksums, None)
 
 def _with_prefix(state, prefix):
-    "Return the entries whose names have a prefix, with the prefix removed"
+    "Return the entries of `state` whose names have a prefix, with the prefix removed"
     return {name.removeprefix(prefix):v for name,v in state.items() if str(name).startswith(prefix)}
 
 # %% ../../nbs/learner/55b_save.ipynb #6d8afd4d
 def check_beside(
     learn:Any,   # the Learner
-    beside:dict, # the state of modules trained outside the model, by name; empty in older files
+    beside:dict, # name -> weight of a module outside the model; empty in files of older versions
     file:Any     # the file's path, for messages
 ) -> None:
-    "Raise ValueError if a shape in `beside` does not fit; warn about weights in only one of file and Learner"
+    "Raise ValueError if a weight in `beside` does not fit; warn about weights that only the file or the Learner has"
     own,trained = loadable_beside(learn),state_beside(learn)
-    odd = _find_mismatches(beside, own)
-    if odd: raise ValueError(f'{file} belongs to another loss function: {odd[0]}')
+    mismatches = _find_mismatches(beside, own)
+    if mismatches: raise ValueError(f'{file} belongs to another loss function: {mismatches[0]}')
     missing = [name for name in named_params(learn) if name in trained and name not in beside]
     if missing: warn(
         f'{file} has no {_list_first(missing)}, which this Learner trains outside the model, so it is not changed')
@@ -392,13 +395,13 @@ def check_beside(
         f'{file} has {_list_first(extra)} outside the model, which this Learner does not have, so it is skipped')
 
 def _check_exists(file, path):
-    "Raise FileNotFoundError if `path` does not exist; mention it if the current folder has the file"
+    "If `path` is missing, raise FileNotFoundError, with advice, for a file in the current folder or a missing folder"
     if path.exists(): return
     here = Path(file) if isinstance(file, str|PathLike) else path
     if here.is_file(): raise FileNotFoundError(
-        f'there is no file {path}; for the one in the current folder write {str(here.absolute())!r}')
+        f'there is no file {path}. To load the file in the current folder, write {str(here.absolute())!r}')
     if not path.parent.exists(): raise FileNotFoundError(
-        f'there is no file {path}: `learn.save` writes it, into a folder of `learn.path`')
+        f'there is no folder {path.parent}: `learn.save` writes models into `learn.path`/`learn.model_dir`')
 
 # %% ../../nbs/learner/55b_save.ipynb #5a2b33f7
 @patch
@@ -406,12 +409,12 @@ def _check_exists(file, path):
 def load(self:Learner,
     file:str|Path|BinaryIO,   # a name, a path, or an open binary file
     device:Any=None,          # the device to move the model to; None: leave it where it is
-    with_opt:bool=True,       # load the optimizer's state too, if the file has it; hyperparameters stay as they are
-    strict:bool=True,         # raise for a file whose weights are not exactly those of the model
+    with_opt:bool=True,       # load the optimizer's state too, if the file has it? Hyperparameters are not changed
+    strict:bool=True,         # raise an error if weights are missing or unexpected?
     weights_only:bool=True,   # accepted because fastai's callbacks pass it; code from a file is never run
-    ignore_keys:str|Collection[str]=() # names of weights to leave unchanged, such as 'head.*'; the optimizer too
+    ignore_keys:str|Collection[str]=() # patterns of weights not to load, such as 'head.*', nor the optimizer
 ) -> Learner:
-    "Load the model (and optimizer); raise FileNotFoundError or ValueError before anything is changed"
+    "Load the model (and optimizer), and return the Learner; raise FileNotFoundError or ValueError before any change"
     source:Any = file
     if not hasattr(source, 'read'):
         source = self._file_path(file)
@@ -424,21 +427,21 @@ def load(self:Learner,
         opt,with_opt = None,False
     check_state(get_model(self.model), weights, strict, base)
     check_base(get_model(self.model), rest_of_base(weights, base), file)
-    if any(k.startswith('outside.') for k in beside): ready_opt(self)   # it has parameters outside of modules
+    if any(k.startswith('outside.') for k in beside): ready_opt(self)   # the file has parameters outside of modules
     check_beside(self, beside, file)
     if not with_opt: opt = None
     elif opt is not None:
         ready_opt(self)
         check_opt_state(self.opt, opt)
     elif self.opt is not None: warn(f'{file} has no optimizer state: the optimizer is not changed')
-    _take_weights(self, _Parts(weights, beside, base, opt), strict, device)
+    _load_parts(self, _Parts(weights, beside, base, opt), strict, device)
     return self
 
 @uninterrupted
-def _take_weights(learn, parts, strict, device=None):
+def _load_parts(learn, parts, strict, device=None):
     if device is not None: learn.model.to(device)
     learn('before_load_model')
-    with evaluating(learn):   # the mode in which `save` writes
+    with evaluating(learn):   # the mode in which `save` wrote the weights
         if parts.opt is not None: load_opt_state(learn, parts.opt, keep_hypers=True)
         model = get_model(learn.model)
         load_weights(model, lay_out_state(parts.weights, model), parts.base, strict)
@@ -461,23 +464,23 @@ def _loaders(learn):
 def snapshot_training(
     learn:Learner # the Learner
 ) -> Snapshot:
-    "Take a snapshot of all that training changes; raise ValueError for lazy layers"
+    "Take a snapshot of everything that training changes; raise ValueError for a model with lazy layers"
     tensors = [*named_params(learn).values(), *named_buffers(learn).values()]
     if any(map(is_lazy, tensors)): raise ValueError(
-        'the model has lazy layers, whose shape the first batch sets permanently: call the model once before the trial')
+        'the model has lazy layers, whose shapes the first batch would set: call the model once before the trial')
     return Snapshot(snapshot_random(), learn._rebind, snapshot_contents(learn, *learn.cbs, loaders=_loaders(learn)))
 
 # %% ../../nbs/learner/55c_trial.ipynb #67a6b28a
 @uninterrupted
 @contextmanager
 def unchanged(
-    learn:Learner # the Learner; also as `learn.unchanged()`
+    learn:Learner # the Learner; as a method, `learn.unchanged()`
 ) -> Iterator[Learner]:
-    "Undo all training in the block, however it ends; raise RuntimeError in a run, ValueError for lazy layers"
+    "Undo all training at the end of a `with` block; raise RuntimeError inside a run, ValueError for lazy layers"
     with turn(learn):
         if learn.mode is not None: raise RuntimeError(
-            f'a trial inside a running `{learn.mode}`{learn._position} would overwrite its counters and its history: '
-            'do it before or afterwards')
+            f'a trial inside a running `{learn.mode}`{learn._position} would overwrite the counters and the history of '
+            'that run: start it before or afterwards')
         with snapshot_training(learn):
             for p in named_params(learn).values(): p.grad = None
             yield learn

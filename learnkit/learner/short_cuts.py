@@ -26,9 +26,9 @@ from ..optim.optimizer import OptimWrapper
 # %% ../../nbs/learner/33_short_cuts.ipynb #fefad051
 def step_tensors(
     model:Any,     # the model, for the names of its parameters
-    opt:Optimizer  # a torch optimizer
-) -> dict[str,Tensor]: # by name, for messages
-    "Return everything that a step of `opt` changes"
+    opt:Optimizer  # a PyTorch optimizer
+) -> dict[str,Tensor]: # name for messages -> tensor
+    "Return what a step of `opt` changes: its parameters, their state, and its numeric settings"
     names = {id(p):f'`{name}`' for name,p in model.named_parameters()}
     changed:dict = {}
     for i,group in enumerate(opt.param_groups):
@@ -41,12 +41,12 @@ def step_tensors(
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #93dc36b3
 def _state_of(opt, p, name):
-    "Return the optimizer's state of parameter `p`, by name, for messages"
-    state = opt.state.get(p, {})   # `opt.state[p]` would add an entry
+    "Return the optimizer's state of parameter `p`: name for messages -> value"
+    state = opt.state.get(p, {})   # `opt.state[p]` would create an entry
     return {f'`{k}` of {name}':v for k,v in state.items() if isinstance(v, (Tensor,int,float))}
 
 def _settings_of(group, i):
-    "Return the numeric settings of parameter group `i`, by name, for messages"
+    "Return the numeric settings of parameter group `i`: name for messages -> tensor"
     numbers = {k:v for k,v in group.items() if _are_numbers(v)}
     return {f'`{k}` of group {i}':torch.tensor([*leaves([v])]) for k,v in numbers.items()}
 
@@ -56,39 +56,39 @@ def _are_numbers(v):
     return type(v) in (int,float)
 
 def copies(
-    tensors:dict # by name
+    tensors:dict # name -> tensor
 ) -> dict[str,Tensor]:
-    "Return copies of the tensors; for a sharded tensor, of this process's shard"
+    "Return copies of the tensors, detached; of a sharded tensor, a copy of this process's shard"
     return {k:local_shard(v.detach()).clone() for k,v in tensors.items()}
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #3ac0a046
 def difference(
     got:dict,      # tensors by name, after the fast path
     expected:dict, # tensors by name, after the slow path
-    room:dict      # how much elements may differ, by name; missing names: 0
+    room:dict      # name -> the difference that is allowed for each element; missing: 0
 ) -> str:
-    "Describe the first difference: the tensor, how much of it, and where it is largest; empty if there is none"
+    "Return a description of the first tensor that differs, and where it differs most; empty if none does"
     for name in {**expected, **got}:
-        if name not in got: return f'{name} is there after the slow path only'
+        if name not in got: return f'{name} exists only after the slow path'
         if name not in expected: return f'{name} exists only after the fast path'
         text = _describe_difference(got[name], expected[name], room.get(name, 0))
         if text: return f'{name} {text}'
     return ''
 
 def _describe_difference(a, b, room):
-    "Describe how the tensor `a` differs from `b` by more than `room`; empty if it does not"
-    if (a.shape,a.dtype)!=(b.shape,b.dtype): return f'is {a.dtype} {list(a.shape)} for {b.dtype} {list(b.shape)}'
+    "Return a description of how `a` differs from `b` by more than `room`; empty if it does not"
+    if (a.shape,a.dtype)!=(b.shape,b.dtype): return f'is {a.dtype} {list(a.shape)} instead of {b.dtype} {list(b.shape)}'
     distance = _distance(a, b)
     wrong = distance>room
     if not wrong.any(): return ''
     i = torch.where(wrong, distance, 0).argmax()   # the index at which it is largest
-    one,other = a.to_dense().flatten()[i].item(),b.to_dense().flatten()[i].item()
-    if not a.ndim: return f'differs: {one:.7g} for {other:.7g}'
+    got,expected = a.to_dense().flatten()[i].item(),b.to_dense().flatten()[i].item()
+    if not a.ndim: return f'differs: {got:.7g} instead of {expected:.7g}'
     at = [int(k) for k in torch.unravel_index(i, a.shape)]
-    return f'differs in {int(wrong.sum())} of {a.numel()} elements, most at {at}: {one:.7g} for {other:.7g}'
+    return f'differs in {int(wrong.sum())} of {a.numel()} elements, most at {at}: {got:.7g} instead of {expected:.7g}'
 
 def _distance(a, b):
-    "Return how far each element is off; infinite if only one of them is NaN"
+    "Return the absolute difference of each element: 0 if both are NaN, infinite if one is"
     a,b = a.to_dense(),b.to_dense()
     dtype = torch.complex128 if a.is_complex() else torch.float64
     distance  = (a.to(dtype)-b.to(dtype)).abs().nan_to_num(float('inf'))
@@ -100,7 +100,7 @@ def _distance(a, b):
 def torch_opt(
     opt:Any # an optimizer, such as `learn.opt`
 ) -> Optimizer|None:
-    "Return the torch optimizer in an `OptimWrapper`; None if it has step hooks, or for any other optimizer"
+    "Return the PyTorch optimizer in an `OptimWrapper`; None if step hooks exist, or `opt` is of another class"
     if type(opt) is not OptimWrapper: return None
     inner = opt.opt
     own_hooks    = inner._optimizer_step_pre_hooks,inner._optimizer_step_post_hooks
@@ -109,77 +109,77 @@ def torch_opt(
     return inner
 
 def slow_step(
-    opt:Optimizer # a torch optimizer
+    opt:Optimizer # a PyTorch optimizer
 ) -> None:
-    "Take a step with the optimizer's own `step`, but no hooks"
+    "Take a step with the optimizer's own `step`, without its hooks"
     hooks = {k:vars(opt)[k] for k in ('_optimizer_step_pre_hooks','_optimizer_step_post_hooks')}
     vars(opt).update({k:OrderedDict() for k in hooks})
     try: opt.step()
     finally: vars(opt).update(hooks)
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #282b152a
-def note_step(
-    opt:Optimizer, # a torch optimizer
+def snapshot_step(
+    opt:Optimizer, # a PyTorch optimizer
     *more:Any      # other objects that the fast path changes, such as the model
 ) -> Snapshot:
-    "Take a snapshot of everything that a step changes, with gradients and random number generators"
+    "Take a snapshot of the gradients, the random number generators, and everything else that a step changes"
     grads = {i:p.grad for i,p in enumerate(_params(opt)) if p.grad is not None}
     return Snapshot(snapshot_random(), snapshot_tensors(grads), snapshot_contents(opt, *more))
 
 def _params(opt): return [p for group in opt.param_groups for p in group['params']]
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #dce1d006
-switch = 'LEARNKIT_CHECK_SHORT_CUTS'   # the environment variable that adds it to every fit
+switch = 'LEARNKIT_CHECK_SHORT_CUTS'   # the environment variable that adds `CheckShortCuts` to every fit
 
 class WrongShortCut(RuntimeError):
-    "A fast path had a different result from its slow path"
+    "Raised if a fast path has a different result from its slow path"
 
 class CheckShortCuts(Callback):
-    "Runs each fast path and its slow path, and raises `WrongShortCut` at the first difference; changes nothing"
+    "Runs each fast path and its slow path, and raises `WrongShortCut` at the first difference; does not change the run"
     acts = 'nothing'
-    order,run_valid = 10_000,False   # after all others
+    order,run_valid = 10_000,False   # after all other callbacks
     modes,compiled = ('fit','lr_find'),'nothing'
     first_in = 'after_step','after_zero_grad'
-    before:Any = None  # before a step: the torch optimizer, and a snapshot of it
-    grads:Any = ()     # before gradients are set to zero: pairs of parameter and gradient
-    def __init__(self): self.n = Counter()   # how often each fast path was compared
+    before:Any = None  # during a step: (PyTorch optimizer, snapshot from before the step); else None
+    grads:Any = ()     # while gradients are zeroed: pairs of a parameter and its gradient before
+    def __init__(self): self.n = Counter()   # name of a fast path -> how often it was compared
 
     def compare_paths(self,
-        what:str,         # the fast path: a key of `n`, and its name in a message
-        fast:Callable,    # the fast path
-        slow:Callable,    # the slow path
-        note:Callable,    # function: takes a snapshot of everything that both paths change
-        tensors:Callable, # function of a path's result: returns the tensors to compare, by name
-        room:Callable     # function of the slow path's tensors and the earlier state: how much they may differ
+        what:str,         # the name of the fast path, in `n` and in messages
+        fast:Callable,    # function without arguments: runs the fast path
+        slow:Callable,    # function without arguments: runs the slow path
+        note:Callable,    # function without arguments: takes a snapshot of everything that both paths change
+        tensors:Callable, # function: result of a path -> tensors to compare, by name
+        room:Callable     # function: slow path's tensors, snapshot from before -> allowed differences, by name
     ) -> Any:             # the result of `fast`
-        "Run both paths from the same state, compare the results, and keep `fast`'s"
+        "Run both paths from the same state and return the result of `fast`; raise WrongShortCut if they differ"
         before,result = note(),fast()
         def slow_tensors(): return tensors(slow())
         self._compare(what, before, copies(tensors(result)), slow_tensors, note, room)
         return result
 
     def _compare(self, what, before, got, slow, note, room=None):
-        "Restore the state `before`, take the slow path, compare, and restore the present state"
+        "Restore the state `before`, run the slow path, restore the present state; raise WrongShortCut if they differ"
         after = note()
         before.restore()
         try:
             expected = copies(slow())
             allowed  = {}
             if room is not None: allowed = room(expected, before)
-            found = difference(got, expected, allowed)
+            text = difference(got, expected, allowed)
         finally: after.restore()
-        self._count(what, found)
+        self._count(what, text)
 
-    def _count(self, what, found):
-        "Count a comparison; raise WrongShortCut for a difference"
+    def _count(self, what, text):
+        "Count a comparison; raise WrongShortCut if `text` describes a difference"
         self.n[what] += 1
-        if found: raise WrongShortCut(f'{_short_cuts.get(what, what)} differs from its slow '
-                                      f'path{self.learn._position}: {found}')
+        if text: raise WrongShortCut(f'{_short_cuts.get(what, what)} differs from its slow '
+                                     f'path{self.learn._position}: {text}')
 
     def before_fit(self): self.n.clear()
     def before_step(self):
         opt = torch_opt(self.learn.opt)
-        if opt is not None: self.before = opt,note_step(opt)
+        if opt is not None: self.before = opt,snapshot_step(opt)
 
     def after_step(self):
         if self.before is None: return
@@ -188,7 +188,7 @@ class CheckShortCuts(Callback):
         def slow():
             slow_step(opt)
             return tensors()
-        try: self._compare('step', before, copies(tensors()), slow, partial(note_step, opt))
+        try: self._compare('step', before, copies(tensors()), slow, partial(snapshot_step, opt))
         except WrongShortCut as e:
             add_note(e, f'The slow path is `{type(opt).__name__}.step`.')
             raise
@@ -211,25 +211,25 @@ class CheckShortCuts(Callback):
         self._count('zero_grad', self._describe_one_sided(one_sided))
 
     def _describe_one_sided(self, params):
-        "Describe the first of the parameters that have a gradient after one of the paths only; empty if there is none"
+        "Return a description of the first of `params`, with a gradient after one path only; empty if there is none"
         if not params: return ''
         names = {id(p):f'`{name}`' for name,p in self.learn.model.named_parameters()}
-        return f"{names.get(id(params[0]), 'a parameter')} has a gradient after one of them only"
+        return f"{names.get(id(params[0]), 'a parameter')} has a gradient after only one of the paths"
 
     def wrap(self, what:str, do:Callable) -> Callable:
-        if what=='fetched': return partial(self._look_and_do, do)
+        if what=='fetched': return partial(self._check_and_run, do)
         return do
 
-    def _look_and_do(self, do, b):
-        if self.learn is not None: self._look(self.learn)   # else it was removed during a fit
+    def _check_and_run(self, do, b):
+        if self.learn is not None: self._check_handlers(self.learn)   # None: it was removed during the fit
         return do(b)
 
-    def _look(self, learn):
+    def _check_handlers(self, learn):
         bound,order = learn._bound,learn._call_order
-        learn._bound,learn._call_order = {},None   # so that order and handlers are found anew
-        try: now = {name:learn._bind(name) for name in bound}
+        learn._bound,learn._call_order = {},None   # so that `_bind` looks for order and handlers anew
+        try: current = {name:learn._bind(name) for name in bound}
         finally: learn._bound,learn._call_order = bound,order
-        self._count('handlers', _describe_stale(bound, now))
+        self._count('handlers', _describe_stale(bound, current))
 
     def cleanup(self): self.before,self.grads = None,()
 
@@ -237,22 +237,22 @@ _short_cuts = dict(step="the optimizer's fast step", zero_grad='`zero_grad`', fu
                    handlers='the table of handlers')
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #617a57ab
-def _are_same(bound, now): return len(bound)==len(now) and all(map(_is_same, bound, now))
+def _are_same(bound, current): return len(bound)==len(current) and all(map(_is_same, bound, current))
 def _is_same(a, b):
-    "Return whether two pairs of callback and handler are equal; functions that are not methods may differ"
-    (one,f),(other,g) = a,b
-    if one is not other: return False
+    "Return whether two pairs of callback and handler are equal; only methods are compared, not other functions"
+    (cb,f),(other_cb,g) = a,b
+    if cb is not other_cb: return False
     are_methods = hasattr(f, '__func__') and hasattr(g, '__func__')
     if not are_methods: return True
     return f.__func__ is g.__func__ and f.__self__ is g.__self__
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #0cb71867
-def _describe_stale(bound, now):
-    "Describe the first event whose handlers are not the ones that were bound; empty if there is none"
+def _describe_stale(bound, current):
+    "Return a description of the first event whose handlers have changed since they were bound; empty if none has"
     for name,handlers in bound.items():
-        if _are_same(handlers, now[name]): continue
-        return (f'at `{name}` it calls the handlers of {_class_names(handlers)}, and there are those of '
-                f'{_class_names(now[name])}, or others of the same: replace a method by an assignment to the '
+        if _are_same(handlers, current[name]): continue
+        return (f'at `{name}` it calls handlers of {_class_names(handlers)}, but the present ones are of '
+                f'{_class_names(current[name])}, or have changed. To replace a method, assign to the '
                 'callback, `cb.after_loss = f`, not to its class')
     return ''
 

@@ -14,13 +14,13 @@ from ..loop.run import show_result
 
 # %% ../../nbs/learner/60a_training_loop.ipynb #205e1e2f
 class Text(str):
-    "A string whose `repr` is its text, so that a notebook or a console displays it line by line"
+    "A string whose `repr` is the text itself, so that a notebook or a console displays it line by line"
     def __repr__(self): return str(self)
 
 # %% ../../nbs/learner/60a_training_loop.ipynb #02bdd7c4
 @patch
 def show_training_loop(self:Learner) -> Text:
-    "Show the training loop: every event in its place, with the callbacks that handle it in order"
+    "Return the training loop as text: each event at its place, with its callbacks; in a script, print it"
     classes = {''}
     for cb in self.cbs: classes |= {c.__name__ for c in type(cb).__mro__}
     lines = []
@@ -60,33 +60,33 @@ def _is_layer(m):
 
 # %% ../../nbs/learner/60b_layer_info.ipynb #43fb083c
 def count_params(
-    ps:Iterable[Tensor] # the parameters
+    ps:Iterable[Tensor] # parameters
 ) -> int:
-    "Return the number of elements in parameters; a lazy parameter, which has no shape yet, counts as 0"
+    "Return the number of elements in the parameters; a lazy one, which has no shape yet, counts as 0"
     return sum(p.numel() for p in ps if not is_lazy(p))
 
 def _count_trainable(ps): return count_params(p for p in ps if p.requires_grad)
 
 # %% ../../nbs/learner/60b_layer_info.ipynb #4405f395
 class _LayerRow(NamedTuple):
-    "A call of a layer"
-    name:str
-    kind:str        # the name of its class
+    "A row of `layer_info`, about a call of a layer"
+    name:str        # name of the layer in the model
+    kind:str        # name of its class
     shape:str       # shape of its output
-    n_params:int
-    n_trainable:int # how many of the parameters are trained
-    is_shared:bool  # are its parameters counted in a row above?
+    n_params:int    # number of elements in its parameters that no row above has counted
+    n_trainable:int # number of those that are trained
+    is_shared:bool  # are all its parameters counted in rows above?
 
 @uninterrupted
 def layer_info(
     model:nn.Module, # the model, or a Learner
-    call:Callable,   # function without arguments that calls the model once; for a Learner, the first input
+    call:Callable,   # function without arguments that calls the model; for a Learner, its first input
     *more:Tensor     # for a Learner, its other inputs
 ) -> list[tuple]:
-    "Return a row for each call of a layer, as in `_LayerRow`; of a Learner, fastai's rows"
+    "Return a row for each call of a layer: name, class, output shape, …; for a Learner, fastai's rows"
     if isinstance(model, Learner): return _fastai_rows(model, call, *more)
     if not callable(call): raise TypeError(
-        '`call` is a function that calls the model, as in `layer_info(model, lambda: model(x))`, '
+        '`call` must be a function that calls the model, as in `layer_info(model, lambda: model(x))`, '
         f'not a {type(call).__name__}')
     rows,hooks,counted = [],[],set()
     def add_row(name, m, shape):
@@ -116,13 +116,13 @@ from ..loop.current_run import replacing
 
 # %% ../../nbs/learner/60c_summary.ipynb #5ddd22bf
 def _copy_if_lazy(model):
-    "Return the model, or a copy if it has lazy layers, whose shapes a call would set"
+    "Return the model; a copy if it has lazy layers, as a call would set their shapes"
     if not any(map(is_lazy, (*model.parameters(), *model.buffers()))): return model
-    lazy_buffers = [b for b in model.buffers() if is_lazy(b)]   # `deepcopy` fails for these
+    lazy_buffers = [b for b in model.buffers() if is_lazy(b)]   # `deepcopy` fails for lazy buffers
     return deepcopy(model, {id(b):type(b)(device=b.device, dtype=b.dtype) for b in lazy_buffers})
 
 def _fastai_rows(learn, *xb):
-    "Return for the first sample: (type, parameters, is the first trained?, output shape, is it as the input's?)"
+    "Return fastai's rows: (type, parameter count, is the first trained?, output shape, is it as the input's?)"
     model,rows = get_model(learn.model),[]
     def add_row(m, i, o):
         n,is_trained = '',''
@@ -144,11 +144,11 @@ def _eager(): return torch.compiler.set_stance('force_eager')
 # %% ../../nbs/learner/60c_summary.ipynb #5ddd22b0
 @uninterrupted
 def _layer_info(learn):
-    "Return the model (a copy, if it is lazy), its `layer_info`, and the shapes of its input"
+    "Return the model (a copy if it is lazy), its `layer_info` for the first batch, and the shapes of its input"
     model  = _copy_if_lazy(get_model(learn.model))
     before = snapshot_forward(model, learn.dls.train),snapshot_attributes(learn, 'current_run')
     with Snapshot(*before), replacing(learn, 'model', model.eval()), torch.no_grad(), _eager():
-        learn.current_run = learn.current_run.begin(learn.mode)   # the batch below is set in it
+        learn.current_run = learn.current_run.begin(learn.mode)   # a copy, for the batch below
         learn._use_device()
         learn._split(learn._set_device(interruptibly(learn.dls.one_batch)))
         return model,layer_info(model, learn._pred),shapes(learn.xb)
@@ -176,7 +176,7 @@ def _table(rows):
 # %% ../../nbs/learner/60c_summary.ipynb #b3626133
 @patch
 def summary(self:Learner) -> Text:
-    "Summarize the model: layers with output shapes and parameters, optimizer, loss function and callbacks"
+    "Return a text on the model: layers, output shapes, parameters, optimizer, loss, callbacks; in a script, print it"
     model,rows,inputs = _layer_info(self)
     total,trainable = count_params(model.parameters()),_count_trainable(model.parameters())
     counts = f'{total:,} parameters, {trainable:,} trainable, {total-trainable:,} frozen'

@@ -17,7 +17,7 @@ import learnkit.speed.updates   # noqa: F401  into the table of `functional_opti
 from ..data.modules import get_model
 from ..data.nested import leaves
 from ..learner.learner import Learner
-from ..learner.short_cuts import note_step, slow_step, step_tensors
+from ..learner.short_cuts import snapshot_step, slow_step, step_tensors
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.events import event
@@ -42,7 +42,7 @@ class SlowStep:
 
     def snapshot(self) -> Any:
         "Return a snapshot of everything that the step changes"
-        return note_step(self.inputs.opt, self.model, self.inputs.loss_func)
+        return snapshot_step(self.inputs.opt, self.model, self.inputs.loss_func)
 
     def __call__(self) -> tuple:
         "Train on the batch; return prediction, loss, and the gradients if the compiled step returns them, else []"

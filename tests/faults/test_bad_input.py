@@ -547,7 +547,7 @@ def saved(c, **kw):
 
 @bad(FileNotFoundError, 'models/modle.pth', '`model.pth`')
 def file_is_missing(c): saved(c).load('modle')
-@bad(FileNotFoundError, 'the one in the current folder', "own.pth'")
+@bad(FileNotFoundError, 'the file in the current folder', "own.pth'")
 def file_is_in_the_current_folder(c):
     l,old = saved(c),os.getcwd()
     os.chdir(c.path)

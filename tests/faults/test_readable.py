@@ -107,7 +107,7 @@ def test_weights_of_every_kind(name, how, tmp_path):
     w = tensors[name]().detach() if how=='buffer' or not isinstance(tensors[name](), nn.Parameter) else tensors[name]()
     if name=='expanded':
         learn = learner(Odd(w, how), tmp_path, cbs=CheckpointCallback())
-        with learn.no_logging(), pytest.raises(ValueError, match='own is expanded in the model'): learn.fit(1)
+        with learn.no_logging(), pytest.raises(ValueError, match='own is an expanded tensor in the model'): learn.fit(1)
         return
     model = Odd(w, how)
     learn = learner(model, tmp_path, cbs=CheckpointCallback('1ba'))

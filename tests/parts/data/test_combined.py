@@ -185,7 +185,7 @@ def test_refused_without_a_combined_loader():
 
 @pytest.mark.parametrize('order,cb,says', (
     ('in_turn', lambda: Prefetch(thread=True), 'determine the loader of a batch'), ('in_turn', lambda: OverfitBatches(2), 'determine the loader of a batch'),
-    ('zip', lambda: GradientAccumulation('2ba'), 'would count as a batch'), ('zip', SAM, 'the parts of a zipped batch are gone'),
+    ('zip', lambda: GradientAccumulation('2ba'), 'would count each part of a zipped batch'), ('zip', SAM, 'the parts of a zipped batch are no longer'),
     ('zip', lambda: Recorder(train_metrics=True), 'the last part of each'), ('zip', lambda: InTurn(['d','g']), 'a step in each turn')))
 def test_refused_with(order, cb, says):
     "What would be done to another batch, to the last part of it, or to each part as if it were a batch"
@@ -230,4 +230,4 @@ def test_a_position_of_an_earlier_version_is_refused():
     dl = CombinedLoader(lists([3, 2]))
     state = dl.state_dict()
     state['parts'] = state.pop('sources')
-    with pytest.raises(ValueError, match='has n, credit, dl_name, parts: is the checkpoint from an earlier version'): dl.load_state_dict(state)
+    with pytest.raises(ValueError, match='has n, credit, dl_name, parts. If the checkpoint is from an earlier version'): dl.load_state_dict(state)

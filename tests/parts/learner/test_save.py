@@ -5,7 +5,7 @@ import pytest, torch
 from torch import nn
 
 from learnkit.all import CheckpointCallback
-from learnkit.learner.save import check_state, written_by
+from learnkit.learner.save import check_state, find_writer
 from learnkit.data.files import atomic, write_atomic
 from learnkit.learner.learner import Learner
 from learnkit.data.files import read_state
@@ -81,7 +81,7 @@ def test_load_what_fits(tmp_path):
     a,b = learner(tmp_path),learner(tmp_path)
     a.fit(2)
     torch.save({k:v for k,v in a.model.state_dict().items() if k!='2.bias'}, tmp_path/'part.pth')
-    with pytest.raises(ValueError, match='it lacks 2.bias. `strict=False` loads what fits'): b.load(tmp_path/'part.pth')
+    with pytest.raises(ValueError, match='they lack 2.bias. `strict=False` loads what fits'): b.load(tmp_path/'part.pth')
     b.load(tmp_path/'part.pth', strict=False)
     assert torch.equal(b.model[0].weight, a.model[0].weight) and not torch.equal(b.model[2].bias, a.model[2].bias)
 
@@ -91,7 +91,7 @@ def test_another_model(strict, tmp_path):
     learn = learner(tmp_path)
     before = weights(learn)
     with pytest.raises(ValueError, match='shapes differ: 0.weight'): learn.load('m', strict=strict)
-    with pytest.raises(ValueError, match='it lacks 0.weight'): check_state(learn.model, {'w':torch.ones(1)}, strict)
+    with pytest.raises(ValueError, match='they lack 0.weight'): check_state(learn.model, {'w':torch.ones(1)}, strict)
     assert torch.equal(weights(learn), before)
 
 # safetensors
@@ -139,19 +139,19 @@ def test_no_kind_of_file_replaces_another(suffix, tmp_path):
     learn.fit(1)
     saved,exported = learn.save(a),learn.export(b)
     before = saved.read_bytes(),exported.read_bytes()
-    assert (written_by(saved), written_by(exported), written_by(tmp_path/'none.pth'))==('save', 'export', None)
+    assert (find_writer(saved), find_writer(exported), find_writer(tmp_path/'none.pth'))==('save', 'export', None)
     with pytest.raises(FileExistsError, match='was written by `learn.save`, and `learn.export` would replace it'): learn.export(a)
     with pytest.raises(FileExistsError, match='was written by `learn.export`'): learn.save(b)
     assert (saved.read_bytes(), exported.read_bytes())==before
     learn.save(a, with_opt=False); learn.save(a); learn.export(b)   # the same kind
     saved.unlink(); learn.export(a)
-    assert written_by(saved)=='export'
+    assert find_writer(saved)=='export'
 
 def test_no_checkpoint_is_replaced(tmp_path):
     learn = learner(tmp_path, cbs=CheckpointCallback())
     learn.fit(1)
     path = next(tmp_path.rglob('*.pth')).absolute()
-    assert written_by(path)=='checkpoint'
+    assert find_writer(path)=='checkpoint'
     with pytest.raises(FileExistsError, match='was written by `CheckpointCallback`'): learn.save(path)
 
 def test_a_file_that_cannot_be_read_is_replaced(tmp_path):

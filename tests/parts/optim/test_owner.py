@@ -172,7 +172,7 @@ def test_a_layer_that_is_forgotten_is_named(how):
     model = net()
     kw = forgets[how] or dict(opt_func=SGD(model[0].parameters(), lr=.1), lr=None)
     learn = learner(model=model, **kw)
-    with pytest.raises(RuntimeError, match=r"^2 parameters of `[02]` got gradients, but are not in the optimizer, so they would never be trained: .*`splitter`.*requires_grad_\(False\)"): learn.fit(1)
+    with pytest.raises(RuntimeError, match=r"^2 parameters of `[02]` got gradients, but are not in the optimizer, so they would never be trained. .*`splitter`.*requires_grad_\(False\)"): learn.fit(1)
     assert learn.train_iter<=1 and all(p.grad is None for p in model.parameters())
     for p in model.parameters(): p.requires_grad_(id(p) in held(learn))
     learn.fit(1)   # now it is meant so
@@ -202,7 +202,7 @@ def test_a_part_that_a_callback_trains_is_its_own(where):
     learn = learner(model=model, splitter=lambda m: list(m.gen.parameters()), cbs=Critic())
     if where=='learner': learn.critic_opt = opt
     if where!='function': return learn.fit(1)
-    with pytest.raises(RuntimeError, match='keep the optimizer that trains them in an attribute of a callback'): learn.fit(1)
+    with pytest.raises(RuntimeError, match='If another optimizer trains them, store it in an attribute of a callback'): learn.fit(1)
 
 def test_a_loss_with_parameters_of_its_own():
     "Parameters of a loss function that is a module are trained, with a splitter or without; a built optimizer may lack them"
@@ -358,7 +358,7 @@ def test_names_that_an_optimizer_does_not_have():
 def test_lbfgs_is_refused_or_a_callback_makes_its_step():
     "LBFGS ended the first step with 'missing 1 required positional argument: closure'"
     learn = learner(model=net(), opt_func=torch.optim.LBFGS, lr=.5)
-    with pytest.raises(TypeError, match='^LBFGS evaluates the model several times in a step'): learn.fit(1)
+    with pytest.raises(TypeError, match='^LBFGS needs a closure, as it evaluates the model several times in a step'): learn.fit(1)
     class Closure(Callback):
         def before_step(self):
             learn = self.learn
