@@ -331,7 +331,7 @@ def test_without_a_validation_set():
     learn.fit(1)
     assert learn.sanity_check.results is None
     learn = learner(nv=0, cbs=SanityCheck(ds_idx=5))
-    with pytest.raises(ValueError, match='no loader number 5'): learn.fit(1)
+    with pytest.raises(ValueError, match='no loader with index 5'): learn.fit(1)
 
 def test_no_validation():
     "`valid=0` leaves the validation of the epochs out, and nothing else"

@@ -56,7 +56,7 @@ def test_a_step_of_its_own_is_no_short_cut():
 def test_a_step_that_is_passed_over_is_found(monkeypatch):
     "As it was: names were asked, which `wraps` copies"
     monkeypatch.setattr(optimizer, 'unwrapped_step', lambda step: SGD.step.__wrapped__.__wrapped__)
-    with pytest.raises(WrongShortCut, match=r'(?s)the optimizer.s fast step.*epoch 0, batch 0.*`0.weight` differs in \d+ of 32 elements, most at \[\d, \d\]: -?[\d.e-]+ for -?[\d.e-]+.*Signs.step'):
+    with pytest.raises(WrongShortCut, match=r'(?s)the optimizer.s fast step.*epoch 0, batch 0.*`0.weight` differs in \d+ of 32 elements, most at \[\d, \d\]: -?[\d.e-]+ instead of -?[\d.e-]+.*Signs.step'):
         trained(CheckShortCuts(), opt_func=Signs)
 
 def test_a_state_that_differs_is_found(monkeypatch):
@@ -90,14 +90,14 @@ def test_a_handler_that_is_changed_behind_the_table_is_found():
     class Late(Callback):
         def before_batch(self):
             if self.learn.train_iter==2: type(self).after_loss = lambda self: None
-    with pytest.raises(WrongShortCut, match='table of handlers.*epoch 0, batch 3: at `after_loss` .* of none, and .* of `Late`.*not to its class'): trained(CheckShortCuts(), Late())
+    with pytest.raises(WrongShortCut, match='table of handlers.*epoch 0, batch 3: at `after_loss` .* of none, but .* of `Late`.*not to its class'): trained(CheckShortCuts(), Late())
 
 def test_an_order_that_is_changed_behind_the_table_is_found():
     class A(Callback):
         def before_batch(self): vars(self)['order'] = 5 if self.learn.train_iter==1 else 0
     class B(Callback):
         def before_batch(self): pass
-    with pytest.raises(WrongShortCut, match='table of handlers.*batch 2: at `before_batch` .* of `A`, `B`, and .* of `B`, `A`'): trained(CheckShortCuts(), A(), B())
+    with pytest.raises(WrongShortCut, match='table of handlers.*batch 2: at `before_batch` .* of `A`, `B`, but .* of `B`, `A`'): trained(CheckShortCuts(), A(), B())
 
 def test_what_is_changed_as_it_should_be_is_right():
     class Late(Callback):
