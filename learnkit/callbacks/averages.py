@@ -51,7 +51,7 @@ class WeightAverages:
         weights:Mapping, # name -> tensor, as `averageable` returns
         slots:Mapping={} # name -> the module's attribute with the tensor, which may be reassigned: `statistic_slots`
     ) -> None:
-        "Average these tensors from now on; the average of a new tensor starts as a copy"
+        "Average the tensors in `weights` from now on; the average of a new tensor starts as a copy of it"
         self.weights = dict(weights)
         self.slots  = {name:slot for name,slot in slots.items() if name in weights}
         self.values = {name:self._average_of(name, w) for name,w in weights.items()}

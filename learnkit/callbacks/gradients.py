@@ -216,7 +216,7 @@ class ModelResetter(Callback):
             f"ModelResetter calls the model's `reset`, which {type(model).__name__} doesn't have: "
             "define it, such as `def reset(self): self.h = None`, to clear the state")
     def reset(self) -> None:
-        "Reset the model's hidden state"
+        "Call the model's `reset`, if it has one"
         getattr(get_model(self.learn.model), 'reset', noop)()
     before_train = before_validate = after_validate = cleanup = reset
 

@@ -41,7 +41,7 @@ def parse_every(
 # %% ../../nbs/callbacks/45a_every.ipynb #0bd4cc93
 @check_args
 class Every:
-    "An interval of training, such as '2ep', '500ba' or '30m'; a call counts, and returns whether it has passed"
+    "An interval such as '500ba'; a call counts a batch or an epoch, and returns whether the interval has passed"
     def __init__(self,
         every:Any=None,     # text such as '500ba', a number of epochs, a function of the Learner, or None for never
         same_batch:bool=False # is it due at the same batch in all processes, which then synchronize?

@@ -194,7 +194,7 @@ class LRFinder(Scheduler):
 
     @property
     def curve(self) -> tuple:
-        "The learning rates, and the smoothed loss after the batch with each"
+        "The learning rates and the smoothed losses, as two lists; empty before the run"
         if self.rec is None: return [],[]   # cancelled before `before_fit`
         n = self.end if self.stop_div else None
         return [*map(float, self.hps[self.hyper][:n])],[*self._losses[:n]]

@@ -156,7 +156,7 @@ class MixHandler(Callback):
     def mix_y(self,
         other:torch.Tensor # for each sample, the index of its partner
     ) -> None:
-        "Mix the targets; or keep the partners' targets, to mix the losses"
+        "Mix the targets; if losses are mixed instead, store the partners' targets"
         learn = self.learn
         self.wrap_loss()   # the callback may have been switched on after `before_train`
         yb1 = _select(learn.yb, other) if self.stack_y else None

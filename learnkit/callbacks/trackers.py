@@ -159,7 +159,7 @@ class TerminateOnNaNCallback(Callback):
 
     def _must_wait(self, loss): return loss.device.type!='cpu'   # reading a loss waits for its device
     def _check(self):
-        "End the fit if a loss so far was not finite"
+        "End the fit with `CancelFit` if a loss so far was not finite"
         learn,flag = self.learn,self.flag
         if flag is None or flag.isfinite().all(): return
         is_of_earlier_batch = learn.loss.isfinite().all()

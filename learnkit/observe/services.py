@@ -83,7 +83,7 @@ class Sender:
     def wait(self,
         seconds:float # how long, at most; no more than 5 if the last attempt failed
     ) -> bool:
-        "Wait until all items are sent, retrying failed ones at once; return whether all were sent"
+        "Wait up to `seconds` until all items are sent, retrying failed ones at once; return whether all were sent"
         if self.error is not None: seconds = min(seconds, 5.)
         end = monotonic()+seconds
         def is_all_sent(): return not self.unsent
@@ -150,7 +150,7 @@ from .files import LogFile, MetricsLogger
 
 # %% ../../nbs/observe/45b_services.ipynb #120a2936
 class Service(MetricsLogger):
-    "Base class for a service used by `ServiceLogger`: define `open` and `write`; the rest has defaults"
+    "Base class of services for `ServiceLogger`: subclasses must define `open` and `write`"
     id:str|None = None   # the id of the run at the service; None: not opened yet
     at_once:int = 1      # the largest number of steps per call of `write_steps`
     def open(self,

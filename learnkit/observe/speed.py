@@ -146,7 +146,7 @@ class RuntimeEstimator(StopwatchCallback, Observer):
         return n_left*sum(done)/len(done)
 
     def measure(self) -> dict|None:
-        "Return the remaining seconds; None if there are too few batches yet"
+        "Return the `remaining` seconds as a dict, None if they are unknown"
         remaining = self.remaining
         return None if remaining is None else dict(remaining=remaining)
 

@@ -158,7 +158,7 @@ class Maker:
         groups:list, # dicts with 'params'
         **kw:Any     # arguments of the class
     ) -> ByHand:
-        "Return an optimizer for these groups"
+        "Return a `ByHand` of one hand-written optimizer for each group"
         return ByHand([self.make(pg['params'], **kw) for pg in groups], groups)
 
     @property

@@ -79,7 +79,7 @@ def _check_shapes(opt, sd):
 def has_torch_state(
     sd:dict # From `state_dict` of an optimizer
 )->bool:
-    "Return whether `sd` has PyTorch's keys; classes that wrap an optimizer may have others"
+    "Return whether `sd` has the keys of PyTorch's state dicts, which some optimizers do not use"
     return {'state','param_groups'} <= sd.keys()
 
 def check_opt_state(
