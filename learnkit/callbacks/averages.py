@@ -229,7 +229,8 @@ class EMACallback(Callback):
     def averaged(self) -> Iterator:
         "Context manager with the averaged weights in the model; raise RuntimeError if there are none"
         if not self.n_avg: raise RuntimeError(
-            'there are no averaged weights: none were computed since the fit began, or since a model was loaded')
+            'there are no averaged weights: none were computed since the fit began, or since a model was '
+            'loaded. Train first.')
         others = [cb for cb in self._others() if cb.run]
         trained = self.avgs.swap_in()
         for cb in others: cb.run = False   # else a validation or a save would use their averages

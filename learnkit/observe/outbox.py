@@ -73,7 +73,7 @@ def media_kind(
     if isinstance(v, torch.Tensor) and v.numel():
         if v.ndim==1: return 'histograms'
         if v.ndim==4: return 'images'
-    raise TypeError('a text, a tensor (n, channels, height, width) of images, a flat tensor for a histogram, '
+    raise TypeError('only a text, a tensor (n, channels, height, width) of images, a flat tensor for a histogram, '
                     f'a figure, or a list of dictionaries for a table can be logged, not {shapes(v)}')
 
 def _is_table(v):

@@ -120,7 +120,7 @@ _torch_names = dict(wd='weight_decay')   # the name by which weight decay is fou
 def _hyper_names(opt):
     "Return the names of the numeric settings of `opt`, with its `lr`: attribute -> name in a parameter group"
     if not is_number(getattr(opt, 'lr', None)): raise TypeError(
-        f'{func_name(opt)} has no numeric attribute `lr`, which a fit and schedules set.')
+        f'{func_name(opt)} has no numeric attribute `lr`, which a fit and schedules set: add it in `__init__`.')
     names = {'lr':_torch_names.get('lr', 'lr')}
     for name,v in settings(opt).items():
         if is_number(v): names[name] = _torch_names.get(name, name)

@@ -496,7 +496,8 @@ def copy_tensors(
 
 def _check_built(opt, params, kw):
     "Raise ValueError if the built optimizer `opt` has none of the parameters `params`, TypeError if `kw` is not empty"
-    if kw: raise TypeError(f"The optimizer exists already, so {', '.join(kw)} cannot be set any more.")
+    if kw: raise TypeError(
+        f"The optimizer exists already, so {', '.join(kw)} cannot be set any more: pass its class instead.")
     expected = {id(bare_param(p)) for p in params_in(param_dicts(params))}
     if expected.isdisjoint(map(id, params_in(opt.param_groups))): raise ValueError(
         "The optimizer has none of the model's parameters: build it from the model that is trained, "

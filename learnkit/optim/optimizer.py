@@ -299,7 +299,8 @@ class OptimWrapper:
         n_groups = self.n_groups
         if not hasattr(n, '__index__'): raise TypeError(
             f"freeze_to takes the index of the first group to train, such as -1 for the last one, not {n!r:.60}.")
-        if n < -n_groups: raise ValueError(f"freeze_to({n}): there are only {n_groups} groups.")
+        if n < -n_groups: raise ValueError(
+            f"freeze_to({n}): there are only {n_groups} groups. Pass an index from {-n_groups} to {n_groups-1}.")
         if n >= n_groups: warn(f"freeze_to({n}) freezes the whole model: it has {n_groups} groups of parameters.")
         if n<0: n = n_groups+n   # not in place: it may be a tensor
         self._freeze(n)

@@ -306,7 +306,8 @@ def wsd(
     "Return the warmup-stable-decay schedule: linear rise, long constant phase, fall at the end (MiniCPM 2024)"
     decay = check_fraction('decay', decay, what='the length of the decay')
     def then(w):
-        if w+decay>1: raise ValueError(f'A warm-up of {w:g} and a decay of {decay:g} are longer than the run.')
+        if w+decay>1: raise ValueError(
+            f'A warm-up of {w:g} and a decay of {decay:g} are longer than the run: make one of them shorter.')
         share = min(1., decay/(1-w))   # the decay's share of the part after the warm-up
         return combine_scheds([1-share, share], [SchedNo(lr, lr), shape(lr, lr_min)])
     return {'lr':Warmup(warm, lr, then)}
