@@ -198,7 +198,7 @@ class FaultTolerant(Resumable):
     def before_fit(self):
         learn = self.learn
         others = [cb for cb in learn.cbs if resumes(cb) and cb is not self]
-        self.who = others[0].who if others else learn._identity()   # theirs is older than a restored run
+        self.identity = others[0].identity if others else learn._identity()   # theirs is older than a restored run
         self.finished,self.sessions = False,[]
         self.begin_data()
         if isinstance(learn.current_run.resume, Paused): self._continue_run(learn.current_run.resume.state, others)
@@ -211,7 +211,7 @@ class FaultTolerant(Resumable):
 
     def _continue_run(self, run, others):
         learn,where = self.learn,Path('the other processes')
-        different = differences(run['identity'], self.who)
+        different = differences(run['identity'], self.identity)
         different.pop('seed', None)
         texts = [*different.values()]
         now = str(learn.current_run.duration)
@@ -219,7 +219,7 @@ class FaultTolerant(Resumable):
         if texts: raise ValueError("the run of this process differs from that of the training processes: "
                                    f"{'; '.join(texts)}")
         if others: self.resume_data(where, run)   # the other processes send the state
-        else: self.take_up(where, run, {}, False)
+        else: self.resume_from(where, run, {}, False)
 
     def _state(self):
         "Return what a lagging process needs: between batches the run, otherwise the last sum"

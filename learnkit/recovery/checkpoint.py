@@ -41,7 +41,7 @@ class Stage:
         key = t.dtype,t.shape,t.stride(),t.device,mesh,places
         free = self.free.get(key)
         if free: copy = free.pop(0).copy_(t, non_blocking=True)
-        elif t.is_cuda and mesh is None: copy = _pinned_like(t).copy_(t, non_blocking=True)
+        elif t.is_cuda and mesh is None: copy = _empty_pinned_like(t).copy_(t, non_blocking=True)
         else: copy = t.to('cpu', copy=True)
         if t.is_cuda: self.copied = torch.cuda.current_stream(t.device).record_event()
         self.used.setdefault(key, []).append(copy)
@@ -52,8 +52,8 @@ class Stage:
         if self.copied is not None: self.copied.synchronize()
 
 # %% ../../nbs/recovery/25a_checkpoint_writer.ipynb #0d100519
-def _pinned_like(t): return torch.empty_like(t, device='cpu', pin_memory=True)
-def _call(f): return f()
+def _empty_pinned_like(t): return torch.empty_like(t, device='cpu', pin_memory=True)
+def _call_here(f): return f()
 
 class CheckpointWriter:
     "Writes checkpoints; if one cannot be written, warns, or raises the error if `on_error` is 'raise'"
@@ -77,7 +77,7 @@ class CheckpointWriter:
         path:Path,          # the file, ending in .pth
         sharded:bool=False  # does each process write its shards? False: only process 0 writes
     ) -> None:
-        "Wait for the previous checkpoint, then write one; all processes call this; RuntimeError in a forked one"
+        "Wait for the previous checkpoint, then write this one; all processes call it; RuntimeError in a forked process"
         check_not_forked(self.pid, path.parent)
         self.wait()
         self.stage.begin()
@@ -100,7 +100,7 @@ class CheckpointWriter:
         self.thread = thread
 
     def _write(self, sharded, path, state, info):
-        first = team().in_first if sharded else _call   # all processes write, or only this one
+        first = team().in_first if sharded else _call_here   # if not sharded, only this process writes
         try:
             self.stage.wait()
             path = write_checkpoint(state, path, sharded, **info)
@@ -124,8 +124,9 @@ class CheckpointWriter:
         if failed is None: return
         if self.on_error=='raise': raise failed
         self.n_failed += 1
-        what = 'a checkpoint' if self.n_failed==1 else f'{self.n_failed} checkpoints of this fit, including the latest,'
-        warn(f'{what} could not be written: {type(failed).__name__}: {failed}. '
+        subject = 'a checkpoint'
+        if self.n_failed>1: subject = f'{self.n_failed} checkpoints of this fit, including the latest,'
+        warn(f'{subject} could not be written: {type(failed).__name__}: {failed}. '
              'Training continues; earlier checkpoints are kept.')
 
     def close(self) -> None:
@@ -149,10 +150,10 @@ from ..loop.words import own_attr
 from ..measure.finite import weights_finite
 from ..optim.base import base_bytes, base_of, quantized_entries
 from .file import FolderLock, base_file, checkpoint_info, list_checkpoints, remove_bases, write_base
-from .resume import (check_ended, check_identity, divide_anew, earlier_checkpoints, find_checkpoint,
-    fit_number, how_to_branch, is_longer, note_fit, Paused, Resumable)
-from .state import duration_in_words, duration_of, states_of_all
-from .identity import identity_of_all, origin_of, session
+from .resume import (check_ended, check_identity, convert_position, earlier_checkpoints,
+    find_checkpoint, fit_number, describe_branching, is_longer, record_fit, Paused, Resumable)
+from .state import duration_in_words, duration_of, gather_states
+from .identity import gather_identity, origin_of, session
 
 # %% ../../nbs/recovery/25b_checkpoint.ipynb #6026709f
 def _has_shards(learn): return any(map(is_sharded, learn.model.parameters()))
@@ -171,7 +172,7 @@ class CheckpointCallback(Resumable):
         on_exception:bool=False,       # save after an exception too, for inspection (not if the model is sharded)
         background:bool=False,         # write in a thread while training continues, from a copy whose memory is reused
         on_error:str='warn',           # if a checkpoint cannot be written: 'warn' and continue, or 'raise'
-        overwrite:bool=False,          # delete an earlier run's checkpoints; with `resume=path`, those of later batches
+        overwrite:bool=False,          # delete an earlier run's checkpoints? With `resume=path`, the later checkpoints
         base:str='auto'                # frozen weights: in one 'file', 'each' checkpoint, a 'digest'; 'auto': by size
     ):
         self.base_in = check_choice('base', base, ('auto','file','each','digest'))
@@ -181,7 +182,7 @@ class CheckpointCallback(Resumable):
         is_column = best is not None and not isinstance(best, Monitor)
         if is_column: self.monitor = Monitor(best)
         self.retention = Retention(keep, n_best, self.monitor)
-        self.n_fit,self.who = 0,None   # number and identity of the current fit
+        self.n_fit,self.identity = 0,None   # number and identity of the current fit
         self.begun = False
         self.base = self.base_name = None   # checksums of weights stored in a separate file, and its name
         self.lock,self.writer = FolderLock(),CheckpointWriter(self.retention, background, on_error)
@@ -194,8 +195,8 @@ class CheckpointCallback(Resumable):
 
     def before_fit(self):
         learn = self.learn
-        self.home = Path.cwd()   # keep one folder, even after a `chdir`
-        self.n_fit,self.who = fit_number(learn, self.root),identity_of_all(learn._identity())
+        self.home = Path.cwd()   # so that the folder stays the same after a `chdir`
+        self.n_fit,self.identity = fit_number(learn, self.root),gather_identity(learn._identity())
         self.begun = self.finished = False
         if isinstance(self.root, StorePath) and _has_shards(learn): raise ValueError(
             f'the shards of a model can only be saved to a local folder, not to {self.root}: pass a folder that all '
@@ -221,7 +222,7 @@ class CheckpointCallback(Resumable):
         now = session(learn)
         if isinstance(learn.current_run.resume, Paused): now |= learn.current_run.resume.describe_origin(folder)
         self.sessions = [*self.sessions, now]
-        note_fit(learn, self.root, self.n_fit)
+        record_fit(learn, self.root, self.n_fit)
         self.begun = True
 
     def take_over(self) -> None:
@@ -243,7 +244,7 @@ class CheckpointCallback(Resumable):
         elif due: self.save(learn.epoch, learn.iter+1)
 
     def _save_measured(self, value, due):
-        "Save a checkpoint with the monitored value of this batch, if one is due, or it is among the best"
+        "Save a checkpoint with the monitored value of this batch if a save is due, or if the value is among the best"
         best = self._is_best(value)   # all processes take part, even if no save is due
         if due or best: self.save(self.learn.epoch, self.learn.iter+1, value=value)
 
@@ -261,7 +262,7 @@ class CheckpointCallback(Resumable):
         if due or best: self.save(learn.epoch+1, 0, f'-epoch-{learn.epoch}', value=value)
 
     def _value_of_epoch(self):
-        "Return the monitored value at the end of an epoch; None if a validation within it has given it already"
+        "Return the monitored value at the end of an epoch; None if a validation within it has measured the value"
         if not self.monitor: return None
         is_known = self.monitor.is_known(self.learn)
         value = None if is_known else self.monitor.value(self.learn)
@@ -271,7 +272,7 @@ class CheckpointCallback(Resumable):
     def after_fit(self):
         learn = self.learn
         if not self.finished and learn.n_epoch: self.save(learn.epoch+1, 0, '-final', finished=True)
-        note_fit(learn, self.root, self.n_fit, ended=self.folder, seed=self.seed)
+        record_fit(learn, self.root, self.n_fit, ended=self.folder, seed=self.seed)
 
     def after_exception(self):
         learn = self.learn
@@ -284,35 +285,36 @@ class CheckpointCallback(Resumable):
         finally: self.lock.release()
 
     def _resume(self, resume):
-        "Restore the newest checkpoint, or the one at `resume`, if any; return the checkpoints to remove"
+        "Restore the newest checkpoint, or that at `resume`, if there is one; return the checkpoints to remove"
         learn = self.learn
         if isinstance(resume, Paused):
-            self.take_up(resume.path, resume.state, resume.find_changes(learn, self.who), False)
+            self.resume_from(resume.path, resume.state, resume.find_changes(learn, self.identity), False)
             return []
         path,state,later = find_checkpoint(self.folder, resume, self.overwrite)
         if path is None or state is None: return []
         was_finished = team().in_first(lambda: bool(checkpoint_info(path).get('finished')))
         longer = is_longer(learn, state)
-        over = was_finished and not longer
-        new = check_identity(path, state, self.who, asked=resume!='auto', over=over)
+        is_over = was_finished and not longer
+        new = check_identity(path, state, self.identity, is_requested=resume!='auto', is_over=is_over)
         learn._check_run_state(state)
-        self.finished = over
+        self.finished = is_over
         if self.finished and resume=='auto': check_ended(self.folder, self.seed)
-        divide_anew(learn, state, self.who)
-        self.take_up(path, state, new, longer)
-        if self.base is not None: self._take_base(state)
-        if self.finished: self._silence_earlier()
-        learn.say(f'{path.parent.name}/{path.name}: {self._where(state, new)}')
-        if self.finished and new: warn(f'the run is finished, so `fit` trains nothing: {how_to_branch(path, state)}')
+        convert_position(learn, state, self.identity)
+        self.resume_from(path, state, new, longer)
+        if self.base is not None: self._adopt_base(state)
+        if self.finished: self._disable_earlier()
+        learn.say(f'{path.parent.name}/{path.name}: {self._describe_resume(state, new)}')
+        if self.finished and new: warn(
+            f'the run is finished, so `fit` trains nothing: {describe_branching(path, state)}')
         return later
 
-    def _silence_earlier(self):
+    def _disable_earlier(self):
         "Disable the callbacks before this one: the checkpoint contains the results of their `after_fit`"
         for cb in self.learn.ordered_cbs():
             if cb is self: return
             cb.run = False
 
-    def _where(self, state, new):
+    def _describe_resume(self, state, new):
         "Describe where the run resumes, and what has changed"
         where = 'the run is finished' if self.finished else f"resuming at epoch {state['epoch']}, batch {state['done']}"
         then,now = duration_in_words(duration_of(state)),duration_in_words(self.learn.current_run.duration)
@@ -333,7 +335,7 @@ class CheckpointCallback(Resumable):
         if sharded: self.writer.wait()
         if resumable and not self._weights_finite(sharded):
             warn(f'weights are nan or infinite{learn._position}: no checkpoint is saved, since no run could resume '
-                 'from it')
+                 'from it. `RollBackOnNaN` restores earlier weights.')
             return
         path = self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth'
         if isinstance(path, StorePath) and not self._owns_folder(): return
@@ -341,7 +343,7 @@ class CheckpointCallback(Resumable):
         self.unsaved.warn(self.lost_in_workers)
         place = self.data_place(done)
         own,copy = {},False
-        if resumable: own = states_of_all(learn, place)
+        if resumable: own = gather_states(learn, place)
         if self.background: copy = self.writer.stage
         def collect():
             about = dict(info, results=self._last_row(), **origin_of(self.sessions))
@@ -370,8 +372,8 @@ class CheckpointCallback(Resumable):
         if self.base_in=='auto' and is_small: return None
         return base_of(learn)
 
-    def _take_base(self, state):
-        "Use the base of the resumed run, if its file is in this folder"
+    def _adopt_base(self, state):
+        "Use the base file of the resumed run, if it is in this folder"
         name = state.get('base_file')
         if name is None or not (self.folder/name).exists(): return
         self.base,self.base_name = state['base'],name

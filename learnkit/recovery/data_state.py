@@ -53,7 +53,7 @@ class DataState:
         return to_serializable(states, 'parts', copy=True)
 
     def _state_to_resume(self, name, o, done):
-        "Return the state that an object resumes from: within an epoch, of one that is read again, that at the start"
+        "Return the state from which an object resumes: if it is read again from the start, the state there"
         within_epoch = done and name in self.begun
         if within_epoch and self._is_used_again(name): return self.begun[name]
         return o.state_dict()
@@ -68,7 +68,7 @@ class DataState:
         "Load the objects' states; raise ValueError for an invalid one, and warn about states without an object"
         has_names = isinstance(state, Mapping) and all(isinstance(k, str) for k in state)
         if not has_names: raise ValueError(
-            f'this is not the checkpoint of a run: the states of its data are {state!r:.40}')
+            f'this is not the checkpoint of a run: `parts`, the states of its data, is {state!r:.40}')
         for name,s in state.items():
             o = self.objects.get(name)
             if o is not None: self._load(name, o, s)
@@ -80,7 +80,7 @@ class DataState:
             f'the checkpoint does not fit {name} of the training data, a {type(o).__name__}: {e!r}') from e
 
 # %% ../../nbs/recovery/00_data_state.ipynb #e7f6c99b
-def may_forget(
+def may_lose_state(
     cb:Any # a callback
 ) -> bool:
     "Return whether a callback is the user's own, handles fits, and saves only the attributes in `saves`"
@@ -117,7 +117,7 @@ def unsaved_writes(
     cb:Any # a callback in a fit
 ) -> dict[str, int]:
     "Return how often each module and optimizer in `cb` that no checkpoint saves was written to, by attribute name"
-    saved_ids = _ids_of_saved(cb)
+    saved_ids = _saved_ids(cb)
     writes = {}
     for name,v in vars(cb).items():
         if name in cb.saves or _is_of_learner(v, cb.learn): continue
@@ -127,7 +127,7 @@ def unsaved_writes(
         if not are_saved: writes[name] = count_writes(tensors)
     return writes
 
-def _ids_of_saved(cb):
+def _saved_ids(cb):
     "Return the ids of the tensors that checkpoints store: of model, loss and the attributes named in `cb.saves`"
     named = [vars(cb).get(name) for name in cb.saves]
     saved = tensors_in([cb.learn.model, cb.learn.loss_func, *named])
@@ -172,7 +172,7 @@ class UnsavedNumbers:
     def _objects(self):
         data = []
         for dl in self.learn.dls.loaders: data += data_objects(dl).values()
-        return [*filter(may_lose_numbers, data), *filter(may_forget, self.learn.cbs)]
+        return [*filter(may_lose_numbers, data), *filter(may_lose_state, self.learn.cbs)]
 
     def find_changed(self) -> list[Changed]:
         "Return a `Changed` for each object with unsaved values that have changed since the fit began"
@@ -195,7 +195,7 @@ class UnsavedNumbers:
         warn(f'no checkpoint stores {what}, so a resumed run begins with the old value. {self._how_to_keep(found)}')
 
     def _how_to_keep(self, found):
-        "Describe how to let checkpoints store the changes"
+        "Describe how the user can let checkpoints store the changed values"
         cbs = [c for c in found if isinstance(c.o, Stateful)]
         texts = []
         if cbs: texts.append(f'Write `saves = {tuple(cbs[0].names)}` in the class of the callback, '

@@ -34,11 +34,11 @@ from ..measure.history import History
 from ..measure.losses import NoneReduce
 from ..optim.inventory import trained_modules
 from ..observe.interpret import Items, normalization_of, vocab_of
-from .replay import SkipData, moment_until
+from .replay import SkipData, find_moment
 from .runs import Run
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000010
-def by_items(
+def measure_samples(
     learn:Learner, # the Learner, in a batch or a micro-batch
     names:list     # names of the samples, for the rows
 ) -> list[dict]:
@@ -71,7 +71,7 @@ def _losses_of_batch(learn, n):
     return losses
 
 def _losses_alone(learn, n):
-    "Return the loss of each sample, computed without the rest of the batch; None if the model needs more than one"
+    "Return the loss of each sample, computed without the rest of the batch; None if the model needs several samples"
     xb,yb,run = learn.xb,learn.yb,learn.current_run
     learn.current_run = run.begin(learn.mode)   # keep the attributes set below out of `run`
     losses = []
@@ -114,7 +114,7 @@ class ItemLosses(Callback):
         n,indices = n_items(learn),self._indices()
         names = self._names(n, indices)
         self.n += n
-        rows = by_items(learn, names)
+        rows = measure_samples(learn, names)
         if not rows: self.are_known = False
         self.rows += [self._with_partner(row, i, indices) for i,row in enumerate(rows)]
         self.parts.append((learn.xb, learn.yb))
@@ -143,7 +143,7 @@ class ItemLosses(Callback):
         if getattr(mixer, 'other', None) is None: return row
         other = int(mixer.other[mixer.part][i])
         if indices is not None: other = indices[other]
-        share = mixer.lam[mixer.part][i] if len(mixer.lam)>1 else mixer.lam   # one for each sample, or one for all
+        share = mixer.lam[mixer.part][i] if len(mixer.lam)>1 else mixer.lam   # a number per sample, or a single one
         return {'item':row['item'], 'mixed_with':other, 'own_share':share.item(), **row}
 
     def shares(self,
@@ -151,15 +151,15 @@ class ItemLosses(Callback):
     ) -> History:
         "Return a row for each sample, largest loss first, with its gradient norm in the batch; empty if unknown"
         if not self.are_known: return History()
-        share = abs(self._share(loss))
+        share = abs(self._weight_of_sample(loss))
         rows = [{**row, 'gradient':share*row['gradient'], 'at':at} for at,row in enumerate(self.rows)]
         rows.sort(key=finite_loss, reverse=True)
         return History(rows)
 
-    def _share(self, loss):
+    def _weight_of_sample(self, loss):
         "Return the weight of a sample's loss in the loss of the batch"
         mean = 1/len(self.rows)
-        if any('alone' in row for row in self.rows): return mean   # computed alone, so in the batch it may differ
+        if any('alone' in row for row in self.rows): return mean   # the loss of a sample may differ in the batch
         total = sum(row['loss'] for row in self.rows)
         are_finite = isfinite(total) and isfinite(loss)
         if not are_finite or total==0: return mean
@@ -179,7 +179,7 @@ class LayerNorms(Callback):
     def __init__(self):
         self.steps,self.at_batch = {},{}   # the records, by the number of earlier batches
         self.before = {}                  # the parameters before the step
-        self.hooks,self.unclipped = [],Unclipped()
+        self.hooks,self.unclipped = [],UnclippedNorm()
 
     def _layers(self):
         "Return the parameters of each module that has its own, by name"
@@ -226,7 +226,7 @@ class LayerNorms(Callback):
 
     def cleanup(self): self.after_pred()
 
-class Unclipped(Callback):
+class UnclippedNorm(Callback):
     "Records the norm of the gradient before it is clipped"
     order,acts,run_valid = -10_000,'nothing',False
     modes,norm = ('fit',),None
@@ -262,7 +262,7 @@ def _norm(ts):
 def first_jumps(
     steps:dict, # the records of `LayerNorms`
     step:int,   # the step in which the loss jumped
-    times:float # a norm jumps if it exceeds this many times the median of those before it
+    times:float # a norm jumps if it exceeds this many times the median of the earlier norms
 ) -> History:
     "Return the first jump of each layer and norm that jumped, the earliest first"
     rows = []
@@ -272,9 +272,9 @@ def first_jumps(
             jump = first_jump({s:norms[layer] for s,norms in norms_of.items()}, times)
             if jump is None: continue
             rows.append(dict(layer=layer, norm=kind, steps_before=step-jump.step, value=jump.value, usual=jump.usual))
-    return History(sorted(rows, key=_earliest_and_largest))
+    return History(sorted(rows, key=_jump_order))
 
-def _earliest_and_largest(row):
+def _jump_order(row):
     "Return a sort key: earlier jumps first, then by kind of norm, then larger jumps first"
     return -row['steps_before'],row['norm'],-row['value']/max(row['usual'], 1e-30)
 
@@ -287,7 +287,7 @@ class Jump(NamedTuple):
 
 def first_jump(
     norms:dict, # norms of consecutive steps: step -> norm
-    times:float # a norm jumps if it exceeds this many times the median of those before it
+    times:float # a norm jumps if it exceeds this many times the median of the earlier norms
 ) -> Jump|None:
     "Return the first jump, which needs three earlier norms; None if there is none"
     before = []
@@ -299,7 +299,7 @@ def first_jump(
     return None
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000015
-def next_loss(
+def train_next_batch(
     learn:Learner,    # the Learner, paused before a batch
     *cbs:Callback     # further callbacks from there on
 ) -> float:
@@ -311,13 +311,13 @@ class Explanation:
     "Holds the measurements around a step in which the loss jumped"
     def __init__(self,
         step:int,       # the step
-        loss:float,     # its loss
-        items:History,  # loss and gradient of the samples of its batch
+        loss:float,     # the loss of its batch
+        items:History,  # loss and gradient of the samples of the batch
         layers:History, # layers whose gradient or update jumped, earliest first
-        noted:dict,     # learning rate, first module with NaN, norms before and after clipping, loss scale
+        measurements:dict, # learning rate, first module with NaN, norms before and after clipping, loss scale
         show:Callable   # function that shows the samples of the given rows
     ):
-        self.step,self.loss,self.noted = step,loss,noted
+        self.step,self.loss,self.measurements = step,loss,measurements
         self.items,self.layers,self._show = items,layers,show
 
     def show_batch(self,
@@ -326,23 +326,25 @@ class Explanation:
     ) -> Any: # the axes of the images, or a table
         "Show the samples with the largest loss, with target, index and loss: draw images, list other samples"
         rows = self.items[:check_whole('n', n, what='a number of samples')]
-        if not rows: raise ValueError('this batch has no losses per sample, so none can be shown')
+        if not rows: raise ValueError(
+            'the loss of this batch is not a mean of losses of its samples, so no sample can be shown')
         return self._show(rows, **kwargs)
 
     def _describe_step(self):
         "Describe the gradient and the optimizer step that used it"
-        noted = self.noted
-        if 'at' not in noted: return 'no optimizer step followed'
+        measurements = self.measurements
+        if 'at' not in measurements: return 'no optimizer step followed'
         texts = []
-        if noted['at']!=self.step: texts.append(f"the optimizer step came after batch {noted['at']}")
-        if noted['scale'] is not None: texts.append(f"loss scale {noted['scale']:g}")
-        if noted.get('skipped'): texts.append('the step was skipped: its gradient was infinite or NaN')
-        else: texts.append(describe_gradient(noted['norm'], noted['clipped']))
+        if measurements['at']!=self.step: texts.append(f"the optimizer step came after batch {measurements['at']}")
+        if measurements['scale'] is not None: texts.append(f"loss scale {measurements['scale']:g}")
+        if measurements.get('skipped'): texts.append('the step was skipped: its gradient was infinite or NaN')
+        else: texts.append(describe_gradient(measurements['norm'], measurements['clipped']))
         return '; '.join(texts)
 
     def __repr__(self):
-        lines = [f"step {self.step}: loss {self.loss:.6g}, lr {self.noted['lr']}", self._describe_step()]
-        if self.noted['nan'] is not None: lines.append(f"NaN or infinite first after module {self.noted['nan']!r}")
+        measurements = self.measurements
+        lines = [f"step {self.step}: loss {self.loss:.6g}, lr {measurements['lr']}", self._describe_step()]
+        if measurements['nan'] is not None: lines.append(f"NaN or infinite first after module {measurements['nan']!r}")
         if self.items: lines += ['', self._items_title(), repr(self._largest_items())]
         if self.layers: lines += ['', 'layers:', repr(History(self.layers[:8]))]
         else: lines += ['', 'no layer jumped in the steps before']
@@ -369,12 +371,12 @@ def describe_gradient(
     return f'gradient of norm {clipped:.6g}, not clipped'
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d00001b
-def batches_a_step(
+def batches_per_step(
     run:Run, # a run
-    step:int # how many of its batches are done
+    step:int # how many batches of the run are done
 ) -> int:
     "Return the number of batches per optimizer step before `step`: several with `GradientAccumulation`"
-    moment = moment_until(run, step)
+    moment = find_moment(run, step)
     if moment is None: return 1
     n_steps = moment.state.get('train_steps')
     if not n_steps: return 1
@@ -390,14 +392,14 @@ def make_show(
         xb,yb = to_concat(parts)
         positions = [row['at'] for row in rows]
         xb,yb = select_split_samples(xb, yb, positions, find_bs(yb or xb))
-        columns = _name_targets(yb)
+        columns = _targets_by_name(yb)
         columns['item'] = [str(row['item']) for row in rows]
         columns['loss'] = [f"{row['loss']:.4g}" for row in rows]
         if not stats: stats = normalization_of(getattr(dls.train, 'dataset', None))
         return Items(detuplify(xb), columns, len(rows), vocab_of(dls), decode).show(stats, **kwargs)
     return show
 
-def _name_targets(yb)->dict[str,Any]:
+def _targets_by_name(yb)->dict[str,Any]:
     if len(yb)==1: return dict(target=yb[0])
     return {f'target {i}':y for i,y in enumerate(yb)}
 
@@ -408,11 +410,11 @@ def explain_spike(self:Learner,
     step:int,               # the step in which the loss jumped, from `Run.spikes`
     fit:Callable|None=None, # the call that trained the run, as for `learn.replay`
     before:int=10,          # how many steps before it to measure
-    times:float=10.          # a norm jumps if it exceeds this many times the median of those before it
+    times:float=10.          # a norm jumps if it exceeds this many times the median of the earlier norms
 ) -> Explanation:
-    "Replay a step in which the loss jumped; measure what was unusual in it and in the steps before"
+    "Replay a step in which the loss jumped, and measure what was unusual in this step and the steps before"
     check_whole('before', before, least=4, what='a number of steps')
-    first = max(0, step-before*batches_a_step(Run(folder), step))
+    first = max(0, step-before*batches_per_step(Run(folder), step))
     norms = LayerNorms()
     self.replay(folder, first, fit, cbs=[norms, norms.unclipped])
     if step>first: self.resume(step-first)
@@ -421,14 +423,14 @@ def explain_spike(self:Learner,
     if not batch.parts: raise ValueError(
         f'step {step} cannot be explained: a callback skipped its batch. Choose another step.')
     self.paused = before_step
-    loss = next_loss(self)   # run the batch again, because `ItemLosses` calls the model
+    loss = train_next_batch(self)   # run the batch again, because `ItemLosses` calls the model
     items,show = batch.shares(loss),make_show(self, batch.parts)
     _train_until_step(self, norms, step)
     steps = {s:record for s,record in norms.steps.items() if s>=first}
     at = max(steps, default=-1)
     if at<step: return Explanation(step, loss, items, History(), norms.at_batch[step], show)
-    noted = {**norms.at_batch[step], 'at':at, **steps[at]}
-    return Explanation(step, loss, items, first_jumps(steps, at, times), noted, show)
+    measurements = {**norms.at_batch[step], 'at':at, **steps[at]}
+    return Explanation(step, loss, items, first_jumps(steps, at, times), measurements, show)
 
 def _train_until_step(learn, norms, step):
     "Train until the optimizer step that uses the gradients of batch `step`"
@@ -437,28 +439,28 @@ def _train_until_step(learn, norms, step):
         learn.resume(1)
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000018
-def fewest(
+def find_smallest_subset(
     items:list,   # all samples, which together have the effect
-    does:Callable # do these samples have the effect?
+    has_effect:Callable # do these samples have the effect?
 ) -> list:
     "Return a subset of `items` that has the effect and from which no sample can be dropped (ddmin)"
     n = 2   # the number of parts to try
     while len(items)>1:   # `items` always has the effect
         size = ceil(len(items)/n)
         parts = [items[i:i+size] for i in range(0, len(items), size)]
-        part = next(filter(does, parts), None)
+        part = next(filter(has_effect, parts), None)
         if part is not None:
             items,n = part,2
             continue
-        rest = next(filter(does, rests_of(items, parts)), None)
+        rest = next(filter(has_effect, complements_of(items, parts)), None)
         if rest is not None: items,n = rest,max(n-1, 2)
         elif n>=len(items): break
         else: n = min(2*n, len(items))
     return items
 
-def rests_of(
+def complements_of(
     items:list, # all samples
-    parts:list  # parts of them
+    parts:list  # parts of the samples
 ) -> Iterator[list]:
     "Yield, for each part, the samples outside it, unless that is none or all of them"
     for part in parts:
@@ -466,7 +468,7 @@ def rests_of(
         if 0<len(rest)<len(items): yield rest
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d00001c
-def items_until(
+def samples_of_steps(
     learn:Learner,     # the Learner
     folder:str|Path,   # the folder of a run
     first:int,         # the first step
@@ -487,14 +489,14 @@ def items_until(
     alternating = chain.from_iterable(zip_longest(*batches))
     return [int(i) for i in alternating if i is not None],before_first
 
-def first_of_step(
+def first_batch_of_step(
     learn:Learner,    # the Learner
     folder:str|Path,  # the folder of a run
     step:int,         # the step in which the loss jumped
     fit:Callable|None # the call that trained the run
 ) -> int:
     "Return the first batch of the last optimizer step before batch `step`; raise ValueError if there was no step"
-    first = max(0, step-2*batches_a_step(Run(folder), step))
+    first = max(0, step-2*batches_per_step(Run(folder), step))
     steps = []
     class Steps(Callback):
         acts = 'nothing'
@@ -522,7 +524,7 @@ def bisect_spike(self:Learner,
         f'the loss of `step` {step} is not a spike: `Run(…).spikes()` lists those that are')
     search = _SpikeSearch(self, folder, step, fit, _largest_usual_loss(spikes[step], k))
     found = search.find_from(step)
-    if not found: found = search.find_from(first_of_step(self, folder, step, fit))
+    if not found: found = search.find_from(first_batch_of_step(self, folder, step, fit))
     if found is None: raise ValueError(f'the loss of `step` {step} jumps even without the samples of its batch and of '
                                        'the previous step: see `explain_spike(…, before=50)` for earlier changes')
     return found
@@ -542,16 +544,16 @@ class _SpikeSearch:
 
     def find_from(self, first):
         "Return the fewest samples, from batch `first` on, that cause the spike; None if it stays without all of them"
-        items,moment = items_until(self.learn, self.folder, first, max(self.step-1, first), self.fit)
+        items,moment = samples_of_steps(self.learn, self.folder, first, max(self.step-1, first), self.fit)
         def is_gone(without): return self._is_gone(without, first, moment)
         try:
             with catch_warnings():
                 simplefilter('ignore')   # warnings that the losses differ from the record
-                found = fewest(items, is_gone)
+                found = find_smallest_subset(items, is_gone)
                 is_smaller = len(found)<len(items) or len(items)==1
                 if is_smaller: return found
                 if first>=self.step: return None   # without any samples there would be no batch
-                return found if is_gone(items) else None   # `fewest` has not tried to skip all of them
+                return found if is_gone(items) else None   # `find_smallest_subset` has not tried to skip all of them
         finally: self.learn.paused = moment
 
     def _is_gone(self, without, first, moment):

@@ -45,10 +45,10 @@ def settings_of(
 def loss_config(
     f:Any # a loss function, or None
 ) -> dict|None:
-    "Describe a loss for JSON by name and settings; if unknown, by name and whether predictions need it; None for None"
+    "Describe a loss for JSON: name and settings; if unknown, name and whether predictions need it; None if `f` is None"
     if f is None: return None
     name = getattr(f, '__name__', type(f).__name__)
-    if not _is_known(name, f): return dict(name=name, own=decides(f))
+    if not _is_known(name, f): return dict(name=name, own=determines_predictions(f))
     if not isinstance(f, nn.Module): return dict(name=name)
     inner = settings_of(f.func) if isinstance(f, BaseLoss) else {}
     return dict(name=name, settings=settings_of(f), inner=inner)
@@ -59,7 +59,7 @@ def _is_known(name, f):
     if not isinstance(f, nn.Module): return True
     return not any(callable(v) for k,v in vars(f).items() if not k.startswith('_'))
 
-def decides(
+def determines_predictions(
     f:Callable # a loss function
 ) -> bool:
     "Return whether a loss function determines the meaning of predictions, by `activation` or `decodes`"
@@ -68,7 +68,7 @@ def decides(
     return loss_decodes(f) is not noop
 
 # %% ../../nbs/recovery/40a_loss_config.ipynb #7577f9e1
-def _set(m, settings, what):
+def _set_attributes(m, settings, what):
     if not isinstance(settings, dict): raise ValueError(
         f'the settings of {what} must be a dict, not a {type(settings).__name__}')
     defaults = settings_of(m)
@@ -98,8 +98,8 @@ def loss_from_config(
     f = known_losses[name]
     if not isinstance(f, type): return f
     f = f()
-    _set(f, config.get('settings', {}), name)
-    if isinstance(f, BaseLoss): _set(f.func, config.get('inner', {}), name)
+    _set_attributes(f, config.get('settings', {}), name)
+    if isinstance(f, BaseLoss): _set_attributes(f.func, config.get('inner', {}), name)
     for k,t in tensors.items(): _set_tensor(f, k, t, name)
     return f
 
@@ -191,22 +191,22 @@ def export(self:Learner,
     "Write weights and a description for `load_learner`, no code; return the path; TypeError if they cannot be stored"
     path = self._file_path(file)
     check_replaced(path, 'export')
-    note = _describe(self, inputs, about)
-    text = _to_json(note)
+    description = _describe(self, inputs, about)
+    text = _to_json(description)
     with saving(self):
         weights = get_model(self.model).state_dict()
         sharded = any(map(is_sharded, weights.values()))
         if sharded: team().meet('`learn.export` of a sharded model')
         model = to_serializable(weights, 'model', sharded=gathered)   # each process gives its shard
         beside = to_serializable(state_beside(self), 'beside', sharded=gathered)
-        loss = _loss_tensors(self.loss_func, note['loss'])
+        loss = _loss_tensors(self.loss_func, description['loss'])
         state = dict(format=export_format, note=text, model=model, loss=loss, beside=beside)
         if sharded: team().in_first(lambda: _write(state, path))
         elif rank_distrib()==0: _write(state, path)
     return path
 
-def _to_json(note):
-    try: return json.dumps(note)
+def _to_json(description):
+    try: return json.dumps(description)
     except (TypeError, ValueError) as e: raise TypeError(
         f'the description of an exported Learner is JSON, which cannot store one of its values: {e}') from e
 
@@ -246,7 +246,7 @@ def _part_of(k):
 def find_export(
     file:str|Path,                  # the name passed to `Learner.export`, or a path
     folder:str|Path|None=None,      # the Learner's `path`; None: the current folder
-    model_dir:str|Path|None=None    # its subfolder for models; None: 'models'
+    model_dir:str|Path|None=None    # the subfolder for models; None: 'models'
 ) -> Any:
     "Return the path of an exported file: `file`, or where `Learner.export` writes that name; else FileNotFoundError"
     own = as_path(file)
@@ -256,9 +256,10 @@ def find_export(
     if own.is_dir(): return own   # the error is raised when it is read
     where = f'{own}'
     if own!=there: where += f', and no {there}'
-    raise FileNotFoundError(f'there is no file {where}: pass the path that `learn.export` returned{_hint(there)}')
+    raise FileNotFoundError(
+        f'there is no file {where}: pass the path that `learn.export` returned{_suggest_name(there)}')
 
-def _hint(path):
+def _suggest_name(path):
     "Return a hint at the file next to `path` with the most similar name, if any"
     if not path.parent.is_dir(): return ''
     names = [o.name for o in path.parent.glob(f'*{path.suffix}')]
@@ -278,10 +279,10 @@ def read_export(
     if state.get('format')!=export_format: raise ValueError(
         f'{source} was not written by `learn.export`{_hint_at_load(state)}')
     if not _is_complete(state): raise ValueError(f'{source} is incomplete: export the model again')
-    try: note = json.loads(state['note'])
+    try: description = json.loads(state['note'])
     except (ValueError, RecursionError) as e: raise ValueError(f'the description in {source} is damaged: {e}') from e
-    _check_note(file, note)
-    return note,state
+    _check_description(file, description)
+    return description,state
 
 def _is_complete(state):
     if not isinstance(state.get('note'), str): return False
@@ -293,12 +294,12 @@ def _hint_at_load(state):
     is_of_save = 'model' not in state or state.keys()=={'model','opt'}
     return ': `learn.load` reads what `learn.save` wrote' if is_of_save else ''
 
-def _check_note(file, note):
+def _check_description(file, description):
     damaged = ValueError(f'the description in {file} is damaged')
-    if not isinstance(note, dict) or not isinstance(note.get('version'), int): raise damaged
-    if note['version']>_version: raise ValueError(f"{file} has format {note['version']}, and this learnkit reads up to "
-                                                  f'{_version}: update learnkit')
-    n_inp,vocab = note.get('n_inp'),note.get('vocab')
+    if not isinstance(description, dict) or not isinstance(description.get('version'), int): raise damaged
+    if description['version']>_version: raise ValueError(
+        f"{file} has format {description['version']}, and this learnkit reads up to {_version}: update learnkit")
+    n_inp,vocab = description.get('n_inp'),description.get('vocab')
     if n_inp is not None:
         is_count = type(n_inp) is int and n_inp>0
         if not is_count: raise damaged
@@ -310,18 +311,18 @@ def load_learner(
     model:nn.Module|None=None,     # a model with the same shapes, to load the weights into
     loss_func:Callable|None=None,  # required if your own loss function determines the meaning of predictions
     dls:Any=None,                  # data to train further with; None: no data
-    **kwargs                       # arguments of `Learner`; `path` and `model_dir` are also where a name is looked up
+    **kwargs                       # arguments of `Learner`; a name is looked up in the given `path` and `model_dir`
 ) -> Learner:
     "Return a Learner for inference from a file, without running code; raise ValueError for a file that does not fit"
     source:Any = file
     if not hasattr(source, 'read'): source = find_export(source, kwargs.get('path'), kwargs.get('model_dir'))
-    note,state = read_export(source)
+    description,state = read_export(source)
     if not isinstance(model, nn.Module): raise ValueError(
-        f"{file} has the weights of a {note.get('model')!s:.100}, and no code: "
+        f"{file} has the weights of a {description.get('model')!s:.100}, and no code: "
         'pass the model they are for, as in `load_learner(file, Net())`')
     check_state(model, state['model'])
-    if loss_func is None: loss_func = _load_loss(note.get('loss'), state['loss'])
-    if dls is None: dls = DataLoaders([], n_inp=note.get('n_inp'), vocab=note.get('vocab'))
+    if loss_func is None: loss_func = _load_loss(description.get('loss'), state['loss'])
+    if dls is None: dls = DataLoaders([], n_inp=description.get('n_inp'), vocab=description.get('vocab'))
     learn = Learner(dls, model, loss_func, **kwargs)
     beside = state.get('beside', {})   # older files have none
     if learn.loss_func is not None: check_beside(learn, beside, file)
@@ -358,25 +359,25 @@ def torch_export(
 ) -> None:
     "Export a model to a file with `torch.export`; `torch.export.load(path).module()` loads it"
     sizes = {o.shape[0] for o in leaves(xb) if _has_items(o)}
-    if sizes=={1}: xb = apply(_twice, xb)   # PyTorch treats a size of 1 as constant
+    if sizes=={1}: xb = apply(_repeat_samples, xb)   # PyTorch treats a size of 1 as constant
     args,kwargs = xb,{}
     if type(xb[0]) is Inputs: args,kwargs = (),{**xb[0]}
-    dims = apply(_dims, kwargs or args)
+    dims = apply(_dynamic_sizes, kwargs or args)
     program,path = torch.export.export(model, args, kwargs, dynamic_shapes=dims),Path(path)
     data = BytesIO()   # PyTorch aborts the whole process if it writes to a file itself and the disk is full
     torch.export.save(program, data)
-    with closing(Draft(path.parent)) as draft:   # it becomes visible when complete
+    with closing(Draft(path.parent)) as draft:   # the file becomes visible when it is complete
         (draft.path/path.name).write_bytes(data.getvalue())
         draft.publish()
 
 # %% ../../nbs/recovery/40c_export.ipynb #aa596331
 def _has_items(o): return isinstance(o, torch.Tensor) and o.ndim>0
 
-def _twice(o):
+def _repeat_samples(o):
     if not _has_items(o): return o
     return torch.cat([o, o])
 
-def _dims(o):
+def _dynamic_sizes(o):
     if not _has_items(o): return None
     return {0:torch.export.Dim.AUTO}
 
@@ -392,7 +393,7 @@ class ExportAtEnd(Callback):
         export:Callable|None=None    # `export(model, xb, path)` for another format; None: `torch_export`
     ): self.fname,self.export = Path(fname),torch_export if export is None else export
 
-    def before_fit(self): self.home = Path.cwd()   # keep one folder, even after a `chdir`
+    def before_fit(self): self.home = Path.cwd()   # so that the file stays the same after a `chdir`
     def after_fit(self):
         learn = self.learn
         xb = getattr(learn.current_run, 'xb', None)

@@ -28,7 +28,7 @@ class FolderLock(FileLock):
         if not isinstance(folder, StorePath): super().acquire(folder/'.lock', folder, 'use another `folder`')
 
     def mark_folder(self,
-        folder:Path # the folder
+        folder:Path # the folder to mark
     ) -> None:
         "In a remote store, write this run's name to `owner.txt`; call this once the run has passed all checks"
         if not isinstance(folder, StorePath): return
@@ -39,7 +39,7 @@ class FolderLock(FileLock):
     def _write_mark(self): self.mark.write_bytes(self.owner.encode())
 
     def check(self) -> None:
-        "Raise RuntimeError if another run has marked the folder, OSError for an unreadable mark; renew a deleted one"
+        "Raise RuntimeError if another run marked the folder, OSError if its mark is unreadable; renew a missing mark"
         if self.mark is None: return
         try: owner = self.mark.read_text()
         except FileNotFoundError: return self._write_mark()   # deleted by a user
@@ -84,7 +84,7 @@ from .state import format_version
 class _HashingFile:
     "A file that computes its SHA-256 and its size as it is written"
     def __init__(self, f): self.f,self.sha,self.size = f,hashlib.sha256(),0
-    def flush(self): pass   # `torch.save` calls it, and `atomic` flushes the file anyway
+    def flush(self): pass   # called by `torch.save`; `atomic` flushes the file anyway
     @critical
     def write(self, b):
         self.sha.update(b)
@@ -92,73 +92,73 @@ class _HashingFile:
         return self.f.write(b)
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #f33ec296
-def _manifest(path): return path.with_suffix('.json')
-def _shards(path): return path.with_suffix('.shards')
+def _manifest_path(path): return path.with_suffix('.json')
+def _shards_folder(path): return path.with_suffix('.shards')
 def _checksum(info): return hashlib.sha256(json.dumps(info, sort_keys=True).encode()).hexdigest()
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #27bef20f
 def write_checkpoint(
     state:dict,  # a result of `Learner._run_state`
     path:Path,   # the file, ending in .pth; if it exists, `…-again.pth` is written and replaces it
-    sharded:bool=True, # may the state have sharded tensors? Each process writes its parts of them, so all must call it
+    sharded:bool=True, # may `state` have shards? Then each process writes its own shards, so all must call this
     **info       # further entries of the manifest: numbers, strings, tensors, and lists and dicts of them
 ) -> Path:
     "Write a checkpoint, then its manifest; return its path. If `state` has shards, all processes must call it"
     rest,parts = split_shards(state) if sharded else (state,{})
     if parts: return _write_sharded(rest, parts, path, info)
-    path,old = _place(path)
+    path,old = _prepare_path(path)
     _write_files(state, path, info)
     remove_checkpoint(old)
     return path
 
-def _place(path):
+def _prepare_path(path):
     "Return the path to write, after deleting any manifest there, and the checkpoint to remove afterwards"
     twin = path.with_name(f'{path.stem}-again.pth')
-    path,old = (twin,path) if _manifest(path).exists() else (path,twin)
-    _manifest(path).unlink(missing_ok=True)
+    path,old = (twin,path) if _manifest_path(path).exists() else (path,twin)
+    _manifest_path(path).unlink(missing_ok=True)
     return path,old
 
 def _write_files(state, path, info):
     "Write the file and its manifest; if that fails before there is a manifest, delete the file"
-    note:dict[str,Any] = dict(version=format_version)
-    for name in ('epoch','done','train_iter'): note[name] = state[name]
-    note.update(_for_json(to_serializable(info)))
-    try: _write_both(state, path, note)
+    manifest:dict[str,Any] = dict(version=format_version)
+    for name in ('epoch','done','train_iter'): manifest[name] = state[name]
+    manifest.update(_for_json(to_serializable(info)))
+    try: _write_both(state, path, manifest)
     except Exception:
-        if not _manifest(path).exists(): path.unlink(missing_ok=True)
+        if not _manifest_path(path).exists(): path.unlink(missing_ok=True)
         raise
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #3776aead
 def _write_sharded(rest, parts, path, info):
     "Write all processes' shards, then the rest in process 0, and the manifest last; all processes must call it"
     in_first = team().in_first
-    path,old = in_first(lambda: _place(path))
+    path,old = in_first(lambda: _prepare_path(path))
     try:
-        files = write_shards(parts, _shards(path))
+        files = write_shards(parts, _shards_folder(path))
         in_first(lambda: _keep_modes(path))
         in_first(lambda: _write_files(rest, path, {**info, 'shards':files}))
     except Exception:
-        is_complete = _manifest(path).exists()
-        if rank_distrib()==0 and not is_complete: remove_shards(_shards(path))
+        is_complete = _manifest_path(path).exists()
+        if rank_distrib()==0 and not is_complete: remove_shards(_shards_folder(path))
         raise
     in_first(lambda: remove_checkpoint(old))
     return path
 
 def _keep_modes(path):
     "Give the shards the permissions of the run's other checkpoints"
-    for file in _shards(path).iterdir(): copy_mode(_newest(path.parent, file), file)
+    for file in _shards_folder(path).iterdir(): copy_mode(_newest(path.parent, file), file)
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #741a6a66
 def _newest(folder, default): return next(iter(list_checkpoints(folder)), default)
 
-def _write_both(state, path, note):
+def _write_both(state, path, manifest):
     like = _newest(path.parent, path)   # the new files get its permissions
     with atomic(path, like, sync_names=False) as f:   # the file's name reaches the disk together with the manifest's
         file = _HashingFile(f)
         torch.save(state, file)
-    note = dict(note, size=file.size, sha256=file.sha.hexdigest())
-    text = json.dumps({**note, 'note_sha256':_checksum(note)}, indent=1)
-    with atomic(_manifest(path), _manifest(like)) as f: f.write(text.encode())
+    manifest = dict(manifest, size=file.size, sha256=file.sha.hexdigest())
+    text = json.dumps({**manifest, 'note_sha256':_checksum(manifest)}, indent=1)
+    with atomic(_manifest_path(path), _manifest_path(like)) as f: f.write(text.encode())
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #38444f50
 def _for_json(o):
@@ -173,9 +173,9 @@ def remove_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> None:
     "Delete a checkpoint and its shards; the manifest first, so an interrupted deletion leaves no complete checkpoint"
-    _manifest(path).unlink(missing_ok=True)
+    _manifest_path(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)
-    remove_shards(_shards(path))
+    remove_shards(_shards_folder(path))
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #226a56a2
 _max_size = 2**26   # the largest manifest, in bytes; a larger file is damaged
@@ -184,7 +184,7 @@ def checkpoint_info(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
     "Return the manifest of a checkpoint as a dict; raise ValueError if it is missing or damaged"
-    file = _manifest(path)
+    file = _manifest_path(path)
     _check_manifest_exists(path, file)
     with file.open('rb') as f: text = f.read(_max_size+1)
     if len(text)>_max_size: raise ValueError(f'{file} is damaged: it has more than {_max_size:,} bytes')
@@ -223,7 +223,7 @@ def read_checkpoint(
     state = read_state(path, verified=isinstance(path, Path))   # a remote file is downloaded again, unverified
     if 'base_file' in state: state['model'] = _with_base(state, path)
     if 'shards' not in info: return state
-    return read_shards(state, _shards(path), info['shards'])
+    return read_shards(state, _shards_folder(path), info['shards'])
 
 def _with_base(state, path):
     "Return the model's weights with those in the base file; warn, and omit these, if that is missing or damaged"
@@ -278,7 +278,7 @@ def peek_checkpoint(
     return read_state(path, mmap=True)
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #f50afaf6
-def _age(path):
+def _age_key(path):
     "Return a sort key for a path, in which step 10 follows step 9: the texts and numbers in its name, alternating"
     parts = re.split(r'(\d+)', path.stem)
     parts[1::2] = map(int, parts[1::2])
@@ -289,11 +289,11 @@ def list_checkpoints(
 ) -> list[Path]:
     "Return the paths of the checkpoints in a folder, the newest first; their contents are not checked"
     paths = [manifest.with_suffix('.pth') for manifest in folder.glob('step-[0-9]*.json')]
-    return sorted(paths, key=_age, reverse=True)
+    return sorted(paths, key=_age_key, reverse=True)
 
 def newest_checkpoint(
     folder:Path,         # the folder of a fit's checkpoints
-    set_aside:bool=False # rename those that cannot be read to `damaged-…`?
+    set_aside:bool=False # rename unreadable checkpoints to `damaged-…`?
 ) -> tuple[Path, dict]|tuple[None, None]:
     "Return path and state of the newest readable checkpoint, or (None, None); warn about each unreadable one"
     for path in list_checkpoints(folder):
@@ -307,7 +307,7 @@ def newest_checkpoint(
 def _set_aside(path):
     "Rename an unreadable checkpoint, its manifest first, so that it is no longer listed; return the new path"
     aside = path.with_name(f'damaged-{path.name}')
-    renames = (_manifest(path), _manifest(aside)),(path, aside),(_shards(path), _shards(aside))
+    renames = (_manifest_path(path), _manifest_path(aside)),(path, aside),(_shards_folder(path), _shards_folder(aside))
     for old,new in renames:
         if old.exists(): old.replace(new)
     return aside

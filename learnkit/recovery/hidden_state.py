@@ -72,7 +72,7 @@ class ConstantModules:
         has_other_tensors = bool(tensors_of(m, saved))
         return not has_other_tensors and all(map(is_constant, entries_of(m).values()))
 
-    def has(self,
+    def is_still_constant(self,
         m:nn.Module # a module of the model
     ) -> bool:
         "Return whether the module was constant at first, and still holds the same objects"
@@ -152,7 +152,7 @@ def _entries_of_container(o):
 
 # %% ../../nbs/recovery/01a_holders.ipynb #98c10118
 def changes_in_place(
-    v:Any # a state
+    v:Any # the value of an entry
 ) -> bool:
     "Return whether the value of `v` can change while it stays the same object"
     return is_generator(v) or isinstance(v, (torch.Tensor,list,deque,*mappings))
@@ -167,7 +167,7 @@ def tensors_of(
 
 # %% ../../nbs/recovery/01a_holders.ipynb #421e6cc4
 def has_values(
-    t:torch.Tensor|None # a parameter or a buffer; None for one that is not set
+    t:torch.Tensor|None # a parameter or a buffer; None if it is not set
 ) -> bool:
     "Return whether the tensor has memory; False for None, the meta device, and lazy layers without shapes"
     if t is None or t.is_meta: return False
@@ -191,14 +191,14 @@ def states_in(
 class Holder(NamedTuple):
     "An object that holds states: one with attributes, a class, or a container"
     o:Any
-    kept:bool     # do checkpoints store its entries? False: a warning names those that change
+    is_saved:bool # do checkpoints store its entries? False: a warning names those that change
     entries:dict  # its entries when it was found: a result of `entries_of`
 
 saved_elsewhere = type,Dispatcher,Stateful,torch.optim.Optimizer,torch.Tensor,Dataset,Sampler,DataLoader
 
 def holds_state(
     o:Any,          # anything but a module or a function
-    is_called:bool  # is it the loss function, or called by it?
+    is_called:bool  # is `o` the loss function, or called by it?
 ) -> bool:
     "Return whether `o` may hold state of a user's code"
     if isinstance(o, containers): return not is_plain(o)   # a container of plain values is itself a state
@@ -222,27 +222,27 @@ class HolderSearch:
         self.classes = set()   # the classes that were added with their base classes
 
     def add(self,
-        o:Any,               # a model, a loss, or something in them
-        name:str,            # the name that says where it is
-        kept:bool=True,      # do checkpoints store its entries?
+        o:Any,               # a model, a loss, or an object in them
+        name:str,            # where `o` is, such as 'model.0'
+        is_saved:bool=True,  # do checkpoints store its entries?
         depth:int=max_depth  # how many levels of nested objects to search
     ) -> None:
         "Add `o` if it is a holder, and the holders inside it"
         if depth==0 or id(o) in self.seen: return
         self.seen[id(o)] = o
-        if isinstance(o, nn.Module): self._add_modules(o, name, kept, depth)
-        elif isinstance(o, MethodType): self.add(o.__self__, f'{name}.__self__', kept, depth)
-        elif isinstance(o, partial): self._add_partial(o, name, kept, depth)
-        elif isinstance(o, FunctionType): self._add_function(o, name, kept, depth)
-        elif holds_state(o, is_called=depth==max_depth and callable(o)): self._add_holder(o, name, kept, depth)
+        if isinstance(o, nn.Module): self._add_modules(o, name, is_saved, depth)
+        elif isinstance(o, MethodType): self.add(o.__self__, f'{name}.__self__', is_saved, depth)
+        elif isinstance(o, partial): self._add_partial(o, name, is_saved, depth)
+        elif isinstance(o, FunctionType): self._add_function(o, name, is_saved, depth)
+        elif holds_state(o, is_called=depth==max_depth and callable(o)): self._add_holder(o, name, is_saved, depth)
 
-    def add_alone(self,
+    def add_without_contents(self,
         o:Any,         # an object with attributes, or a container
-        name:str,      # where it is
-        kept:bool=True # do checkpoints store its entries?
+        name:str,      # where `o` is, such as 'opt'
+        is_saved:bool=True # do checkpoints store its entries?
     ) -> None:
         "Add `o` and its classes, but nothing inside it"
-        self._note(o, name, kept)
+        self._add_entries(o, name, is_saved)
         self._add_classes(type(o))
 
     def _add_classes(self, kind):
@@ -250,45 +250,45 @@ class HolderSearch:
         self.classes.add(kind)
         for cls in kind.__mro__:
             if is_library(cls) or cls.__module__=='builtins': continue
-            self._note(cls, f'<class {cls.__qualname__}>', False)
+            self._add_entries(cls, f'<class {cls.__qualname__}>', False)
 
-    def _note(self, o, name, kept): self.found[name] = Holder(o, kept, entries_of(o))
+    def _add_entries(self, o, name, is_saved): self.found[name] = Holder(o, is_saved, entries_of(o))
 
     def add_model(self,
         model:nn.Module,               # the Learner's model
-        constant:'ConstantModules'     # modules in it to skip while they are constant
+        constant:'ConstantModules'     # modules of the model to skip while they are constant
     ) -> None:
         "Add the holders in the model, except for the modules that are still constant"
-        self._add_modules(model, 'model', True, max_depth, constant.has)
+        self._add_modules(model, 'model', True, max_depth, constant.is_still_constant)
 
-    def _add_holder(self, o, name, kept, depth):
-        self.add_alone(o, name, kept)
-        for k,v in self.found[name].entries.items(): self.add(v, f'{name}.{k}', kept, depth-1)
+    def _add_holder(self, o, name, is_saved, depth):
+        self.add_without_contents(o, name, is_saved)
+        for k,v in self.found[name].entries.items(): self.add(v, f'{name}.{k}', is_saved, depth-1)
 
-    def _add_modules(self, model, name, kept, depth, is_constant=None):
+    def _add_modules(self, model, name, is_saved, depth, is_constant=None):
         new = {}
         for n,m in walk_modules(model, name):
             if m is model or id(m) not in self.seen: new[n] = m
         for m in new.values(): self.seen[id(m)] = m   # all of them first, so that none is added again as an attribute
         for n,m in new.items():
             if is_constant is not None and is_constant(m): self._add_classes(type(m))
-            else: self._add_holder(m, n, kept, depth)
+            else: self._add_holder(m, n, is_saved, depth)
 
-    def _add_partial(self, f, name, kept, depth):
-        self.add(f.func, f'{name}.func', kept, depth)
-        self._add_given((*f.args, *f.keywords.values()), f'{name}.args', kept, depth)
+    def _add_partial(self, f, name, is_saved, depth):
+        self.add(f.func, f'{name}.func', is_saved, depth)
+        self._add_given((*f.args, *f.keywords.values()), f'{name}.args', is_saved, depth)
 
-    def _add_function(self, f, name, kept, depth):
-        self._add_holder(f, name, kept, depth)
+    def _add_function(self, f, name, is_saved, depth):
+        self._add_holder(f, name, is_saved, depth)
         self._add_given(closure_of(f), f'{name}.<closure>', False, depth)
         self._add_given(f.__defaults__ or (), f'{name}.<defaults>', False, depth)
         self._add_given(f.__kwdefaults__ or {}, f'{name}.<keyword defaults>', False, depth)
 
-    def _add_given(self, values, name, kept, depth):
+    def _add_given(self, values, name, is_saved, depth):
         "Add the objects that a function uses, with the function's own search depth"
         if not values: return
-        self._note(values, name, kept)
-        for k,v in self.found[name].entries.items(): self.add(v, f'{name}.{k}', kept, depth)
+        self._add_entries(values, name, is_saved)
+        for k,v in self.found[name].entries.items(): self.add(v, f'{name}.{k}', is_saved, depth)
 
 # %% ../../nbs/recovery/01a_holders.ipynb #d1c2a005
 def saved_tensors(
@@ -306,23 +306,24 @@ def _persistent_buffers(m):
     others = m._non_persistent_buffers_set
     return [t for k,t in m._buffers.items() if k not in others]
 
-class Watched(NamedTuple):
+class Fingerprint(NamedTuple):
     "The fingerprint of a value that checkpoints cannot store"
     kind:str   # the description of the value in a warning
-    mark:Any   # differs if the value has changed
+    digest:Any # differs if the value has changed
 
 # %% ../../nbs/recovery/01a_holders.ipynb #94b4428f
 def fingerprint_of(
     v:Any # anything
-) -> Watched|None:
+) -> Fingerprint|None:
     "Return the fingerprint of a value that no checkpoint can store; None for any other value"
     if type(v) in immutable: return None   # a checkpoint can store it
-    if isinstance(v, containers) and len(v)>max_entries: return Watched(f'more than {max_entries:,} entries', len(v))
-    mark = mark_of(v)
-    if mark is None: return None
-    return Watched(type(v).__name__, mark)
+    if isinstance(v, containers) and len(v)>max_entries:
+        return Fingerprint(f'more than {max_entries:,} entries', len(v))
+    digest = digest_of(v)
+    if digest is None: return None
+    return Fingerprint(type(v).__name__, digest)
 
-def mark_of(
+def digest_of(
     v:Any # anything
 ) -> Any: # for large sets, bytes and arrays only the size
     "Return a cheap fingerprint of a complex number, set, bytes, NumPy value or optimizer; None for anything else"
@@ -363,9 +364,9 @@ def map_values(
     return f(v)
 
 def copy_state(
-    v:Any # a state
+    v:Any # the value of an entry
 ) -> Any:
-    "Return a copy of a state, with its tensors on the CPU; for a generator, of its state"
+    "Return a copy of a state, with its tensors on the CPU; for a generator, return a copy of the generator's state"
     if type(v) in immutable: return v
     if is_generator(v): return generator_state(v)
     return map_values(v, _copy_to_cpu)
@@ -414,11 +415,11 @@ class Restorer:
         device:Any # for new tensors
     ):
         self.device = device
-        self.done:dict[int,Restored] = {}   # by the `id` of the object
+        self.done:dict[int,Restored] = {}   # the changed objects, by `id`
 
-    def put(self,
+    def set_entry(self,
         o:Any,  # a holder: an object with attributes, or a container
-        k:str,  # the name of one of its entries
+        k:str,  # the name of an entry of the holder
         v:Any   # the value from the checkpoint
     ) -> None:
         "Set entry `k` of `o` to the value `v`, in place where possible"
@@ -437,9 +438,9 @@ class Restorer:
         before = self.done.get(id(own))
         if before is not None:
             if is_equal(before.value, v): return own
-            return self.make(v, own)
+            return self.copy_value(v, own)
         if isinstance(own, tuple) and isinstance(v, (list,tuple)): return self._new_tuple(own, v)
-        if not self._change(own, v): return self.make(v, own)
+        if not self._change(own, v): return self.copy_value(v, own)
         self.done[id(own)] = Restored(own, v)   # `Restored` keeps `own` alive, so that no other object gets its id
         return own
 
@@ -447,7 +448,7 @@ class Restorer:
         "Change `own` to `v` in place if possible; return whether it was changed"
         is_sequence = isinstance(v, (list,tuple))
         if is_generator(own): set_generator(own, v)
-        elif isinstance(own, torch.Tensor) and takes_values(own, v): own.data.copy_(v)
+        elif isinstance(own, torch.Tensor) and can_copy_into(own, v): own.data.copy_(v)
         elif isinstance(own, mappings) and isinstance(v, dict): self._change_mapping(own, v)
         elif isinstance(own, (list,deque)) and is_sequence: self._change_list(own, v)
         else: return False
@@ -472,18 +473,18 @@ class Restorer:
         present = [*own, *[None]*len(v)]   # the checkpoint may have more entries
         return [self.restore(a, b) for a,b in zip(present, v)]
 
-    def make(self,
+    def copy_value(self,
         v:Any,  # the value from the checkpoint
         own:Any # the current value
     ) -> Any:
-        "Return a new object with the value `v`, its tensors on the device of what it replaces"
+        "Return a copy of `v`, with tensors on the device of the tensor that it replaces, else on that of the model"
         device = own.device if isinstance(own, torch.Tensor) else self.device
         def copy_tensor(o):
             if not isinstance(o, torch.Tensor): return o
             return o.to(device, copy=True)
         return map_values(v, copy_tensor)
 
-def takes_values(
+def can_copy_into(
     own:torch.Tensor, # a tensor
     v:Any             # a value from a checkpoint
 ) -> bool:
@@ -496,7 +497,7 @@ def takes_values(
 # %% ../../nbs/recovery/01b_hidden_state.ipynb #d1c2a007
 def entry_of(
     o:Any, # a holder
-    k:str  # the name of one of its entries
+    k:str  # the name of an entry of the holder
 ) -> Any:
     "Return the entry of `o` with this name, or a module's parameter or buffer; None if there is none"
     if isinstance(o, nn.Module): return getattr(o, k, None)
@@ -504,12 +505,12 @@ def entry_of(
 
 def key_of(
     mapping:dict, # a mapping
-    name:str      # the name of one of its entries
+    name:str      # the name of an entry of the mapping
 ) -> Any:
     "Return the key of which `str` is `name`"
     return next(key for key in mapping if str(key)==name)
 
-def has_place(
+def can_be_set(
     o:Any, # a holder
     k:str, # the name of an entry
     v:Any  # the value from a checkpoint
@@ -558,7 +559,7 @@ class HiddenState:
         else: search.add_model(model, constant)
         search.add(self.loss, 'loss')
         search.add(self.learn.loss_func, 'new_loss')   # a callback may have replaced the loss function
-        if isinstance(opt, torch.optim.Optimizer): search.add_alone(opt, 'opt')
+        if isinstance(opt, torch.optim.Optimizer): search.add_without_contents(opt, 'opt')
         return search.found
 
     def _optimizer(self): return getattr(self.learn.opt, 'opt', None)
@@ -566,7 +567,7 @@ class HiddenState:
     def _states(self, holders, saved):
         "Yield all states that checkpoints can store, by name"
         for name,holder in holders.items():
-            if not holder.kept: continue
+            if not holder.is_saved: continue
             for k,v in states_in(holder, saved).items(): yield f'{name}.{k}',v
 
     def _copies(self, holders, saved):
@@ -581,8 +582,9 @@ class HiddenState:
             if is_saved: continue
             for k,v in holder.entries.items():
                 if v is not opt: found[f'{name}.{k}'] = fingerprint_of(v)
-            if holder.kept: continue
-            for k,v in states_in(holder, saved).items(): found[f'{name}.{k}'] = Watched(type(v).__name__, copy_state(v))
+            if holder.is_saved: continue
+            for k,v in states_in(holder, saved).items():
+                found[f'{name}.{k}'] = Fingerprint(type(v).__name__, copy_state(v))
         return {k:w for k,w in found.items() if w is not None}
 
     def state_dict(self) -> dict:
@@ -611,22 +613,22 @@ class HiddenState:
     def places(self,
         state:Any # a result of `state_dict`, perhaps invalid
     ) -> dict[str, Place]:
-        "Return the `Place` of each value in `state` that has one; raise ValueError for an invalid state"
+        "Return the `Place` of each value in `state`, if there is one; raise ValueError for an invalid state"
         if not isinstance(state, dict): raise ValueError(
             f'this is not the checkpoint of a run: `kept` is {state!r:.40}')
         holders,places = self.holders(),{}
         for name,v in state.items():
             at,_,k = str(name).rpartition('.')
-            o = self._kept_holder(holders, at)
+            o = self._saved_holder(holders, at)
             own = None if o is None else entry_of(o, k)
             self._check_value(name, own, v)
-            if o is not None and has_place(o, k, v): places[name] = Place(o, k, v)
+            if o is not None and can_be_set(o, k, v): places[name] = Place(o, k, v)
         return places
 
-    def _kept_holder(self, holders, name):
+    def _saved_holder(self, holders, name):
         "Return the object with this name if checkpoints store its entries, else None"
         holder = holders.get(name)
-        if holder is None or not holder.kept: return None
+        if holder is None or not holder.is_saved: return None
         return holder.o
 
     def _check_value(self, name, own, v):
@@ -643,4 +645,4 @@ class HiddenState:
         if lost: warn(f"the checkpoint has a state for {', '.join(lost)}, which this Learner does not have")
         p = one_param(self.learn.model)
         restorer = Restorer('cpu' if p is None else p.device)
-        for place in places.values(): restorer.put(*place)
+        for place in places.values(): restorer.set_entry(*place)

@@ -99,7 +99,7 @@ def is_sequence(
 # %% ../../nbs/recovery/10_identity.ipynb #84e7cd76
 def parts_of_data(
     ds:Any,       # a dataset
-    size:int|None # the number of its samples
+    size:int|None # the number of samples in the dataset
 ) -> Iterator[tuple[str, Any]]:
     "Yield the attributes of a dataset by name; for a short list, such as `tensors` or `datasets`, each entry"
     for name,value in sorted(getattr(ds, '__dict__', {}).items()):
@@ -166,11 +166,11 @@ def name_of(
 # %% ../../nbs/recovery/10_identity.ipynb #31d6bf74
 def is_secret(
     name:Any, # the name or position of an argument
-    v:Any,    # its value
-    of:Any    # the function or object that has this argument
+    v:Any,    # the value of the argument
+    owner:Any    # the function or object that has this argument
 ) -> bool:
     "Return whether the argument is a password, a token or the like"
-    return mask_secret(name, v, of) is not v
+    return mask_secret(name, v, owner) is not v
 
 def partial_arguments(
     f:partial # a partial function
@@ -187,24 +187,24 @@ ambiguous_names = 'key','pat','sig'   # `pat` may be a pattern, by which a datas
 
 def describe_value(
     name:Any,  # the name of an argument
-    v:Any,     # its value
-    of:Any,    # the function or object that has this argument
+    v:Any,     # the value of the argument
+    owner:Any,    # the function or object that has this argument
     depth:int  # how many levels of nested objects to describe
 ) -> str:
     "Describe a value; a secret as `***`, with a hash for ambiguous names such as `key`, which may be a column"
-    if not is_secret(name, v, of): return describe(v, depth)
+    if not is_secret(name, v, owner): return describe(v, depth)
     if name in ambiguous_names: return '***' + short_hash(repr(v), 2)
     return '***'
 
 # %% ../../nbs/recovery/10_identity.ipynb #8bd6a18b
 def describe_arguments(
     arguments:Mapping, # arguments by name or number
-    of:Any,            # the object that they were passed to
+    owner:Any,            # the object that the arguments were passed to
     depth:int          # how many levels of nested objects to describe
 ) -> str:
     "Describe arguments, in parentheses; return an empty string if there are none, or if `depth` is 0"
     if not arguments or depth==0: return ''
-    texts = [f'{name}={describe_value(name, v, of, depth-1)}' for name,v in arguments.items()]
+    texts = [f'{name}={describe_value(name, v, owner, depth-1)}' for name,v in arguments.items()]
     return f"({', '.join(texts)})"
 
 def describe_set(
@@ -257,7 +257,7 @@ def describe(
 # %% ../../nbs/recovery/10_identity.ipynb #7402fe3d
 def inner_optimizers(
     opt:Any # the Learner's optimizer
-) -> dict:  # 'optimizer' -> the only one, or 'optimizer NAME' -> each
+) -> dict:  # 'optimizer' -> the only optimizer, or 'optimizer NAME' -> each
     "Return the torch optimizers in `opt`, by their names in messages"
     inner = getattr(opt, 'opt', opt)
     if not hasattr(inner, 'named_optimizers'): return dict(optimizer=inner)
@@ -354,20 +354,20 @@ def _identity(self:Learner) -> dict[str, str|None]:
     return texts
 
 # %% ../../nbs/recovery/10_identity.ipynb #fd159849
-def identity_of_all(
-    who:dict # the identity of a run, in this process
+def gather_identity(
+    identity:dict # the identity of a run, in this process
 ) -> dict[str, str|None]:
     "Return the identity of a run of several processes, with a hash where they differ; all processes must call it"
-    identities = gather_objects(who)
-    points = dict.fromkeys(chain.from_iterable(identities))
-    return {point:_join_texts([o.get(point) for o in identities]) for point in points}
+    identities = gather_objects(identity)
+    entries = dict.fromkeys(chain.from_iterable(identities))
+    return {entry:_join_texts([o.get(entry) for o in identities]) for entry in entries}
 
 def _join_texts(texts):
     if len({*texts})==1: return texts[0]
     return f'{len(texts)} different ones, {short_hash(repr(texts))}'
 
 # %% ../../nbs/recovery/10_identity.ipynb #b2dcc7c0
-def then_and_now(
+def shorten_to_difference(
     a:str|None, # an entry of one run's identity; None: it has no such entry
     b:str|None, # the same entry of another run's identity
     most:int=80 # how many characters of each are shown
@@ -393,15 +393,15 @@ def differences(
     now:Mapping   # the identity of another run
 ) -> dict[str, str]:
     "Return the entries in which two runs differ, by name, each in words with both values"
-    then = {_renamed.get(point, point):v for point,v in then.items()}
+    then = {_renamed.get(entry, entry):v for entry,v in then.items()}
     different = {}
-    for point in {**then, **now}:
-        a,b = then.get(point),now.get(point)
+    for entry in {**then, **now}:
+        a,b = then.get(entry),now.get(entry)
         if a==b: continue
-        was_drawn = point=='seed' and not (a and b)   # in one run, PyTorch drew the seed
+        was_drawn = entry=='seed' and not (a and b)   # in one run, PyTorch drew the seed
         if was_drawn: continue
-        was,is_now = then_and_now(a, b)
-        different[point] = f'{point} is {is_now} and was {was}'
+        was,is_now = shorten_to_difference(a, b)
+        different[entry] = f'{entry} is {is_now} and was {was}'
     return different
 
 _renamed = {'training data set':'training dataset', 'validation data set':'validation dataset'}   # in older checkpoints

@@ -40,7 +40,7 @@ class SkipNaN(Callback):
     grads:Snapshot|None = None   # with micro-batches: the gradients accumulated before the batch
     def __init__(self,
         at_most:int|None=10, # after so many in a row, end the fit or let another callback handle it; None: no limit
-        wait:bool=True       # wait for the device and read the values? False: zero the gradients on the device
+        wait:bool=True       # wait for the device, to read the values? False: zero the gradients on the device
     ):
         self.at_most,self.wait = check_whole('at_most', at_most, what='a number of batches', none=True),wait
         self.n,self.row,self.steps = 0,0,[]   # number of skipped batches; how many in a row; `train_iter` of each
@@ -74,7 +74,7 @@ class SkipNaN(Callback):
         learn = self.learn
         if learn.loss_grad is None or not self.wait: return
         if learn.loss.isfinite().all(): return
-        if self._leaves_to_another(): return
+        if self._is_left_to_another(): return
         if self.grads is not None: self.grads.restore()
         self._skip(why_not_finite(learn), CancelBatch)
 
@@ -82,12 +82,12 @@ class SkipNaN(Callback):
         grads = [p.grad for p in opt_params(self.learn.opt) if p.grad is not None]
         finite = all_finite(grads)   # identical in all processes, while the loss is this process's own
         if self.wait or num_distrib()==1: finite = finite & self.learn.loss.isfinite().all()
-        if not self.wait: self._zero(grads, finite)
+        if not self.wait: self._undo_on_device(grads, finite)
         elif finite: self.row = 0
-        elif not self._leaves_to_another(): self._skip('the gradient is nan or infinite', CancelStep)
+        elif not self._is_left_to_another(): self._skip('the gradient is nan or infinite', CancelStep)
 
     @torch.no_grad()
-    def _zero(self, grads, finite):
+    def _undo_on_device(self, grads, finite):
         "Unless `finite`, zero the gradients, and restore buffers and loss, on the device, without reading a value"
         learn = self.learn
         for g in grads: elements(g).masked_fill_(~finite, 0)
@@ -106,7 +106,7 @@ class SkipNaN(Callback):
             elif not finite: restored[name] = before.value   # `where` cannot choose, so read `finite` on the CPU
         put_buffers(self.learn, restored)
 
-    def _leaves_to_another(self):
+    def _is_left_to_another(self):
         "Return whether this batch reaches the limit, and another callback will roll back or end the fit"
         if self.at_most is None or self.row+1<self.at_most: return False
         return any(cb is not self for cb in self.learn.ordered_cbs('nonfinite_loss'))
@@ -130,7 +130,7 @@ class SkipNaN(Callback):
 
 class _BufferCopy(NamedTuple):
     "A buffer's value before a batch"
-    buffer:torch.Tensor   # the tensor itself: a module may assign another one
+    buffer:torch.Tensor   # the tensor itself, which a module may replace
     value:torch.Tensor
 
 # %% ../../nbs/recovery/30a_skip_nan.ipynb #99b6f7b6
@@ -152,22 +152,22 @@ class SpikeDetection(Callback):
     ):
         if not k>0: raise ValueError(f'`k` must be a factor above 0, not {k!r}')
         self.k,self.window = k,check_whole('window', window, least=20, what='a number of batches')
-        self._start([])
+        self._reset([])
 
-    def _start(self, losses):
+    def _reset(self, losses):
         self.losses,self.ranked = losses,sorted(losses)
         self.first = None    # the median of the first losses
         self.widest = 0.     # the largest distance between median and third largest so far; it decays
 
     def before_fit(self):
-        self._start([])
+        self._reset([])
         self.seen,self.jumped = 0,False
 
     def load_state_dict(self, state):
         super().load_state_dict(state)
         self.ranked = sorted(self.losses)
 
-    def _limit(self):
+    def _find_limit(self):
         "Return the median of the recent losses, and the largest loss that is not a spike; (nan, inf) if too few"
         n = len(self.ranked)
         if n<min(self.window, _min_losses): return nan,inf
@@ -188,19 +188,19 @@ class SpikeDetection(Callback):
         if learn.loss_grad is None: return
         if not learn.loss.isfinite().all(): return
         loss,had_jumped = float(learn.loss.mean()),self.jumped
-        median,limit = self._limit()
+        median,limit = self._find_limit()
         self.jumped = loss>limit
-        if self.jumped: self._handle(loss, median, had_jumped)
-        self._add(loss)
+        if self.jumped: self._handle_spike(loss, median, had_jumped)
+        self._add_loss(loss)
 
-    def _add(self, loss):
+    def _add_loss(self, loss):
         "Add a loss, even a spike, to the recent ones, so that a new level soon counts as usual"
         losses = [*self.losses, loss]   # a new list, because a checkpoint that is being written may hold the old one
         insort(self.ranked, loss)
         if len(losses)>self.window: del self.ranked[bisect_left(self.ranked, losses[0])]
         self.losses = losses[-self.window:]
 
-    def _handle(self, loss, median, had_jumped):
+    def _handle_spike(self, loss, median, had_jumped):
         "Warn of a spike, of several in a row only once; replace the loss by NaN if another callback handles that"
         learn = self.learn
         self.seen += 1
@@ -234,7 +234,7 @@ from .file import list_checkpoints, read_checkpoint
 from .resume import find_in_all
 
 # %% ../../nbs/recovery/30b_roll_back.ipynb #cfb7d701
-def _saver_in(cbs):
+def _find_saver(cbs):
     "Return the first callback whose checkpoints a run can resume from; None if there is none"
     for cb in cbs:
         if resumes(cb) and own_attr(cb, 'writer') is not None: return cb
@@ -267,11 +267,11 @@ class RollBackOnNaN(Callback):
         self.factor = check_fraction('factor', factor, what='a factor for the learning rate')
         self.at_most = check_whole('at_most', at_most)
         self.n,self.scale = 0,1.   # number of rollbacks; `factor**n`
-        self.written = None        # the learning rates from its last change
+        self.written = None        # the learning rates after this callback's last change
 
     def before_fit(self):
         learn = self.learn
-        self.saver = _saver_in(learn.cbs)
+        self.saver = _find_saver(learn.cbs)
         if self.source=='checkpoint' and self.saver is None: raise ValueError(
             "RollBackOnNaN(source='checkpoint') needs a CheckpointCallback among the callbacks: "
             "add one, or write source='memory'")
@@ -304,7 +304,7 @@ class RollBackOnNaN(Callback):
         self.spike = self.learn.current_run.spike or self.spike
         checks = self.due or self.good is None or self.learn.iter==0
         if not checks: return
-        if self._all_finite(): return self._keep()
+        if self._all_finite(): return self._keep_good_state()
         self._roll_back()
         raise CancelBatch
 
@@ -317,13 +317,13 @@ class RollBackOnNaN(Callback):
     def cleanup(self): self.good = self.flag = self.saver = self.snapshot = self.last = None
 
     def _all_finite(self, weights=True):
-        "Return whether losses and `weights` are finite in all processes; all of them must call it"
+        "Return whether losses and `weights` are finite in all processes; all processes must call it"
         self.learn._team.agree(self.learn)
         self.due = False
         is_finite = weights and self.flag.isfinite().all()
         return not largest(not is_finite)
 
-    def _keep(self):
+    def _keep_good_state(self):
         self.snapshot = self.last = None
         if self.source=='checkpoint':
             self.good = True
@@ -346,7 +346,7 @@ class RollBackOnNaN(Callback):
         "Restore the last good state, lower the learning rate, warn; end the fit without such a state or at the limit"
         learn,self.flag = self.learn,None
         done = 'The last good weights are restored'
-        if self._begins_finite():
+        if self._has_finite_start():
             done = 'There are no earlier weights to restore, so the weights stay'
             self._skip()
         else:
@@ -357,13 +357,13 @@ class RollBackOnNaN(Callback):
         if self.n>self.at_most: self._stop(f', after rolling back {self.at_most} times')
         self.scale *= self.factor
         self._scale_lrs(self.factor)
-        why,self.spike = self._why(),None
+        why,self.spike = self._describe_cause(),None
         text = f'T{why[1:]}{learn._position}. {done}'
         if self.scale!=1: text += f', and the learning rate is multiplied by {self.scale:g}'
         warn(f'{text}.')
 
-    def _begins_finite(self):
-        "Return whether there is no good state yet, although all processes' weights are finite; all must call it"
+    def _has_finite_start(self):
+        "Return whether there is no good state yet, but finite weights in all processes; all processes must call it"
         return self.good is None and not largest(not weights_finite(self.learn.opt))
 
     def _skip(self):
@@ -372,10 +372,10 @@ class RollBackOnNaN(Callback):
         self.snapshot.restore()
         self.learn.loss = self.last   # so that the NaN is not recorded
 
-    def _why(self): return self.spike or why_not_finite(self.learn)
+    def _describe_cause(self): return self.spike or why_not_finite(self.learn)
 
     def _stop(self, end):
-        self.learn.stop(f'{self._why()}{self.learn._position}{end}')
+        self.learn.stop(f'{self._describe_cause()}{self.learn._position}{end}')
         raise CancelFit(self.learn.stop_reason)
 
     def _restore(self, good):
@@ -386,7 +386,7 @@ class RollBackOnNaN(Callback):
             load_opt_state(learn, deepcopy(good['opt']))   # the optimizer keeps and modifies the loaded tensors
         learn.opt.zero_grad()
         for cb in self._cbs_to_restore():
-            is_of_other_epoch = cb.name=='recorder' and good['epoch']!=learn.epoch   # its history has more rows by now
+            is_of_other_epoch = cb.name=='recorder' and good['epoch']!=learn.epoch   # whose history has grown
             if cb.key in states and not is_of_other_epoch: cb.load_state_dict(states[cb.key])
         for cb in learn.cbs:
             if accumulates(cb): cb.before_zero_grad()   # the batches that it had counted have no gradients now
@@ -467,13 +467,13 @@ class ReplayOnOOM(MicroBatch):
 
     def _until_it_fits(self, do):
         if not self.learn.training: return do()
-        self._begin()
+        self._take_snapshot()
         try:
-            while not self._try(do): self._rewind()
+            while not self._run_or_halve(do): self._rewind()
             self._grow()
         finally: self.snapshot = None
 
-    def _try(self, do):
+    def _run_or_halve(self, do):
         "Run the batch; return False, after halving `size`, if memory ran out, else True"
         try:
             if self.size is None: do()
@@ -484,7 +484,7 @@ class ReplayOnOOM(MicroBatch):
             self._halve(e)
         return False
 
-    def _begin(self):
+    def _take_snapshot(self):
         learn = self.learn
         self.start = learn.xb,learn.yb
         buffers = map(snapshot_buffers, trained_modules(learn).values())

@@ -28,12 +28,12 @@ from ..loop.words import observes, own_attr
 from .file import list_checkpoints, read_checkpoint, train_iter_of
 from .identity import differences, session, writes
 from .resume import Paused
-from .runs import Run, took
+from .runs import Run, describe_time
 from .signals import Pausable, PlannedPause
 from .state import num_shards_of
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000011
-def moment_until(
+def find_moment(
     run:Run, # the run
     step:int # the largest number of finished training batches
 ) -> Paused|None:
@@ -51,7 +51,7 @@ def moment_until(
 
 def check_step(
     run:Run,          # the run
-    step:int,         # number of batches before it
+    step:int,         # the step: the number of batches before it
     at_end:bool=False # may `step` be the end of a finished run?
 ) -> None:
     "Raise ValueError if the run has no such step"
@@ -129,10 +129,10 @@ def is_builtin(
     package = Learner.__module__.partition('.')[0]
     return type(cb).__module__.partition('.')[0]==package
 
-class Replays(Pausable):
-    "Begins a fit at a step of an earlier run, pauses it at a later one, and compares losses; writes no files"
+class Replayer(Pausable):
+    "Begins a fit at a step of an earlier run, pauses at a later step, and compares the losses; writes no files"
     order,run_valid = 100,False   # in the place of a `CheckpointCallback`
-    alone = False                 # works in several processes, because all know the step at which to pause
+    single_process_only = False   # works in several processes, because all know the step at which to pause
     disabled:Any = None    # the ids of callbacks that receive no events; None: unknown yet
     has_begun = False      # has the fit that trains up to the step begun?
     display:Any = None     # the progress bar up to the step
@@ -179,7 +179,7 @@ class Replays(Pausable):
         self.display.begin(f'step {self.until}', self.until-first)
         self.next_update = perf_counter() + self.display.pace
 
-    def _find_keeper(self): return self
+    def _find_collector(self): return self
 
     def _begin(self, paused):
         super()._begin(paused)
@@ -187,25 +187,25 @@ class Replays(Pausable):
 
     def _continue(self, paused):
         if not self.has_begun: self._check_run(paused.state.get('identity', {}), paused.state)
-        self.take_up(paused.path, paused.state, paused.new, False)
+        self.resume_from(paused.path, paused.state, paused.new, False)
 
     def _check_run(self, then, state=None):
         "Raise ValueError if the fit is not set up as the run was"
         run,now = self.record.run,self.learn.current_run.duration
         changed = {}
-        if then: changed = differences(then, self.who)
+        if then: changed = differences(then, self.identity)
         if state is not None: changed.pop('seed', None)   # all random states are in the state
         if now!=run.duration: changed['duration'] = f'the length is {now} and was {run.duration}'
         n = self._n_processes(state)
         if n!=num_shards(): changed['processes'] = f'the number of processes is {num_shards()} and was {n}'
         if not changed: return
         text = f'This Learner does not match the run in {run.folder}: {"; ".join(changed.values())}.'
-        if any(point.startswith('callback ') for point in changed):
+        if any(entry.startswith('callback ') for entry in changed):
             text += ' Pass the call that trained the run, as in `fit=partial(learn.fit_one_cycle, 10, .1)`.'
         raise ValueError(text)
 
     def _n_processes(self, state):
-        "Return how many processes the run had, from `state`, or without it from the first session"
+        "Return how many processes the run had: from `state` if given, else from its first session"
         if state is not None: return num_shards_of(state)
         sessions = self.record.run.sessions
         return sessions[0].get('processes', 1) if sessions else 1
@@ -236,7 +236,7 @@ def cbs_of_call(
     keywords = fit.keywords if isinstance(fit, partial) else {}
     return [*L(keywords.get('cbs'))]
 
-def indices_for(
+def item_indices_for(
     learn:Learner # the Learner
 ) -> list:
     "Return an `ItemIndices`, which records the samples of each batch, in a list; empty if the Learner has one"
@@ -245,23 +245,23 @@ def indices_for(
 def pause_before(
     learn:Learner,       # the Learner
     run:Run,             # an earlier run
-    step:int,            # the number of batches before it
+    step:int,            # the step: the number of batches before it
     fit:Callable|None,   # the call that trained the run; None: `learn.fit`
     observers:list       # callbacks that observe the batches before the step
 ) -> Record:
     "Train up to a step of an earlier run and pause before it; return the `Record` that has compared the losses"
     if run.duration.unit=='s': raise ValueError(
         f'A run of {run.duration} depends on the clock, so it cannot be repeated: give lengths in epochs or batches')
-    moment,record = moment_until(run, step),Record(run)
+    moment,record = find_moment(run, step),Record(run)
     first,start = 0,'the beginning'
     if moment is not None: first,start = moment.state['train_iter'],moment.path.name
     n = step-first
     if n and rank_distrib()==0:
         batches = f'{n} batches'
         if n==1: batches = '1 batch'
-        learn.say(f'step {step} is {batches} after {start}{took(run, n)}')
+        learn.say(f'step {step} is {batches} after {start}{describe_time(run, n)}')
     call = fit or partial(learn.fit, str(run.duration))
-    cbs = [*cbs_of_call(fit), Replays(record, moment, step, observers), *indices_for(learn), *observers]
+    cbs = [*cbs_of_call(fit), Replayer(record, moment, step, observers), *item_indices_for(learn), *observers]
     resume = None
     if moment is not None: resume = moment.copy(until=step)
     with learn.no_bar(), learn.no_logging():
@@ -273,10 +273,10 @@ def pause_before(
 @patch
 def replay(self:Learner,
     folder:str|Path,        # the folder of the run, as for `Run`
-    step:int,               # the number of training batches before it
-    fit:Callable|None=None, # the call that trained it: `partial(learn.fit_one_cycle, 10, .1)`; None: `learn.fit`
+    step:int,               # the step: the number of training batches before it
+    fit:Callable|None=None, # the call that trained the run: `partial(learn.fit_one_cycle, 10, .1)`; None: `learn.fit`
     cbs:Any=None            # callbacks that observe, in addition to the run's own
-) -> dict:                  # where it is paused, the samples of the batch, how many losses were compared and equal
+) -> dict:                  # where the run is paused, the samples of the batch, how many losses were compared and equal
     "Train from a checkpoint up to a step of an earlier run, and pause; `learn.resume()` continues from there"
     run = Run(folder)
     check_step(run, step)
@@ -305,7 +305,7 @@ from ..loop.duration import Time
 from ..loop.events import CancelBatch
 from ..loop.words import observes, own_attr
 from .identity import writes
-from .resume import divide_anew, is_longer
+from .resume import convert_position, is_longer
 from .state import duration_in_words
 from .runs import fit_folders
 
@@ -364,7 +364,7 @@ def callbacks_that_skip(
 ) -> list[Callback]:
     "Return callbacks that skip batches or samples; empty if `skip` is None; raise ValueError for another unit"
     if skip is None: return []
-    if not isinstance(skip, str): return [SkipData(items=skip), *indices_for(learn)]
+    if not isinstance(skip, str): return [SkipData(items=skip), *item_indices_for(learn)]
     t = Time(skip)
     if t.unit!='ba': raise ValueError(
         f"`skip` must be a number of batches, such as '20ba', or a list of sample indices, not {skip!r}")
@@ -375,7 +375,7 @@ class Branch(Paused):
     "A paused moment of an earlier run, from which another run continues"
     same_run = False
     def __init__(self,
-        moment:Paused, # the moment at which it begins
+        moment:Paused, # the run before the first batch of the branch
         run:Run,       # the earlier run
         skip:Any       # the skipped batches or samples, for the record
     ):
@@ -384,13 +384,13 @@ class Branch(Paused):
         is_end = run.finished and self.state['train_iter']==run.train_iter
         if is_end: self.state['stop_reason'] = None   # the reason belongs to the earlier run
 
-    def find_changes(self, learn, who):
-        then = self.state.get('identity', who)
+    def find_changes(self, learn, identity):
+        then = self.state.get('identity', identity)
         is_longer(learn, self.state)   # raises for another unit
         self._check_not_over(learn)
-        divide_anew(learn, self.state, who)
+        convert_position(learn, self.state, identity)
         self._keep_states_of_loggers(learn)
-        new = differences(then, who)
+        new = differences(then, identity)
         new.pop('seed', None)
         self._announce(learn, new, then)
         return new
@@ -414,7 +414,7 @@ class Branch(Paused):
         text = f"{self.run.folder}: continuing from step {self.state['train_iter']} as a run of its own"
         text += describe_skip(self.skip)
         shown = dict(new)
-        if self.skip is not None and _skipper not in then: shown.pop(_skipper, None)   # it is described separately
+        if self.skip is not None and _skipper not in then: shown.pop(_skipper, None)   # described separately
         if shown: text += f", with these changes: {'; '.join(shown.values())}"
         learn.say(text)
 
@@ -426,7 +426,7 @@ class Branch(Paused):
         if self.skip is not None: origin['skip'] = str(self.skip)
         return origin
 
-_skipper = 'callback skip_data'   # a point of the identity
+_skipper = 'callback skip_data'   # the name of an entry of the identity
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000013
 @patch
@@ -435,7 +435,7 @@ def branch(self:Learner,
     step:int,                 # the step to continue from: the number of training batches before it
     to:str|Path,              # the folder of the new run; the Learner's `path` from then on
     skip:str|list|None=None,  # skip the next batches: '20ba'; or some samples, by their indices in the dataset
-    lr:float|slice|list|dict|None=None, # another learning rate
+    lr:float|slice|list|dict|None=None, # the learning rate of the branch, for `learn.fit`
     fit:Callable|None=None,   # the call that trains now: `partial(learn.fit_one_cycle, 10, .05)`; None: `learn.fit`
     was:Callable|None=None,   # the call that trained the earlier run, if batches are recomputed; None: `fit`
     cbs:Any=None              # more callbacks, for this fit only
@@ -445,7 +445,7 @@ def branch(self:Learner,
     skippers = callbacks_that_skip(self, skip, check_whole('step', step, least=0, what='a number of batches'))
     check_step(run, step, at_end=True)
     check_branch(self, to, lr, fit)
-    moment = moment_until(run, step)
+    moment = find_moment(run, step)
     if moment is None or moment.state['train_iter']!=step:
         pause_before(self, run, step, was or fit, [])
         moment,self.paused = self.paused,None
@@ -459,8 +459,8 @@ def branch(self:Learner,
 def check_branch(
     learn:Learner,     # the Learner
     to:str|Path,       # the folder of the new run
-    lr:Any,            # its learning rate
-    fit:Callable|None  # the call that trains it; None: `learn.fit`
+    lr:Any,            # the learning rate of the branch
+    fit:Callable|None  # the call that trains the branch; None: `learn.fit`
 ) -> None:
     "Raise ValueError if the branch cannot be a run of its own"
     roots = [own_attr(cb, 'root') for cb in learn.cbs if resumes(cb)]

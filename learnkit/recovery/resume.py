@@ -117,7 +117,7 @@ def later_checkpoints(
     state:dict,     # the state in the checkpoint
     overwrite:bool  # may later checkpoints be deleted?
 ) -> list[Path]:
-    "Return the checkpoints after this one; raise ValueError if there are any and `overwrite` is False"
+    "Return the checkpoints after `path`; raise ValueError if there are any and `overwrite` is False"
     n = state.get('train_iter')
     if not isinstance(n, int): return []
     later = [p for p in list_checkpoints(folder) if train_iter_of(p)>n]
@@ -127,18 +127,18 @@ def later_checkpoints(
     return later
 
 # %% ../../nbs/recovery/20b_resume.ipynb #4b86d4e9
-class _View(NamedTuple):
+class _Listing(NamedTuple):
     "The checkpoints that a process finds, to compare with those of other processes"
     names:list           # names of the checkpoints in the folder
-    manifest:str|None    # the text of the newest one's manifest; None: not found
+    manifest:str|None    # the text of the newest checkpoint's manifest; None: not found
 
-def _view_of(
-    where:Path # a folder with checkpoints, or one of them
-) -> _View:
+def _list_found(
+    where:Path # a folder with checkpoints, or the path of a checkpoint
+) -> _Listing:
     "Return the checkpoints that this process finds"
     if where.suffix=='.pth': paths = [where]
     else: paths = list_checkpoints(where)
-    return _View([p.name for p in paths], _manifest_text(paths))
+    return _Listing([p.name for p in paths], _manifest_text(paths))
 
 # %% ../../nbs/recovery/20b_resume.ipynb #00819fb9
 def _manifest_text(paths):
@@ -148,11 +148,11 @@ def _manifest_text(paths):
 
 def find_in_all(
     find:Callable, # function that finds a checkpoint and reads it
-    where:Path     # a folder with checkpoints, or one of them
+    where:Path     # a folder with checkpoints, or the path of a checkpoint
 ) -> Any:
-    "Return the result of `find`; process 0's if processes see different files; all processes must call it"
-    views = team().in_all(lambda: _view_of(where))
-    if all(view==views[0] for view in views): return find()
+    "Return the result of `find`, in process 0 if processes see different files; all processes must call it"
+    listings = team().in_all(lambda: _list_found(where))
+    if all(listing==listings[0] for listing in listings): return find()
     found = None
     def read():
         nonlocal found
@@ -185,13 +185,13 @@ def _find(folder, resume, overwrite):
 
 # %% ../../nbs/recovery/20b_resume.ipynb #9e42f7c7
 def is_new_or_gone(
-    point:str, # the name of an entry of the identity
+    entry:str, # the name of an entry of the identity
     then:dict, # the identity of the earlier run
     now:dict   # the identity of the run that begins
 ) -> bool:
-    "Return whether `point` is a user-defined callback that only one of the two runs has"
-    if not point.startswith('callback '): return False
-    before,after = then.get(point),now.get(point)
+    "Return whether `entry` is a user-defined callback that only one of the two runs has"
+    if not entry.startswith('callback '): return False
+    before,after = then.get(entry),now.get(entry)
     if before is not None and after is not None: return False
     return _is_of_user(str(before or after))
 
@@ -204,37 +204,37 @@ def check_identity(
     path:Path,   # the checkpoint
     state:dict,  # the state in the checkpoint
     now:dict,    # the identity of the run that begins
-    asked:bool,  # was this checkpoint requested explicitly?
-    over:bool=False # is the checkpoint's run finished, and this one not longer?
+    is_requested:bool,  # was this checkpoint requested explicitly?
+    is_over:bool=False # is the checkpoint's run finished, and this run not longer?
 ) -> dict[str, str]:
-    "Return how this run differs from the saved run, in words; raise ValueError for another run unless `asked`"
+    "Return how this run differs from the saved run, in words; raise ValueError for another run unless `is_requested`"
     then = state.get('identity', now)   # older checkpoints have none
     if not is_identity(then): raise ValueError(
         f'{path} is not the checkpoint of a run: its `identity` is {then!r:.40}')
     changed = differences(then, now)
-    _ignore_division(changed, then, now, num_shards_of(state))
-    is_same = all(is_new_or_gone(point, then, now) for point in changed)
-    if not is_same and not asked: raise ValueError(
+    _ignore_resharding(changed, then, now, num_shards_of(state))
+    is_same = all(is_new_or_gone(entry, then, now) for entry in changed)
+    if not is_same and not is_requested: raise ValueError(
         f"{path.parent} has checkpoints of another run, so this run does not resume: {'; '.join(changed.values())}. "
         "Give this run another `folder` in CheckpointCallback, or `overwrite=True` and no `resume`. "
-        f"{_advice(path, state, over)}")
+        f"{_advise(path, state, is_over)}")
     return changed
 
 # %% ../../nbs/recovery/20b_resume.ipynb #f51a6be4
-def _ignore_division(changed, then, now, n_then):
+def _ignore_resharding(changed, then, now, n_then):
     "Remove the changes that follow from a different number of processes"
     n_now = num_shards()
     if n_now!=n_then: changed.pop('validation batch size', None)   # some scripts split it among the processes
     same_in_each = batch_size_of(then)*n_now==batch_size_of(now)*n_then
     if same_in_each: changed.pop(batch_size, None)
 
-def _advice(path, state, over):
+def _advise(path, state, is_over):
     "Return advice on how to resume from the checkpoint with the changes"
-    if not over: return f'To continue that run with these changes, write `resume={str(path)!r}`'
-    return f'That run is finished; {how_to_branch(path, state)}'
+    if not is_over: return f'To continue that run with these changes, write `resume={str(path)!r}`'
+    return f'That run is finished; {describe_branching(path, state)}'
 
 # %% ../../nbs/recovery/20b_resume.ipynb #06517574
-def how_to_branch(
+def describe_branching(
     path:Path,  # a checkpoint of a finished run
     state:dict  # the state in the checkpoint
 ) -> str:
@@ -260,7 +260,7 @@ def batch_size_of(
 
 distributes = Word('distributes', False, 'Does it make several processes train together? `fit` then adds nothing.')
 
-def divide_anew(
+def convert_position(
     learn:Learner, # the Learner, in a fit
     state:dict,    # the state of the run, changed if the number of processes has changed
     now:dict       # the identity of the run that begins
@@ -318,7 +318,7 @@ def is_longer(
 
 def restore_changed(
     learn:Learner, # the Learner, in a fit that has set its hyperparameters
-    state:dict,    # the state of the run; its part `opt` changes too
+    state:dict,    # the state of the run, in which `opt` is updated too
     new:dict       # the entries of the identity that differ
 ) -> None:
     "Restore `state`, except for the hyperparameters that are new"
@@ -343,7 +343,7 @@ _ended = {}                    # the folders of runs that ended in this process,
 
 def fit_number(
     learn:Learner, # the Learner, in a fit
-    root:Path      # the folder of all its fits
+    root:Path      # the folder of all fits
 ) -> int:
     "Return the number of this fit, from 1; a resumed fit that has not ended keeps its number"
     last = _fits.get(learn, {}).get(root, Fit(0, ended=True))
@@ -352,12 +352,12 @@ def fit_number(
     return last.n
 
 # %% ../../nbs/recovery/20b_resume.ipynb #d9bc7ab2
-def note_fit(
+def record_fit(
     learn:Learner,        # the Learner, in a fit
-    root:Path|StorePath,  # the folder of all its fits
+    root:Path|StorePath,  # the folder of all fits
     n:int,                # the number of this fit
-    ended:Path|None=None, # the folder of this fit if it has ended; None: it is running
-    seed:int|None=None    # the seed of its data
+    ended:Path|None=None, # the folder of this fit if it has ended; None: the fit is running
+    seed:int|None=None    # the seed of the fit's data
 ) -> None:
     "Record that a fit has begun or ended"
     _fits.setdefault(learn, {})[root] = Fit(n, ended is not None)
@@ -383,8 +383,8 @@ from .state import DataPosition
 # %% ../../nbs/recovery/20c_resumable.ipynb #a7169b9c
 class Paused:
     "A run paused between two batches, in memory: `learn.resume()` resumes it"
-    items:Any = None          # the dataset indices of its batch, with `ItemIndices`
-    path = Path('the pause')  # the checkpoint from which it was read, for messages
+    items:Any = None          # the dataset indices of the batch, with `ItemIndices`
+    path = Path('the pause')  # the checkpoint from which the run was read, for messages
     n_passed = 0              # how many pauses within the next batch to ignore
     until:int|None = None     # pause again after so many training batches: see `resume_paused`
     origin:Any = None         # the original, if this is a copy
@@ -406,7 +406,7 @@ class Paused:
 
     def find_changes(self,
         learn:Learner, # the Learner, in the resuming fit
-        who:dict       # the identity of that fit
+        identity:dict       # the identity of that fit
     ) -> dict[str, str]:
         "Return the settings that change when the fit is resumed"
         return self.new
@@ -414,7 +414,7 @@ class Paused:
     def describe_origin(self,
         folder:Path # the checkpoint folder of the resuming fit
     ) -> dict[str, str|int]:
-        "Return entries for the checkpoints that name the run it branches from; empty if it stays the same run"
+        "Return entries for the checkpoints that name the parent run of a branch; empty if the run stays the same"
         return {}
 
     def keep_batch(self,
@@ -442,15 +442,15 @@ class Resumable(DataPosition):
     modes = ('fit',)
     resumes = True        # so `fit(resume=...)` is allowed
     late = False          # not to be added during a run: the order of the data is recorded from the first batch on
-    who:Any = None        # the description of the run: see `identity`
+    identity:Any = None        # what identifies the run: see `Learner._identity`
     sessions:list = []    # each start of the run: see `session`
     finished = False      # was the resumed run finished?
 
     def contents(self,
         epoch:int,       # the epoch to resume in
-        done:int,        # how many of its batches are done
+        done:int,        # how many batches of this epoch are done
         place:Any,       # the result of `data_place(done)`, which all processes call
-        own:dict,        # the result of `states_of_all`
+        own:dict,        # the result of `gather_states`
         copy:Any=False,  # copy all tensors to the CPU? Or a function that copies them
         base:dict|None=None # checksums of the weights to omit, as for `Learner._run_state`
     ) -> dict:
@@ -463,17 +463,17 @@ class Resumable(DataPosition):
         state['parts'] = None if self.data_state is None else self.data_state.state_dict(self.done_in_pass(done))
         state['kept'] = to_serializable(self.hidden.state_dict(), 'kept')
         state |= to_serializable(own, copy=True)
-        return state | dict(identity=self.who, sessions=self.sessions)
+        return state | dict(identity=self.identity, sessions=self.sessions)
 
-    def take_up(self,
+    def resume_from(self,
         where:Path,    # the checkpoint, for messages
         state:dict,    # a result of `contents`
         new:dict,      # how the identities of the two runs differ: name -> text
         longer:bool    # is this run planned to be longer?
     ) -> None:
-        "Let the fit that begins resume from the state of a checkpoint"
+        "Restore the state of a checkpoint in the fit that begins, and set its first epoch"
         learn = self.learn
-        self.has_other_data = any(point.startswith('training ') for point in new)
+        self.has_other_data = any(entry.startswith('training ') for entry in new)
         self.resume_data(where, state)
         learn('before_load_checkpoint', path=where)
         restore_changed(learn, state, new)
@@ -490,4 +490,4 @@ class Resumable(DataPosition):
         start = learn.n_epoch
         if not is_over: start = min(state['epoch'], start)
         learn.current_run.start_epoch = start
-        learn.epoch = max(state['epoch']-1, 0)   # the last one, if no more follow
+        learn.epoch = max(state['epoch']-1, 0)   # the last epoch, if no more follow

@@ -28,7 +28,7 @@ from .identity import origin_of
 from .state import duration_in_words, duration_of
 
 # %% ../../nbs/recovery/37a_runs.ipynb #c59dc9b6
-def by_number(
+def natural_sort_key(
     path:Path # the folder of a fit, such as `…/fit-10`
 ) -> list:
     "Return a sort key that puts `fit-10` after `fit-9`: alternating texts and numbers"
@@ -40,12 +40,12 @@ def fit_folders(
     folder:Path # the folder of a run, of one of its fits, or of many runs
 ) -> list[Path]:
     "Return the folders with checkpoints in `folder`, one for each fit, in order of their numbers"
-    return sorted({p.parent for p in folder.rglob('step-[0-9]*.json')}, key=by_number)
+    return sorted({p.parent for p in folder.rglob('step-[0-9]*.json')}, key=natural_sort_key)
 
 # %% ../../nbs/recovery/37a_runs.ipynb #01a58846
 def find_fit(
     folder:Path,  # the folder of a run
-    fit:int|None  # the number of one of its fits; None: the last one
+    fit:int|None  # the number of one of the run's fits; None: the last fit
 ) -> Path:
     "Return the folder of one fit; raise ValueError or FileNotFoundError if there is none, or more than one run"
     if not folder.exists(): raise FileNotFoundError(f'there is no folder {folder}: pass the folder of a run')
@@ -69,7 +69,7 @@ def run_folder(
 # %% ../../nbs/recovery/37a_runs.ipynb #c59dc9b7
 def parent_folder(
     folder:Path, # the folder of the branch
-    parent:Any   # the entry about the parent run in its checkpoints
+    parent:Any   # the entry `parent` in the checkpoints of the branch
 ) -> str:
     "Return the folder of the run that a branch left"
     where = str(parent)
@@ -82,7 +82,7 @@ class Spike(NamedTuple):
     n:int              # the number of the loss
     loss:float
     median:float|None  # median of the previous losses; None if there were too few
-    deviations:float   # by how many deviations it exceeds that median
+    deviations:float   # by how many deviations the loss exceeds the median
 
 def find_spikes(
     losses:list, # the losses of the batches
@@ -118,10 +118,10 @@ class Run(RecorderPlots):
     duration:Any        # the run's planned length
     settings:dict       # the run's settings, as text
     sessions:History    # each start of the run, with devices and versions
-    interrupted:list    # the numbers of batches at which it was interrupted and resumed
+    interrupted:list    # after how many batches the run was interrupted and resumed, each time
     def __init__(self,
         folder:str|Path,   # folder of `CheckpointCallback`, one above it, or `…/fit-1`; may be in a remote store
-        fit:int|None=None  # number of one of its fits; None: the last one
+        fit:int|None=None  # the number of one of the run's fits; None: the last fit
     ):
         if fit is not None: check_whole('fit', fit, what='the number of a fit')
         self.folder = find_fit(as_path(folder), fit)
@@ -129,7 +129,7 @@ class Run(RecorderPlots):
             try: return self._read(path)
             except (ValueError, TypeError, LookupError, AttributeError, RuntimeError, OSError) as e:
                 warn(f'{path} cannot be read: {type(e).__name__}: {e}')
-        raise ValueError(f'no checkpoint in {self.folder} can be read')
+        raise ValueError(f'no checkpoint in {self.folder} can be read: see the warnings above')
 
     def _read(self, path):
         is_in_store = isinstance(path, StorePath)
@@ -188,7 +188,7 @@ class Run(RecorderPlots):
         return n
 
     def plot(self,
-        ax:Any=None, # matplotlib axes to draw on; None: new ones
+        ax:Any=None, # matplotlib axes to draw on; None: new axes
         **kwargs:Any # as for `plot_loss`
     ) -> Any: # the matplotlib axes
         "Plot the losses, spikes, interruptions and checkpoints; `plot_metrics` plots the other columns"
@@ -206,7 +206,7 @@ class Run(RecorderPlots):
         return ax
 
     def compare(self,
-        *others:'Run' # one or several other runs
+        *others:'Run' # the runs to compare with
     ) -> 'Comparison':
         "Compare with other runs: the settings that differ, the last rows and, by `plot`, the curves"
         return Comparison([self, *others])
@@ -218,36 +218,36 @@ class Run(RecorderPlots):
         if self.interrupted: text += f", interrupted after {', '.join(map(str, self.interrupted))}"
         return text
 
-    def _replay_cost(self):
+    def _describe_replay_cost(self):
         "Describe how many batches a replay of any step computes at most"
         saved = sorted({*map(train_iter_of, list_checkpoints(self.folder))})
         gaps = [later-earlier for earlier,later in pairwise(saved)]
         most,first = max(gaps, default=1)-1,saved[0]-1
         def at_most(n):
-            if n==1: return f'at most 1 batch{took(self, 1)}'
-            return f'at most {n} batches{took(self, n)}'
+            if n==1: return f'at most 1 batch{describe_time(self, 1)}'
+            return f'at most {n} batches{describe_time(self, n)}'
         if 1<=most<first: return f'a replay computes {at_most(most)}; of a step before {first+1} {at_most(first)}'
         return f'a replay computes {at_most(max(most, first))}'
 
-    def __repr__(self): return f'{self._heading()}\n{self._replay_cost()}\n{self.history!r}'.rstrip()
+    def __repr__(self): return f'{self._heading()}\n{self._describe_replay_cost()}\n{self.history!r}'.rstrip()
     def _repr_html_(self):
-        from html import escape   # only notebooks need it
-        return f"<p>{escape(self._heading())}<br>{escape(self._replay_cost())}</p>{self.history._repr_html_()}"
+        from html import escape   # used only in notebooks
+        return f"<p>{escape(self._heading())}<br>{escape(self._describe_replay_cost())}</p>{self.history._repr_html_()}"
 
 # %% ../../nbs/recovery/37a_runs.ipynb #7d400001
-def took(
+def describe_time(
     run:Run, # a run
-    n:int    # the number of its batches
+    n:int    # how many batches of the run
 ) -> str:
     "Return how long `n` batches took in the run, as the end of a sentence; empty for less than a second"
-    seconds = sum(seconds_of(row.get('time')) for row in run.history.epochs)
+    seconds = sum(parse_seconds(row.get('time')) for row in run.history.epochs)
     n_all = 1
     if run.iters: n_all = max(run.iters[-1], 1)
     seconds *= n/n_all
     if seconds<1: return ''
     return f', about {format_time(seconds)}'
 
-def seconds_of(
+def parse_seconds(
     time:Any # such as '01:30'
 ) -> int:
     "Convert a time to seconds; return 0 for anything else"
@@ -268,7 +268,7 @@ def check_type(
 
 def check_list(
     o:Any,    # an entry of a checkpoint
-    kind:type # the type of its entries
+    kind:type # the expected type of the list's entries
 ) -> list:
     "Return a copy of the list `o`; raise TypeError if it is not a list, or an entry has another type"
     return [check_type(v, kind) for v in check_type(o, list)]
@@ -326,9 +326,9 @@ def short_texts(
     texts = ['' if v is None else str(v) for v in values]
     first = 0
     if max(map(len, texts))>most: first = max(0, len(os.path.commonprefix(texts))-20)
-    return [_cut_out(text, first, most) for text in texts]
+    return [_excerpt(text, first, most) for text in texts]
 
-def _cut_out(text, first, most):
+def _excerpt(text, first, most):
     "Return at most `most` characters from `first` on, with dots for omitted text"
     if not text: return ''
     before = after = ''
@@ -342,7 +342,7 @@ class Comparison:
     settings:History   # the settings that differ: a column for each run
     rows:History       # the last row of each run
     def __init__(self,
-        runs:list[Run] # at least two
+        runs:list[Run] # the runs to compare, at least two
     ):
         are_runs = all(isinstance(run, Run) for run in runs)
         if len(runs)<2 or not are_runs: raise TypeError(
@@ -360,7 +360,7 @@ class Comparison:
             self.rows.append({'run':name, 'train_iter':run.train_iter, **last})
 
     def plot(self,
-        ax:Any=None, # matplotlib axes to draw on; None: new ones
+        ax:Any=None, # matplotlib axes to draw on; None: new axes
         **kwargs:Any # as for `Run.plot_loss`
     ) -> Any: # the matplotlib axes
         "Plot the losses of all runs"
@@ -402,10 +402,10 @@ class Runs(History):
         return Runs([*numbers, *texts, *missing])
 
     def plot(self,
-        ax:Any=None, # matplotlib axes to draw on; None: new ones
+        ax:Any=None, # matplotlib axes to draw on; None: new axes
         **kwargs:Any # as for `Run.plot_loss`
     ) -> Any: # the matplotlib axes
-        "Plot all runs' losses; a branch begins with a dot, where it left its parent"
+        "Plot the losses of all runs; a branch begins with a dot, where it left its parent run; return the axes"
         if ax is None: ax = pyplot().subplots()[1]
         opened = [*map(Run, self['run'])]
         for name,run in zip(names_of([r.folder for r in opened]), opened): _plot_branch(ax, name, run, kwargs)
@@ -413,7 +413,7 @@ class Runs(History):
         return ax
 
 def _plot_branch(ax, name, run, kwargs):
-    "Plot a run's losses; a branch begins with a dot, where it left its parent"
+    "Plot a run's losses; a branch begins with a dot, where it left its parent run"
     _,left_at = run.parent or (None,5)   # the first losses of a run are often too large to plot
     if run.lrs.total<=left_at: return
     first,*_ = _plot_loss(ax, name, run, {'skip_start':left_at, **kwargs})

@@ -65,7 +65,7 @@ def is_on_meta(
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #75501aa9
 @contextmanager
-def _plain_errors(what):
+def _readable_errors(what):
     from torch.distributed.checkpoint.api import CheckpointException
     with warnings.catch_warnings():
         warnings.filterwarnings('ignore', 'torch.distributed is disabled')   # intended, for a single process
@@ -117,7 +117,7 @@ def _hashing_file_system(digests):
 
 def write_shards(
     parts:dict,  # sharded tensors by name, the same in all processes
-    folder:Path  # the folder to write to; its contents are deleted
+    folder:Path  # the folder to write to, which is deleted first
 ) -> dict[str, list]: # name of a file -> size, SHA-256
     "Write this process's shards; return all processes' files; all must call it, and an OSError is raised in all"
     from torch.distributed import checkpoint as dcp
@@ -126,7 +126,7 @@ def write_shards(
     digests = {}
     writer = dcp.FileSystemWriter(folder, sync_files=True)
     writer.fs = _hashing_file_system(digests)
-    with _plain_errors(f'{folder} could not be written'):
+    with _readable_errors(f'{folder} could not be written'):
         dcp.save(parts, storage_writer=writer, process_group=group, no_dist=group is None)
     def digest_own():
         own = sorted(folder.glob(f'__{rank}_*'))
@@ -156,7 +156,7 @@ def _member(cls, name):
     raise pickle.UnpicklingError('builtins.getattr is not expected in checkpoint metadata, so it is not called')
 
 class _MetadataUnpickler(pickle.Unpickler):
-    "Reads DCP's metadata, and nothing else"
+    "Unpickles DCP's metadata; raises UnpicklingError for classes that DCP's metadata does not contain"
     def find_class(self, module, name):
         if (module,name)==('builtins','getattr'): return _member   # as Python 3.11.2 pickles members of an `Enum`
         is_dtype = module=='torch' and isinstance(getattr(torch, name, None), torch.dtype)

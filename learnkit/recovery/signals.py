@@ -47,7 +47,7 @@ class StopOnSignal(Callback):
     last_in = 'before_fetch','after_batch'   # all processes have agreed by then
     order,modes = 101,('fit',)   # just after CheckpointCallback
     def __init__(self,
-        signals:Any=(signal.SIGTERM, signal.SIGINT) # one or several, such as `signal.SIGTERM` or 'SIGTERM'
+        signals:Any=(signal.SIGTERM, signal.SIGINT) # signals, such as `signal.SIGTERM` or 'SIGTERM'
     ):
         self.signals = tuple(map(to_signal, tuplify(signals)))
         for s in self.signals:
@@ -80,7 +80,7 @@ class StopOnSignal(Callback):
 
     @property
     def _has_agreement(self):
-        "Return whether several processes decide together, so that a signal to one of them is for all"
+        "Return whether several processes decide together, so that a signal to one process is for all"
         return 'agreement' in vars(self.learn)
 
     def _signal_of_all(self):
@@ -104,7 +104,7 @@ class StopOnSignal(Callback):
         raise exit_exception(received)   # the signal arrived after the fit
 
     def _receive(self, number, frame):
-        "Record the first signal; a second one ends the process at once"
+        "Record the first signal; end the process at once at a second signal"
         if os.getpid()!=self.pid: return   # this process is a loader's worker
         if self.received is not None: return handle_or_wait(self._end_now, number, frame)
         self.received = number
@@ -201,7 +201,7 @@ def close_all() -> None:
 def _close_at_exit(self:Learner) -> Learner:
     "Close this Learner when Python exits, if it still exists; return it"
     if not _at_exit:
-        atexit.unregister(close_all)   # it may still be registered for deleted Learners
+        atexit.unregister(close_all)   # `close_all` may still be registered for deleted Learners
         atexit.register(close_all)
     _at_exit.add(self)
     return self
@@ -224,7 +224,7 @@ from ..loop.tracebacks import add_note
 from ..loop.words import Word
 from .identity import session
 from .resume import Paused, Resumable
-from .state import states_of_all
+from .state import gather_states
 
 # %% ../../nbs/recovery/35c_pause.ipynb #3330b2c9
 class PlannedPause(Pause):
@@ -243,7 +243,7 @@ may_validate = Word('may_validate', bool, 'A method: may it validate within the 
                                           'fit is copied before.')
 
 class _Breakpoints(StopOnSignal):
-    "Handles each `Pause` that a callback raises at an event in its `pauses`; `Pausable` copies the state for it"
+    "Handles each `Pause` that a callback raises at an event that it declares in `pauses`"
     moment:Any = None             # the last copy of the run, a `Paused`, from which a fit can continue
     user_at:str|None = None       # where the user can resume: see `where_user_types`
     copies_all = False            # is the state copied before every batch?
@@ -262,12 +262,12 @@ class _Breakpoints(StopOnSignal):
         self.copies_all = self.user_at=='prompt' and bool(in_batches)
 
     def wrap_handler(self, name, cb, f):
-        "Handle the pauses of a callback"
+        "Return a handler that also handles the callback's `Pause` at this event; return other handlers unchanged"
         may_pause = self.learn.mode=='fit' and name in tuplify(pauses(cb))
-        if may_pause: return partial(self._call, name, f)
+        if may_pause: return partial(self._call_handler, name, f)
         return f
 
-    def _call(self, name, f, **kwargs):
+    def _call_handler(self, name, f, **kwargs):
         "Call the handler `f` of an event, and handle a `Pause` that it raises"
         try: return f(**accepted_kwargs(f, kwargs))
         except Pause:
@@ -291,7 +291,7 @@ class _Breakpoints(StopOnSignal):
     def _pause_at_moment(self):
         "Pause the Learner at the last copy; return where that is"
         learn = self.learn
-        learn.paused,self.moment = self.moment,None   # no local variable: a displayed traceback would keep it alive
+        learn.paused,self.moment = self.moment,None   # no local variable: a traceback would keep the copy alive
         learn.paused.keep_batch(learn)
         return repr(learn.paused)
 
@@ -324,11 +324,11 @@ class Pausable(_Breakpoints, Resumable):
     "Lets Ctrl-C pause a fit between two batches, and `Pause` at an event; `learn.resume()` resumes the fit"
     order,single,late = 101,True,False
     run_valid = True
-    alone = True   # does the callback work in a single process only?
+    single_process_only = True   # does the callback work in a single process only?
     last_in = 'before_fetch','after_batch','after_epoch'
     first_in = ('after_train',)   # before other callbacks start a new phase
     until:int|None = None         # pause after this many training batches
-    keeper:Any = None             # collects the state of the run: a `CheckpointCallback`, or this callback itself
+    collector:Any = None             # collects the state of the run: a `CheckpointCallback`, or this callback itself
     train_is_cancelled = False    # was this epoch's training phase cancelled?
     ends_next_fit:Any = None      # raised before the first batch if the previous fit had ended before its pause
     def __init__(self,
@@ -338,12 +338,12 @@ class Pausable(_Breakpoints, Resumable):
         self.in_valid = in_valid
 
     def before_fit(self):
-        if num_distrib()>1 and self.alone: raise ValueError(
+        if num_distrib()>1 and self.single_process_only: raise ValueError(
             'Pausable cannot pause a fit of several processes: use a `CheckpointCallback`, and `resume`')
-        self.keeper = self._find_keeper()
+        self.collector = self._find_collector()
         self._resume_or_begin()
         self._begin_breakpoints()
-        resumes_in_epoch = self.moment is not None or self.keeper.resume_state
+        resumes_in_epoch = self.moment is not None or self.collector.resume_state
         needs_copy = self.ends_next_fit or self._copies_next()
         if needs_copy and not resumes_in_epoch: self._copy_beginning()
         if current_thread() is main_thread() and num_distrib()==1: super().before_fit()
@@ -352,7 +352,7 @@ class Pausable(_Breakpoints, Resumable):
     def _resume_or_begin(self):
         resume = self.learn.current_run.resume
         paused = resume if isinstance(resume, Paused) else None
-        if self.keeper is self: self._begin(paused)
+        if self.collector is self: self._begin(paused)
         if paused is not None: self.moment,self.until,self.n_passed = paused.origin,paused.until,paused.n_passed
 
     def _copies_next(self):
@@ -366,38 +366,38 @@ class Pausable(_Breakpoints, Resumable):
     def _receive(self, number, frame):
         had_none = self.received is None
         super()._receive(number, frame)
-        if not had_none or self.received is None: return   # a second Ctrl-C, or one in a loader's worker
+        if not had_none or self.received is None: return   # a second Ctrl-C, or a Ctrl-C in a loader's worker
         if self.learn.mode=='fit': return
         if self.moment is not None: return handle_or_wait(self._end_now, number, frame)
         write_out(print, f'The fit pauses when this `{self.learn.mode}` and its batch are over; '
                          'another Ctrl-C ends it at once.', flush=True)
 
     def _copy_beginning(self):
-        learn,loader = self.learn,self.keeper.note_beginning()
+        learn,loader = self.learn,self.collector.record_beginning()
         learn.epoch  = learn.current_run.start_epoch
-        loader.place = loader.beginning()   # the first batch advances its generators
+        loader.place = loader.beginning()   # taken now, because the first batch advances the loader's generators
         self._copy(learn.epoch, 0)
         loader.place = None
 
-    def _find_keeper(self):
+    def _find_collector(self):
         for cb in self.learn.cbs:
             if resumes(cb) and cb is not self: return cb
         return self
 
     def _begin(self, paused):
         learn = self.learn
-        self.who,self.finished,self.sessions = learn._identity(),False,[]
+        self.identity,self.finished,self.sessions = learn._identity(),False,[]
         self.begin_data()
         if paused: self._continue(paused)
         elif learn.current_run.resume is not None: raise ValueError(
             f'resume={learn.current_run.resume!r} needs a `CheckpointCallback`: Pausable writes no files')
         self.sessions = [*self.sessions, session(learn)]
 
-    def _continue(self, paused): self.take_up(paused.path, paused.state, paused.new, False)
+    def _continue(self, paused): self.resume_from(paused.path, paused.state, paused.new, False)
 
     def before_train(self):
         learn,self.train_is_cancelled = self.learn,False
-        if self.keeper is self: super().before_train()
+        if self.collector is self: super().before_train()
         done = 0
         if learn.iter is not None: done = learn.iter+1   # resumed in the middle of the epoch
         if self._copies_next() and self.moment is None: self._copy(learn.epoch, done)
@@ -427,7 +427,7 @@ class Pausable(_Breakpoints, Resumable):
         another_fit_follows = self.learn.exc is None and self.learn.current_run.to_come is not None
         self.ends_next_fit = None
         if another_fit_follows: self.ends_next_fit = self._pause_of_next_fit()
-        self.moment = self.keeper = self.until = None
+        self.moment = self.collector = self.until = None
         self.pauses_after_batch,self.n_passed = False,0
         super().cleanup()
 
@@ -459,10 +459,10 @@ class Pausable(_Breakpoints, Resumable):
 
     def _copy(self, epoch, done):
         "Copy the state of the run, from which the fit can resume"
-        learn,keeper = self.learn,self.keeper
-        place = keeper.place
-        if place is None: place = keeper.data_place(done)
-        state = keeper.contents(epoch, done, place, states_of_all(learn, place), copy=True)
+        learn,collector = self.learn,self.collector
+        place = collector.place
+        if place is None: place = collector.data_place(done)
+        state = collector.contents(epoch, done, place, gather_states(learn, place), copy=True)
         self.moment = Paused(state, learn.current_run.duration, [*learn.current_run.fit_cbs])
         self.moment.then = learn.current_run.to_come
         self.n_passed = 0

@@ -39,7 +39,7 @@ format_version = 3   # of checkpoints; reading a newer one raises. 2: random sta
 @patch
 def _run_state(self:Learner,
     epoch:int,        # the epoch to resume in
-    done:int=0,       # how many of its batches are done
+    done:int=0,       # how many batches of this epoch are done
     copy:Any=False,   # copy all tensors to the CPU? Or a function that copies them
     base:dict|None=None # checksums (`base_of`) of tensors to omit if unchanged; None: omit only quantised ones
 ) -> dict[str, Any]:
@@ -78,9 +78,9 @@ def duration_in_words(
     "Return the length of a run for a message"
     return f'{t.value} epochs' if t.unit=='ep' else str(t)
 
-first_types = dict(version=int, epoch=int, done=int, n_epoch=int, train_iter=int, pct_train=(int,float),
+field_types = dict(version=int, epoch=int, done=int, n_epoch=int, train_iter=int, pct_train=(int,float),
                    model=dict, opt=dict, grads=dict, cbs=dict, state=dict, rng=dict)
-later_types = dict(train_steps=int, duration=str)   # version 0.1.0 wrote neither
+later_field_types = dict(train_steps=int, duration=str)   # version 0.1.0 wrote neither
 
 def has_type(
     v:Any,         # the value of a field
@@ -100,8 +100,8 @@ def check_fields(
     if isinstance(version, int) and version>format_version: raise ValueError(
         f"this checkpoint has format {version}, and this version of learnkit reads formats up to {format_version}: "
         "update learnkit")
-    types = dict(first_types)
-    if later_types.keys() & state.keys(): types |= later_types
+    types = dict(field_types)
+    if later_field_types.keys() & state.keys(): types |= later_field_types
     missing = sorted(types.keys() - state.keys())
     if missing:
         hint = ''
@@ -114,7 +114,7 @@ def check_fields(
 
 @patch
 def _check_run_state(self:Learner, state):
-    "Raise ValueError if `state` does not fit model and optimizer; first create a missing optimizer, shape lazy layers"
+    "Raise ValueError if `state` does not fit model and optimizer; also create a missing optimizer, shape lazy layers"
     check_fields(state)
     model,grads = get_model(self.model),state['grads']
     base = state.get('base', {})
@@ -142,10 +142,10 @@ def _try_callbacks(learn, state):
             for rng in (state['rng'], *state.get('rngs', ())): set_random_states(**rng)
         except Exception as e:
             for cb,s in old.items(): cb.load_state_dict(s)
-            raise ValueError(f'this checkpoint does not fit: {type(e).__name__}: {e}') from e
+            raise ValueError(f'this checkpoint does not fit this Learner: {type(e).__name__}: {e}') from e
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #526fb550
-def states_of_all(
+def gather_states(
     learn:Any,      # the Learner
     place:Any=None  # the position in this process's data
 ) -> dict:
@@ -153,7 +153,7 @@ def states_of_all(
     if num_shards()==1: return {}
     sums = [*map(running_sums, train_metrics(learn))]
     own = dict(rngs=pack_state(get_random_states()), meters=sums, grads_of=waiting_grads(learn),
-               cbs_of=own_states_of_cbs(learn), places=place)
+               cbs_of=find_differing_states(learn), places=place)
     states = gather_objects(own)   # by rank
     of_all = {}
     for name in own:
@@ -172,21 +172,21 @@ def waiting_grads(
 local_steps = Word('local_steps', None, 'How many steps has each process taken by itself since the last outer step? '
                    'None: it does not take steps by itself, as gradients are all-reduced.')
 
-def own_states_of_cbs(
+def find_differing_states(
     learn:Any # the Learner
 ) -> dict[str, dict]:
     "Return the callbacks' states that differ from process 0's; every process must call it"
-    states,marks = {},{}
+    states,digests = {},{}
     for cb in learn.cbs:
-        if _is_alike_in_all(cb): continue
+        if _is_same_in_all(cb): continue
         state = cb.state_dict()
         if any(map(is_sharded, leaves(state))): continue   # each process saves its shard anyway
         states[cb.key] = to_serializable(state, copy=True)
-        marks[cb.key] = blake2b(pickle.dumps(states[cb.key])).digest()
-    first = gather_objects(marks)[0]
-    return {key:state for key,state in states.items() if marks[key]!=first.get(key)}
+        digests[cb.key] = blake2b(pickle.dumps(states[cb.key])).digest()
+    first = gather_objects(digests)[0]
+    return {key:state for key,state in states.items() if digests[key]!=first.get(key)}
 
-def _is_alike_in_all(cb):
+def _is_same_in_all(cb):
     "Return whether the callback has the same state in all processes"
     if local_steps(cb) is not None: return False
     return acts(cb) in ('nothing','alike')
@@ -277,13 +277,13 @@ def _restore(self:Learner,
 def _warn_of_stretched(learn, before, now):
     "Warn about schedules over the whole fit whose values jump because its planned length has changed"
     for cb in learn.cbs:
-        jumps = _jumps(own_attr(cb, 'scheds', None) or {}, before, now)
+        jumps = _describe_jumps(own_attr(cb, 'scheds', None) or {}, before, now)
         if jumps: warn(
             f'the fit is now {learn.current_run.duration} long, so the schedule of {type(cb).__name__} is stretched: '
             f'{", ".join(jumps)}. To keep it, resume with the previous length, then train on in another fit')
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #5c5cf800
-def _jumps(schedules, before, now):
+def _describe_jumps(schedules, before, now):
     "Describe the schedules whose values at two points of a fit differ"
     texts = []
     for name,f in schedules.items():
@@ -312,9 +312,9 @@ def _warn_of_callbacks(learn, states):
 # %% ../../nbs/recovery/02a_run_state.ipynb #b7a24596
 def _load_states(learn, states):
     for cb in learn.cbs:   # in the same order in all processes
-        if cb.key in states: _load_if_other(cb, states[cb.key])
+        if cb.key in states: _load_if_changed(cb, states[cb.key])
 
-def _load_if_other(cb, state):
+def _load_if_changed(cb, state):
     "Load `state` unless `cb` has it already: a resume within an epoch restores callbacks twice"
     own = cb.state_dict()
     is_whole = not any(map(is_sharded, leaves(own)))
@@ -359,12 +359,13 @@ _persist = ('its workers persist, and have drawn random numbers in an earlier ep
             'write `persistent_workers=False`')
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2d
-_of_one_fit = ('noted','ongoing','resume_state','place','data_state','saved_data_state','hidden','unsaved','others',
-               'with_workers','base_seeds')
+_attributes_of_fit = (
+    'train_loader','ongoing','resume_state','place','data_state','saved_data_state','hidden','unsaved','others',
+    'with_workers','base_seeds')
 
 class DataPosition(Callback):
     "Keeps the position in the training data of a fit, and continues there when the fit is resumed"
-    noted:Any = None                # the `ResumableLoader` around the training loader, once it is needed
+    train_loader:Any = None         # the `ResumableLoader` around the training loader, once it is needed
     ongoing:OngoingLoader|None = None   # the training loader, if an epoch is not exactly one pass over it
     seed = None                     # differs between runs that begin with different random states
     resume_state:Any = None         # the state of the run to resume, until its epoch begins
@@ -375,18 +376,18 @@ class DataPosition(Callback):
     hidden:Any = None               # state of model and loss outside of `state_dict`: a `HiddenState`
     unsaved:Any = None              # state that changes and is in no checkpoint: an `UnsavedNumbers`
     others = ()                     # generators of the loaders other than the training loader
-    with_workers:list = []          # those of them with persistent workers
+    with_workers:list = []          # the other loaders with persistent workers
     base_seeds:list = []            # the worker seeds in the run to resume, in the order of `with_workers`
     warned = False                  # was a warning given about unknown random states?
 
     def __getstate__(self) -> dict:
         "Return the attributes to copy or pickle: all but those of the current fit"
-        return {k:v for k,v in vars(self).items() if k not in _of_one_fit}
+        return {k:v for k,v in vars(self).items() if k not in _attributes_of_fit}
 
     def begin_data(self) -> None:
         "Reset the position to the start of the data, when a fit begins; warn if resuming cannot be exact"
         learn = self.learn
-        self.seed,self.noted,self.ongoing = derived_seed(),None,None
+        self.seed,self.train_loader,self.ongoing = derived_seed(),None,None
         self.resume_state = self.place = self.data_state = self.saved_data_state = None
         self.hidden,self.unsaved = HiddenState(learn),UnsavedNumbers(learn)
         self.warned = False
@@ -401,9 +402,9 @@ class DataPosition(Callback):
         path:Path, # the checkpoint's path
         state:dict # the state of the run; it is restored again when its epoch begins
     ) -> None:
-        "Set the position in the data to that in `state`; raise ValueError if it does not fit this data"
+        "Take the position in the data from `state`; raise ValueError if it does not fit this data"
         self._check_skipped(path, state)
-        loader = self._noted_loader(self.learn.dls.train)   # now, because a finished fit has no further epoch
+        loader = self._resumable_loader(self.learn.dls.train)   # now, because a finished fit has no further epoch
         place = own_place(state)
         if place is None and loader.listed: place = self._place_of_older(state)
         is_before_first_epoch = place is None and not state['done']
@@ -429,7 +430,7 @@ class DataPosition(Callback):
         return dict(done=state['done']-state.get('skipped', 0), begun=dict(rng={}, own=[]), now=[], others=others)
 
     def _load_place(self, loader, place):
-        "Load the random states of `place`, and begin there if it starts an epoch; raise an error if it does not fit"
+        "Load the random states of `place`, and begin there if no batch is done; raise an error if `place` does not fit"
         is_seeded_alike = loader.seeded==('seeded' in place)
         is_whole = is_seeded_alike and num_shards()==1   # else the loader reads a shard
         if is_whole: loader.check(place)
@@ -456,9 +457,9 @@ class DataPosition(Callback):
     def before_validate(self):
         loader = self.learn.batches.loader
         if not getattr(loader, 'num_workers', 0): return
-        for dl in persistent_loaders(loader): self._note_workers(dl)
+        for dl in persistent_loaders(loader): self._watch_workers(dl)
 
-    def _note_workers(self, dl):
+    def _watch_workers(self, dl):
         "Watch the persistent workers of a loader if they are new, and restore their seed when resuming"
         if any(dl is other for other in self.with_workers): return
         n = len(self.with_workers)
@@ -467,23 +468,23 @@ class DataPosition(Callback):
         if n<len(self.base_seeds): continue_workers(dl, self.base_seeds[n])
 
     def before_train(self):
-        learn,noted = self.learn,self._noted_loader(self.learn.dl)
+        learn,loader = self.learn,self._resumable_loader(self.learn.dl)
         state = self._state_within_epoch()
-        if state is not None or self.resume_state is None: self._go_to_place(noted)
+        if state is not None or self.resume_state is None: self._move_to_place(loader)
         self.place = None
-        if self.ongoing is None: learn.batches.replace(noted)
-        noted.limit = learn.batches.limit
+        if self.ongoing is None: learn.batches.replace(loader)
+        loader.limit = learn.batches.limit
         if state is not None: learn.batches.skipped = state.get('skipped', 0)
-        self._begin_data_state(noted)
-        if noted.rereads: learn.say(
-            f'this data cannot be indexed: its first {noted.rereads} batches are read again, without training '
+        self._begin_data_state(loader)
+        if loader.rereads: learn.say(
+            f'this data cannot be indexed: its first {loader.rereads} batches are read again, without training '
             '(a loader with a `state_dict` could resume)')
-        if state is not None: self._check_length(noted, state)
+        if state is not None: self._check_length(loader, state)
         if state is not None: self._resume_within_epoch(state)
 
-    def _check_length(self, noted, state):
+    def _check_length(self, loader, state):
         "Raise ValueError if the run resumes with different training data, which ends before the position in `state`"
-        done,n = state['done']-state.get('skipped', 0),loader_len(noted.dl)
+        done,n = state['done']-state.get('skipped', 0),loader_len(loader.dl)
         has_enough = n is None or done<=n or self.ongoing is not None
         if has_enough or not self.has_other_data: return   # the same data has enough, even if its `len` is too small
         raise ValueError(
@@ -505,28 +506,28 @@ class DataPosition(Callback):
         learn._restore(state)
         self.hidden.load_state_dict(state.get('kept', {}))
 
-    def _go_to_place(self, noted):
+    def _move_to_place(self, loader):
         if self.place is None: return
-        noted.check(self.place)
-        noted.begin_at(self.place)
+        loader.check(self.place)
+        loader.begin_at(self.place)
 
-    def _noted_loader(self, dl):
+    def _resumable_loader(self, dl):
         "Return a `ResumableLoader` for the training loader `dl`: the present one if it wraps `dl`, else a new one"
         self.ongoing = dl if isinstance(dl, OngoingLoader) else None
-        if self.ongoing is not None: self.noted = dl.passes
-        elif isinstance(dl, ResumableLoader): self.noted = dl   # another CheckpointCallback has wrapped it
-        elif self.noted is None or self.noted.dl is not dl: self.noted = ResumableLoader(dl)
-        return self.noted
+        if self.ongoing is not None: self.train_loader = dl.passes
+        elif isinstance(dl, ResumableLoader): self.train_loader = dl   # another CheckpointCallback has wrapped it
+        elif self.train_loader is None or self.train_loader.dl is not dl: self.train_loader = ResumableLoader(dl)
+        return self.train_loader
 
-    def note_beginning(self) -> ResumableLoader:
+    def record_beginning(self) -> ResumableLoader:
         "Begin to collect the states of the data, before the first batch; return the `ResumableLoader`"
-        noted = self._noted_loader(self.learn.dls.train)
-        self._begin_data_state(noted)
-        return noted
+        loader = self._resumable_loader(self.learn.dls.train)
+        self._begin_data_state(loader)
+        return loader
 
-    def _begin_data_state(self, noted):
-        if noted.data_state is None: noted.data_state = DataState(noted)
-        self.data_state = noted.data_state
+    def _begin_data_state(self, loader):
+        if loader.data_state is None: loader.data_state = DataState(loader)
+        self.data_state = loader.data_state
         if self.saved_data_state is not None: self.data_state.load_state_dict(self.saved_data_state)
         self.saved_data_state = None
 
@@ -541,32 +542,32 @@ class DataPosition(Callback):
         done:int # how many batches of this epoch are done
     ) -> dict|None:
         "Return the position to resume the training data from, None before the first epoch; warn if inexact"
-        noted = self.noted
-        if noted is None: return None
-        place = noted.state(self.done_in_pass(done))
+        loader = self.train_loader
+        if loader is None: return None
+        place = loader.state(self.done_in_pass(done))
         if place is None: return None
-        self._warn_if_inexact(noted, place)
+        self._warn_if_inexact(loader, place)
         place = {**place, 'others':[generator_state(g) for g in self.others],
                  'base_seeds':[*map(base_seed_of, self.with_workers)]}
         try: return to_serializable(place, 'place', copy=True)
         except TypeError as e:
             warn(f'{e}. A resumed run will read the first batches of its epoch again, without training.')
-            noted.stateful = None
+            loader.stateful = None
             return self.data_place(done)
 
     @property
     def lost_in_workers(self) -> set[str]:
         "The changes that workers made to their data and that no checkpoint saves"
-        lost = set() if self.noted is None else self.noted.lost_in_workers
+        lost = set() if self.train_loader is None else self.train_loader.lost_in_workers
         return lost.union(*[it.lost for it in self._watched_iterators()])
 
     def _watched_iterators(self):
         iterators = [dl._iterator for dl in self.with_workers]
         return [it for it in iterators if isinstance(it, RecordedStream)]
 
-    def _warn_if_inexact(self, noted, place):
+    def _warn_if_inexact(self, loader, place):
         if self.warned: return
-        what,why = 'training',noted.why_inexact(place)
+        what,why = 'training',loader.why_inexact(place)
         have_drawn = any(it.drawn for it in self._watched_iterators())
         if not why and have_drawn: what,why = 'validation',_persist
         if not why: return

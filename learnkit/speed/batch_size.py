@@ -76,7 +76,7 @@ def _fits(learn, b, n):
     if torch.accelerator.is_available(): torch.accelerator.empty_cache()
     return fits
 
-def _most(learn, most) -> int:
+def _largest_size(learn, most) -> int:
     "Return the largest size to try; raise ValueError on a CPU, where a process is killed when memory is full"
     check_whole('most', most, what='a number of samples', none=True)
     if most is not None: return most
@@ -97,17 +97,17 @@ def find_batch_size(self:Learner,
 ) -> int:
     "Return the largest batch size that fits into memory, and restore the Learner; raise OutOfMemoryError if none fits"
     start = check_whole('start', start, what='a number of samples')
-    limit = _most(self, most)
+    limit = _largest_size(self, most)
     if start>limit: raise ValueError(f'start={start} is above most={limit}: there is no size to try')
     if num_distrib()>1: raise RuntimeError(
-        'find_batch_size works in one process only, as the others would wait for one that runs out of memory: '
-        'call `learn.find_batch_size()` in a script without launcher, with the model of one process')
-    with unchanged(self), self.no_logging(), self.removed_cbs([*filter(_is_in_the_way, self.cbs)]):
+        'find_batch_size works in one process only, because the others would wait for one that runs out of memory: '
+        'call `learn.find_batch_size()` in a script without a launcher')
+    with unchanged(self), self.no_logging(), self.removed_cbs([*filter(_disturbs_trials, self.cbs)]):
         b = self.dls.one_batch() if batch is None else batch
         n = largest_fitting(partial(_fits, self, b), start, limit, exact)
     if not n: raise torch.OutOfMemoryError(f'not even a batch of {start} samples fits into memory')
     return n
 
-def _is_in_the_way(cb):
+def _disturbs_trials(cb):
     "Return whether a callback records or shows the trials, or changes how much memory a step needs"
     return accumulates(cb) or cb.name in ('recorder','progress','replay_on_oom')

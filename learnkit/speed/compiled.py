@@ -53,7 +53,7 @@ def foreign_guards(
 
 # %% ../../nbs/speed/05a_compile_settings.ipynb #d49ffbb6
 def compile_options(
-    options:dict|None=None # inductor options of the user; None: those for the CPU
+    options:dict|None=None # the user's inductor options; None: options for the CPU
 ) -> list[dict]:
     "Return the inductor options for a compiled step, in order of preference"
     tried = [{'cpp_wrapper':True, 'cpp.vec_isa_ok':True}, {}] if options is None else [options]
@@ -62,18 +62,18 @@ def compile_options(
     return [{**always, **more} for more in tried]
 
 # %% ../../nbs/speed/05a_compile_settings.ipynb #5e0c0de2
-def own_code(
+def give_own_code(
     f:FunctionType # the function to compile
 ) -> FunctionType:
     "Give `f` its own code object, by which PyTorch counts compilations and frees compiled code; return `f`"
     from torch._dynamo.eval_frame import reset_code
-    f.__code__ = f.__code__.replace()   # an equal code object, but a new one
+    f.__code__ = f.__code__.replace()   # a copy of the code object
     finalize(f, reset_code, f.__code__).atexit = False
     return f
 
 # %% ../../nbs/speed/05a_compile_settings.ipynb #8b019f8b
 class CompileCache(NamedTuple):
-    "The folder in which PyTorch caches compiled code, and its size"
+    "The folder in which PyTorch caches compiled code, and the size of its files"
     folder:Path
     size:int   # in bytes
     def __str__(self) -> str: return f'{self.size/2**20:.1f} MiB of compiled code in {self.folder}'
@@ -100,14 +100,14 @@ def batch_shapes(
         if type(t) is not torch.Tensor or t.requires_grad: return None
     return tuple(map(_shape, batch))
 
-def takes(
+def covers(
     known:tuple, # shapes, with None for each size that varies
     shapes:tuple # the shapes of a batch
 ) -> bool:
     "Return whether `known` covers `shapes`; sizes 0 and 1 never vary, as PyTorch compiles them separately"
-    return len(known)==len(shapes) and all(map(_fits, known, shapes))
+    return len(known)==len(shapes) and all(map(_covers_shape, known, shapes))
 
-def _fits(known, shape):
+def _covers_shape(known, shape):
     if len(known)!=len(shape): return False
     for expected,size in zip(known, shape):
         fits = size>1 if expected is None else size==expected
@@ -138,34 +138,34 @@ def _format_shape(shape):
 
 # %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a013
 def find_shapes(
-    known:list,         # shapes, with None for each size that varies; one may be added
+    known:list,         # shapes, with None for each size that varies; an entry may be added
     shapes:tuple|None,  # the shapes of a batch
     most:int,           # the largest number of entries; with `dynamic`, of different numbers of dimensions
     dynamic:bool        # may sizes vary?
 ) -> tuple|None:
-    "Return the entry of `known` that covers a batch, perhaps a new one; None if there is none and none may be added"
+    "Return the entry of `known` that covers a batch, added or widened if `most` and `dynamic` allow it; else None"
     if shapes is None or shapes in known: return shapes
     if dynamic: return _find_varying(known, shapes, most)
-    return _add(known, shapes) if len(known)<most else None
+    return _append(known, shapes) if len(known)<most else None
 
 def _find_varying(known, shapes, most):
     "Like `find_shapes`, with `dynamic`: widen the last entry with the same number of dimensions, if there is one"
-    n_dims  = _dims(shapes)
-    similar = [k for k in known if _dims(k)==n_dims]
+    n_dims  = _n_dims(shapes)
+    similar = [k for k in known if _n_dims(k)==n_dims]
     for k in similar:
-        if takes(k, shapes): return k
+        if covers(k, shapes): return k
     if similar:
         new = widen_shapes(similar[-1], shapes)
-        return _add(known, new) if takes(new, shapes) else None
-    n_kinds = len({*map(_dims, known)})
-    return _add(known, shapes) if n_kinds<most else None
+        return _append(known, new) if covers(new, shapes) else None
+    n_kinds = len({*map(_n_dims, known)})
+    return _append(known, shapes) if n_kinds<most else None
 
 # %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a016
-def _add(known, new):
+def _append(known, new):
     known.append(new)
     return new
 
-def _dims(shapes): return tuple(map(len, shapes))
+def _n_dims(shapes): return tuple(map(len, shapes))
 
 # %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a010
 def with_varying_sizes(
@@ -225,7 +225,7 @@ def shared_call(
         n_compiled = len(_debug_get_cache_entry_list(f.__code__))
         is_half_full = 2*n_compiled>=config.recompile_limit
         if is_half_full: f = None
-    if f is None: f = own_code(call)
+    if f is None: f = give_own_code(call)
     _calls[key] = f   # most recently used
     for k in [*_calls][:-4]: del _calls[k]
     return f

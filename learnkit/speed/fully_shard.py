@@ -123,7 +123,7 @@ def _materialize(unit, device):
             if b is not None and b.is_meta: m._buffers[k] = torch.empty_like(b, device=device)
 
 def _broadcast(ts):
-    "Give these tensors process 0's values in all processes"
+    "Copy process 0's values of these tensors to all processes"
     for t in ts:
         group = file_group() if t.device.type=='cpu' else None
         dist.broadcast(t.data, 0, group=group)
@@ -173,7 +173,7 @@ class FullyShard(DistributedTrainer):
     called:Any = None   # True after the sharded model's first call; before that, the handle of the hook that sets it
     conflicts = dict(local_steps='each process has a part of the weights, and needs those of the others in each batch')
     def __init__(self,
-        by:int|type|tuple|Callable=10_000_000, # units: modules with at least so many parameters, a class, or f(m)
+        by:int|type|tuple|Callable=10_000_000, # units: modules of at least so many parameters, of a class, or with f(m)
         mesh:Any=None,          # a `DeviceMesh` over all processes, of one dimension, or two: (replicate, shard)
         mp:Any=None,            # dtype to compute in, or `MixedPrecisionPolicy`; None: the weights' dtype
         shard:bool=True,        # shard the data? False: each process has its own shard already

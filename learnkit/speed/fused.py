@@ -24,7 +24,7 @@ from ..loop.events import event
 from ..loop.words import Word
 from .compiled import batch_shapes, compile_config, find_shapes, format_shapes
 from .train_step import Amp, CompileError, StepCompiler, StepInputs, add_grads, make_train_step
-from .updates import functional_optim, step_notices, torch_opt
+from .updates import functional_optim, hook_calls, torch_opt
 
 # %% ../../nbs/speed/15a_fused_step.ipynb #9fc88344
 class SlowStep:
@@ -33,7 +33,7 @@ class SlowStep:
         learn:Learner,    # the Learner
         inputs:StepInputs,# the inputs of the step other than the batch
         xb:tuple,         # the inputs of the batch
-        yb:tuple          # its targets
+        yb:tuple          # the targets of the batch
     ):
         self.model,self.inputs = learn.model,inputs
         self.xb,self.yb = xb,yb
@@ -99,7 +99,7 @@ class SlowStep:
         before.restore()
         self.update(self._noisy_grads())
         for name,t in step_tensors(self.model, self.inputs.opt).items():
-            found[name] = _rounding(t) + 4*(t.double() - expected[name].double()).abs()
+            found[name] = _rounding_error(t) + 4*(t.double() - expected[name].double()).abs()
         return found
 
     def _noisy_grads(self):
@@ -107,15 +107,15 @@ class SlowStep:
         grads = [g for g in self.grads if g is not None]
         largest = [float(g.abs().max()) for g in grads if g.numel()]
         size = self.noise*max(largest, default=0.)
-        def add_noise(g): return g if g is None else g + size*_signs(g)
+        def add_noise(g): return g if g is None else g + size*_alternating_signs(g)
         return [*map(add_noise, self.grads)]
 
-def _signs(t):
+def _alternating_signs(t):
     "Return alternating 1 and -1 in the shape of `t`"
     odd = torch.arange(t.numel(), device=t.device).view(t.shape)%2
     return 1-2*odd.to(t.dtype)
 
-def _rounding(t):
+def _rounding_error(t):
     "Return the rounding error of a few operations with results like `t`, elementwise; 0 for integers"
     if not t.is_floating_point(): return 0
     return 4*torch.finfo(t.dtype).eps*t.detach().double().abs()
@@ -231,9 +231,9 @@ class FusedStep(Callback):
         early,late = self._look_at_handlers()
         self.run_step = self._find_runner()
         self.part = None
-        why = self._obstacle(do) or _name_first(early)
+        why = self._find_obstacle(do) or _describe_first(early)
         if why is not None: return self._warn(why)
-        why = self._step_obstacle(late)
+        why = self._find_step_obstacle(late)
         if why is not None: self._warn(why, 'is fused up to the gradients')
         needs_eager_step = why is not None or self.accumulation is not None
         self.part = 'gradients' if needs_eager_step else 'whole'
@@ -255,7 +255,7 @@ class FusedStep(Callback):
         early,late = map(self._handlers_of, batch_events())
         self.clips = [h.cb for h in late if h.compiled_as=='clip']
         self.afterwards = [h.call for h in late if h.compiled_as==h.event]
-        if self.optim: self.afterwards += step_notices(torch_opt(self.learn.opt))
+        if self.optim: self.afterwards += hook_calls(torch_opt(self.learn.opt))
         self.accumulation = self.amp = None
         for h in early:
             if h.compiled_as=='accumulate': self.accumulation = h.cb
@@ -270,7 +270,7 @@ class FusedStep(Callback):
             handlers += [Handler(cb, e, call, compiled_as(cb, e)) for cb,call in bound]
         return handlers
 
-    def _obstacle(self, do):
+    def _find_obstacle(self, do):
         "Return why nothing of a batch can be compiled; None if no reason is known"
         if self.failure: return self.failure
         device = self.learn.device.type
@@ -283,9 +283,9 @@ class FusedStep(Callback):
         is_wrapped = getattr(do, '__func__', None) is not Learner._do_one_batch
         return 'another callback wraps the batch' if is_wrapped else None
 
-    def _step_obstacle(self, late):
+    def _find_step_obstacle(self, late):
         "Return why the optimizer's step cannot be compiled; None if no reason is known"
-        if late: return _name_first(late)
+        if late: return _describe_first(late)
         if self.learn.current_run.in_part: return 'all micro-batches of a batch share one step'
         if self.optim is None: return f'{type(torch_opt(self.learn.opt)).__name__} has no functional form here'
         return None
@@ -300,7 +300,7 @@ class FusedStep(Callback):
         if inputs is None: inputs = self._new_inputs(learn)
         if not inputs.params: return None
         if inputs.optim: inputs.read_hypers()
-        if inputs.missing_state!=self.missing_state and self._lost_state(inputs): return None
+        if inputs.missing_state!=self.missing_state and self._lacks_new_state(inputs): return None
         if not inputs.is_plain() and self._is_eager(inputs): return None
         if shapes is None:
             self._warn('the batches are not plain tensors, or require gradients')
@@ -312,14 +312,14 @@ class FusedStep(Callback):
         if known is None: self.counts['other'] += 1
         return known
 
-    def _lost_state(self, inputs):
-        "Return whether another parameter lacks a state, which the optimizer creates in an eager step"
+    def _lacks_new_state(self, inputs):
+        "Return whether a parameter newly lacks an optimizer state, which an eager step creates"
         new = set(inputs.missing_state).difference(self.missing_state)
         self.missing_state = inputs.missing_state
         return bool(new)
 
     def _is_eager(self, inputs):
-        "Return whether foreign weights, earlier gradients or hooks need an eager step; warn of weights and hooks"
+        "Return whether gradients, hooks or weights outside the optimizer require an eager step; warn of the latter two"
         if inputs.has_foreign():
             self._warn('there are weights with gradients that are not in the optimizer')
             return True
@@ -330,7 +330,7 @@ class FusedStep(Callback):
         return False
 
     def _drop_inputs(self, do):
-        "Drop inputs of which parts were replaced; for another model, loss or optimizer, choose the part anew"
+        "Drop the inputs, some of which were replaced; for another model, loss or optimizer, choose the part anew"
         if not self.inputs.belongs_to(self.learn): return self._choose_part(do)
         self.inputs.restore_counts()
         self.inputs = None
@@ -351,7 +351,7 @@ def replace_backward(
     res.backward = backward
     return res
 
-_known = 'clip','autocast','accumulate','after_step','nothing'   # done in the compiled step, or right after it
+_known = 'clip','autocast','accumulate','after_step','nothing'   # done in the compiled step, or right after the step
 # the state of `FusedStep` between fits
 _no_fit = dict(config=None, handlers_seen=None, inputs=None, accumulation=None, afterwards=(), run_step=None)
 
@@ -374,7 +374,7 @@ class Handler(NamedTuple):
     call:Callable        # the handler
     compiled_as:str|None # what the compiled step does in its place
 
-def _name_first(handlers):
+def _describe_first(handlers):
     "Return the first handler that a compiled step would skip, in words; None if there is none"
     if not handlers: return None
     first = handlers[0]
@@ -402,7 +402,7 @@ def compile_obstacle(
     "Return why the Learner's batches cannot be compiled; `None` if no reason is known"
     model,loss_func = learn.model,learn.loss_func
     if learn.current_run.skip_loss or loss_func is None: return 'there is no `loss_func`'
-    owner = _owning_callback(loss_func)
+    owner = _find_owner(loss_func)
     if owner is not None: return f'the loss function belongs to {owner!r}'
     if get_model(model) is not model: return f'the model is wrapped in {type(model).__name__}'
     if any(getattr(m, 'sparse', False) for m in model.modules()): return 'the model has sparse gradients'
@@ -411,7 +411,7 @@ def compile_obstacle(
         if _has_own(learn, step): return f'the Learner has its own `{step}`'
     return None
 
-def _owning_callback(loss_func):
+def _find_owner(loss_func):
     "Return the callback that has `loss_func` as a method or attribute; None if there is none"
     owners = [getattr(loss_func, '__self__', None), *getattr(loss_func, '__dict__', {}).values()]
     return next((o for o in owners if isinstance(o, Callback)), None)
@@ -449,16 +449,16 @@ class FusedProfile(NamedTuple):
         text = f'a step takes {self.eager*1e6:,.0f} µs'
         if self.fused:
             text += f', fused {self.fused*1e6:,.0f} µs ({self.fused/self.eager:.2f})'
-            text += f'; compiling took {self.compiling:.1f} s and {self._when()}'
+            text += f'; compiling took {self.compiling:.1f} s and {self._describe_payoff()}'
         if self.why: text += f'; it {self.why}'
         return text
 
-    def _when(self):
+    def _describe_payoff(self):
         n = self.pays_off
         return f'pays off from step {n:,} on' if n else 'never pays off'
 
 # %% ../../nbs/speed/15b_profile_fused.ipynb #6e53f866
-class EveryOther(FusedStep):
+class FuseEveryOther(FusedStep):
     "Fuses every other batch, and measures the time of all batches"
     def __init__(self,
         **kw # the arguments of `FusedStep`
@@ -472,15 +472,15 @@ class EveryOther(FusedStep):
         if not learn.training: return do()
         n_before = self.counts['fused']
         to_fuse  = learn.iter%2==1
-        start = self._now()
+        start = self._read_clock()
         if to_fuse: super()._do_batch(do)
         else: do()
-        seconds = self._now()-start
+        seconds = self._read_clock()-start
         is_fused = self.counts['fused']>n_before
         if learn.iter==0: return   # the first batch of an epoch is slower, because it is checked
         if is_fused==to_fuse: self.times['fused' if is_fused else 'eager'].append(seconds)
 
-    def _now(self):
+    def _read_clock(self):
         if self.learn.device.type!='cpu': torch.accelerator.synchronize()
         return perf_counter()
 
@@ -490,7 +490,7 @@ class EveryOther(FusedStep):
     @property
     def result(self) -> FusedProfile:
         "Median seconds of eager and fused steps, and of compiling; raise ValueError if there were too few batches"
-        from statistics import median   # it imports fractions and decimals
+        from statistics import median   # slow to import
         if not self.times['eager']: raise ValueError(
             'there are too few batches to compare: use epochs of at least 10 batches, or more epochs (`n_epoch`)')
         eager = median(self.times['eager'])
@@ -506,7 +506,7 @@ def _profile_fused(self:Learner, n_epoch, n_batches, cbs):
     if n_batches is None: n_batches = 200
     n_batches = check_whole('n_batches', n_batches, 10, what='a number of batches')
     own = next((cb for cb in self.cbs if isinstance(cb, FusedStep)), FusedStep())
-    both = EveryOther(options=own.compiler.options, dynamic=own.dynamic)
+    both = FuseEveryOther(options=own.compiler.options, dynamic=own.dynamic)
     cbs = [both, *L(cbs), LimitBatches(n_batches, 1)]
     with unchanged(self), self.removed_cbs(FusedStep), self.no_bar(), self.no_logging(): self.fit(n_epoch, cbs=cbs)
     return both.result

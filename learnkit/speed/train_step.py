@@ -46,7 +46,7 @@ def make_update(
 
 # %% ../../nbs/speed/10a_train_step.ipynb #2f5250eb
 def add_grads(
-    params:list, # parameters
+    params:list, # the parameters, whose `grad` is updated
     grads:list   # each parameter's gradient from a train step; None where the loss does not depend on it
 ) -> None:
     "Add gradients to the parameters' `grad`, as `backward` does"
@@ -70,7 +70,7 @@ def make_train_step(
     update:Callable|None=None, # from `make_update`; None: return the gradients instead
     amp:tuple|None=None        # device type and 16-bit type for mixed precision, as in `MixedPrecision`
 ) -> Callable:
-    "Return a function of tensors that trains on one batch, and returns prediction, loss, and norms or gradients"
+    "Return a function that trains on one batch, and returns prediction, loss, and gradient norms, or the gradients"
     def forward(xb, yb):
         pred = model(*xb)
         if amp: pred = to_float(pred)
@@ -93,7 +93,7 @@ from typing import Any, NamedTuple
 from ..callbacks.accumulate import opt_params
 from ..data.nested import leaves
 from ..learner.learner import Learner
-from .updates import step_hooks, step_notices, torch_opt
+from .updates import step_hooks, hook_calls, torch_opt
 
 # %% ../../nbs/speed/10b_step_inputs.ipynb #a35ce228
 def step_modules(
@@ -115,8 +115,8 @@ _global_hooks  = attrgetter(*(f'_global_{k}_hooks' for k in _kinds))(torch.nn.mo
 
 class StepKey(NamedTuple):
     "All that the code of a compiled step depends on"
-    model:int      # its `id`
-    loss_func:int  # its `id`
+    model:int      # the `id` of the model
+    loss_func:int  # the `id` of the loss function
     amp:tuple|None
     accumulates:bool
     optim:Any
@@ -152,10 +152,10 @@ class StepInputs:
         self.options = ()         # the options of each parameter group
         self.states  = []         # the optimizer's state of each parameter
         self.missing_state = []   # indices of parameters without a state
-        self.moved   = []         # where step counts were moved to the GPU: (state, key)
+        self.moved_counts = []    # where step counts were moved to the GPU: (state, key)
         if optim and self.params: self.read_hypers()
         # the values that `is_current` compares with the present ones
-        self.seen    = self._objects(learn)
+        self.objects = self._objects(learn)
         self.methods = _methods(self.opt)
 
     def _collect_params(self, modules):
@@ -179,16 +179,16 @@ class StepInputs:
         if self.optim:
             self.hooks += self._step_hooks()
             absent = *_param_hooks,'grad'   # without an optimizer, the step adds to earlier gradients
-        self.look = attrgetter(*absent)
-        self.plain = [(None,)*len(absent)]*len(self.params)
+        self.read_hooks = attrgetter(*absent)
+        self.no_hooks = [(None,)*len(absent)]*len(self.params)
 
     def _step_hooks(self):
-        if not step_notices(self.opt): return step_hooks(self.opt)
+        if not hook_calls(self.opt): return step_hooks(self.opt)
         called = self.opt._optimizer_step_post_hooks   # FusedStep calls these hooks itself
         return [hooks for hooks in step_hooks(self.opt) if hooks is not called]
 
     def _find_switches(self):
-        "Return the settings for which different code is compiled, such as 'nesterov'"
+        "Return the names of the optimizer's settings that change the compiled code, such as 'nesterov'"
         if not self.optim: return []
         return [k for k,v in self.opt.defaults.items() if isinstance(v, (type(None),bool,str))]
 
@@ -211,7 +211,7 @@ class StepInputs:
         learn:Learner # the Learner
     ) -> bool:
         "Return whether the Learner still has this model, loss, optimizer, and these trained parameters and states"
-        now,seen = self._objects(learn),self.seen
+        now,seen = self._objects(learn),self.objects
         if len(now)!=len(seen): return False
         if not all(map(is_, now, seen)): return False
         if _methods(self.opt)!=self.methods: return False
@@ -222,12 +222,12 @@ class StepInputs:
     ) -> bool:
         "Return whether the Learner still has this model, loss function and optimizer, with its settings and methods"
         if _methods(self.opt)!=self.methods: return False
-        return all(map(is_, self._objects(learn, own=True), self.seen))
+        return all(map(is_, self._objects(learn, own=True), self.objects))
 
     def is_plain(self) -> bool:
         "Return whether `has_hooks`, `has_foreign` and, with an optimizer, `has_grads` are False, in one fast pass"
         if any(self.hooks): return False
-        if [*map(self.look, self.params)]!=self.plain: return False
+        if [*map(self.read_hooks, self.params)]!=self.no_hooks: return False
         return not any(map(_trained, self.foreign_params))
 
     def has_hooks(self) -> bool:
@@ -285,17 +285,17 @@ class StepInputs:
         for k,v in [*state.items()]:
             is_elsewhere = isinstance(v, torch.Tensor) and v.device!=p.device
             if not is_elsewhere: continue
-            self.moved.append((state, k))
+            self.moved_counts.append((state, k))
             state[k] = v.to(p.device)
 
     def restore_counts(self) -> None:
         "Move the optimizer's step counts back to the CPU"
-        for state,k in self.moved: state[k] = state[k].cpu()
-        self.moved = []
+        for state,k in self.moved_counts: state[k] = state[k].cpu()
+        self.moved_counts = []
 
     @property
     def key(self) -> StepKey:
-        "The key of the compiled step: all that its code depends on"
+        "The key under which the compiled step is stored: all that its code depends on"
         clips = tuple((c.norm_type, c.value is not None) for c in self.clips)
         return StepKey(id(self.model), id(self.loss_func), self.amp, self.accumulation is not None,
                           self.optim, self.options, self.group_of, clips)
@@ -313,12 +313,12 @@ from torch import nn
 from ..data.random import get_random_states, set_random_states
 from ..loop.callback import Stateful
 from ..loop.tracebacks import text_of
-from .compiled import compile_options, format_shapes, own_code, with_varying_sizes
+from .compiled import compile_options, format_shapes, give_own_code, with_varying_sizes
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #3ac23d98
 _homes = str(Path(torch.__file__).parent),str(Path(getfile(compile_options)).parents[1])
 
-def _is_users(file:str) -> bool:
+def _is_user_file(file:str) -> bool:
     "Return whether `file` is a user's, outside of PyTorch and learnkit; notebook cells are not files"
     return not file.startswith(_homes) and Path(file).is_file()
 
@@ -363,7 +363,7 @@ def describe_compile_error(
         '`after_batch` of a callback')
     place = ''
     for frame in stack:
-        if _is_users(frame.filename): place = f' in {frame.filename}, line {frame.lineno}'   # the innermost frame
+        if _is_user_file(frame.filename): place = f' in {frame.filename}, line {frame.lineno}'   # the innermost frame
     return f'{type(e).__name__}: {_shorten(text_of(e))}{place}'
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #5b0e7a31
@@ -374,7 +374,7 @@ class CompiledStep:
         **kw:Any                 # arguments of `torch.compile`
     ):
         from torch._dynamo import eval_frame
-        self.f:Any = own_code(train_step)
+        self.f:Any = give_own_code(train_step)
         self.compiled = torch.compile(train_step, **kw)
         self.codes:dict[tuple,list] = {}   # shape of a batch -> pairs of guards and the function to call if they hold
         self.shapes:set[tuple] = set()     # the compiled shapes
@@ -384,7 +384,7 @@ class CompiledStep:
     def __call__(self,
         shape:tuple,        # the shapes of the batch, with None for each size that varies
         xb:tuple,           # the inputs of the batch
-        yb:tuple,           # its targets
+        yb:tuple,           # the targets of the batch
         params:list,        # the parameters to train
         states:list,        # the optimizer's state of each parameter
         hypers:torch.Tensor # the hyperparameters, or without an update the factor of the gradients
@@ -395,26 +395,26 @@ class CompiledStep:
             scope = {**self.enclosed, 'xb':xb, 'yb':yb, 'params':params, 'states':states, 'hypers':hypers}
             for guards,run in known:
                 if guards.check(scope): return run(xb, yb, params, states, hypers)
-        before = {id(e.code) for e in self._entries()}
+        before = {id(e.code) for e in self._cache_entries()}
         if any(None in sizes for sizes in shape):
             n_inputs = len(xb)
             xb = with_varying_sizes(xb, shape[:n_inputs])
             yb = with_varying_sizes(yb, shape[n_inputs:])
         res = self.compiled(xb, yb, params, states, hypers)
-        new = [e for e in self._entries() if id(e.code) not in before]
+        new = [e for e in self._cache_entries() if id(e.code) not in before]
         if len(new)==1:   # else let PyTorch decide at each call
             entry = new[0]
-            self.codes.setdefault(shape, []).append((entry.guard_manager, self._function(entry.code)))
+            self.codes.setdefault(shape, []).append((entry.guard_manager, self._make_function(entry.code)))
         return res
 
-    def _entries(self):
+    def _cache_entries(self):
         "Return the cache entries of the train step: guards and compiled code"
         return self.dynamo._debug_get_cache_entry_list(self.f.__code__)
 
-    def _function(self, code:Any):
+    def _make_function(self, code:Any):
         "Return compiled code as a function that bypasses PyTorch's dispatch, so that the compiler stays off"
         f = FunctionType(code, self.f.__globals__, self.f.__name__, None, self.f.__closure__)
-        used = getclosurevars(f).globals   # only these: others may hold compiled code that could be freed
+        used = getclosurevars(f).globals   # only these globals: others may keep compiled code alive
         names = {k:getattr(v, '_torchdynamo_orig_callable', v) for k,v in used.items()}
         return FunctionType(code, names, self.f.__name__, None, self.f.__closure__)
 
@@ -432,7 +432,7 @@ class StepCompiler(Stateful):   # with no state to save, so a step compiled in a
     def __call__(self,
         inputs:StepInputs, # the inputs of the step other than the batch
         xb:tuple,          # the inputs of the batch
-        yb:tuple,          # its targets
+        yb:tuple,          # the targets of the batch
         shape:tuple        # the shapes of all these tensors, with None for each size that varies
     ) -> tuple: # prediction, loss, and gradient norms, or gradients if the step does not update
         "Run the step, compiling it if needed; raise CompileError if compiling fails"

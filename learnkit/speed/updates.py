@@ -23,7 +23,7 @@ from ..optim.optimizer import OptimWrapper, is_own_step, torch_zero_grad, unwrap
 # %% ../../nbs/speed/00a_functional_optim.ipynb #8ba8e496
 def sgd_step(
     p:torch.Tensor,    # the parameter, updated in place
-    grad:torch.Tensor, # its gradient
+    grad:torch.Tensor, # the gradient of `p`
     state:dict,        # the optimizer's state of `p`, updated in place
     hypers:tuple,      # learning rate, momentum, dampening and weight decay, as 0-dimensional float64 tensors
     options:dict       # `has_wd`, `has_mom` and `nesterov`
@@ -38,7 +38,7 @@ def sgd_step(
 
 def adam_step(
     p:torch.Tensor,    # the parameter, updated in place
-    grad:torch.Tensor, # its gradient
+    grad:torch.Tensor, # the gradient of `p`
     state:dict,        # the optimizer's state of `p`, updated in place
     hypers:tuple,      # learning rate, both betas, epsilon and weight decay, as 0-dimensional float64 tensors
     options:dict       # `has_wd` and `decoupled_weight_decay`
@@ -62,18 +62,18 @@ class FunctionalOptim:
         step:Callable,        # updates one parameter: `step(p, grad, state, hypers, options)`
         hyper_names:tuple,     # the hyperparameters of a parameter group: numbers, or tuples of numbers
         option_names:tuple=(), # the settings that select a formula, such as 'nesterov'
-        has_state:bool=True    # does it have a state even without momentum?
+        has_state:bool=True    # does the optimizer have a state even without momentum?
     ):
         store_attr()
         self.n_hypers = len(hyper_names)   # how many numbers a parameter group has
         if 'betas' in hyper_names: self.n_hypers += 1
-        self.look = itemgetter(*hyper_names)
+        self.read_hypers = itemgetter(*hyper_names)
 
     def hypers(self,
         opt:Optimizer # the optimizer
     ) -> list[tuple]:
         "Return the current hyperparameters of each parameter group"
-        return [*map(self.look, opt.param_groups)]
+        return [*map(self.read_hypers, opt.param_groups)]
 
     def options(self,
         opt:Optimizer # the optimizer
@@ -106,7 +106,7 @@ def step_hooks(
     return [opt._optimizer_step_pre_hooks, optimizer._global_optimizer_pre_hooks,
             opt._optimizer_step_post_hooks, optimizer._global_optimizer_post_hooks]
 
-def step_notices(
+def hook_calls(
     opt:Optimizer # a torch optimizer
 ) -> list[Callable]:
     "Return functions that call the hooks which only count steps, such as a scheduler's"
@@ -123,7 +123,7 @@ def functional_optim(
     if type(opt) not in functional_optims: return None
     if _has_odd_options(opt) or _is_patched(opt): return None
     n_hooks = sum(map(len, step_hooks(opt)))
-    has_unknown_hook = n_hooks>len(step_notices(opt))
+    has_unknown_hook = n_hooks>len(hook_calls(opt))
     return None if has_unknown_hook else functional_optims[type(opt)]
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #baf6202d
@@ -163,7 +163,7 @@ from torch.optim import Adagrad, Adamax, NAdam, RMSprop
 # %% ../../nbs/speed/00b_more_optims.ipynb #697b754b
 def rmsprop_step(
     p:torch.Tensor,    # the parameter, updated in place
-    grad:torch.Tensor, # its gradient
+    grad:torch.Tensor, # the gradient of `p`
     state:dict,        # the optimizer's state of `p`, updated in place
     hypers:tuple,      # learning rate, alpha, epsilon, weight decay and momentum, as 0-dimensional float64 tensors
     options:dict       # `has_wd`, `has_mom` and `centered`
@@ -183,9 +183,9 @@ def rmsprop_step(
 
 def adagrad_step(
     p:torch.Tensor,    # the parameter, updated in place
-    grad:torch.Tensor, # its gradient
+    grad:torch.Tensor, # the gradient of `p`
     state:dict,        # the optimizer's state of `p`, updated in place
-    hypers:tuple,      # learning rate, its decay, weight decay and epsilon, as 0-dimensional float64 tensors
+    hypers:tuple,      # learning rate, learning rate decay, weight decay, epsilon, as 0-dimensional float64 tensors
     options:dict       # `has_wd`
 ) -> None:
     "Update one parameter as `torch.optim.Adagrad` does"
@@ -198,7 +198,7 @@ def adagrad_step(
 # %% ../../nbs/speed/00b_more_optims.ipynb #91b28fca
 def nadam_step(
     p:torch.Tensor,    # the parameter, updated in place
-    grad:torch.Tensor, # its gradient
+    grad:torch.Tensor, # the gradient of `p`
     state:dict,        # the optimizer's state of `p`, updated in place
     hypers:tuple,      # learning rate, both betas, epsilon, weight decay and momentum decay
     options:dict       # `has_wd` and `decoupled_weight_decay`
@@ -222,7 +222,7 @@ def nadam_step(
 
 def adamax_step(
     p:torch.Tensor,    # the parameter, updated in place
-    grad:torch.Tensor, # its gradient
+    grad:torch.Tensor, # the gradient of `p`
     state:dict,        # the optimizer's state of `p`, updated in place
     hypers:tuple,      # learning rate, both betas, epsilon and weight decay, as 0-dimensional float64 tensors
     options:dict       # `has_wd`
@@ -239,7 +239,7 @@ def adamax_step(
 # %% ../../nbs/speed/00b_more_optims.ipynb #91b28fcb
 def muon_step(
     p:torch.Tensor,    # the parameter, a matrix, updated in place
-    grad:torch.Tensor, # its gradient
+    grad:torch.Tensor, # the gradient of `p`
     state:dict,        # the optimizer's state of `p`, updated in place
     hypers:tuple,      # learning rate, momentum and weight decay, as 0-dimensional float64 tensors
     options:dict       # `nesterov`, `ns_coefficients`, `ns_steps`, `eps` and `adjust_lr_fn`
@@ -249,12 +249,12 @@ def muon_step(
     update = avg = state['momentum_buffer']
     avg.add_((grad - avg)*(1 - mom))
     if options['nesterov']: update = grad + (avg - grad)*mom
-    update = _orthogonal(update, options['ns_coefficients'], options['ns_steps'], options['eps'])
+    update = _orthogonalize(update, options['ns_coefficients'], options['ns_steps'], options['eps'])
     p.mul_(1 - lr*wd)
     p.sub_(update.to(p.dtype)*(lr*_size_factor(options['adjust_lr_fn'], *p.shape)))
 
-def _orthogonal(m, coefficients, n, eps):
-    "Return nearly the closest orthogonal matrix, by `n` Newton-Schulz iterations in bfloat16"
+def _orthogonalize(m, coefficients, n, eps):
+    "Return an approximation of the nearest orthogonal matrix, by `n` Newton-Schulz iterations in bfloat16"
     a,b,c = coefficients
     tall = m.shape[0]>m.shape[1]
     x = m.bfloat16().T if tall else m.bfloat16()

@@ -30,20 +30,20 @@ def merge_two(
 
 # %% ../../nbs/speed/25a_fixed_order.ipynb #1dadc9e1
 class MergeTree:
-    "A binary tree of parts that merges neighbours first"
+    "A binary tree that merges parts pairwise, neighbours first"
     def __init__(self):
         self.n = 0        # number of parts
         self.parts = []   # merged branches, the largest first
 
     def push(self,
         means:Tensor, # the means of the next part
-        sums:Tensor   # its sums; the last one is its weight
+        sums:Tensor   # the sums of the next part; the last sum is its weight
     ) -> None:
         "Add a part, and merge the branches that it completes"
         part = means,sums
         self.n += 1
         n = self.n
-        while n%2==0:   # the branch is as large as the one before
+        while n%2==0:   # the previous branch has the same size
             part = merge_two(self.parts.pop(), part)
             n //= 2
         self.parts.append(part)
@@ -65,9 +65,9 @@ def merge_all(
 # %% ../../nbs/speed/25a_fixed_order.ipynb #d11e75b0
 def merge_processes(
     means:Tensor, # the means of this process
-    sums:Tensor   # its sums; the last one is its weight
+    sums:Tensor   # the sums of this process; the last sum is its weight
 ) -> tuple[Tensor,Tensor]:
-    "Return the means and sums of all processes, merged in the order of their ranks, in each of them"
+    "Return, in all processes, the means and sums of all processes, merged in the order of their ranks"
     n = num_distrib()
     if n==1: return means,sums
     is_copied = means.device.type!='cpu' and dist.get_backend()=='gloo'   # gloo sends from the CPU
@@ -114,12 +114,12 @@ class ShardMeans:
     def begin(self) -> None:
         "Begin a batch: remember the present gradients and buffers"
         self.tree = MergeTree()
-        self.live = False       # has any shard counted?
-        self.full = False       # has a shard had gradients of all parameters?
+        self.has_loss = False        # does any shard have a loss?
+        self.has_all_grads = False   # does any shard have gradients for all parameters?
         self.totals:Any = None   # the sums of `extra` over all shards, after merging
         self.before = [p.grad for p in self.params]
         self.buffers.begin()
-        self.most = [*self.buffers.first(False).values()]   # integer buffers: the largest values
+        self.largest = [*self.buffers.first(False).values()]   # integer buffers: the largest values
         self._clear()
 
     def _clear(self):
@@ -132,21 +132,21 @@ class ShardMeans:
         extra:Tensor|None=None    # further values to sum; equally many for each shard
     ) -> None:
         "Collect a shard's gradients, loss and buffers; clear gradients, and restore buffers as they were in `begin`"
-        if loss is not None: self.live = True
-        self.most = [*map(torch.maximum, self.most, self.buffers.values(False))]
-        means,sums = self._message(loss, weight)
+        if loss is not None: self.has_loss = True
+        self.largest = [*map(torch.maximum, self.largest, self.buffers.values(False))]
+        means,sums = self._pack_shard(loss, weight)
         if extra is not None: sums = torch.cat([extra.to(self.device, self.dtype), sums])
         self.tree.push(means, sums)
         self._clear()
 
-    def _message(self, loss, weight):
+    def _pack_shard(self, loss, weight):
         "Return a shard's means (gradients, loss, buffers) and sums (a 1 for each gradient and the loss, its weight)"
         counts = loss is not None
         mean_loss = loss if counts else torch.zeros(())
         parts = [*self._dense_grads(), mean_loss, *self.buffers.values(True)]
         means = torch.cat([t.detach().reshape(-1).to(self.device, self.dtype) for t in parts])
         flags = *(p.grad is not None for p in self.params),counts
-        if all(flags): self.full = True
+        if all(flags): self.has_all_grads = True
         if flags not in self.flags: self.flags[flags] = torch.tensor(flags, dtype=self.dtype, device=self.device)
         if isinstance(weight, Tensor): means[:self.n+1].masked_fill_(weight<=0, 0)   # a mean over nothing may be NaN
         else: weight = torch.full((), float(weight), dtype=self.dtype, device=self.device)
@@ -157,7 +157,7 @@ class ShardMeans:
         for p in self.params:
             if p.grad is None: grads.append(torch.zeros_like(p))
             elif p.grad.layout is torch.strided: grads.append(p.grad)
-            else: raise ValueError('VirtualShards cannot join sparse gradients: write `sparse=False` in the embedding')
+            else: raise ValueError('VirtualShards cannot sum sparse gradients: write `sparse=False` in the embedding')
         return grads
 
     def merge(self,
@@ -167,10 +167,10 @@ class ShardMeans:
         means,sums = merge_processes(*self.tree.total())
         # the sums of `extra`; for each parameter, how many shards have a gradient; how many have a loss; the weight
         self.totals,flags,n_losses,weight = sums.tensor_split([-len(self.params)-2, -2, -1])
-        if not self.live and not n_losses: raise CancelBatch('every shard of this batch was cancelled')
+        if not self.has_loss and not n_losses: raise CancelBatch('every shard of this batch was cancelled')
         if total: means[:self.n+1].mul_(weight)
         grads,loss,buffers = means.tensor_split([self.n, self.n+1])
-        if self.full: has_grad = [True]*len(self.params)   # reading the flags would wait for the device
+        if self.has_all_grads: has_grad = [True]*len(self.params)   # reading the flags would wait for the device
         else: has_grad = (flags>0).tolist()
         self._put_grads(grads, has_grad)
         sizes = [b.numel() for b in self.buffers.first(True).values()]
@@ -188,10 +188,10 @@ class ShardMeans:
 
     def _merge_counts(self):
         "Return the largest values over all processes, for each integer buffer"
-        if not self.most: return []
-        flat = torch.cat([t.reshape(-1).long() for t in self.most])
+        if not self.largest: return []
+        flat = torch.cat([t.reshape(-1).long() for t in self.largest])
         if num_distrib()>1: dist.all_reduce(flat, dist.ReduceOp.MAX)
-        return flat.split([t.numel() for t in self.most])
+        return flat.split([t.numel() for t in self.largest])
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #b490e3b0
 from collections.abc import Callable
@@ -223,7 +223,7 @@ from ..processes.crew import unit_of
 from ..processes.distributed import share_random_states
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #47896043
-def _obstacle(cb):
+def _find_obstacle(cb):
     "Return why a callback does not work with shards: what it declares, or the unit that it counts; None if it works"
     declared = conflicts(cb).get('parts')
     if declared is not None: return declared
@@ -235,13 +235,13 @@ def check_obstacles(
 ) -> None:
     "Raise ValueError if a callback, the model or a tensor in this fit does not work with shards"
     for cb in learn.cbs:
-        why = _obstacle(cb)
+        why = _find_obstacle(cb)
         if why is not None: raise ValueError(f'VirtualShards and {type(cb).__name__} cannot be combined: {why}')
     model = learn.model
     is_wrapped = isinstance(model, (DistributedDataParallel, DataParallel))
     is_sharded = any(hasattr(p, '_local_tensor') for p in model.parameters())
     if is_wrapped or is_sharded: raise ValueError(
-        'VirtualShards needs the plain model: it averages the gradients of all processes itself')
+        'VirtualShards averages the gradients of all processes itself: pass the model unwrapped and unsharded')
     for part in learn._trained_modules():
         if any(isinstance(m, nn.SyncBatchNorm) for m in part.modules()): raise ValueError(
             'SyncBatchNorm computes with the samples of all processes, but VirtualShards computes shards separately: '
@@ -280,7 +280,7 @@ class LoggedShards:
         if not self.own: return
         self.meter.n_items,self.meter.logged = None,self.logs
 
-    def sums(self,
+    def pop_sums(self,
         n:int # samples in the shard; 0: there was no shard
     ) -> torch.Tensor|None:
         "Return the number of samples and the sums of the shard just done, and reset them; None if nothing is logged"
@@ -436,7 +436,7 @@ class VirtualShards(Callback):
                 loss   = learn.loss
                 weight = 1 if sums else self.weigh(learn)
             if i<len(shards.own): n = find_bs(shards.own[i])
-            means.add(loss, weight, self.logged.sums(n))
+            means.add(loss, weight, self.logged.pop_sums(n))
         self._seed(self.n)   # the same in all processes
         learn.loss = last    # stays if `merge` raises, because every shard was cancelled
         try: learn.loss = means.merge(sums)

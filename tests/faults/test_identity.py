@@ -213,5 +213,5 @@ def test_in_another_number_of_processes_the_validation_batches_may_have_another_
     "Scripts divide both batch sizes by the number of processes; that of training is of all processes together"
     then = {'training batch size':'16', 'validation batch size':'8', 'loss':'MSELoss()'}
     now,path = {**then, 'validation batch size':'16'},tmp_path/'fit-1'/'step-1.pth'
-    assert check_identity(path, dict(identity=then, rngs=[0, 1]), now, asked=False)=={}
-    with pytest.raises(ValueError, match='validation batch size is 16 and was 8'): check_identity(path, dict(identity=then, rngs=[0]), now, asked=False)
+    assert check_identity(path, dict(identity=then, rngs=[0, 1]), now, is_requested=False)=={}
+    with pytest.raises(ValueError, match='validation batch size is 16 and was 8'): check_identity(path, dict(identity=then, rngs=[0]), now, is_requested=False)

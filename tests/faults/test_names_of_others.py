@@ -23,7 +23,7 @@ class Trap:
     def __reduce__(self): return Trap, ()
 
 # the words; what features look for in callbacks of theirs; callbacks of the Learner by name; what runs set
-NAMES = {*Word.known, 'writer', 'root', 'scheds', 'taken', 'scaler', 'every', 'unit', 'island', 'held', 'watch', 'keeper', 'moment',
+NAMES = {*Word.known, 'writer', 'root', 'scheds', 'taken', 'scaler', 'every', 'unit', 'island', 'held', 'watch', 'collector', 'identity', 'moment',
          'recorder', 'progress', 'train_for', 'gradient_accumulation', 'item_indices', 'stop_on_signal', 'agreement', 'clock', 'resume'}
 
 class Plain(nn.Module):

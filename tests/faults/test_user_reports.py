@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from learnkit.all import (AdaptiveGradientClip, BnFreeze, Callback, CheckpointCallback, CutMix, GradientAccumulation, Learner, ParamScheduler,
                           ReduceLROnPlateau, SchedLin, SchedNo, TorchScheduler)
-from learnkit.recovery.identity import differences, then_and_now
+from learnkit.recovery.identity import differences, shorten_to_difference
 
 def fit(learn, n=1, f='fit', **kwargs):
     with learn.no_bar(), learn.no_logging(): getattr(learn, f)(n, **kwargs)
@@ -149,9 +149,9 @@ def test_mixed_precision_looks_into_dataclasses():
 
 def test_two_texts_show_where_they_differ():
     a,b = 'x'*100+'patience=5'+'y'*100,'x'*100+'patience=2'+'y'*100
-    now,then = then_and_now(a, b)
+    now,then = shorten_to_difference(a, b)
     assert 'patience=5' in now and 'patience=2' in then and max(len(now), len(then))<=82
-    assert then_and_now('short', None)==('short', 'nothing')
+    assert shorten_to_difference('short', None)==('short', 'nothing')
     said = differences(dict(k=b), dict(k=a))['k']
     assert 'patience=5' in said and 'patience=2' in said
 

@@ -55,7 +55,7 @@ def test_batches_are_counted_not_parts(split):
     "Of 6 batches in parts every second one is looked at, and kept"
     kept = []
     class Noted(RollBackOnNaN):
-        def _keep(self): kept.append(self.learn.train_iter); super()._keep()
+        def _keep_good_state(self): kept.append(self.learn.train_iter); super()._keep_good_state()
     fitted(batches(), splitters[split](2), Noted('2ba'))
     whole,kept[:] = list(kept),[]
     fitted(batches(), Noted('2ba'))

@@ -6,7 +6,7 @@ from torch import nn
 from torch.utils.data import IterableDataset
 from learnkit.all import (SAM, Callback, CancelFitException, CheckpointCallback, CrossEntropyLossFlat, CSVLogger, CutMix, DataLoaders, EMACallback, GradientAccumulation, GradientClip, ItemIndices, Learner, SkipData, MicroBatch, MixUp, Pausable, Run, SaveModelCallback,
     StepsPerEpoch, VirtualShards, runs)
-from learnkit.recovery.runs import find_spikes, took
+from learnkit.recovery.runs import find_spikes, describe_time
 from learnkit.recovery.file import list_checkpoints, remove_checkpoint
 from toys import slow
 
@@ -76,7 +76,7 @@ def test_what_was_called_is_asked_for(tmp_path):
     learn = made(tmp_path/'a'); learn.fit_one_cycle(2, .1)
     again = made(tmp_path/'a')
     with pytest.raises(ValueError, match='fit=partial'): again.replay(tmp_path/'a', 6)
-    with pytest.raises(ValueError, match='is 3ep long and was 2ep'): again.replay(tmp_path/'a', 6, fit=partial(again.fit_one_cycle, 3, .1))
+    with pytest.raises(ValueError, match='the length is 3ep and was 2ep'): again.replay(tmp_path/'a', 6, fit=partial(again.fit_one_cycle, 3, .1))
     assert again.replay(tmp_path/'a', 6, fit=partial(again.fit_one_cycle, 2, .1))['equal']==2
 
 def test_the_first_loss_that_differs_is_named(run, tmp_path):
@@ -296,11 +296,11 @@ def test_a_run_says_what_a_replay_costs(run):
     for p in list_checkpoints(run.folder)[3:]: remove_checkpoint(p)
     assert 'a replay computes at most 3 batches; of a step before 12 at most 11 batches\n' in repr(Run(run.folder))
     for r,t in zip(run.history, ('01:00', '00:40')): r['time'] = t
-    assert took(run, 3)==', about 00:15' and took(run, 0)=='' and 'at most 11 batches, about 00:55' in repr(run) and 'about 00:55' in run._repr_html_()
+    assert describe_time(run, 3)==', about 00:15' and describe_time(run, 0)=='' and 'at most 11 batches, about 00:55' in repr(run) and 'about 00:55' in run._repr_html_()
     run.history.clear()
-    assert took(run, 3)==''
+    assert describe_time(run, 3)==''
 
-@pytest.mark.parametrize('how,words', [(dict(skip='2ep'), "'20ba'"), (dict(lr=.1, fit=print), '`lr` is for'), (dict(to='a'), 'another folder')])
+@pytest.mark.parametrize('how,words', [(dict(skip='2ep'), "'20ba'"), (dict(lr=.1, fit=print), 'pass `lr` or `fit`, not both'), (dict(to='a'), 'another folder')])
 def test_what_cannot_be_a_branch_is_refused(how, words, run, tmp_path):
     to = how.pop('to', 'b')
     with pytest.raises(ValueError, match=words): made(tmp_path/'a').branch(tmp_path/'a', 8, tmp_path/to, **how)
@@ -380,7 +380,7 @@ def test_all_items_of_the_batch_are_measured(how, tmp_path):
     first,bad = why.items[0],next(i for i,(x,_) in enumerate(learn.dls.train.dataset) if x.abs().max()>100)
     assert sorted(why.items['item'])==sorted(items) and bad in (first['item'], first.get('mixed_with')) and (how=='cutmix' or len(why.show_batch(3))==3)
     total = sum(why.items['loss'])
-    assert .7*why.noted['norm'] < first['gradient'] < 1.1*why.noted['norm']
+    assert .7*why.measurements['norm'] < first['gradient'] < 1.1*why.measurements['norm']
     if how not in ('weights', 'sum'): assert total/len(items)==pytest.approx(why.loss, rel=1e-4)
     if how=='sum': assert total==pytest.approx(why.loss, rel=1e-4)
     if how in ('shards', 'mixup'): assert make().bisect_spike(tmp_path, step, window=8)==[bad]
