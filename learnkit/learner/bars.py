@@ -217,14 +217,14 @@ class NotebookBar(LineDisplay):
 
     def update_graph(self,
         *args:Any,   # positional arguments of fastprogress's `master_bar.update_graph`
-        **kwargs:Any # keyword arguments of it
+        **kwargs:Any # keyword arguments of that method
     ) -> None:
         "Draw a graph below the bars"
         self.master.update_graph(*args, **kwargs)
 
     def show_imgs(self,
         *args:Any,   # positional arguments of fastprogress's `master_bar.show_imgs`
-        **kwargs:Any # keyword arguments of it
+        **kwargs:Any # keyword arguments of that method
     ) -> None:
         "Show images below the bars"
         self.master.show_imgs(*args, **kwargs)

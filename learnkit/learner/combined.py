@@ -100,7 +100,7 @@ class CombinedLoader:
         loaders:Mapping,                   # name -> an iterable of batches, or a function that returns one
         order:str='in_turn',               # 'in_turn', 'sequential', or 'zip': a dictionary with one batch of each
         weights:Mapping|Callable|None=None,# name -> weight, or a function: number of batches so far -> such a dict
-        size:Callable|None=None,           # batch -> its size, by which weights are counted; None: 1, so batches
+        size:Callable|None=None,           # batch -> its size, in which weights are counted; None: count batches
         until:str='longest'                # when a pass ends: with the last loader to end; 'shortest': with the first
     ):
         self.order = check_choice('order', order, ('in_turn','sequential','zip'))
@@ -313,7 +313,7 @@ class SumOfLosses(Metric):
     def accumulate(self, learn): "Do nothing: `EachLoader` updates the losses"
 
 class LoaderMetric(Metric):
-    "A metric of one loader's batches, which `EachLoader` passes to it"
+    "A column with a metric of one loader's batches, which `EachLoader` updates"
     def __init__(self,
         label:str,    # the name of the loader
         metric:Metric # the metric to compute for the loader
@@ -418,7 +418,7 @@ class EachLoader(Callback):
         finally: remove_layer(learn, layer)
 
     def _measure(self, name):
-        if self.learn.loss is self.last: return   # the batch was cancelled before its loss
+        if self.learn.loss is self.last: return   # the batch was cancelled before it had a loss
         self.last = self.learn.loss
         for m in self.columns[name]: m.metric.accumulate(self.learn)
 

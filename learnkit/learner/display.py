@@ -216,10 +216,10 @@ class LineDisplay:
 
     def update_graph(self,
         *args:Any,   # positional arguments of fastprogress's `master_bar.update_graph`, which fastai's callbacks call
-        **kwargs:Any # keyword arguments of it
+        **kwargs:Any # keyword arguments of that method
     ) -> None: "Do nothing: only notebooks have graphs"
 
     def show_imgs(self,
         *args:Any,   # positional arguments of fastprogress's `master_bar.show_imgs`
-        **kwargs:Any # keyword arguments of it
+        **kwargs:Any # keyword arguments of that method
     ) -> None: "Do nothing: only notebooks have images"

@@ -160,7 +160,7 @@ class TrainFor(Callback):
 
     @property
     def amount(self) -> int|float:
-        "The amount done so far, in the unit of the total"
+        "The amount of training done so far, in the unit of the total"
         if self.since is None: return self.done
         return self.done + monotonic() - self.since
 

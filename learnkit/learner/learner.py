@@ -324,7 +324,7 @@ class Learner(Loop):
         super().__init__()
         if self.distributed: join_team()
         check_types(dls, model, loss_func)
-        if not hasattr(opt_func, 'add_param_group'): opt_func = as_opt_func(opt_func)   # none of PyTorch's
+        if not hasattr(opt_func, 'add_param_group'): opt_func = as_opt_func(opt_func)   # not a PyTorch optimizer
         check_recipe(opt_func, splitter, wd, moms)
         self.dls = _as_dls(dls)
         if loss_func is None: loss_func = getattr(getattr(self.dls, 'train_ds', None), 'loss_func', None)

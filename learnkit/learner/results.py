@@ -19,7 +19,7 @@ from ..data.process import gather_objects, num_distrib, rank_distrib
 # %% ../../nbs/learner/20a_gather_items.ipynb #eb77f4f4
 def locate_samples(
     sizes:list,             # for each process, pairs: the number of a round, the number of samples in its batch
-    order:Tensor|None=None  # position in the result of sample i of a single process; None: position i
+    order:Tensor|None=None  # at i: the position of the i-th sample of a single-process run; None: i
 ) -> list[Tensor]:
     "Return, for each process, the positions of its samples in the result"
     batches = []
@@ -217,7 +217,7 @@ class NestedBuffer:
 
     def gather(self,
         rounds:list,             # for each batch of this process, the number of its round
-        order:Tensor|None=None   # position in the result of sample i of a single process; None: position i
+        order:Tensor|None=None   # at i: the position of the i-th sample of a single-process run; None: i
     ) -> Any:
         "Return the results of all processes to each; None if there are none; raise ValueError if they cannot be joined"
         own = None

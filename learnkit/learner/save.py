@@ -412,7 +412,7 @@ def load(self:Learner,
     with_opt:bool=True,       # load the optimizer's state too, if the file has it? Hyperparameters are not changed
     strict:bool=True,         # raise an error if weights are missing or unexpected?
     weights_only:bool=True,   # accepted because fastai's callbacks pass it; code from a file is never run
-    ignore_keys:str|Collection[str]=() # patterns of weights not to load, such as 'head.*', nor the optimizer
+    ignore_keys:str|Collection[str]=() # patterns of weights to skip, such as 'head.*'; skips the optimizer too
 ) -> Learner:
     "Load the model (and optimizer), and return the Learner; raise FileNotFoundError or ValueError before any change"
     source:Any = file

@@ -211,7 +211,7 @@ class CheckShortCuts(Callback):
         self._count('zero_grad', self._describe_one_sided(one_sided))
 
     def _describe_one_sided(self, params):
-        "Return a description of the first of `params`, with a gradient after one path only; empty if there is none"
+        "Return a description of the first of `params`, which have a gradient after one path only; empty without them"
         if not params: return ''
         names = {id(p):f'`{name}`' for name,p in self.learn.model.named_parameters()}
         return f"{names.get(id(params[0]), 'a parameter')} has a gradient after only one of the paths"

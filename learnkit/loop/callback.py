@@ -211,7 +211,7 @@ class Callback(Stateful):
 # %% ../../nbs/loop/15b_callback.ipynb #7c2b061c
 def handler_of(
     cb:Any,  # a callback
-    name:str # an event
+    name:str # the name of an event
 ) -> Callable|None:
     "Return the handler of `cb` for event `name`, or None; never a method of the model, to which `cb` delegates"
     return own_attr(cb, name)
@@ -226,7 +226,7 @@ def runs_in(
 
 def is_called(
     cb:Any,  # a callback
-    name:str # an event
+    name:str # the name of an event
 ) -> bool:
     "Return whether `cb` is called for event `name` now; depends on `run`, `run_train`, `run_valid`, `modes`"
     if name!='cleanup' and not cb.run: return False

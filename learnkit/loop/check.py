@@ -221,7 +221,7 @@ def _is_module_class(v): return isinstance(v, type) and hasattr(v, 'forward')
 class _Checked(NamedTuple):
     "A parameter with an annotation that can be checked"
     kinds:list    # the kinds that its annotation allows
-    default:Any   # allowed too, whatever its kind
+    default:Any   # the default, which is allowed whatever its kind
 
 # %% ../../nbs/loop/40b_check.ipynb #dce6cdb6
 def _kinds_of(annotation):

@@ -309,7 +309,7 @@ def _set_own_layers(learn, run, name, base, layers):
 def wrapping(
     learn:HasRun, # the Learner
     name:str,     # the attribute: one of `layered`
-    wrap:Callable # as for `wrap_attr`
+    wrap:Callable # function that wraps the value below; called again when that value changes
 ) -> Iterator[HasRun]:
     "Wrap an attribute's value with `wrap(value)` in a `with` block"
     layer = wrap_attr(learn, name, wrap)
@@ -321,7 +321,7 @@ def wrapping(
 def replacing(
     learn:HasRun, # the Learner
     name:str,     # the attribute: one of `layered`
-    value:Any     # as for `replace_attr`
+    value:Any     # the replacement
 ) -> Iterator[HasRun]:
     "Replace an attribute's value in a `with` block"
     layer = replace_attr(learn, name, value)

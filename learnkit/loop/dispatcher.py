@@ -80,7 +80,7 @@ class Around(NamedTuple):
     after:Callable    # called after the last one
 
 def _wrap_handlers(by, name, handlers):
-    "Return the handlers, wrapped by the callbacks `by`, in the same order"
+    "Return the handlers wrapped by the callbacks `by`, with their functions from `around_event` first and last"
     for wrap in map(wrap_handler, by):
         wrapped  = [(cb, wrap(name, cb, f)) for cb,f in handlers]
         handlers = [(cb, f) for cb,f in wrapped if f is not None]
@@ -188,7 +188,7 @@ class Dispatcher(HasRun):
         return ''.join(f', {name} {n}' for name,n in found.items() if n is not None)
 
     def _call_isolated(self,
-        name:str,                     # an event
+        name:str,                     # the name of an event
         exc:BaseException|None=None,  # an exception raised earlier
         reverse:bool=False            # last callback first?
     ) -> BaseException|None:
@@ -294,14 +294,14 @@ class Dispatcher(HasRun):
         if vars(self).get(name) is removed: delattr(self, name)
 
     def add_cbs(self,
-        cbs:Callback|type[Callback]|Iterable|None # several callbacks, or one, or none
+        cbs:Callback|type[Callback]|Iterable|None # callbacks or callback classes: several, one, or None
     ) -> 'Dispatcher':
         "Add each callback with `add_cb`"
         for cb in callback_list(cbs): self.add_cb(cb)
         return self
 
     def remove_cbs(self,
-        cbs:Callback|type[Callback]|Iterable|None # several callbacks or classes, or one, or none
+        cbs:Callback|type[Callback]|Iterable|None # callbacks or callback classes: several, one, or None
     ) -> 'Dispatcher':
         "Remove each callback with `remove_cb`"
         for cb in callback_list(cbs): self.remove_cb(cb)
@@ -310,7 +310,7 @@ class Dispatcher(HasRun):
     @uninterrupted
     @contextmanager
     def added_cbs(self,
-        cbs:Callback|type[Callback]|Iterable|None # several callbacks or classes, or one, or none
+        cbs:Callback|type[Callback]|Iterable|None # callbacks or callback classes: several, one, or None
     ) -> Iterator['Dispatcher']:
         "Add callbacks for the length of a `with` block"
         added = []
@@ -322,7 +322,7 @@ class Dispatcher(HasRun):
     @uninterrupted
     @contextmanager
     def removed_cbs(self,
-        cbs:Callback|type[Callback]|Iterable|None # several callbacks or classes, or one, or none
+        cbs:Callback|type[Callback]|Iterable|None # callbacks or callback classes: several, one, or None
     ) -> Iterator['Dispatcher']:
         "Remove callbacks for the length of a `with` block; afterwards each returns to its place"
         before,removed = list(self.cbs),[]

@@ -44,7 +44,7 @@ class Events:
 
     def __call__(self,
         *args:Any,   # none: any argument raises a TypeError that mentions `register`
-        **kwargs:Any # the same
+        **kwargs:Any # none, as for `args`
     ) -> 'Events':
         "Return this object; callable because `event` is a class in fastai"
         if args or kwargs: raise TypeError("event() takes no arguments: write event.register('name') to add an event")

@@ -46,7 +46,7 @@ class BatchStream:
     def _count(self):
         n = loader_len(self.loader)
         known = [o for o in (n, self.limit) if o is not None]
-        self.n:int|None = min(known, default=None)   # None: unknown
+        self.n:int|None = min(known, default=None)   # number of batches; None: unknown
         if self.on_count is not None: self.on_count(self.n)
 
     @property
@@ -101,7 +101,8 @@ class BatchStream:
         "Open the iterator over the batches, with its limit and wrappers"
         it = iter(self.loader)
         if self.round_robin is not None:
-            if self.round_robin.alike is None: self.round_robin.begin()   # a collective, which the iterator would delay
+            # `begin` is a collective, so all processes call it here; a lazy iterator would call it later
+            if self.round_robin.alike is None: self.round_robin.begin()
             self._count()
         if self.limit is not None: it = Limited(it, self.limit-self.start+self.skipped)
         for f in self.wrappers: it = f(it)

@@ -222,8 +222,8 @@ class Printer:
     def __init__(self): self.n_failed = 0
     def __call__(self,
         f:Callable,    # a function that prints
-        *args:Any,     # its arguments
-        **kwargs:Any   # its arguments
+        *args:Any,     # its positional arguments
+        **kwargs:Any   # its keyword arguments
     ) -> None:
         "Call `f`; warn instead of raising if its output cannot be written"
         n = self.n_failed
@@ -269,6 +269,6 @@ def shell(
 def show_result(
     o:Any # a value with a readable `repr`
 ) -> Any:
-    "Return `o`; in a script, which does not display results, print it first"
+    "Return `o`; in a script, which does not display results, also print it"
     if where_user_types()!='prompt': write_out(print, repr(o), flush=True)
     return o

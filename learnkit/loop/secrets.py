@@ -93,7 +93,7 @@ _after_name = _pattern(   # a name, and the text up to its value
 _value = _pattern(
     r'[(\[{][\s\S]*[)\]}]',                        # in brackets
     r"[bu]?'(?:[^'\\]|\\.)*'", r'[bu]?"(?:[^"\\]|\\.)*"',   # in quotes
-    r"""\\+['"][\s\S]*?\\+['"]""",                   # in quotes, in a text in quotes
+    r"""\\+['"][\s\S]*?\\+['"]""",                   # in escaped quotes, within a quoted text
     r"""[|>][+-]?(?:\n|\\n)[^'"]*""",               # a block of YAML
     r"""[^\s,;&'")\]}<>]+""")
 
