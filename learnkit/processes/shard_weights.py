@@ -60,6 +60,7 @@ class ShardWeights(Callback):
     single,acts,run_valid = True,'nothing',False
     modes,order = ('fit','lr_find'),101   # after the `Agreement`, and around `MicroBatch`
     last_in,first_in = ('before_backward',),('after_backward',)
+    saves = 'usual',   # so that a resumed run rounds alike
     whole:Any     = None   # inputs and targets of the whole batch, also within `MicroBatch`
     weigh:Any     = None   # a `BatchWeight`, from the first batch of a phase on
     loss_func:Any = None   # the loss function that `weigh` was made for

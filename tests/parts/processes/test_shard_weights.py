@@ -1,5 +1,5 @@
 """The gradient of several processes is that of all their targets in one batch, also if each has another number of them."""
-import copy, os, random, warnings
+import contextlib, copy, os, random, warnings
 from datetime import timedelta
 from functools import partial
 
@@ -9,8 +9,9 @@ from torch import distributed as dist, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from learnkit.all import (Callback, CancelBatch, CancelStep, CancelZeroGrad, CrossEntropyLossFlat, DistributedTrainer,
-                          FullyShard, GradientAccumulation, GradientClip, Learner, MicroBatch, MSELossFlat, rank_distrib)
+from learnkit.all import (Callback, CancelBatch, CancelStep, CancelZeroGrad, CheckpointCallback, CrossEntropyLossFlat,
+                          DistributedTrainer, FullyShard, GradientAccumulation, GradientClip, Learner, MicroBatch,
+                          MSELossFlat, rank_distrib, set_seed)
 from learnkit.processes import agreement
 
 torch.set_num_threads(1)
@@ -300,6 +301,28 @@ def _does_not_wait(rank, world, by_board):
 
 @pytest.mark.parametrize('by_board', [True, False])
 def test_a_batch_of_the_usual_weight_does_not_wait(processes, by_board): processes(2, _does_not_wait, by_board)
+
+class Fails(Callback):
+    acts = 'nothing'
+    def __init__(self, at): self.at = at
+    def after_batch(self):
+        if self.training and self.learn.train_iter==self.at: raise RuntimeError('failed on purpose')
+
+def _resumed(rank, world, path):
+    "Training that ends in any batch resumes bit for bit, also if the batches have different weights"
+    def run(name, *cbs, **kw):
+        set_seed(3)
+        dl = DataLoader(TensorDataset(*sentences(16)), 1, shuffle=True)
+        learn = Learner([dl], model(), CrossEntropyLossFlat(ignore_index=-100), torch.optim.SGD, lr=.5,
+                        path=path/name, cbs=[CheckpointCallback('1ba'), *cbs])
+        with learn.no_logging(), learn.no_bar(): learn.fit(1, **kw)
+        return weights(learn.model)
+    want = run('whole')
+    for at in range(1, 8):
+        with contextlib.suppress(RuntimeError): run(f'{at}', Fails(at))
+        assert torch.equal(run(f'{at}', resume='auto'), want), at
+
+def test_a_resumed_run_rounds_alike(processes, tmp_path): processes(2, _resumed, tmp_path)
 
 # in one process: batches of one step
 
