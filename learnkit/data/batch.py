@@ -136,7 +136,7 @@ def _has_list_of_samples(b, n):
 # %% ../../nbs/data/05_batch.ipynb #1a89e483
 def select_split_samples(
     xb:tuple,             # the inputs of a batch
-    yb:tuple,             # its targets
+    yb:tuple,             # the targets of the batch
     positions:list|slice, # positions of the samples to select
     n:int,                # how many samples the batch has
     strict:bool=True      # as in `select_samples`
@@ -146,7 +146,7 @@ def select_split_samples(
     return selected[:len(xb)],selected[len(xb):]
 
 def _is_container(o):
-    if isinstance(o, PackedSequence): return False   # a named tuple
+    if isinstance(o, PackedSequence): return False   # a named tuple, but treated as one object
     return is_listy(o) or isinstance(o, Mapping)
 
 def _is_of_samples(o, n, knows_lists, strict):

@@ -159,7 +159,7 @@ def _check_unit(name, what, t, hint):
         f'`{name}` wants {what} from 0 to 1, but yours go from {t.min():.4g} to {t.max():.4g}: {hint}')
 
 def _warn_activated(name, inner, pred, axis):
-    "Warn if a loss with its own softmax receives probabilities, or one without it no log-probabilities"
+    "Warn if predictions are probabilities for a loss with a softmax, or not log-probabilities for an NLL loss"
     takes_log_probs = isinstance(inner, nn.NLLLoss) or inner is F.nll_loss
     if takes_log_probs:
         if (pred>1e-4).any(): warn(f'`{name}` wants logarithms of probabilities, but predictions are up to '
@@ -326,6 +326,7 @@ def output_loss(
     return getattr(pred, 'loss', None)
 
 
+
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
 def loss_value_hint(
     loss:Any # the value that a loss function returned instead of a tensor
@@ -374,7 +375,7 @@ max_unfetched = 1000   # how many batches in a row may be cancelled before they 
 
 def no_batch(
     what:str,   # 'training' or 'validation'
-    dl:Any=None # the loader, if it is known
+    dl:Any=None # the loader; None: it is not known
 ) -> ValueError:
     "Return a ValueError that says why a loader yielded no batch"
     why = ''
@@ -394,7 +395,7 @@ def _explain_no_batch(dl):
 # %% ../../nbs/data/45c_unfetched.ipynb #52c8e1ae
 def warn_no_target(
     b:Any,        # the batch
-    training:bool # is it for training?
+    training:bool # True: a training batch; False: a validation batch
 ) -> None:
     "Warn that a batch has no target, and suggest a remedy"
     how = 'set `DataLoaders(..., n_inp=)` to the number of its inputs'
@@ -438,7 +439,7 @@ def sample_with_nan(
 # %% ../../nbs/data/45c_unfetched.ipynb #52c8e1a1
 def find_nan_in_batch(
     xb:tuple, # the inputs of a batch
-    yb:tuple  # its targets
+    yb:tuple  # the targets of a batch
 ) -> str|None:
     "Return the name of the first input or target with NaN or infinite values, else None; wait for the device"
     for name,value in _named_values(xb, yb):
@@ -461,7 +462,7 @@ def _has_nonfinite(t):
 # %% ../../nbs/data/45c_unfetched.ipynb #7ea74b87
 def check_ahead(
     dls:Any,      # the `DataLoaders` of a fit
-    loss_func:Any # its loss function
+    loss_func:Any # the loss function of the fit
 ) -> None:
     "Check the validation data before training: raise ValueError if it is empty, warn if it alone has no target"
     if loader_len(dls.valid)==0: raise no_batch('validation', dls.valid)
@@ -601,7 +602,7 @@ def _warn_of_more(batches, i, training):
 
 def check_complete(
     batches:BatchStream, # the batches of this phase, which has ended
-    i:int,               # how many batches it had, cancelled ones included
+    i:int,               # the number of its batches, including cancelled ones
     training:bool=True   # is it a training phase?
 ) -> None:
     "Raise RuntimeError if a `CancelBatch` ended the data's generator; warn if the loader's `len` is wrong"

@@ -167,7 +167,7 @@ class StorePath:
         if missing_ok and not self.exists(): return
         self._call_store('rm_file')
     def replace(self,
-        target:'StorePath' # its new path
+        target:'StorePath' # the new path
     ) -> None:
         "Move the file to `target`"
         self._call_store('mv', str(target))
@@ -212,12 +212,12 @@ def atomic(
             yield f
             path.write_bytes(f.getvalue())
         return
-    path = Path(os.path.realpath(path))   # keep a link, and replace its target
+    path = Path(os.path.realpath(path))   # of a link, replace the target
     path.parent.mkdir(parents=True, exist_ok=True)
     old = path
     if like is not None and not path.exists(): old = like
     mode = 0o666
-    with suppress(FileNotFoundError): mode = S_IMODE(old.stat().st_mode)   # never more permissions than the old file has
+    with suppress(FileNotFoundError): mode = S_IMODE(old.stat().st_mode)   # no more permissions than the old file
     tmp,f = open_hidden(path, mode)
     try:
         with f:
@@ -430,7 +430,7 @@ from .process import is_sharded
 def to_serializable(
     o:Any,          # nested containers of tensors, numbers and strings
     at:str='',      # the path of `o` in the state, for error messages
-    copy:bool|Callable=False, # True: copy tensors to the CPU; or a function that copies one
+    copy:bool|Callable=False, # True: copy tensors to the CPU; or a function that copies a tensor
     sharded:Callable|None=None # called as `sharded(t, copy)` for a sharded tensor `t`; None: raise TypeError
 ) -> Any:
     "Return `o` as tensors, numbers, strings, lists, tuples and dicts; raise TypeError for anything else"

@@ -22,7 +22,7 @@ _locked_here = set()      # the identity of each file that this process has lock
 _acquire_lock = Lock()    # one thread at a time acquires a lock
 
 def _get_identity(path):
-    "Return what identifies a file under any name: its device and inode; None if there is no file"
+    "Return the device and inode of a file, which identify it under any name; None if there is no file"
     with suppress(OSError):
         stat = os.stat(path)
         return stat.st_dev,stat.st_ino

@@ -101,7 +101,7 @@ def item_find(
     x:Any,    # tuples, lists and mappings, nested to any depth
     idx:int=0 # the index of the item to follow at each level
 ) -> Any:
-    "Return the leaf that is reached by item `idx` at each level of `x`: by default the first leaf"
+    "Return the leaf reached by taking item `idx` at each level of `x`; by default the first leaf"
     if isinstance(x, Mapping): return item_find(list(x.values())[idx], idx)
     if is_listy(x): return item_find(x[idx], idx)
     return x

@@ -60,8 +60,8 @@ def walk_parts(
     o:Any,               # a part of a loader
     path:tuple,          # the path that leads to it: names, keys and indices
     seen:dict,           # the objects found so far, by `id`
-    is_skipped:Callable, # function of an object: skip it and its contents?
-    is_leaf:Callable,    # function of an object: yield it, but skip its contents?
+    is_skipped:Callable, # called with an object; True: skip it and its contents
+    is_leaf:Callable,    # called with an object; True: yield it, but skip its contents
     depth:int=6          # how many levels of nested objects to search
 ) -> Iterator[tuple[tuple, Any]]:
     "Yield `(path, object)` for each object with attributes in `o`, including `o`"

@@ -131,8 +131,8 @@ def _exchange_bytes(data):
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f8878
 # A short object is sent in one message: its length in 8 bytes, then its beginning. The rest, if any, follows.
-_head_size  = 2**10   # bytes of the first message where each process sends an object
-_first_size = 2**14   # where process 0 alone sends one
+_head_size  = 2**10   # bytes of the first message if each process sends an object
+_first_size = 2**14   # bytes of the first message if only process 0 sends an object
 
 class _Head(NamedTuple):
     "The first message about an object"
@@ -162,9 +162,9 @@ def gather_objects(
     "Return the objects of all processes, by rank; every process must call it"
     if num_distrib()==1: return [x]
     data = _pickle(x)
-    of_all = _exchange_bytes(data)
-    if of_all is None: of_all = _gather_bytes(data)
-    return [loads(o) for o in of_all]
+    by_rank = _exchange_bytes(data)
+    if by_rank is None: by_rank = _gather_bytes(data)
+    return [loads(o) for o in by_rank]
 
 def _gather_bytes(data):
     "Return the bytes of all processes: one all-gather, or two if some object is long"
@@ -187,9 +187,9 @@ def from_first(
     if num_distrib()==1: return x
     is_first,data = rank_distrib()==0,b''
     if is_first: data = _pickle(x)
-    of_all = _exchange_bytes(data)
-    if of_all is None: data = _broadcast_bytes(data)
-    else: data = of_all[0]
+    by_rank = _exchange_bytes(data)
+    if by_rank is None: data = _broadcast_bytes(data)
+    else: data = by_rank[0]
     if is_first: return x
     return loads(data)
 
@@ -200,8 +200,8 @@ def is_equal_in_all(
     "Return whether all processes have the same object; every process must call it, and sends only 32 bytes"
     if num_distrib()==1: return True
     digest = blake2b(repr(x).encode(), digest_size=32).digest()
-    of_all = _exchange_bytes(digest)
-    if of_all is not None: return len({*of_all})==1
+    by_rank = _exchange_bytes(digest)
+    if by_rank is not None: return len({*by_rank})==1
     digests = torch.stack(_all_gather(_to_message(digest), [len(digest)]*num_distrib()))
     return bool((digests==digests[0]).all())
 
@@ -213,7 +213,7 @@ def _broadcast_bytes(data):
     head = _read_head(message)
     n_left = head.length-len(head.beginning)
     if n_left<=0: return head.beginning[:head.length]
-    rest = _to_message(data[_first_size-8:].ljust(n_left, b' '))   # the others receive into their tensor
+    rest = _to_message(data[_first_size-8:].ljust(n_left, b' '))   # in the other processes, the tensor to receive into
     dist.broadcast(rest, 0)
     return head.beginning + rest.cpu().numpy().tobytes()
 
@@ -237,16 +237,16 @@ def _describe(x):
 
 def _gather(x, ranks) -> Any:
     "Return the tensors of these processes, concatenated; the mean of scalars; None if no process has a tensor"
-    of_all = gather_objects(_describe(x))
-    pieces = [piece for piece in of_all if piece is not None]
+    by_rank = gather_objects(_describe(x))
+    pieces = [piece for piece in by_rank if piece is not None]
     if not pieces: return None
     _check_fit(pieces)
     like = pieces[0]
     device = _get_sending_device(like.kind)
     all_are_small = all(piece.values is not None for piece in pieces)   # the same in all processes
-    if all_are_small: parts = [of_all[rank].tensor() for rank in ranks if of_all[rank] is not None]
+    if all_are_small: parts = [by_rank[rank].tensor() for rank in ranks if by_rank[rank] is not None]
     else:
-        rows  = _gather_rows(x, of_all, like, device)
+        rows  = _gather_rows(x, by_rank, like, device)
         parts = [rows[rank] for rank in ranks]
     if x is not None: device = x.device
     whole = torch.cat(parts).to(device, like.dtype)
@@ -271,13 +271,13 @@ def _get_sending_device(kind):
     if kind=='cpu': return torch.device(kind)
     return default_device()
 
-def _gather_rows(x, of_all, like, device):
+def _gather_rows(x, by_rank, like, device):
     "Return the tensors of all processes, from an all-gather in which a process without a tensor sends no rows"
     if x is None: x = torch.empty((0,*like.shape[1:]), dtype=like.dtype)
     x = x.to(device)
     if x.dtype is torch.bool: x = x.to(torch.uint8)
     sizes = []
-    for piece in of_all:
+    for piece in by_rank:
         if piece is None: sizes.append(0)
         else: sizes.append(piece.n_rows())
     return _all_gather(x, sizes)
@@ -288,8 +288,8 @@ def largest(
 ) -> float:
     "Return the largest `x` among all processes; every process must call it"
     if num_distrib()==1: return x
-    of_all = _gather(torch.tensor([x], dtype=torch.float64), range(num_distrib()))
-    return max(of_all.tolist())
+    by_rank = _gather(torch.tensor([x], dtype=torch.float64), range(num_distrib()))
+    return max(by_rank.tolist())
 
 # %% ../../nbs/data/15a_process.ipynb #d1cf6bc4
 def gather_turns(
@@ -302,9 +302,9 @@ def gather_turns(
     whole,sizes_by_rank = _gather(x, ranks),gather_objects(sizes)   # every process must call it, even without a batch
     if whole is None: return None
     sizes_of_all = [sizes_by_rank[rank] for rank in ranks]
-    by_rank = []
-    for part,sizes in zip(whole.split([*map(sum, sizes_of_all)]), sizes_of_all): by_rank.append(part.split(sizes))
-    in_turn = chain.from_iterable(zip_longest(*by_rank))
+    parts_by_rank = []
+    for part,sizes in zip(whole.split([*map(sum, sizes_of_all)]), sizes_of_all): parts_by_rank.append(part.split(sizes))
+    in_turn = chain.from_iterable(zip_longest(*parts_by_rank))
     return torch.cat([part for part in in_turn if part is not None])
 
 # %% ../../nbs/data/15a_process.ipynb #c1d20e05
@@ -323,16 +323,16 @@ def gather_from_shards(
     x:Any # the object of this process; it is pickled
 ) -> list:
     "Return the objects of the processes that have different shards of the data; every process must call it"
-    of_all = gather_objects(x)
-    return [of_all[rank] for rank in shard_ranks()]
+    by_rank = gather_objects(x)
+    return [by_rank[rank] for rank in shard_ranks()]
 
 def drop_repeats(
-    of_all:list # the objects of all processes, by rank
+    by_rank:list # the objects of all processes, by rank
 ) -> list:
-    "Return `of_all` with None for each process that repeats the shard of another; every process must call it"
-    if num_shards()==num_distrib(): return of_all
+    "Return `by_rank` with None for each process that repeats the shard of another; every process must call it"
+    if num_shards()==num_distrib(): return by_rank
     once,counted = [],from_first([*shard_ranks()])
-    for rank,x in enumerate(of_all):
+    for rank,x in enumerate(by_rank):
         if rank not in counted: x = None
         once.append(x)
     return once

@@ -123,7 +123,7 @@ def _fits_torch(state):
     if len(state)!=5056: return True   # only the state of the CPU's Mersenne Twister has this size
     header = state[8:24].tolist()
     n_left = int.from_bytes(header[:4], sys.byteorder)   # numbers that are not drawn yet
-    next_  = int.from_bytes(header[8:], sys.byteorder)   # the position of the next one
+    next_  = int.from_bytes(header[8:], sys.byteorder)   # the position of the next number
     return n_left>0 and n_left+next_<=625
 
 # %% ../../nbs/data/25a_seed.ipynb #6f0d2c12
@@ -139,7 +139,7 @@ def pack_state(
 def unpack_state(
     o:Any # a result of `pack_state`
 ) -> Any:
-    "Return `o` with lists again in place of the bytes of `pack_state`"
+    "Undo `pack_state`: return `o` with lists in place of bytes"
     if isinstance(o, dict): return {k:unpack_state(v) for k,v in o.items()}
     if isinstance(o, (list,tuple)): return type(o)(map(unpack_state, o))
     if isinstance(o, bytes): return [*array('I', o)]
@@ -155,7 +155,7 @@ def set_random_states(
     torch_mps_state:list|None=None,   # a list of one state
     **others:list|None                # `torch_<type>_state` of other accelerators
 ) -> None:
-    "Restore the states that `get_random_states` returned; raise ValueError, and restore nothing, for a wrong one"
+    "Restore the states that `get_random_states` returned; raise ValueError, and restore nothing, if one is wrong"
     random_state,numpy_state = unpack_state(random_state),unpack_state(numpy_state)
     # all states are checked before the first is set
     if numpy_state is not None: check_numpy_state(numpy_state)
@@ -165,9 +165,9 @@ def set_random_states(
         import numpy as np
         np.random.set_state(numpy_state)
     if torch_state is not None: torch.set_rng_state(torch_state.cpu())
-    of_devices = dict(torch_cuda_state=torch_cuda_state, torch_xpu_state=torch_xpu_state,
-                      torch_mps_state=torch_mps_state, **others)
-    if any(of_devices.values()): _set_device_states(of_devices)
+    device_states = dict(torch_cuda_state=torch_cuda_state, torch_xpu_state=torch_xpu_state,
+                         torch_mps_state=torch_mps_state, **others)
+    if any(device_states.values()): _set_device_states(device_states)
 
 def _set_python_state(rng, state):
     version,numbers,gauss = state
@@ -237,7 +237,7 @@ def is_generator(
 # %% ../../nbs/data/25b_generators.ipynb #3f82abb8
 def seed_generator(
     g:Any,   # a random number generator
-    seed:int # its new seed
+    seed:int # the new seed
 ) -> None:
     "Seed the generator `g`, of Python, NumPy or PyTorch"
     if isinstance(g, torch.Generator): g.manual_seed(seed)
@@ -274,7 +274,7 @@ def _set(g, state):
     elif isinstance(g, Random): _set_python_state(g, state)
     else:
         check_numpy_state(state)
-        if is_legacy(g): g.set_state({'has_gauss':0, 'gauss':0., **state})   # older ones lack both
+        if is_legacy(g): g.set_state({'has_gauss':0, 'gauss':0., **state})   # states of old checkpoints lack both
         else: bit_generator(g).state = state
 
 # %% ../../nbs/data/25b_generators.ipynb #61c506a8

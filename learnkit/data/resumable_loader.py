@@ -46,7 +46,7 @@ def _draws_later(sampler):
     return sampler.generator is not None   # its own generator is drawn from chunk by chunk
 
 class Skip(NamedTuple):
-    "How many steps of a sampler the next pass skips"
+    "The steps of a sampler that the next pass skips, with their random states"
     done:int             # the number of steps to skip
     requested:int        # the number of steps to repeat; over `done` if workers had requested steps in advance
     states:dict|None=None # the recorded random states of these steps, from `StepRecorder`
@@ -174,7 +174,7 @@ class ResumableLoader(GetAttr):
     first_loaded = 0          # the number of the first batch that is loaded; those before `done` are dropped
     it:Any = None             # its iterator; for a map-style dataset a weak reference to it
     steps:Any = None          # the `StepRecorder` of a loader whose batches are read again on resume
-    opened:Any = None         # the `OpenedBatches` of such a loader
+    opened:Any = None         # the `OpenedBatches` of a loader whose batches are read again
     base_seed:int|None = None # the base seed of the workers
     later = False             # did the workers start in an earlier pass?
     retry = False             # does it begin again if the data yields no batch?
@@ -271,11 +271,11 @@ class ResumableLoader(GetAttr):
         "Raise ValueError if `place` is not a position of this loader"
         done,now = place.get('done'),place.get('now')
         if type(done) is not int or done<0: self._fail(f"`done` is {done!r:.40}")
-        begun,of_now = dict(rng={}, own=now),self.generators
-        if done: begun,of_now = place.get('begun'),self.to_restore
+        begun,present_generators = dict(rng={}, own=now),self.generators
+        if done: begun,present_generators = place.get('begun'),self.to_restore
         if not isinstance(begun, dict) or begun.keys()!={'rng','own'}: self._fail(f'`begun` is {begun!r:.40}')
         self._check_generators(self.generators, begun['own'])
-        self._check_generators(of_now, now)
+        self._check_generators(present_generators, now)
         check_states(begun['rng'])
         self._check_recorded(place)
 
@@ -439,7 +439,7 @@ class ResumableLoader(GetAttr):
         else: it = self._open_positioned()
         if not is_resumed: self._drop(it)
         batches = self._wrap_positioned(it, again, is_resumed)
-        batches.ended = is_over   # also if no batch is requested any more
+        batches.ended = is_over   # even if no batch is requested after this
         return batches
 
     def _go_to_position(self, state):

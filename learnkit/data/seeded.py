@@ -246,7 +246,7 @@ class SeededLoader(GetAttr):
             batches = self.loader
             if state['ended']: batches = ()
             it = RngIterator(rng, batches)   # `iter` may draw: restore the state after it
-            it.ended = state['ended']   # also if no batch is requested any more
+            it.ended = state['ended']   # even if no batch is requested after this
             rng.load_state_dict(state['rng'])
         self.it = it
         return it

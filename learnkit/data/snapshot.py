@@ -182,7 +182,7 @@ def snapshot_random() -> Snapshot:
     "Take a snapshot of all global random states; instead of restoring it, warn if another thread has run a Learner"
     n_runs,are_shared = runs_elsewhere()
     rngs = [Rng(random.getstate, random.setstate), Rng(torch.get_rng_state, torch.set_rng_state)]
-    for of_devices in device_rngs().values(): rngs += of_devices
+    for kind_rngs in device_rngs().values(): rngs += kind_rngs
     np = sys.modules.get('numpy')
     if np is not None: rngs.append(Rng(partial(np.random.get_state, legacy=False), np.random.set_state))
     saved = Snapshot(*[partial(rng.put, rng.get()) for rng in rngs])
@@ -331,7 +331,7 @@ class Depth(IntEnum):
     "How much of an object and its contents a snapshot saves"
     generators = 0   # only random number generators
     data       = 1   # also small containers and tensors
-    everything = 2   # also large ones
+    everything = 2   # also large containers and tensors
 
 class Contents(NamedTuple):
     "What `_look_into` returns for an object"

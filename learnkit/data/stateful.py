@@ -453,7 +453,7 @@ class StreamWorkerRecorder(WorkerRecorder):
         return [b, self.number, report, self.unsaved.name_changes() or self.lost]
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #a454f0cb
-_max_states = 128   # how many batches of a pass have their states stored
+_max_states = 128   # for how many batches of a pass the states are stored
 
 class RecordedStream:
     "Mixin for the iterator of a `DataLoader`: collects the reports that `StreamWorkerRecorder` added to batches"
@@ -513,8 +513,8 @@ class RecordedBatches:
     def _turn_back(self):
         "Put each persistent worker back into the position of its number"
         for k in ('_workers','_index_queues'):
-            of_all = getattr(self, k)
-            setattr(self, k, of_all[-self.turn:] + of_all[:-self.turn])
+            entries = getattr(self, k)
+            setattr(self, k, entries[-self.turn:] + entries[:-self.turn])
         self.turn = 0
 
     def states(self,

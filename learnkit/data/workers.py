@@ -42,7 +42,7 @@ def fingerprint(
     v:Any,      # a value
     depth:int=4 # how many levels of nested containers to look into
 ) -> Any:
-    "Return a value that differs for another object than `v`, and after a change of the content of `v`"
+    "Return a value that changes when `v` is replaced by another object, or its content changes"
     if type(v) in constants: return type(v),v
     if isinstance(v, torch.Tensor):
         if v.is_inference(): return Identity(v),None   # PyTorch does not count the writes to it

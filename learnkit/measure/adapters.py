@@ -77,8 +77,8 @@ class TorchMetric(Metric):
         parts = parts_with(self.metric, '_reductions')
         if not parts: return self._merge_over_processes()
         own = [*map(_read_states, parts)]
-        of_all = gather_from_shards((self.n, to_detach(own, gather=False)))
-        gathered = [states for n,states in of_all if n>0]   # only processes that had a batch
+        by_process = gather_from_shards((self.n, to_detach(own, gather=False)))
+        gathered = [states for n,states in by_process if n>0]   # only processes that had a batch
         if not gathered: return None
         counts = [m._update_count for m in parts]
         try:
@@ -108,7 +108,7 @@ def _join_states(metric, states):
     "Merge the states of all processes; return them by name, on the device of `metric`"
     joined = {}
     for name,reduce in metric._reductions.items():
-        joined[name] = merge_states(reduce, [of_process[name] for of_process in states])
+        joined[name] = merge_states(reduce, [process_states[name] for process_states in states])
     def move(o): return o.to(metric.device) if isinstance(o, Tensor) else o
     return apply(move, joined)
 
@@ -209,7 +209,7 @@ class AvgColumns(AvgMetric):
         return [m.state_dict() for m in self.means]
     def load_state_dict(self, state):
         self.reset()
-        for mean,of_mean in zip(self.means, state['state']): mean.load_state_dict(of_mean)
+        for mean,mean_state in zip(self.means, state['state']): mean.load_state_dict(mean_state)
 
 def columns(
     m:Any,        # a metric that returns a dictionary or a sequence of numbers: anything that `mk_metric` takes

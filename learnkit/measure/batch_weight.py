@@ -121,7 +121,7 @@ def warn_sum(
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #be979ca5
 def _count_targets(yb, ignore_index=None):
-    "Return the number of targets whose class is not `ignore_index`; of samples if the targets are not one tensor"
+    "Return the number of targets whose class is not `ignore_index`; if the targets are not one tensor, of samples"
     t = yb
     if type(yb) is tuple and len(yb)==1: t = yb[0]
     if not isinstance(t, Tensor) or t.ndim==0: return find_bs(yb)

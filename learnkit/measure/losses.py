@@ -247,8 +247,8 @@ class BCEWithLogitsLossFlat(BaseLoss):
         **kw                 # Keyword arguments of `nn.BCEWithLogitsLoss` and of `BaseLoss`
     ):
         weights = *args[:1],kw.get('weight'),kw.get('pos_weight')
-        of_classes = [w for w in weights if w is not None and w.numel()>1]   # need the class axis, so do not flatten
-        kw = {'flatten':not of_classes, **kw}
+        class_weights = [w for w in weights if w is not None and w.numel()>1]   # need the class axis, so do not flatten
+        kw = {'flatten':not class_weights, **kw}
         super().__init__(nn.BCEWithLogitsLoss, *args, axis=axis, floatify=floatify, is_2d=False, **kw)
         self.thresh = check_fraction('thresh', thresh, zero=True, what='a probability')
     def activation(self, x:Tensor)->Tensor: "Convert logits to probabilities";                return torch.sigmoid(x)

@@ -40,12 +40,12 @@ def merge_states(
     vals:list             # the state of each process
 ) -> Any:
     "Stack the states of all processes, or join their lists by batch; return `reduce` of that, if there is one"
-    if isinstance(vals[0], Tensor): of_all = torch.stack(vals)
+    if isinstance(vals[0], Tensor): stacked = torch.stack(vals)
     else:
         alternating = chain.from_iterable(zip_longest(*vals))   # the first batch of each process, then the second
-        of_all = [state for state in alternating if state is not None]
-    if reduce is None or len(of_all)==0: return of_all
-    return reduce(of_all)
+        stacked = [state for state in alternating if state is not None]
+    if reduce is None or len(stacked)==0: return stacked
+    return reduce(stacked)
 
 # %% ../../nbs/measure/15b_metric.ipynb #f589a350
 from collections.abc import Mapping
@@ -206,7 +206,7 @@ class AvgMetric(Metric):
 
     def flush(self):
         self._pack()
-        # summed one by one, as then the rounding does not depend on when `flush` is called
+        # added one by one, so that the rounding does not depend on when `flush` is called
         for val,weight in zip(self.vals.drain(), self.weights.drain()):
             if weight: self._total += val*weight   # the loss of a batch without weight may be NaN
             self._count += weight

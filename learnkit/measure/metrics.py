@@ -49,7 +49,7 @@ def error_rate(
 def top_k_accuracy(
     inp:Tensor,             # predictions, with one output for each class
     targ:Tensor,            # the right classes
-    k:int=5,                # a target counts as right among the `k` classes with the largest outputs
+    k:int=5,                # how many classes, those with the largest outputs, count as predicted
     axis:int=-1,            # the axis of the classes in `inp`
     ignore_index:int=-100   # class index of targets to ignore; as a metric, the loss function's
 ) -> Tensor:
@@ -351,7 +351,7 @@ class Dice(DiceMulti):
     def value(self) -> float|None:
         areas = self.areas()
         if areas is None: return None
-        inter,total = (of_classes[1] for of_classes in areas)
+        inter,total = (values[1] for values in areas)
         return self.score(inter, total).item() if total>0 else None
 
 class JaccardCoeff(Dice):

@@ -167,8 +167,8 @@ class Meter:
         if len(state)!=len(self.metrics): raise ValueError(
             f'the saved run computed {len(state)} values in training, including the loss, but this run computes '
             f'{len(self.metrics)}: pass the same metrics to the Learner')
-        for metric,of_metric in zip(self.metrics, state):
-            if of_metric is not None: metric.load_state_dict(of_metric)
+        for metric,metric_state in zip(self.metrics, state):
+            if metric_state is not None: metric.load_state_dict(metric_state)
 
 def _get_metric_state(m): return m.state_dict() if hasattr(m, 'state_dict') else None
 

@@ -178,4 +178,4 @@ class GroupSeries(Sequence):
         is_by_group = len(state)>0 and isinstance(state[0], Mapping)
         states = state if is_by_group else [*zip(*state)]
         self.columns = [Series() for _ in states]
-        for series,of_group in zip(self.columns, states): series.load_state_dict(of_group)
+        for series,group_state in zip(self.columns, states): series.load_state_dict(group_state)
