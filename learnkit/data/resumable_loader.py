@@ -31,9 +31,9 @@ from .random import (check_generator, generator_state, pack_state, rng_fingerpri
                                   set_random_states, states_of)
 from .seeded import SeededLoader
 from .snapshot import generators_in, snapshot_random
-from .stateful import (PositionedBatches, RecordedBatches, RecordedStream, StepRecorder, StreamWorkerRecorder,
-    WorkerRecorder, begins_anew, check_states, draws_nothing, find_position_tracker, hash_seed, is_indexed, is_listed,
-    is_plain, record_batches, record_stream, restore_position)
+from .stateful import (PositionedBatches, RecordedBatches, RecordedStream, StepRecorder,
+    StreamWorkerRecorder, WorkerRecorder, begins_anew, check_states, draws_nothing, find_position_tracker,
+    hash_seed, is_indexed, is_listed, is_plain, record_batches, record_stream, restore_position)
 
 # %% ../../nbs/data/67_resumable_loader.ipynb #11d4bdbd
 draw_at_start = SequentialSampler, RandomSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler

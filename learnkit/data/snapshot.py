@@ -334,7 +334,7 @@ class Depth(IntEnum):
     everything = 2   # also large containers and tensors
 
 class Contents(NamedTuple):
-    "What `_look_into` returns for an object"
+    "The snapshot and the contents of an object, as `_look_into` finds them"
     snapshot:Snapshot=Snapshot() # the snapshot of the object itself
     within:Iterable=()           # the objects in it, which are visited next
     depth:Depth=Depth.everything # how much of these to save
