@@ -103,7 +103,7 @@ class CheckpointWriter:
         first = team().in_first if sharded else _call_here   # if not sharded, only this process writes
         try:
             self.stage.wait()
-            path = write_checkpoint(state, path, sharded, **info)
+            path = write_checkpoint(state, path, sharded=sharded, **info)
             if not self.read_back: self._read_back(path, first)
             first(lambda: self.retention.prune(path.parent, path))
         except Exception as e: self.failed = e   # `wait` reports it, because this may be a thread

@@ -114,9 +114,9 @@ def write_checkpoint(
 def _prepare_path(path):
     "Return the path to write, after deleting any manifest there, and the checkpoint to remove afterwards"
     twin = path.with_name(f'{path.stem}-again.pth')
-    path,old = (twin,path) if _manifest_path(path).exists() else (path,twin)
-    _manifest_path(path).unlink(missing_ok=True)
-    return path,old
+    if not _manifest_path(path).exists(): return path,twin
+    _manifest_path(twin).unlink(missing_ok=True)
+    return twin,path
 
 def _write_files(state, path, info):
     "Write the file and its manifest; if that fails before there is a manifest, delete the file"

@@ -114,7 +114,8 @@ more = {'TorchScheduler, each step':    'it steps when the optimizer did, not wh
         'ActivationStats (every 10th)': 'of all modules with parameters, nested outputs too; joined in one table',
         'MixedPrecision bf16':          'predictions of any structure become 32-bit numbers',
         "CheckpointCallback '100ba'":   'at the start the data are hashed and the folder is locked; each time weights are checked to be '
-                                        'finite, with the states of all callbacks and metrics, and the place in the data'}
+                                        'finite, with the states of all callbacks and metrics, and the place in the data; the first file is '
+                                        'read back without running code in it'}
 
 def bench_beside(rounds, n=400):
     batches = steps(n)
