@@ -212,7 +212,7 @@ def interpret(*args, **kw): return ClassificationInterpretation.from_learner(*ar
 
 @pytest.mark.parametrize('make,says', [
     (lambda: interpret(no_loss()), 'needs a loss function'),
-    (lambda: interpret(learner(x, y), dl=[(x,)]), 'no target'),
+    (lambda: interpret(learner(x, y), dl=[(x,)]), 'needs targets'),
     (lambda: interpret(learner(x, x, MSELossFlat())), 'use `Interpretation`'),
     (lambda: interpret(learner(x, (x>0).float(), BCEWithLogitsLossFlat())), 'several labels'),
     (lambda: interpret(learner(x, x.softmax(1), nn.CrossEntropyLoss())), r'y.argmax\(1\)'),

@@ -266,7 +266,7 @@ def test_device_memory(monkeypatch):
 def test_system_metrics(tick, monkeypatch):
     pytest.importorskip('psutil')
     totals = iter([dict(disk_read=0, disk_write=0, net_sent=0, net_recv=0), dict(disk_read=4e6, disk_write=2e6, net_sent=0, net_recv=1e6)])
-    monkeypatch.setattr(SystemMetrics, '_totals', lambda self: next(totals))
+    monkeypatch.setattr(SystemMetrics, '_read_totals', lambda self: next(totals))
     learn = learner(n=1, cbs=[SystemMetrics('1ba'), at('before_batch', lambda cb: tick.forward(2))])
     learn.fit(1)
     row = learn.system_metrics.history[0]
