@@ -28,29 +28,29 @@ from ..loop.loop import exhausted
 from ..loop.run import null_logger
 from ..loop.tracebacks import add_note
 from ..loop.words import observes
-from .board import Mismatch, share_board
+from .board import Mismatch, open_shared_memory
 from .checksum import values_to_compare, digest, find_difference
 from .launch import MessageInterval, check_seconds, new_gloo_group, timeout_of
 from .relay import Relay
-from .watch import by_others, watching
+from .watch import is_caused_by_others, get_watch
 
 # %% ../../nbs/processes/10_agreement.ipynb #adaf2f75
 class ProcessFailed(RuntimeError):
-    "Another process of this run failed, or did something different from this one"
+    "Raised when another process has failed or does not respond, or when the processes have diverged"
 
 # from the innermost scope outwards: of several Cancels the outermost is raised
 _cancels = (CancelBackward,CancelStep,CancelZeroGrad,CancelBatch,CancelTrain,CancelValid,CancelEpoch,CancelFit)
-_failed = len(_cancels)+1   # the number that announces an error, in place of a Cancel's scope
+_failed = len(_cancels)+1   # sent in place of a Cancel's scope: this process has failed
 
 def scope_of(
     e:BaseException|None # the exception, or None
 ) -> int:
-    "Return the number of the outermost scope that `e` cancels, counted from 1; 0 if it is not a Cancel"
+    "Return the number of the outermost scope that `e` cancels, 1 being the innermost; 0 if `e` is not a Cancel"
     numbers = [_cancels.index(cancel)+1 for cancel in cancel_types(e)]
     return max(numbers, default=0)
 
 # %% ../../nbs/processes/10_agreement.ipynb #adaf2f76
-# the points of a batch at which the processes agree: stopping there leaves no other process waiting
+# the points of a batch at which the processes synchronize: a process that stops there leaves no other one waiting
 _in_batch = ('before_fetch',       # before the batch is fetched from the loader
              'before_pred',        # before the forward pass of a sharded model
              'before_backward','before_step','before_zero_grad',
@@ -62,7 +62,7 @@ _points = (*_in_batch,'after_fetch','before_train','after_exhaust','after_train'
 _numbers = {point:i for i,point in enumerate(_points)}
 
 def _events_before():
-    "Return the points of a batch, each with the events since the previous point, including those that callbacks fire"
+    "Return, for each synchronization point of a batch, the events fired since the previous point"
     events = [*event]
     events = events[events.index('before_train')+1:events.index('after_exhaust')]
     before,start = {},0
@@ -73,74 +73,74 @@ def _events_before():
 
 # %% ../../nbs/processes/10_agreement.ipynb #75cb232e
 def _events_outside():
-    "Return the events outside a batch, before its first point or after its last"
+    "Return the events that are fired outside a batch"
     inside = {*chain.from_iterable(_events_before().values())}
     return [e for e in event if e not in inside]
 
 # %% ../../nbs/processes/10_agreement.ipynb #888ee5f8
-class Said(NamedTuple):
-    "The message of a process; in fields that are questions, 1 means yes"
-    point:int             # the number of the point of the loop, in `_points`
-    cancel:int=0          # the number of the scope that it cancels; `_failed`: it has failed
-    stops:int=0           # does this process want to stop the fit?
+class Status(NamedTuple):
+    "The status that a process sends to the others; fields that are questions hold 1 for yes, 0 for no"
+    point:int             # the index of the synchronization point in `_points`
+    cancel:int=0          # the number of the scope that it cancels, 0: none; `_failed`: it has failed
+    stops:int=0           # does it want to stop the fit?
     data_ended:int=0      # has its data ended?
-    digest:int=0          # digest of its weights and hyperparameters, if they are compared
-    signal:int=0          # the signal that it has received
-    interval:int=0        # after how many batches it proposes the next exchange
-    n_batches:int=0       # how many batches its phase has
-    unknown_length:int=0  # is that number unknown?
-    outside:int=0         # could one of its callbacks decide something outside of the batches?
-    before_fetch:int=0    # … or between the previous point of a batch and this one?
+    digest:int=0          # hash of its weights and hyperparameters; 0 if they are not compared
+    signal:int=0          # the number of the signal that it has received; 0: none
+    interval:int=0        # after how many batches it proposes to synchronize again
+    n_batches:int=0       # how many batches its phase has; 0 if unknown
+    unknown_length:int=0  # is the number of batches unknown?
+    outside:int=0         # could one of its callbacks decide something outside the batches?
+    before_fetch:int=0    # could one do so between the previous synchronization point of a batch and this one?
     before_pred:int=0
     before_backward:int=0
     before_step:int=0
     before_zero_grad:int=0
     after_zero_grad:int=0
     after_batch:int=0
-    failed:int=0          # this process's number plus 1, if it has failed
+    failed:int=0          # its rank plus 1 if it has failed, else 0
 
-class Smallest(NamedTuple):
-    "The smallest numbers of all messages"
+class Minima(NamedTuple):
+    "The smallest values of some fields of `Status` over all processes"
     point:int
     digest:int
     interval:int
     n_batches:int
 
 # %% ../../nbs/processes/10_agreement.ipynb #888ee5fb
-def numbers_of(
-    said:Said # the message of this process
+def pack_status(
+    status:Status # the status of this process
 ) -> list[int]:
-    "Return the numbers to send; negated ones give the smallest, because the largest are exchanged"
-    return [*said, -said.point, -said.digest, -said.interval, -said.n_batches]
+    "Return the numbers to all-reduce by maximum: all fields, then the negated ones whose minimum is needed"
+    return [*status, -status.point, -status.digest, -status.interval, -status.n_batches]
 
-def read_numbers(
-    numbers:list[int] # the largest of all messages
-) -> tuple[Said,Smallest]:
-    "Return the largest of each number, and the smallest of those that were sent negated"
-    n = len(Said._fields)
-    return Said(*numbers[:n]),Smallest(*map(neg, numbers[n:]))
+def unpack_statuses(
+    numbers:list[int] # the maximum of each number of `pack_status` over all processes
+) -> tuple[Status,Minima]:
+    "Return the largest value of each field, and the smallest of those that were also sent negated"
+    n = len(Status._fields)
+    return Status(*numbers[:n]),Minima(*map(neg, numbers[n:]))
 
 # %% ../../nbs/processes/10_agreement.ipynb #b4544061
 _largest:Any = dist.AllreduceOptions()
 _largest.reduceOp = dist.ReduceOp.MAX
-_groups = {}   # for each store, the object that sends its processes' messages
+_channels = {}   # store of a process group -> the channel for messages of its processes
 
-def _messages(timeout):
-    "Return the channel for messages: a board if the processes share memory, else a process group on the CPU"
+def _open_channel(timeout):
+    "Return the channel for messages: shared memory if all processes have it in common, else a Gloo process group"
     store = shared_store()
-    if store not in _groups:
-        _groups.clear()   # they belong to a group that was destroyed
-        board = share_board()
-        _groups[store] = _ByGroup(timeout) if board is None else board
-    return _groups[store]
+    if store not in _channels:
+        _channels.clear()   # the previous channel belongs to a process group that was destroyed
+        memory = open_shared_memory()
+        _channels[store] = _GroupChannel(timeout) if memory is None else memory
+    return _channels[store]
 
-class _ByGroup:
-    "Sends messages by an all-reduce"
+class _GroupChannel:
+    "A channel that all-reduces messages over a Gloo process group"
     def __init__(self, timeout): self.group = new_gloo_group(timeout=timedelta(seconds=timeout))
     def begin(self, numbers): return _Collective(self.group, torch.tensor(numbers))
 
 class _Collective:
-    "An all-reduce that has begun"
+    "An asynchronous all-reduce, with the interface of `board.Message`"
     def __init__(self, group, numbers): self.numbers,self.work = numbers,group.allreduce([numbers], _largest)
     def wait(self, *timeout): return self.work.wait(*timeout)
     def is_completed(self): return self.work.is_completed()
@@ -149,29 +149,29 @@ class _Collective:
 # %% ../../nbs/processes/10_agreement.ipynb #9c94884e
 @check_args
 class Agreement(Callback):
-    "Makes all processes take the same decisions at the same batch; raises `ProcessFailed` if they cannot"
+    "Makes all processes take the same decisions at the same batch; raises ProcessFailed if they cannot"
     single,acts = True,'nothing'
     order,run_valid = 100.5,False
     last_in = *_in_batch,'before_train','before_validate','after_exhaust','after_epoch'   # when all others have decided
     modes = 'fit','lr_find','validate','predict'
-    group:Any = None                # sends the messages
-    watch:Any = None
+    group:Any = None                # the channel for messages
+    watch:Any = None                # the `Watch` of this process
     relay:Any = None                # passes warnings on to process 0
-    agreed = 0                      # the scope of a Cancel that this process raises because another one did
+    agreed = 0                      # the number of the scope that this process cancels because another one did; 0: none
     data_ended = False              # has the data of this phase ended in all processes?
-    signal:int|None = None          # a signal that any process has received
-    nested = property(lambda self: in_group())   # not in a run of this process alone, inside of a fit
+    signal:int|None = None          # the signal that any process has received; None: none
+    nested = property(lambda self: in_group())   # also called in a run within a fit, unless this process runs it alone
     held_cancel:Any = None          # a Cancel of `after_batch`, held until all callbacks have handled the event
     own_stop:str|None = None        # the reason why this process wants to stop, until the other processes know it
-    asks_each_batch = True          # may one process decide something in `after_batch`? False: ask after an interval
-    decides_outside = True          # may it do so outside of the batches? Then ask there once more
-    compared_at:int|None = None     # the number of the batch after which the processes compared their weights
-    interval:MessageInterval        # after how many batches the processes exchange messages again
+    asks_each_batch = True          # can one process alone decide something in `after_batch`? False: use `interval`
+    decides_outside = True          # can one process alone decide something outside the batches?
+    compared_at:int|None = None     # `train_iter` when weights were last compared; None: not yet in this fit
+    interval:MessageInterval        # counts the batches until the processes synchronize in `after_batch` again
     limit = 600.                    # seconds that this process waits for the others
     def __init__(self,
         timeout:float|None=None, # seconds until a waiting process reports which one hangs; None: the group's timeout
-        shards:bool=False,  # can a process compute its part of a batch, up to the step, without the others?
-        compare:bool=False, # end the run if the models in the processes become different?
+        shards:bool=False,  # does each process compute its shard of a batch, up to the step, without the others?
+        compare:bool=False, # raise ProcessFailed if weights or hyperparameters differ between the processes?
         forward:bool=False  # do the processes wait for each other in the forward pass too?
     ):
         if timeout is not None: check_seconds(timeout)
@@ -182,14 +182,14 @@ class Agreement(Callback):
         cb:Any,    # a callback
         f:Callable # its handler
     ) -> Callable:
-        "Defer the Cancels of `after_batch` until all callbacks have handled it, as in the other processes"
+        "Return `f`, or for `after_batch` a version whose Cancel is deferred until all callbacks have handled the event"
         is_deferred = name=='after_batch' and is_called(self, name)
         if not is_deferred: return f
         raises_in_all = cb is self or _acts_alike(cb, 'after_batch')
         return f if raises_in_all else partial(self._hold_cancel, cb, f)
 
     def _hold_cancel(self, cb, f):
-        "Call the handler `f`; defer its Cancel to our own `after_batch`; of several, keep the outermost scope's"
+        "Call `f`, the handler of `cb`; hold its Cancel for our `after_batch`; of several, that of the outermost scope"
         try: f()
         except Exception as e:
             if not cancel_types(e): raise
@@ -201,7 +201,7 @@ class Agreement(Callback):
         self.own_stop,self.interval = None,MessageInterval()
         self.decides_outside,self.compared_at = True,None
         self.limit = timeout_of(dist.group.WORLD) if self.timeout is None else self.timeout
-        self.group,self.watch = _messages(self.limit),watching()
+        self.group,self.watch = _open_channel(self.limit),get_watch()
         self.watch.begin_fit(self.limit)
         self.relay = Relay(self.watch.store, rank_distrib())
 
@@ -221,7 +221,7 @@ class Agreement(Callback):
         if not most.unknown_length: self._stop_at_shortest(least.n_batches, most.n_batches)
 
     def _ask_at(self, most):
-        "From now on ask only at points before which a callback of some process may decide something alone"
+        "Synchronize only at points before which a callback could decide something in one process alone"
         asks = {point:bool(getattr(most, point)) for point in _in_batch}
         asks['after_fetch'] = bool(most.unknown_length)
         if not self.forward: _ask_later(asks, 'before_pred', 'before_backward')
@@ -238,18 +238,18 @@ class Agreement(Callback):
         if least==most: return
         self.learn.batches.stop_at(least)
         if self.learn.epoch: return
-        warn(f'the processes have between {least} and {most} batches, so each trains on {least}')
+        warn(f'the processes have between {least} and {most} batches, so each trains on its first {least}')
 
     def after_fetch(self):
         most,_ = self._agree_at('after_fetch')
-        if most.data_ended: self.data_ended,self.learn.batch = True,exhausted   # it ended in another process
+        if most.data_ended: self.data_ended,self.learn.batch = True,exhausted   # the data ended in another process
     def after_exhaust(self):
         asks = vars(self).get('after_fetch', True) is not None
         if asks and self.learn.training: self._announce_end_of_data()
         if self.decides_outside: self._agree_at('after_exhaust')
     def _announce_end_of_data(self):
         if not self.data_ended: self._agree_at('after_fetch', data_ended=True)
-    def before_validate(self): self._agree_at('before_validate')   # before they compare the data of the validation
+    def before_validate(self): self._agree_at('before_validate')   # before the processes compare their validation data
 
     def before_fetch(self):     self._agree_at('before_fetch')
     def before_pred(self):      self._agree_at('before_pred')
@@ -271,7 +271,7 @@ class Agreement(Callback):
         held = self.held_cancel
         self._assign(held_cancel=None, signal=None)
         is_wider = held is not None and scope_of(held)>scope_of(CancelBatch())
-        if is_wider: raise held   # to cancel only the batch has no effect any more
+        if is_wider: raise held   # a CancelBatch has no effect at the end of the batch
         interval_is_over = self.interval.count_batch()
         if interval_is_over or self.asks_each_batch: self._ask_at_end_of_batch()
         elif self.learn.stop_reason: self._stop_later()
@@ -300,8 +300,8 @@ class Agreement(Callback):
     def after_cancel_fit(self):       self._announce(CancelFit)
 
     def _announce(self, cancel):
-        "Announce that this process has cancelled a scope, unless all processes do so"
-        if self.shards and self.learn.current_run.in_part: return   # only this process's part of a batch is over
+        "Announce that this process has cancelled a scope, unless it did so because another process had"
+        if self.shards and self.learn.current_run.in_part: return   # only this process's shard is cancelled
         scope = scope_of(cancel())
         if self.agreed==scope: self.agreed = 0
         elif self.group is not None: self._agree_at(f'after_cancel_{cancel.scope}', scope)
@@ -310,7 +310,7 @@ class Agreement(Callback):
         "Announce that this process has failed, or find out which one did"
         learn = self.learn
         if self.group is None or isinstance(learn.exc, ProcessFailed): return
-        if by_others(learn.exc):
+        if is_caused_by_others(learn.exc):
             failed = ProcessFailed(self.watch.blame())
             failed.__cause__,learn.exc = learn.exc,failed
             return
@@ -321,28 +321,29 @@ class Agreement(Callback):
     # how they agree
 
     def _agree_at(self,
-        at:str,                   # the point of the loop: an event, or 'ask'
-        cancel:int=0,             # the number of the scope that this process cancels; `_failed`: it has failed
+        at:str,                   # the synchronization point: an event, or 'ask' for any other place
+        cancel:int=0,             # the number of the scope that this process cancels, 0: none; `_failed`: it has failed
         compare:bool=False,       # compare weights and hyperparameters too?
-        timeout:float|None=None,  # seconds to wait; None: the timeout of `Agreement`
-        **said:int                # further fields of `Said`
-    ) -> tuple[Said,Any]:
-        "Exchange messages, and apply the decision of any process; return the largest and smallest numbers"
+        timeout:float|None=None,  # seconds to wait; None: `limit`
+        **fields:int              # further fields of `Status`
+    ) -> tuple[Status,Any]:
+        "Exchange `Status`, and act on the Cancel, stop or failure of any process; return the maxima and `Minima`"
         self.agreed = 0
         things = values_to_compare(self.learn) if compare and self.compare else {}
-        if cancel==_failed: said['failed'] = rank_distrib()+1
-        mine = Said(_numbers[at], cancel, self._publish_stop(), digest=digest(things) if things else 0, **said)
-        message = self.group.begin(numbers_of(mine))
+        if cancel==_failed: fields['failed'] = rank_distrib()+1
+        mine = Status(_numbers[at], cancel, self._publish_stop(), digest=digest(things) if things else 0, **fields)
+        message = self.group.begin(pack_status(mine))
         try: self.watch.wait(message, timeout or self.limit)
         except RuntimeError as e:
-            others_know = cancel==_failed and isinstance(e, Mismatch)   # they were notified when objects were exchanged
+            others_know = cancel==_failed and isinstance(e, Mismatch)   # they learned it while exchanging objects
             if others_know: return mine,mine
             here = f'process {rank_distrib()} waited at `{at}`{self.learn._position}'
             raise ProcessFailed(f'{here}, and {self.watch.blame()}') from e
-        most,least = read_numbers(message.tolist())
+        most,least = unpack_statuses(message.tolist())
         if most.cancel>cancel:
             self._cancel_as_another(at, most)
-            return self._agree_at(at, compare=compare, **said)   # the other process unwinds to this point: wait for it
+            # the other process unwinds to this point: wait for it
+            return self._agree_at(at, compare=compare, **fields)
         if not most.cancel: self._check(at, most, least, things)
         if compare: self.compared_at = self.learn.train_iter
         if most.stops: self._stop()
@@ -355,7 +356,7 @@ class Agreement(Callback):
         return bool(reason)
 
     def _cancel_as_another(self, at, most):
-        "Raise the Cancel that another process raised, unless this one is already at the end of that scope"
+        "Raise the Cancel that another process raised, unless its scope has ended here; ProcessFailed if one failed"
         if most.cancel==_failed: raise ProcessFailed(self.watch.failures() or f'process {most.failed-1} failed')
         cancel = _cancels[most.cancel-1]
         if at==f'after_cancel_{cancel.scope}': return
@@ -363,32 +364,32 @@ class Agreement(Callback):
         raise cancel(f'another process raised {cancel.__name__} before `{at}`')
 
     def _check(self, at, most, least, things):
-        "Raise ProcessFailed if the processes are not at the same point, or have become different"
+        "Raise ProcessFailed if the processes are at different points, or have different weights or hyperparameters"
         position = self.learn._position
         if most.point!=least.point: raise ProcessFailed(
             f'the processes call different functions: {self.watch.everywhere(f"`{at}`{position}")}. '
-            'All processes must call `validate`, `get_preds` and the like')
+            'Call `validate`, `get_preds` and the like in every process')
         if at=='after_epoch': position = f', at the end of epoch {self.learn.epoch}'
         if most.digest!=least.digest: raise ProcessFailed(
             f'the processes have diverged{position}: {find_difference(things)}. '
-            'Change weights and hyperparameters identically in all processes. If they should differ for a while, write '
-            '`DistributedTrainer(compare=False)`')
+            'Change weights and hyperparameters identically in all processes. If they are meant to differ for a while, '
+            'write `DistributedTrainer(compare=False)`')
 
     def _stop(self):
-        "Stop the fit, for the reason of this process or of another one"
+        "Stop the fit, with this process's reason or the one that another process stored"
         learn = self.learn
         if not learn.stop_reason: learn.stop(self.own_stop or self.watch.store.get('stop').decode())
         self.own_stop = None
-        self.interval.expire()   # ask at the end of this batch, where the stop takes effect in all processes
+        self.interval.expire()   # synchronize at the end of this batch, where the stop takes effect in all processes
 
 # %% ../../nbs/processes/10_agreement.ipynb #9c94884f
 def _ask_later(asks, point, later):
-    "Ask at `later` instead of `point`"
+    "Move the synchronization from `point` to `later`"
     asks[later] = asks[later] or asks[point]
     asks[point] = False
 
 def _acts_alike(cb, name):
-    "Return whether a callback does the same in all processes; a subclass's own handler may not"
+    "Return whether `cb` declares (`acts`) that it does the same in all processes; False if a subclass handles `name`"
     for o in (cb, *type(cb).__mro__):
         if 'acts' in vars(o): return vars(o)['acts'] in ('nothing','alike')
         if name in vars(o) and not observes(cb): return False
@@ -396,7 +397,7 @@ def _acts_alike(cb, name):
 
 # %% ../../nbs/processes/10_agreement.ipynb #9c94885c
 def _callbacks_that_may_differ(learn):
-    "Return the callbacks whose own class does not declare that they do the same in all processes"
+    "Return the callbacks whose own class does not declare (`acts`) that they do the same in all processes"
     names = {*event,'acts'}
     def is_declared_alike(cb):
         has_own_handlers = vars(cb).keys() & names
@@ -404,7 +405,7 @@ def _callbacks_that_may_differ(learn):
     return [cb for cb in learn.cbs if not is_declared_alike(cb)]
 
 def _could_decide(cbs, events):
-    "Return whether one of these callbacks could decide something in this process only, in one of these events"
+    "Return whether one of the callbacks could decide something in this process alone, at one of the events"
     return any(_handles_apart(cb, e) for cb in cbs for e in events)
 
 def _handles_apart(cb, e):
@@ -415,12 +416,12 @@ def _handles_apart(cb, e):
 def agree_already(
     learn:Any # the Learner
 ) -> bool:
-    "Return whether one of the Learner's callbacks makes the processes agree"
+    "Return whether the Learner has an `Agreement`, which makes the processes agree"
     return any(isinstance(cb, Agreement) for cb in learn.cbs)
 
 # %% ../../nbs/processes/10_agreement.ipynb #e9d7c11b
 class PhaseEnds(Callback):
-    "Makes the processes agree at the end of a phase and an epoch, before losses are gathered and the row is written"
+    "Synchronizes the processes at the end of phases and epochs, before losses are gathered and the row is written"
     acts,order,modes = 'nothing',49.5,Agreement.modes
     nested = Agreement.nested
     def __init__(self,
@@ -442,7 +443,7 @@ class PhaseEnds(Callback):
     def after_epoch(self): self._agree_if_needed('after_epoch')   # before the row is written
     def after_validate(self):
         self._agree_at('after_validate')
-        self.learn.agreement.interval.expire()   # a callback that handles this event later may want to stop
+        self.learn.agreement.interval.expire()   # a callback that handles this event later may stop the fit
 
     def _agree_if_needed(self, at):
         if self.learn.agreement.decides_outside: self._agree_at(at)   # else nothing was decided since

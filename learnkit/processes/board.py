@@ -21,16 +21,16 @@ from torch import distributed as dist
 from ..data.process import from_first, is_equal_in_all, num_distrib, rank_distrib
 
 # %% ../../nbs/processes/08_board.ipynb #b0a2d008
-_numbers = Struct('27q')   # fields of a message: checksum, number of the message, length of its data, 24 numbers
-_room,_last = 2**14,4      # bytes for data; how many messages are kept
+_numbers = Struct('27q')   # the head of a message: checksum, index of the message, length of its data, 24 integers
+_room,_last = 2**14,4      # bytes for the data of a message; how many messages of a process are stored at a time
 _size = _numbers.size+_room
 
-class Board:
-    "Shared memory in which each process writes whole numbers and data, and reads the largest numbers of all"
+class SharedMemory:
+    "Shared memory in which each process writes messages of integers and bytes, and reads those of all processes"
     room = _room
     def __init__(self,
-        file:Any,  # a file in memory, open for reading and writing
-        rank:int,  # the number of this process
+        file:Any,  # the memory file (memfd), open for reading and writing; process 0 sets its size
+        rank:int,  # the rank of this process
         world:int  # how many processes there are
     ):
         self.file,self.rank,self.world = file,rank,world
@@ -43,40 +43,41 @@ class Board:
         os.lseek(self.file.fileno(), rank, os.SEEK_SET)
         os.lockf(self.file.fileno(), how, 1)
 
-    def _place(self, rank, n): return (rank*_last + n%_last)*_size
+    def _offset(self, rank, n): return (rank*_last + n%_last)*_size
 
     def begin(self,
-        numbers:Sequence,    # at most 24 whole numbers, of 64 bits
+        numbers:Sequence,    # at most 24 integers, of 64 bits
         data:bytes|None=None # at most `room` bytes; None: this message has no data in any process
     ) -> 'Message':
-        "Write the next message of this process"
+        "Write the next message of this process; return it, for waiting until the others have written theirs"
         self.n += 1
         size = -1 if data is None else len(data)
         padding = [0]*(24-len(numbers))
-        said = _numbers.pack(0, self.n, size, *numbers, *padding)[8:]   # without the checksum
-        if data is not None: said += data
-        at = self._place(self.rank, self.n)
-        self.memory[at:at+8+len(said)] = crc32(said).to_bytes(8, 'little') + said   # detects half-written messages
+        body = _numbers.pack(0, self.n, size, *numbers, *padding)[8:]   # without the checksum
+        if data is not None: body += data
+        at = self._offset(self.rank, self.n)
+        # the checksum reveals half-written messages
+        self.memory[at:at+8+len(body)] = crc32(body).to_bytes(8, 'little') + body
         return Message(self, self.n, numbers, data)
 
     def read(self,
-        rank:int, # the number of the process
-        n:int     # the number of one of its messages
+        rank:int, # the rank of the process
+        n:int     # the index of the message, from 1
     ) -> tuple[list,bytes|None]|None:
-        "Return the numbers and data of a message of a process; None if it has not been written yet"
-        at = self._place(rank, n)
+        "Return the integers and data of a message; None if it is not written yet; DistError if it was overwritten"
+        at = self._offset(rank, n)
         end = at+_numbers.size
         head = self.memory[at:end]
         check,i,size,*numbers = _numbers.unpack(head)
         if i<n or size>_room: return None   # a half-written message may contain anything
         data = self.memory[end:end+max(0, size)]
-        is_whole = crc32(data, crc32(head[8:]))==check
-        if not is_whole: return None
+        is_complete = crc32(data, crc32(head[8:]))==check
+        if not is_complete: return None
         if i>n: raise dist.DistError(f'process {rank} continued without this one')
         return numbers,data if size>=0 else None
 
     def lost(self) -> list[int]:
-        "Return which processes have ended"
+        "Return the ranks of the other processes that have ended"
         others = [rank for rank in range(self.world) if rank!=self.rank]
         return [*filter(self._has_no_lock, others)]
 
@@ -87,75 +88,76 @@ class Board:
 
 # %% ../../nbs/processes/08_board.ipynb #b0a2d00a
 class Mismatch(dist.DistError):
-    "Some processes have sent data and others have not, so they are at different points"
+    "Raised when some processes have sent data and others have not: they are at different points"
 
 class Message:
-    "Holds the largest numbers over all processes, and the data of each, once `wait` has returned"
+    "A message of all processes: after `wait` it holds the largest value of each integer, and the data of each process"
     def __init__(self,
-        board:Board,    # the board that has the message
-        n:int,          # its number
-        own:Sequence,   # the numbers of this process
-        data:bytes|None # its data
+        board:SharedMemory, # the shared memory that holds the message
+        n:int,              # the index of the message, from 1
+        own:Sequence,       # the integers of this process
+        data:bytes|None     # the data of this process; None: the message has none
     ):
         self.board,self.n,self.failed = board,n,False
         self.missing = {*range(board.world)} - {board.rank}
         self.largest,self.data = [*own],{board.rank:data}
 
     def is_completed(self) -> bool:
-        "Return whether all processes have written their message, or one never will"
+        "Read what has been written; return whether all processes have written their message, or one never will"
         if self.failed: return True
         for rank in [*self.missing]:
-            said = self.board.read(rank, self.n)
-            if said is None: continue
+            found = self.board.read(rank, self.n)
+            if found is None: continue
             self.missing.remove(rank)
-            numbers,self.data[rank] = said
+            numbers,self.data[rank] = found
             self.largest = [*map(max, self.largest, numbers)]
         return not self.missing
 
     def wait(self,
         timeout:timedelta=timedelta(seconds=0) # how long to wait
     ) -> None:
-        "Wait until all processes have written; raise RuntimeError after the timeout, or if one has ended"
-        begun,pause,looks = monotonic(),2e-5,1.
+        "Wait until all have written; raise DistError after the timeout, or if one has ended; Mismatch if kinds differ"
+        begun,pause,next_check = monotonic(),2e-5,1.
         while not self.is_completed():
             sleep(pause)
             pause,waited = min(2*pause, 1e-3),monotonic()-begun
-            if waited>looks:   # once a second
-                looks = waited+1
+            if waited>next_check:   # once a second
+                next_check = waited+1
                 self.failed = self._is_lost()
-            if waited>timeout.total_seconds(): raise dist.DistError('the others have not written their messages')
+            if waited>timeout.total_seconds(): raise dist.DistError(
+                'timed out: other processes have not written their messages')
         kinds = {data is None for data in self.data.values()}
-        if len(kinds)>1: raise Mismatch('a process has sent a different kind of message')
+        if len(kinds)>1: raise Mismatch('only some processes have sent data with their message')
         if self.failed: raise dist.DistError('a process has ended without writing its message')
 
     def _is_lost(self):
-        gone = self.missing.intersection(self.board.lost())
-        if not gone: return False
-        self.is_completed()   # read again: a process may have left a message before it ended
-        return bool(gone & self.missing)
+        ended = self.missing.intersection(self.board.lost())
+        if not ended: return False
+        self.is_completed()   # read again: a process may have written its message before it ended
+        return bool(ended & self.missing)
     def tolist(self) -> list[int]:
-        "Return the numbers"
+        "Return the largest value of each integer over the processes read so far"
         return self.largest
 
 # %% ../../nbs/processes/08_board.ipynb #b0a2d00c
 def _open(pid, fd, name):
-    "Open the shared file of another process on this machine; return None if there is none"
+    "Open the memory file of another process on this machine; return None if it cannot be opened"
     path = f'/proc/{pid}/fd/{fd}'
     try: return open(path, 'r+b', buffering=0) if os.readlink(path).startswith(f'/memfd:{name}') else None
     except OSError: return None
 
-def share_board() -> Board|None:
-    "Return a board shared by all processes, None if they do not share memory; all of them must call it"
+def open_shared_memory() -> SharedMemory|None:
+    "Return memory shared by all processes, None if some cannot open it; all of them must call it"
     rank,world,name = rank_distrib(),num_distrib(),uuid4().hex
     file = _memory(name) if rank==0 else None
-    board = None if file is None else Board(file, 0, world)   # the file has its size before the others open it
+    board = None if file is None else SharedMemory(file, 0, world)   # sets the file's size before the others open it
     where = from_first(None if file is None else (os.getpid(), file.fileno(), name))
     if where is None: return None
     if rank: file = _open(*where)
-    if rank and file is not None: board = Board(file, rank, world)
-    return board if is_equal_in_all(board is not None) else None   # process 0 has one, so then all have
+    if rank and file is not None: board = SharedMemory(file, rank, world)
+    return board if is_equal_in_all(board is not None) else None   # process 0 has opened it: if equal, all have
 
 def _memory(name):
-    "Open a file in memory; return None if the system has none"
+    "Create a memory file (memfd); return None if the operating system does not support it"
     if not hasattr(os, 'memfd_create'): return None
     return open(os.memfd_create(name), 'r+b', buffering=0)

@@ -26,14 +26,14 @@ _integers = {1:torch.int8, 2:torch.int16, 4:torch.int32, 8:torch.int64}   # byte
 
 @cache
 def _factors(device):
-    "Return odd factors, one for each element of a piece that fits into the processor's cache"
+    "Return odd int64 factors, one for each element of a chunk that fits into the processor's cache"
     n = 2**16 if device.type=='cpu' else 2**22
     return torch.arange(n, device=device)*-7046029254386353131 | 1   # `| 1`: odd, so that no bit gets lost
 
 def checksum(
-    t:Tensor # a tensor of any type, not sharded
-) -> Tensor: # one whole number
-    "Return a number that changes with every bit of `t`, on its device"
+    t:Tensor # a tensor of any dtype, not sharded
+) -> Tensor: # a scalar of dtype int64
+    "Return a checksum of the bits of `t`, on its device: if one bit of `t` changes, so does the checksum"
     t = t.detach()
     if t.is_complex(): t = torch.view_as_real(t)
     bits = t.contiguous().view(_integers[t.element_size()]).flatten()
@@ -48,15 +48,15 @@ def checksum(
 def values_to_compare(
     learn:Any # the Learner, in a fit
 ) -> dict[str,Any]: # numbers and tensors, by their names in messages
-    "Return the values to compare between processes; values that may explain other differences come first"
+    "Return the values to compare between processes; those that may explain other differences come first"
     equal = {'the epoch':learn.epoch, 'the number of training batches':learn.train_iter}
     equal.update(_hyperparameters(learn.opt.param_groups))
-    in_local_steps = any(map(local_steps, learn.cbs))   # until the next outer step each process has its own weights
+    in_local_steps = any(map(local_steps, learn.cbs))   # then the weights differ until the next outer step
     if not in_local_steps: equal.update(_parameters(learn))
     return equal
 
 def _hyperparameters(groups):
-    "Return the hyperparameters that are numbers, by name"
+    "Return the hyperparameters that are numbers or tuples of numbers, by name"
     numbers = {}
     for i,group in enumerate(groups):
         for key,value in group.items():
@@ -74,11 +74,11 @@ def _parameters(learn):
     ignored = getattr(get_model(learn.model), '_ddp_params_and_buffers_to_ignore', ())
     params = {}
     for name,p in named_params(learn).items():
-        if name not in ignored and _is_whole(p): params[f'parameter `{name}`'] = p
+        if name not in ignored and _has_all_values(p): params[f'parameter `{name}`'] = p
     return params
 
-def _is_whole(p):
-    "Return whether a parameter has values, and this process has all of them"
+def _has_all_values(p):
+    "Return whether a parameter is dense and initialized, and this process holds all of its values"
     if p.is_meta: return False
     if isinstance(p, UninitializedTensorMixin): return False
     return p.layout is torch.strided and not is_sharded(p)
@@ -86,8 +86,8 @@ def _is_whole(p):
 # %% ../../nbs/processes/09_checksum.ipynb #c8ec5a0d
 def checksums(
     things:Mapping[str,Any] # numbers and tensors by name
-) -> dict[str,Any]: # numbers
-    "Return `things` with each tensor replaced by its checksum"
+) -> dict[str,Any]: # numbers by name
+    "Return `things` with each tensor replaced by its checksum, or by its value if it has one element"
     numbers,sums = {},{}
     for name,thing in things.items():
         numbers[name] = thing
@@ -98,7 +98,7 @@ def checksums(
     return numbers
 
 def _read_all(sums):
-    "Return the values of numbers on any devices: copied to the first device, then read at once"
+    "Return the values of scalar tensors on any devices; they are copied to the first device, then read in one transfer"
     if not sums: return []
     device = next(iter(sums)).device
     return torch.stack([s.to(device) for s in sums]).tolist()
@@ -107,7 +107,7 @@ def _read_all(sums):
 def digest(
     things:Mapping[str,Any] # numbers and tensors by name
 ) -> int:
-    "Return a nonnegative number that changes with every bit of `things`"
+    "Return a 56-bit hash of `things`, as a nonnegative integer"
     small,rest = _split_small(things)
     summary = [*checksums(rest).items(), *map(list, small.values())]
     hashed = blake2b(repr(summary).encode(), digest_size=7)
@@ -117,7 +117,7 @@ def digest(
     return int.from_bytes(hashed.digest())
 
 def _split_small(things):
-    "Split `things` into small tensors, by type and device, to be hashed together, and everything else"
+    "Return the small tensors of `things`, grouped by dtype and device to be hashed together, and everything else"
     small,rest = {},{}
     for name,thing in things.items():
         is_small = isinstance(thing, Tensor) and 1<thing.numel()<2**13
@@ -129,13 +129,13 @@ def _split_small(things):
 def find_difference(
     things:Mapping[str,Any] # the values that this process compares
 ) -> str:
-    "Return the first difference between the processes, in words; all of them must call it"
+    "Describe the first difference between the processes; empty if there is none; all of them must call it"
     return describe_difference(gather_objects(checksums(things)))
 
 def describe_difference(
-    of_all:list[dict] # the checksums of each process
+    of_all:list[dict] # the result of `checksums` in each process
 ) -> str:
-    "Describe the first difference and its processes; empty if there is none"
+    "Describe the first difference, and in which processes it is; empty if there is none"
     names = dict.fromkeys(chain.from_iterable(of_all))
     different = [name for name in names if _ranks_that_differ(name, of_all)]
     if not different: return ''

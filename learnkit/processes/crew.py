@@ -33,18 +33,18 @@ from .agreement import ProcessFailed
 def birth_time(
     pid:int # the process id; part of the cache key, so that a forked process gets its own time
 ) -> float:
-    "Return roughly when this process began, in seconds"
+    "Return the time of the first call in this process, in seconds since the Unix epoch"
     return time.time()
 
-class Crew:
+class ReplicaGroup:
     "Wraps torchft's `Manager`: tracks which processes are alive, and this process's rank among them"
     def __init__(self,
-        address:str|None, # the lighthouse's address; None: from the environment
+        address:str|None, # the lighthouse's address; None: from the variable TORCHFT_LIGHTHOUSE
         host:str,         # the name of this machine
-        timeout:float,    # seconds for a message
+        timeout:float,    # seconds to wait for a message
         patience:float,   # seconds to wait for the other processes to reach the end of a batch
-        state:Callable,   # returns the state for a process that lags behind
-        when:float|None=None # birth time of this process: the oldest has rank 0; None: the real one
+        state:Callable,   # called without arguments; returns the state to send to a process that lags behind
+        when:float|None=None # birth time of this process, of which the oldest has rank 0; None: that of `birth_time`
     ):
         self.address,self.timeout,self.patience = address or os.environ.get('TORCHFT_LIGHTHOUSE'),timeout,patience
         if not self.address: raise ValueError(
@@ -74,55 +74,55 @@ class Crew:
 
     @property
     def step(self) -> int:
-        "How many messages were summed; the process with the most is up to date"
+        "The number of messages summed so far; a process with fewer than another one lags behind"
         return self.manager.current_step()
     @step.setter
     def step(self, n:int): self.manager.load_state_dict(dict(step=n, batches_committed=0))
 
     @property
     def rank(self) -> int:
-        "The number of this process among those that are present"
+        "The rank of this process among those that are present; 0 if it takes no part yet"
         return self.manager.participating_rank() or 0
     @property
     def part(self) -> tuple[int,int]:
-        "Which part of a batch this process runs, and how many parts there are"
+        "The index of this process's part of a batch, and the number of parts"
         return self.members.index(self.rank),len(self.members)
     @property
     def failed(self) -> bool:
-        "Did connecting fail, or was a process lost since then?"
+        "Whether connecting has failed, or a process was lost since then"
         return self.manager.errored() is not None
 
-    def gather(self) -> Any: # the state from another process, if this one lags behind
-        "Find out which processes are present; raise ProcessFailed if the lighthouse does not reply"
+    def gather(self) -> Any: # the state sent by another process if this one lags behind, else None
+        "Find out which processes are present; raise ProcessFailed if the lighthouse does not reply in time"
         end = time.monotonic()+self.patience
         while not self._ask(end): pass
         self.members = [*range(self.manager.num_participants())]
         return self.received
 
     def _ask(self, end):
-        "Ask the lighthouse; return whether it replied: torchft also waits for a reply that was lost"
+        "Ask the lighthouse which processes are present; return False if the attempt failed and should be repeated"
         self.received,manager = None,self.manager
         try: manager.start_quorum()
         except (RuntimeError, TimeoutError) as e:
             if not _listens(self.address): raise self._no_lighthouse(e) from e
-            if time.monotonic()>end: raise ProcessFailed('the lighthouse has not reported the processes for '
-                                                         f'{self.patience:g} seconds: one of them hangs, or validates '
-                                                         f'for longer ({e})') from e
+            if time.monotonic()>end: raise ProcessFailed('the lighthouse has not reported which processes are '
+                                                         f'present for {self.patience:g} seconds: one of them hangs, '
+                                                         f'or validates for longer ({e})') from e
             self._forget_attempt()
             return False
         return True
 
     def _forget_attempt(self):
-        "Remove a failed attempt from the manager, which would raise its error again"
+        "Remove the futures of a failed attempt from torchft's manager, which would raise their error again"
         attributes = vars(self.manager)
         failed = [name for name,value in attributes.items() if _has_failed(value)]
         for name in failed: attributes[name] = None
-        if not failed: time.sleep(1)   # the error came at once, and would come again
+        if not failed: time.sleep(1)   # the error was raised at once: a retry without a pause would fail again
 
     def count(self,
-        works:bool # does this process run a part of this batch? One that has just joined does not
+        works:bool # does this process compute a part of this batch? False if it has just joined
     ) -> bool:
-        "Find out which processes run a part of a batch; return False if one was lost"
+        "Find out which processes compute a part of this batch, and store their ranks; return False if one was lost"
         flags = torch.zeros(len(self.members))
         flags[self.rank] = works
         self._send(flags)
@@ -135,14 +135,14 @@ class Crew:
     def add_up(self,
         message:Tensor # this process's message, which is replaced by the sum
     ) -> bool:
-        "Sum the messages of all processes; return False, with a meaningless sum, if one was lost"
+        "Sum the messages of all processes; return False if a process was lost, which makes the sum meaningless"
         self._send(message)
         return self.manager.should_commit()
 
     def _send(self, message):
-        sent = message.cpu()   # gloo sends from there
+        sent = message.cpu()   # Gloo sends from the CPU
         self.manager.allreduce(sent, reduce_op=dist.ReduceOp.SUM).wait()
-        if self.failed: self.group.abort()   # else processes that wait for this one would hang
+        if self.failed: self.group.abort()   # otherwise processes that wait for this one would hang
         if sent is not message: message.copy_(sent)
 
     def leave(self) -> None:
@@ -151,7 +151,7 @@ class Crew:
         self.group.shutdown()
 
 def _has_failed(o):
-    "Return whether it is a future that ended with an error"
+    "Return whether `o` is a future that ended with an exception"
     if not isinstance(o, Future) or not o.done(): return False
     return o.exception() is not None
 
@@ -168,20 +168,21 @@ due_at_once = Word('due_at_once', False, 'Must all processes act at the same bat
 def unit_of(
     cb:Any # a callback
 ) -> str|None:
-    "Return the unit in which `cb` counts, such as 'ba' or 's'; None if it does not count"
+    "Return the unit of the interval at which `cb` acts, such as 'ba' or 's'; None if it has no interval"
     return getattr(own_attr(cb, 'every'), 'unit', own_attr(cb, 'unit'))
 
 def _why_not(cb):
-    "Return why a callback cannot work with parts of a batch; None if it can"
+    "Return why a callback cannot be combined with FaultTolerant; None if it can"
     if distributes(cb): return 'both shard the data'
     acts_in_all = due_at_once(cb) or not (observes(cb) or writes(cb))
-    if acts_in_all and unit_of(cb)=='s': return "it would act at another batch in each process: count batches ('500ba')"
+    if acts_in_all and unit_of(cb)=='s': return (
+        "it would act at a different batch in each process: give its interval in batches, such as '500ba'")
     if accumulates(cb): return None   # it handles whole batches
     return conflicts(cb).get('parts')
 
 def check_divisible(
-    learn:Any, # the Learner, in a fit that begins
-    me:Any     # the callback that splits the batches
+    learn:Any, # the Learner, at the beginning of a fit
+    me:Any     # the `FaultTolerant`, which is not checked itself
 ) -> None:
     "Raise ValueError if the batches of this fit cannot be split among processes that join and leave"
     if num_distrib()>1: raise ValueError(
@@ -189,8 +190,8 @@ def check_divisible(
         'without `torchrun --nproc-per-node`')
     duration = learn.current_run.duration
     if duration is not None and duration.unit=='s': raise ValueError(
-        'the clocks of several processes differ: specify the length of the fit in batches or epochs, not '
-        f'{duration}')
+        f'the length of this fit is a time, {duration}, but the clocks of several processes differ: give it in batches '
+        'or epochs')
     for cb in learn.cbs:
         if cb is me: continue
         why = _why_not(cb)
@@ -203,8 +204,8 @@ def _check_model(model):
         'FaultTolerant sums the gradients itself: pass the Learner the plain model')
     tensors = [*model.parameters(), *model.buffers()]
     if any(map(is_sharded, tensors)): raise ValueError(
-        'FaultTolerant needs the whole model in each process, but parameters of this one are sharded (DTensors): a '
-        'new process would lack the shards of the others')
+        'FaultTolerant needs the whole model in each process, but parameters of this model are sharded (DTensors). '
+        'Train it without `fully_shard` and tensor parallelism.')
     if any(isinstance(m, nn.SyncBatchNorm) for m in model.modules()): raise ValueError(
         'FaultTolerant does not support SyncBatchNorm, which blocks when a process is lost. Use BatchNorm: its running '
         'statistics are averaged over the processes.')

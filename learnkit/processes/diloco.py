@@ -20,43 +20,43 @@ from ..loop.check import check_args, check_whole
 from ..loop.signals import uninterrupted
 from ..optim.steps import conflicts
 from ..optim.inventory import load_beside, load_opt_state, opt_state, state_beside, statistic_slots
-from .distributed import islands, take_means
+from .distributed import get_islands, average_tensors
 
 # %% ../../nbs/processes/25_diloco.ipynb #82e72417
 def outer_step(
     w:Tensor,           # the weights after the last outer step, changed in place
-    way:Tensor,         # how far the mean of the present weights is from `w`: a pseudo-gradient
-    m:Tensor|None,      # the momentum, changed in place; None: this is the first step
+    pseudo_grad:Tensor, # `w` minus the mean of the current weights
+    m:Tensor|None,      # the momentum buffer, changed in place; None: this is the first step
     lr:float,           # learning rate
-    mom:float           # how much of the momentum stays
-) -> Tensor: # the momentum
+    mom:float           # the momentum factor
+) -> Tensor: # the momentum buffer
     "Take a step of SGD with Nesterov momentum"
-    m = way.clone() if m is None else m.to(way.device).mul_(mom).add_(way)
-    w.add_(way.add(m, alpha=mom), alpha=-lr)
+    m = pseudo_grad.clone() if m is None else m.to(pseudo_grad.device).mul_(mom).add_(pseudo_grad)
+    w.add_(pseudo_grad.add(m, alpha=mom), alpha=-lr)
     return m
 
 # %% ../../nbs/processes/25_diloco.ipynb #81d977dd
 @check_args
 class DiLoCo(Callback):
-    "Lets processes train by themselves for `every` steps, then moves all towards their mean, by an outer SGD step"
+    "Lets each process train alone for `every` steps, then moves all weights towards their mean, by an outer SGD step"
     single,acts = True,'alike'
     name = 'diloco'
     order,modes = 101,('fit','validate','predict')   # called after the processes have agreed on a Cancel
-    saves,late = ('local_steps','momentum','among','_met','_own'),False
+    saves,late = ('local_steps','momentum','n_processes','_outer_weights','_local_state'),False
     first_in = ('after_step','before_validate','before_save_model')   # others then see equal weights
     compiled = 'after_step'
     conflicts = dict(
         parts='it averages weights, and the parts of a batch are for all-reduced gradients: remove it')
-    local_steps:Any = 0
-    cancelled = False   # was the step of this batch cancelled?
-    depth = 0           # how many validations and saves are open, nested
-    among:Any = None  # how many processes take part in the present round
-    kept:Any = None   # during a validation within a round: this process's own weights
+    local_steps:Any = 0      # steps since the last outer step
+    cancelled = False        # was the step of this batch cancelled?
+    depth = 0                # the nesting depth of validations and saves in progress
+    n_processes:Any = None   # how many processes take part in the current round (the steps up to an outer step)
+    local_weights:Any = None # this process's weights, while a validation or save uses those of the last outer step
     def __init__(self,
-        every:int=100,  # steps between two outer steps
-        lr:float=.7,    # learning rate of the outer step: 1 goes to the mean of all weights
-        mom:float=.9,   # Nesterov momentum of the outer steps
-        island:int=1    # neighbouring processes that all-reduce gradients in each step, such as those of one machine
+        every:int=100,  # optimizer steps between two outer steps
+        lr:float=.7,    # learning rate of the outer step: 1 (without momentum) moves to the mean of all weights
+        mom:float=.9,   # Nesterov momentum of the outer step
+        island:int=1    # how many neighbouring processes all-reduce gradients in each step, such as those of a machine
     ):
         self.every = check_whole('every', every, what='a number of steps')
         self.island = check_whole('island', island, what='a number of processes')
@@ -78,15 +78,15 @@ class DiLoCo(Callback):
             'statistics are averaged.')
 
     def before_train(self):
-        if self.local_steps and self.among!=num_distrib(): warn(
-            f'DiLoCo: {self.among} processes took {self.local_steps} steps of a round, and now there are '
-            f'{num_distrib()}. All continue with the weights of process 0; the steps of the others are lost.')
-        self.among = num_distrib()
+        if self.local_steps and self.n_processes!=num_distrib(): warn(
+            f'DiLoCo: the checkpoint has {self.local_steps} local steps of {self.n_processes} processes, and now there '
+            f'are {num_distrib()}. All continue with the weights of process 0; the steps of the others are lost.')
+        self.n_processes = num_distrib()
         # a run that resumes within a round keeps the weights of the last outer step
         self.average.bind(self._tensors(), statistic_slots(self.learn))
 
     def _tensors(self):
-        "Return the tensors to average, by name: trained parameters, and running statistics such as batch norm's"
+        "Return the tensors to average, by name: trained parameters, and running statistics such as those of batch norm"
         return averageable(self.learn)
 
     def after_cancel_step(self): self.cancelled = True
@@ -95,76 +95,78 @@ class DiLoCo(Callback):
             self.cancelled = False
             return
         self._assign(local_steps=self.local_steps+1)
-        if self.local_steps>=self.every: self._meet()
+        if self.local_steps>=self.every: self._synchronize()
 
     def after_train(self):
-        if self.average.values: self._meet()
+        if self.average.values: self._synchronize()
         self.average = WeightAverages()
     after_cancel_epoch = after_cancel_fit = after_train
 
     @torch.no_grad()
-    def _meet(self):
+    def _synchronize(self):
         "All-reduce the differences from the weights of the last outer step, and take the next outer step"
         learn,now,last = self.learn,self._tensors(),self.average.values
-        learn._team.agree(learn)   # so that a process at another point is reported, and not waited for
+        learn._team.agree(learn)   # reports a process that is at another point, instead of waiting for it
         _check_same_names(now, last)
-        if not self.local_steps: now = {name:t for name,t in now.items() if not t.requires_grad}   # no step since then
-        ways = {name:last[name]-t.detach() for name,t in now.items()}
-        if ways and num_distrib()>1:
-            near,far = islands(self.island)
-            take_means([*ways.values()], far, near)
-        for name,way in ways.items():
-            if now[name].requires_grad: self._outer_step(name, way)
-            else: last[name].sub_(way)   # an average: take the mean
+        weights_changed = self.local_steps>0
+        if not weights_changed: now = {name:t for name,t in now.items() if not t.requires_grad}
+        pseudo_grads = {name:last[name]-t.detach() for name,t in now.items()}
+        if pseudo_grads and num_distrib()>1:
+            near,far = get_islands(self.island)
+            average_tensors([*pseudo_grads.values()], far, near)
+        for name,pseudo_grad in pseudo_grads.items():
+            if now[name].requires_grad: self._outer_step(name, pseudo_grad)
+            else: last[name].sub_(pseudo_grad)   # running statistics: take the mean
         self.average.put([w for _,w in self.average.groups])
         self._assign(local_steps=0)
 
-    def _outer_step(self, name, way):
+    def _outer_step(self, name, pseudo_grad):
         weights,momentum = self.average.values[name],self.momentum.get(name)
-        self.momentum[name] = outer_step(weights, way, momentum, self.lr, self.mom)
+        self.momentum[name] = outer_step(weights, pseudo_grad, momentum, self.lr, self.mom)
 
     # for a validation or a saved model within a round
 
     @uninterrupted
     def _swap_in(self):
-        "Put the weights of the last outer step into the model, if it is within a round"
+        "Put the weights of the last outer step into the model, if a round is in progress"
         self.depth += 1
-        if self.average.values and self.kept is None: self.kept = self.average.swap_in()
+        if self.average.values and self.local_weights is None: self.local_weights = self.average.swap_in()
     before_validate = before_save_model = _swap_in
 
     @uninterrupted
     def _swap_out(self):
-        "Restore the weights of this process, bit for bit"
+        "Restore the weights of this process, bit for bit, after the outermost validation or save"
         self.depth -= 1
         if self.depth<=0: self._restore()
     after_validate = after_save_model = _swap_out
 
     def _restore(self):
-        if self.kept is not None: self.average.put(self.kept)
-        self.kept,self.depth = None,0
+        if self.local_weights is not None: self.average.put(self.local_weights)
+        self.local_weights,self.depth = None,0
     def before_batch(self):
-        if self.kept is not None and self.learn.training: self._restore()   # a validation failed within the epoch
+        validation_failed = self.local_weights is not None and self.learn.training
+        if validation_failed: self._restore()
 
     # checkpoints
 
     @property
-    def _met(self):
-        "The weights of the last outer step, by name; empty between epochs"
+    def _outer_weights(self):
+        "The tensors of the last outer step, by name; empty between epochs"
         return self.average.values
-    @_met.setter
-    def _met(self, values):
+    @_outer_weights.setter
+    def _outer_weights(self, values):
         self.average = WeightAverages()
         self.average.values = dict(values)
         self.average.bind(self._tensors(), statistic_slots(self.learn))
 
     @property
-    def _own(self):
+    def _local_state(self):
         "This process's model and optimizer state; empty in process 0, whose state the checkpoint has anyway"
         if not rank_distrib() or self.learn.opt is None: return {}
         learn = self.learn
         return dict(model=get_model(learn.model).state_dict(), beside=state_beside(learn), opt=opt_state(learn))
-    @_own.setter
-    def _own(self, state):
+    @_local_state.setter
+    def _local_state(self, state):
         if not state: return
         get_model(self.learn.model).load_state_dict(state['model'])
         load_beside(self.learn, state.get('beside', {}))
@@ -178,4 +180,4 @@ class DiLoCo(Callback):
 def _check_same_names(now, last):
     odd = sorted(now.keys() ^ last.keys())
     if odd: raise ValueError(
-        f'DiLoCo: `{odd[0]}` was frozen or unfrozen within a round: do that in `before_epoch`')
+        f'DiLoCo: `{odd[0]}` was frozen or unfrozen between two outer steps: do that in `before_epoch`')

@@ -25,7 +25,7 @@ def unsync_norms(
     model:nn.Module,         # a model after `sync_norms`
     old:dict[str,nn.Module]  # a result of `sync_norms`
 ) -> None:
-    "Put the old batch norms back, with the current weights and averages"
+    "Put the old batch norms back in place, with the current weights and running statistics"
     for n,m in old.items():
         parent,_,name = n.rpartition('.')
         now = model.get_submodule(n)
@@ -61,7 +61,7 @@ from ..optim.steps import accumulates
 from ..recovery.resume import distributes
 from ..recovery.state import local_steps
 from .agreement import Agreement, PhaseEnds, agree_already
-from .launch import check_seconds, introduce, is_only_process, set_timeout, timeout_of
+from .launch import check_seconds, announce_group, is_only_process, set_timeout, timeout_of
 from .shard_weights import ShardWeights
 from .shard import has_items, is_same_data, is_undivided, warn_unlike, shard_loader
 from ..optim.inventory import buffer_slots, named_buffers, named_params, named_statistics
@@ -69,7 +69,7 @@ from ..recovery.identity import _model_identity, _optimizer_identity, arguments
 
 # %% ../../nbs/processes/20b_distributed.ipynb #0c1e6a42
 def share_random_states() -> None:
-    "Give every process the random number states of process 0; all of them must call it"
+    "Set the RNG states of all processes to those of process 0; all of them must call it"
     states = from_first(None if rank_distrib() else pack_state(get_random_states()))
     if rank_distrib(): set_random_states(**states)
 
@@ -82,7 +82,7 @@ def check_attention() -> None:
         'that of the batch. Train without `context_parallel`, or with torchtitan')
 
 # %% ../../nbs/processes/20b_distributed.ipynb #dc909abd
-steps_in_turn = Word('steps_in_turn', False, 'Does it take several steps a batch, each for some of the parameters?')
+steps_in_turn = Word('steps_in_turn', False, 'Does it take several steps a batch, each on some of the parameters?')
 
 @check_args
 class DistributedTrainer(Callback):
@@ -91,28 +91,28 @@ class DistributedTrainer(Callback):
     acts = 'nothing'
     conflicts = dict(parts='VirtualShards shards the data itself: remove `DistributedTrainer` and `distrib_ctx`')
     order,modes,saves = TrainEvalCallback.order-2,('fit','lr_find'),('seed',)
-    layers = ()                     # the layers over the Learner's model and data
+    layers = ()                     # the temporary wrappers of the Learner's model and data
     is_on = False                   # is this a fit of several processes?
     norms:Any = {}                  # the batch norms that were replaced, by name
-    seed = 0
-    samplers = ()                   # the samplers that shard the data
+    seed = 0                        # the seed of the samplers, the same in all processes
+    samplers = ()                   # the samplers that shard the training data
     own_dls:Any   = None            # the DataLoaders with this process's shards
-    own_train:Any = None            # the training DataLoader among them
+    own_train:Any = None            # the training DataLoader of `own_dls`
     assigned_loader:Any = None      # the loader that a callback assigned to `learn.dl` last
-    assigned_shard:Any  = None      # this process's shard of it
-    added = ()                      # the callbacks that it added to the fit
+    assigned_shard:Any  = None      # this process's shard of `assigned_loader`
+    added = ()                      # the callbacks added to this fit
     sends_buffers = False           # does process 0 broadcast its buffers?
     slots:Any = None                # where those of this phase are; None: not looked up yet
     waits = False                   # do the processes wait for each other in a forward pass, to form buckets?
     equal = False                   # are the buffers equal in all processes?
     apart = False                   # do the processes draw different random numbers?
-    limits = ()                     # groups whose collectives fail after `timeout`, with their previous timeouts
-    near:Any = None                 # the group that all-reduces gradients in each step; None: there is none
+    limits = ()                     # pairs: a group whose timeout was changed, and its previous timeout in seconds
+    near:Any = None                 # the group that all-reduces gradients in each step; None: each process trains alone
     def __init__(self,
-        sync_bn:bool=False,  # average batch norms over all processes? (not on the CPU)
-        shard:bool=True,     # shard the data? False: each process has its own data already
+        sync_bn:bool=False,  # average batch norms over all processes? Not supported on the CPU
+        shard:bool=True,     # shard the training data? False: each process has its own data already
         timeout:float|None=None, # seconds until a waiting process reports which one hangs; None: the group's timeout
-        compare:bool=True,   # end the fit if weights or hyperparameters differ between the processes?
+        compare:bool=True,   # raise ProcessFailed if weights or hyperparameters differ between the processes?
         weigh:bool=True,     # weight the loss of each process by its targets? False: equal weights
         **kwargs:Any         # passed on to `DistributedDataParallel`
     ):
@@ -128,8 +128,8 @@ class DistributedTrainer(Callback):
         check_attention()
         self.is_on,self.apart = True,False
         self._check_alike()
-        introduce()
-        share_random_states()   # callbacks may request seeds, too
+        announce_group()
+        share_random_states()   # callbacks may derive seeds from them
         self.seed = derived_seed(2**31)
         if self.shard: self._shard_data()
         if self.sync_bn: self.norms = sync_norms(learn.model)
@@ -138,19 +138,19 @@ class DistributedTrainer(Callback):
         self._limit_waits()
 
     def _group_of_gradients(self):
-        "Return the group that all-reduces gradients: all processes; with local steps the island, or None if alone"
+        "Return the group that all-reduces gradients: all processes; with local steps the island, None if alone on it"
         for cb in self.learn.cbs:
             trains_apart = local_steps(cb) is not None and runs_in(cb, self.learn.mode)
-            if trains_apart: return islands(own_attr(cb, 'island', 1)).near
+            if trains_apart: return get_islands(own_attr(cb, 'island', 1)).near
         return dist.group.WORLD
 
     def _limit_waits(self):
-        "Let collectives fail after `timeout`, as messages do: processes wait mostly in backward passes"
+        "Let collectives fail after `timeout` too: mostly processes wait for each other in a backward pass"
         if self.timeout is None: return
         self.limits = [(group,timeout_of(group)) for group in self._groups()]
         for group,_ in self.limits: set_timeout(group, self.timeout)
     def _groups(self):
-        "Return the groups in which the processes all-reduce gradients, or parameters"
+        "Return the groups in which the processes all-reduce gradients or parameters"
         return [group for group in {dist.group.WORLD, self.near} if group is not None]
 
     def _check_possible(self, has_group, device):
@@ -163,12 +163,12 @@ class DistributedTrainer(Callback):
             'batch norms cannot be synchronized on the CPU: write sync_bn=False')
 
     def after_exception(self):
-        "Add a note that shows how to pass the argument named in PyTorch's message"
+        "If PyTorch's message names `find_unused_parameters`, add a note that shows how to pass it"
         exc,name = self.learn.exc,'find_unused_parameters'
         if name not in text_of(exc): return
         add_note(exc, f'In learnkit that is `learn.fit(…, cbs=DistributedTrainer({name}=True))`.')
 
-    def after_load_checkpoint(self): self.apart = self.learn.train_iter>0   # each restores its own random states
+    def after_load_checkpoint(self): self.apart = self.learn.train_iter>0   # each process restores its RNG states
     def before_epoch(self):
         if shard_rank() and not self.apart: set_seed(self.seed + shard_rank())
         self.apart = True
@@ -176,7 +176,7 @@ class DistributedTrainer(Callback):
     def before_train(self):
         self.slots = None
         if self.is_on and self.learn.dls is self.own_dls: self._shard_if_replaced()
-        for s in self.samplers: s.seed = self.seed   # a resumed run uses the seed of its beginning
+        for s in self.samplers: s.seed = self.seed   # a resumed run restores the seed with which it began
 
     def _shard_if_replaced(self):
         "Shard the loader that a callback, such as a curriculum, has put into `dls` for training"
@@ -188,16 +188,16 @@ class DistributedTrainer(Callback):
         learn.batches.replace(learn.dls.train)
 
     def _at_end(self):
-        "Broadcast the buffers of process 0, but no running statistics if the processes train apart: they are averaged"
+        "Broadcast the buffers of process 0; running statistics only if no callback averages them"
         averaged = named_statistics(self.learn) if self._trains_apart() else ()
-        send_first(self._buffers(averaged), dist.group.WORLD)
+        broadcast_first(self._buffers(averaged), dist.group.WORLD)
 
     def _trains_apart(self):
         "Return whether some processes take steps without the others"
         return self.near is not dist.group.WORLD
 
     def _buffers(self, excluded=()):
-        "Return the buffers that process 0 broadcasts, as they are now"
+        "Return the buffers that process 0 broadcasts"
         if not self.sends_buffers: return []
         buffers = {name:b for name,b in named_buffers(self.learn).items() if name not in excluded}
         return [*filter(_can_be_sent, buffers.values())]
@@ -206,15 +206,16 @@ class DistributedTrainer(Callback):
         check_attention()   # a callback may enter `context_parallel` in each batch
         self._send_buffers()
     def _send_buffers(self):
-        if self.near is not None and self.sends_buffers: send_first(self._buffers_of_phase(), self.near)
+        if self.near is not None and self.sends_buffers: broadcast_first(self._buffers_of_phase(), self.near)
         self._assign(equal=True)
     def _buffers_of_phase(self):
-        "Return the current buffers, of modules that are looked up once, after the first forward pass of the phase"
+        "Return the buffers to broadcast; their modules are looked up once, after the first forward pass of the phase"
         if self.slots is None: self._assign(slots=buffer_slots(self.learn))
         buffers = [slot.tensor for slot in self.slots if slot.key in slot.tensors]
         return [b for b in buffers if b is not None and _can_be_sent(b)]
     def after_batch(self):
-        if self.learn.training and not self.equal: self._send_buffers()   # else a Cancel skipped it, in all processes
+        was_skipped = self.learn.training and not self.equal   # a Cancel skipped `after_backward`, in all processes
+        if was_skipped: self._send_buffers()
         self._assign(equal=False)
 
     def cleanup(self):
@@ -233,13 +234,13 @@ class DistributedTrainer(Callback):
         self.sends_buffers = False
 
     def _wrap(self, device):
-        "Wrap the model in `DistributedDataParallel`; `GradientExchange` all-reduces the gradients that it does not"
+        "Wrap the model in `DistributedDataParallel`; add callbacks for what the wrapper does not all-reduce"
         learn:Any = self.learn
         is_wrapped = isinstance(learn.model, DistributedDataParallel)
         self._check_model(is_wrapped)
         reduces_before_step = any(accumulates(cb) or steps_in_turn(cb) for cb in learn.cbs)
         exchanges_later = reduces_before_step or self.near is None
-        formed = exchanges_later   # then there are no buckets
+        formed = exchanges_later   # then the wrapper uses no buckets
         if not is_wrapped:
             self._wrap_attr('model', partial(self._wrap_model, device=device))
             if not exchanges_later: formed = form_buckets(learn.model)
@@ -260,31 +261,31 @@ class DistributedTrainer(Callback):
     def _wrap_model(self, model, device):
         "Return the model in `DistributedDataParallel`; its buffers are broadcast later, after the backward pass"
         if isinstance(self.learn.model, DistributedDataParallel): raise ValueError(
-            'the model cannot be replaced during a fit of several processes, which exchange the gradients of its '
+            'the model cannot be replaced during a fit with several processes, which all-reduce the gradients of its '
             'parameters: replace it between two fits')
         options = {**self.kwargs, _sync_buffers:False}
         self.sends_buffers = self.kwargs.get(_sync_buffers, True)
         if device.type=='cuda': options.setdefault('device_ids', [device])
         if self._trains_apart() and self.near is not None:
-            options['process_group'] = self.near   # it makes weights equal within an island only
-            send_first(_detach_all([*model.parameters(), *self._buffers()]), dist.group.WORLD)
+            options['process_group'] = self.near   # the wrapper broadcasts weights within the island only
+            broadcast_first(_detach_all([*model.parameters(), *self._buffers()]), dist.group.WORLD)
         with _ignore_unwritable(model): return DistributedDataParallel(model, **options)
 
     def _exchange(self, params):
-        "Let the processes all-reduce the gradients of `params` and of modules outside the model, and agree"
+        "Broadcast tensors outside the model, and add callbacks that all-reduce gradients, weigh losses and synchronize"
         learn = self.learn
         inside = {*map(id, learn.model.parameters())}
         outside = [p for p in named_params(learn).values() if id(p) not in inside]
         in_model = {*map(id, learn.model.buffers())}   # PyTorch's wrapper broadcasts these
         other_buffers = [b for b in self._buffers() if id(b) not in in_model]
-        send_first(_detach_all([*outside, *other_buffers]), dist.group.WORLD)
+        broadcast_first(_detach_all([*outside, *other_buffers]), dist.group.WORLD)
         trained = [p for p in [*params, *outside] if p.requires_grad]
         self.added = []
         if trained and self.near is not None: self.added.append(GradientExchange(trained, self.near))
         if self.weigh and self.near is not None:
             self.added.append(ShardWeights(self.near, accumulates=any(map(accumulates, learn.cbs))))
         if not agree_already(learn): self.added += self._agreement_cbs()
-        learn.add_cbs(self.added)   # call their `before_fit`: the event in progress does not reach new callbacks
+        learn.add_cbs(self.added)   # calls their `before_fit`
 
     def _agreement_cbs(self):
         model = self.learn.model
@@ -310,8 +311,8 @@ class DistributedTrainer(Callback):
         text = (f'the processes have different settings: the {name} in process 0: {first.get(name)!s:.200}, '
                 f'in process {rank}: {other.get(name)!s:.200}')
         if name=='parameters':
-            text += ('. If these are stages of a pipeline: a schedule of torch.distributed.pipelining trains them by '
-                     'its `step`, as torchtitan does')
+            text += ('. If these are stages of a pipeline, train them with `step` of a schedule of '
+                     'torch.distributed.pipelining')
         raise ValueError(text)
 
     def _shard_data(self):
@@ -321,7 +322,7 @@ class DistributedTrainer(Callback):
 
     def _shard_assigned(self, loader):
         "Return this process's shard of a loader; all processes must call it with the same data"
-        if loader is self.learn.dls.train: return loader   # it is a shard
+        if loader is self.learn.dls.train: return loader   # it is a shard already
         if distributed_sampler(loader) is not None: return loader
         if loader is not self.assigned_loader:
             self._assign(assigned_loader=loader, assigned_shard=self._new_shard(loader))
@@ -330,8 +331,8 @@ class DistributedTrainer(Callback):
     def _new_shard(self, loader):
         if is_undivided(loader): return loader if self._has_own_data(loader) else shard_loader(loader, self.seed)
         name = type(loader).__name__
-        warn(f'`learn.dl = …`: this {name} is not sharded, so each process trains on all of its batches. Assign it '
-             'to `learn.dls.train` in `before_epoch` to shard it. If it is a shard already, write '
+        warn(f'`learn.dl = …`: this {name} is not sharded, so each process trains on all of its batches. To shard '
+             'it, assign it to `learn.dls.train` in `before_epoch`. If it is a shard already, write '
              '`learn.batches.replace(…)`', stacklevel=outside())
         return loader
 
@@ -344,7 +345,7 @@ class DistributedTrainer(Callback):
         return dls
 
     def _shard_of(self, train):
-        "Return a loader of this process's shard; `train` itself if the processes have different data"
+        "Return a loader of this process's shard, `train` itself if the processes have different data; else ValueError"
         self.own_train,self.samplers = train,()
         if self._has_own_data(train): return train
         new = shard_loader(train, self.seed)
@@ -357,7 +358,7 @@ class DistributedTrainer(Callback):
         return new
 
     def _has_own_data(self, train):
-        "Return whether the training data differs between the processes, and warn of it; all of them must call it"
+        "Return whether the training data differs between the processes, and warn if so; all of them must call it"
         if distributed_sampler(train) is not None: return False
         if not has_items(train) or is_same_data(train, look=False): return False
         warn_unlike(train, 'The processes have different training data, of {} samples. Each trains on its own, and '
@@ -368,13 +369,13 @@ class DistributedTrainer(Callback):
 def _can_be_sent(buffer): return is_writable(buffer) and not is_sharded(buffer)
 
 def _loaders_in(loader):
-    "Return the one loader, or those that are combined in it"
+    "Return the loaders combined in `loader`, or only `loader` itself"
     return getattr(loader, 'loaders', {'':loader}).values()
 
 # %% ../../nbs/processes/20b_distributed.ipynb #505ccd3a
 @contextmanager
 def _ignore_unwritable(model):
-    "Let PyTorch's wrapper in this block ignore buffers that cannot be written, such as expanded constants"
+    "In this block, let `DistributedDataParallel` ignore buffers that cannot be written, such as expanded constants"
     names = [name for name,b in model.named_buffers() if not is_writable(b)]
     if not names:
         yield
@@ -393,7 +394,7 @@ _sync_buffers = _new if _new in signature(DistributedDataParallel.__init__).para
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffe
 def form_buckets(
     ddp:DistributedDataParallel # the wrapper around a model
-) -> bool: # could it form them?
+) -> bool: # False: `ddp` cannot form them in advance
     "Let `ddp` form its buckets of gradients now, not after the first batch; all processes must call it"
     model = ddp.module
     params = [p for p in model.parameters() if p.requires_grad]
@@ -402,7 +403,7 @@ def form_buckets(
     fits_into_one = sum(p.nbytes for p in params)<=first
     if fits_into_one: ddp.reducer._push_all_rebuilt_params()
     else: _zero_backward(ddp, model, params)
-    ddp.reducer._rebuild_buckets()   # else in the next forward pass, where they would wait for each other
+    ddp.reducer._rebuild_buckets()   # otherwise the processes would wait for each other in the next forward pass
     return True
 
 _first_bucket_bytes = getattr(dist, '_DEFAULT_FIRST_BUCKET_BYTES', 2**20)
@@ -417,7 +418,7 @@ def _can_form_buckets(ddp, params):
     return not any(getattr(m, 'sparse', False) for m in ddp.module.modules())
 
 def _zero_backward(ddp, model, params):
-    "Run a backward pass with gradients of zero, in which `ddp` sees the order of the parameters"
+    "Run a backward pass with zero gradients, in which `ddp` records the order of the parameters"
     grads = [p.grad for p in params]
     sums = nn.Module()
     def sum_each(): return [*map(torch.sum, params)]
@@ -433,40 +434,40 @@ def _zero_backward(ddp, model, params):
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffa
 class Islands(NamedTuple):
-    "The two groups of a process: its island, with fast connections, and the processes in its place on other islands"
-    near:Any   # the island of this process; None: the process is alone on it
-    far:Any    # the processes in its place on the other islands, and this one
+    "The two process groups of a process: its island, and the processes at the same position on each island"
+    near:Any   # the island: neighbouring processes with fast connections; None: the process is alone on it
+    far:Any    # the processes at the same position on each island, including this one
 
-_islands = {}   # by store and size
+_islands = {}   # (store, size) -> `Islands`
 
-def islands(
+def get_islands(
     size:int # how many neighbouring processes an island has
 ) -> Islands:
-    "Return the groups of this process; all processes must call it"
+    "Return the `Islands` of this process; raise ValueError if not all can have `size`; all processes must call it"
     if size==1: return Islands(None, dist.group.WORLD)
     n,key = num_distrib(),(shared_store(),size)
     if n%size: raise ValueError(f'{n} processes cannot be divided into islands of {size}')
     if key not in _islands:
-        _islands.clear()   # they belong to a group that was destroyed
+        _islands.clear()   # the previous ones may belong to a process group that was destroyed
         near,_ = dist.new_subgroups(size)
         same_place = [[*range(i, n, size)] for i in range(size)]
         far,_ = dist.new_subgroups_by_enumeration(same_place)
         _islands[key] = Islands(near, far)
     return _islands[key]
 
-def send_first(
+def broadcast_first(
     ts:list,  # tensors
     group:Any # the process group
 ) -> None:
-    "Broadcast the tensors of the first process in `group`"
+    "Broadcast the tensors of the first process in `group` to the others, in place"
     if not ts: return
-    together = getattr(dist, '_broadcast_coalesced', None)   # a private function, which sends many at once
+    together = getattr(dist, '_broadcast_coalesced', None)   # private; sends many tensors at once
     if together is None: _send_one_by_one(ts, group)
     else: together(group, ts, 2**28, 0)
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ff0
 def _send_one_by_one(ts, group):
-    "Broadcast the tensors as `send_first` does, each in its own message"
+    "Do what `broadcast_first` does, with a broadcast for each tensor"
     first = dist.get_global_rank(group, 0)
     for t in ts:
         sent = t.contiguous()
@@ -476,19 +477,19 @@ def _send_one_by_one(ts, group):
 # %% ../../nbs/processes/20b_distributed.ipynb #bf68e3f2
 def _detach_all(ts): return [t.detach() for t in ts]
 
-def take_means(
+def average_tensors(
     ts:list,       # tensors, of the same shapes in all processes
-    group:Any=None,# group of processes; None: all of them
-    near:Any=None  # group of the processes with the same tensors as this one; each all-reduces a part of them
+    group:Any=None,# the process group; None: all processes
+    near:Any=None  # the group of processes with the same tensors as this one, each of which all-reduces a part of them
 ) -> None:
-    "Replace tensors with their means over all processes of `group`, by one all-reduce for each type and device"
-    by_kind = {}   # in all processes in the same order, unlike a set
+    "Replace tensors with their means over the processes of `group`, with one all-reduce for each dtype and device"
+    by_kind = {}   # a dict, whose order is the same in all processes
     for t in ts: by_kind.setdefault((t.dtype,t.device), []).append(t)
-    for same_kind in by_kind.values(): _take_means(same_kind, group, near)
+    for same_kind in by_kind.values(): _average_tensors(same_kind, group, near)
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffb
-def _take_means(ts, group, near):
-    "Replace tensors of one type and device with their means, by one message"
+def _average_tensors(ts, group, near):
+    "Replace tensors of one dtype and device with their means, with one all-reduce"
     n,i = 1,0
     if near is not None: n,i = dist.get_world_size(near),dist.get_rank(near)
     sizes = [*map(torch.numel, ts)]
@@ -502,23 +503,23 @@ def _take_means(ts, group, near):
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764fff
 class GradientExchange(Callback):
-    "Replaces gradients with their mean over all processes, before the step"
+    "Replaces gradients with their mean over the processes of a group, before the optimizer step"
     acts,order,modes = 'nothing',6.5,('fit','lr_find')   # after GradientAccumulation, before MixedPrecision
     first_in = ('before_step',)
     def __init__(self,
-        params:list,   # the parameters whose gradients are all-reduced
-        group:Any=None # the processes that take part; None: all
+        params:list,   # the parameters whose gradients are averaged
+        group:Any=None # the process group; None: all processes
     ): self.params,self.group = params,group
 
     def before_step(self):
-        self.learn.agreement._agree_at('before_step')   # if one cancelled the step, the others would wait
+        self.learn.agreement._agree_at('before_step')   # a process that cancels the step would not take part below
         params = self._with_gradient()
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in params]
-        take_means(grads, self.group)
+        average_tensors(grads, self.group)
         for p,grad in zip(params, grads): p.grad = grad
 
     def _with_gradient(self):
-        "Return the parameters that have a gradient in some process; all processes must call it"
+        "Return the parameters that have a gradient in any process; all processes of the group must call it"
         has_grad = [p.grad is not None for p in self.params]
         n_with = torch.tensor(has_grad, dtype=torch.uint8, device=self.params[0].device)
         dist.all_reduce(n_with, dist.ReduceOp.MAX, group=self.group)
@@ -538,7 +539,7 @@ def settings_of(
     return settings
 
 def _describe_with_numbers(o):
-    "Return the name of a function, or of an object's class with its numeric arguments"
+    "Return the name of a function, or an object's class name and its numeric constructor arguments, as text"
     o = unwrap_partial(o)
     if hasattr(o, '__name__'): return o.__name__
     texts = [type(o).__name__]
@@ -547,11 +548,11 @@ def _describe_with_numbers(o):
     return ' '.join(texts)
 
 # %% ../../nbs/processes/20b_distributed.ipynb #22caae8f
-def trainers(
+def make_trainers(
     learn:Any, # a Learner
     cbs:Any    # callbacks of its next fit
 ) -> list:
-    "Return a `DistributedTrainer` for a fit with other processes; none if it is not needed, or among `cbs`"
+    "Return a list with a `DistributedTrainer`; empty if this process trains alone, or a callback shards the data"
     if not learn.distributed or num_distrib()==1: return []
     if any(distributes(cb) for cb in [*learn.cbs, *cbs]): return []
     is_wrapped = isinstance(learn.model, DistributedDataParallel)
@@ -572,10 +573,10 @@ from .launch import join_group, leave_group
 @uninterrupted
 @contextmanager
 def distrib_ctx(self:Learner,
-    sync_bn:bool=False, # average batch norms over all processes? (not on the CPU)
+    sync_bn:bool=False, # average batch norms over all processes? Not supported on the CPU
     **kwargs:Any        # passed on to `DistributedTrainer`
 ) -> Iterator[Learner]:
-    "Train in this block with all processes that a launcher started, or alone if there is only one (fastai's name)"
+    "In this block, train with all processes that a launcher started, or alone without a launcher (fastai's name)"
     begin = not (dist.is_available() and dist.is_initialized())
     if begin: interruptibly(join_group)   # it waits for the other processes
     try:

@@ -36,7 +36,7 @@ from ..measure.batch_weight import BatchWeight, n_items
 from ..optim.steps import accumulates
 from .agreement import ProcessFailed, _cancels, scope_of
 from .checksum import values_to_compare, digest
-from .crew import Crew, check_divisible
+from .crew import ReplicaGroup, check_divisible
 from .launch import check_seconds
 from .part_sums import PartSums, part_of
 from ..recovery.identity import differences, session
@@ -44,49 +44,49 @@ from ..recovery.resume import Paused, Resumable
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f2b
 class Compared(NamedTuple):
-    "Numbers that are summed over all processes: if all are equal, the sum is a multiple of each"
-    n:int          # 1 in each process
-    epoch:int
-    iter:int
-    compares:int=0 # 1 if weights and data are compared
-    weights:int=0  # their checksum, with the hyperparameters
-    data:int=0     # the checksum of the batch
+    "Values to compare by their sum over all processes: if they are equal, the sum is n times each process's own"
+    n:int          # 1 in each process, so that the sum is the number of processes
+    epoch:int      # the index of the epoch
+    iter:int       # the index of the batch in the epoch
+    compares:int=0 # 1 if this process compares weights and data in this batch
+    weights:int=0  # hash of weights and hyperparameters; 0 if not compared
+    data:int=0     # hash of the batch; 0 if not compared
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f2c
-_fits:WeakKeyDictionary = WeakKeyDictionary()   # for each Learner: its fits with other processes, and their messages
-_scopes = range(1, len(_cancels)+1)   # the scopes of Cancels, the outermost last
-_pause = 2.   # seconds before the first process asks again; on a busy machine the lighthouse may miss the others
+_fits:WeakKeyDictionary = WeakKeyDictionary()   # Learner -> (fits with other processes so far, messages summed in them)
+_scopes = range(1, len(_cancels)+1)   # the scopes of Cancels as numbers, the outermost last
+_pause = 2.   # seconds until rank 0 looks for others again before it begins: the lighthouse may have missed some
 
-take_over = Word('take_over', noop, 'A method: what does it do to start writing, when the process that wrote is lost?')
+take_over = Word('take_over', noop, 'A method: what does it do before it writes, if the process that wrote is lost?')
 
 @check_args
 class FaultTolerant(Resumable):
-    "Trains with the processes that are present (torchft): processes may be lost, or join, at any batch"
+    "Trains with all processes that are present, by torchft: at any batch, processes may be lost or join"
     single = distributes = True
     order,saves = 102,('seed',)
     conflicts = dict(
         parts='both split the batch: remove one of them',
         passes='a second evaluation would use only a part of the batch: remove it')
-    crew:Any = None       # a `Crew`, in a fit
-    seed,n_fit = 0,0      # the seed for the random numbers of a part; the number of this fit
-    alone = False         # is this the first batch of a run, before another process can join?
-    leads:bool|None = None# does this process write?
-    logs:Any = None       # the logger, of the process that writes
-    counters:Any = None   # by callback: its handler that counts samples, called when the whole batch is known
-    moment:Any = None     # between two batches: the epoch, and its number of finished batches
-    message:Any = None    # the last sum, for a process that did not receive it
-    regroups = False      # is it looking for the processes in the middle of a batch, or between two epochs?
-    met = False           # has it already looked for the processes after this batch?
-    sums:Any = None       # a `PartSums`, from the first batch of a phase on
-    first:int|None = None # the first sample of this process's part; None: the part has not begun
-    share:Any = 1.        # what part of the batch's loss this part contributes
-    cancel:Any = None     # the Cancel that ended the part
-    locked = ''           # the reason why no file is written; '': files are written
-    n_compared = 0        # how many processes last compared weights and data
+    replicas:Any = None   # the `ReplicaGroup` of this fit; None: outside a fit, or after leaving it
+    seed,n_fit = 0,0      # the seed from which each part of a batch derives its own; the number of this fit
+    alone = False         # is this the first batch of a run, in which no other process takes part yet?
+    is_writer:bool|None = None # does this process write files and output? None: not decided yet
+    own_logger:Any = None # the Learner's logger, used while this process writes
+    counters:Any = None   # callback -> its handler of `after_backward`, called once the whole batch is summed
+    batch_position:Any = None # between two batches: (epoch, finished batches of the epoch); None: within a batch
+    message:Any = None    # the last sum, to be sent to a process that did not receive it
+    is_regrouping = False # is it looking for the other processes within a batch, or after an epoch?
+    has_regrouped = False # has it already looked for the other processes after this batch?
+    sums:Any = None       # the `PartSums` of this phase; None before its first batch
+    first:int|None = None # the index of the first sample of this process's part; None: the part has not begun
+    loss_share:Any = 1.   # the weight of this part's loss in the loss of the batch
+    cancel:Any = None     # the Cancel that ended this part of the batch; None: none did
+    lock_error = ''       # the reason why the files are still locked; empty: they are not
+    n_compared = 0        # how many processes took part when weights and data were last compared
     def __init__(self,
         lighthouse:str|None=None, # the lighthouse's address, such as http://host:29510; None: TORCHFT_LIGHTHOUSE
-        timeout:float=60.,        # seconds that a batch waits for a process, and that a new one may take to join
-        patience:float=3600.,     # seconds to wait for other processes between batches, where they may validate
+        timeout:float=60.,        # seconds to wait for a process within a batch, and for a new one to join
+        patience:float=3600.,     # seconds to wait for the other processes between batches, while they may validate
         host:str|None=None        # name by which other machines reach this one; None: its hostname
     ):
         if lighthouse is not None and not re.match('https?://.', str(lighthouse)): raise ValueError(
@@ -98,7 +98,7 @@ class FaultTolerant(Resumable):
 
     @property
     def companions(self) -> tuple:
-        "The callback that looks for other processes before any other callback begins the fit"
+        "A `JoinProcesses`, which looks for the other processes before any other callback begins the fit"
         return (JoinProcesses(self),)
 
     def wrap_handler(self,
@@ -106,23 +106,23 @@ class FaultTolerant(Resumable):
         cb:Any,    # a callback
         f:Callable # its handler
     ) -> Callable|None:
-        "Let callbacks that accumulate count whole batches, and shift a micro-batch's samples to their place in these"
+        "Return `f`, adapted to parts of a batch; None if it is held back until the whole batch is summed"
         if self.learn.mode!='fit': return f
         if name=='before_micro_batch': return partial(self._shift_samples, f)
         counts = name=='after_backward' and accumulates(cb)
         if not counts or not is_called(self, name): return f
-        self.counters[cb] = f   # called in `_finish`, when the whole batch is known
+        self.counters[cb] = f   # called in `_finish`, so that it counts whole batches
         return None
 
     def _shift_samples(self, f, items=None):
-        "Call the handler `f` of a micro-batch with the samples' positions in the whole batch instead of in this part"
+        "Call `f` with the positions of a micro-batch's samples in the whole batch, not in this part of it"
         if items is not None and self.first: items = slice(self.first+items.start, self.first+items.stop)
         f(**accepted_kwargs(f, dict(items=items)))
 
     # the beginning of a fit
 
     def _join(self):
-        "Find the other processes, and continue their run, or be the first"
+        "Find the other processes; continue their run, or begin one; raise ValueError if the fit cannot be split"
         check_divisible(self.learn, self)
         n,steps = _fits.get(self.learn, (0,0))
         self.n_fit,self.seed = n+1,derived_seed()
@@ -130,83 +130,85 @@ class FaultTolerant(Resumable):
         self._enter(steps)
         has_paused = False
         while True:
-            got = self.crew.gather()
-            if self.crew.failed: continue
-            if got is not None:
-                if self._use_state(got, steps): return
-            elif self.crew.rank==0:
+            received = self.replicas.gather()
+            if self.replicas.failed: continue
+            if received is not None:
+                if self._use_state(received, steps): return
+            elif self.replicas.rank==0:
                 if has_paused: return self._begin()
                 time.sleep(_pause)
                 has_paused = True
-            # the others wait for rank 0
+            # otherwise wait for rank 0 to begin the run
 
     def _forget_run(self):
         "Clear the state of an earlier fit"
         self.counters,self.n_compared = {},0
-        self.leads = self.moment = self.message = self.sums = self.first = None
-        self.alone = self.met = self.regroups = False
+        self.is_writer = self.batch_position = self.message = self.sums = self.first = None
+        self.alone = self.has_regrouped = self.is_regrouping = False
 
-    def _use_state(self, got, steps):
-        "Use the state that another process sent; return whether the fit can begin"
-        if got['fit']!=self.n_fit:
-            self._skip(got['fit'])
+    def _use_state(self, received, steps):
+        "Use the state that another process sent; return whether the fit can begin; False: look for processes again"
+        if received['fit']!=self.n_fit:
+            self._skip(received['fit'])
             return True
-        if got['born']>=self.crew.born:
+        if received['born']>=self.replicas.born:
             self._leave()
-            self._enter(steps, got['born']+1e-3)   # a process that joins must be younger
+            self._enter(steps, received['born']+1e-3)   # a process that joins must be younger
             return False
-        if got['run'] is not None:
-            self._follow(got['run'], got['message'])
+        if received['run'] is not None:
+            self._follow(received['run'], received['message'])
             return True
-        self._let_pass(got)
-        self.crew.step = steps
+        self._skip_batch(received)
+        self.replicas.step = steps
         return False
 
-    def _let_pass(self, got):
-        "Let the other processes finish their batch without a part from this one"
-        if got['regroups'] and self.crew.count(False): self.crew.add_up(torch.zeros_like(got['message']))
+    def _skip_batch(self, received):
+        "Let the other processes finish their batch without this one"
+        within_batch = received['is_regrouping'] and self.replicas.count(False)
+        if within_batch: self.replicas.add_up(torch.zeros_like(received['message']))
 
     def _enter(self, steps, when=None):
-        self.crew = Crew(self.lighthouse, self.host, self.timeout, self.patience, self._state, when)
-        self.crew.step = steps
+        self.replicas = ReplicaGroup(self.lighthouse, self.host, self.timeout, self.patience, self._state, when)
+        self.replicas.step = steps
     def _leave(self):
-        crew,self.crew = self.crew,None
-        if crew is not None: crew.leave()
+        replicas,self.replicas = self.replicas,None
+        if replicas is not None: replicas.leave()
 
     def _begin(self):
-        self.alone,self.leads = True,True
+        self.alone,self.is_writer = True,True
         set_rank(0)
-        self.crew.step += 1   # one message more than the others, so that they receive the run from this process
+        self.replicas.step += 1   # one more than the others, so that they receive the run from this process
 
-    def _count_step(self): self.crew.step += 1   # a process that is not present then lags behind
+    def _count_step(self): self.replicas.step += 1   # a process that is not present then lags behind
 
     def _follow(self, run, message):
-        "Continue the run that another process sent"
+        "Prepare to continue the run that another process sent"
         self.message = message
         self._count_step()
         self._find_rank()
         self.learn.current_run.resume = Paused(run, self.learn.current_run.duration, [])
 
     def _skip(self, n):
-        "Skip this fit, because the other processes are in a later one"
+        "Skip this fit, because the others are in a later one; raise ProcessFailed if they are in an earlier one"
         self._leave()
         if n<self.n_fit: raise ProcessFailed(
             f'This process is in fit {self.n_fit} of its script, but the others are in fit {n}. Restart all of them.')
-        self.leads = False
+        self.is_writer = False
         set_rank(1)
 
     def before_fit(self):
         learn = self.learn
         others = [cb for cb in learn.cbs if resumes(cb) and cb is not self]
-        self.identity = others[0].identity if others else learn._identity()   # theirs is older than a restored run
+        self.identity = others[0].identity if others else learn._identity()   # read before a run was restored
         self.finished,self.sessions = False,[]
         self.begin_data()
         if isinstance(learn.current_run.resume, Paused): self._continue_run(learn.current_run.resume.state, others)
         elif learn.current_run.resume is not None and not others: raise ValueError(
             f'resume={learn.current_run.resume!r} needs a `CheckpointCallback`: FaultTolerant writes no files')
-        if self.crew is None: learn.current_run.start_epoch = learn.n_epoch   # the other processes are in a later fit
+        must_skip = self.replicas is None   # the other processes are in a later fit
+        if must_skip: learn.current_run.start_epoch = learn.n_epoch
         self.sessions = [*self.sessions, session(learn)]
-        self.logs = learn.logger
+        self.own_logger = learn.logger
         self._show()
 
     def _continue_run(self, run, others):
@@ -216,53 +218,54 @@ class FaultTolerant(Resumable):
         texts = [*different.values()]
         now = str(learn.current_run.duration)
         if run['duration']!=now: texts.append(f"it is {now} long and was {run['duration']}")
-        if texts: raise ValueError("the run of this process differs from that of the training processes: "
+        if texts: raise ValueError("this process cannot join: its run differs from that of the other processes: "
                                    f"{'; '.join(texts)}")
-        if others: self.resume_data(where, run)   # the other processes send the state
+        if others: self.resume_data(where, run)   # the callback that resumes restores the rest
         else: self.resume_from(where, run, {}, False)
 
     def _state(self):
-        "Return what a lagging process needs: between batches the run, otherwise the last sum"
+        "Return the state that a process needs to catch up: between batches the run, otherwise the last sum"
         if torch.accelerator.is_available(): torch.accelerator.synchronize()   # called from another thread
         run = None
-        if self.moment is not None:
-            epoch,done = self.moment
+        if self.batch_position is not None:
+            epoch,done = self.batch_position
             run = self.contents(epoch, done, self.data_place(done), {}, copy=True)
-        return dict(fit=self.n_fit, born=self.crew.born, step=self.crew.step, run=run, regroups=self.regroups,
-                    message=self.message)
+        return dict(fit=self.n_fit, born=self.replicas.born, step=self.replicas.step, run=run,
+                    is_regrouping=self.is_regrouping, message=self.message)
 
     # who writes
 
     def _find_rank(self):
-        "Let the oldest process write"
-        rank,before = self.crew.rank,self.leads
+        "Update the rank; if this process has become the oldest, let it write from now on"
+        rank,before = self.replicas.rank,self.is_writer
         set_rank(rank)
-        self.leads = rank==0
-        if not self.leads or before is not False: return
+        self.is_writer = rank==0
+        if not self.is_writer or before is not False: return
         try:
             for cb in self.learn.cbs: take_over(cb)()
         except _InUse as e: return self._wait_for_files(e)
         self._show()
 
     def _wait_for_files(self, e):
-        "Try again after the next batch: the previous writer is frozen, and still locks its files"
-        self.leads = False
+        "Warn, and try again after the next batch: the previous writer is frozen, but still locks its files"
+        self.is_writer = False
         set_rank(1)
-        if self.locked!=str(e): warn(f'nothing is written for now{self.learn._position}: the writing process does not '
-                                     f'respond, but still locks its files ({e})')
-        self.locked = str(e)
+        is_new = self.lock_error!=str(e)
+        if is_new: warn(f'nothing is written for now{self.learn._position}: the writing process does not respond, but '
+                        f'still locks its files ({e})')
+        self.lock_error = str(e)
 
     def _show(self):
-        "Show output in the process that writes, and in no other"
-        self.learn.logger = self.logs if self.leads else null_logger   # the run's end restores both
+        "Show rows and progress only in the process that writes"
+        self.learn.logger = self.own_logger if self.is_writer else null_logger   # the end of the run restores both
         for cb in self.learn.cbs:
-            if cb.name=='progress': cb.run = bool(self.leads)
+            if cb.name=='progress': cb.run = bool(self.is_writer)
 
     def _find_writer(self):
-        if self.crew is None: return
+        if self.replicas is None: return
         if self._regroup() is not None: raise self._behind()
         self._count_step()
-        self.met = False
+        self.has_regrouped = False
 
     # a batch
 
@@ -276,7 +279,7 @@ class FaultTolerant(Resumable):
         learn = self.learn
         if learn is None or not learn.training: return do()
         if learn.current_run.in_part: raise ValueError(
-            'FaultTolerant splits whole batches, but this is already a part of one')
+            'FaultTolerant splits whole batches, but another callback has split this one already: remove that callback')
         whole,last = (learn.xb,learn.yb),learn.loss
         if self.sums is None: self._begin_phase()
         sums:Any = self.sums
@@ -284,7 +287,7 @@ class FaultTolerant(Resumable):
         try: self.message = self._total(do, whole)
         finally:
             (learn.xb,learn.yb),learn.loss = whole,last
-            self._seed(-1)   # the same in all processes
+            self._seed(-1)   # from here on all processes draw the same random numbers
         learn.loss,numbers = sums.take(self.message, mean=not self.weigh.sums)
         self._check_equal(Compared(*numbers[:len(Compared._fields)]))
         self._cancel_as_any(numbers[len(Compared._fields):])
@@ -298,17 +301,17 @@ class FaultTolerant(Resumable):
     def _seed(self, part): set_seed(hash_seed(self.seed, self.learn.epoch, self.learn.iter, part))
 
     def _total(self, do, whole):
-        "Compute this process's part, and sum all parts; repeat with the remaining processes while one is lost"
+        "Return the sum of the messages of all parts; if a process is lost, compute again with the remaining ones"
         while True:
             message = self._do_part(do, *whole)
-            if self.alone or self.crew.add_up(message): return message
-            given = self._regroup()
-            if given is not None: return given
+            if self.alone or self.replicas.add_up(message): return message
+            total = self._regroup()
+            if total is not None: return total
 
     def _do_part(self, do, xb, yb):
-        "Compute this process's part; return its message"
+        "Compute this process's part of the batch, and restore the model; return the values to sum"
         learn = self.learn
-        rank,n = (0,1) if self.alone else self.crew.part
+        rank,n = (0,1) if self.alone else self.replicas.part
         learn.xb,learn.yb = xb,yb
         bs = n_items(learn)
         items,n_own = part_of(bs, rank, n)
@@ -325,10 +328,10 @@ class FaultTolerant(Resumable):
             self.sums.restore()
 
     def _message(self, do, n):
-        "Compute the part, with its `n` counted samples; return the values to sum"
+        "Compute the part, of which `n` samples count; return the values to sum"
         learn:Any = self.learn
         weight = self._weight_of_part() if n else 0
-        self.share = 1. if self.weigh.sums else weight/_or_one(self.weight)
+        self.loss_share = 1. if self.weigh.sums else weight/_or_one(self.weight)
         learn.loss = None
         try: do()
         except Exception as e:
@@ -341,88 +344,89 @@ class FaultTolerant(Resumable):
     def _weight_of_part(self): return 1 if self.weigh.sums else self.weigh(self.learn)
 
     def after_loss(self):
-        if self.learn.loss_grad is not None: self.learn.loss_grad = self.learn.loss_grad*self.share
+        if self.learn.loss_grad is not None: self.learn.loss_grad = self.learn.loss_grad*self.loss_share
     def after_cancel_backward(self): raise RuntimeError(
         'CancelBackward in the shard of one process would not reach the other processes: raise CancelBatch, or '
         'CancelStep in `before_step`, when all processes have the same gradients')
 
     def _finish(self):
-        "Announce the joint loss, which may cancel; put the gradients into the model, and then count samples"
-        self.learn.loss_grad = self.learn.loss   # the part may have set none
+        "Fire `after_joint_loss`, write the gradients into the model, and call the handlers held back by `wrap_handler`"
+        self.learn.loss_grad = self.learn.loss   # this process's part may have set none
         self.learn('after_joint_loss')
         self.sums.put()
-        for cb,count in self.counters.items():   # `wrap_handler` has held these back
+        for cb,count in self.counters.items():
             if cb in self.learn.cbs and is_called(cb, 'after_backward'): count()
 
     def _regroup(self):
-        "Find out which processes remain; return the sum of this batch if another process has it"
-        before,step = len(self.crew.members),self.crew.step
-        self.regroups = True
+        "Find out which processes remain; return the sum of this batch if another process has it, else None"
+        before,step = len(self.replicas.members),self.replicas.step
+        self.is_regrouping = True
         while True:
-            got = self.crew.gather()
-            if got is not None: return self._take_sum(got, got['step']-step)
-            if self.crew.count(True): break
-        self.regroups = False
+            received = self.replicas.gather()
+            if received is not None: return self._take_sum(received, received['step']-step)
+            if self.replicas.count(True): break
+        self.is_regrouping = False
         self._find_rank()
         self._say_change(before)
 
-    def _take_sum(self, got, n_steps):
-        "Return the sum of another process, which is `n_steps` ahead"
+    def _take_sum(self, received, n_steps):
+        "Return the sum sent by another process, which is `n_steps` ahead; raise ProcessFailed if that is more than one"
         if n_steps>1: raise self._behind()
-        self.regroups,self.met = False,True   # the other process is at the end of this batch, so both met there
+        self.is_regrouping = False
+        self.has_regrouped = True   # the other process looked for this one at the end of the batch
         self._count_step()
         self._find_rank()
-        return got['message']
+        return received['message']
 
     def _behind(self): return ProcessFailed(
         f'The other processes have continued without this one{self.learn._position}: it was too slow, or stopped for a '
-        'while. Restart it, and it joins them.')
+        'while. Restart it, so that it joins them again.')
 
     def _say_change(self, before):
         "Print how many processes there are now, if their number has changed"
-        n = len(self.crew.members)
-        prints = self.leads or self.crew.rank==0
+        n = len(self.replicas.members)
+        prints = self.is_writer or self.replicas.rank==0
         if n==before or not prints: return
         self.learn.say(f'{n} process{"es" if n>1 else ""} now, {before} before{self.learn._position}')
 
     def after_batch(self):
         learn = self.learn
-        if self.crew is None: return
+        if self.replicas is None: return
         stopper = vars(learn).get('stop_on_signal')
         if getattr(stopper, 'received', None): return self._leave()   # the other processes continue
-        has_met,self.met = self.met,False
-        if has_met: return self._find_rank()
+        has_regrouped,self.has_regrouped = self.has_regrouped,False
+        if has_regrouped: return self._find_rank()
         before = self._n_present()
-        self.alone,self.moment = False,(learn.epoch,learn.iter+1)
-        got,self.moment = self.crew.gather(),None
-        if got is not None: raise self._behind()
+        self.alone,self.batch_position = False,(learn.epoch,learn.iter+1)
+        received,self.batch_position = self.replicas.gather(),None
+        if received is not None: raise self._behind()
         self._count_step()
         self._find_rank()
         self._say_change(before)
 
-    def _n_present(self): return 1 if self.alone else len(self.crew.members)
+    def _n_present(self): return 1 if self.alone else len(self.replicas.members)
 
     def after_train(self):
         if self.learn.stop_reason: self._leave()
     def cleanup(self):
-        steps = self.crew.step if self.crew is not None else 0
+        steps = self.replicas.step if self.replicas is not None else 0
         _fits[self.learn] = self.n_fit,steps
         self._leave()
-        self.message = self.sums = self.logs = None
+        self.message = self.sums = self.own_logger = None
 
     # values that must be equal in all processes
 
     def _compared_numbers(self, whole):
-        "Return the values that must be equal in all processes; weights and data only if they are due"
+        "Return the values to compare; weights and data when an epoch begins, or the number of processes has changed"
         learn,n = self.learn,self._n_present()
         here = Compared(1, learn.epoch%2**12, learn.iter%2**12)
-        if learn.iter and n==self.n_compared: return here   # else an epoch begins, or a process has joined or left
+        if learn.iter and n==self.n_compared: return here   # nothing new to compare
         self.n_compared = n
         batch = {str(i):t for i,t in enumerate(leaves(whole)) if isinstance(t, Tensor)}
         return here._replace(compares=1, weights=digest(values_to_compare(learn))%2**12, data=digest(batch)%2**12)
 
     def _check_equal(self, total):
-        "Raise ProcessFailed if the sum of a number is not a multiple of this process's value"
+        "Raise ProcessFailed if a sum is not the number of processes times this process's value"
         learn,own = self.learn,self.own
         same_batch = total.epoch==total.n*own.epoch and total.iter==total.n*own.iter
         if not same_batch: raise ProcessFailed(
@@ -436,7 +440,7 @@ class FaultTolerant(Resumable):
         'see the data in the same order')
 
     def _cancel_as_any(self, counts):
-        "Raise the Cancel of the outermost scope that any process raised; `counts` has the number of processes for each"
+        "Raise the Cancel of the outermost scope in which any process has raised one; `counts`: how many did, by scope"
         raised = [scope for scope,n in zip(_scopes, counts) if n]
         if not raised: return
         outermost = raised[-1]
@@ -446,15 +450,15 @@ class FaultTolerant(Resumable):
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f30
 def _or_one(weight):
-    "Return the weight as a divisor: 1 in place of 0, which is the weight if no target counts"
+    "Return `weight`, or 1 in place of 0, so that one can divide by it"
     if isinstance(weight, Tensor): return weight.where(weight>0, 1)
     return weight or 1
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f32
 class JoinProcesses(Callback):
-    "Finds the other processes of a `FaultTolerant` before all other callbacks, and again after each epoch"
+    "Looks for the other processes of a `FaultTolerant`: before other callbacks begin the fit, and after each epoch"
     acts,late,modes = 'sometimes',False,('fit',)
-    first_in = 'before_fit','after_epoch'   # before a checkpoint is read; before the row is written
+    first_in = 'before_fit','after_epoch'   # before a checkpoint is read, and before the row is written
     def __init__(self,
         joined:FaultTolerant # the `FaultTolerant` that trains with these processes
     ): self.joined = joined

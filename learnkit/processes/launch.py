@@ -13,12 +13,12 @@ from time import perf_counter
 class MessageInterval:
     "Counts batches until the processes exchange messages again"
     def __init__(self,
-        clock:Callable[[],float]=perf_counter # the time in seconds
+        clock:Callable[[],float]=perf_counter # returns the time in seconds
     ):
         self.clock = clock
         self.n,self.length = 0,0          # batches since the last message; after how many to send the next
-        self.since = clock()              # when the last message was sent
-        self.cost:float|None = None       # seconds that the fastest message took; None: there was none
+        self.since = clock()              # when the last message was sent, by `clock`
+        self.cost:float|None = None       # seconds that the fastest exchange took; None: there was none yet
 
     def count_batch(self) -> bool:
         "Count a batch; return whether the processes exchange messages at its end"
@@ -30,17 +30,17 @@ class MessageInterval:
         self.length = 0
 
     def propose(self) -> int:
-        "Return how many batches this process proposes to wait after the next message"
+        "Return after how many batches this process proposes to exchange messages again"
         elapsed = max(self.clock()-self.since, 1e-9)
-        seconds = max(.1, 100*(self.cost or 0.))   # messages take at most a hundredth of the time
-        growth = min(2, seconds/elapsed)           # the first batches do not predict later ones
+        seconds = max(.1, 100*(self.cost or 0.))   # exchanges take at most a hundredth of the time
+        growth = min(2, seconds/elapsed)           # at most 2: the first batches do not predict the time of later ones
         return max(1, round(self.n*growth))
 
     def restart(self,
-        length:int, # how many batches: the smallest number that a process proposed
-        cost:float  # seconds that the message took
+        length:int, # batches until the next exchange: the smallest number that a process proposed
+        cost:float  # seconds that the exchange took
     ) -> None:
-        "Start counting; the fastest message counts, because others include the wait for a slow process"
+        "Count from 0 again; keep the lowest cost, because others include the wait for a slow process"
         self.n,self.length,self.since = 0,length,self.clock()
         self.cost = cost if self.cost is None else min(cost, self.cost)
 
@@ -64,17 +64,17 @@ from ..data.device import default_device
 from ..data.process import shared_store
 from ..loop.check import check_args
 from ..loop.run import write_out
-from .watch import at_exit, watching
+from .watch import at_exit, get_watch
 from .words import SharedList, pauses
 
 # %% ../../nbs/processes/05b_launch.ipynb #68773ece
 class Launch(NamedTuple):
-    "How a launcher started this process"
-    by:str         # the launcher
-    rank:int       # the number of this process, from 0
+    "The launcher of this process, and the place that it assigned to the process"
+    by:str         # the name of the launcher, such as 'torchrun'
+    rank:int       # the rank of this process
     world:int      # how many processes there are
     local_rank:int # its local rank, which selects one of the machine's accelerators
-    addr:str|None  # the machine of process 0; None: unknown
+    addr:str|None  # host name or address of the machine of process 0; None: unknown
     port:str       # the port on which process 0 listens
 
 # %% ../../nbs/processes/05b_launch.ipynb #1fcc5124
@@ -137,7 +137,7 @@ def _launch(env):
 def find_launch(
     env:Mapping[str,str]|None=None # environment variables; None: this process's own
 ) -> Launch|None:
-    "Return the launcher's description of this process; None if it runs alone"
+    "Return the launcher's description of this process; None without a launcher, or if it started only this process"
     launch = _launch(os.environ if env is None else env)
     if launch is None or launch.world==1: return None
     return launch
@@ -150,9 +150,9 @@ def is_only_process() -> bool:
 # %% ../../nbs/processes/05b_launch.ipynb #aa01b7c3
 class _Place(NamedTuple):
     "The device on which a process computes"
-    machine:str
-    kind:str         # kind of device, such as 'cuda'
-    index:int|None   # the number of the device on its machine
+    machine:str      # the host name of its machine
+    kind:str         # the type of the device, such as 'cuda'
+    index:int|None   # the index of the device on its machine; None: it has none, such as a CPU
 
 def _describe_places(places):
     "Describe where the processes compute: '2 × cpu', or '8 × cuda on 2 machines'"
@@ -169,9 +169,9 @@ def _check_places(places):
         if n>1: raise RuntimeError(f'{n} processes use accelerator {place.index} of {place.machine}. The launcher must '
                                    'set LOCAL_RANK to a different number in each process of a machine.')
 
-_announced = []   # the store of the group that was announced last
+_announced = []   # the store of the process group that was announced last; empty: none was
 
-def introduce(
+def announce_group(
     own:bool=False # did `join_group` create the group?
 ) -> None:
     "Print in one line, once per group, which processes train together; all of them must call it"
@@ -184,16 +184,16 @@ def introduce(
     places:list = [None]*dist.get_world_size()
     dist.all_gather_object(places, mine)
     if own: _check_places(places)
-    by = launch.by if own else 'in a group made before'
+    by = launch.by if own else 'in an existing process group'
     text = f'{len(places)} processes train together ({by}, {dist.get_backend()}): {_describe_places(places)}'
     if dist.get_rank()==0: write_out(print, text)
 
 # %% ../../nbs/processes/05b_launch.ipynb #7e3d5a91
 _patience = 30.   # seconds that a process waits before it warns
-_advice = 'Each process that the launcher starts has to make a Learner, or to call `join_group()`'
+_advice = 'Create a Learner, or call `join_group()`, in each process that the launcher starts'
 
 def _wait_for(find_late, launch, timeout):
-    "Wait until no process is late; warn once about late ones, and raise RuntimeError after `timeout` seconds"
+    "Wait until `find_late` returns no process; warn once about late ones; raise RuntimeError after `timeout` seconds"
     start,has_warned = monotonic(),False
     for pause in pauses(launch.world):
         late = find_late()
@@ -208,14 +208,14 @@ def _wait_for(find_late, launch, timeout):
         sleep(pause)
 
 def _names_of(ranks):
-    "Name processes: 'process 3', or of many 'processes 0, 1, 2, 3, 4, 5, 6, 7 and 2 more'"
+    "Return 'process 3', 'processes 0, 1', or of more than eight 'processes 0, 1, 2, 3, 4, 5, 6, 7 and 2 more'"
     numbers = ', '.join(map(str, ranks[:8]))
     if len(ranks)==1: return f'process {numbers}'
     return f'processes {numbers}' if len(ranks)<=8 else f'processes {numbers} and {len(ranks)-8} more'
 
 # %% ../../nbs/processes/05b_launch.ipynb #7e3d5a90
 def _name_of_attempt(store, launch, timeout):
-    "Return a name that process 0 chooses for this attempt: the store may have entries of an earlier one"
+    "Return a name that process 0 chooses for this attempt: the store may have entries of an earlier attempt"
     me = uuid4().hex
     announced = SharedList(dist.PrefixStore('learnkit/hello', store))
     if launch.rank==0: return _name_all(store, launch, timeout, announced, me)
@@ -235,7 +235,7 @@ def _name_all(store, launch, timeout, announced, name):
     "In process 0: reply to each process that announces itself, until all have joined under this name"
     joined,missing = _list_joined(store, name),{*range(1, launch.world)}
     def find_late():
-        for one in announced.read_new(): store.set(f'learnkit/welcome/{one}', name)
+        for process in announced.read_new(): store.set(f'learnkit/welcome/{process}', name)
         missing.difference_update(map(int, joined.read_new()))
         return sorted(missing)
     _wait_for(find_late, launch, timeout)
@@ -243,7 +243,7 @@ def _name_all(store, launch, timeout, announced, name):
 
 # %% ../../nbs/processes/05b_launch.ipynb #7e3d5a92
 def _connect(launch, timeout) -> dist.Store:
-    "Return the store of these processes: torchrun hosts one, else process 0 does"
+    "Return a store for this attempt, hosted by torchrun or process 0; raise RuntimeError if its port is taken"
     torchrun_hosts = os.environ.get('TORCHELASTIC_USE_AGENT_STORE')=='True'
     hosts = launch.rank==0 and not torchrun_hosts
     addr,port,limit = launch.addr,int(launch.port),timedelta(seconds=timeout)
@@ -256,11 +256,11 @@ def _connect(launch, timeout) -> dist.Store:
     return dist.PrefixStore(f'learnkit/{_name_of_attempt(store, launch, timeout)}', store)
 
 # %% ../../nbs/processes/05b_launch.ipynb #1d6dd009
-_lazy = 'TORCH_GLOO_LAZY_INIT'   # a variable of PyTorch's
+_lazy = 'TORCH_GLOO_LAZY_INIT'   # an environment variable of PyTorch
 
 @contextmanager
 def connect_lazily() -> Iterator[None]:
-    "In this block, create groups whose processes connect to each other at their first message, if the user allows it"
+    "In this block, Gloo groups connect two processes at their first message, unless the user has set the variable"
     is_set_by_user = _lazy in os.environ
     if not is_set_by_user: os.environ[_lazy] = '1'
     try: yield
@@ -270,7 +270,7 @@ def connect_lazily() -> Iterator[None]:
 def new_gloo_group(
     **kwargs:Any # passed to `dist.new_group`
 ) -> Any:
-    "Return another group of all processes, on the CPU; all of them must call it"
+    "Return a new Gloo group of all processes, for tensors on the CPU; all of them must call it"
     with connect_lazily(): return dist.new_group(backend='gloo', **kwargs)
 
 # %% ../../nbs/processes/05b_launch.ipynb #1d6dd00a
@@ -280,9 +280,9 @@ def _backend(device):
 
 # %% ../../nbs/processes/05b_launch.ipynb #c0de015b
 def check_seconds(
-    timeout:float # the argument for the seconds
+    timeout:float # the argument to check, in seconds
 ) -> float:
-    "Return `timeout`; raise ValueError if it is not a valid number of seconds"
+    "Return `timeout`; raise ValueError if it is not a positive finite number"
     is_number = isinstance(timeout, (int,float))
     if is_number and 0<timeout<float('inf'): return timeout
     raise ValueError(
@@ -290,24 +290,24 @@ def check_seconds(
 
 # %% ../../nbs/processes/05b_launch.ipynb #c0de015d
 def _backends(group):
-    "Return which backends send the tensors of a group, by the kind of device"
+    "Return the backends of a process group, by device type"
     return {kind.type:group._get_backend(kind) for kind in group._device_types}
 
 def timeout_of(
     group:Any # the process group
 ) -> float:
-    "Return after how many seconds a collective of a group fails"
+    "Return after how many seconds a collective of `group` fails: the shortest timeout of its backends"
     try: limits = [backend.options._timeout for backend in _backends(group).values()]
     except (AttributeError, RuntimeError): limits = []   # only PyTorch's own backends have these options
     return min(limits, default=shared_store().timeout).total_seconds()
 
-_longer = 30.   # seconds: the hang must be reported before an accelerator's collective ends the process
+_longer = 30.   # seconds: a hang must be reported before the timeout of an accelerator's collective ends the process
 
 def set_timeout(
     group:Any,    # the process group
     seconds:float # seconds that a process waits in a collective
 ) -> None:
-    "Let the collectives of a group fail after `seconds`"
+    "Let the collectives of `group` fail after `seconds`, on accelerators 30 s later; warn if its backend cannot"
     for kind,backend in _backends(group).items():
         limit = seconds if kind=='cpu' else seconds+_longer
         try: backend._set_default_timeout(timedelta(seconds=limit))
@@ -318,16 +318,16 @@ def set_timeout(
 # %% ../../nbs/processes/05b_launch.ipynb #b0261e8d
 @check_args
 def join_group(
-    timeout:float=600. # seconds after which a process stops waiting for another one
+    timeout:float=600. # seconds to wait for other processes, now and in collectives
 ) -> None:
-    "Create the group of the processes that a launcher started, if there is none; raise RuntimeError if that fails"
+    "Create the group of the processes that a launcher started, if there is none; RuntimeError if one does not join"
     launch,timeout = find_launch(),check_seconds(timeout)
     can_join = dist.is_available() and not dist.is_initialized()
     if launch is None or not can_join: return
     if launch.addr is None: raise RuntimeError(
         f'{launch.by} started {launch.world} processes on several machines, but not the address of process 0. '
         'Set MASTER_ADDR to the name of its machine and MASTER_PORT to a free port there, '
-        'as in `mpirun -x MASTER_ADDR=node0 -x MASTER_PORT=29500 …`.')
+        'for example `mpirun -x MASTER_ADDR=node0 -x MASTER_PORT=29500 …`.')
     device = _choose_device(launch)
     store = _connect(launch, timeout)
     with connect_lazily():
@@ -335,11 +335,11 @@ def join_group(
                                 timeout=timedelta(seconds=timeout))
     if device.type!='cpu': set_timeout(dist.group.WORLD, timeout)
     atexit.register(leave_group)
-    introduce(own=True)
-    at_exit(watching().let_others_end)   # after `watching`, and so called before it says that this process ends
+    announce_group(own=True)
+    at_exit(get_watch().let_others_end)   # registered after the watch's `end`, so called before it
 
 def _choose_device(launch):
-    "Make the accelerator with this process's local rank the default device, and return it"
+    "Select the accelerator with this process's local rank; return it, or the CPU if the machine has no accelerator"
     if default_device().type=='cpu': return default_device()
     n = torch.accelerator.device_count()
     if launch.local_rank>=n: raise RuntimeError(
@@ -360,30 +360,30 @@ from typing import NamedTuple
 
 from ..data.process import num_distrib, rank_distrib
 from ..loop.dispatcher import outside
-from .watch import watching
-from .words import count_reader, messages, no_store, pauses
+from .watch import get_watch
+from .words import count_reader, messages, describe_lost_store, pauses
 
 # %% ../../nbs/processes/05c_meeting.ipynb #49bd8b28
 class _Thread(local):
     is_background = False   # is this the thread that writes files while training continues?
 
 _thread = _Thread()
-_file_groups = {}   # separate groups for foreground and background, so that their messages do not mix
+_file_groups = {}   # one group for the main thread and one for the writing thread: their collectives must not mix
 
 def file_group() -> Any:
-    "Return the group in which processes agree about files, None for one process; the first call must be made by all"
+    "Return the group in which the processes agree about files; None without one; all must make the first call"
     has_group = dist.is_available() and dist.is_initialized()
     if not has_group: return None
-    if _file_groups.get('world') is not dist.group.WORLD:   # a new group of processes has begun
+    if _file_groups.get('world') is not dist.group.WORLD:   # a new process group was created
         foreground,background = new_gloo_group(),new_gloo_group()
         _file_groups.update(world=dist.group.WORLD, foreground=foreground, background=background)
     return _file_groups['background' if _thread.is_background else 'foreground']
 
 def in_background(
-    f:Callable, # the function to call in a thread
+    f:Callable, # the function to call
     *args:Any   # passed to `f`
 ) -> None:
-    "Call `f`, which communicates with the background threads of the other processes"
+    "Call `f` in this background thread; it communicates with the background threads of the other processes"
     _thread.is_background = True
     f(*args)
 
@@ -391,7 +391,7 @@ def in_background(
 def in_all(
     f:Callable # a function without arguments
 ) -> list:
-    "Call `f` in each process; return the results of all, or raise the first error in all"
+    "Call `f` in each process; return the results of all; if one fails, raise its error there, OSError elsewhere"
     result = error = None
     try: result = f()
     except Exception as e: error = e
@@ -402,13 +402,13 @@ def in_all(
     return [outcome.result for outcome in outcomes]
 
 class _Outcome(NamedTuple):
-    "The result of a call, or its exception, in one process"
-    result:Any
-    error:str   # empty: no error
+    "The result of a call in one process, or a description of its exception"
+    result:Any  # None after an error
+    error:str   # the type and text of the exception; empty: no error
 
 # %% ../../nbs/processes/05c_meeting.ipynb #72319906
 def _gather_outcomes(result, error):
-    "Return all processes' outcomes; all of them must call it, also after an error"
+    "Return the outcomes of all processes; all of them must call it, even after an error"
     mine = _Outcome(result, '' if error is None else f'{type(error).__name__}: {error}')
     if num_distrib()==1: return [mine]
     outcomes:list = [None]*num_distrib()
@@ -418,25 +418,26 @@ def _gather_outcomes(result, error):
 def in_first(
     f:Callable # a function without arguments
 ) -> Any:
-    "Call `f` in process 0, and return its result in all; raise its error in all"
+    "Call `f` in process 0; return its result in all processes; if it fails, raise its error there, OSError elsewhere"
     def call_in_first(): return f() if rank_distrib()==0 else None
     return in_all(call_in_first)[0]
 
 # %% ../../nbs/processes/05c_meeting.ipynb #0a094dba
-_numbers = count()   # counts the synchronizations, in which all processes take part in the same order
+_numbers = count()   # counts calls of `meet`: all processes make them in the same order
 _all_came = 'all came'
 
 def meet(
-    what:str,                             # the operation that they synchronize for, for the message
-    advice:str='not in process 0 alone'   # what to write instead of calling it in a single process
+    what:str,                             # the operation that needs all processes, for messages
+    advice:str='not in process 0 alone'   # ends the message "call it in every process, …"
 ) -> None:
-    "Wait for all processes; raise RuntimeError in all if one does not arrive, or is at another operation"
-    watch = watching()
+    "Wait for all processes; raise RuntimeError in all if one does not arrive, or calls another operation"
+    watch = get_watch()
     if watch is None or num_distrib()==1: return
     watch.thread = get_ident()
     meeting = _Meeting(next(_numbers), watch, what, advice)
     try: outcome = meeting.attend()
-    except dist.DistNetworkError as e: raise RuntimeError(f'{what} waited for the others, and {no_store()}') from e
+    except dist.DistNetworkError as e: raise RuntimeError(
+        f'{what} waited for the other processes, and {describe_lost_store()}') from e
     except BaseException as e:
         meeting.decide(f'process {watch.rank} has left {what}: {type(e).__name__}')
         raise
@@ -444,7 +445,7 @@ def meet(
 
 # %% ../../nbs/processes/05c_meeting.ipynb #0a094dbb
 class _Meeting:
-    "Lets all processes wait for each other in a store; the first one that knows the outcome writes it"
+    "A barrier through a store that names late processes; the first process that knows the outcome writes it"
     warned = False
     def __init__(self, n, watch, what, advice):
         store = shared_store()
@@ -455,7 +456,7 @@ class _Meeting:
         self.store = dist.PrefixStore(f'learnkit/meeting/{n}', store)
         self.previous = dist.PrefixStore(f'learnkit/meeting/{n-1}', store)
 
-    def decide(self, outcome): self.store.compare_set('outcome', '', outcome)   # the first call decides
+    def decide(self, outcome): self.store.compare_set('outcome', '', outcome)   # later calls have no effect
 
     def outcome(self, seconds):
         "Return the outcome; '' if it is unknown after `seconds`"
@@ -482,11 +483,11 @@ class _Meeting:
             if outcome: return outcome
             waited = monotonic()-start
             first_is_lost = waited>self.limit+self.watch.others.silence
-            if nth==1 or first_is_lost: self._look(waited)   # only one process monitors the others: the first to arrive
+            if nth==1 or first_is_lost: self._check_others(waited)   # only the first to arrive monitors the others
 
     def _end_as_last(self):
         self.decide(_describe_difference(self._purposes()) or _all_came)
-        for key in ('count','outcome'): self.previous.delete_key(key)   # all have left the previous synchronization
+        for key in ('count','outcome'): self.previous.delete_key(key)   # all processes have left it
 
     def _purposes(self):
         "Return the purposes of the processes that have arrived, by rank"
@@ -496,8 +497,8 @@ class _Meeting:
             if n==self.n: purposes[rank] = what
         return purposes
 
-    def _look(self, waited):
-        "Warn once about where the other processes are; end the synchronization if one of them cannot arrive"
+    def _check_others(self, waited):
+        "Warn once where late processes are; decide the outcome if one cannot arrive, or the time is over"
         purposes = self._purposes()
         difference = _describe_difference(purposes)
         if difference: return self.decide(difference)
@@ -509,16 +510,16 @@ class _Meeting:
         elif waited>self.limit/60: self._warn(others.describe(late))
 
     def _give_up(self, where): self.decide(
-        f'{self.what} is for all {num_distrib()} processes, and process {self.watch.rank} waited in vain: '
-        f'{where}; call it in every process, {self.advice}')
+        f'{self.what} needs all {num_distrib()} processes, but process {self.watch.rank} waited in vain: {where}. '
+        f'Call it in every process, {self.advice}')
 
     def _warn(self, where):
         if self.warned: return
         self.warned = True
-        warn(f'process {self.watch.rank} waits in {self.what} for the others: {where}', stacklevel=outside())
+        warn(f'process {self.watch.rank} waits in {self.what} for other processes: {where}', stacklevel=outside())
 
 def _describe_difference(purposes):
-    "Return each process's purpose, in words; '' if all have the same"
+    "Return which processes call what, in words; '' if all call the same"
     ranks_of:dict = {}
     for rank,what in purposes.items(): ranks_of.setdefault(what, []).append(rank)
     if len(ranks_of)<2: return ''

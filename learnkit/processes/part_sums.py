@@ -19,29 +19,29 @@ def part_of(
     i:int,  # the number of the part
     n:int   # how many parts there are
 ) -> tuple[slice,int]:
-    "Return the samples of part `i`, and how many of them count"
+    "Return the slice of the samples of part `i`, and how many of them count; an empty part has one that does not"
     first,end = bs*i//n,bs*(i+1)//n
-    if first==end: return slice(0, 1),0   # an empty part: run the model on a sample that does not count
+    if first==end: return slice(0, 1),0   # the model must still run
     return slice(first, end),end-first
 
 # %% ../../nbs/processes/35_part_sums.ipynb #ce19f14c
 class Part(NamedTuple):
-    "The sections of a message, in their order; the sum of all messages has the same sections"
-    grads:Tensor   # of all parameters, flat; zeros for a parameter without a gradient
+    "The sections of a message in order; the sum of the messages of all processes has the same sections"
+    grads:Tensor   # the gradients of all parameters, flat; zeros for a parameter without a gradient
     loss:Tensor    # weight × loss
     buffers:Tensor # number of samples × (floating-point buffers, and the increments of the others)
-    numbers:Tensor # the weight, the number of samples, 1 or 0 for each parameter (with or without gradient), and others
+    numbers:Tensor # the weight, the number of samples, 1 or 0 for each parameter (has it a gradient?), further numbers
 
 class PartSums:
-    "Turns the gradients and buffers of a part of a batch into a message, and puts the sums back into the model"
+    "Packs the gradients and buffers of one part of a batch into a message, and writes the sum of all into the model"
     def __init__(self,
-        params:list, # the parameters that are trained
+        params:list, # the parameters of the optimizer; frozen ones are skipped
         learn:Any    # the Learner whose buffers change
     ):
         self.params = [p for p in params if p.requires_grad]
         self.buffers = BatchBuffers(learn)
         self.device = self.params[0].device
-        self.dtype = torch.float32   # at least this type: 16 bits are too few for sums
+        self.dtype = torch.float32   # at least: 16 bits are too few for sums
         for t in (*self.params, *named_buffers(learn).values()):
             if t.is_floating_point(): self.dtype = torch.promote_types(self.dtype, t.dtype)
 
@@ -54,27 +54,27 @@ class PartSums:
         for p in self.params: p.grad = None
 
     def undo(self) -> None:
-        "Remove the part from the model: clear gradients, and restore the buffers of `begin`"
+        "Undo the part: set gradients to None, and restore the buffers of `begin`"
         for p in self.params: p.grad = None
         self.buffers.restore()
 
     def restore(self) -> None:
-        "Restore the model to its state in `begin`"
+        "Restore the gradients and buffers that the model had at `begin`"
         self.undo()
         for p,grad in zip(self.params, self.earlier_grads): p.grad = grad
 
     def message(self,
-        loss:Tensor|None,        # the loss of the part; None if it has none
-        weight:int|float|Tensor, # the weight of its targets
-        n:int,                   # the number of its samples
+        loss:Tensor|None,        # the loss of the part; None: it was cancelled before
+        weight:int|float|Tensor, # the weight of the targets of the part
+        n:int,                   # the number of samples that count in the part
         rest:list                # further numbers to sum
     ) -> Tensor:                 # a flat tensor
-        "Return the message to add up"
+        "Return the message of this part, to be summed over all parts; raise ValueError if a gradient is sparse"
         grads = [p.grad for p in self.params]
         _check_dense(grads)
         weight = torch.as_tensor(weight, dtype=self.dtype, device=self.device).reshape(1)
         weighted_loss = weight*0 if loss is None else weight*loss.detach()
-        has_no_target = weight<=0   # a mean over the part may then be NaN
+        has_no_target = weight<=0   # the mean over no target may be NaN
         has_grad = [grad is not None for grad in grads]
         numbers = torch.tensor([n, *has_grad, *rest], dtype=self.dtype).to(self.device)
         return torch.cat(Part(
@@ -94,9 +94,9 @@ class PartSums:
 
     def take(self,
         total:Tensor,  # the sum of the messages of all parts
-        mean:bool=True # is the loss a mean? Else a sum
+        mean:bool=True # is the loss a mean over targets? False: a sum
     ) -> tuple[Tensor,list]:
-        "Return the loss and the further numbers of the sum, and store the rest for `put`"
+        "Unpack the sum: return the loss of the whole batch and the further numbers; store the rest for `put`"
         n_grads,n_buffers = _size(self.params),_size(self.averages)+_size(self.counters)
         n_numbers = len(total)-n_grads-1-n_buffers
         part = Part(*total.split([n_grads, 1, n_buffers, n_numbers]))
@@ -108,7 +108,7 @@ class PartSums:
         return loss,others[len(self.params):]
 
     def put(self) -> None:
-        "Put the gradients and buffers of the whole batch into the model, which is as it was at `begin`"
+        "Write the gradients and buffers of the whole batch into the model, which must be as it was at `begin`"
         self._put_grads()
         if self.mean_buffers is not None: self._put_buffers()
 
@@ -116,7 +116,7 @@ class PartSums:
         grads = _split_like(self.params, self.grads)
         for p,has_grad,grad,earlier in zip(self.params, self.has_grad, grads, self.earlier_grads):
             if not has_grad: continue
-            if earlier is None: p.grad = grad.to(p.device, p.dtype, copy=True)   # else a view of the message
+            if earlier is None: p.grad = grad.to(p.device, p.dtype, copy=True)   # `copy`: not a view of the message
             else: p.grad = earlier+grad.to(p.device, p.dtype)
 
     def _put_buffers(self):
@@ -133,11 +133,11 @@ def _or_zeros(grad, p): return torch.zeros_like(p) if grad is None else grad
 def _size(tensors): return sum(t.numel() for t in tensors)
 
 def _split_like(tensors, flat):
-    "Split a flat tensor into parts with the shapes of `tensors`"
+    "Split a flat tensor into views with the shapes of `tensors`"
     parts = flat.split([t.numel() for t in tensors])
     return [*map(torch.Tensor.view_as, parts, tensors)]
 
 def _check_dense(grads):
     for grad in grads:
         if grad is None or grad.layout is torch.strided: continue
-        raise ValueError('FaultTolerant cannot sum sparse gradients: write `sparse=False` in the embedding')
+        raise ValueError('FaultTolerant cannot sum sparse gradients: create the embedding with `sparse=False`')

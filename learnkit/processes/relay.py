@@ -12,52 +12,53 @@ from datetime import timedelta
 from typing import Any
 
 # %% ../../nbs/processes/03_relay.ipynb #7c31d0a5
-_closed = 2**40   # added to the number of warnings when process 0 stops reading
+_closed = 2**40   # added to the count of warnings when process 0 stops reading
 
 class Relay:
-    "Makes process 0 show the warnings of this process, until `end`"
+    "Redirects the warnings of this process to process 0, which shows them, until `end`"
     def __init__(self,
         store:Any, # the store that all processes share
-        rank:int   # the number of this process
+        rank:int   # the rank of this process
     ):
-        self.store,self.rank,self.over = store,rank,False
-        self.shows = warnings.showwarning
-        self.seen = set()   # warnings raised in this process
-        self.listed = []    # those that it has put on the list
-        self.n_read = 0     # how many entries process 0 has read
-        warnings.showwarning = self._warned
+        self.store,self.rank,self.has_ended = store,rank,False
+        self.show_original = warnings.showwarning
+        self.seen = set()   # category and text of each warning issued in this process
+        self.sent = []      # the warnings that this process has appended to the list in the store
+        self.n_read = 0     # how many entries of the list process 0 has read
+        warnings.showwarning = self._show_warning
 
-    def _warned(self, message, category, filename, lineno, file=None, line=None):
+    def _show_warning(self, message, category, filename, lineno, file=None, line=None):
         args = message,category,filename,lineno,file,line
-        kept_by_somebody = self.over or file is not None
-        if kept_by_somebody: return self.shows(*args)
+        is_shown_directly = self.has_ended or file is not None
+        if is_shown_directly: return self.show_original(*args)
         name,text = category.__name__,str(message)
         if (name,text) in self.seen: return
         self.seen.add((name,text))
         if self.rank: self._send((name,text,filename,lineno), args)
-        elif self._is_first(name, text): self.shows(*args)
+        elif self._is_first(name, text): self.show_original(*args)
 
-    def _send(self, said, args):
+    def _send(self, entry, args):
         "Append a warning to the list if it would be printed; print it if process 0 no longer reads the list"
-        with redirect_stderr(io.StringIO()) as printed: self.shows(*args)
+        with redirect_stderr(io.StringIO()) as printed: self.show_original(*args)
         if not printed.getvalue(): return
-        self.listed.append(said)
+        self.sent.append(entry)
         try:
             nth = self.store.add('n', 1)
-            if nth<_closed: return self.store.set(str(nth), json.dumps([self.rank, *said]))
+            if nth<_closed: return self.store.set(str(nth), json.dumps([self.rank, *entry]))
         except RuntimeError: pass   # the process that hosts the store has ended
-        self._show([self.rank], *said)
+        self._show([self.rank], *entry)
 
     def _is_first(self, name, message):
-        "Return whether this process is the first to show the warning"
+        "Return whether no process has shown this warning yet, and mark it as shown; True if the store has ended"
         try: return self.store.add(f'{name}: {message}', 1)==1
         except RuntimeError: return True
 
     def _show(self, ranks, name, message, filename, lineno):
         if not self._is_first(name, message): return
-        kind = getattr(builtins, name, UserWarning)   # a user's class may need other arguments
+        # in place of a user-defined class, whose constructor may need other arguments
+        kind = getattr(builtins, name, UserWarning)
         who = f"process{'es' if len(ranks)>1 else ''} {', '.join(map(str, ranks))}"
-        self.shows(kind(f'{who}: {message}'), kind, filename, lineno)
+        self.show_original(kind(f'{who}: {message}'), kind, filename, lineno)
 
     def show(self) -> None:
         "In process 0: show the warnings of the other processes since the last call"
@@ -66,22 +67,22 @@ class Relay:
     def _read(self, added):
         ranks_of = {}
         try: n = self.store.add('n', added)-added
-        except RuntimeError: return   # the host of the store has ended, and the next to wait for it reports that
+        except RuntimeError: return   # the host of the store has ended; the next wait for it reports that
         for nth in range(self.n_read+1, n+1):
             try: self.store.wait([str(nth)], timedelta(seconds=1))
             except RuntimeError: continue   # the other process was killed before it wrote its warning
-            rank,*said = json.loads(self.store.get(str(nth)))
-            ranks_of.setdefault(tuple(said), []).append(rank)
+            rank,*entry = json.loads(self.store.get(str(nth)))
+            ranks_of.setdefault(tuple(entry), []).append(rank)
         self.n_read = n
-        for said,ranks in ranks_of.items(): self._show(sorted(ranks), *said)
+        for entry,ranks in ranks_of.items(): self._show(sorted(ranks), *entry)
 
     def end(self,
-        failed:bool=False # does this process end with an error? Then it also shows what process 0 has not read
+        failed:bool=False # does this process end with an error? Then it shows the warnings that process 0 has not shown
     ) -> None:
-        "Restore the usual display of warnings, and show those that were not shown yet"
-        if self.over: return
-        self.over = True
-        if warnings.showwarning==self._warned: warnings.showwarning = self.shows
+        "Restore the usual display of warnings; process 0 shows those that others have sent since the last `show`"
+        if self.has_ended: return
+        self.has_ended = True
+        if warnings.showwarning==self._show_warning: warnings.showwarning = self.show_original
         if self.rank==0: self._read(_closed)
         if not failed: return
-        for said in self.listed: self._show([self.rank], *said)
+        for entry in self.sent: self._show([self.rank], *entry)

@@ -35,7 +35,7 @@ from ..recovery.identity import data_contents
 def count_own_items(
     dl:Any # a loader
 ) -> int|None:
-    "Return how many samples of `dl` in this process are not repetitions; `None` if no sample is repeated"
+    "Return how many samples of `dl` in this process are not repetitions; None if none is repeated"
     sampler = distributed_sampler(dl)
     if sampler is None: return None
     repeats_samples = not sampler.drop_last and sampler is not dl.batch_sampler
@@ -52,21 +52,21 @@ def _is_plain_sampler(sampler):
 def is_undivided(
     dl:Any # a loader
 ) -> bool:
-    "Return whether `dl` certainly loads its whole dataset, and not a shard for one process"
+    "Return whether `dl` certainly loads its whole dataset, not a shard; False if unknown"
     if not isinstance(dl, DataLoader) or isinstance(dl.dataset, IterableDataset): return False
     return type(dl.batch_sampler) is BatchSampler and _is_plain_sampler(dl.batch_sampler.sampler)
 
 class SharedDraws(DistributedSampler):
-    "Shards what process 0's sampler draws among the processes"
+    "A sampler that shards the draws of process 0's sampler among the processes, so that all have equally many"
     def __init__(self,
-        sampler:Any # a sampler of indices or of batches of them, with a length
+        sampler:Any # a sampler or a batch sampler with a length
     ):
         super().__init__(range(len(sampler)), num_shards(), shard_rank(), shuffle=False)
         self.draws = sampler
 
     def __iter__(self) -> Iterator:
         drawn = draw(self.draws) if rank_distrib()==0 else ()
-        n,are_indices = from_first((len(drawn), isinstance(drawn, Tensor)))   # some samplers change each epoch
+        n,are_indices = from_first((len(drawn), isinstance(drawn, Tensor)))   # lengths may change each epoch
         self.dataset = range(n)
         if not n: return iter(())
         self.num_samples = ceil(n/self.num_replicas)
@@ -74,14 +74,14 @@ class SharedDraws(DistributedSampler):
         if are_indices and num_distrib()>1: return in_blocks(self._receive(drawn))
         drawn = from_first(drawn)
         own = range(self.rank, self.total_size, self.num_replicas)
-        own_draws = [drawn[i%n] for i in own]   # `i%n`: the first ones are repeated at the end
+        own_draws = [drawn[i%n] for i in own]   # `i%n` repeats the first draws at the end
         return map(int, own_draws) if are_indices else iter(own_draws)
 
     def _receive(self, drawn):
-        "Return this process's shard of the indices that process 0 has drawn, and nothing else"
+        "Return only this process's shard of the indices that process 0 has drawn, as a tensor"
         of_ranks,parts = gather_objects(self.rank),None
         if rank_distrib()==0:
-            n_rounds = ceil(self.total_size/len(drawn))   # the first ones are repeated at the end
+            n_rounds = ceil(self.total_size/len(drawn))   # above 1, the first indices are repeated at the end
             drawn = drawn.repeat(n_rounds)[:self.total_size] if n_rounds>1 else drawn
             parts = [drawn[shard::self.num_replicas] for shard in of_ranks]
         return scatter(parts, self.num_samples)
@@ -92,7 +92,7 @@ _block = 2**16   # indices to convert at a time
 def draw(
     sampler:Any # a sampler
 ) -> Any:
-    "Return the draws of a sampler: a tensor if they are indices, otherwise a list"
+    "Return the draws of a sampler in one epoch: a tensor if all are ints, otherwise a list"
     draws,blocks = iter(sampler),[]
     while block := [*islice(draws, _block)]:
         are_indices = all(type(i) is int for i in block)
@@ -101,7 +101,7 @@ def draw(
     return torch.cat(blocks) if blocks else []
 
 def in_blocks(
-    indices:Tensor # of one dimension
+    indices:Tensor # a tensor of one dimension
 ) -> Iterator[int]:
     "Yield the elements as ints, converting one block at a time"
     for block in indices.split(_block): yield from block.tolist()
@@ -111,7 +111,7 @@ def shard_loader(
     dl:Any,     # a loader
     seed:int=0  # the seed for shuffling, the same in all processes
 ) -> Any:
-    "Return a loader of this process's shard of `dl`; `dl` itself if already sharded; `None` if it cannot be sharded"
+    "Return a loader of this process's shard of `dl`; `dl` itself if already sharded; None if it cannot be sharded"
     if isinstance(dl, CombinedLoader): return _shard_each(dl, seed)
     if distributed_sampler(dl) is not None: return dl
     if not isinstance(dl, DataLoader): return None
@@ -138,14 +138,14 @@ def _shard_samples(dl, sampler, seed):
 
 # %% ../../nbs/processes/15a_shard.ipynb #54cedaab
 def _shard_each(dl, seed):
-    "Shard each of several combined loaders; `None` if one of them cannot be sharded"
+    "Shard each of several combined loaders; return None if one of them cannot be sharded"
     shards = {name:shard_loader(loader, seed) for name,loader in dl.loaders.items()}
     if None in shards.values(): return None
     return dl.of(shards)
 
 # %% ../../nbs/processes/15a_shard.ipynb #59d2eec3
 def _fingerprint(x):
-    "Return values by which two processes can compare `x`, a structure of tensors and other objects"
+    "Return values by which processes can compare `x`, a nested structure of tensors and other objects"
     return [*map(_fingerprint_of_one, leaves(x))]
 
 def _fingerprint_of_one(o):
@@ -175,11 +175,11 @@ def is_same_data(
     size,contents = None,()
     if _has_length(dataset): size,contents = len(dataset),data_contents(dataset)
     reads = bool(size) and _reads_samples(dl, contents, look)
-    if reads: contents = ()   # comparing samples says more
+    if reads: contents = ()   # comparing samples is more reliable
     if not is_equal_in_all((type(dataset).__name__, size, reads, contents)): return False
     if not reads: return True
     with snapshot_random():
-        set_random_states(**from_first(get_random_states()))   # the same numbers for augmentation
+        set_random_states(**from_first(get_random_states()))   # the same RNG states for augmentation
         samples = [dataset[i] for i in (0, size//2, size-1)]
         return is_equal_in_all(_fingerprint(samples))
 
@@ -193,7 +193,7 @@ def _reads_samples(dl, contents, look):
 # %% ../../nbs/processes/15a_shard.ipynb #59d2eec6
 def warn_unlike(
     dl:Any,  # the loader of this process
-    what:str # the message; `{}` is replaced by the numbers of samples
+    what:str # the message; `{}` in it is replaced by the number of samples in each process
 ) -> None:
     "Warn that the processes have different data; all of them must call it"
     size = loader_len(getattr(dl, 'dataset', dl)) or 'unknown'
@@ -202,33 +202,33 @@ def warn_unlike(
 
 # %% ../../nbs/processes/15a_shard.ipynb #d5136a45
 class RoundRobin:
-    "Gives each of n processes every n-th batch, equally many to each: some batches are repeated at the end"
-    n_own:Any = inf             # how many batches of this process are not repetitions; inf: unknown yet
-    alike:bool|None = None      # is the data identical in all processes? None: unknown yet
-    limit:int|None = None       # how many batches of all processes are used together; None: all
-    as_often = False            # does each process need equally many batches, even if their data differs?
+    "Shards a loader among n processes: each gets every n-th batch, and some get a repeated batch at the end"
+    n_own:Any = inf             # how many batches of this process are not repetitions; inf: not known yet
+    alike:bool|None = None      # is the data identical in all processes? None: not known yet
+    limit:int|None = None       # how many batches the processes use together; None: all
+    as_often = False            # must all processes get equally many batches, even if their data differs?
     ready:Any = None            # an iterator over the batches of the next phase
     def __init__(self,
         whole:Any,       # the loader to shard
-        batches:Any=None # its batch sampler; None: shard the batches themselves
+        batches:Any=None # the batch sampler of `whole`, to be sharded instead of its batches; None: shard the batches
     ):
         self.whole = whole
         self.batches = whole if batches is None else batches
 
     @property
     def indexed(self) -> bool:
-        "Whether the batches are lists of indices, not samples"
+        "Whether `batches` yields lists of indices, not batches of samples"
         return self.batches is not self.whole
 
     def stop_at(self,
-        n:int # the number, over all processes, of the first batch to skip
+        n:int # the number of batches, over all processes, after which to end
     ) -> int:
-        "End before batch number `n`; return how many batches that leaves for each process"
+        "End after `n` batches over all processes; return how many batches that leaves for each process"
         self.limit = n if self.limit is None else min(n, self.limit)
         return ceil(self.limit/num_shards())
 
     def begin(self) -> None:
-        "Begin a phase: compare the processes' data, and receive process 0's draws; all of them must call it"
+        "Begin a phase: compare the data of the processes, and receive the draws of process 0; all of them must call it"
         self.n_own,batches = inf,iter(self.batches)
         if self.indexed: self.alike = is_same_data(self.whole)
         else:
@@ -239,7 +239,7 @@ class RoundRobin:
             self.ready = self._every_nth(self._as_drawn_by_first(islice(batches, self.limit)))
             return
         warn_unlike(self.whole, 'The processes have different data to validate or predict, of {} samples. '
-                    'Each uses its own, and the results are of all of it.')
+                    'Each process uses its own, and the results cover the data of all.')
         self.ready = self._own(batches)
 
     def __len__(self) -> int:
@@ -250,18 +250,18 @@ class RoundRobin:
         return self._use_ready()
 
     def _use_ready(self):
-        "Yield the batches; a loader that starts its workers asks twice for an iterator, and uses the second one"
+        "Yield the batches of the phase; lazily, as a loader that starts workers creates two iterators, and uses one"
         yield from vars(self).pop('ready')
 
     def _as_drawn_by_first(self, batches):
-        "Return the indices that process 0 has drawn; `batches` itself if all processes draw the same"
+        "Return the indices that process 0 has drawn; `batches` itself for samples, or if all processes draw the same"
         if not self.indexed: return batches
         sampler = self.batches.sampler if type(self.batches) is BatchSampler else self.batches
         if type(sampler) is SequentialSampler: return batches
         return iter(from_first([*batches] if rank_distrib()==0 else None))
 
     def _every_nth(self, batches):
-        "Yield one batch of each round of n: in the last round, the processes that have none repeat its first batch"
+        "Yield this process's batch of each n; processes without one in the last round repeat the first batch of it"
         rank,world = shard_rank(),num_shards()
         for n_rounds,first in enumerate(batches):
             own = None
@@ -271,16 +271,16 @@ class RoundRobin:
             yield first if own is None else own
 
     def _own(self, batches):
-        "Return this process's batches, which are of different data, padded if all processes need equally many"
+        "Return this process's batches, padded if all processes need equally many; ValueError if a length is unknown"
         if not self.as_often: return batches
         n_batches = gather_objects(loader_len(self.batches))
         if not all(n_batches): raise ValueError(
             f'A sharded model must be called equally often in each process, but they have {n_batches} batches '
-            '(None: a loader without `len`). Give all processes the same data; it is sharded then.')
+            '(None: a loader without `len`). Give all processes the same data, which is then sharded.')
         return self._pad(batches, max(n_batches))
 
     def _pad(self, batches, n):
-        "Yield `n` batches, with the first one again in place of missing ones"
+        "Yield `n` batches; if there are fewer, repeat the first one"
         first = None
         for i,batch in enumerate(islice(chain(batches, repeat(None)), n)):
             if batch is None: self.n_own = min(i, self.n_own)
@@ -288,7 +288,7 @@ class RoundRobin:
             yield first if batch is None else batch
 
     def sizes(self) -> list[int]:
-        "Return the number of samples in each batch, including other processes' batches"
+        "Return the number of samples in each batch of the whole loader, for all processes"
         batches = self.batches
         if not self.indexed: return [*map(find_bs, batches)]
         if type(batches) is not BatchSampler: return [*map(len, batches)]
@@ -303,12 +303,12 @@ class RoundRobin:
 
 # %% ../../nbs/processes/15a_shard.ipynb #b7e852ff
 def take_turns(
-    dl:Any # any iterable of batches
+    dl:Any # an iterable of batches
 ) -> tuple[Any,RoundRobin]:
-    "Return a loader of every n-th batch of `dl`, one for each of n processes, and its `RoundRobin`"
+    "Return a loader of this process's batches, every n-th of `dl` for n processes, and its `RoundRobin`"
     if not _has_known_sampler(dl):
         round_robin = RoundRobin(dl)
-        return round_robin,round_robin   # here the `RoundRobin` is the loader
+        return round_robin,round_robin   # the `RoundRobin` itself is the loader
     if dl.batch_sampler is None:
         round_robin = RoundRobin(dl, dl.sampler)
         return copy_loader(dl, sampler=round_robin, batch_size=None),round_robin
@@ -316,16 +316,16 @@ def take_turns(
     return copy_loader(dl, batch_sampler=round_robin),round_robin
 
 def _has_known_sampler(dl):
-    "Return whether a sampler determines which samples are in a batch"
+    "Return whether the sampler of `dl` determines which samples are in a batch"
     if not isinstance(dl, DataLoader): return False
     if isinstance(dl.dataset, IterableDataset): return False
     return type(dl).__iter__ is DataLoader.__iter__
 
 # %% ../../nbs/processes/15a_shard.ipynb #b24f0d79
 def merge_shards(
-    shards:list # for each process, the indices of its samples, and a list of their nested results
+    shards:list # a pair for each process: the indices of its samples, and a list of their nested results
 ) -> tuple[list,list]:
-    "Merge the results of several processes: return all indices in order, and their results"
+    "Merge the results of several processes: return all indices, sorted and without repetitions, and their results"
     indices_of_each,results_of_each = zip(*shards)
     positions = {}   # for each index, its first position: a repeated sample counts once
     for position,i in enumerate(chain.from_iterable(indices_of_each)): positions.setdefault(i, position)
@@ -337,9 +337,9 @@ def merge_shards(
 
 def gather_shards(
     idxs:list, # the indices of this process's samples
-    res:list   # nested results for these samples
+    res:list   # the results for these samples, nested tensors with a row for each
 ) -> tuple[list,list]:
-    "Gather the results of all processes, in each of them: return all indices in order, and their results"
+    "Gather the results of all processes in each: return all indices, sorted and without repetitions, and their results"
     of_all = gather_objects((idxs, res))
     return merge_shards([of_all[rank] for rank in shard_ranks()])
 
@@ -359,7 +359,7 @@ from ..loop.events import CancelBatch
 def share_already(
     cbs:list # callbacks, or classes of them
 ) -> bool:
-    "Return whether one of the callbacks shards the batches of a validation"
+    "Return whether `ShareBatches` is one of the callbacks"
     return any(isinstance(cb, ShareBatches) or cb is ShareBatches for cb in cbs)
 
 class _Sharded(NamedTuple):
@@ -368,11 +368,11 @@ class _Sharded(NamedTuple):
     round_robin:RoundRobin
 
 class ShareBatches(Callback):
-    "Shards the batches of a validation among all processes, and drops repeated samples"
+    "Shards the batches of validations and predictions among all processes, and drops repeated samples"
     acts = 'nothing'
     order = TrainEvalCallback.order+1
     run_train = run_valid = False
-    own = None   # how many samples of this batch are not repetitions (of a whole batch: 1 or 0); None: all
+    own = None   # how many samples of this batch are not repetitions; with a `RoundRobin`, 1: all, 0: none; None: all
     def __init__(self):
         self.n_left = WeakKeyDictionary()   # for each `BatchStream`: how many remaining samples are not repetitions
         self.persistent = None              # the last `_Sharded` with persistent workers
@@ -384,7 +384,7 @@ class ShareBatches(Callback):
         is_sharded_already = batches.round_robin is not None or distributed_sampler(batches.loader) is not None
         if num_shards()>1 and not is_sharded_already:
             batches.share(*self._shard(batches.loader))
-            n_own = inf   # here whole batches are repeated, and `RoundRobin` knows which
+            n_own = inf   # only whole batches are repeated, and the `RoundRobin` counts these
         if n_own is not None: self.n_left[batches] = n_own
         self.run_valid = len(self.n_left)>0   # without repetitions there is nothing to do in each batch
 
@@ -393,8 +393,8 @@ class ShareBatches(Callback):
         is_alone = dist.is_available() and dist.is_initialized() and not in_group()
         if not is_alone or not learn.distributed: return
         if any(map(is_sharded, learn.model.parameters())): raise ValueError(
-            'the parameters of the model are sharded, so one process cannot call it without the others: validate and '
-            'predict in all processes, without `alone()`')
+            'the parameters of the model are sharded, so one process cannot call it without the others. Validate and '
+            'predict in all processes, outside `alone()`')
 
     def _shard(self, dl):
         "Return a loader of this process's batches and its `RoundRobin`; the same pair in each epoch if workers persist"
@@ -402,7 +402,7 @@ class ShareBatches(Callback):
         sharded = before if before and before.round_robin.whole is dl else _Sharded(*take_turns(dl))
         if getattr(dl, 'persistent_workers', False): self.persistent = sharded
         round_robin = sharded.round_robin
-        # unknown again, so that `RoundRobin.begin` compares anew
+        # forget the results of the previous phase: `RoundRobin.begin` compares the data again
         round_robin.limit = round_robin.alike = round_robin.ready = None
         # sharded forward passes are collectives: all processes need equally many batches
         round_robin.as_often = any(map(is_sharded, self.learn.model.parameters()))
@@ -411,11 +411,11 @@ class ShareBatches(Callback):
     def before_batch(self):
         learn = self.learn
         round_robin,self.own = learn.batches.round_robin,self.n_left.get(learn.batches)
-        if round_robin is not None: self.own = int(learn.iter<round_robin.n_own)   # a whole batch, or a repetition
+        if round_robin is not None: self.own = int(learn.iter<round_robin.n_own)   # 0: a repetition
         elif self.own is not None: self._cut_batch()
 
     def _cut_batch(self):
-        "Remove repeated samples from the end of the batch; keep one, which the model needs"
+        "Remove repeated samples from the end of the batch; keep at least one, because the model cannot run on none"
         learn = self.learn
         bs = find_bs(learn.yb or learn.xb)
         own = slice(max(1, self.own))

@@ -13,41 +13,41 @@ from typing import Any
 from ..data.process import Team, distributed_sampler, num_distrib, num_shards, shared_store
 from ..loop.dispatcher import callback_list
 from ..loop.signals import interruptibly
-from .agreement import Agreement, PhaseEnds, _groups, agree_already
-from .board import Board
-from .distributed import trainers
+from .agreement import Agreement, PhaseEnds, _channels, agree_already
+from .board import SharedMemory
+from .distributed import make_trainers
 from .launch import file_group, in_all, in_background, in_first, join_group, meet
 from .shard import ShareBatches, gather_shards, share_already
-from .tensor_parallel import TensorParallel, is_tensor_parallel, ranks_with_shards, sharded_run
-from .watch import watching
+from .tensor_parallel import TensorParallel, is_tensor_parallel, find_shard_ranks, sharded_run
+from .watch import get_watch
 
 # %% ../../nbs/processes/30_team.ipynb #ce9910c4
 class ProcessGroupTeam(Team):
-    "The team of a process that trains with others"
+    "The `Team` of a process in a process group: what the Learner does together with the other processes"
     @property
     def group(self) -> Any:
-        "The group in which processes agree about files; the first time, all processes must access it"
+        "The process group in which processes agree about files; all of them must make the first access"
         return file_group()
 
     def join(self) -> None:
-        "Join the group of the processes that a launcher started, and publish where this one is"
+        "Join the processes that a launcher started, if any, and start the `Watch`, which publishes where this one is"
         join_group()
-        watching()
+        get_watch()
 
     def default_cbs(self) -> tuple:
-        "Return the default callbacks of this team"
+        "Return the classes of the default callbacks of a Learner in a process group"
         return ShareBatches,
     def begin_fit(self,
         learn:Any, # the Learner
-        what:str,  # what begins, for messages
+        what:str,  # the call that begins, for messages: '`learn.fit()`'
         cbs:Any    # the callbacks of this fit
     ) -> list:
-        "Wait until all processes begin the fit; return callbacks for it"
-        self._meet_for(learn, what)
-        return [*self._trainers(learn, cbs), *self._sharing(learn, cbs)]
-    def _trainers(self, learn, cbs):
-        "Return the callbacks that train with the other processes; none if a callback does so already"
-        added = trainers(learn, cbs)
+        "Wait until all processes begin the fit; return the callbacks to add to it"
+        self._synchronize(learn, what)
+        return [*self._make_trainers(learn, cbs), *self._sharing(learn, cbs)]
+    def _make_trainers(self, learn, cbs):
+        "Return the callback that trains with the other processes, in a list; empty if a callback does so already"
+        added = make_trainers(learn, cbs)
         return [TensorParallel()] if added and is_tensor_parallel(learn.model) else added
 
     def enclose(self,
@@ -55,68 +55,68 @@ class ProcessGroupTeam(Team):
         run:Any,   # a context manager: its next run
         cbs:Any    # callbacks of that run
     ) -> Any:
-        "Return a context manager for `run` in which the processes that share the data are known"
-        ranks = ranks_with_shards(learn, [*callback_list(cbs)])
+        "Return a context manager that enters `run`, with its data sharded among the right ranks; `run` itself for all"
+        ranks = find_shard_ranks(learn, [*callback_list(cbs)])
         return run if ranks is None else sharded_run(run, ranks)
     def begin_run(self,
         learn:Any, # the Learner
         what:str   # the call that begins, for messages: '`learn.validate()`'
     ) -> list:
-        "Wait until all processes begin to validate or predict; return callbacks for that"
-        has_met = self._meet_for(learn, what)
-        agreement = [Agreement(), PhaseEnds()] if has_met else []   # else none is needed, or the outer run has them
+        "Wait until all processes begin to validate or predict; return the callbacks to add to the run"
+        has_waited = self._synchronize(learn, what)
+        agreement = [Agreement(), PhaseEnds()] if has_waited else []   # else not needed, or the outer run has them
         return [*agreement, *self._sharing(learn)]
 
-    def _meet_for(self, learn, what):
-        "Wait for the other processes, unless all agree already; return whether they have synchronized"
+    def _synchronize(self, learn, what):
+        "Wait for the other processes; return False, without waiting, if this one trains alone or has an `Agreement`"
         if num_shards()==1 or agree_already(learn): return False
-        interruptibly(meet, what, 'or in one of them inside of `with alone():`')
+        interruptibly(meet, what, 'or in one process inside `with alone():`')
         return True
     def _sharing(self, learn, cbs=()):
-        "Return what shards the batches of a validation, if the Learner was created before the group"
+        "Return a `ShareBatches` in a list if one is missing: the Learner was created before the process group"
         return [] if num_distrib()==1 or share_already([*learn.cbs, *cbs]) else [ShareBatches()]
 
     def agree(self,
         learn:Any # the Learner, in a fit
     ) -> None:
-        "Wait for the other processes before a collective within a fit; raise a Cancel that one of them raised"
+        "Wait for the other processes before a collective within a fit; raise the Cancel that one of them raised"
         if num_shards()>1 and agree_already(learn): learn.agreement._agree_at('ask')
     def start_exchange(self,
         data:bytes # bytes of this process
     ) -> Callable|None:
-        "Send bytes; return a function that waits for those of all processes; None if they share no memory"
-        board = _groups.get(shared_store())
-        if not isinstance(board, Board): return None
-        watch:Any = watching()
-        if watch.thread!=get_ident(): return None   # only one thread may write
-        message = board.begin([len(data)], data[:board.room])
+        "Send bytes; return a function that waits for those of all; None if they share no memory, or in another thread"
+        memory = _channels.get(shared_store())
+        if not isinstance(memory, SharedMemory): return None
+        watch:Any = get_watch()
+        if watch.thread!=get_ident(): return None   # only the thread of the fit may write
+        message = memory.begin([len(data)], data[:memory.room])
         def receive():
-            "Return the bytes by rank; None if those of any process do not fit into the memory"
+            "Return the bytes of all processes by rank; None if those of any process do not fit into the memory"
             watch.wait(message, watch.limit)
             largest,*_ = message.tolist()   # over all processes, so that all of them return None together
-            if largest>board.room: return None
-            return [message.data[rank] for rank in range(board.world)]
+            if largest>memory.room: return None
+            return [message.data[rank] for rank in range(memory.world)]
         return receive
     def meet(self,
-        what:str # the operation that they synchronize for, for messages
+        what:str # the operation that needs all processes, for messages
     ) -> None:
-        "Wait for the other processes"
+        "Wait for all processes; raise RuntimeError in all if one does not arrive, or calls another operation"
         meet(what)
     def in_all(self,
         f:Callable # a function without arguments
     ) -> list:
-        "Call `f` in each process; return the results of all; raise the first error of any in all"
+        "Call `f` in each process; return the results of all; if one fails, raise its error there, OSError elsewhere"
         return in_all(f)
     def in_first(self,
         f:Callable # a function without arguments
     ) -> Any:
-        "Call `f` once; return its result in all processes, or raise its error in all"
+        "Call `f` in process 0; return its result in all; if it fails, raise its error there, and OSError elsewhere"
         return in_first(f)
     def in_background(self,
-        f:Callable, # what to call, in a thread
+        f:Callable, # the function to call
         *args:Any   # passed to `f`
     ) -> None:
-        "Call `f`, which communicates with the background threads of the other processes"
+        "Call `f` in this background thread; it communicates with the background threads of the other processes"
         in_background(f, *args)
 
     def has_shard(self,
@@ -126,9 +126,9 @@ class ProcessGroupTeam(Team):
         return num_shards()>1 and distributed_sampler(dl) is not None
     def gather_shards(self,
         idxs:list, # the indices of this process's samples
-        res:list   # nested results for these samples
+        res:list   # the results for these samples, nested tensors with a row for each
     ) -> list:
-        "Return the results for the samples of all processes, in order"
+        "Return the results of all processes, in the order of the samples' indices; a repeated sample counts once"
         return gather_shards(idxs, res)[1]
 
 Team.several = ProcessGroupTeam()

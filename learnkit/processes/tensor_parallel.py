@@ -18,7 +18,7 @@ from ..data.process import (distributed_sampler, is_sharded, lay_out, local_shar
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.words import Word
-from .distributed import DistributedTrainer, GradientExchange, send_first, steps_in_turn, take_means
+from .distributed import DistributedTrainer, GradientExchange, broadcast_first, steps_in_turn, average_tensors
 from .shard import has_items, is_same_data
 
 # %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150008
@@ -29,9 +29,9 @@ def is_fully_sharded(
     return own_class(m) is not type(m)
 
 def is_data_parallel(
-    p:Any # a parameter that `fully_shard` has sharded
+    p:Any # a sharded parameter (DTensor) of a module that `fully_shard` has wrapped
 ) -> bool:
-    "Return whether `p` is sharded once, over all processes, so that each needs its own batch"
+    "Return whether `p` is sharded only by `fully_shard` and over all processes, so that each process has its own batch"
     *outer,last = [o.is_shard() for o in p.placements]
     if any(outer) or not last: return False
     return p.device_mesh.size()==num_distrib()
@@ -39,56 +39,56 @@ def is_data_parallel(
 def is_tensor_parallel(
     model:nn.Module # the model of a Learner
 ) -> bool:
-    "Return whether parameters are sharded otherwise than by `fully_shard` over all processes"
+    "Return whether any parameter is sharded, except by `fully_shard` alone over all processes"
     sharded = [*filter(is_sharded, model.parameters())]
     if not any(map(is_fully_sharded, model.modules())): return bool(sharded)
     return not all(map(is_data_parallel, sharded))
 
 # %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150009
-def data_ranks(
+def find_data_ranks(
     model:nn.Module # a model for which `is_tensor_parallel` is True
 ) -> list[int]:
-    "Return the ranks of the processes with different shards of the data: this process's column of the mesh"
+    "Return the ranks in this process's column of the mesh: each has a different shard of the data"
     p:Any = next(filter(is_sharded, model.parameters()))
-    if not any(map(is_fully_sharded, model.modules())): return columns_beside(p.device_mesh)[rank_distrib()]
+    if not any(map(is_fully_sharded, model.modules())): return find_columns(p.device_mesh)[rank_distrib()]
     if not is_fully_sharded(model): raise ValueError(
-        'parts of the model are sharded by `fully_shard`, and the model itself is not: call it for the model, too')
+        'modules of the model are sharded by `fully_shard`, but the model itself is not: call `fully_shard(model)` too')
     n_data = 2 if p.placements[0].is_replicate() else 1   # the mesh is (replicate, shard), or (shard,)
     others = p.device_mesh.get_coordinate()[n_data:]
     return p.device_mesh.mesh[(..., *others)].flatten().tolist()
 
 # %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150011
-def columns_beside(
+def find_columns(
     mesh:Any # the `DeviceMesh` of this process's layers, one of several with the same shape
 ) -> list[list[int]]:
-    "Return the column of each process, by rank: the processes in its place in the other meshes"
+    "Return the column of each process, by rank: the ranks at its position in each of the meshes"
     own,n = sorted(mesh.mesh.flatten().tolist()),num_distrib()
     size = len(own)
     step = own[1]-own[0] if size>1 else 1
-    def row(rank): return rank//(step*size),rank%step   # the place of a mesh among the others
+    def row(rank): return rank//(step*size),rank%step   # identifies the mesh to which a rank belongs
     is_regular = own==[r for r in range(n) if row(r)==row(own[0])] and n%(step*size)==0
     if not is_regular: raise ValueError(
-        f'the layers are sharded among processes {own} of {n}, which is no dimension of a mesh of all of them: shard '
+        f'the layers are sharded among processes {own} of {n}, which are not a row of a mesh of all processes: shard '
         "them over `mesh['tp']` of `mesh = init_device_mesh(device, (n_data, n_tensor), mesh_dim_names=('dp', 'tp'))`")
     def place(rank): return rank//step%size
     return [[r for r in range(n) if place(r)==place(rank)] for rank in range(n)]
 
 # %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150014
-shards_among = Word('shards_among', None, 'Among which processes does it shard the data? None: among all of them.')
+shards_among = Word('shards_among', None, 'Among which ranks does it shard the data? None: it does not decide this.')
 
-def ranks_with_shards(
+def find_shard_ranks(
     learn:Any, # a Learner
     cbs:list   # callbacks of its next run
 ) -> Sequence[int]|None:
-    "Return the ranks among which a run's data is sharded; None: all processes"
+    "Return the ranks among which the data of a run is sharded; None: among all processes"
     for cb in [*learn.cbs, *cbs]:
         if shards_among(cb) is not None: return shards_among(cb)
-    return data_ranks(learn.model) if is_tensor_parallel(learn.model) else None
+    return find_data_ranks(learn.model) if is_tensor_parallel(learn.model) else None
 
 @contextmanager
 def sharded_run(
-    run:Any,            # a context manager
-    ranks:Sequence[int] # the processes among which the data is sharded
+    run:Any,            # a context manager: the run
+    ranks:Sequence[int] # the ranks among which the data is sharded
 ) -> Iterator[None]:
     "Enter `run`, with the data sharded among `ranks`"
     with sharded_among(ranks), run: yield
@@ -100,39 +100,40 @@ class ColumnMeans(Callback):
     first_in = ('after_backward',)
     def __init__(self,
         params:list, # the parameters of the model
-        group:Any    # the column of this process
+        group:Any    # the process group of this process's column
     ): self.params,self.group = params,group
 
     def after_backward(self):
-        self.learn.agreement._agree_at('ask')   # if one cancelled the batch, the others would wait
+        self.learn.agreement._agree_at('ask')   # a process that cancels the batch would not take part below
         trained = [p for p in self.params if p.requires_grad]
         grads = [torch.zeros_like(p) if p.grad is None else lay_out(p.grad, p) for p in trained]
-        take_means([*map(local_shard, grads)], self.group)
+        average_tensors([*map(local_shard, grads)], self.group)
         for p,grad in zip(trained, grads): p.grad = grad
 
-_columns = {}   # by store and columns
+_columns = {}   # (store, columns) -> process group
 
 def column_group(
     columns:list # the column of each process, by rank
 ) -> Any:
-    "Return the process group of the column of this process; all must call it"
+    "Return the process group of this process's column; all processes must call it"
     distinct = [*map(list, sorted({*map(tuple, columns)}))]
     key = shared_store(),str(distinct)
     if key not in _columns:
-        _columns.clear()   # they belong to a group that was destroyed
+        _columns.clear()   # the previous ones may belong to a process group that was destroyed
         _columns[key],_ = dist.new_subgroups_by_enumeration(distinct)
     return _columns[key]
 
 # %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150017
 @check_args
 class TensorParallel(DistributedTrainer):
-    "Trains a model whose layers are sharded among processes; those that compute a layer together have the same batches"
-    conflicts = dict(local_steps='each process has a part of the weights, and needs those of the others in each batch')
+    "Trains a model whose layers are sharded among processes; those in a row of the mesh have the same batches"
+    conflicts = dict(
+        local_steps='each process has only a shard of the weights, so all must compute each batch together')
     was_called = False     # was the model called in this fit? Before that, `fully_shard` has no state to reset
     first_call:Any = None  # the hook that sets `was_called`
     def __init__(self,
         timeout:float|None=None, # seconds until a waiting process reports which one hangs; None: the group's timeout
-        compare:bool=True,       # end the fit if parameters that are not sharded differ between the processes?
+        compare:bool=True,       # raise ProcessFailed if unsharded parameters or hyperparameters differ?
         shard:bool=True          # shard the data among the rows of the mesh? False: each row has its own data already
     ):
         super().__init__(shard=shard, timeout=timeout, compare=compare)
@@ -141,17 +142,17 @@ class TensorParallel(DistributedTrainer):
     def before_fit(self):
         if num_distrib()==1: return
         self.shard = num_shards()>1 and not self.rows_have_data
-        self.weigh = num_shards()>1   # otherwise all have the same batch
+        self.weigh = num_shards()>1   # otherwise all processes have the same batch
         if not self.rows_have_data: self._check_data(self.learn.dls.train)
         super().before_fit()
 
     def _check_data(self, train):
-        "Raise ValueError if processes that compute together would get different batches"
+        "Raise ValueError if the processes of a row would get different batches"
         sampler = distributed_sampler(train)
         if sampler is not None: return self._check_sampler(sampler)
         if has_items(train) and not is_same_data(train, look=False): raise ValueError(
-            'the processes have different training data, and with tensor parallelism those of a row need the same '
-            'batches: give each of them the whole dataset, which is sharded among the rows')
+            'the processes have different training data, but with tensor parallelism those of a row need the same '
+            'batches: give every process the whole dataset, which `fit` shards among the rows')
 
     def _check_sampler(self, sampler):
         own = sampler.num_replicas,sampler.rank
@@ -160,18 +161,18 @@ class TensorParallel(DistributedTrainer):
             f'of {num_shards()}: remove it, and `fit` shards the data')
 
     def _wrap(self, device):
-        "Broadcast the parameters that are not sharded from process 0; the model needs no wrapper"
+        "Broadcast the unsharded tensors of process 0, and add the callbacks that average gradients"
         model = self.learn.model
         by_pytorch = is_fully_sharded(model)
         turns = [type(cb).__name__ for cb in self.learn.cbs if steps_in_turn(cb)]
         if by_pytorch and turns: raise ValueError(
-            f'{turns[0]} calls parts of the model outside of its forward pass, where `fully_shard` has only a part of '
+            f'{turns[0]} calls modules of the model outside its forward pass, where `fully_shard` has not gathered '
             'their weights: remove `fully_shard`')
-        if by_pytorch: self.first_call = model.register_forward_pre_hook(self._note_call)
+        if by_pytorch: self.first_call = model.register_forward_pre_hook(self._record_call)
         self.sends_buffers = num_shards()>1
         unsharded = [p for p in model.parameters() if not is_sharded(p)]
         buffers = [b for b in model.buffers() if not is_sharded(b)]
-        send_first([t.detach() for t in [*unsharded, *buffers]], dist.group.WORLD)
+        broadcast_first([t.detach() for t in [*unsharded, *buffers]], dist.group.WORLD)
         self._exchange(unsharded if by_pytorch else [])
         if num_shards()>1 and not by_pytorch: self._add_column_means()
 
@@ -183,14 +184,14 @@ class TensorParallel(DistributedTrainer):
         return [dist.group.WORLD, *own, *means]
 
     def _add_column_means(self):
-        "Average the gradients of the model over the columns"
+        "Add a `ColumnMeans` to the fit, which averages the gradients of the model over the columns"
         params = [*self.learn.model.parameters()]
         sharded:Any = next(filter(is_sharded, params))
-        means = ColumnMeans(params, column_group(columns_beside(sharded.device_mesh)))
+        means = ColumnMeans(params, column_group(find_columns(sharded.device_mesh)))
         self.added.append(means)
         self.learn.add_cb(means)
 
-    def _note_call(self, *args):
+    def _record_call(self, *args):
         self.was_called = True
         self.first_call.remove()
 

@@ -27,42 +27,42 @@ from ..data.process import in_group, num_distrib, rank_distrib, shared_store
 from ..loop.dispatcher import Dispatcher
 from ..loop.loop import Loop
 from ..loop.tracebacks import text_of
-from learnkit.processes.words import (Notice, Notices, Others, Word, count_reader, keeper, keeps_store, no_store,
-    own_life)
+from .words import (Notice, Notices, OtherProcesses, Report, count_reader, describe_lost_store,
+    describe_store_host, hosts_store, read_own_identity)
 
 # %% ../../nbs/processes/02_watch.ipynb #5a11f002
-def standing_still(
+def call_exclusively(
     f:Callable # a C function, or several nested in one call
 ) -> Any:      # what `f` returns
-    "Call `f` while no other thread can run; garbage collection is off, because a finalizer could let one run"
+    "Call `f` while no other thread can run, with garbage collection off, because a finalizer could switch threads"
     on = gc.isenabled()
     try: return [*map(call, (gc.disable, f, gc.enable if on else gc.disable))][1]
     except BaseException:
         if on: gc.enable()
         raise
 
-def frames_of(
-    thread:int # its `get_ident()`
+def get_frames(
+    thread:int # the id of the thread, as `get_ident` returns it
 ) -> list[FrameType]:
-    "Return the frames of a thread, the innermost first"
+    "Return the frames of a thread, the innermost first; empty if it has ended"
     inner = map(methodcaller('get', thread), map(call, (sys._current_frames,)))
     outwards = accumulate(chain(inner, repeat('f_back')), getattr)   # lazy: nothing is computed yet
-    return standing_still(partial(list, iter(partial(next, outwards), None)))
+    return call_exclusively(partial(list, iter(partial(next, outwards), None)))
 
 # %% ../../nbs/processes/02_watch.ipynb #93ef2024
-_steps = {f.__code__:k for k,f in vars(Loop).items() if hasattr(f, '__code__')}
+_steps = {f.__code__:k for k,f in vars(Loop).items() if hasattr(f, '__code__')}   # code -> name of a step of the loop
 _libraries = {*sys.stdlib_module_names, 'learnkit', 'torch'}
 
-def module_of(
+def get_module_name(
     frame:FrameType # the frame of a call
 ) -> str:
     "Return the name of the module that contains a frame's code"
     return frame.f_globals.get('__name__', '')
 
-def whereabouts(
+def describe_location(
     frames:list # the frames of the thread
 ) -> str:
-    "Return where a thread is: its handler, the step of the loop, or the line of a script"
+    "Return where a thread is, in words: the handler, the step of the loop, or the line of a script"
     for f in frames:
         if found := _place_in_run(f): return found
     return _line_of_script(frames) if frames else 'in a thread that has ended'
@@ -71,8 +71,8 @@ def _place_in_run(frame):
     "Return the handler or the step of the loop that a frame belongs to, in words; empty for any other frame"
     dispatches = frame.f_code is Dispatcher.__call__.__code__
     if not dispatches and frame.f_code not in _steps: return ''
-    # read it of these frames only: it is a copy, and would keep tensors that a forward pass has released
-    local = standing_still(partial(getattr, frame, 'f_locals'))
+    # read `f_locals` of these frames only: a copy of others would keep tensors alive that a forward pass has released
+    local = call_exclusively(partial(getattr, frame, 'f_locals'))
     if 'cb' in local:
         name,callback = local['name'],type(local['cb']).__name__
         return f'in `{name}` of `{callback}`{local["self"]._position}'
@@ -87,7 +87,7 @@ def _line_of_script(frames):
     return f'at line {own.f_lineno} of {Path(own.f_code.co_filename).name}{called}'
 
 def _is_users(frame):
-    package = module_of(frame).partition('.')[0]
+    package = get_module_name(frame).partition('.')[0]
     return package not in _libraries
 
 # %% ../../nbs/processes/02_watch.ipynb #1a30707b
@@ -98,7 +98,7 @@ class Verdict(NamedTuple):
 
 # %% ../../nbs/processes/02_watch.ipynb #1a30707c
 class Judge:
-    "Finds out which process did not arrive"
+    "Finds out which processes did not arrive, so that a message or collective of a fit failed"
     def __init__(self,
         watch:Any # the `Watch` of this process, in a fit
     ):
@@ -106,12 +106,12 @@ class Judge:
         self.everyone_else = {*range(num_distrib())} - {watch.rank}
 
     def find(self) -> Verdict|None:
-        "Return the verdict of the first process that asks in this fit; None if a process has failed and says so"
+        "Return the verdict, by the first process that asks in this fit; None if a process has reported its failure"
         is_first = self.watch.store.add('judges', 1)==1
         if not is_first: self._wait_for_verdict()
         decided = self.first_reason()
         if decided is None:
-            found = self._causes()
+            found = self._find_causes()
             self.notices.read()
             if self.failed_notices(): return None
             decided = Notice(self.watch.rank, self.watch.n, 'verdict', found)
@@ -119,7 +119,7 @@ class Judge:
         return Verdict(*decided.text) if decided.kind=='verdict' else None
 
     def first_reason(self) -> Notice|None:
-        "Return the first notice that says why this fit cannot continue; None if there is none"
+        "Read notices; return the first that says why this fit cannot continue; None if there is none"
         return next((o for o in self.notices.read() if self._decides(o)), None)
     def _decides(self, notice):
         if notice.fit!=self.watch.n: return False
@@ -133,26 +133,26 @@ class Judge:
         end = monotonic()+self.others.silence+4*self.watch.interval
         while self.first_reason() is None and monotonic()<end: sleep(self.watch.interval/4)
 
-    def _causes(self):
+    def _find_causes(self):
         self.others.listen(self.everyone_else)
-        at_first = self._verdict(self._elsewhere())   # a late process may have arrived since
+        at_first = self._make_verdict(self._find_elsewhere())   # in case that a late process arrives meanwhile
         silent = self._listen_again()
         ended = {*filter(self.others.has_ended, self.everyone_else)}
-        suspects = ended or silent | self._elsewhere()
-        return self._verdict(suspects) if suspects else at_first
+        suspects = ended or silent | self._find_elsewhere()
+        return self._make_verdict(suspects) if suspects else at_first
 
-    def _elsewhere(self):
-        "Return the processes that do not wait for the message for which this process waits; in a collective, for none"
+    def _find_elsewhere(self):
+        "Return the processes that do not wait for this one's message, or, in a collective, in no collective; else all"
         mine = self.watch.message
         def waits_too(rank):
-            word = self.others.last(rank)
-            if word is None: return False
-            return word.waits if mine is None else word.message==mine
+            report = self.others.last(rank)
+            if report is None: return False
+            return report.waits if mine is None else report.message==mine
         elsewhere = {rank for rank in self.everyone_else if not waits_too(rank)}
         return elsewhere or self.everyone_else if mine is None else elsewhere
 
     def _listen_again(self):
-        "Wait for new reports of all processes; return those without one, although there was time"
+        "Wait for new reports of all processes; return the processes that have sent none in that time"
         before = {rank:self.others.last(rank) for rank in self.everyone_else}
         silent,end = self.everyone_else,monotonic()+self.others.silence+self.watch.interval
         while monotonic()<end:
@@ -164,7 +164,7 @@ class Judge:
             silent = {rank for rank in silent if self.others.last(rank)==before[rank]}
         return silent
 
-    def _verdict(self, ranks):
+    def _make_verdict(self, ranks):
         ranks,shown = self.others.order(ranks),self.others.shown
         return Verdict([(rank,self.others.describe_one(rank)) for rank in ranks[:shown]], len(ranks[shown:]))
 
@@ -172,36 +172,36 @@ class Judge:
 # in these modules a process waits for others
 _wait_modules = 'torch.distributed','torch.autograd','learnkit.processes.agreement','learnkit.processes.launch'
 
-_frozen = 'has said nothing for a while: it is frozen, or cannot be reached'
+_frozen = 'has not responded for a while: it is frozen, or cannot be reached'
 
 class Watch(Thread):
-    "A thread that publishes where this process is, as long as the process is in its group"
+    "A thread that publishes where this process is, until the process leaves its group"
     interval = 1.              # seconds between two reports
     limit = 600.               # seconds to wait for a message of another process
-    n,store = 0,None           # number of fits so far, begun by all processes together; the store of this fit
-    message:Any = None         # the fit and number of the message that this process waits for; None: none
-    number = 0                 # number of this fit's last message
-    here,waits = '',False      # where this process is; may it wait for others there?
-    since,beats = 0.,0         # when it arrived there; how many reports it has sent
-    is_asking = False          # is it looking for the cause? Meanwhile it reports the place where it waited
-    answered = 0.              # when the store last replied
+    n,store = 0,None           # the number of fits begun so far; the store of the current fit
+    message:Any = None         # [fit, number] of the message that this process waits for; None: it waits for none
+    number = 0                 # the number of messages so far in this fit
+    here,waits = '',False      # where this process is, in words; may it wait for others there?
+    since,beats = 0.,0         # when it arrived there, by `monotonic`; how many reports it has sent
+    is_asking = False          # is it looking for the cause of a failure? Then it reports the place where it waited
+    answered = 0.              # when the store last replied, by `monotonic`
     is_cut_off = False         # has the process that hosts the store ended?
     has_failed = False         # has a fit failed, here or in another process?
     def __init__(self):
         super().__init__(daemon=True, name='learnkit-watch')
         self.thread,self.over = get_ident(),Event()
-        self.group,self.rank,self.life = dist.group.WORLD,rank_distrib(),own_life()
+        self.group,self.rank,self.life = dist.group.WORLD,rank_distrib(),read_own_identity()
         self.everyone_else = {*range(num_distrib())} - {self.rank}
-        self.shared_store = shared_store()   # in the process that hosts it, it lasts as long as this object
-        self.words = dist.PrefixStore('learnkit/at', shared_store().clone())   # a wait on a store blocks it
+        self.shared_store = shared_store()   # in the process that hosts the store, this reference keeps it open
+        self.words = dist.PrefixStore('learnkit/at', shared_store().clone())   # cloned: a wait blocks its store
         self.notices = Notices(dist.PrefixStore('notices', self.words))
-        self.others = Others(self.words, self.life)
+        self.others = OtherProcesses(self.words, self.life)
         self.answered = monotonic()
 
     def begin_fit(self,
         limit:float # seconds to wait for other processes
     ) -> None:
-        "Watch the thread that calls this, for a fit that begins"
+        "Watch the calling thread from now on, and open the store of the fit that begins"
         Watch.n += 1
         self.limit,self.message,self.number = limit,None,0
         self.thread,self.store = get_ident(),dist.PrefixStore(f'learnkit/{Watch.n}', shared_store())
@@ -209,57 +209,57 @@ class Watch(Thread):
     # the reports
 
     def run(self) -> None:
-        "Publish where this process is, until it leaves the group"
+        "Publish where this process is at each interval, until it ends or leaves the group"
         while dist.group.WORLD is self.group:
             self.beat()
             if self.is_cut_off: return
             if self.over.wait(self.interval): break
-        self._say_last('has ended' if self.over.is_set() else 'has left the group')
+        self._publish_last('has ended' if self.over.is_set() else 'has left the group')
 
     def beat(self) -> None:
-        "Publish where this process is, and read which other ones will not arrive"
-        if not self.is_asking: self._look_at_thread()
+        "Publish where this process is, and read the notices of the others"
+        if not self.is_asking: self._update_location()
         self.beats += 1
         try:
             n_read,seconds = len(self.notices.read()),monotonic()-self.since
-            self._say(Word(self.beats, self.here, seconds, self.waits, self.message, self.life, n_read))
+            self._publish(Report(self.beats, self.here, seconds, self.waits, self.message, self.life, n_read))
             self.answered = monotonic()
-        except RuntimeError: self.is_cut_off = True   # a waiting process reports it
+        except RuntimeError: self.is_cut_off = True   # the thread that waits for the store reports this
 
-    def _look_at_thread(self):
-        here,self.waits = self._look()
+    def _update_location(self):
+        here,self.waits = self._inspect()
         if here!=self.here: self.here,self.since = here,monotonic()
 
-    def _look(self):
+    def _inspect(self):
         "Return where the thread is, and whether it waits for others; keep no reference to its frames"
-        frames = frames_of(self.thread)
-        waits = any(module_of(f).startswith(_wait_modules) for f in frames)
-        return whereabouts(frames),waits
+        frames = get_frames(self.thread)
+        waits = any(get_module_name(f).startswith(_wait_modules) for f in frames)
+        return describe_location(frames),waits
 
-    def _say(self, word): self.words.set(str(self.rank), json.dumps(word))
-    def _say_last(self, how):
-        said = f'{how}: it was last {self.here}'
+    def _publish(self, report): self.words.set(str(self.rank), json.dumps(report))
+    def _publish_last(self, how):
+        text = f'{how}: it was last {self.here}'
         try:
-            self._say(Word(None, said, 0., False))
-            self.notices.add(Notice(self.rank, None, 'ended', said))
+            self._publish(Report(None, text, 0., False))
+            self.notices.add(Notice(self.rank, None, 'ended', text))
         except RuntimeError: pass   # the store has ended, so no process could read this
 
     def fail(self,
         e:BaseException, # the exception
-        where:str        # the position of the run
+        where:str        # the position of the run, such as ', epoch 0, batch 3'
     ) -> None:
         "Report this process's exception to the other processes"
         self.has_failed = True
         self.notices.add(Notice(self.rank, Watch.n, 'failed', f'{type(e).__name__}: {text_of(e)}{where}'))
 
     def end(self) -> None:
-        "Stop the thread, and announce that this process ends"
-        if self.has_failed and keeps_store(self.rank): self._let_others_read()
+        "Let the thread announce that this process ends, and stop; a failed host of the store waits for readers first"
+        if self.has_failed and hosts_store(self.rank): self._let_others_read()
         self.over.set()
-        self.join(self.others.silence)   # no longer, because the process that hosts the store may be frozen
+        self.join(self.others.silence)   # not forever: the process that hosts the store may be frozen
 
     def _let_others_read(self):
-        "Wait until the others have read all notices: without the store they would take this process for the cause"
+        "Wait until the others have read all notices; if the store ended before, they would blame this process"
         end,late = monotonic()+self.others.silence,self.everyone_else
         try:
             n = len(self.notices.read())
@@ -271,13 +271,13 @@ class Watch(Thread):
         except RuntimeError: return   # the group was destroyed, and with it the store
 
     def _knows(self, rank, n):
-        "Return whether a process has read `n` notices, or will never read any: it has ended, or never began"
-        word = self.others.last(rank)
-        return word is None or self.others.has_ended(rank) or word.n_read>=n
+        "Return whether a process has read `n` notices, or will not read any: it has ended, or never sent a report"
+        report = self.others.last(rank)
+        return report is None or self.others.has_ended(rank) or report.n_read>=n
 
     def let_others_end(self) -> None:
-        "In the process that hosts the store: wait until the others, which may need it, have ended or left the group"
-        if self.has_failed or not keeps_store(self.rank): return
+        "In the process that hosts the store: wait, for `silence` seconds at most, until the others have ended"
+        if self.has_failed or not hosts_store(self.rank): return
         end,late = monotonic()+self.others.silence,self.everyone_else
         while late and monotonic()<end:
             self.others.listen(late)
@@ -287,14 +287,14 @@ class Watch(Thread):
     # waiting
 
     def wait(self,
-        work:Any,     # a collective that has begun
-        timeout:float # seconds
+        work:Any,     # a message or collective that has begun
+        timeout:float # seconds to wait
     ) -> None:
-        "Wait for the others in a collective; raise RuntimeError after `timeout`, or if one will certainly not arrive"
+        "Wait until `work` is complete; raise RuntimeError after `timeout`, or if a process will certainly not arrive"
         self.number += 1
         self.message = [Watch.n, self.number]
         self._wait_until(monotonic()+timeout, work)
-        self.message = None   # after an error it is kept: this process is not the cause
+        self.message = None   # kept after an error, so that the others do not blame this process
 
     def _wait_until(self, end, work):
         is_lost = False
@@ -304,49 +304,50 @@ class Watch(Thread):
             except RuntimeError:
                 if work.is_completed(): return work.wait()
                 if is_lost or monotonic()>=end: raise
-                is_lost = any(map(self._ends_this, self.notices.so_far()))   # earlier messages may still arrive
+                # then wait once more: what was sent before may still arrive
+                is_lost = any(map(self._ends_this, self.notices.so_far()))
 
     def _ends_this(self, notice):
-        "Return whether a notice says that a message of this fit will not arrive"
+        "Return whether `notice` says that another process sends no more messages of this fit"
         return notice.rank!=self.rank and notice.fit in (None, Watch.n)
 
     # descriptions of the other processes
 
     def blame(self) -> str:
-        "Describe which process did not reach a point of a fit; every caller gets the same text"
+        "Describe why a message or collective of this fit failed: which process did not arrive, and where it is"
         self.has_failed = self.is_asking = True
         try:
-            if not self._store_answers(): return self._read_before() or f'{keeper()} {_frozen}'
+            if not self._store_answers(): return self._read_before() or f'{describe_store_host()} {_frozen}'
             verdict = Judge(self).find()
-        except RuntimeError: return self._read_before() or no_store()
+        except RuntimeError: return self._read_before() or describe_lost_store()
         finally: self.is_asking = False
-        return self.failures() if verdict is None else self._in_words(verdict)
+        return self.failures() if verdict is None else self._describe_verdict(verdict)
 
     def _read_before(self):
-        "Return why this fit ended, in words, from the notices read while there was a store; empty if none says why"
+        "Return why this fit ended, in words, from the notices read before the store ended; empty if none says why"
         first = next(filter(self._ends_this, self.notices.so_far()), None)
         if first is None: return ''
-        if first.kind=='verdict': return self._in_words(Verdict(*first.text))
+        if first.kind=='verdict': return self._describe_verdict(Verdict(*first.text))
         return self.failures() if first.kind=='failed' else f'process {first.rank} {first.text}'
 
     def _store_answers(self):
-        "Return whether the store replies to this thread; the main thread would wait for a frozen host of the store"
+        "Return whether the store replies to the watching thread: the calling thread could block on a frozen host"
         before,end = self.answered,monotonic()+self.others.silence
         while self.answered==before:
-            if self.is_cut_off: return True   # it replies with an error
+            if self.is_cut_off: return True   # the store replies with an error
             if monotonic()>end: return False
             sleep(self.interval/4)
         return True
 
-    def _in_words(self, verdict):
+    def _describe_verdict(self, verdict):
         if not verdict.causes: return 'all processes wait for the same message, which was lost'
-        said = '; '.join(text for _,text in verdict.causes)
-        if verdict.more: said += f'; and {verdict.more:,} more'
-        if self.rank not in {rank for rank,_ in verdict.causes}: return said
-        return f'the others no longer wait for process {self.rank}: {said}'
+        described = '; '.join(text for _,text in verdict.causes)
+        if verdict.more: described += f'; and {verdict.more:,} more'
+        if self.rank not in {rank for rank,_ in verdict.causes}: return described
+        return f'the others no longer wait for process {self.rank}: {described}'
 
     def failures(self) -> str:
-        "Return what failed in other processes, in words; empty if that is unknown"
+        "Return which other processes have failed, and their errors, in words; empty if none has reported a failure"
         self.has_failed = True
         try: self.notices.read()
         except RuntimeError: pass   # the store has ended; use what was read before
@@ -354,22 +355,22 @@ class Watch(Thread):
         return '; '.join(f'process {notice.rank} failed: {notice.text}' for notice in failed)
 
     def everywhere(self,
-        at:str # the point of the loop at which this process is, in words
+        at:str # where this process is, in words: '`after_batch`, epoch 0, batch 3'
     ) -> str:
-        "Return the point at which each process is, in words; all processes must call it"
+        "Return where each process is, in words; all processes must call it"
         n = num_distrib()
         try:
             self.store.set(f'point/{self.rank}', at)
             points = [self.store.get(f'point/{rank}').decode() for rank in range(n)]
             count_reader(dist.PrefixStore('point', self.store), self.rank, n, self.others.silence)
-        except RuntimeError: return f'process {self.rank} is at {at}, and {no_store()}'
+        except RuntimeError: return f'process {self.rank} is at {at}, and {describe_lost_store()}'
         return ', '.join(f'process {rank} is at {point}' for rank,point in enumerate(points))
 
 # %% ../../nbs/processes/02_watch.ipynb #11a17520
-_watches:list[Watch] = []   # the `Watch` of the present group; empty without one
+_watches:list[Watch] = []   # the `Watch` of the current process group; empty without a group
 
-def watching() -> Watch|None:
-    "Return the `Watch` of this process, started if necessary; None if the process is in no group"
+def get_watch() -> Watch|None:
+    "Return the `Watch` of this process, which is started if necessary; None without a process group, or in `alone()`"
     if not in_group(): return None
     if not _watches or _watches[0].group is not dist.group.WORLD:
         _watches[:] = [Watch()]
@@ -381,16 +382,16 @@ def watching() -> Watch|None:
 def at_exit(
     f:Callable # a function without arguments
 ) -> None:
-    "Call `f` when this process ends, before what was registered earlier"
+    "Call `f` when this process ends, before the functions that were registered earlier"
     if parent_process() is None: atexit.register(f)
-    else: Finalize(None, f, exitpriority=0)   # a process of `multiprocessing` skips what `atexit` registers
+    else: Finalize(None, f, exitpriority=0)   # a process of `multiprocessing` calls no `atexit` functions
 
 # %% ../../nbs/processes/02_watch.ipynb #e84f3ce3
-def by_others(
+def is_caused_by_others(
     e:BaseException # the exception
 ) -> bool:
-    "Return whether another process caused `e`"
+    "Return whether another process probably caused `e`: it was raised by a collective or a store"
     if isinstance(e, dist.DistError): return True
     frames = [f for f,_ in walk_tb(e.__traceback__)]
-    collective = bool(frames) and module_of(frames[-1]).startswith('torch.distributed')
+    collective = bool(frames) and get_module_name(frames[-1]).startswith('torch.distributed')
     return type(e) is RuntimeError and (collective or any(o in text_of(e) for o in ('/gloo/','pair closure')))

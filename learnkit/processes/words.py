@@ -16,83 +16,83 @@ from typing import Any, NamedTuple
 from ..data.process import num_distrib
 
 # %% ../../nbs/processes/00_words.ipynb #11a17511
-class Life(NamedTuple):
-    "Identifies a process of this machine, even if a later one gets the same process id"
+class ProcessIdentity(NamedTuple):
+    "Identifies a process, even after another process of its machine has got the same process id"
     machine:str # the boot id of the machine, and the namespace of its process ids
     pid:int     # the process id
-    begun:int   # when the process began, in clock ticks since boot
+    begun:int   # when the process began, in clock ticks since the machine was booted
 
-class Word(NamedTuple):
+class Report(NamedTuple):
     "The report of a process: where it is, and what it waits for"
     beat:int|None          # how many reports it has sent; None: this is its last one
-    here:str               # where it is
+    here:str               # where it is, in words: a handler, a step of the loop or a line of a script
     seconds:float          # how long it has been there
     waits:bool             # is it in a function that may wait for others?
-    message:list|None=None # the fit and the number of the message that it waits for; None: it waits for none
-    life:list|None=None    # its `Life`; None: unknown
+    message:list|None=None # [fit, number] of the message that it waits for; None: it waits for none
+    life:list|None=None    # its `ProcessIdentity`; None: unknown
     n_read:int=0           # how many notices it has read
 
 class Notice(NamedTuple):
-    "Tells the other processes that one will not arrive, or why the fit cannot continue"
-    rank:int     # the process that sends it
+    "Notifies the other processes that one will not arrive, or why the fit cannot continue"
+    rank:int     # the rank of the process that sends it
     fit:int|None # the number of the fit; None: all fits
     kind:str     # 'failed', 'ended' or 'verdict'
     text:Any     # what happened, in words; for 'verdict' the fields of a `Verdict`
 
 # %% ../../nbs/processes/00_words.ipynb #11a17513
-def own_life() -> Life|None:
-    "Return what identifies this process; None if the system does not provide it"
-    return life_of(os.getpid())
+def read_own_identity() -> ProcessIdentity|None:
+    "Return the identity of this process; None if the operating system does not provide it"
+    return read_identity(os.getpid())
 
-def life_of(
+def read_identity(
     pid:int # the id of a process of this machine
-) -> Life|None:
-    "Return what identifies a process; None if the system does not provide it"
-    found = _state_of(pid)
+) -> ProcessIdentity|None:
+    "Return the identity of a process; None if it has ended, or the operating system does not provide it"
+    found = _read_state(pid)
     try:
         boot = Path('/proc/sys/kernel/random/boot_id').read_text().strip()
         namespace = os.readlink('/proc/self/ns/pid')
     except OSError: return None
     if found is None: return None
     _,begun = found
-    return Life(f'{boot} {namespace}', pid, begun)
+    return ProcessIdentity(f'{boot} {namespace}', pid, begun)
 
-def _state_of(pid):
-    "Return the state of a process, as a letter, and when it began; None if that cannot be read"
-    try: said = Path(f'/proc/{pid}/stat').read_text()
+def _read_state(pid):
+    "Return the state of a process, as a letter, and when it began, in clock ticks; None if that cannot be read"
+    try: text = Path(f'/proc/{pid}/stat').read_text()
     except OSError: return None
-    fields = said.rpartition(')')[2].split()   # the process name before may contain anything
+    fields = text.rpartition(')')[2].split()   # the name of the process, in parentheses, may contain anything
     return fields[0],int(fields[19])
 
 # %% ../../nbs/processes/00_words.ipynb #11a17514
 def has_died(
-    life:Life|None, # of another process
-    own:Life|None   # of this one
+    life:ProcessIdentity|None, # the identity of another process; None: unknown
+    own:ProcessIdentity|None   # the identity of this process; None: unknown
 ) -> bool:
-    "Return whether a process has certainly ended; False if that cannot be known from here"
+    "Return whether the other process has certainly ended; False if unknown, or if it runs on another machine"
     if life is None or own is None: return False
     if life.machine!=own.machine: return False
-    found = _state_of(life.pid)
+    found = _read_state(life.pid)
     if found is None: return not _exists(life.pid)
     state,begun = found
     return state in 'ZX' or begun!=life.begun   # a zombie, or a later process with the same id
 
 def _exists(pid):
-    try: os.kill(pid, 0)   # signal 0 only asks whether it exists
+    try: os.kill(pid, 0)   # signal 0 only checks that the process exists
     except ProcessLookupError: return False
     except OSError: return True   # it exists, but belongs to another user
     return True
 
 # %% ../../nbs/processes/00_words.ipynb #e84f3cda
 def messages(
-    store:Any,               # the store that all processes share
-    ranks:Iterable|None=None # numbers of processes; None: all
+    store:Any,               # a store with a text for each process, by its rank
+    ranks:Iterable|None=None # the ranks to read; None: all
 ) -> dict[int,str]:
-    "Return the texts that processes have written, by rank; ranks without a text are missing"
+    "Return the texts in the store, by rank; ranks without a text are missing"
     if ranks is None: ranks = range(num_distrib())
     keys = [*map(str, ranks)]
     if not store.check(keys): keys = [k for k in keys if store.check([k])]
-    return {int(k):said.decode() for k,said in zip(keys, store.multi_get(keys))}   # one request for all
+    return {int(k):text.decode() for k,text in zip(keys, store.multi_get(keys))}   # one request for all texts
 
 class SharedList:
     "A list of texts in a store, to which each process can append"
@@ -103,153 +103,153 @@ class SharedList:
     def append(self,
         text:str # the new entry
     ) -> None:
-        "Append an entry"
+        "Append an entry, which all processes can read"
         nth = self.store.add('n', 1)
         self.store.set(str(nth), text)
 
     def read_new(self) -> list[str]:
-        "Return the entries that this object has not read yet, in order; without any, this asks the store one question"
+        "Return the entries that this object has not read yet, in order; if there are none, with one request"
         n = self.store.add('n', 0)
         unread = [i for i in range(1, n+1) if i not in self.known]
         if not unread: return []
         new = messages(self.store, unread)
-        self.known = {**self.known, **new}   # a new dict, because two threads read
+        self.known = {**self.known, **new}   # a new dict, because another thread may iterate over the old one
         return [text for _,text in sorted(new.items())]
 
 class Notices(SharedList):
-    "A list of notices in a store"
+    "A `SharedList` of `Notice`s"
     def add(self,
         notice:Notice # a notice of this process
     ) -> None:
-        "Add a notice"
+        "Append a notice, which all processes can read"
         self.append(json.dumps(notice))
 
     def read(self) -> list[Notice]:
-        "Read new notices, and return all, in order"
+        "Read new notices from the store; return all so far, in order"
         self.read_new()
         return self.so_far()
 
     def so_far(self) -> list[Notice]:
-        "Return the notices read so far"
-        return [Notice(*json.loads(said)) for _,said in sorted(self.known.items())]
+        "Return the notices read so far, in order, without asking the store"
+        return [Notice(*json.loads(text)) for _,text in sorted(self.known.items())]
 
 # %% ../../nbs/processes/00_words.ipynb #e84f3cdc
-_draw = SystemRandom().uniform   # forked processes would draw the same numbers from one generator
+_draw = SystemRandom().uniform   # forked processes would draw the same numbers from a seeded generator
 
 def pauses(
-    n:int # how many processes ask the store
+    n:int # how many processes poll the store
 ) -> Iterator[float]:
-    "Yield the seconds to sleep between two questions to the store: longer and longer ones, up to about a second"
-    begun,usual = monotonic(),max(.02, n/10_000)   # all together ask at most 10,000 questions a second
+    "Yield how many seconds to sleep between two requests to the store: increasing, up to about a second"
+    begun,usual = monotonic(),max(.02, n/10_000)   # all processes together send about 10,000 requests a second
     while True:
         waited = max(monotonic()-begun, .0005)
         pause = min(waited, max(usual, waited/10))
         longest = max(1, usual)
-        yield min(pause, longest)*_draw(.5, 1.5)   # at random, or all would ask at the same moments
+        yield min(pause, longest)*_draw(.5, 1.5)   # random, so that not all processes send requests at once
 
 # %% ../../nbs/processes/00_words.ipynb #11a17517
-class Others:
-    "Reads the reports of the other processes, and keeps the last one of each"
-    silence = 5.   # seconds without a report after which something is wrong
-    shown = 8      # how many processes a message names
+class OtherProcesses:
+    "Reads the reports of the other processes, and stores the last report of each"
+    silence = 5.   # seconds without a report after which a process is considered hung or lost
+    shown = 8      # how many processes a message names at most
     def __init__(self,
         words:Any,   # the store with the reports
-        own:Life|None=None # of this process
+        own:ProcessIdentity|None=None # the identity of this process; None: unknown
     ):
         self.words,self.own = words,own
-        self.heard:dict = {}   # rank -> its last report, and when it was read
+        self.reports:dict = {}   # rank -> its last report, and when this was first read, by `monotonic`
 
     def listen(self,
-        ranks:Iterable|None=None # numbers of processes; None: all
+        ranks:Iterable|None=None # the ranks to read; None: all
     ) -> None:
-        "Read the latest reports of the processes `ranks`"
-        for rank,said in messages(self.words, ranks).items():
-            word = Word(*json.loads(said))
-            if word!=self.last(rank): self.heard[rank] = word,monotonic()
+        "Read the latest reports of the processes `ranks` from the store"
+        for rank,text in messages(self.words, ranks).items():
+            report = Report(*json.loads(text))
+            if report!=self.last(rank): self.reports[rank] = report,monotonic()
 
     def last(self,
         rank:int # the rank of a process
-    ) -> Word|None:
-        "Return the last report of a process; None if there was none"
-        word,_ = self.heard.get(rank, (None,0.))
-        return word
+    ) -> Report|None:
+        "Return the last report read of a process; None if there was none"
+        report,_ = self.reports.get(rank, (None,0.))
+        return report
 
     def ended(self) -> set[int]:
-        "Return the processes that have certainly ended, as far as this one knows"
-        return {*filter(self.has_ended, self.heard)}
+        "Return the ranks of the processes that have certainly ended, by the reports read so far"
+        return {*filter(self.has_ended, self.reports)}
     def has_ended(self,
         rank:int # the rank of a process
     ) -> bool:
-        "Return whether a process has certainly ended"
-        word = self.last(rank)
-        if word is None: return False
-        return word.beat is None or self._was_killed(word)
-    def _was_killed(self, word): return has_died(word.life and Life(*word.life), self.own)
+        "Return whether a process has certainly ended: it has reported that, or was killed on this machine"
+        report = self.last(rank)
+        if report is None: return False
+        return report.beat is None or self._was_killed(report)
+    def _was_killed(self, report): return has_died(report.life and ProcessIdentity(*report.life), self.own)
 
     def order(self,
-        ranks:Iterable # numbers of processes
+        ranks:Iterable # ranks of processes
     ) -> list[int]:
-        "Return these processes in the order in which a message names them: silent ones, busy ones, waiting ones"
+        "Return `ranks` in the order in which a message names them: silent processes, then busy ones, then waiting ones"
         return sorted(ranks, key=lambda rank: (self._place(rank),rank))
     def _place(self, rank):
         "Return the place in that order: 0 if silent for `silence` seconds, 1 if busy or not yet there, 2 if waiting"
-        if rank not in self.heard: return 1
-        word,when = self.heard[rank]
+        if rank not in self.reports: return 1
+        report,when = self.reports[rank]
         if monotonic()-when>self.silence: return 0
-        return 2 if word.waits else 1
+        return 2 if report.waits else 1
 
     def describe(self,
-        ranks:Iterable # numbers of processes
+        ranks:Iterable # ranks of processes
     ) -> str:
-        "Describe where these processes are: at most eight of them, those that wait for no other first"
+        "Describe where these processes are: at most eight, those that wait for no other one first"
         ranks = self.order(ranks)
-        said = [self.describe_one(rank) for rank in ranks[:self.shown]]
-        if len(ranks)>self.shown: said.append(f'and {len(ranks)-self.shown:,} more')
-        return '; '.join(said)
+        texts = [self.describe_one(rank) for rank in ranks[:self.shown]]
+        if len(ranks)>self.shown: texts.append(f'and {len(ranks)-self.shown:,} more')
+        return '; '.join(texts)
 
     def describe_one(self,
         rank:int # the rank of a process
     ) -> str:
         "Return where a process is, in words"
-        if rank not in self.heard: return f'process {rank} has not come to its Learner'
-        word,when = self.heard[rank]
-        quiet = monotonic()-when
-        if word.beat is None: return f'process {rank} {word.here}'
-        if self._was_killed(word):
-            return f'process {rank} has ended without a report, perhaps it was killed: last seen {word.here}'
-        if quiet>self.silence:
-            return (f'process {rank} has not reported for {quiet:.0f} s, so it was killed, is frozen or cannot be '
-                    f'reached: last heard of {word.here}')
-        return f'process {rank} is {word.here}, for {word.seconds:.0f} s'
+        if rank not in self.reports: return f'process {rank} has not come to its Learner'
+        report,when = self.reports[rank]
+        silent_for = monotonic()-when
+        if report.beat is None: return f'process {rank} {report.here}'
+        if self._was_killed(report):
+            return f'process {rank} has ended without a report, perhaps it was killed: last seen {report.here}'
+        if silent_for>self.silence:
+            return (f'process {rank} has not reported for {silent_for:.0f} s, so it was killed, is frozen or cannot be '
+                    f'reached: last seen {report.here}')
+        return f'process {rank} is {report.here}, for {report.seconds:.0f} s'
 
 # %% ../../nbs/processes/00_words.ipynb #00a17507
-def _launcher_keeps_store(): return os.environ.get('TORCHELASTIC_USE_AGENT_STORE')=='True'
+def _launcher_hosts_store(): return os.environ.get('TORCHELASTIC_USE_AGENT_STORE')=='True'
 
-def keeps_store(
+def hosts_store(
     rank:int # the rank of a process
 ) -> bool:
-    "Return whether a process hosts the store, which ends with it"
-    return rank==0 and not _launcher_keeps_store()
+    "Return whether a process hosts the store, which then ends with the process"
+    return rank==0 and not _launcher_hosts_store()
 
-def keeper() -> str:
-    "Return which process hosts the store, in words"
-    name = 'the launcher' if _launcher_keeps_store() else 'process 0'
-    return f'{name}, which keeps their store,'
+def describe_store_host() -> str:
+    "Return which process hosts the store, as the subject of a sentence"
+    name = 'the launcher' if _launcher_hosts_store() else 'process 0'
+    return f'{name}, which hosts their store,'
 
 # %% ../../nbs/processes/00_words.ipynb #00a1750b
-def no_store() -> str:
+def describe_lost_store() -> str:
     "Return the message for a store that does not reply because its host has ended"
-    return f'{keeper()} has ended without a word: perhaps it was killed'
+    return f'{describe_store_host()} has ended without a report: perhaps it was killed'
 
 # %% ../../nbs/processes/00_words.ipynb #00a1750a
 def count_reader(
-    store:Any,    # a store that its host may end once all have read it
-    rank:int,     # the number of this process
-    n:int,        # how many processes read it
-    seconds:float # how long the host of the store waits for the others
+    store:Any,    # the store that this process has just read
+    rank:int,     # the rank of this process
+    n:int,        # how many processes read the store
+    seconds:float # how long the host of the store waits for the other readers
 ) -> None:
-    "Count this process among the readers of a store; the host of the store waits until all have read it"
+    "Count this process as a reader of `store`; in the host of the store, wait until `n` processes have read it"
     store.add('readers', 1)
-    if not keeps_store(rank): return
+    if not hosts_store(rank): return
     end = monotonic()+seconds
     while store.add('readers', 0)<n and monotonic()<end: sleep(.02)

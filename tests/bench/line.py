@@ -63,7 +63,7 @@ def work(i, side, n, steps, result):
     dist.init_process_group('gloo', init_method=f'tcp://10.9.0.1:{29500+n}', rank=rank, world_size=2*n)
     from learnkit.processes import agreement
     from learnkit.all import DiLoCo
-    agreement.share_board = lambda: None   # as if they shared no memory
+    agreement.open_shared_memory = lambda: None   # as if they shared no memory
     res = {}
     for name,kw in (ways | islands if n>1 else ways).items():
         clock = Clock()

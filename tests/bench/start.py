@@ -44,7 +44,7 @@ def work(rank, world, port, path, lazy):
     torch.set_num_threads(1)
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
     if not lazy: os.environ['TORCH_GLOO_LAZY_INIT'] = '0'
-    agreement.share_board = lambda: None
+    agreement.open_shared_memory = lambda: None
     count_calls()
     start = time.monotonic()
     with unseen():

@@ -61,7 +61,7 @@ def work(rank, world, port, how, cause, at, folder, timeout, boards, late=None, 
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
     if not boards:
         from learnkit.processes import agreement
-        agreement.share_board = lambda: None
+        agreement.open_shared_memory = lambda: None
     join_group(timeout=30.)
     torch.manual_seed(1)
     x = torch.randn(12*world, 4)
@@ -96,7 +96,7 @@ goes_on  = 'slow','frozen'                      # not for as long as `timeout`: 
 in_vain  = 'hangs','stays frozen'               # for longer: `timeout` ends the waiting
 is_lost  = 'killed','exits','leaves','raises'   # known at once
 
-def named(said): return {int(r) for r in re.findall(r'process (\d+)(?:, which keeps their store,)? (?:is|has|failed)', said)}
+def named(said): return {int(r) for r in re.findall(r'process (\d+)(?:, which hosts their store,)? (?:is|has|failed)', said)}
 
 def check(world, how, cause, folder, **kw):
     "The oracle"

@@ -84,7 +84,7 @@ def test_what_one_process_cancels_is_cancelled_in_all(processes, cases): process
 @few(2, 2)
 @pytest.mark.parametrize('cases', [cases[4::37], *slow(cases[::7])], ids=range(2))
 def test_also_between_machines(processes, monkeypatch, cases):
-    monkeypatch.setattr('learnkit.processes.agreement.share_board', lambda: None)
+    monkeypatch.setattr('learnkit.processes.agreement.open_shared_memory', lambda: None)
     processes(2, _decide, cases)
 
 @pytest.mark.slow

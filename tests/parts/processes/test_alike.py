@@ -32,7 +32,7 @@ differ = {'lr':   (lambda r: dict(lr=.1+.1*r), 'the lr in process 0: .0.1., in p
           'clip': (lambda r: dict(cbs=GradientClip(1.+r)), 'the arguments of gradient_clip in process 0: GradientClip max_norm=1.0.*, in process 1: GradientClip max_norm=2.0'),
           'loss': (lambda r: dict(loss=(nn.MSELoss(),nn.L1Loss())[r]), 'the loss in process 0: MSELoss, in process 1: L1Loss'),
           'huber':(lambda r: dict(loss=nn.HuberLoss(delta=1.+r)), 'the loss in process 0: HuberLoss delta=1.0, in process 1: HuberLoss delta=2.0'),
-          'stage':(lambda r: dict(model=nn.Linear(4, 1+r)), 'the parameters in process 0: .*If these are stages of a pipeline: a schedule of torch.distributed.pipelining .*torchtitan'),
+          'stage':(lambda r: dict(model=nn.Linear(4, 1+r)), 'the parameters in process 0: .*If these are stages of a pipeline, train them with `step` of a schedule of torch.distributed.pipelining'),
           'model':(lambda r: dict(model=nn.Sequential(nn.Linear(4,1), nn.Dropout(.1+.1*r))), 'the model.1 in process 0: .*Dropout.p=0.1')}
 
 def _differ(rank, world, names):

@@ -6,8 +6,8 @@ import pytest, torch
 from torch import distributed as dist
 
 from learnkit.processes import board as module
-from learnkit.processes.agreement import _ByGroup, _messages
-from learnkit.processes.board import Board, Mismatch, share_board
+from learnkit.processes.agreement import _GroupChannel, _open_channel
+from learnkit.processes.board import SharedMemory, Mismatch, open_shared_memory
 
 def _inside(rank, world, path, f):
     torch.set_num_threads(1)
@@ -20,7 +20,7 @@ def processes(tmp_path):
     return run
 
 def _all_read_the_largest(rank, world):
-    board,rng = share_board(),random.Random(0)
+    board,rng = open_shared_memory(),random.Random(0)
     for i in range(300):
         sent = [[rng.choice([rng.randrange(-2**63, 2**63), 0, -1]) for _ in range(i%25)] for _ in range(world)]
         data = [rng.randbytes(rng.choice([0, 1, 300, board.room]) if rng.random()<.1 else i%7) for _ in range(world)] if i%3 else [None]*world
@@ -35,7 +35,7 @@ def test_all_read_the_largest(processes): processes(3, _all_read_the_largest)
 
 def _broken_off(rank, world):
     "A process that does not wait for a message, as a Ctrl-C came, sends the next one; it does not disturb those that are behind"
-    board = share_board()
+    board = open_shared_memory()
     board.begin([1]).wait(timedelta(seconds=20))
     first = board.begin([rank])
     if rank==0: second = board.begin([5])   # without the others' first one
@@ -52,7 +52,7 @@ def _broken_off(rank, world):
 def test_a_message_that_is_broken_off(processes): processes(2, _broken_off)
 
 def _one_ends(rank, world):
-    board = share_board()
+    board = open_shared_memory()
     last = board.begin([rank])
     if rank==1: os._exit(0)   # with its last words written
     last.wait(timedelta(seconds=20))
@@ -68,12 +68,12 @@ def test_who_waits_for_a_process_that_ends_hears_of_it(processes): processes(3, 
 
 def test_half_a_message_is_none(tmp_path):
     with open(tmp_path/'memory', 'w+b') as f:
-        board = Board(f, 0, 2)
+        board = SharedMemory(f, 0, 2)
         assert board.read(0, 0) is None
         board.begin([7, 8], b'data')
         whole = board.memory[:]
         assert board.read(0, 1)[0][:2]==[7, 8] and board.read(0, 1)[1]==b'data' and board.read(0, 2) is None and board.read(1, 1) is None
-        at = board._place(0, 1)
+        at = board._offset(0, 1)
         for i in (at, at+9, at+16, at+19, at+25, at+27*8-1, at+27*8+3):   # the checksum, its number, the length twice, what it says
             board.memory[:] = whole
             board.memory[i] ^= 1
@@ -89,9 +89,9 @@ def test_other_files_are_no_boards(tmp_path):
 def _without(rank, world):
     "On several machines"
     if rank==1: module._open = lambda *args: None
-    assert share_board() is None
-    messages = _messages(30)
-    assert isinstance(messages, _ByGroup) and messages is _messages(30)
+    assert open_shared_memory() is None
+    messages = _open_channel(30)
+    assert isinstance(messages, _GroupChannel) and messages is _open_channel(30)
     message = messages.begin([rank, -rank])
     message.wait(timedelta(seconds=20))
     assert message.tolist()==[1, 0] and message.is_completed()

@@ -135,7 +135,7 @@ def _sends_a_part(rank):
     "To another island each process sends its part of the weights"
     sent,real = [],dist.all_reduce
     def all_reduce(t, *args, group=None, **kw):
-        if group is diloco.islands(2)[1]: sent.append(t.numel())
+        if group is diloco.get_islands(2)[1]: sent.append(t.numel())
         return real(t, *args, group=group, **kw)
     dist.all_reduce = all_reduce
     learn = fit(learner(4, net(False)), DiLoCo(2, island=2), n=1)
@@ -148,10 +148,10 @@ def _averages(rank):
     "With lr=1 and no momentum: the mean of the weights, which is local SGD"
     seen = []
     class Apart(DiLoCo):
-        def _meet(self):
-            if not self.local_steps: return super()._meet()   # the end of the epoch
+        def _synchronize(self):
+            if not self.local_steps: return super()._synchronize()   # the end of the epoch
             mean = sum(everywhere(trained(self.learn.model)))/2
-            super()._meet()
+            super()._synchronize()
             torch.testing.assert_close(trained(self.learn.model), mean, rtol=0, atol=1e-6)
             seen.append(self.learn.train_iter)
     fit(learner(6), Apart(3, lr=1, mom=0), n=1)
@@ -191,15 +191,15 @@ def test_a_cancelled_step_does_not_count():
 def _sends(rank):
     "Between two meetings no process waits for another one"
     sent = []
-    real,broadcasts = diloco.take_means,[]
+    real,broadcasts = diloco.average_tensors,[]
     broadcast = dist._broadcast_coalesced
     dist._broadcast_coalesced = lambda *args: (broadcasts.append(args), broadcast(*args))
     class Hears(Callback):
         "Of the last step of a round it hears with the weights of the next one"
         acts = 'nothing'
         def after_step(self): assert same(trained(self.learn.model))==(self.learn.train_iter%5==4)
-    def take_means(ts, *groups): sent.append(sum(t.numel() for t in ts)); real(ts, *groups)
-    diloco.take_means = take_means
+    def average_tensors(ts, *groups): sent.append(sum(t.numel() for t in ts)); real(ts, *groups)
+    diloco.average_tensors = average_tensors
     learn = learner(20)
     class Asked(Callback):
         acts = 'nothing'

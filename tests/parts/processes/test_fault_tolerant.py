@@ -13,7 +13,7 @@ from learnkit.all import (Callback, CancelBatch, CheckpointCallback, CSVLogger, 
 from learnkit.data.locks import FileLock
 from learnkit.data.process import alone, rank_distrib, set_rank
 from learnkit.processes.agreement import ProcessFailed
-from learnkit.processes.crew import Crew
+from learnkit.processes.crew import ReplicaGroup
 from learnkit.optim.steps import check_passes
 from learnkit.processes.part_sums import PartSums, part_of
 
@@ -93,13 +93,13 @@ def test_a_frozen_writer_keeps_its_files_until_it_ends(tmp_path):
     ft,lock,files = FaultTolerant('http://127.0.0.1:1'),FileLock(),CSVLogger()
     lock.acquire(tmp_path/'.history.csv.lock', 'history.csv', 'wait')
     learn = Learner(DataLoaders.from_tensors(torch.zeros(4, 1), torch.zeros(4, 1), bs=2), nn.Linear(1, 1), nn.MSELoss(), path=tmp_path, cbs=[ft, files])
-    ft.crew,ft.leads,ft.logs = SimpleNamespace(rank=0),False,learn.logger
+    ft.replicas,ft.is_writer,ft.own_logger = SimpleNamespace(rank=0),False,learn.logger
     try:
         with pytest.warns(UserWarning, match='nothing is written.*in use by another run') as said: ft._find_rank(); ft._find_rank()
-        assert len(said)==1 and not ft.leads and rank_distrib()==1
+        assert len(said)==1 and not ft.is_writer and rank_distrib()==1
         lock.release()
         ft._find_rank()
-        assert ft.leads and rank_distrib()==0 and files.log_file.file is not None
+        assert ft.is_writer and rank_distrib()==0 and files.log_file.file is not None
     finally:
         set_rank(0)
         files.log_file.close()
@@ -231,13 +231,13 @@ def test_the_lighthouse_is_asked_again(monkeypatch):
     for renamed in (False, True):
         if renamed: monkeypatch.setattr(torchft.Manager, '_quorum_future', property(lambda m: vars(m).get('_renamed'), lambda m,v: vars(m).update(_renamed=v)), raising=False)
         house = LighthouseServer(bind='127.0.0.1:0', min_replicas=2, join_timeout_ms=100)
-        first = Crew(house.address(), 'localhost', 1., 60., dict)
+        first = ReplicaGroup(house.address(), 'localhost', 1., 60., dict)
         first.step = 3
         with ThreadPoolExecutor(2) as pool:
             waits = pool.submit(first.gather)
             time.sleep(2.5)
             assert not waits.done()
-            second = Crew(house.address(), 'localhost', 5., 60., dict)
+            second = ReplicaGroup(house.address(), 'localhost', 5., 60., dict)
             second.step = 3
             pool.submit(second.gather).result(), waits.result()
         assert (first.members, second.members, first.step)==([0,1], [0,1], 3)

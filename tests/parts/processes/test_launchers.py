@@ -131,7 +131,7 @@ def test_ray(tmp_path, two):
     pytest.importorskip('ray.train')
     out,err = started(tmp_path, sys.executable, script.parent/'ray_train.py', 2, tmp_path, RAY_TRAIN_V2_ENABLED=1)
     said = [re.sub(r'\(RayTrainWorker pid=\d+\) ', '', re.sub(r'\x1b\[\d+m', '', o)) for o in out.splitlines() if 'RayTrainWorker' in o]
-    check(tmp_path, 'in a group made before, gloo', '\n'.join(said), same=two)
+    check(tmp_path, 'in an existing process group, gloo', '\n'.join(said), same=two)
 
 # the files in the how-tos
 

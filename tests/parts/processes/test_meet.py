@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader
 
 from learnkit.all import Callback, CancelValid, CheckpointCallback, DataLoaders, Learner, ProgressCallback, alone, undivided
 from learnkit.processes.distributed import DistributedTrainer
-from learnkit.processes.watch import Watch, watching
+from learnkit.processes.watch import Watch, get_watch
 from test_distributed import data, net
 from toys import few, slow
 
@@ -66,7 +66,7 @@ def test_processes_that_do_different_things_say_so_at_once(said, first, second, 
 
 def _as_the_other_waits(call, learn):
     "A busy machine may take a second to bring the other process to its barrier: the warning would say where it was before"
-    others = watching().others
+    others = get_watch().others
     while not (word := others.last(1)) or 'in `barrier`' not in word.here:
         time.sleep(.05)
         others.listen([1])
@@ -76,9 +76,9 @@ def _as_the_other_waits(call, learn):
 @pytest.mark.parametrize('call', [_validates, lambda learn: learn.get_preds(), lambda learn: learn.fit(1), lambda learn: learn.lr_find(), lambda learn: learn.__enter__()])
 def test_a_call_in_one_process_while_the_other_waits_elsewhere(said, call):
     (text,_),(warned,_),took = said(2, _does, (partial(_as_the_other_waits, call), _waits), seconds=6)
-    assert 'is for all 2 processes, and process 0 waited in vain: process 1' in text, text
+    assert 'needs all 2 processes, but process 0 waited in vain: process 1' in text, text
     assert 'of test_meet.py, in `barrier`' in text or 'process 1 has ended' in text, text   # its barrier has the same timeout
-    assert 'call it in every process, or in one of them inside of `with alone():`' in text and took>=5.9   # a barrier of its own may last
+    assert 'Call it in every process, or in one process inside `with alone():`' in text and took>=5.9   # a barrier of its own may last
     assert len(warned)==1 and 'waits in `' in warned[0] and 'process 1 is at line' in warned[0] and 'of test_meet.py, in `barrier`' in warned[0], warned
 
 def _join_a_third(learn):

@@ -10,7 +10,7 @@ from learnkit.data import process
 from learnkit.processes import launch, watch, words
 from learnkit.processes.launch import Launch, _name_of_attempt, connect_lazily, join_group, new_gloo_group
 from learnkit.processes.watch import Watch
-from learnkit.processes.words import Others, Word, pauses
+from learnkit.processes.words import OtherProcesses, Report, pauses
 
 torch.set_num_threads(1)
 
@@ -67,7 +67,7 @@ def test_the_process_that_hosts_the_store_ends_last(monkeypatch):
     "A process that is late in the last message asks the store for an address of another one"
     monkeypatch.delenv('TORCHELASTIC_USE_AGENT_STORE', raising=False)
     store,clock = dist.HashStore(),[0.]
-    def say(rank, beat): store.set(str(rank), json.dumps(Word(beat, 'in `barrier`', 0., False)))
+    def say(rank, beat): store.set(str(rank), json.dumps(Report(beat, 'in `barrier`', 0., False)))
     def sleep(seconds):
         clock[0] += seconds
         if clock[0]>1: say(1, None)   # it ends
@@ -76,14 +76,14 @@ def test_the_process_that_hosts_the_store_ends_last(monkeypatch):
     def waits(rank, failed=False):
         "How long this process waits for the others, of which process 1 is in a message until 1 second is over"
         w,clock[0] = Watch.__new__(Watch),0.
-        w.rank,w.everyone_else,w.others,w.has_failed = rank,{0, 1, 2}-{rank},Others(store),failed
+        w.rank,w.everyone_else,w.others,w.has_failed = rank,{0, 1, 2}-{rank},OtherProcesses(store),failed
         for other,beat in (1, 7), (2, None): say(other, beat)
         w.let_others_end()
         return clock[0]
     assert 1<waits(0)<1.1
     assert waits(2)==0              # it hosts no store
     assert waits(0, failed=True)==0 # the others know why, and end
-    monkeypatch.setattr(Others, 'silence', .5)
+    monkeypatch.setattr(OtherProcesses, 'silence', .5)
     assert .5<waits(0)<.6           # and no longer
     monkeypatch.setenv('TORCHELASTIC_USE_AGENT_STORE', 'True')
     assert waits(0)==0              # torchrun hosts it

@@ -10,7 +10,7 @@ from torch import distributed as dist
 
 from learnkit.processes import watch, words
 from learnkit.processes.watch import Watch
-from learnkit.processes.words import Life, Notice, Notices, Others, Word
+from learnkit.processes.words import ProcessIdentity, Notice, Notices, OtherProcesses, Report
 
 class Looks(Watch):
     "Looks at a thread without a group of processes"
@@ -27,7 +27,7 @@ def test_what_a_function_lets_go_of_is_freed_while_it_is_watched():
         go.set(); done2.wait(10)
     t = threading.Thread(target=forward); t.start()
     assert go.wait(10); go.clear()
-    where,waits = Looks(t.ident)._look()
+    where,waits = Looks(t.ident)._inspect()
     assert 'test_watch.py' in where and not waits
     done.set()
     assert go.wait(10)
@@ -36,7 +36,7 @@ def test_what_a_function_lets_go_of_is_freed_while_it_is_watched():
 
 WALKS = '''
 import gc, sys, threading, time
-from learnkit.processes.watch import frames_of
+from learnkit.processes.watch import get_frames
 sys.setswitchinterval(1e-6); gc.set_threshold(25, 3, 3)
 class Cycle:
     def __init__(self): self.me = self
@@ -55,9 +55,9 @@ t = threading.Thread(target=work); t.start()
 n = 0
 while time.time()<end:
     for _ in range(8): Cycle()
-    n += bool(frames_of(t.ident))
+    n += bool(get_frames(t.ident))
 t.join(); assert n>100 and gc.isenabled(), n
-gc.disable(); frames_of(t.ident); assert not gc.isenabled() and frames_of(t.ident)==[]
+gc.disable(); get_frames(t.ident); assert not gc.isenabled() and get_frames(t.ident)==[]
 '''
 
 @pytest.mark.slow
@@ -80,10 +80,10 @@ def test_what_a_large_group_asks_of_its_store(monkeypatch):
     "A process that waited asked twice for each of the others, again and again, and its message named them all"
     n = 4096
     monkeypatch.setattr(words, 'num_distrib', lambda: n)
-    others = Others(Asked())
-    for r in range(n): others.words.store.set(str(r), json.dumps(Word(1, 'in `one_batch`', 40., r!=3000)))
+    others = OtherProcesses(Asked())
+    for r in range(n): others.words.store.set(str(r), json.dumps(Report(1, 'in `one_batch`', 40., r!=3000)))
     others.listen([6])
-    assert {*others.heard}=={6} and others.words.questions==[1, 1]
+    assert {*others.reports}=={6} and others.words.questions==[1, 1]
     others.words.questions.clear()
     others.listen()
     assert others.words.questions==[n, n]
@@ -101,7 +101,7 @@ def test_what_a_wait_asks_of_the_store():
 def test_failures_are_told(monkeypatch):
     monkeypatch.setattr(watch, 'num_distrib', lambda: 16)
     w = Watch.__new__(Watch)
-    w.others,w.notices,w.rank = Others(None),Notices(dist.HashStore()),5
+    w.others,w.notices,w.rank = OtherProcesses(None),Notices(dist.HashStore()),5
     assert w.failures()==''
     w.fail(ValueError('bad'), ', epoch 0, batch 2')
     for w.rank in (7, 2): w.fail(KeyError(w.rank), '')
@@ -124,13 +124,13 @@ class World:
         now = floor(clock + rank*.37%1) - rank*.37%1
         life = ['here', rank, 0]
         if rank!=self.cause:
-            if now>self.gone.get(rank, inf): return Word(None, 'has ended: it was last in `blame`', 0., False)
+            if now>self.gone.get(rank, inf): return Report(None, 'has ended: it was last in `blame`', 0., False)
             arrived = min(rank%3, 2)*.9   # a few come a bit later
             there = now>=arrived
-            return Word(round(now), 'in `before_backward` of `Agreement`' if there else 'in `before_batch` of `Mine`', now-arrived, there, [0, 1] if there else None, life)
-        if self.how=='exits' and now>self.after: return Word(None, 'has ended: it was last in `before_batch` of `Mine`', 0., False)
-        if self.how=='elsewhere': return Word(round(now), 'at line 7 of script.py, in `barrier`', now, True, None, life)
-        return Word(round(now), 'in `before_batch` of `Mine`', now, False, None, life)
+            return Report(round(now), 'in `before_backward` of `Agreement`' if there else 'in `before_batch` of `Mine`', now-arrived, there, [0, 1] if there else None, life)
+        if self.how=='exits' and now>self.after: return Report(None, 'has ended: it was last in `before_batch` of `Mine`', 0., False)
+        if self.how=='elsewhere': return Report(round(now), 'at line 7 of script.py, in `barrier`', now, True, None, life)
+        return Report(round(now), 'in `before_batch` of `Mine`', now, False, None, life)
 
     # the store of the words
     def check(self, keys): return True
@@ -141,9 +141,9 @@ class World:
 
     def watch(self, rank):
         w = Watch.__new__(Watch)
-        w.rank,w.words,w.store,w.life,w.thread = rank,self,self.store,Life('here', rank, 0),get_ident()
-        w.others,w.notices = Others(self, w.life),Told(self)
-        w._look = lambda: ('in `before_backward` of `Agreement`', True)
+        w.rank,w.words,w.store,w.life,w.thread = rank,self,self.store,ProcessIdentity('here', rank, 0),get_ident()
+        w.others,w.notices = OtherProcesses(self, w.life),Told(self)
+        w._inspect = lambda: ('in `before_backward` of `Agreement`', True)
         return w
 
     @contextmanager
@@ -233,7 +233,7 @@ def test_the_one_that_was_late_is_told_that_nobody_waits():
 def test_many_causes_are_counted():
     "Of 512 processes 500 never came to the message: eight are named"
     world = World(512, 'slow', 0)
-    world.word = lambda rank: Word(round(world.clock), 'in `before_batch` of `Mine`', world.clock, False, None, None)
+    world.word = lambda rank: Report(round(world.clock), 'in `before_batch` of `Mine`', world.clock, False, None, None)
     _,text = world.run(world.watch(300), 10.)
     assert text.count('process ')==8 and text.endswith('; and 503 more'), text
 

@@ -341,7 +341,7 @@ def test_without_a_group():
 def _saves_alone(rank, world, path):
     learn = learner(Net(), FullyShard(Block), world, path=path)
     if rank==0:
-        with pytest.raises(RuntimeError, match='`learn.save` of a sharded model is for all 2 processes'): learn.save('mine')
+        with pytest.raises(RuntimeError, match='`learn.save` of a sharded model needs all 2 processes'): learn.save('mine')
     time.sleep(2*(rank>0))
 
 @pytest.mark.slow
