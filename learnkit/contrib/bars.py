@@ -15,11 +15,11 @@ from ..loop.settings import optional_import
 
 # %% ../../nbs/contrib/20_bars.ipynb #7046c133
 class TqdmBar(TerminalBar):
-    "A progress bar of tqdm for each phase, the rows above it"
-    bar = None
-    counts_down = True
+    "Shows a tqdm progress bar for each phase, below the rows of the history"
+    bar = None           # the bar of the current phase
+    counts_down = True   # tqdm shows the remaining time itself
     def __init__(self,
-        n_epoch:int=0 # epochs in the table; 0: there is no table
+        n_epoch:int=0 # number of epochs in the table; 0: no table
     ):
         super().__init__(n_epoch)
         with optional_import('this progress display', 'tqdm', 'progress'), warnings.catch_warnings():
@@ -31,7 +31,7 @@ class TqdmBar(TerminalBar):
         self.end()
         LineDisplay.begin(self, what, n)
         self.wrap_streams()
-        self.text = getattr(self.out, 'isatty', bool)()   # is the bar drawn here, not by tqdm?
+        self.text = getattr(self.out, 'isatty', bool)()   # is the bar drawn by `draw`, not by tqdm?
         self.bar = self.tqdm(total=n, desc=what, leave=False, dynamic_ncols=not self.text, mininterval=0,
                              ascii=self.fill=='#', file=io.StringIO() if self.text else self.out)
         if self.text: self.draw(0, '')
@@ -64,11 +64,11 @@ displays['tqdm'] = TqdmBar
 
 # %% ../../nbs/contrib/20_bars.ipynb #9b1eed22
 class RichBar(LineDisplay):
-    "Progress bars of rich for the epochs and the batches; in the rows above them new best values are green"
-    pace = .2
-    bars,epochs,batches = None,None,None
+    "Shows rich progress bars for epochs and batches, below the rows of the history, whose new best values are green"
+    pace = .2                              # seconds between two updates
+    bars,epochs,batches = None,None,None   # the display, its bar of epochs, and its bar of batches
     def __init__(self,
-        n_epoch:int=0 # epochs in the table; 0: there is no table
+        n_epoch:int=0 # number of epochs in the table; 0: no table
     ):
         super().__init__(n_epoch)
         with optional_import('this progress display', 'rich', 'progress'):
@@ -77,7 +77,7 @@ class RichBar(LineDisplay):
         self.Text = rich.text.Text
         # `add_task` passes the fields `note` and `phase` of each task
         description,note = '{task.description}','{task.fields[note]}'
-        self.counts_down = console.width>=78   # is there room for the time that is left of the phase?
+        self.counts_down = console.width>=78   # is the terminal wide enough to show the remaining time?
         if self.counts_down:
             columns = (description, progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeElapsedColumn(),
                        '<', progress.TimeRemainingColumn(), note)
@@ -123,9 +123,9 @@ class RichBar(LineDisplay):
     def room(self): return self.bars.console.width-1 if self.bars.console.is_terminal else math.inf
 
     def _style(self, row):
-        "Return the lines of a row as `Text`"
+        "Return the lines of a row as rich `Text`s: the head in bold, new best values in green"
         lines,better = self.arrange_row(row),self._better(row)
-        n_head = len(lines)   # number of lines of the head
+        n_head = len(lines)   # how many of the lines belong to the head
         if self.table is not None and row!=self.head: n_head -= len(self.table.lines)
         def style(n, i):
             if n<n_head: return 'bold'
@@ -133,12 +133,12 @@ class RichBar(LineDisplay):
         return [self.Text('').join(self.Text(c, style(n, i)) for i,c in l) for n,l in enumerate(lines)]
 
     def _better(self, row):
-        "Return the indices of the columns whose values are the best so far"
+        "Return the indices of the columns whose values are new best ones; none for the head"
         if self.head is None: self.head = row
         return {i for i,o in enumerate(zip(self.head, row)) if row!=self.head and self._improves(*o)}
 
     def _improves(self, name, cell):
-        "Return whether `cell` is better than all previous values of the column; False for the first"
+        "Return whether `cell` is better than all previous values of column `name`, and store it; False for the first"
         try: v,lower = float(cell),lower_better(name)
         except ValueError: return False
         if lower is None or v!=v: return False

@@ -35,7 +35,7 @@ import learnkit.observe.outbox   # noqa: F401  for `learn.hparams`
 
 # %% ../../nbs/contrib/17_cli.ipynb #55166549
 def _hide(k, v):
-    "Return the setting `k`, with secrets masked"
+    "Return `v`, the value of setting `k`, with secrets masked"
     if isinstance(v, Mapping): return {n:_hide(n, o) for n,o in v.items()}
     if isinstance(v, (list,tuple)): return [_hide(k, o) for o in hide_in_items(v)]
     if not v: return v
@@ -43,10 +43,10 @@ def _hide(k, v):
     return mask_secret(k, v)
 
 def _flat(
-    v:Any,    # a configuration, or a part of one
-    name:str='' # name of the part
+    v:Any,      # a configuration, or a part of one
+    name:str='' # the name of that part, joined by dots
 ) -> dict[str, Any]:
-    "Return the settings by names that are joined by dots"
+    "Return the settings in `v` as a flat dict, whose keys are joined by dots"
     if isinstance(v, Mapping):
         if 'class_path' not in v: return _flat_parts(v.items(), name)
         class_name = v['class_path'].rpartition('.')[2]
@@ -57,7 +57,7 @@ def _flat(
     return {name:v}
 
 def _flat_parts(items, name):
-    "Return the settings of all parts; their names are joined by dots"
+    "Return the settings of several parts as a flat dict, whose keys are joined by dots"
     found = {}
     for k,v in items:
         part_name = f'{name}.{k}' if name else str(k)
@@ -67,11 +67,11 @@ def _flat_parts(items, name):
 # %% ../../nbs/contrib/17_cli.ipynb #5d80e865
 @check_args
 class SaveConfig(Callback):
-    "Writes a run's configuration to `run.yaml`, passes it to loggers, and reports changes when the run resumes"
+    "Writes a run's configuration to `run.yaml`, passes it to loggers, and warns of changes when the run resumes"
     acts,writes = 'nothing',True
     modes,saves = ('fit',),('config',)
     def __init__(self,
-        config:Mapping,      # plain values by name, some of them dictionaries of such; secrets are masked
+        config:Mapping,      # plain values by name, also in nested dicts and lists; secrets are masked
         fname:str='run.yaml' # the file, in the Learner's `path`
     ):
         with optional_import('SaveConfig', 'yaml', 'cli'): import yaml
@@ -86,25 +86,25 @@ class SaveConfig(Callback):
     def load_state_dict(self, state):
         then,now = _as_text(state['config']),_as_text(self.config)
         changed = differences(then, now)
-        if changed: warn(f"the configuration is not that of the checkpoint: {'; '.join(changed.values())}")
+        if changed: warn(f"the configuration differs from that of the checkpoint: {'; '.join(changed.values())}")
 
 def _as_text(config): return {k:str(v) for k,v in _flat(config).items()}
 
 # %% ../../nbs/contrib/17_cli.ipynb #b04342ef
-def _sentence(message, parser):
-    "For an unknown name, return the nearest known one; return other messages unchanged"
-    said = re.search('there is no `.*', message)
-    if said is not None: return _sentence_of_class(message, said[0])
+def _explain_error(message, parser):
+    "Return jsonargparse's error message, shortened for an unknown name, for which the nearest known ones are added"
+    reason = re.search('there is no `.*', message)
+    if reason is not None: return _explain_class_error(message, reason[0])
     found = re.search(r"Option '([\w.-]+)' is not accepted|unrecognized arguments: --([\w.-]+)", message)
     if found is None: return message
     name = found[1] or found[2]
     known = [a.dest for a in parser._actions if not a.dest.endswith(('help','print_config'))]
     return f'there is no `{name}`: {nearest(name, known)}'
 
-def _sentence_of_class(message, said):
-    "Return what was `said`, and for settings of a class, of which"
+def _explain_class_error(message, reason):
+    "Return `reason` with the name of the class whose setting is wrong; `message` if it names no class"
     of_class = re.search(r"class_path '[\w.]*?(\w+)'", message)
-    return message if of_class is None else f'in {of_class[1]} {said}'
+    return message if of_class is None else f'in {of_class[1]} {reason}'
 
 @cache
 def _parser_class():
@@ -116,13 +116,13 @@ def _parser_class():
     class Parser(ArgumentParser):
         def __init__(self, *args, **kw):
             super().__init__(*args, **{'formatter_class':Formatter, 'allow_abbrev':False, **kw})
-        def error(self, message, ex=None): super().error(_sentence(message, self), ex)
+        def error(self, message, ex=None): super().error(_explain_error(message, self), ex)
         def add_class_arguments(self, theclass, nested_key=None, *args, **kw):
             return self.explain(theclass, nested_key, super().add_class_arguments(theclass, nested_key, *args, **kw))
         def add_function_arguments(self, function, nested_key=None, *args, **kw):
             return self.explain(function, nested_key, super().add_function_arguments(function, nested_key, *args, **kw))
         def explain(self, f, at, added=None):
-            "Use the comments next to the arguments of `f` as their help; also those of a dataclass in it"
+            "Use the comments next to the arguments of `f`, and of its dataclasses, as help texts; return `added`"
             for k,doc in docments(f, full=True).items():
                 name = f'{at}.{k}' if at else k
                 if doc.docment: self.set_help(name, doc.docment)
@@ -140,24 +140,24 @@ def _parser_class():
     return Parser
 
 # %% ../../nbs/contrib/17_cli.ipynb #eec3949f
-_current:ContextVar[Any] = ContextVar('config', default=None)   # of each thread its own
-_reads_source = RLock()   # for the comments next to arguments: `ast.parse` of Python 3.11 fails in two threads at once
+_current:ContextVar[Any] = ContextVar('config', default=None)   # of the innermost `cli`
+_source_lock = RLock()   # held while comments are read: `ast.parse` of Python 3.11 fails in two threads at once
 
 @contextmanager
 def _keep_config(config) -> Iterator[None]:
-    "In this block, each Learner that this thread creates keeps `config`"
-    def keep(learn):
-        is_made_meanwhile = _current.get() is config
-        return SaveConfig(config) if is_made_meanwhile else []
+    "In this block, add a `SaveConfig(config)` to each Learner that this thread creates"
+    def make_callback(learn):
+        is_innermost = _current.get() is config
+        return SaveConfig(config) if is_innermost else []
     token = _current.set(config)
-    Learner._on_create.append(keep)
+    Learner._on_create.append(make_callback)
     try: yield
     finally:
-        Learner._on_create.remove(keep)
+        Learner._on_create.remove(make_callback)
         _current.reset(token)
 
 def _parser(f, exits):
-    "Return the parser for the arguments of `f`"
+    "Return the parser of the arguments of `f`; at an error it exits or raises ArgumentError"
     parser,own = _parser_class()(exit_on_error=exits),unwrap_partial(f)
     parser.add_argument('--config', action='config', help='a YAML file with settings, such as the run.yaml of a run')
     given = {k for k in signature(own).parameters if not takes_argument(f, k)}   # arguments that a `partial` fixes
@@ -166,7 +166,7 @@ def _parser(f, exits):
     return parser
 
 def _parse(parser, args):
-    "Parse `args`: return them for the parser and as plain values; raise ValueError if an argument is wrong"
+    "Parse `args`; return the parsed object and its plain values; raise ValueError if an argument is wrong"
     if isinstance(args, (str,Path)): args = ['--config', str(args)]
     try:
         if isinstance(args, Mapping): parsed = parser.parse_object(args)
@@ -174,7 +174,7 @@ def _parse(parser, args):
         config = json.loads(parser.dump(parsed, format='json'))
         hidden = [k for k,v in _flat(config).items() if '***' in str(v)]
         if hidden: parser.error(
-            f'`{hidden[0]}` has ***, because secrets are not written. Give it again, as in `--{hidden[0]} …`')
+            f'`{hidden[0]}` has ***, because secrets are not written to files. Pass it again, with `--{hidden[0]} …`')
     except ArgumentError as e: raise ValueError(e.message) from None
     return parsed,config
 
@@ -182,12 +182,12 @@ def _parse(parser, args):
 @check_args
 def cli(
     f:Callable, # a function whose arguments are annotated, a `partial` of one, or a dataclass
-    args:Sequence[str]|Mapping|str|Path|None=None # words of a command line; values by name; a YAML file; None: as typed
+    args:Sequence[str]|Mapping|str|Path|None=None # command-line words, a dict, or a YAML file; None: `sys.argv[1:]`
 ) -> Any: # the return value of `f`
-    "Call `f` with settings from the command line, a YAML file or a dictionary; its Learners keep them"
+    "Call `f` with settings from the command line, a YAML file or a dict; each Learner that it creates saves them"
     typed = args is None
     if typed: args = [] if in_notebook() else sys.argv[1:]
-    with _reads_source, redirect_stdout(StringIO()) if rank_distrib() else nullcontext() as o:
+    with _source_lock, redirect_stdout(StringIO()) if rank_distrib() else nullcontext() as o:
         parser = _parser(f, exits=typed)
         with redirect_stderr(o or sys.stderr): parsed,config = _parse(parser, args)
     given = {k:v for k,v in vars(parser.instantiate(parsed)).items() if k!='config'}

@@ -37,12 +37,12 @@ Event:Any = Enum('Event', {k.upper():k for k in _event_names}, type=str, module=
 def event_of(
     name:str # name of a method, such as 'epoch_start'
 ) -> Any:
-    "Return the event of that name: Composer's own if Composer has been imported, else ours"
+    "Return the event of that name: a member of Composer's `Event` if Composer was imported, else of ours"
     return getattr(sys.modules.get('composer'), 'Event', Event)(name)
 
 # %% ../../nbs/contrib/60_composer.ipynb #b361e5cd
 class Count(int):
-    "A number of epochs, batches or samples, as an int and as `.value`, with its `unit`"
+    "A number of epochs, batches or samples: an int with the attributes `value` and `unit`, as in Composer"
     unit:str = ''
     value = property(int)
     def __add__(self, o): return _count(int(self)+int(o), self.unit)
@@ -56,21 +56,21 @@ def _count(n, unit):
 # %% ../../nbs/contrib/60_composer.ipynb #d185d627
 class Counts:
     "Counts the finished batches and samples of a phase, and the seconds that they took"
-    began = 0.   # when the validation or prediction began, by `perf_counter`
+    began = 0.   # when the validation or prediction began, in seconds by `perf_counter`
     def __init__(self): self.reset()
     def reset(self) -> None:
         "Reset all counts"
         self.batches = self.samples = 0
         self.seconds = self.last_seconds = 0.   # of all batches; of the last one
     def add(self,
-        learn:Any # the Learner, whose batch is over
+        learn:Any # the Learner, at the end of a batch
     ) -> None:
-        "Count a batch"
+        "Count the current batch and its samples"
         self.batches += 1
         self.samples += find_bs(learn.xb)
 
 class Timestamp(SimpleNamespace):
-    "Counts of epochs, batches, samples and tokens, in total and in the epoch, and the time that they took"
+    "Counts of epochs, batches, samples and tokens, in total and in the epoch, and the times that they took"
     def get(self,
         unit:Any # 'iter', 'ep', 'ba', 'sp' or 'tok', or a member of Composer's `TimeUnit`
     ) -> Count:
@@ -80,12 +80,12 @@ class Timestamp(SimpleNamespace):
 
 # %% ../../nbs/contrib/60_composer.ipynb #583a7ff3
 class ComposerRun(OurCallback):
-    "Does what all callbacks of Composer share, once: counts, begins the first iteration, closes the callbacks"
+    "Counts batches and samples for all Composer callbacks of a Learner, starts the first iteration, and closes them"
     order = ForeignCallback.order - .5
     single,acts = True,'nothing'
-    all_samples,all_seconds = 0,0.              # of the fit, without evaluations
-    iteration,first_epoch = 0,0                 # the number of the iteration, and its first epoch
-    began = 0.                                  # when the batch began, by `perf_counter`
+    all_samples,all_seconds = 0,0.              # trained in this fit, without evaluations
+    iteration,first_epoch = 0,0                 # the index of the iteration, and its first epoch
+    began = 0.                                  # when the batch began, in seconds by `perf_counter`
     is_whole = is_over = False                  # are all batches of the epoch done? Is its training phase over?
     def __init__(self):
         self.train,self.valid,self.predicted = Counts(),Counts(),Counts()
@@ -134,15 +134,15 @@ class ComposerRun(OurCallback):
     def after_exhaust(self):
         if not self.learn.training: return
         has_no_length = loader_len(self.learn.dls.train) is None
-        if has_no_length: self.is_whole = True   # else `after_batch` sets it
-    def after_train(self): self.is_over = self.is_whole   # an epoch that was cut off is not counted
+        if has_no_length: self.is_whole = True   # with a length, `after_batch` sets it
+    def after_train(self): self.is_over = self.is_whole   # a shortened epoch does not count
     def after_validate(self): self.results = measure_epoch(self.learn).valid
     def after_cycle(self):
         self.iteration += 1
         self.first_epoch = self.learn.epoch+self.is_over
 
     def cleanup(self):
-        "Call `close` of all of Composer's callbacks, then `post_close` of those that closed without an error"
+        "Call `close` of all Composer callbacks, `post_close` of those that closed; then raise the first error, if any"
         if self.learn.mode!='fit': return
         failed,closed = [],[]
         for cb in composer_callbacks(self.learn):
@@ -151,13 +151,13 @@ class ComposerRun(OurCallback):
         if failed: raise failed[0]
 
     def state_dict(self) -> dict:
-        "Return the counts"
+        "Return the counts, and the results of the last validation"
         names = 'all_samples','all_seconds','iteration','first_epoch','is_whole','is_over','results'
         return {k:getattr(self, k) for k in names} | dict(train=dict(vars(self.train)))
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from `state`"
+        "Restore the counts, and the results of the last validation"
         own = dict(state)
         vars(self.train).update(own.pop('train'))
         vars(self).update(own)
@@ -173,7 +173,7 @@ def _try(f, failed):
 def composer_callbacks(
     learn:Any # the Learner
 ) -> list:
-    "Return the Learner's callbacks that wrap a callback of Composer, in order"
+    "Return the Learner's `ComposerCallback`s, in order"
     return [cb for cb in learn.cbs if isinstance(cb, ComposerCallback)]
 
 def run_of(
@@ -184,7 +184,7 @@ def run_of(
 
 # %% ../../nbs/contrib/60_composer.ipynb #041ebade
 def _timestamp(counts):
-    "Return the batches and samples of a validation or prediction as a timestamp"
+    "Return the batches and samples of a validation or prediction as a `Timestamp`"
     batches,samples = _count(counts.batches, 'ba'),_count(counts.samples, 'sp')
     no_epochs,no_tokens = _count(0, 'ep'),_count(0, 'tok')
     took = timedelta(seconds=counts.seconds)
@@ -193,13 +193,13 @@ def _timestamp(counts):
                      token=no_tokens, token_in_epoch=no_tokens, total_wct=took, epoch_wct=took, batch_wct=took)
 
 class ComposerMetric:
-    "A metric of the Learner, with the `compute` that Composer's callbacks call"
+    "A metric of the Learner with a method `compute`, which Composer's callbacks call"
     def __init__(self,
-        metric:Any,     # metric of the Learner
-        values:Callable # function: returns the latest values by name
+        metric:Any,     # a metric of the Learner
+        values:Callable # called without arguments; returns the latest values of all metrics by name
     ): self.metric,self.name,self.values = metric,metric.name,values
     def compute(self) -> torch.Tensor:
-        "Return the value that was measured last"
+        "Return the latest value as a tensor; raise KeyError if there is none yet"
         return torch.tensor(float(self.values()[self.name]))
 
 # %% ../../nbs/contrib/60_composer.ipynb #12b28f62
@@ -212,8 +212,8 @@ def _read_or_none(read, learn):
 class ComposerState(View):
     "The Learner in the form of Composer's `State`, which its callbacks expect"
     library,what = 'Composer','the state'
-    event = ''   # the event that is being called
-    stopped_at:int|None = None   # the number of batches after which a callback stopped the fit
+    event = ''   # the name of the current event
+    stopped_at:int|None = None   # the number of batches after which a callback stopped the fit; None: not stopped
     model      = of_learner('model')
     is_model_ddp = of_process(are_several)
     fsdp_enabled = fsdp_sharded_state_dict_enabled = False
@@ -267,9 +267,9 @@ class ComposerState(View):
         else: self.learn._split(value)
 
     def batch_get_item(self,
-        key:Any # index or key of a part of the batch, or a function of the batch; of a pair, the first counts
+        key:Any # an index or key, or a function of the batch; a pair of a getter and a setter: the getter
     ) -> Any:
-        "Return a part of the batch"
+        "Return the element of the batch that `key` selects"
         get = key[0] if isinstance(key, (tuple,list)) else key
         if callable(get): return get(self.batch)
         return self.batch[get]
@@ -345,11 +345,11 @@ class ComposerState(View):
         self.stopped_at = self.learn.train_iter
         self.learn.stop('a callback called state.stop_training()')
     def get_elapsed_duration(self) -> Any:
-        "Return the fraction of the fit that is done; in whole epochs if its length is a number of epochs"
-        whole = self.max_duration
-        done = _done(self.timestamp).get(whole.unit)
-        part = self.learn.pct_train if done is None else done/whole.value
-        return Time(min(1., part), 'dur')
+        "Return the fraction of the fit that is done, by the count of whole epochs, batches or samples if it has one"
+        planned = self.max_duration
+        done = _done(self.timestamp).get(planned.unit)
+        fraction = self.learn.pct_train if done is None else done/planned.value
+        return Time(min(1., fraction), 'dur')
 
 _in_evaluations = 'eval_start','eval_batch_start','eval_before_forward','eval_after_forward','eval_batch_end','eval_end'
 def _done(timestamp): return dict(ep=timestamp.epoch, ba=timestamp.batch, sp=timestamp.sample)
@@ -359,12 +359,12 @@ def _metrics_of(metrics, values): return {m.name:ComposerMetric(m, values) for m
 class ComposerLogger(View):
     "The Learner's loggers in the form of a Composer logger"
     library,what = 'Composer','the logger'
-    destinations = ()   # none: the Learner has its own loggers
+    destinations = ()   # empty: the Learner has its own loggers
     def log_metrics(self,
         metrics:dict,     # numbers by name
-        step:int|None=None# not used: the step is that of the Learner
+        step:int|None=None# not used: loggers get the Learner's step
     ) -> None:
-        "Send numbers to the Learner's loggers"
+        "Log numbers with the Learner's loggers"
         self.learn.log_numbers({k:float(v) for k,v in metrics.items()})
     def log_hyperparameters(self,
         parameters:dict # settings by name
@@ -385,11 +385,11 @@ _replaced_by = dict(
 
 # %% ../../nbs/contrib/60_composer.ipynb #59fb639c
 class ComposerCallback(ForeignCallback):
-    "Calls a callback or an algorithm of Composer"
+    "Calls a Composer callback or algorithm at the events of a Learner"
     library:ClassVar[str] = 'Composer'
     replaced_by = _replaced_by
     def has(self, name):
-        "Return whether the wrapped callback handles this event; an algorithm, or one with `run_event`, may handle any"
+        "Return whether the wrapped callback may handle this event; an algorithm, or one with `run_event`, handles any"
         if name in ('close','post_close'): return False   # `ComposerRun` calls these
         if name in _event_names and self._handles_all(): return True
         return super().has(name)
@@ -398,25 +398,25 @@ class ComposerCallback(ForeignCallback):
 
     def after_create(self):
         super().after_create()
-        self._need_others()
+        self._add_helpers()
     def before_fit(self):
         super().before_fit()
-        self._need_others()
-    def _need_others(self):
-        "Add `ComposerRun`, and the callbacks that fire the events which this one handles"
+        self._add_helpers()
+    def _add_helpers(self):
+        "Add a `ComposerRun`, and `CheckpointEvents` if the wrapped callback handles its events, unless present"
         others = {type(cb) for cb in self.learn.cbs}
         handles_checkpoints = self.has('batch_checkpoint') or self.has('epoch_checkpoint')
         if ComposerRun not in others: self.learn.add_cb(ComposerRun())
         if handles_checkpoints and CheckpointEvents not in others: self.learn.add_cb(CheckpointEvents())
 
     def due(self, name):
-        "Return whether to call method `name`; as in Composer, not for each evaluation, nor after a shortened epoch"
+        "Return whether to call method `name`; as in Composer, some are called only in a fit, or after a whole epoch"
         if name in ('eval_before_all','eval_after_all'): return self.learn.mode=='fit'
         if name in ('epoch_end','epoch_checkpoint'): return run_of(self.learn).is_whole
         return True
 
     def call(self, name):
-        "Call the method, or for an algorithm `match` and `apply`"
+        "Call method `name`; for an algorithm `match` and `apply`, or `run_event` if the callback defines it"
         state,logger = view_of(ComposerState, self.learn),view_of(ComposerLogger, self.learn)
         state.event = name
         handles_all = name in _event_names and super().has('run_event')
@@ -437,14 +437,14 @@ class ComposerCallback(ForeignCallback):
 
 # %% ../../nbs/contrib/60_composer.ipynb #4f460c13
 def adapt(
-    cb:Any # a callback or an algorithm of Composer
+    cb:Any # a Composer callback or algorithm
 ) -> ComposerCallback:
-    "Return a callback that calls `cb`"
+    "Wrap `cb` in a `ComposerCallback` for a Learner"
     return ComposerCallback(cb)
 
 # %% ../../nbs/contrib/60_composer.ipynb #67201849
 class Callback:
-    "The base class of Composer's callbacks"
+    "Base class of Composer callbacks, usable without that package"
     def __init__(self,
         *args:Any,   # not used; accepts the arguments of subclasses with several bases
         **kwargs:Any # not used
@@ -457,14 +457,14 @@ class Callback:
         state:Any,  # a `ComposerState`
         logger:Any  # a `ComposerLogger`
     ) -> None:
-        "Call the method that has the event's name"
+        "Call the method with the name of the event, if there is one"
         f = getattr(self, event.value, None)
         if f is not None: f(state, logger)
 
 class Algorithm:
-    "Base class of Composer's algorithms: `match` decides at which events to `apply`"
+    "Base class of Composer algorithms, usable without that package: `match` decides at which events to `apply`"
     def as_callback(self) -> ComposerCallback:
-        "Wrap this callback in a `ComposerCallback` for a Learner"
+        "Wrap this algorithm in a `ComposerCallback` for a Learner"
         return ComposerCallback(self)
 
 # %% ../../nbs/contrib/60_composer.ipynb #07089d5f
@@ -472,7 +472,7 @@ from ..learner.learner import Learner
 
 # %% ../../nbs/contrib/60_composer.ipynb #760be371
 class WholeBatch(OurCallback):
-    "Calls the model with the whole batch as one argument, as Composer's models expect"
+    "Passes inputs and targets to the model as one tuple, as Composer's models expect"
     def before_pred(self): self.learn.xb = ((*self.learn.xb,*self.learn.yb),)
 
 class Trainer:
@@ -484,7 +484,7 @@ class Trainer:
         optimizers:Any=None,         # an optimizer; None: Adam
         max_duration:str|int='1ep',  # how long `fit` trains: text such as '2ep' or '100ba', or a number of epochs
         callbacks:Any=None,          # callbacks of Composer or learnkit
-        algorithms:Any=None,         # Composer algorithms
+        algorithms:Any=None,         # algorithms of Composer
         loss_func:Any=None           # learnkit's argument for the loss function
     ):
         cbs:list = [*L(algorithms), *L(callbacks)]
@@ -504,7 +504,7 @@ class Trainer:
     def fit(self,
         duration:str|int|None=None # how long to train; None: `max_duration`
     ) -> None:
-        "Train"
+        "Train the Learner for `duration`"
         if duration is None: duration = self.max_duration
         self.learn.fit(duration)
 
@@ -513,20 +513,20 @@ _mode = 'a Learner sets the modes of the model when a phase begins, not when one
 _cut  = 'the last validation of a run that ends within an epoch comes before `fit_end`, in Composer after it'
 _pair = ('where two events come at one place, each callback is called for both before the next one is called; '
          'in Composer all are called for the first, then all for the second')
-_many = 'the loss, and what the model returned, are those of the whole batch; in Composer those of its last part'
+_many = 'loss and outputs are those of the whole batch; in Composer those of its last micro-batch'
 _none_closed = 'a run ends with a fit: a validation or prediction closes nothing'
 _mode_differs = """eval_before_all eval_after_all eval_standalone_end epoch_checkpoint epoch_start iteration_end
     iteration_checkpoint predict_start fit_end""".split()
 _in_pairs  = 'batch_start','before_train_batch','eval_before_all','eval_start','eval_end','eval_after_all'
 _after_all = 'after_train_batch','batch_end','batch_checkpoint'
-differences:dict[str,str] = {   # place -> reason; of one job of the recorder, if it begins with the job's name
-    '* valid.valid_loss':'the loss of the validation is there too, by the name of its column',
+differences:dict[str,str] = {   # where a Learner differs -> the reason; before a `/`: in this test job only
+    '* valid.valid_loss':'the validation loss is included, under the name of its column',
     **{f'{k} mode':_mode for k in _mode_differs},
     'stop_in_batch/fit_end *':_cut, 'in_batches/fit_end *':_cut,
-    'in_batches/before_dataloader *':'that the run is over is seen when the next batch is asked for',
+    'in_batches/before_dataloader *':'the end of the run is noticed when the next batch is requested',
     'evaluate/close *':_none_closed, 'evaluate/post_close *':_none_closed,
     'predict/close *':_none_closed, 'predict/post_close *':_none_closed,
-    'predict_start n':'how many batches there are to predict is known when the first of them comes',
+    'predict_start n':'the number of batches to predict is known from the first batch on',
     'iterations/iteration_start *':'`Cycles` begins a cycle when all callbacks have been called for the epoch',
     **{f'two/{k} *':_pair for k in _in_pairs},
     'micro/before_backward loss':_many, 'micro/after_backward loss':_many,

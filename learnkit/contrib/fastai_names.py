@@ -28,13 +28,13 @@ from ..observe.hooks import hook_outputs
 def before_batch_cb(
     f:Callable # (callback, xb, yb) -> (xb, yb); both are tuples
 ) -> Callback:
-    "Return a callback that replaces each batch's input and target by the result of `f`"
+    "Return a callback that replaces the inputs and targets of each batch with the result of `f`"
     def before_batch(self): self.learn.xb,self.learn.yb = f(self, self.xb, self.yb)
     return Callback(before_batch=before_batch)
 
 # %% ../../nbs/contrib/25_names.ipynb #c578eae0
 class CollectDataCallback(Callback):
-    "Collect input, target, prediction and loss of each batch in `data`, all on the CPU and in memory"
+    "Collects inputs, targets, prediction and loss of each batch of a run in `data`, detached and on the CPU"
     def __init__(self):
         super().__init__()
         self.data = L()
@@ -48,7 +48,7 @@ def replacing_yield(
     attr:str, # the name of the attribute
     val:Any   # its value in the block
 ) -> Iterator[None]:
-    "For a `contextmanager` function: replace an attribute, and restore it at the end, also after an error"
+    "Replace an attribute until the generator ends, even by an error; for `yield from` in a `contextmanager`"
     old = getattr(o, attr)
     setattr(o, attr, val)
     try: yield
@@ -58,22 +58,22 @@ def replacing_yield(
 def total_params(
     m:nn.Module # the module
 ) -> tuple[int,bool]:
-    "Return how many parameters `m` has, and whether the first of them is trained"
+    "Return the number of elements in the parameters of `m`, and whether the first parameter requires gradients"
     return count_params(m.parameters()),next((p.requires_grad for p in m.parameters()), False)
 
 # %% ../../nbs/contrib/25_names.ipynb #c0ffee11
 def model_sizes(
-    m:nn.Module,                # layers of images: its children are called one after the other
+    m:nn.Module,                # a model of images, with at least one `Conv2d`
     size:tuple[int,int]=(64,64) # height and width of the image
 ) -> list[torch.Size]:
-    "Return the output shape of each child of `m` for an image of zeros"
+    "Return the output shape of each child of `m`, for a batch of one image of zeros"
     conv = next(o for o in m.modules() if isinstance(o, nn.Conv2d))
     with Snapshot(snapshot_forward(m)), torch.no_grad(), hook_outputs([*m.children()]) as hooks:
         m.eval()(conv.weight.new_zeros(1, conv.in_channels, *size))
         return [o.shape for o in hooks.stored]
 
 def num_features_model(
-    m:nn.Module # layers of images
+    m:nn.Module # a model of images, with at least one `Conv2d`
 ) -> int:
     "Return the number of channels in the output of `m`"
     return model_sizes(m)[-1][1]
@@ -82,7 +82,7 @@ def num_features_model(
 def test_overflow(
     x:torch.Tensor # gradients
 ) -> bool:
-    "Return whether there is an infinity or a NaN in `x`"
+    "Return whether any element of `x` is infinite or NaN"
     return not torch.isfinite(x).all()
 
 test_overflow.__test__ = False   # not a test for pytest
@@ -94,7 +94,7 @@ class Module(nn.Module):
         self = super().__new__(cls)
         nn.Module.__init__(self)
         return self
-    def __init__(self): pass   # else a subclass that does call it would lose the layers that it has by then
+    def __init__(self): pass   # so that a subclass that calls it keeps the layers assigned before
 
 # %% ../../nbs/contrib/25_names.ipynb #4353587e
 def pv(
@@ -106,8 +106,8 @@ def pv(
 
 def unsqueeze(
     x:torch.Tensor, # a tensor
-    dim:int=-1,     # where the new dimensions are
-    n:int=1         # how many there are
+    dim:int=-1,     # the position of the new dimensions
+    n:int=1         # how many to add
 ) -> torch.Tensor:
     "Return `x` with `n` new dimensions of size 1"
     for _ in range(n): x = x.unsqueeze(dim)
@@ -128,10 +128,10 @@ def notmax_torch(
 
 # %% ../../nbs/contrib/25_names.ipynb #cb617bf2
 class LazyModule(ModuleType):
-    "A module that is imported when one of its attributes is used"
+    "A stand-in for a module, which is imported when one of its attributes is used"
     def __getattr__(self, k:str) -> Any:
-        is_asked_by_tools = k.startswith('__') and k!='__version__'   # as `inspect` and doctest do, of any object
-        if is_asked_by_tools: raise AttributeError(k)
+        is_special = k.startswith('__') and k!='__version__'   # `inspect` and doctest look these up on any object
+        if is_special: raise AttributeError(k)
         return getattr(import_module(self.__name__), k)
     def __dir__(self) -> list[str]: return dir(import_module(self.__name__))
 

@@ -57,64 +57,64 @@ class NLPDriver(View):
     global_rank = of_process(rank_distrib)
     @property
     def grad_scaler(self) -> 'NLPScaler':
-        "A placeholder for a gradient scaler"
+        "A placeholder for a gradient scaler, whose `unscale_` does nothing"
         return NLPScaler()
     world_size  = of_process(num_distrib)
     def is_global_rank_0(self) -> bool:
-        "Return whether this is the first process"
+        "Return whether this process has rank 0"
         return rank_distrib()==0
     def is_distributed(self) -> bool:
         "Return whether several processes train together"
         return num_distrib()>1
     def barrier(self) -> None:
-        "Wait for the other processes"
+        "Wait for the other processes; all of them must call it"
         team().meet('a barrier')
     def unwrap_model(self) -> Any:
         "Return the model without its wrappers"
         return get_model(self.learn.model)
     def get_local_rank(self) -> int:
-        "Return the number of this process"
+        "Return the rank of this process among all processes"
         return rank_distrib()
     def tensor_to_numeric(self,
         tensor:Any,          # one element; or several, with `reduce`
         reduce:str|None=None # the method that reduces several elements to one, such as 'mean'
     ) -> Any:
-        "Return the tensor as a number, or as a list of numbers"
+        "Return the tensor as a number, or as a list of numbers; return other objects unchanged"
         if not isinstance(tensor, torch.Tensor): return tensor
         if reduce is not None: tensor = getattr(tensor, reduce)()
         if tensor.numel()==1: return tensor.item()
         return tensor.tolist()
     def broadcast_object(self,
         obj:Any,       # any object
-        src:int=0,     # not used: process 0 decides
+        src:int=0,     # not used: the source is process 0
         group:Any=None # not used
     ) -> Any:
-        "Return the object that process 0 has"
+        "Return the object of process 0; all processes must call it"
         return from_first(obj)
 
 class NLPScaler:
-    "Stands in for the gradient scaler; callbacks see gradients that are unscaled already"
+    "A placeholder for a gradient scaler: the gradients that callbacks see are already unscaled"
     def unscale_(self,
         optimizer:Any # not used
     ) -> None:
         "Do nothing"
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #985d309a
-model_file,checkpoint_file = 'fastnlp_model.pkl.tar','fastnlp_checkpoint.pkl.tar'   # the names that fastNLP gives them
+model_file,checkpoint_file = 'fastnlp_model.pkl.tar','fastnlp_checkpoint.pkl.tar'   # the file names of fastNLP
 
 class NLPTrainer(View):
     "The Learner in the form of a fastNLP trainer, which its callbacks expect"
     library,what = 'fastNLP','the trainer'
-    monitor = larger_better = None   # the monitor of callbacks that specify none
+    monitor = larger_better = None   # used by callbacks that have no monitor of their own
     input_mapping = output_mapping = evaluate_batch_step_fn = None
-    given_optimizers = asked_epochs = None   # arguments of a `Trainer`; None: there is none
-    batches_before = 0               # batches trained before the loaded checkpoint was written
+    given_optimizers = requested_epochs = None   # arguments of a `Trainer`; None: the Learner has no `Trainer`
+    batches_before = 0               # training batches before the loaded checkpoint
     fp16 = False
-    epochs_done = batches_done = 0   # set by the adapter
+    epochs_done = batches_done = 0   # finished epochs, and batches of the current one; set by `NLPCallback`
     stopped:Any = None               # the wrapped callback's exception that ended the fit
     driver     = of_view(NLPDriver)
     model      = of_learner('model')
-    kwargs     = of_process(dict)   # none; a new dict each time, because a callback may change it
+    kwargs     = of_process(dict)   # empty; a new dict each time, because a callback may change it
     accumulation_steps = of_learner(batches_a_step)
     state      = of_learner('state')
     device     = of_learner('device')
@@ -129,61 +129,61 @@ class NLPTrainer(View):
         return self.given_optimizers or self.driver.optimizers
     @property
     def n_epochs(self) -> int:
-        "The number of epochs requested from the Trainer, or the fit's"
-        return self.asked_epochs or self.learn.n_epoch
+        "The number of epochs passed to the Trainer; without a Trainer, that of the fit"
+        return self.requested_epochs or self.learn.n_epoch
     @property
     def num_batches_per_epoch(self) -> int|None:
-        "The number of batches in an epoch; None if the data does not know its length"
+        "The number of training batches in an epoch; None if the loader has no length"
         return loader_len(self.learn.dls.train)
     @property
     def n_batches(self) -> int:
-        "The number of batches in all epochs; 0 if the data does not know its length"
+        "The number of training batches in all epochs; 0 if the loader has no length"
         return (self.num_batches_per_epoch or 0)*self.n_epochs
     @property
     def global_forward_batches(self) -> int:
-        "How many batches were trained, including those before a checkpoint"
+        "The number of training batches so far, including those before the loaded checkpoint"
         return self.batches_before+self.learn.train_iter
     @property
     def evaluator(self) -> Any:
-        "The evaluator; None without a validation set"
+        "The Learner as a fastNLP evaluator; None without a validation set"
         if self.learn.dls.valid is None: return None
         return view_of(NLPEvaluator, self.learn)
     def extract_loss_from_outputs(self,
-        outputs:dict # as for `on_before_backward`
+        outputs:dict # the outputs that `on_before_backward` receives
     ) -> torch.Tensor:
-        "Return the loss"
+        "Return the differentiable loss"
         return outputs['loss']
 
     def save_model(self,
-        folder:Any,                         # where `fastnlp_model.pkl.tar` goes; or an open binary file
-        only_state_dict:bool=True,          # only True is supported
-        model_save_fn:Callable|None=None,   # called with the folder, to save in another way
+        folder:Any,                         # the folder for `fastnlp_model.pkl.tar`, or an open binary file
+        only_state_dict:bool=True,          # only True is supported without `model_save_fn`
+        model_save_fn:Callable|None=None,   # called with the folder, saves the model instead
         **kwargs:Any                        # not used
     ) -> None:
-        "Save the weights in `folder`, relative to the current folder"
+        "Save the weights in `folder`, relative to the current folder; raise ValueError for `only_state_dict=False`"
         if model_save_fn is None: _check_weights_only(only_state_dict)
         if model_save_fn is not None: model_save_fn(folder)
         elif hasattr(folder, 'write'): self.learn.save(folder, with_opt=False)
         else: save_here(self.learn, Path(folder)/model_file)
     def load_model(self,
         folder:Any,                         # a folder written by `save_model`
-        only_state_dict:bool=True,          # only True is supported
-        model_load_fn:Callable|None=None,   # called with the folder, to load in another way
+        only_state_dict:bool=True,          # only True is supported without `model_load_fn`
+        model_load_fn:Callable|None=None,   # called with the folder, loads the model instead
         **kwargs:Any                        # not used
     ) -> None:
-        "Load the weights that `save_model` has saved"
+        "Load the weights that `save_model` has saved; raise ValueError for `only_state_dict=False`"
         if model_load_fn is None: _check_weights_only(only_state_dict)
         if model_load_fn is not None: model_load_fn(folder)
         elif hasattr(folder, 'read'): self.learn.load(folder, with_opt=False)
         else: load_here(self.learn, Path(folder)/model_file)
 
     def save_checkpoint(self,
-        folder:str|Path, # where `fastnlp_checkpoint.pkl.tar` and `fastnlp_model.pkl.tar` go
+        folder:str|Path, # the folder for `fastnlp_checkpoint.pkl.tar` and `fastnlp_model.pkl.tar`
         **kwargs:Any     # not used
     ) -> None:
-        "Save model, optimizer, `state`, the number of epochs that are done and the states of fastNLP's callbacks"
+        "In process 0, save model, optimizer, `state`, number of finished epochs and the states of fastNLP callbacks"
         learn,path = self.learn,Path(folder)
-        cbs = {cb.state_name:cb.state_dict() for cb in _of_fastnlp(learn)}
+        cbs = {cb.state_name:cb.state_dict() for cb in _fastnlp_callbacks(learn)}
         state = dict(optimizers=[o.state_dict() for o in self.driver.optimizers], epochs_done=self.epochs_done,
                      batches=self.global_forward_batches, trainer_state=dict(learn.state), callbacks=cbs)
         if rank_distrib()!=0: return
@@ -191,11 +191,11 @@ class NLPTrainer(View):
         write_atomic(state, path/checkpoint_file)
         write_atomic(learn.model.state_dict(), path/model_file)
     def load_checkpoint(self,
-        folder:str|Path,           # where `save_checkpoint` wrote
-        resume_training:bool=True, # False: load the weights and the state of the optimizer only
+        folder:str|Path,           # a folder written by `save_checkpoint`
+        resume_training:bool=True, # False: load only the weights and the state of the optimizer
         **kwargs:Any               # not used
     ) -> None:
-        "Load what `save_checkpoint` wrote; the next `run` begins after the epochs that were done"
+        "Load what `save_checkpoint` wrote; the next `run` begins after the finished epochs"
         learn,path = self.learn,Path(folder)
         state = read_state(path/checkpoint_file)
         learn.model.load_state_dict(read_state(path/model_file))
@@ -204,29 +204,29 @@ class NLPTrainer(View):
         if not resume_training: return
         learn.state.update(state['trainer_state'])
         self.epochs_done,self.batches_before = state['epochs_done'],state['batches']-learn.train_iter
-        for cb in _of_fastnlp(learn):
+        for cb in _fastnlp_callbacks(learn):
             if cb.state_name in state['callbacks']: cb.load_state_dict(state['callbacks'][cb.state_name])
 
 def _check_weights_only(only_state_dict):
     if not only_state_dict: raise ValueError(
-        '`only_state_dict=False` would pickle the model with its code: pass functions as `model_save_fn` and '
-        '`model_load_fn` that do so')
+        '`only_state_dict=False`, which pickles the whole model, is not supported: pass `model_save_fn` and '
+        '`model_load_fn` for that')
 
-def _of_fastnlp(learn): return [cb for cb in learn.cbs if isinstance(cb, NLPCallback)]
+def _fastnlp_callbacks(learn): return [cb for cb in learn.cbs if isinstance(cb, NLPCallback)]
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #985d3090
 class NLPEvaluator(View):
-    "The Learner in the form of fastNLP's evaluator"
+    "The Learner in the form of a fastNLP evaluator"
     library,what = 'fastNLP','the evaluator'
     dataloaders = of_learner('dls.valid')
     @property
     def metrics(self) -> dict:
-        "The metrics by name"
+        "The metrics of the Learner by name"
         return {m.name:m for m in self.learn.metrics}
     def run(self,
-        num_eval_batch_per_dl:int=-1 # batches per loader to evaluate; -1: all
+        num_eval_batch_per_dl:int=-1 # batches of the loader to evaluate; -1: all
     ) -> dict:
-        "Return the results of an evaluation"
+        "Validate; return the loss and the metrics under fastNLP's names"
         cbs = [] if num_eval_batch_per_dl<0 else [LimitBatches(valid=num_eval_batch_per_dl)]
         loss,*values = self.learn.validate(cbs=cbs)
         names = [m.name for m in self.learn.metrics]
@@ -234,7 +234,7 @@ class NLPEvaluator(View):
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #3b444ff2
 def results_of(
-    found:Measured # the results of an epoch
+    found:Measured # the values of an epoch
 ) -> dict:
     "Return the validation results under fastNLP's names"
     results = {}
@@ -250,15 +250,15 @@ _replaced_by = dict(TorchGradClipCallback='write `GradientClip(1.)`', FitlogCall
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #ff0af72e
 class NLPCallback(ForeignCallback):
-    "Calls a callback of fastNLP"
+    "Calls a fastNLP callback at the events of a Learner"
     library:ClassVar[str] = 'fastNLP'
-    base:ClassVar[tuple] = 'Callback',   # a `HasMonitorCallback` of fastNLP takes the trainer's monitor
+    base:ClassVar[tuple] = 'Callback',   # `HasMonitorCallback` is none: its methods set the monitor
     stops:ClassVar[tuple] = 'EarlyStopException',
     replaced_by = _replaced_by
-    begins_later = False   # does a sanity check come before `on_train_begin`?
-    given:Any = None   # the batch passed to the wrapped callback, and a copy of its entries
+    begins_after_sanity_check = False   # call `on_train_begin` only after the sanity check?
+    given:Any = None   # the batch passed to the wrapped callback, and a copy of its entries; None: none is passed
     def _take_monitor(self):
-        "Let the wrapped callback monitor what the trainer monitors, if it has no monitor of its own"
+        "Let the wrapped callback use the trainer's monitor if it has no monitor of its own"
         trainer = self._view()
         if isinstance(self.theirs, HasMonitorCallback): self.theirs.take_monitor(trainer.monitor, trainer.larger_better)
     def _view(self): return view_of(NLPTrainer, self.learn)
@@ -273,12 +273,12 @@ class NLPCallback(ForeignCallback):
         super().before_fit()
         self._take_monitor()
         self._view().stopped = None
-        self.begins_later = _sanity_check(self.learn) is not None
+        self.begins_after_sanity_check = _sanity_check(self.learn) is not None
         if self.learn.mode=='fit': self._view().epochs_done = self.learn.current_run.start_epoch
     def before_epoch(self):
         vars(self._view()).update(epochs_done=self.learn.epoch, batches_done=0)
-        begins_now = self.begins_later and self.learn.mode=='fit'
-        self.begins_later = False
+        begins_now = self.begins_after_sanity_check and self.learn.mode=='fit'
+        self.begins_after_sanity_check = False
         if begins_now and self.has('on_train_begin'): self.call('on_train_begin')
     def after_batch(self):
         if self.learn.training: self._view().batches_done = self.learn.iter+1
@@ -288,7 +288,7 @@ class NLPCallback(ForeignCallback):
         if self.has('on_fetch_data_end'): self.call('on_fetch_data_end')   # there is no batch
 
     def call(self, name):
-        "Call a method of the wrapped callback; remember the exception that ends the fit, for `on_exception`"
+        "Call a method of the wrapped callback; store the exception that ends the fit, for `on_exception`"
         try: super().call(name)
         except CancelFit as e:
             self._view().stopped = e.__cause__
@@ -297,13 +297,13 @@ class NLPCallback(ForeignCallback):
         if self.has('on_exception') and self._view().stopped: self.call('on_exception')
 
     def due(self, name):
-        "Return whether to call the method: not before a sanity check is over, or after a cancelled evaluation"
-        if name=='on_train_begin': return not self.begins_later
+        "Return whether to call `name`: `on_train_begin` after a sanity check, `on_evaluate_end` unless cancelled"
+        if name=='on_train_begin': return not self.begins_after_sanity_check
         if name=='on_evaluate_end': return 'valid' not in getattr(self.learn.recorder, 'cancelled', ())
         return True
 
     def arguments(self, name):
-        "Return the trainer and the further arguments that fastNLP passes to this method"
+        "Return the trainer and the other arguments that fastNLP passes to method `name`"
         learn,trainer = self.learn,self._view()
         match name:
             case 'on_after_trainer_initialized': return trainer,trainer.driver
@@ -316,30 +316,30 @@ class NLPCallback(ForeignCallback):
         return trainer,
 
     def _batch(self):
-        "Return the batch, and remember its entries, to find those that the wrapped callback replaces"
+        "Return the batch; store a copy of its entries, to find those that the wrapped callback replaces"
         batch = batch_of(self.learn)
-        self.given = batch,_copied(batch)
+        self.given = batch,_copy_entries(batch)
         return batch
     def obey(self, name, res):
-        "Pass the batch to the model again if the wrapped callback has changed its entries"
+        "Split the batch into inputs and targets again if the wrapped callback has replaced entries"
         if name!='on_train_batch_begin': return
         batch,before = self.given
         self.given = None
         if before is not None and _has_changed(batch, before): self.learn._split(batch)
 
     def _sanity_results(self):
-        found = dict(_sanity(self.learn))
+        found = dict(_read_sanity_results(self.learn))
         if 'valid_loss' in found: found['loss'] = found.pop('valid_loss')
         return results_of(Measured({}, found, {}))
     def _outputs(self):
         learn = self.learn
         out = output_of(learn)
         if not isinstance(out, Mapping): out = dict(pred=out)
-        loss = learn.loss_grad*batches_a_step(learn)   # not divided yet, as in fastNLP
+        loss = learn.loss_grad*batches_a_step(learn)   # undo the division by accumulation, as in fastNLP
         return dict(out, loss=loss)
 
     def state_dict(self):
-        "Return the result of `on_save_checkpoint`; without that method, the plain attributes"
+        "Return the result of `on_save_checkpoint`; without that method, the `plain_state`"
         if not self.has('on_save_checkpoint'): return super().state_dict()
         return dict(saved=self.theirs.on_save_checkpoint(self._view()))
     def load_state_dict(self, state):
@@ -348,8 +348,8 @@ class NLPCallback(ForeignCallback):
         elif self.has('on_load_checkpoint'): self.theirs.on_load_checkpoint(self._view(), state['saved'])
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #c142cd73
-def _copied(batch):
-    "Return a copy of a batch that is a dict, whose entries may be replaced; None for any other batch"
+def _copy_entries(batch):
+    "Return a shallow copy of a batch that is a mapping; None for any other batch"
     return dict(batch) if isinstance(batch, Mapping) else None
 
 def _has_changed(batch, before):
@@ -357,8 +357,8 @@ def _has_changed(batch, before):
     if [*batch]!=[*before]: return True
     return any(batch[k] is not before[k] for k in before)
 
-def _sanity(learn):
-    "Return the results of the latest sanity check"
+def _read_sanity_results(learn):
+    "Return the results of the latest sanity check; empty if there was none"
     check = _sanity_check(learn)
     if check is None: return {}
     return check.results or {}
@@ -367,35 +367,35 @@ def _sanity(learn):
 def _sanity_check(learn): return next((cb for cb in learn.cbs if cb.name=='sanity_check'), None)
 
 def adapt(
-    cb:Any # a callback of fastNLP
+    cb:Any # a fastNLP callback
 ) -> NLPCallback:
-    "Return a callback that calls `cb`"
+    "Wrap `cb` in an `NLPCallback` for a Learner"
     return NLPCallback(cb)
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #c1b5af85
 class Callback:
-    "The base class of fastNLP's callbacks"
+    "Base class of fastNLP callbacks, usable without that package"
     @property
     def callback_name(self) -> str:
-        "The name under which a checkpoint keeps the state: that of the class"
+        "The name under which a checkpoint stores the callback's state: the name of its class"
         return type(self).__name__
     @property
     def need_reproducible_sampler(self) -> bool:
-        "Whether the order of the data must be known to resume; learnkit's checkpoints always keep it"
+        "Whether resuming needs the order of the data: False, because learnkit's checkpoints always contain it"
         return False
     def as_callback(self) -> NLPCallback:
         "Wrap this fastNLP callback in an `NLPCallback` for a Learner"
         return NLPCallback(self)
 
 class EarlyStopException(BaseException):
-    "Ends a run early: fastNLP's name for `CancelFit`"
+    "Raised by a fastNLP callback to end a run early; `NLPCallback` turns it into CancelFit"
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #edb2e6dd
 def longest_match(
     name:str,    # the requested name
     known:Any    # the known names
 ) -> str|None:
-    "Return the known name with the longest substring in common with `name`; None if that is one letter or none"
+    "Return the known name with the longest substring in common with `name`; None if none shares two characters"
     def common(k): return SequenceMatcher(None, name, k, autojunk=False).find_longest_match().size
     def most_in_common(k): return common(k),-len(k)
     best = max(known, key=most_in_common, default='')
@@ -403,49 +403,49 @@ def longest_match(
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #4af89217
 class HasMonitorCallback(Callback):
-    "A callback that watches a result"
+    "Base class of callbacks that monitor a result of evaluations"
     def __init__(self,
-        monitor:str|Callable|None,      # the name of a result, or a function of all results; None: the trainer's
+        monitor:str|Callable|None,      # the name of a result, or a function of all; None: the trainer's monitor
         larger_better:bool|None=True,   # is a larger value better?
-        must_have_monitor:bool=False    # raise an error if neither this callback nor the trainer has a monitor?
+        must_have_monitor:bool=False    # raise ValueError if neither this callback nor the trainer has a monitor?
     ):
         self.monitor,self.larger_better,self.must_have_monitor = monitor,larger_better,must_have_monitor
-        self.monitor_value,self.taken = None,None
+        self.monitor_value,self.matched_name = None,None
 
     def take_monitor(self,
         monitor:Any,       # the trainer's monitor
         larger_better:Any  # is a larger value better?
     ) -> None:
-        "Monitor what the trainer monitors, unless specified here; raise ValueError if a required monitor is missing"
+        "Use the trainer's monitor if this callback has none; raise ValueError if a required monitor is missing"
         if self.monitor is None and monitor is not None: self.monitor,self.larger_better = monitor,larger_better
         if self.monitor is None and self.must_have_monitor: raise ValueError(
-            f"{type(self).__name__} needs a `monitor`: pass one to it or to the Trainer, as in `monitor='acc#acc'`")
+            f"{type(self).__name__} needs a `monitor`: pass one to it or to the Trainer, e.g. `monitor='acc#acc'`")
 
     @property
     def monitor_name(self) -> str:
-        "The name of the monitored value"
+        "The name of the monitor: a string, or the name of a function; None without a monitor"
         return getattr(self.monitor, '__name__', self.monitor)
     def get_monitor_value(self,
-        results:dict # as for `on_evaluate_end`
+        results:dict # the results of an evaluation, by name
     ) -> float:
-        "Return the monitored value; raise KeyError if no result has a similar name"
+        "Return the monitored value; raise KeyError if no result has a similar name, or there is no monitor"
         value:Any = self.monitor(results) if callable(self.monitor) else results[self._name(results)]
         return float(value)
     def _name(self, results):
         if self.monitor is None: raise KeyError(
-            f'{type(self).__name__} has no `monitor`: give it one of {", ".join(results)}, or the Trainer')
+            f'{type(self).__name__} has no `monitor`: pass one of {", ".join(results)} to it, or to the Trainer')
         if self.monitor in results: return self.monitor
         name = longest_match(self.monitor, results)
         if name is None: raise KeyError(f'there is no result {self.monitor!r}: {nearest(self.monitor, results)}')
-        said = f'{type(self).__name__}: there is no result {self.monitor!r}, so {name!r} is watched'
-        if name!=self.taken: print(said)
-        self.taken = name
+        text = f'{type(self).__name__}: there is no result {self.monitor!r}, so {name!r} is monitored'
+        if name!=self.matched_name: print(text)
+        self.matched_name = name
         return name
 
     def is_better_results(self,
-        results:dict # as for `on_evaluate_end`
+        results:dict # the results of an evaluation, by name
     ) -> bool:
-        "Return whether the value is the best so far; if so, store it"
+        "Return whether the monitored value is the best so far; if so, store it"
         v = self.get_monitor_value(results)
         is_better = self._is_better(v)
         if is_better: self.monitor_value = v
@@ -458,16 +458,16 @@ class HasMonitorCallback(Callback):
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #1c8e73ff
 class EventOf:
-    "An event of fastNLP, with a filter for its calls"
+    "An event of fastNLP, with a condition for calling a function at it"
     def __init__(self,
         name:str,                    # such as 'on_before_backward'
-        every:int|None=None,         # every so many calls
-        once:int|None=None,          # only call number `once`, counted from 1
-        filter_fn:Callable|None=None # called with the filter and the trainer; returns True to let a call through
+        every:int|None=None,         # call the function only at every n-th event
+        once:int|None=None,          # call it only at the n-th event, counted from 1
+        filter_fn:Callable|None=None # called with the filter and the trainer; returns whether to call the function
     ): self.name,self.conditions,self.filter_fn = name,dict(every=every, once=once),filter_fn
 
     def filter(self) -> Filter:
-        "Return a new filter with the first condition given: `every`, `once` or `filter_fn`"
+        "Return a new `Filter` for `every`, else `once`, else `filter_fn`; without any, one that passes every event"
         for k,v in self.conditions.items():
             if v is not None: return Filter(**{k:v})
         if self.filter_fn is None: return Filter()
@@ -475,7 +475,7 @@ class EventOf:
     def _when(self, passes, f, learn): return passes(f, view_of(NLPTrainer, learn))
 
 class AllEvents:
-    "Events by their names: `Event.on_before_backward(every=2)` is an `EventOf`"
+    "Makes an `EventOf` for the name of an event: `Event.on_before_backward(every=2)`"
     def __getattr__(self, k:str) -> Callable:
         known = names_in('fastNLP')
         if k not in known: raise AttributeError(f'fastNLP has no event `{k}`: {nearest(k, known)}')
@@ -486,10 +486,10 @@ Event = AllEvents()
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #2d16d94a
 class OnFunction(Callback):
-    "A function that is called at an event of fastNLP"
+    "A fastNLP callback that calls a function at an event"
     def __init__(self,
-        f:Callable,   # called with the arguments of the callback method of that name
-        event:EventOf # when
+        f:Callable,   # called with the arguments of the event's callback method
+        event:EventOf # the event, with its condition
     ):
         self.filter,self.f = event.filter(),f
         setattr(self, event.name, self._call)
@@ -504,49 +504,49 @@ class OnFunction(Callback):
         return NLPCallback(self)
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #5a3d9e10
-def _of_pred(m):
-    "Return the metric function `m` for a model of fastNLP, which returns a dict with `pred` and `loss`"
+def _unwrap_pred(m):
+    "Return the metric function `m` for fastNLP models: it receives `pred` of the dict that the model returns"
     @wraps(m)
     def of_pred(out, *targs, **kw):
         pred = out['pred'] if isinstance(out, Mapping) else out
         return m(pred, *targs, **kw)
     return of_pred
 
-def _named(metrics):
-    "Return the metrics as a list, with the names that fastNLP gives their results"
+def _name_metrics(metrics):
+    "Return a list of the metrics; functions are wrapped under the names that fastNLP gives their results"
     named = []
     for k,m in (metrics or {}).items():
-        if isinstance(m, FunctionType): m = AvgMetric(_of_pred(m), f'{k}#{k}')
+        if isinstance(m, FunctionType): m = AvgMetric(_unwrap_pred(m), f'{k}#{k}')
         named.append(m)
     return named
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #fe5a9df5
-class _SomeEpochs(OurCallback):
-    "Validates at the end of every `n`-th epoch only; never if `n` is 0"
+class _ValidateEveryNEpochs(OurCallback):
+    "Cancels validations except after every `n`-th epoch; all of them if `n` is 0"
     run_train,modes = False,('fit',)
     def __init__(self, n): self.n = n
     def before_validate(self):
         is_due = self.n>0 and (self.learn.epoch+1)%self.n==0
         if not is_due: raise CancelValid
 
-class _WithinEpochs(ValidateEvery):
-    "Validates within an epoch, after all other callbacks have handled the batch"
+class _ValidateWithinEpochs(ValidateEvery):
+    "Validates within epochs, after other libraries' callbacks have handled the batch"
     order = ForeignCallback.order+1
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #11136603
 def _evaluate_every(n):
     "Return callbacks that evaluate after `n` batches, `-n` epochs, or each batch for which `n(trainer)` is true"
-    if callable(n): return [_WithinEpochs(partial(_asked, n)), _SomeEpochs(0)]
+    if callable(n): return [_ValidateWithinEpochs(partial(_is_requested, n)), _ValidateEveryNEpochs(0)]
     if n==0: raise ValueError(
-        'evaluate_every counts batches if it is positive, epochs if it is negative; 0 is neither')
-    if n>0: return [_WithinEpochs(f'{n}ba'), _SomeEpochs(0)]
-    if n==-1: return []   # a Learner does that itself
-    return [_SomeEpochs(-n)]
+        'evaluate_every must not be 0: a positive number counts batches, a negative one epochs')
+    if n>0: return [_ValidateWithinEpochs(f'{n}ba'), _ValidateEveryNEpochs(0)]
+    if n==-1: return []   # a Learner validates after each epoch by default
+    return [_ValidateEveryNEpochs(-n)]
 
-def _asked(f, learn): return learn.training and f(view_of(NLPTrainer, learn))
+def _is_requested(f, learn): return learn.training and f(view_of(NLPTrainer, learn))
 
 def _limit(n_train, n_valid):
-    "Return callbacks that limit the batches of training and evaluation; a negative number is no limit"
+    "Return callbacks that limit the batches of training and validation; a negative number means no limit"
     limits = {}
     if n_train>=0: limits['train'] = n_train
     if n_valid>=0: limits['valid'] = n_valid
@@ -554,22 +554,22 @@ def _limit(n_train, n_valid):
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #fa7fd096
 def Accuracy() -> Callable:
-    "Return learnkit's `accuracy`, by fastNLP's name"
+    "Return learnkit's metric function `accuracy`"
     return accuracy
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #092cab50
 def _map(mapping, o):
-    "Return `o` mapped by `mapping`: a function, or a dict from old keys to new ones"
+    "Return `mapping(o)`, or for a dict of old and new keys, `o` with its keys renamed"
     if callable(mapping): return mapping(o)
     return {mapping.get(k, k):v for k,v in o.items()}
 
-class _MapsInput(OurCallback):
+class _MapInput(OurCallback):
     order = -20   # before all other callbacks
     def __init__(self, mapping): self.mapping = mapping
     def after_fetch(self): self.learn.batch = _map(self.mapping, self.learn.batch)
 
 @contextmanager
-def _mapping_outputs(model, mapping):
+def _map_outputs(model, mapping):
     if mapping is None:
         yield
         return
@@ -579,86 +579,86 @@ def _mapping_outputs(model, mapping):
     finally: handle.remove()
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #2d6b3e75
-class _Watched(OurCallback):
-    "Passes the trainer's monitor to its callbacks before they need it"
+class _TrainerSettings(OurCallback):
+    "Stores arguments of a `Trainer` in the Learner's `NLPTrainer`, before callbacks read them there"
     order,modes = -100,('fit',)
     def __init__(self, own): self.own = own
     def after_create(self): vars(view_of(NLPTrainer, self.learn)).update(self.own)
 
 class CallbackManager:
-    "Calls a method of all callbacks of fastNLP, in their order: `manager.on_train_begin(trainer)`"
+    "Calls a method of several fastNLP callbacks, in order: `manager.on_train_begin(trainer)`"
     def __init__(self,
-        callbacks:Any=() # several callbacks
+        callbacks:Any=() # fastNLP callbacks
     ): self.class_callbacks = callback_list(callbacks)
     def add_one_callback(self,
-        callback:Any # a callback of fastNLP
+        callback:Any # a fastNLP callback
     ) -> None:
-        "Add a callback"
+        "Append a callback"
         self.class_callbacks.append(callback)
     def __getattr__(self, k:str) -> Callable:
         known = names_in('fastNLP')
         if k not in known: raise AttributeError(f'fastNLP has no event `{k}`: {nearest(k, known)}')
         return partial(self._call, k)
     def _call(self, name, *args):
-        for cb in self.class_callbacks: getattr(cb, name, _nothing)(*args)
+        for cb in self.class_callbacks: getattr(cb, name, _do_nothing)(*args)
 
-def _nothing(*args): return None
+def _do_nothing(*args): return None
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #bfa2d699
 _bars = 'auto','rich','tqdm','raw',None
 
 class Trainer:
     "Creates a Learner, `trainer.learn`, from the arguments of fastNLP's `Trainer`"
-    waiting:ClassVar[list] = []   # functions decorated by `on`, with event and marker, until a Trainer takes them
+    waiting:ClassVar[list] = []   # triples of `on`: function, event and marker, to be called by the next trainers
     def __init__(self,
         model:Any,                     # a module; its output has a `loss`, or `loss_func` computes it
         train_dataloader:Any,          # the training data
         optimizers:Any,                # an optimizer
         device:Any=None,               # the device to train on; None: the accelerator, if any
-        n_epochs:int=20,               # for how long
+        n_epochs:int=20,               # number of epochs
         evaluate_dataloaders:Any=None, # the validation data
-        metrics:dict|None=None,        # metrics by name, as a Learner takes them
+        metrics:dict|None=None,        # {name: metric}, with metrics as a Learner takes them
         callbacks:Any=None,            # callbacks of fastNLP or learnkit
-        evaluate_every:Any=-1,         # batches between evaluations, negative: epochs; or a function: evaluate if true
-        monitor:Any=None,              # the monitor of callbacks without one
+        evaluate_every:Any=-1,         # batches between evaluations; negative: epochs; or a function of the trainer
+        monitor:Any=None,              # the monitor of callbacks that have none
         larger_better:bool=True,       # is a larger value better?
-        accumulation_steps:int=1,      # batches for each step of the optimizer
-        num_eval_sanity_batch:int=2,   # batches to evaluate before training, unless `run` specifies it
+        accumulation_steps:int=1,      # batches per optimizer step
+        num_eval_sanity_batch:int=2,   # batches to evaluate before training, if `run` does not specify it
         input_mapping:Any=None,        # function of the batch, or a dict from old keys to new ones
-        output_mapping:Any=None,       # the same for the model's output
+        output_mapping:Any=None,       # function of the model's output, or a dict from old keys to new ones
         progress_bar:str|None='auto',  # None: no bar; 'raw': lines; 'auto', 'rich', 'tqdm': learnkit's bar
-        marker:str|None=None,          # which functions of `Trainer.on` it takes, besides those without a marker
+        marker:str|None=None,          # also call functions that `Trainer.on` has decorated with this marker
         loss_func:Callable|None=None   # learnkit's argument for the loss function
     ):
         if progress_bar not in _bars: raise ValueError(
-            f"progress_bar is one of {', '.join(map(repr, _bars))}, not {progress_bar!r}")
+            f"progress_bar must be one of {', '.join(map(repr, _bars))}, not {progress_bar!r}")
         mine = [o for o in self.waiting if o[2] in (None,marker,'all')]
         self.waiting[:] = [o for o in self.waiting if o[2] is not None]
         if device is not None: model.to(device)
         self.n_epochs,self.evaluate_every = n_epochs,evaluate_every
         self.output_mapping = output_mapping
         self.num_eval_sanity_batch = num_eval_sanity_batch
-        own = dict(monitor=monitor, larger_better=larger_better, given_optimizers=optimizers, asked_epochs=n_epochs,
+        own = dict(monitor=monitor, larger_better=larger_better, given_optimizers=optimizers, requested_epochs=n_epochs,
                    input_mapping=input_mapping, output_mapping=output_mapping)
-        cbs = [_Watched(own), *(OnFunction(f, e) for f,e,_ in mine), *callback_list(callbacks)]
+        cbs = [_TrainerSettings(own), *(OnFunction(f, e) for f,e,_ in mine), *callback_list(callbacks)]
         if accumulation_steps>1: cbs.append(GradientAccumulation(f'{accumulation_steps}ba'))
-        if input_mapping is not None: cbs.append(_MapsInput(input_mapping))
+        if input_mapping is not None: cbs.append(_MapInput(input_mapping))
         if progress_bar=='raw': cbs.append(ProgressCallback('lines'))
         data = DataLoaders(train_dataloader, evaluate_dataloaders, device=device)
-        self.learn = Learner(data, model, loss_func, optimizers, metrics=_named(metrics), cbs=cbs)
+        self.learn = Learner(data, model, loss_func, optimizers, metrics=_name_metrics(metrics), cbs=cbs)
         default_bar = vars(self.learn).get('progress')   # removed below, unless `callbacks` has a bar
         is_given = any(cb is default_bar for cb in cbs)
         if progress_bar is None and not is_given: self.learn.remove_cbs(default_bar)
-        self.callback_manager = CallbackManager([cb.theirs for cb in _of_fastnlp(self.learn)])
+        self.callback_manager = CallbackManager([cb.theirs for cb in _fastnlp_callbacks(self.learn)])
 
     @classmethod
     def on(cls,
         event:EventOf,        # such as `Event.on_before_backward(every=2)`
-        marker:str|None=None  # which trainers: None: the next one; 'all': all of them
+        marker:str|None=None  # None: only in the next Trainer; 'all': in all; else in those with this `marker`
     ) -> Callable:
-        "Decorate a function, to be called at an event"
+        "Return a decorator for a function to be called at `event` in later Trainers"
         if not isinstance(event, EventOf): raise TypeError(
-            f'`Trainer.on` takes an event such as `Event.on_train_begin()`, not {event!r}')
+            f'`Trainer.on` needs an event such as `Event.on_train_begin()`, not {event!r}')
         def _on(f):
             cls.waiting.append((f, event, marker))
             return f
@@ -668,18 +668,18 @@ class Trainer:
         num_train_batch_per_epoch:int=-1,       # training batches per epoch; -1: all
         num_eval_batch_per_dl:int=-1,           # batches per evaluation; -1: all
         num_eval_sanity_batch:int|None=None,    # batches to evaluate before training; None: the constructor's argument
-        resume_from:str|Path|None=None,         # a folder written by `save_checkpoint`
-        resume_training:bool=True               # False: load the weights and the state of the optimizer only
+        resume_from:str|Path|None=None,         # a folder written by `save_checkpoint`; None: start anew
+        resume_training:bool=True               # False: load only the weights and the state of the optimizer
     ) -> None:
-        "Train"
+        "Train up to `n_epochs` epochs, including those before the loaded checkpoint"
         trainer = view_of(NLPTrainer, self.learn)
         if resume_from is not None: trainer.load_checkpoint(resume_from, resume_training)
-        done = trainer.epochs_done   # those before the loaded checkpoint
+        done = trainer.epochs_done   # epochs before the loaded checkpoint
         start = done if done<self.n_epochs else 0
         n_sanity = self.num_eval_sanity_batch if num_eval_sanity_batch is None else num_eval_sanity_batch
         cbs = [*_evaluate_every(self.evaluate_every), *_limit(num_train_batch_per_epoch, num_eval_batch_per_dl)]
         if n_sanity: cbs.append(SanityCheck(n_sanity))
-        with _mapping_outputs(self.learn.model, self.output_mapping):
+        with _map_outputs(self.learn.model, self.output_mapping):
             self.learn.fit(self.n_epochs, start_epoch=start, cbs=cbs)
 
     def __getattr__(self, k): return getattr(view_of(NLPTrainer, vars(self)['learn']), k)
@@ -688,9 +688,9 @@ class Trainer:
 class EarlyStopCallback(HasMonitorCallback):
     "Ends the run after `patience` evaluations without a better result"
     def __init__(self,
-        monitor:Any=None,        # as for `HasMonitorCallback`
+        monitor:Any=None,        # the name of a result, or a function of all results; None: the trainer's monitor
         larger_better:bool=True, # is a larger value better?
-        patience:int=10          # evaluations without improvement after which the run ends
+        patience:int=10          # number of evaluations without improvement after which the run ends
     ):
         super().__init__(monitor, larger_better, must_have_monitor=True)
         self.patience,self.wait = patience,0
@@ -706,19 +706,19 @@ class EarlyStopCallback(HasMonitorCallback):
     on_train_epoch_begin = _train_epoch_begin
 
 class LoadBestModelCallback(HasMonitorCallback):
-    "Keeps the best model, and loads it at the end of the run"
+    "Saves the best model, and loads it at the end of the run, but not after an error"
     def __init__(self,
-        monitor:Any=None,                  # as for `HasMonitorCallback`
+        monitor:Any=None,                  # the name of a result, or a function of all; None: the trainer's monitor
         larger_better:bool=True,           # is a larger value better?
         only_state_dict:bool=True,         # only True is supported, unless `model_save_fn` is given
-        save_folder:str|Path|None=None,    # where the best model is stored; None: in memory
-        model_save_fn:Callable|None=None,  # called with a folder, to save in another way
-        model_load_fn:Callable|None=None,  # called with the same folder, to load in another way
+        save_folder:str|Path|None=None,    # the folder for the best model; None: keep it in memory
+        model_save_fn:Callable|None=None,  # called with a folder, saves the model instead
+        model_load_fn:Callable|None=None,  # called with the same folder, loads the model instead
         delete_after_train:bool=True       # delete the folder with the best model once it is loaded?
     ):
         super().__init__(monitor, larger_better, must_have_monitor=True)
         if (model_save_fn is None)!=(model_load_fn is None): raise ValueError(
-            '`model_save_fn` and `model_load_fn` are passed together: the one loads what the other has saved')
+            'pass `model_save_fn` and `model_load_fn` together: one loads what the other has saved')
         if model_save_fn is None: _check_weights_only(only_state_dict)
         elif save_folder is None: raise ValueError('`model_save_fn` needs a `save_folder`')
         self.folder = None if save_folder is None else Path(save_folder)/'best_so_far'
@@ -736,13 +736,13 @@ class LoadBestModelCallback(HasMonitorCallback):
         trainer.load_model(self.folder, model_load_fn=self.load_fn)
         team().meet('the best model is loaded')
         if not self.delete_after_train: return
-        self.is_saved = False   # a later run may find no better model
+        self.is_saved = False   # so that a later run without a better model loads none
         if rank_distrib()==0: shutil.rmtree(self.folder)
     on_evaluate_end = _evaluate_end
     on_train_end = _train_end
 
 def _save_model(trainer, folder, save_fn):
-    "Save the model in `folder`; with `save_fn`, only the first process does, after creating the folder"
+    "Save the model in `folder`; `save_fn` is called in process 0 only, with the folder, which is created"
     if save_fn is None: trainer.save_model(folder)
     elif rank_distrib()==0:
         folder.mkdir(parents=True, exist_ok=True)
@@ -750,24 +750,24 @@ def _save_model(trainer, folder, save_fn):
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #0a0ef861
 class CheckpointCallback(HasMonitorCallback):
-    "Saves the model at intervals, the last one, the `topk` best, and the one at which a run ends early"
+    "Saves the model at intervals, after each epoch, if it is among the `topk` best, or when an exception ends the run"
     def __init__(self,
-        folder:str|Path|None=None,    # where files go; None: the current folder
-        every_n_epochs:int|None=None, # save after every n epochs
-        every_n_batches:int|None=None,# save after every n batches
-        last:bool=False,              # keep the newest model, under a fixed name, after each epoch
-        topk:int=0,                   # how many of the best to keep
-        on_exceptions:Any=EarlyStopException, # exceptions after which to save, a class or several; None: none
-        monitor:Any=None,             # as for `HasMonitorCallback`
+        folder:str|Path|None=None,    # the folder for all files; None: the current folder
+        every_n_epochs:int|None=None, # save after every n epochs; None: do not
+        every_n_batches:int|None=None,# save after every n batches; None: do not
+        last:bool=False,              # save after each epoch in the same folder, `last`?
+        topk:int=0,                   # how many of the best models to keep
+        on_exceptions:Any=EarlyStopException, # exception classes at which to save, one or several; None: none
+        monitor:Any=None,             # the name of a result, or a function of all; None: the trainer's monitor
         larger_better:bool=True,      # is a larger value better?
         only_state_dict:bool=True,    # only True is supported, unless `model_save_fn` is given
-        model_save_fn:Callable|None=None, # called with a folder, to save the model in another way
-        save_object:str='model',      # 'model', or 'trainer' for a checkpoint
+        model_save_fn:Callable|None=None, # called with a folder, saves the model instead
+        save_object:str='model',      # 'model', or 'trainer' to call `save_checkpoint`
         save_evaluate_results:bool=True   # write each best model's results to `fastnlp_evaluate_results.json`?
     ):
         super().__init__(monitor, larger_better, must_have_monitor=topk>0)
         if save_object not in ('model','trainer'): raise ValueError(
-            f"save_object is 'model' or 'trainer', not {save_object!r}")
+            f"save_object must be 'model' or 'trainer', not {save_object!r}")
         if model_save_fn is None: _check_weights_only(only_state_dict)
         self.folder,self.save_object,self.save_fn = Path(folder or '.'),save_object,model_save_fn
         self.every_n_epochs,self.every_n_batches,self.last,self.topk = every_n_epochs,every_n_batches,last,topk
@@ -786,11 +786,11 @@ class CheckpointCallback(HasMonitorCallback):
         if self.last: self._save(trainer, 'last')
     def _exception(self, trainer, exception):
         if not isinstance(exception, self.on_exceptions): return
-        self._save(trainer, f'{_place(trainer)}-exception_{type(exception).__name__}')
+        self._save(trainer, f'{_position_name(trainer)}-exception_{type(exception).__name__}')
     def _evaluate_end(self, trainer, results):
         if not self.topk: return
         value = self.get_monitor_value(results)
-        name = _place(trainer)
+        name = _position_name(trainer)
         ranked = sorted([*self.best, (value,name)], reverse=bool(self.larger_better))
         self.best,dropped = ranked[:self.topk],ranked[self.topk:]
         if (value,name) in self.best:
@@ -810,25 +810,26 @@ class CheckpointCallback(HasMonitorCallback):
     def on_save_checkpoint(self,
         trainer:Any # the trainer
     ) -> dict:
-        "Return the best models so far: their values and names"
+        "Return the values and names of the best models so far"
         return dict(values=[value for value,_ in self.best], names=[name for _,name in self.best])
     def on_load_checkpoint(self,
         trainer:Any, # the trainer
         states:dict  # a result of `on_save_checkpoint`
     ) -> None:
-        "Restore the best models so far"
+        "Restore the values and names of the best models"
         self.best = [*zip(states['values'], states['names'])]
 
-def _place(trainer): return f'epoch_{trainer.cur_epoch_idx}-batch_{trainer.global_forward_batches}'
+def _position_name(trainer): return f'epoch_{trainer.cur_epoch_idx}-batch_{trainer.global_forward_batches}'
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #4dafb998
 class LRSchedCallback(Callback):
-    "Steps a PyTorch scheduler after each step of the optimizer, or after each epoch"
+    "Steps a PyTorch scheduler after each optimizer step, or after each epoch"
     def __init__(self,
-        scheduler:Any,       # PyTorch scheduler
-        step_on:str='batch'  # 'batch' or 'epoch'
+        scheduler:Any,       # a PyTorch scheduler
+        step_on:str='batch'  # 'batch': after each optimizer step; 'epoch': after each epoch
     ):
-        if step_on not in ('batch','epoch'): raise ValueError(f"step_on is 'batch' or 'epoch', not {step_on!r}")
+        if step_on not in ('batch','epoch'): raise ValueError(
+            f"step_on must be 'batch' or 'epoch', not {step_on!r}")
         self.scheduler,self.step_on = scheduler,step_on
     def _after_optimizers_step(self, trainer, optimizers):
         if self.step_on=='batch': self.scheduler.step()
@@ -840,11 +841,11 @@ class LRSchedCallback(Callback):
 class TorchWarmupCallback(Callback):
     "Increases the learning rate from 0 during warm-up, then keeps it or decreases it to 0"
     def __init__(self,
-        warmup:float|int=.1,    # how many batches, or the fraction of all
-        schedule:str='constant' # 'constant' or 'linear'
+        warmup:float|int=.1,    # number of warm-up batches; below 1: the fraction of all batches
+        schedule:str='constant' # what follows: 'constant', or 'linear' to decrease it to 0
     ):
         if schedule not in ('constant','linear'): raise ValueError(
-            f"schedule is 'constant' or 'linear', not {schedule!r}")
+            f"schedule must be 'constant' or 'linear', not {schedule!r}")
         self.warmup,self.schedule,self.rates = warmup,schedule,()
     def _train_begin(self, trainer): self.rates = [g['lr'] for g in trainer.driver.optimizers[0].param_groups]
     def _before_optimizers_step(self, trainer, optimizers):
@@ -864,33 +865,34 @@ def TorchGradClipCallback(
     clip_type:str='norm',    # 'norm' or 'value'
     parameters:Any=None      # only None is supported: all parameters of the optimizer are clipped
 ) -> GradientClip:
-    "Return a callback that clips the gradients before each step"
-    if clip_type not in ('norm','value'): raise ValueError(f"clip_type is 'norm' or 'value', not {clip_type!r}")
+    "Return a `GradientClip`, which clips the gradients before each optimizer step"
+    if clip_type not in ('norm','value'): raise ValueError(f"clip_type must be 'norm' or 'value', not {clip_type!r}")
     if parameters is not None: raise ValueError(
-        'all parameters are clipped: for some of them, clip in `on_before_optimizers_step` of a callback')
+        '`parameters` is not supported, because all gradients are clipped. To clip only some, do so in '
+        '`on_before_optimizers_step` of a callback')
     if clip_type=='norm': return GradientClip(clip_value)
     return GradientClip(None, value=clip_value)
 
 def MoreEvaluateCallback(
-    dataloaders:Any,            # more loaders to evaluate
-    metrics:dict|None=None,     # metrics by name; None: those of the trainer
-    evaluate_every:int=-1,      # after so many batches; negative: after so many epochs
+    dataloaders:Any,            # the loaders to evaluate
+    metrics:dict|None=None,     # {name: metric}; None: those of the trainer
+    evaluate_every:int=-1,      # batches between evaluations; negative: epochs
     name:str='more'             # prefix of the column names
 ) -> Evaluator:
-    "Return a callback that evaluates further data"
-    named = None if metrics is None else _named(metrics)
+    "Return an `Evaluator`, which evaluates further data"
+    named = None if metrics is None else _name_metrics(metrics)
     return Evaluator(name, dataloaders, named, every=_every(evaluate_every))
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #7fd37a01
 def _every(n):
-    "Return the interval in the form that learnkit's callbacks take, for `n` batches or `-n` epochs"
+    "Return the interval of `n` batches, or of `-n` epochs if `n` is negative, as learnkit's callbacks take it"
     return f'{n}ba' if n>0 else f'{-n}ep'
 
 def TimerCallback(
-    print_every:int=-1, # print after so many batches; negative: after so many epochs
+    print_every:int=-1, # batches between two lines; negative: epochs
     time_ndigit:int=3   # not used
 ) -> OurTimer:
-    "Return a callback that prints how the time was spent"
+    "Return learnkit's `TimerCallback`, which prints how the time was spent"
     return OurTimer(_every(print_every))
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #136a3a43
@@ -901,7 +903,7 @@ def RichCallback(
     larger_better:bool=True,   # not used
     format_json:bool=True      # not used
 ) -> ProgressCallback:
-    "Return a callback that shows a bar and a table"
+    "Return a `ProgressCallback`, which shows a bar and a table"
     return ProgressCallback()
 
 TqdmCallback = RichCallback
@@ -913,22 +915,22 @@ def RawTextCallback(
     larger_better:bool=True,   # not used
     format_json:bool=True      # not used
 ) -> ProgressCallback:
-    "Return a callback that prints a line for each epoch"
+    "Return a `ProgressCallback` that prints a line for each epoch"
     return ProgressCallback('lines')
 
 def FitlogCallback(
-    *args:Any,   # arguments of fastNLP
-    **kwargs:Any # the same
+    *args:Any,   # not used
+    **kwargs:Any # not used
 ) -> Any:
     "Raise an ImportError that names learnkit's loggers"
-    raise ImportError('`FitlogCallback` works in fastNLP alone: write `TensorBoardLogger()` or `WandbLogger()`')
+    raise ImportError('`FitlogCallback` works only in fastNLP itself: write `TensorBoardLogger()` or `WandbLogger()`')
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #6d4b548a
 _mode = 'a Learner sets the modes of the model when a phase begins, not when one ends'
 _mode_differs = 'on_evaluate_begin','on_evaluate_end','on_train_epoch_begin','on_train_end','on_exception'
-differences:dict[str,str] = {   # place -> reason; of one job of the recorder, if it begins with the job's name
-    'on_evaluate_end args[1].valid_loss#valid_loss':'the loss of the validation is a result, too',
-    'on_sanity_check_end args[1].valid_loss#valid_loss':'the loss of the validation is a result, too',
+differences:dict[str,str] = {   # where a Learner differs -> the reason; before a `/`: in this test job only
+    'on_evaluate_end args[1].valid_loss#valid_loss':'the results include the validation loss',
+    'on_sanity_check_end args[1].valid_loss#valid_loss':'the results include the validation loss',
     **{f'{k} mode':_mode for k in _mode_differs},
     'resume/on_load_checkpoint num_batches_per_epoch':'it is known before the run begins',
     'resume/on_load_checkpoint n_batches':'it is known before the run begins',

@@ -37,10 +37,10 @@ from ..optim.steps import accumulates
 # %% ../../nbs/contrib/35_foreign.ipynb #f4deab56
 def overrides(
     theirs:Any,        # a callback of another library
-    name:str,          # name of a method
-    bases:tuple        # names of that library's own classes, whose methods do nothing
+    name:str,          # the name of a method
+    bases:tuple        # names of the base classes of that library, whose methods do nothing
 ) -> bool:
-    "Return whether the user's class, or the object itself, has a method of this name"
+    "Return whether the object or its class defines method `name`, not just a base class of the library"
     if callable(vars(theirs).get(name)): return True
     for cls in type(theirs).__mro__:
         if name in vars(cls): return cls.__name__ not in bases   # the first class that defines it provides the method
@@ -67,7 +67,7 @@ class View:
     def __getattr__(self, k:str) -> Any:
         if k.startswith('__'): raise AttributeError(k)
         if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: show its own error
-        advice = self.instead.get(k, 'a callback that needs it reads the Learner, `.learn`, instead')
+        advice = self.instead.get(k, 'read what the callback needs from the Learner, `.learn`')
         raise AttributeError(f"`{k}` of {self.what} is {self.library}'s and has no counterpart here: {advice}")
 
     def __copy__(self) -> 'View': return self
@@ -77,20 +77,20 @@ class View:
         return view_of(type(self), copied)
     def __reduce__(self) -> tuple: return _without_learner, (type(self),)
 
-def _nothing(): return None
+def _no_learner(): return None
 def _without_learner(cls):
     view = cls.__new__(cls)
-    view._learner = _nothing
+    view._learner = _no_learner
     return view
 
 # %% ../../nbs/contrib/35_foreign.ipynb #6a02759a
-_views:WeakKeyDictionary = WeakKeyDictionary()   # of each Learner, by class
+_views:WeakKeyDictionary = WeakKeyDictionary()   # Learner -> {class: view}
 
 def view_of(
     cls:type, # a subclass of `View`
     learn:Any # the Learner
 ) -> Any:
-    "Return the view of the Learner that all callbacks of a library share"
+    "Return the Learner's view of class `cls`, created at the first call, which all callbacks of a library share"
     views = _views.setdefault(learn, {})
     if cls not in views: views[cls] = cls(learn)
     return views[cls]
@@ -98,27 +98,27 @@ def view_of(
 def of_learner(
     read:str|Callable # an attribute of the Learner, such as 'dls.train', or a function of the Learner
 ) -> property:
-    "Return a property of a view: the result of `read` for its Learner"
+    "Return a property of a view whose value is read from the view's Learner"
     get = attrgetter(read) if isinstance(read, str) else read
-    def look(view): return get(view.learn)
-    return property(look)
+    def read_value(view): return get(view.learn)
+    return property(read_value)
 
 def of_view(
     cls:type # a subclass of `View`
 ) -> property:
-    "Return a property of a view: the view of class `cls` of the same Learner"
+    "Return a property of a view whose value is the view of class `cls` of the same Learner"
     return of_learner(partial(view_of, cls))
 
 # %% ../../nbs/contrib/35_foreign.ipynb #ddf04f88
 def of_process(
     ask:Callable # a function without arguments
 ) -> property:
-    "Return a property of a view: the result of `ask` for this process"
-    def look(view): return ask()
-    return property(look)
+    "Return a property of a view whose value is the result of `ask()`, such as the rank of this process"
+    def read_value(view): return ask()
+    return property(read_value)
 
 def is_first() -> bool:
-    "Return whether this is the first process"
+    "Return whether this process has rank 0"
     return rank_distrib()==0
 
 def are_several() -> bool:
@@ -134,9 +134,9 @@ def path_of(
 
 # %% ../../nbs/contrib/35_foreign.ipynb #92e5eeae
 def new_meter(
-    metrics:Any # `Metric`s; columns that a callback fills by `log` are skipped
+    metrics:Any # the metrics of a Learner; those whose values a callback passes to `log` are skipped
 ) -> Meter:
-    "Return a meter of the loss and of copies of the metrics"
+    "Return a new `Meter` of the loss and of copies of `metrics`"
     computed = [m for m in metrics if not _is_logged(m)]
     return Meter([AvgLoss(), *deepcopy(computed)])
 
@@ -144,17 +144,17 @@ def _is_logged(metric): return vars(metric).get('is_logged') or getattr(type(met
 
 # %% ../../nbs/contrib/35_foreign.ipynb #729dd28c
 class TrainingMeans(Callback):
-    "Computes the means of the training loss, and on request of the metrics, over the batches of the epoch so far"
+    "Computes the mean training loss, and on request the metrics, over the batches of the epoch so far"
     order,run_valid,modes = 50,False,('fit',)
     single,acts = True,'nothing'
     def __init__(self,
-        metrics:bool=False # compute the Learner's metrics too?
+        metrics:bool=False # compute the Learner's metrics for the training batches too?
     ): self.metrics,self.meter,self.epochs = metrics,Meter([AvgLoss()]),[]
 
     def before_fit(self):
         self.meter,self.epochs = new_meter(self.learn.metrics if self.metrics else []),[]
     def ask_for_metrics(self) -> None:
-        "Compute metrics from the next fit on, or from this one if it has just begun"
+        "Compute metrics too from now on; resets what was accumulated in this fit"
         self.metrics = True
         self.before_fit()
     def before_train(self):
@@ -166,36 +166,36 @@ class TrainingMeans(Callback):
 
     @property
     def values(self) -> dict:
-        "The means so far, by name; metrics without a batch are missing"
+        "The mean loss and the metrics so far, by name; those without a value are missing"
         return named_values(self.meter)
 
     def state_dict(self) -> dict:
-        "Return what was accumulated so far"
+        "Return what was accumulated in this epoch, and the values of the finished epochs"
         return dict(meter=self.meter.state_dict(), epochs=[*self.epochs])
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from `state`"
+        "Restore what was accumulated"
         self.meter.load_state_dict(state['meter'])
         self.epochs = [*state['epochs']]
 
 def means_in(
     learn:Any # the Learner
 ) -> TrainingMeans|None:
-    "Return the callback that computes the means, None if there is none"
+    "Return the Learner's `TrainingMeans`; None if it has none"
     return next((cb for cb in learn.cbs if isinstance(cb, TrainingMeans)), None)
 
 # %% ../../nbs/contrib/35_foreign.ipynb #b1ce8da0
 class Measured(NamedTuple):
-    "The values of an epoch so far, by plain names such as `loss` and `accuracy`"
-    train:dict
-    valid:dict
-    other:dict   # columns of other callbacks, by their own names
+    "The values of an epoch so far"
+    train:dict   # of the training phase, by names such as `loss` and `accuracy`
+    valid:dict   # of the validation, by the same names
+    other:dict   # the columns that callbacks have added, by their own names
 
 def named_values(
     meter:Meter # the meter of a phase
 ) -> dict:
-    "Return the values of the meter's metrics by name; metrics without a batch are missing"
+    "Return the values of the loss and the metrics by name; those without a value are missing"
     values = [to_number(m.value) for m in meter.metrics]
     return {k:v for k,v in zip(_plain_names(meter), values) if v is not None}
 
@@ -205,34 +205,34 @@ def _plain_names(meter): return ['loss', *(m.name for m in meter.metrics[1:])]
 def measure_epoch(
     learn:Any # the Learner
 ) -> Measured:
-    "Return the values of this epoch that its row has so far"
-    if learn.mode!='fit': return Measured({}, _of_phase(learn), {})
+    "Return the values that the row of this epoch has so far; outside a fit, those of the validation"
+    if learn.mode!='fit': return Measured({}, _read_phase(learn), {})
     rec,row = learn.recorder,learn.recorder.row
     known = {k:v for k,v in row.items() if v is not None}
     valid = _by_plain_names(known, zip(_plain_names(rec.valid), rec.valid_names))
     train = _by_plain_names(known, _train_columns(rec).items())
-    if 'train_loss' in known: train |= _means_of(learn)
+    if 'train_loss' in known: train |= _read_means(learn)
     own   = {'epoch', 'time', *rec.train_names, *rec.valid_names}
     other = {k:v for k,v in known.items() if k not in own}
     return Measured(train, valid, other)
 
 def _by_plain_names(known, columns):
-    "Return the known values; `columns` has pairs of a plain name and the column"
+    "Return the known values by plain names; `columns` has pairs of a plain name and a column"
     return {plain:known[column] for plain,column in columns if column in known}
 
 # %% ../../nbs/contrib/35_foreign.ipynb #745d69fe
-def _of_phase(learn):
+def _read_phase(learn):
     meter = learn.current_run.phase_meter
     if meter is None: return {}
     return named_values(meter)
-def _means_of(learn):
+def _read_means(learn):
     means = means_in(learn)
     if means is None: return dict(loss=learn.recorder.row['train_loss'])
     return means.values
 
 # %% ../../nbs/contrib/35_foreign.ipynb #20096faa
 def _train_columns(rec):
-    "Return the columns of the training metrics, by plain names"
+    "Return {plain name: column} of the training metrics"
     names = rec.train_names[1:]   # all but the loss
     if not names: return {}
     metrics = rec.train.metrics[-len(names):]
@@ -244,7 +244,7 @@ def save_here(
     file:Any,           # a path, relative to the current folder
     with_opt:bool=False # save the optimizer's state too?
 ) -> Path:
-    "Save the model in exactly this file, as `learn.save` does; return its path"
+    "Save the model as `learn.save` does, but in exactly this file, whose folder is created; return its path"
     path = Path(os.fspath(file)).absolute()
     if rank_distrib()==0: path.parent.mkdir(parents=True, exist_ok=True)
     written = learn.save(path, with_opt=with_opt)
@@ -256,14 +256,14 @@ def load_here(
     file:Any,           # a file written by `save_here`
     with_opt:bool=False # load the optimizer's state too?
 ) -> None:
-    "Load the model from exactly this file, as `learn.load` does"
+    "Load the model as `learn.load` does, but from exactly this file"
     with open(file, 'rb') as f: learn.load(f, with_opt=with_opt)
 
 # %% ../../nbs/contrib/35_foreign.ipynb #459737c5
 def batch_of(
     learn:Any # the Learner
 ) -> Any:
-    "Return the current batch as the loader gives it, on the device: a dict, or a tuple of inputs and targets"
+    "Return the current batch, on the device, in the form of the loader: a dict, list or tuple of inputs and targets"
     parts = [*learn.xb, *learn.yb]
     if type(learn.batch) is list: return parts
     if not isinstance(learn.batch, Mapping): return tuple(parts)
@@ -275,7 +275,7 @@ def batch_of(
 def batches_a_step(
     learn:Any # the Learner
 ) -> int:
-    "Return the number of batches per optimizer step: `GradientAccumulation`'s if there is one, else 1"
+    "Return the number of batches per optimizer step, which is above 1 with a `GradientAccumulation`"
     found = [cb for cb in learn.cbs if accumulates(cb)]
     if not found: return 1
     cb = found[0]
@@ -286,14 +286,14 @@ def batches_a_step(
 def output_of(
     learn:Any # the Learner
 ) -> Any:
-    "Return the model's whole output for the current batch: a dict with its loss, if it returns one"
+    "Return the model's output for the current batch as it returned it, such as a dict with `loss` and `logits`"
     if learn.current_run.output is None: return learn.pred
     return learn.current_run.output
 
 def optimizers_of(
     learn:Any # the Learner
 ) -> list:
-    "Return a list with PyTorch's optimizer, empty until the first fit creates it"
+    "Return a list with the Learner's PyTorch optimizer; empty until the first fit creates it"
     if learn.opt is None: return []
     return [getattr(learn.opt, 'opt', learn.opt)]
 
@@ -307,7 +307,7 @@ def _plain_value(v):
 def plain_state(
     o:Any # an object
 ) -> dict:
-    "Return the attributes that are numbers, strings, bools or None, except constructor arguments"
+    "Return the attributes of `o` that are numbers, strings, bools or None, except its constructor arguments"
     values = {k:_plain_value(v) for k,v in vars(o).items() if k not in settings(o)}
     return {k:v for k,v in values.items() if isinstance(v, _plain)}
 
@@ -316,7 +316,7 @@ _modes_of_phase = dict(train=('fit',), valid=('fit','validate'), predict=('predi
 _always = 'after_create', 'after_exception', 'before_sanity', 'after_sanity'
 
 def _modes(o:OtherName):
-    "Return the modes of the runs in which this event is passed on; None: all"
+    "Return the modes of the runs in which this event is passed to callbacks; None: all modes"
     if o.phase: return _modes_of_phase[o.phase]
     if o.event.endswith('_predict'): return 'predict',
     if o.event.endswith(('_validate','_evaluate')): return 'fit','validate'
@@ -328,8 +328,8 @@ def _is_in_phase(o, learn):
     return learn.training==(o.phase=='train')
 
 # %% ../../nbs/contrib/35_foreign.ipynb #3cae52a1
-def _asks_for(advice, theirs):
-    "Return the name of the library's class that `theirs` is or extends, if it has advice; else None"
+def _find_advised_class(advice, theirs):
+    "Return the name of the library's class that `theirs` is an instance of, if `advice` has it; else None"
     for cls in type(theirs).__mro__:
         is_librarys = cls.__module__.partition('.')[0] in adapters
         if is_librarys and cls.__name__ in advice: return cls.__name__
@@ -343,19 +343,19 @@ def _names_of_learner():
     return {*dir(Learner), *annotated_names(Learner), *signature(Learner).parameters}
 
 class ForeignCallback(Callback):
-    "Calls a callback of another library at the events that it knows, under its names and with its arguments"
-    library:ClassVar[str] = ''               # a key of `names_in`
+    "Base class of adapters: calls the methods of another library's callback at the events of a Learner"
+    library:ClassVar[str] = ''               # the library, as `names_in` takes it
     base:ClassVar[str|tuple] = 'Callback'    # names of the library's classes whose methods do nothing
     stops:ClassVar[tuple] = ()               # names of the library's exceptions that end a fit
     replaced_by:ClassVar[Mapping] = {}       # classes of the library that need its own trainer -> what to write instead
-    in_all_runs:ClassVar[tuple] = ()         # names that are called in fits, validations and predictions
-    means:ClassVar[str] = ''                 # the training means that it needs: '', 'loss', or 'metrics' for both
-    restored_after_sanity = False            # other libraries save and restore no callback around a sanity check
-    order = ProgressCallback.order+1         # by then the values passed to it are recorded and displayed
+    in_all_runs:ClassVar[tuple] = ()         # names of methods to call in fits, validations and predictions
+    means:ClassVar[str] = ''                 # training means that it needs: '' (none), 'loss', or 'metrics' for both
+    restored_after_sanity = False            # other libraries do not restore callbacks after a sanity check
+    order = ProgressCallback.order+1         # after the values passed to it were recorded and displayed
     def __init__(self,
-        theirs:Any # the callback of that library
+        theirs:Any # the callback of the other library
     ):
-        name = _asks_for(self.replaced_by, theirs)
+        name = _find_advised_class(self.replaced_by, theirs)
         if name is not None: raise TypeError(
             f"`{name}` of {self.library} works only in {self.library}'s own trainer: {self.replaced_by[name]}")
         self.theirs = theirs
@@ -378,7 +378,7 @@ class ForeignCallback(Callback):
 
     @property
     def name(self) -> str:
-        "By their class: `learn.early_stopping` for an `EarlyStopping`; `foreign_…` where the Learner has that"
+        "The wrapped class in snake case, such as `early_stopping`; prefixed by `foreign_` if a Learner has such a name"
         name = camel2snake(type(self.theirs).__name__.removesuffix('Callback')) or 'callback'
         is_taken = name in _names_of_learner() or name in _default_names
         return f'foreign_{name}' if is_taken else name
@@ -386,7 +386,7 @@ class ForeignCallback(Callback):
     def after_create(self): self._add_means()
     def before_fit(self): self._add_means()
     def _add_means(self):
-        "Add a callback that computes the means, and the metrics if an adapter needs them"
+        "Add a `TrainingMeans` if this adapter needs one and the Learner has none; let it compute metrics if needed"
         if not self.means: return
         needs_metrics,means = self.means=='metrics',means_in(self.learn)
         if means is None: self.learn.add_cb(TrainingMeans(needs_metrics))
@@ -410,10 +410,10 @@ class ForeignCallback(Callback):
     def call(self,
         name:str # the name of the wrapped callback's method
     ) -> None:
-        "Call a method of the wrapped callback; an exception that ends a fit in its library becomes a CancelFit"
+        "Call a method of the wrapped callback, then `obey`; raise CancelFit for the exceptions that end a fit there"
         self.prepare()
         try: res = getattr(self.theirs, name)(*self.arguments(name), **self.keywords(name))
-        except BaseException as e:   # fastNLP's is a BaseException
+        except BaseException as e:   # that of fastNLP is a BaseException
             if type(e).__name__ in self.stops: raise CancelFit(str(e) or type(e).__name__) from e
             raise
         self.obey(name, res)
@@ -429,15 +429,15 @@ class ForeignCallback(Callback):
         "Return the keyword arguments that the other library passes to the method"
         return {}
     def prepare(self) -> None:
-        "Set the attributes that the wrapped callback expects before it is called"
+        "Do nothing; an adapter sets the attributes that the wrapped callback expects when it is called"
     def obey(self,
         name:str, # name of the wrapped callback's method
         res:Any   # the value that the method returned
     ) -> None:
-        "Carry out what the wrapped callback has returned or requested"
+        "Do nothing; an adapter carries out what the wrapped callback has returned or requested"
 
     def state_dict(self) -> dict:
-        "Return the wrapped callback's state, or its plain attributes"
+        "Return the wrapped callback's `state_dict`; without that method, its `plain_state`"
         own = hasattr(type(self.theirs), 'state_dict')
         return dict(theirs=self.theirs.state_dict() if own else plain_state(self.theirs))
     def load_state_dict(self,

@@ -19,26 +19,26 @@ from ..loop.loop import loader_len
 
 # %% ../../nbs/contrib/40_keras.ipynb #ff1c4986
 def logs_of(
-    found:Measured # the results of an epoch
+    found:Measured # the values of an epoch
 ) -> dict:
     "Return the values of an epoch under Keras's names, in Keras's order"
     valid = {f'val_{k}':v for k,v in by_name(found.valid).items()}
     return {**by_name(found.train), **valid, **found.other}
 
 def by_name(
-    numbers:dict # by name
+    numbers:dict # numbers by name
 ) -> dict:
-    "Return the values sorted by name, as Keras does"
+    "Return `numbers` sorted by name, as Keras does"
     return dict(sorted(numbers.items()))
 
 # %% ../../nbs/contrib/40_keras.ipynb #4a31390b
 class KerasRate(float):
     "A learning rate with the methods of a Keras variable"
-    optimizer:Any = None
+    optimizer:Any = None   # the `KerasOptimizer` whose learning rate it is
     def assign(self,
         value:float # the new learning rate
     ) -> None:
-        "Set the learning rate of all parameter groups"
+        "Set the learning rate of all parameter groups of the optimizer"
         self.optimizer.learning_rate = value
     def numpy(self) -> float:
         "Return the learning rate as a number"
@@ -51,7 +51,7 @@ class KerasCount(int):
         return int(self)
 
 class KerasOptimizer(View):
-    "The optimizer with the attributes that Keras uses"
+    "The Learner's optimizer in the form of a Keras optimizer"
     library,what = 'Keras','the optimizer'
     @property
     def iterations(self) -> KerasCount:
@@ -59,7 +59,7 @@ class KerasOptimizer(View):
         return KerasCount(self.learn.train_steps)
     @property
     def learning_rate(self) -> KerasRate:
-        "The learning rate of the last parameter group; setting it sets all groups"
+        "The learning rate of the last parameter group; setting it sets that of all groups"
         learn = self.learn
         lr = learn.lr if learn.opt is None else learn.opt.hypers[-1]['lr']
         rate = KerasRate(lr)
@@ -81,7 +81,7 @@ class KerasModel(View):
     optimizer = of_view(KerasOptimizer)
     @property
     def metrics_names(self) -> list:
-        "The names of the loss and of the metrics"
+        "The names of the loss and the metrics"
         return ['loss', *[m.name for m in self.learn.metrics]]
     @property
     def weights(self) -> list:
@@ -89,7 +89,7 @@ class KerasModel(View):
         return [*self.learn.model.state_dict(keep_vars=True).values()]
     @property
     def trainable_weights(self) -> list:
-        "The parameters that are trained"
+        "The parameters that require gradients"
         return [p for p in self.learn.model.parameters() if p.requires_grad]
     variables,trainable_variables = weights,trainable_weights
 
@@ -99,20 +99,20 @@ class KerasModel(View):
         super().__init__(learn)
         self._moment,self._logs = None,{}
     def logs_at(self,
-        moment:tuple|None, # the method and the counters; None: forget the previous logs
-        logs:dict          # the numbers
+        moment:tuple|None, # identifies the current event: the method and the counters; None: replace the dict
+        logs:dict          # the numbers by name
     ) -> dict:
-        "Return the logs of this moment: one dict for all callbacks, so that each sees what earlier ones wrote into it"
+        "Return the logs of this event: the same dict for all callbacks, so that each sees what earlier ones added"
         if moment is None or moment!=self._moment: self._moment,self._logs = moment,dict(logs)
         return self._logs
 
     def get_weights(self) -> list:
-        "Return copies of the weights as arrays, in the order of the `state_dict`"
+        "Return copies of parameters and buffers as NumPy arrays, in the order of the `state_dict`"
         return [v.detach().cpu().numpy().copy() for v in self.learn.model.state_dict().values()]
     def set_weights(self,
         weights:list # a result of `get_weights`
     ) -> None:
-        "Copy these weights into the model"
+        "Copy these weights into the model; raise ValueError if their number differs"
         own = self.learn.model.state_dict()
         for v,w in zip(own.values(), weights, strict=True): v.copy_(torch.as_tensor(w))
 
@@ -121,16 +121,16 @@ class KerasModel(View):
         overwrite:bool=True, # only True is supported
         **kwargs:Any         # further arguments, for a Keras model only
     ) -> None:
-        "Save the weights in exactly this file; a Keras model uses its own method"
-        own = self._own('save_weights')
+        "Save the weights in exactly this file, a Keras model with its own method"
+        own = self._keras_method('save_weights')
         if own is None: save_here(self.learn, filepath)
         else: own(filepath, overwrite=overwrite, **kwargs)
     def load_weights(self,
         filepath:str|Path, # a file written by `save_weights`
         **kwargs:Any       # further arguments, for a Keras model only
     ) -> None:
-        "Load the weights from exactly this file; a Keras model uses its own method"
-        own = self._own('load_weights')
+        "Load the weights from exactly this file, a Keras model with its own method"
+        own = self._keras_method('load_weights')
         if own is None: load_here(self.learn, filepath)
         else: own(filepath, **kwargs)
     def save(self,
@@ -138,11 +138,11 @@ class KerasModel(View):
         overwrite:bool=True, # only True is supported
         **kwargs:Any         # further arguments, for a Keras model only
     ) -> None:
-        "Save a Keras model with its own method; of other models, save weights and optimizer state"
-        own = self._own('save')
+        "Save weights and optimizer state in exactly this file, a Keras model with its own method"
+        own = self._keras_method('save')
         if own is None: save_here(self.learn, filepath, with_opt=True)
         else: own(filepath, overwrite=overwrite, **kwargs)
-    def _own(self, name):
+    def _keras_method(self, name):
         "Return the method `name` of a Keras model; None for any other model"
         model = self.learn.model
         if not hasattr(type(model), name): return None
@@ -155,7 +155,7 @@ _replaced_by = dict(BackupAndRestore=_resumes, OrbaxCheckpoint=_resumes, SwapEMA
 
 # %% ../../nbs/contrib/40_keras.ipynb #f1a0cf08
 class KerasCallback(ForeignCallback):
-    "Calls a callback of Keras"
+    "Calls a Keras callback at the events of a Learner"
     library:ClassVar[str] = 'Keras'
     means:ClassVar[str] = 'metrics'
     replaced_by = _replaced_by
@@ -168,7 +168,7 @@ class KerasCallback(ForeignCallback):
         return super().has(name)
 
     def prepare(self):
-        "Set the model and the `params` of the wrapped callback, unless it has them already"
+        "Set the `model` and `params` of the wrapped callback, if they have changed, and decide its mode 'auto'"
         learn,theirs = self.learn,self.theirs
         model = view_of(KerasModel, learn)
         epochs = learn.n_epoch if learn.mode=='fit' else 1
@@ -178,26 +178,26 @@ class KerasCallback(ForeignCallback):
         if not has_model: model.stop_training = False
         theirs.set_params(params)
         theirs.set_model(model)
-        if self._is_undecided(): self._decide()
+        if self._has_auto_mode(): self._set_mode()
 
     def _steps(self):
         learn = self.learn
         if learn.mode=='fit' or learn.batches is None: return loader_len(learn.dls.train)
         return loader_len(learn.batches.loader)
-    def _is_undecided(self):
+    def _has_auto_mode(self):
         attributes = vars(self.theirs)
         return attributes.get('mode')=='auto' and 'monitor' in attributes
-    def _decide(self):
-        "Decide whether a larger or a smaller value is better, as Keras does from the metrics"
+    def _set_mode(self):
+        "Replace the mode 'auto' with 'min' or 'max' by the monitored metric, as Keras does; keep it if unknown"
         lower = self._is_lower_better(self.theirs.monitor.removeprefix('val_'))
         if lower is not None: self.theirs.mode = 'min' if lower else 'max'
 
     def _is_lower_better(self, name):
-        "Return whether the metric says that lower is better, or else whether its name does; None if unknown"
+        "Return whether lower is better, by the metric's own attribute or by its name; None if unknown"
         for m in self.learn.metrics:
             if m.name!=name: continue
-            said = says_lower(m)
-            return lower_better(name) if said is None else said
+            own_direction = says_lower(m)
+            return lower_better(name) if own_direction is None else own_direction
         return lower_better(name)
 
     def before_fit(self):
@@ -207,21 +207,21 @@ class KerasCallback(ForeignCallback):
     def before_validate(self): self._forget_logs()
     def before_predict(self): self._forget_logs()
     def _forget_logs(self): view_of(KerasModel, self.learn).logs_at(None, {})
-    def after_epoch(self): self.last_logs = self._shared('on_epoch_end', logs_of(measure_epoch(self.learn)))
-    def _shared(self, name, logs):
+    def after_epoch(self): self.last_logs = self._share_logs('on_epoch_end', logs_of(measure_epoch(self.learn)))
+    def _share_logs(self, name, logs):
         learn = self.learn
         moment = name.replace('on_train_batch', 'on_batch'),learn.mode,learn.epoch,learn.train_iter,learn.iter
         return view_of(KerasModel, learn).logs_at(moment, logs)
 
     def arguments(self, name):
-        "Return the number of the batch or epoch and the logs, or only the logs"
+        "Return the index of the batch or epoch and the logs, or only the logs, as Keras passes them to the method"
         learn = self.learn
-        if '_batch_' in name: return learn.iter,self._shared(name, self._batch_logs(name))
+        if '_batch_' in name: return learn.iter,self._share_logs(name, self._batch_logs(name))
         match name:
             case 'on_epoch_begin': return learn.epoch,{}
             case 'on_epoch_end':   return learn.epoch,self.last_logs
             case 'on_train_end':   return self.last_logs,
-            case 'on_test_end':    return self._shared(name, self._valid_logs()),
+            case 'on_test_end':    return self._share_logs(name, self._valid_logs()),
         return {},
 
     def _batch_logs(self, name):
@@ -231,21 +231,21 @@ class KerasCallback(ForeignCallback):
         return by_name(self.learn.training_means.values)
     def _valid_logs(self):
         meter = self.learn.current_run.phase_meter
-        if meter is None and self.learn.mode=='fit': meter = self.learn.recorder.valid   # the phase has ended
+        if meter is None and self.learn.mode=='fit': meter = self.learn.recorder.valid   # the validation has ended
         if meter is None: return {}
         return by_name(named_values(meter))
 
     def obey(self, name, res):
-        "Stop the fit if the wrapped callback has requested that"
-        asked = view_of(KerasModel, self.learn).stop_training
-        if asked: self.learn.stop(f'{type(self.theirs).__name__} set stop_training')
+        "Stop the fit if the wrapped callback has set `model.stop_training`"
+        is_requested = view_of(KerasModel, self.learn).stop_training
+        if is_requested: self.learn.stop(f'{type(self.theirs).__name__} set stop_training')
 
 def adapt(
-    cb:Any # a callback of Keras
+    cb:Any # a Keras callback
 ) -> KerasCallback:
-    "Return a callback that calls `cb`"
+    "Wrap `cb` in a `KerasCallback` for a Learner"
     return KerasCallback(cb)
 
 # %% ../../nbs/contrib/40_keras.ipynb #967716a4
-differences:dict[str,str] = {   # place -> reason
-    'on_predict_begin params.steps': 'how many batches there are to predict is known when the first of them comes'}
+differences:dict[str,str] = {   # where a Learner differs from Keras -> the reason
+    'on_predict_begin params.steps': 'the number of batches to predict is known from the first batch on'}

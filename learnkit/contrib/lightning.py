@@ -22,9 +22,9 @@ from ..loop.loop import loader_len
 
 # %% ../../nbs/contrib/45_lightning.ipynb #31898f92
 def callback_metrics(
-    found:Measured # the results of an epoch
+    found:Measured # the values of an epoch
 ) -> dict:
-    "Return the values as tensors, under the names of the table and with the prefixes `train_` and `val_`"
+    "Return the numeric values as tensors, under the table's names, and under names that begin with `train_` and `val_`"
     numbers = {f'val_{k}':v for k,v in found.valid.items()}
     for k,v in found.valid.items(): numbers['valid_loss' if k=='loss' else k] = v
     numbers |= found.other
@@ -35,26 +35,26 @@ def _is_number(v): return isinstance(v, (int,float))
 
 # %% ../../nbs/contrib/45_lightning.ipynb #fe7b10a0
 class LightningStrategy(View):
-    "The part of Lightning's strategy by which processes decide together"
+    "The processes of a run in the form of a Lightning strategy"
     library,what = 'Lightning','the strategy'
     def reduce_boolean_decision(self,
         decision:bool,  # the decision of this process
-        all:bool=True   # must all agree, or is one enough?
+        all:bool=True   # True: all processes must decide True; False: one is enough
     ) -> bool:
-        "Return the decision of all processes"
+        "Return the decision of all processes together; all of them must call it"
         decisions = team().in_all(partial(bool, decision))
         return min(decisions) if all else max(decisions)
     def barrier(self,
         name:str|None=None # the name of the barrier
     ) -> None:
-        "Wait for the other processes"
+        "Wait for the other processes; all of them must call it"
         team().meet(name or 'a barrier')
 
 # %% ../../nbs/contrib/45_lightning.ipynb #66d9f8a1
 _stages = dict(fit='fit', lr_find='fit', sanity='fit', validate='validate', predict='predict')
 
 _trainer_advice = dict(
-    fit_loop='`learn.n_epoch`, `learn.epoch` and `learn.iter` say where the fit is',
+    fit_loop='read `learn.n_epoch`, `learn.epoch` and `learn.iter`',
     checkpoint_callback='`SaveModelCallback` and `CheckpointCallback` save',
     checkpoint_callbacks='`SaveModelCallback` and `CheckpointCallback` save',
     datamodule='`learn.dls` has the loaders', progress_bar_callback='`ProgressCallback` shows the progress')
@@ -66,11 +66,11 @@ class LightningTrainer(View):
     logger = log_dir = None
     max_steps = -1
     check_val_every_n_epoch,val_check_interval = 1,1.
-    epochs_done = 0   # how many epochs are done, once the last one is over
+    epochs_done = 0   # how many epochs are done; set at the end of the fit
     accumulate_grad_batches = of_learner(batches_a_step)
     global_step    = of_learner('train_steps')
     max_epochs     = of_learner('n_epoch')
-    loggers        = of_process(list)   # empty; a new list each time, as a callback may change it
+    loggers        = of_process(list)   # empty; a new list each time, because a callback may change it
     lr_scheduler_configs = of_process(list)
     optimizers     = of_learner(optimizers_of)
     train_dataloader = of_learner('dls.train')
@@ -79,37 +79,37 @@ class LightningTrainer(View):
     global_rank    = of_process(rank_distrib)
     is_global_zero = of_process(is_first)
     world_size     = of_process(num_distrib)
-    validates = is_last_batch = False   # is this a validation within a fit; was this the last training batch?
+    is_validation = is_last_batch = False   # in a validation of a fit? Was it the last training batch?
     strategy       = of_view(LightningStrategy)
 
     @property
     def current_epoch(self) -> int:
-        "The number of the epoch; after the last one, the number of epochs"
+        "The index of the current epoch; after the fit, the number of epochs done"
         return max(self.learn.epoch, self.epochs_done)
     @property
     def callbacks(self) -> list:
-        "The Lightning callbacks that the Learner has"
+        "The Lightning callbacks of the Learner"
         return [cb.theirs for cb in self.learn.cbs if isinstance(cb, LightningCallback)]
     @property
     def lightning_module(self) -> 'LightningModule':
-        "The model"
+        "The model, in the form of a LightningModule"
         return view_of(LightningModule, self.learn)
     model = lightning_module
     @property
     def training(self) -> bool:
-        "Whether this is a fit, outside of its validations and its sanity check"
-        return self.stage=='fit' and not self.validates and not self.sanity_checking
+        "Whether this is a fit, outside its validations and sanity check"
+        return self.stage=='fit' and not self.is_validation and not self.sanity_checking
     @property
     def validating(self) -> bool:
-        "Whether this is a validation, within a fit or by itself"
-        return self.validates or self.stage=='validate'
+        "Whether the current phase is a validation, in a fit or on its own"
+        return self.is_validation or self.stage=='validate'
     @property
     def predicting(self) -> bool:
-        "Whether this is a prediction"
+        "Whether the current run is a prediction"
         return self.stage=='predict'
     @property
     def sanity_checking(self) -> bool:
-        "Whether this is a validation before a fit"
+        "Whether the current run is a sanity check, a validation before a fit"
         return self.learn.mode=='sanity'
     @property
     def stage(self) -> str:
@@ -121,12 +121,12 @@ class LightningTrainer(View):
         return SimpleNamespace(fn=self.stage)
     @property
     def num_training_batches(self) -> float:
-        "The number of batches in an epoch; infinite if unknown"
+        "The number of training batches in an epoch; infinite if unknown"
         n = loader_len(self.learn.dls.train)
         return inf if n is None else n
     @property
     def num_val_batches(self) -> list:
-        "How many batches each validation has"
+        "The number of batches in a validation, in a list; infinite if unknown"
         n = loader_len(self.learn.dls.valid)
         return [inf if n is None else n]
     @property
@@ -137,14 +137,14 @@ class LightningTrainer(View):
         return ceil(n/self.accumulate_grad_batches)*self.learn.n_epoch
     @property
     def should_stop(self) -> bool:
-        "Has a callback requested the end of the fit? Setting it requests it."
+        "Whether a stop of the fit was requested; setting it to True requests one"
         return self.learn.stop_reason is not None
     @should_stop.setter
     def should_stop(self, v:bool):
         if v: self.learn.stop('a callback set trainer.should_stop')
     @property
     def callback_metrics(self) -> dict:
-        "The latest measured and logged values, as tensors"
+        "The latest measured and logged values by name, as tensors"
         return dict(self._metrics)
     logged_metrics = progress_bar_metrics = callback_metrics
 
@@ -153,7 +153,7 @@ class LightningTrainer(View):
     ):
         super().__init__(learn)
         self._metrics:dict = {}
-    def note(self,
+    def store_metrics(self,
         numbers:dict # tensors by name
     ) -> None:
         "Store these values for `callback_metrics`"
@@ -164,15 +164,15 @@ class LightningTrainer(View):
 
     def save_checkpoint(self,
         filepath:str,             # the file, relative to the current folder
-        weights_only:bool=False,  # without the optimizer?
+        weights_only:bool=False,  # omit the state of the optimizer?
         storage_options:Any=None  # not used
     ) -> None:
-        "Save model and optimizer to exactly this file, which `learn.load` can read"
+        "Save model and optimizer in exactly this file, which `learn.load` can read"
         save_here(self.learn, filepath, with_opt=not weights_only)
 
 # %% ../../nbs/contrib/45_lightning.ipynb #44a3b180
 class LightningModule(View):
-    "The model with the further attributes of a LightningModule; copying it copies the model"
+    "The Learner's model with the attributes of a LightningModule; copying or pickling it copies the model alone"
     library,what = 'Lightning','the module'
     trainer     = of_view(LightningTrainer)
     global_step = of_learner('train_steps')
@@ -203,21 +203,21 @@ class LightningModule(View):
     def __reduce__(self) -> tuple: return _itself,(self.learn.model,)
 
     def optimizers(self) -> Any:
-        "Return the optimizer"
+        "Return the PyTorch optimizer; raise IndexError before the first fit creates it"
         return self.trainer.optimizers[0]
     def log(self,
-        name:str,  # name of the value
-        value:Any, # the value
+        name:str,  # the name of the value
+        value:Any, # a number, or a tensor with one element
         **kwargs:Any # Lightning's options for averaging and display: not used
     ) -> None:
-        "Send a value to the loggers, and keep it in `trainer.callback_metrics`"
-        self.trainer.note({name:torch.as_tensor(float(value))})
+        "Log a value with the Learner's loggers, and store it in `trainer.callback_metrics`"
+        self.trainer.store_metrics({name:torch.as_tensor(float(value))})
         self.learn.log_numbers({name:float(value)})
     def log_dict(self,
         dictionary:dict, # numbers by name
         **kwargs:Any # as for `log`
     ) -> None:
-        "Send numbers to the loggers"
+        "Log each of several values by `log`"
         for k,v in dictionary.items(): self.log(k, v)
 
 def _itself(model): return model
@@ -238,74 +238,76 @@ _replaced_by = dict(
 
 # %% ../../nbs/contrib/45_lightning.ipynb #80e2cec5
 class LightningCallback(ForeignCallback):
-    "Calls a callback of Lightning"
+    "Calls a Lightning callback at the events of a Learner"
     library:ClassVar[str] = 'Lightning'
     means:ClassVar[str] = 'loss'
     in_all_runs = 'setup','teardown'
     replaced_by = _replaced_by
-    begins_later = False   # does a sanity check come before `on_train_start`?
+    begins_after_sanity_check = False   # call `on_train_start` only after the sanity check?
     def _trainer(self): return view_of(LightningTrainer, self.learn)
     def before_fit(self):
         super().before_fit()
-        self.begins_later = _has_sanity_check(self.learn)
-        if self.learn.mode=='fit': self._say(epochs_done=0, validates=False, is_last_batch=False)
+        self.begins_after_sanity_check = _has_sanity_check(self.learn)
+        if self.learn.mode=='fit': self._update_trainer(epochs_done=0, is_validation=False, is_last_batch=False)
     def before_epoch(self):
-        self._say(validates=False)
-        begins_now = self.begins_later and self.learn.mode=='fit'
+        self._update_trainer(is_validation=False)
+        begins_now = self.begins_after_sanity_check and self.learn.mode=='fit'
         if not begins_now: return
-        self.begins_later = False
+        self.begins_after_sanity_check = False
         self._trainer().forget()
         if self.has('on_train_start'): self.call('on_train_start')
     def before_batch(self):
         learn = self.learn
         if not learn.training: return
         is_last = learn.n_iter is not None and learn.iter==learn.n_iter-1
-        self._say(is_last_batch=is_last)
-    def before_validate(self): self._say(validates=self.learn.mode=='fit')
-    def _say(self, **values): vars(self._trainer()).update(values)
+        self._update_trainer(is_last_batch=is_last)
+    def before_validate(self): self._update_trainer(is_validation=self.learn.mode=='fit')
+    def _update_trainer(self, **values): vars(self._trainer()).update(values)
     def after_validate(self):
         found = measure_epoch(self.learn)
-        self._trainer().note(callback_metrics(found._replace(train={})))
+        self._trainer().store_metrics(callback_metrics(found._replace(train={})))
     def after_epoch(self):
-        self._say(validates=False)
-        self._trainer().note(callback_metrics(measure_epoch(self.learn)))
+        self._update_trainer(is_validation=False)
+        self._trainer().store_metrics(callback_metrics(measure_epoch(self.learn)))
     def after_fit(self):
-        if self.learn.mode=='fit': self._say(epochs_done=len(self.learn.recorder.history.epochs), validates=False)
+        if self.learn.mode!='fit': return
+        n_epochs = len(self.learn.recorder.history.epochs)
+        self._update_trainer(epochs_done=n_epochs, is_validation=False)
     def _applies(self, name, o):
         is_in_sanity_check = self.learn.mode=='sanity' and name.startswith('on_validation_')
         return is_in_sanity_check or super()._applies(name, o)
     def due(self, name):
-        "Return whether to call method `name`: as in Lightning, not `on_train_start` before a sanity check, or `teardown` after an exception"
-        if name=='setup': return self.learn.mode!='predict'   # there it comes first
-        if name=='on_train_start': return not self.begins_later
+        "Return whether to call `name`: `on_train_start` after a sanity check, `teardown` unless after an exception"
+        if name=='setup': return self.learn.mode!='predict'   # in a prediction `before_predict` calls it
+        if name=='on_train_start': return not self.begins_after_sanity_check
         return name!='teardown' or self.learn.exc is None
     def before_predict(self):
         if self.has('setup'): self.call('setup')
 
     def call(self, name):
-        "Call the method; clear gradients that it leaves before training, as Lightning does before a backward pass"
+        "Call method `name`; clear gradients that it leaves before training, as Lightning does before a backward pass"
         is_early = name in ('setup','on_fit_start','on_train_start') and not self._has_gradients()
         super().call(name)
         if is_early and self._has_gradients(): self.learn.model.zero_grad()
     def _has_gradients(self): return any(p.grad is not None for p in self.learn.model.parameters())
 
     def arguments(self, name):
-        "Return the trainer, the module, and the further arguments that Lightning passes to this method"
+        "Return the trainer, the module, and the other arguments that Lightning passes to method `name`"
         learn = self.learn
-        two = self._trainer(),view_of(LightningModule, learn)
-        if '_batch_' in name: return *two,*self._outputs(name),batch_of(learn),learn.iter
+        common = self._trainer(),view_of(LightningModule, learn)
+        if '_batch_' in name: return *common,*self._outputs(name),batch_of(learn),learn.iter
         match name:
-            case 'on_before_backward': return *two,learn.loss_grad
-            case 'on_before_optimizer_step'|'on_before_zero_grad': return *two,two[0].optimizers[0]
-            case 'on_exception': return *two,learn.exc
-        return two
+            case 'on_before_backward': return *common,learn.loss_grad
+            case 'on_before_optimizer_step'|'on_before_zero_grad': return *common,common[0].optimizers[0]
+            case 'on_exception': return *common,learn.exc
+        return common
 
     def keywords(self, name):
-        "Return the stage, which `setup` and `teardown` receive"
+        "Return the `stage` for `setup` and `teardown`; nothing for other methods"
         if name not in ('setup','teardown'): return {}
         return dict(stage=self._trainer().stage)
     def _outputs(self, name):
-        "Return the output of a step that is done"
+        "Return a tuple with the output of the step, for the end of a batch; empty for its beginning"
         learn = self.learn
         if not name.endswith('end'): return ()
         if '_predict_' in name: return output_of(learn),
@@ -313,14 +315,14 @@ class LightningCallback(ForeignCallback):
         return dict(loss=loss),
 
     def state_dict(self):
-        "Return the wrapped callback's state, and the entries that its `on_save_checkpoint` adds to a checkpoint"
+        "Return the wrapped callback's state, and the entries that its `on_save_checkpoint` adds"
         state = super().state_dict()
         if self.has('on_save_checkpoint'):
             state['checkpoint'] = {}
             self.theirs.on_save_checkpoint(*self.arguments(''), state['checkpoint'])
         return state
     def load_state_dict(self, state):
-        "Restore the state of the wrapped callback"
+        "Restore the wrapped callback's state, and pass the entries of its `on_save_checkpoint` to `on_load_checkpoint`"
         super().load_state_dict(state)
         if self.has('on_load_checkpoint'):
             self.theirs.on_load_checkpoint(*self.arguments(''), state.get('checkpoint', {}))
@@ -328,17 +330,17 @@ class LightningCallback(ForeignCallback):
 def _has_sanity_check(learn): return any(cb.name=='sanity_check' for cb in learn.cbs)
 
 def adapt(
-    cb:Any # a callback of Lightning
+    cb:Any # a Lightning callback
 ) -> LightningCallback:
-    "Return a callback that calls `cb`"
+    "Wrap `cb` in a `LightningCallback` for a Learner"
     return LightningCallback(cb)
 
 # %% ../../nbs/contrib/45_lightning.ipynb #4ec4389a
-_cleared_later = 'gradients are cleared after the step, when they are still there, not before the next backward pass'
-_table = 'the names of the table work too'
-_known = 'the number of training batches is known before a sanity check'
+_cleared_later = 'a Learner clears gradients right after the step, Lightning before the next backward pass'
+_table = 'the values have the names of the table, too'
+_known = 'a Learner knows the number of training batches before a sanity check'
 _mode  = 'a Learner sets the modes of the model when a phase begins, not when one ends'
-differences:dict[str,str] = {   # place -> reason
+differences:dict[str,str] = {   # where a Learner differs from Lightning -> the reason
     'on_before_zero_grad *':_cleared_later, '* metrics.valid_loss':_table, '* metrics.accuracy':_table,
     'sanity/on_validation_batch_start num_training_batches':_known, 'on_sanity_check_end mode':_mode,
     'on_train_epoch_end mode':_mode, 'on_train_end mode':_mode, 'on_fit_end mode':_mode, 'teardown mode':_mode,

@@ -20,29 +20,29 @@ from ..observe.services import ServiceLogger, as_columns, pictures
 def _name(k): return re.sub(r'[^\w\-. :/]', '_', k)
 
 def _mlflow() -> Any:
-    "The package `mlflow`, which type checkers take for this module"
+    "Return the package `mlflow`; in a function, because type checkers confuse it with this module"
     with optional_import('MLflowLogger', 'mlflow', 'mlflow'): import mlflow
     return mlflow
 
 @check_args
 class MLflowLogger(ServiceLogger):
-    "Logs to the active run of MLflow, or to a new one (needs `mlflow`, or `mlflow-skinny`); `client` is MLflow's"
+    "Logs to the active run of MLflow, or to a new one (needs `mlflow` or `mlflow-skinny`)"
     name,at_once,_client = 'mlflow_logger',100,None
-    is_own_run = True   # did this logger start the run, so that it must end it?
+    is_own_run = True   # did this logger start the run? Then it also ends it
     def __init__(self,
-        experiment:str|None=None, # the experiment of a new run, made if there is none of this name; None: MLflow's
-        uri:str|None=None,        # of the server or store of a new run, such as 'http://localhost:5000'; None: MLflow's
-        run_name:str|None=None,   # the name of a new run; None: MLflow makes one up
-        tags:dict|None=None,      # tags of the run, texts by name
-        files:bool=False          # keep saved models and checkpoints as artifacts?
+        experiment:str|None=None, # the experiment of a new run, created if missing; None: MLflow's current one
+        uri:str|None=None,        # the tracking URI for a new run, such as 'http://localhost:5000'; None: MLflow's
+        run_name:str|None=None,   # the name of a new run; None: chosen by MLflow
+        tags:dict|None=None,      # tags of the run, strings by name
+        files:bool=False          # log saved models and checkpoints as artifacts?
     ): self.experiment,self.uri,self.run_name,self.tags,self.files = experiment,uri,run_name,tags,files
 
     @property
     def client(self) -> Any:
-        "The `MlflowClient`"
+        "The `MlflowClient` for `uri`, created at the first access"
         if self._client is None:
             mlflow = _mlflow()
-            environ.setdefault('MLFLOW_HTTP_REQUEST_MAX_RETRIES', '1')   # the rows are sent again here
+            environ.setdefault('MLFLOW_HTTP_REQUEST_MAX_RETRIES', '1')   # this logger sends rows again itself
             self._client = mlflow.MlflowClient(self.uri)
         return self._client
 
@@ -55,13 +55,13 @@ class MLflowLogger(ServiceLogger):
         return id
 
     def _active_run(self):
-        "Return the id of the run that the user has started in this thread; None if there is none, or `uri` is given"
+        "Return the id of the run that the user has started in this thread; None if there is none, or with a `uri`"
         if self.uri is not None: return None
         active = _mlflow().active_run()
         return None if active is None else active.info.run_id
 
     def _join_run(self, id):
-        "Prepare the run that the user has started; return its id"
+        "Set the tags of the run that the user has started, and warn of unused arguments; return its id"
         unused = [k for k in ('experiment','run_name') if getattr(self, k) is not None]
         if unused: warn(
             f"MLflowLogger logs to the active run {id}, so it does not use {' and '.join(unused)}. For a run "
@@ -71,7 +71,7 @@ class MLflowLogger(ServiceLogger):
         return id
 
     def _create_run(self):
-        "Create a run in `experiment`, or in the one that `mlflow.set_experiment` or a variable of MLflow's names"
+        "Create a run in `experiment`; without `experiment` and `uri`, in MLflow's current one; return its id"
         if self.experiment is None and self.uri is None:
             mlflow = _mlflow()
             nested = mlflow.active_run() is not None
@@ -94,15 +94,15 @@ class MLflowLogger(ServiceLogger):
             metrics = media.pop('metrics', {})
             self.write_step(media, step)
             for k,v in metrics.items(): new.append(Metric(_name(k), float(v), now, step))
-        for i in range(0, len(new), 1000): self.client.log_batch(self.id, metrics=new[i:i+1000])   # MLflow takes 1000
+        for i in range(0, len(new), 1000): self.client.log_batch(self.id, metrics=new[i:i+1000])   # the most at once
     def write_hparams(self, hparams):
         from mlflow.entities import Param
         params = [Param(_name(k), str(v)) for k,v in hparams.items()]
-        for i in range(0, len(params), 100): self.client.log_batch(self.id, params=params[i:i+100])   # MLflow takes 100
+        for i in range(0, len(params), 100): self.client.log_batch(self.id, params=params[i:i+100])   # the most at once
 
     def write_media(self, kind, media, step):
         for k,v in media.items():
-            where = f'{_name(k)}/{step:08}'   # written again, it is the same file
+            where = f'{_name(k)}/{step:08}'   # the same file if it is written again
             match kind:
                 case 'texts':  self.client.log_text(self.id, v, f'{where}.txt')
                 case 'tables': self.client.log_dict(self.id, as_columns(v), f'{where}.json')

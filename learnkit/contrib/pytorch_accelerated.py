@@ -32,24 +32,24 @@ from ..measure.scalars import to_number
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #55896066
 class PARunHistory(View):
-    "The history in the form of pytorch-accelerated's run history"
+    "The Learner's history in the form of a pytorch-accelerated run history"
     library,what = 'pytorch-accelerated','run_history'
-    metric_name_prefix,at = '',''   # `at`: the pytorch-accelerated event that is being called
+    metric_name_prefix,at = '',''   # `at`: the name of the current pytorch-accelerated event
     def __init__(self,
         learn:Any # the Learner
     ):
         super().__init__(learn)
-        self.own:dict[str,list] = defaultdict(list)
+        self.own:dict[str,list] = defaultdict(list)   # values passed to `update_metric`, by name
 
     @property
     def current_epoch(self) -> int:
-        "The number of the epoch, from 1; after the last one, one more"
+        "The number of the epoch, from 1; at the end of the fit one more; 1 in an evaluation"
         if self.learn.mode=='validate' or self.at.startswith('on_evaluation'): return 1
         if self.at=='on_training_run_end': return len(self.learn.recorder.history.epochs)+1
         return self.learn.epoch+1
 
     def _values(self):
-        "Return all values by name, without empty columns"
+        "Return the values so far by name; names without a value are missing"
         values = {**self._losses(), **{k:v for k,v in self.own.items() if v}}
         return {k:v for k,v in values.items() if v}
     def _losses(self):
@@ -58,14 +58,14 @@ class PARunHistory(View):
             is_over = self.at in ('on_eval_epoch_end','on_evaluation_run_end')
             return dict(evaluation_loss=_evaluated(learn) if is_over else [])
         means = means_in(learn)
-        train = [] if means is None else [of_epoch['loss'] for of_epoch in means.epochs]
+        train = [] if means is None else [epoch_means['loss'] for epoch_means in means.epochs]
         return dict(train_loss_epoch=train, eval_loss_epoch=_validated(learn.recorder))
 
     def update_metric(self,
-        metric_name:str, # a column of the table
-        metric_value:Any # a number, or anything else, such as a confusion matrix
+        metric_name:str, # the name of the metric, to which the prefix is added
+        metric_value:Any # a number, or any other object, such as a confusion matrix
     ) -> None:
-        "Store a value; if it is a number, also write it into the epoch's row"
+        "Store a value; in a fit, also write it into the row of the epoch if it is a number"
         name = self.metric_name_prefix+metric_name
         self.own[name].append(metric_value)
         if self.learn.mode!='fit': return
@@ -74,50 +74,50 @@ class PARunHistory(View):
     def delete_metric(self,
         metric_name:str # a name used with `update_metric`
     ) -> None:
-        "Delete all values of a metric"
+        "Delete all values that `update_metric` has stored under this name"
         self.own.pop(metric_name, None)
     def set_metric_name_prefix(self,
-        prefix:str='' # the prefix
+        prefix:str='' # the prefix; empty: none
     ) -> None:
         "Set the prefix of names passed to `update_metric` from now on"
         self.metric_name_prefix = prefix
     def reset(self) -> None:
-        "Delete the values recorded by `update_metric`"
+        "Delete all values that `update_metric` has stored"
         self.own.clear()
 
     def get_metric_names(self) -> set:
-        "Return the names of all metrics recorded so far"
+        "Return the names of the metrics that have values, except columns of other callbacks"
         return set(self._values())
     def get_metric_values(self,
-        metric_name:str # the name of a metric
+        metric_name:str # the name of a metric or of a column of the history
     ) -> list:
-        "Return the values of a metric, one per epoch if it is a column of the table"
+        "Return the values of a metric so far, those of a column one per epoch; empty if there is none"
         values = self._values()
         if metric_name in values: return [*values[metric_name]]
         return _column(metric_name, self.learn.recorder.history)
     def get_latest_metric(self,
-        metric_name:str # the name of a metric
+        metric_name:str # the name of a metric or of a column of the history
     ) -> Any:
-        "Return the latest value; raise ValueError if there is none"
+        "Return the latest value of a metric; raise ValueError if there is none"
         values = self.get_metric_values(metric_name)
         if not values: raise ValueError(
-            f'no value of {metric_name!r} was recorded yet; there are: {", ".join(sorted(self.get_metric_names()))}')
+            f'no value of {metric_name!r} was recorded yet, only of: {", ".join(sorted(self.get_metric_names()))}')
         return values[-1]
 
 def _column(name, rows):
-    "Return the values of a column, without missing ones"
+    "Return the values of a column in order, skipping rows without one"
     return [row[name] for row in rows if row.get(name) is not None]
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #727efc0e
 def _validated(rec):
-    "Return the losses of all validations, including the present epoch's"
+    "Return the losses of all validations of the fit, including that of the current epoch"
     rows = [*rec.history.epochs]
     is_kept = any(row is rec.row for row in rows)
     if rec.row and not is_kept: rows.append(rec.row)
     return _column('valid_loss', rows)
 
 def _evaluated(learn):
-    "Return the loss of a separate evaluation, in a list; empty if there is none"
+    "Return the loss of an evaluation outside a fit, in a list; empty if there is none"
     meter = learn.current_run.phase_meter
     if meter is None: return []
     loss = to_number(meter.metrics[0].value)
@@ -137,16 +137,16 @@ class PARunConfig(View):
 
     @property
     def num_epochs(self) -> int:
-        "The number of epochs; 1 in a separate evaluation"
+        "The number of epochs in the fit; 1 in an evaluation or prediction"
         if self.learn.mode in ('fit',None): return self.learn.n_epoch
         return 1
     @property
     def train_dl_kwargs(self) -> dict:
-        "The settings of the training loader"
+        "The batch size, number of workers and pinning of the training loader, as far as it has them"
         return _dl_kwargs(self.learn.dls.train)
     @property
     def eval_dl_kwargs(self) -> dict:
-        "The settings of the validation loader"
+        "The batch size, number of workers and pinning of the validation loader, as far as it has them"
         return _dl_kwargs(self.learn.dls.valid)
     @property
     def train_per_device_batch_size(self) -> int|None:
@@ -158,11 +158,11 @@ class PARunConfig(View):
         return self._batch_size(self.learn.dls.valid)
     @property
     def train_total_batch_size(self) -> int|None:
-        "The number of samples per optimizer step, over all processes"
+        "The number of samples per optimizer step, over all processes; None if unknown"
         return _times(self.train_per_device_batch_size, self.num_processes*self.gradient_accumulation_steps)
     @property
     def eval_total_batch_size(self) -> int|None:
-        "The number of samples per validation batch, over all processes"
+        "The number of samples per validation batch, over all processes; None if unknown"
         return _times(self.eval_per_device_batch_size, self.num_processes)
     @property
     def max_num_train_steps(self) -> int|None:
@@ -171,7 +171,7 @@ class PARunConfig(View):
         return None if n is None else n+1
     @property
     def num_local_update_steps_per_epoch(self) -> int|None:
-        "The number of optimizer steps per epoch; None if the data does not know its length"
+        "The number of optimizer steps per epoch; None if the loader has no length"
         n = loader_len(self._train())
         if n is None: return None
         return ceil(n/self.gradient_accumulation_steps)
@@ -181,7 +181,7 @@ class PARunConfig(View):
         is_evaluation = self.learn.mode=='validate'
         return [] if is_evaluation else self.learn.dls.train
     def _batch_size(self, dl):
-        "Return the loader's batch size, or the other loader's if it has none"
+        "Return the batch size of `dl`, else of another loader; None if no loader has one"
         for loader in (dl, self.learn.dls.train, self.learn.dls.valid):
             if hasattr(loader, 'batch_size'): return loader.batch_size
         return None
@@ -203,12 +203,12 @@ def _times(n, k): return None if n is None else n*k
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #532e5171
 class PAAccelerator(View):
-    "The parts of `trainer._accelerator` that callbacks use"
+    "The attributes of `trainer._accelerator` that callbacks use"
     library,what = 'pytorch-accelerated','the accelerator'
     is_main_process = is_local_main_process = of_process(is_first)
     device = of_learner('device')
     def wait_for_everyone(self) -> None:
-        "Wait for the other processes"
+        "Wait for the other processes; all of them must call it"
         team().meet('`wait_for_everyone`')
     def unwrap_model(self,
         model:Any # a model, wrapped or not
@@ -216,27 +216,27 @@ class PAAccelerator(View):
         "Return the model without its wrappers"
         return get_model(model)
     def save(self,
-        obj:Any,  # what to save
+        obj:Any,  # the object to save
         file:Any  # a path, or an open binary file
     ) -> None:
         "Save an object with `torch.save`, in process 0"
         if self.is_main_process: torch.save(obj, file)
     def print(self,
-        *args:Any # what to print, in process 0 alone
+        *args:Any # the objects to print
     ) -> None:
-        "Print a line"
+        "Print the objects in one line, in process 0 only"
         if self.is_main_process: self.learn.say(' '.join(map(str, args)))
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #f97be506
 class CallbackHandler:
-    "Calls a method of several callbacks, in order"
+    "Calls a method of each of several callbacks, in order"
     def __init__(self,
         callbacks:Any # callbacks of pytorch-accelerated: instances or classes
     ):
         self._own:list = []
         self.add_callbacks(callbacks)
 
-    def _take(self, cb): self._own.append(cb)
+    def _add(self, cb): self._own.append(cb)
 
     @property
     def callbacks(self) -> list:
@@ -249,18 +249,18 @@ class CallbackHandler:
     def __iter__(self): return iter(self.callbacks)
 
     def add_callbacks(self,
-        callbacks:Any # several callbacks
+        callbacks:Any # callbacks, or classes of them
     ) -> None:
-        "Add each of these callbacks"
+        "Add each of several callbacks; raise ValueError for a second one of a class"
         for cb in callbacks: self.add_callback(cb)
     def add_callback(self,
-        callback:Any # a callback or a class of them
+        callback:Any # a callback, or its class
     ) -> None:
-        "Add a callback; raise ValueError if there is one of its class"
+        "Add a callback; raise ValueError if there is already one of its class"
         cb = callback() if isinstance(callback, type) else callback
         if type(cb) in map(type, self.callbacks): raise ValueError(
-            f'there is already a {type(cb).__name__}: a trainer has only one callback of each class')
-        self._take(cb)
+            f'there is already a {type(cb).__name__}: remove one, as a trainer has only one callback of each class')
+        self._add(cb)
     def clear_callbacks(self) -> None:
         "Remove all callbacks"
         self._own.clear()
@@ -276,25 +276,25 @@ class CallbackHandler:
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #850090f6
 class PAHandler(View, CallbackHandler):
-    "The callback handler of pytorch-accelerated, for the Learner's callbacks"
+    "The Learner's callbacks in the form of a pytorch-accelerated callback handler"
     library,what = 'pytorch-accelerated','the callback handler'
     @property
     def callbacks(self) -> list:
-        "The callbacks of pytorch-accelerated that the Learner has, and learnkit's callbacks under its names"
+        "The Learner's pytorch-accelerated callbacks, and learnkit's callbacks under pytorch-accelerated's names"
         return [cb.theirs if isinstance(cb, PACallback) else cb for cb in self._in_learner()]
     def _in_learner(self):
         classes = PACallback,NeedsMeans,MoveModulesToDeviceCallback
         return [cb for cb in self.learn.cbs if isinstance(cb, classes)]
-    def _take(self, cb): self.learn.add_cb(cb)
+    def _add(self, cb): self.learn.add_cb(cb)
     def clear_callbacks(self) -> None:
-        "Remove all callbacks of pytorch-accelerated"
+        "Remove the callbacks that `callbacks` lists from the Learner"
         self.learn.remove_cbs(self._in_learner())
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4eba8f39
 class PATrainer(View):
     "The Learner in the form of a pytorch-accelerated trainer, which its callbacks expect"
     library,what = 'pytorch-accelerated','the trainer'
-    instead = dict(save_training_state="`CheckpointCallback('1ep')` saves all of a run",
+    instead = dict(save_training_state="`CheckpointCallback('1ep')` saves the whole state of a run",
                    load_training_state="`learn.fit(n, resume='auto')` with a `CheckpointCallback` resumes a run")
     scheduler = create_scheduler_fn = None
 
@@ -308,7 +308,7 @@ class PATrainer(View):
 
     @property
     def model(self) -> Any:
-        "The model; setting it sets the Learner's"
+        "The Learner's model, which can be set"
         return self.learn.model
     @model.setter
     def model(self, m:Any): self.learn.model = m
@@ -318,26 +318,26 @@ class PATrainer(View):
         return getattr(self.learn.opt, 'opt', self.learn.opt)
     @property
     def train_dataset(self) -> Any:
-        "The training dataset; without one, the loader in its place"
+        "The training dataset; if the loader has none, the loader itself"
         return getattr(self.learn.dls.train, 'dataset', self.learn.dls.train)
     @property
     def eval_dataset(self) -> Any:
-        "The validation dataset; without one, the loader in its place"
+        "The validation dataset; if the loader has none, the loader itself"
         return getattr(self.learn.dls.valid, 'dataset', self.learn.dls.valid)
     @property
     def collate_fn(self) -> Any:
         "The function that collates samples into a batch; None if the loader has none"
         return getattr(self.learn.dls.train, 'collate_fn', None)
     def print(self,
-        *args:Any # what to print, in process 0 alone
+        *args:Any # the objects to print
     ) -> None:
-        "Print a line"
+        "Print the objects in one line, in process 0 only"
         if rank_distrib()==0: self.learn.say(' '.join(map(str, args)))
     def gather(self,
         tensor:torch.Tensor,    # a tensor of this process
         padding_value:Any=None  # not used: tensors of different lengths are gathered too
     ) -> Any:
-        "Return the tensors of all processes, concatenated"
+        "Return the tensors of all processes, concatenated; all of them must call it"
         return maybe_gather(tensor)
     def get_model(self,
         keep_torch_compile:bool=True # not used
@@ -345,10 +345,10 @@ class PATrainer(View):
         "Return the model without its wrappers"
         return get_model(self.learn.model)
     def save_checkpoint(self,
-        save_path:str,               # where to, as seen from the current folder
-        checkpoint_kwargs:Any=None,  # more to save
-        save_optimizer:bool=True,    # the optimizer's state too?
-        save_scheduler:bool=True,    # the scheduler's state too?
+        save_path:str,               # the file, relative to the current folder
+        checkpoint_kwargs:Any=None,  # a dict of further entries; None: none
+        save_optimizer:bool=True,    # save the optimizer's state?
+        save_scheduler:bool=True,    # save the scheduler's state, if there is a scheduler?
         save_per_node:bool=True      # not used: process 0 writes
     ) -> None:
         "Save a checkpoint in exactly this file, with the entries of a pytorch-accelerated checkpoint"
@@ -359,10 +359,10 @@ class PATrainer(View):
         if rank_distrib()==0: write_atomic({**state, **(checkpoint_kwargs or {})}, Path(save_path).absolute())
     def load_checkpoint(self,
         checkpoint_path:str,      # a file written by `save_checkpoint`
-        load_optimizer:bool=True, # the optimizer's state too?
-        load_scheduler:bool=True  # the scheduler's state too?
+        load_optimizer:bool=True, # load the optimizer's state, if the file has it?
+        load_scheduler:bool=True  # load the scheduler's state, if the file has it?
     ) -> dict:
-        "Load a checkpoint; return its whole content"
+        "Load a checkpoint into model, optimizer and scheduler; return its content"
         self._accelerator.wait_for_everyone()
         state = torch.load(checkpoint_path, map_location='cpu', weights_only=True)
         self.get_model().load_state_dict(state['model_state_dict'])
@@ -374,21 +374,21 @@ class PATrainer(View):
         if saved is not None: getattr(self, name).load_state_dict(saved)
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #69527c6e
-def _loader(i):
+def _loader_property(i):
     def get(self): return self.learn.dls.loaders[i]
     def put(self, dl):
-        layers = vars(self).setdefault('layers', {})   # by loader
+        layers = vars(self).setdefault('layers', {})   # index of the loader -> its replacement of `dls`
         remove_layer(self.learn, layers.get(i))
         layers[i] = wrap_attr(self.learn, 'dls', partial(_with_loader, i, dl))
     return property(get, put)
 
 def _with_loader(i, dl, dls):
-    "Return a copy of `dls` with `dl` as loader number `i`"
+    "Return a copy of `dls` whose loader at index `i` is `dl`"
     dls = copy(dls)
     dls.loaders = [dl if j==i else old for j,old in enumerate(dls.loaders)]
     return dls
 
-PATrainer._train_dataloader,PATrainer._eval_dataloader = _loader(0),_loader(1)
+PATrainer._train_dataloader,PATrainer._eval_dataloader = _loader_property(0),_loader_property(1)
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #d754a9a5
 _saves = "write `CheckpointCallback('1ep')`, and `learn.fit(n, resume='auto')` to resume"
@@ -398,19 +398,19 @@ _replaced_by = dict(
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4c7cab85
 class PACallback(ForeignCallback):
-    "Calls a callback of pytorch-accelerated"
+    "Calls a pytorch-accelerated callback at the events of a Learner"
     library:ClassVar[str] = 'pytorch-accelerated'
     replaced_by = _replaced_by
     base:ClassVar[str] = 'TrainerCallback'
     stops:ClassVar[tuple] = 'StopTrainingError',
     means:ClassVar[str] = 'loss'
     def arguments(self, name):
-        "Return the trainer: the script's own if it created the Learner"
+        "Return the trainer: the `Trainer` that created the Learner, else a `PATrainer`"
         trainer = trainer_of(self.learn)
         trainer.run_history.at = name
         return trainer,
     def keywords(self, name):
-        "Return the batch and its outputs at the end of a step"
+        "Return the keyword arguments of method `name`: at the end of a step the batch and its outputs"
         if name in ('on_eval_epoch_start','on_eval_epoch_end'): return dict(is_intermediate=False)
         if not name.endswith('_step_end'): return {}
         learn = self.learn
@@ -436,13 +436,13 @@ class PACallback(ForeignCallback):
 def trainer_of(
     learn:Any # the Learner
 ) -> Any:
-    "Return what callbacks of this Learner receive as `trainer`"
+    "Return the object that callbacks receive as `trainer`: the Learner's own `Trainer`, else a `PATrainer`"
     own = vars(learn).get('trainer')
     return view_of(PATrainer, learn) if own is None else own
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #5d1a77e0
 class StopTrainingError(Exception):
-    "Ends a fit early: pytorch-accelerated's name for `CancelFit`"
+    "Raised by a pytorch-accelerated callback to end a fit early; `PACallback` turns it into CancelFit"
 
 class TrainerCallback:
     "Base class of pytorch-accelerated's callbacks, usable without that package"
@@ -451,9 +451,9 @@ class TrainerCallback:
         return PACallback(self)
 
 def adapt(
-    cb:Any # a callback of pytorch-accelerated
+    cb:Any # a pytorch-accelerated callback
 ) -> PACallback:
-    "Return a callback that calls `cb`"
+    "Wrap `cb` in a `PACallback` for a Learner"
     return PACallback(cb)
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4e0c1102
@@ -468,7 +468,7 @@ from ..loop.callback import Callback as OurCallback
 TerminateOnNaNCallback,ProgressBarCallback = OurTerminateOnNaN,ProgressCallback
 
 class MoveModulesToDeviceCallback(MoveModules):
-    "Moves modules that are attributes of the trainer, of callbacks or of the loss, but not the model"
+    "Moves modules that are attributes of the trainer, of callbacks or of the loss function to the model's device"
     order = ForeignCallback.order   # after the methods of a trainer, which may create modules
     def before_fit(self):
         super().before_fit()
@@ -499,9 +499,9 @@ class PrintProgressCallback(TrainerCallback):
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4e0c1104
 class Latest:
-    "Function of the Learner, for trackers: the latest value of a metric in the run history"
+    "A function of the Learner that returns the latest value of a metric, for callbacks that monitor it"
     def __init__(self,
-        metric:str # its name, such as 'eval_loss_epoch'
+        metric:str # the name of the metric in the run history, such as 'eval_loss_epoch'
     ): self.__name__ = metric
     def __call__(self, learn): return trainer_of(learn).run_history.get_latest_metric(self.__name__)
 
@@ -509,32 +509,32 @@ def _comp(greater_is_better): return 'max' if greater_is_better else 'min'
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #228c370a
 class NeedsMeans(OurCallback):
-    "Records the means of the training loss in the run history"
-    def after_create(self): _need_means(self.learn)
+    "Base class of callbacks that need mean training losses: adds a `TrainingMeans` to the Learner if it has none"
+    def after_create(self): _add_means(self.learn)
     def before_fit(self):
-        _need_means(self.learn)
+        _add_means(self.learn)
         super().before_fit()
 
-def _need_means(learn):
+def _add_means(learn):
     if means_in(learn) is None: learn.add_cb(TrainingMeans())
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #2de2d8c4
 class SaveBestModel(NeedsMeans, SaveModelCallback):
-    "Saves the model when it is the best so far, and loads the best at the end"
+    "Saves the model when it is the best so far, and loads the best model at the end of the fit"
     def __init__(self,
-        save_path:str='best_model.pt',       # the file, as seen from the current folder
-        watch_metric:str='eval_loss_epoch',  # the metric that decides which model is best
-        greater_is_better:bool=False,        # is more better?
+        save_path:str='best_model.pt',       # the file, relative to the current folder
+        watch_metric:str='eval_loss_epoch',  # the name of the metric that decides which model is best
+        greater_is_better:bool=False,        # is a larger value better?
         reset_on_train:bool=True             # forget the best value when a fit begins?
     ):
         path,comp = str(Path(save_path).absolute()),_comp(greater_is_better)
         super().__init__(Latest(watch_metric), comp, fname=path, reset_on_fit=reset_on_train)
 
 class EarlyStopping(NeedsMeans, OurEarlyStopping):
-    "Ends training when a metric does not improve"
+    "Stops the fit when a metric no longer improves"
     def __init__(self,
-        early_stopping_patience:int=1,        # epochs without improvement after which training ends
-        early_stopping_threshold:float=.01,   # a smaller change is no improvement
+        early_stopping_patience:int=1,        # number of epochs without improvement after which the fit stops
+        early_stopping_threshold:float=.01,   # the smallest change that counts as an improvement
         watch_metric:str='eval_loss_epoch',   # the name of the metric
         greater_is_better:bool=False,         # is a larger value better?
         reset_on_train:bool=True              # forget the best value when a fit begins?
@@ -557,8 +557,8 @@ from ..loop.dispatcher import callback_list
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4e0c1107
 class TrainerSteps(Learner):
-    "A Learner whose `trainer` computes the batches and takes the steps"
-    trainer:Any = None   # set before the constructor runs, because callbacks get it in `on_init_end`
+    "A Learner whose `trainer` computes the losses and takes the steps"
+    trainer:Any = None   # set before the constructor runs, because callbacks receive it in `on_init_end`
     def _pred(self):
         trainer,batch = self.trainer,batch_of(self)
         compute = trainer.calculate_train_batch_loss if self.training else trainer.calculate_eval_batch_loss
@@ -577,7 +577,7 @@ class TrainerSteps(Learner):
     def _zero_grad(self): self.trainer.optimizer_zero_grad()
 
 class TrainerHooks(OurCallback):
-    "Calls the methods of a trainer, each before the event of the callbacks that has its name"
+    "Calls the methods of a `Trainer` at the events of its Learner, before those of the callbacks"
     order = ForeignCallback.order - .5
     def _trainer(self): return self.learn.trainer
     def _is_run(self): return self.learn.mode in ('fit','validate')
@@ -615,11 +615,11 @@ class Trainer(PATrainer):
     # methods that a subclass may override; each is called before the callbacks' event of the same name
 
     def training_run_start(self) -> None: "Called when `train` begins"
-    def training_run_epoch_end(self) -> None: "Called after training and evaluation of an epoch"
+    def training_run_epoch_end(self) -> None: "Called after the training and evaluation of an epoch"
     def training_run_end(self) -> None: "Called when `train` ends"
-    def train_epoch_start(self) -> None: "Called before the training of an epoch; the model is set to train already"
-    def train_epoch_end(self) -> None: "Called after the training of an epoch"
-    def eval_epoch_start(self) -> None: "Called before an evaluation; the model is set to evaluate already"
+    def train_epoch_start(self) -> None: "Called before the training phase of an epoch, with the model in training mode"
+    def train_epoch_end(self) -> None: "Called after the training phase of an epoch"
+    def eval_epoch_start(self) -> None: "Called before an evaluation, with the model in evaluation mode"
     def eval_epoch_end(self) -> None: "Called after an evaluation"
     def evaluation_run_start(self) -> None: "Called when `evaluate` begins"
     def evaluation_run_end(self) -> None: "Called when `evaluate` ends"
@@ -627,20 +627,20 @@ class Trainer(PATrainer):
     def calculate_train_batch_loss(self,
         batch:Any # the batch as the loader gave it
     ) -> dict:
-        "Return `loss`, `model_outputs` and `batch_size` for a batch; a subclass may override it"
+        "Return a dict of `loss`, `model_outputs` and `batch_size` for a training batch"
         xb,yb = batch[0],batch[1]
         out = self.model(xb)
         return dict(loss=self.loss_func(out, yb), model_outputs=out, batch_size=find_bs(yb))
     def calculate_eval_batch_loss(self,
         batch:Any # the batch as the loader gave it
     ) -> dict:
-        "Return `loss`, `model_outputs` and `batch_size` for a validation batch"
+        "Return a dict of `loss`, `model_outputs` and `batch_size` for a validation batch"
         return Trainer.calculate_train_batch_loss(self, batch)
 
     def backward_step(self,
-        loss:torch.Tensor # loss of the batch
+        loss:torch.Tensor # the loss of the batch, with its graph
     ) -> None:
-        "Compute the gradients"
+        "Compute the gradients of the loss"
         Learner._backward(self.learn)
     def optimizer_step(self) -> None:
         "Take an optimizer step"
@@ -652,47 +652,47 @@ class Trainer(PATrainer):
         "Set the gradients to None"
         Learner._zero_grad(self.learn)
     def create_train_dataloader(self,
-        batch_size:int,           # samples in a batch
-        train_dl_kwargs:Any=None  # arguments of `DataLoader`
+        batch_size:int,           # samples per batch
+        train_dl_kwargs:Any=None  # arguments of `DataLoader` that replace the defaults; None: none
     ) -> DataLoader:
-        "Return the loader for training; it shuffles unless its arguments specify otherwise"
+        "Return the training loader of the dataset passed to `train`; it shuffles by default"
         kwargs = {**self.get_default_train_dl_kwargs(batch_size), **(train_dl_kwargs or {})}
         return DataLoader(self.datasets[0], collate_fn=self.collate_with, **kwargs)
     def create_eval_dataloader(self,
-        batch_size:int,          # samples in a batch
-        eval_dl_kwargs:Any=None  # arguments of `DataLoader`
+        batch_size:int,          # samples per batch
+        eval_dl_kwargs:Any=None  # arguments of `DataLoader` that replace the defaults; None: none
     ) -> DataLoader:
-        "Return the loader for evaluation"
+        "Return the loader of the validation dataset passed to `train` or `evaluate`"
         kwargs = {**self.get_default_eval_dl_kwargs(batch_size), **(eval_dl_kwargs or {})}
         return DataLoader(self.datasets[1], collate_fn=self.collate_with, **kwargs)
     def get_default_train_dl_kwargs(self,
-        batch_size:int # samples in a batch
+        batch_size:int # samples per batch
     ) -> dict:
         "Return the default arguments of the training loader"
         return dict(shuffle=True, batch_size=batch_size)
     def get_default_eval_dl_kwargs(self,
-        batch_size:int # samples in a batch
+        batch_size:int # samples per batch
     ) -> dict:
         "Return the default arguments of the validation loader"
         return dict(shuffle=False, batch_size=batch_size)
 
     datasets:tuple = (None,None)   # the latest datasets for training and validation
-    collate_with:Any = None
+    collate_with:Any = None        # the latest `collate_fn`
     def train(self,
         train_dataset:Any,                 # dataset of (input, target)
-        num_epochs:int,                    # for how long
-        eval_dataset:Any=None,             # the validation dataset
-        per_device_batch_size:int=8,       # samples in a batch
-        max_num_train_steps:int|None=None, # end after this many optimizer steps
+        num_epochs:int,                    # number of epochs
+        eval_dataset:Any=None,             # the validation dataset; None: no validation
+        per_device_batch_size:int=8,       # samples per batch in each process
+        max_num_train_steps:int|None=None, # number of optimizer steps, instead of `num_epochs`; None: not limited
         gradient_accumulation_steps:int=1, # batches per optimizer step
-        gradient_clip_value:float|None=None, # the largest absolute value of an element of the gradients
-        create_scheduler_fn:Callable|None=None, # optimizer -> scheduler
-        train_dataloader_kwargs:dict|None=None, # arguments of `DataLoader` for training
-        eval_dataloader_kwargs:dict|None=None,  # the same for evaluation
-        reset_run_history:bool=True,       # only True is supported
-        collate_fn:Callable|None=None      # collates samples into a batch
+        gradient_clip_value:float|None=None, # the largest absolute value of an element of a gradient; None: no limit
+        create_scheduler_fn:Callable|None=None, # function of the optimizer that returns a scheduler; None: none
+        train_dataloader_kwargs:dict|None=None, # arguments of the training `DataLoader`
+        eval_dataloader_kwargs:dict|None=None,  # arguments of the validation `DataLoader`
+        reset_run_history:bool=True,       # not used: the history is always reset
+        collate_fn:Callable|None=None      # collates samples into a batch; None: PyTorch's default
     ) -> None:
-        "Train"
+        "Create the loaders and the optimizer, and train"
         self.datasets,self.collate_with = (train_dataset, eval_dataset),collate_fn
         bs = per_device_batch_size
         loaders = [self.create_train_dataloader(bs, train_dataloader_kwargs)]
@@ -706,16 +706,17 @@ class Trainer(PATrainer):
         if gradient_clip_value is not None: cbs.append(GradientClip(None, value=gradient_clip_value))
         self.learn.fit(num_epochs if n_steps is None else f'{n_steps*n_acc}ba', cbs=cbs)
     def evaluate(self,
-        dataset:Any,                     # pairs of input and target
-        per_device_batch_size:int=8,     # samples in a batch
+        dataset:Any,                     # dataset of (input, target)
+        per_device_batch_size:int=8,     # samples per batch in each process
         dataloader_kwargs:dict|None=None,# arguments of `DataLoader`
-        collate_fn:Callable|None=None    # makes a batch of samples
+        collate_fn:Callable|None=None    # collates samples into a batch; None: PyTorch's default
     ) -> Any:
-        "Return the results of `learn.validate` on `dataset`"
+        "Validate on `dataset`; return the loss and the metrics, like `learn.validate`"
         self.datasets,self.collate_with = (self.datasets[0], dataset),collate_fn
         return self.learn.validate(dl=self.create_eval_dataloader(per_device_batch_size, dataloader_kwargs))
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #6e70f2f5
-_scaled = ('under accumulation their loss, and its mean, is divided by the number of batches of a step; here the loss '
-           'is divided, and the mean is a mean')
-differences:dict[str,str] = {'* metrics.train_loss_epoch':_scaled}   # place -> reason
+_scaled = ('with accumulation, pytorch-accelerated divides the loss and also its mean by the number of batches of a '
+           'step; a Learner divides only the loss')
+# where a Learner differs from pytorch-accelerated -> the reason
+differences:dict[str,str] = {'* metrics.train_loss_epoch':_scaled}

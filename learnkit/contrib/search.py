@@ -17,9 +17,9 @@ from ..observe.files import MetricsLogger
 # %% ../../nbs/contrib/15_search.ipynb #5615f8ea
 class OptunaPruning(TrackerCallback):
     "Reports a value to an Optuna trial after each validation; raises `optuna.TrialPruned` if Optuna prunes it"
-    acts = 'nothing'   # the length of a run is not part of its identity
+    acts = 'nothing'   # it may shorten a run, but the length is not part of the run's identity
     saves = 'watch','reported'
-    known = frozenset()   # the values that the trial already had when the fit resumed
+    known = frozenset()   # steps whose values the trial already had when the fit resumed
     def __init__(self,
         trial:Any,                                    # the trial that Optuna passes to the objective
         monitor:str|Callable|Metric|None='valid_loss' # a column, metric or function of the Learner; None: valid_loss
@@ -32,10 +32,10 @@ class OptunaPruning(TrackerCallback):
         super().before_fit()
         directions = [o.name.lower() for o in getattr(getattr(self.trial, 'study', None), 'directions', ())]
         ours,better = ('minimize','lower') if self.watch.lower else ('maximize','higher')
-        if len(directions)>1: raise ValueError('Optuna does not prune trials of a study with several objectives: use '
-                                               'one objective')
+        if len(directions)>1: raise ValueError('Optuna cannot prune trials of a study with several objectives: create '
+                                               'it with one direction, or remove OptunaPruning')
         if directions not in ([], [ours], ['not_set']): raise ValueError(
-            f'the study would {directions[0]} `{self.watch.name}`, of which a {better} value is better: '
+            f'the study would {directions[0]} `{self.watch.name}`, but {better} values of it are better: '
             f"write `optuna.create_study(direction='{ours}')`")
 
     def compare(self, value):
@@ -62,7 +62,7 @@ class RayTuneReport(MetricsLogger):
         with optional_import('RayTuneReport', 'ray', 'search'): from ray import tune
         self.tune,self.reported = tune,[]
 
-    def write(self, metrics, step): "Do nothing: values within an epoch are no results of a trial"
+    def write(self, metrics, step): "Do nothing: only rows of the history are reported"
     def write_row(self, row, step):
         numbers = {k:v for k,v in row.items() if isinstance(v, (int,float)) and k not in ('epoch','train_iter')}
         self.reported.append({**numbers, 'epoch':row['epoch'], 'step':step})

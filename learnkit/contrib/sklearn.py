@@ -37,16 +37,16 @@ with optional_import('learnkit.contrib.sklearn', 'scikit-learn', 'sklearn'):
 
 # %% ../../nbs/contrib/30_sklearn.ipynb #cc540d14
 class _Parameters(BaseEstimator):
-    "An estimator that has the parameters of its factory, too"
+    "Base class of estimators: besides its own parameters, an estimator has those of the function `make`"
     def __init__(self,
         make:Callable,                 # (dls, **params) -> a new Learner
-        epochs:int|str|Time=10,        # how long to train: epochs, or an amount such as '2000ba'
-        lr:float|slice|list|None=None, # learning rate; None: the Learner's
+        epochs:int|str|Time=10,        # how long to train: a number of epochs, or a duration such as '2000ba'
+        lr:float|slice|list|None=None, # the learning rate; None: the Learner's
         *,
         train:Callable=Learner.fit,    # (learn, epochs, lr) -> None: trains
-        bs:int=64,                     # samples in a batch; one or two more, if the last batch would have one sample
-        valid_pct:float=0.,            # the fraction of the samples to validate on, for early stopping; 0: none
-        random_state:Any=None,         # a seed gives the same weights each time; None: a seed from NumPy's generator
+        bs:int=64,                     # samples per batch; increased if the last batch would have only one sample
+        valid_pct:float=0.,            # the fraction of the samples for validation, e.g. for early stopping; 0: none
+        random_state:Any=None,         # a seed, for the same weights each time; None: drawn from NumPy's generator
         verbose:bool=False,            # show the rows of the history?
         **params                       # arguments of `make`; omitted ones keep their defaults
     ):
@@ -55,7 +55,7 @@ class _Parameters(BaseEstimator):
         self._check_make(params)
 
     def _make_params(self):
-        "The parameters of `make`, without the data: name -> value"
+        "Return the parameters of `make` except the first (the data): name -> value"
         ps = signature(self.make).parameters.values() if callable(self.make) else ()
         ps = [p for p in ps if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         return {p.name:getattr(self, p.name, p.default) for p in ps[1:]}
@@ -66,25 +66,26 @@ class _Parameters(BaseEstimator):
             if k not in params: raise TypeError(f'`make` has no parameter `{k}`: write `def make(dls, {k}=…)`')
         for k,v in params.items():
             if v is Parameter.empty: raise TypeError(f'`make` needs `{k}`: give it a default, or a value here')
-            if hasattr(type(self), k): raise TypeError(f'estimators have a `{k}`: rename the parameter of `make`')
+            if hasattr(type(self), k): raise TypeError(
+                f'`make` has a parameter `{k}`, but estimators have a `{k}` of their own: rename it')
 
     def get_params(self,
         deep:bool=True # include the parameters of nested estimators?
     ) -> dict:
-        "Return the parameters, with those of `make`: name -> value"
+        "Return the estimator's own parameters and those of `make`: name -> value"
         return super().get_params(deep) | self._make_params()
 
 # %% ../../nbs/contrib/30_sklearn.ipynb #0cd6b24a
 class _WeightedSamples(BatchTensorDataset):
-    "Samples with a weight each, which batches have once `gives_weights` is set: `make` sees inputs and targets"
-    gives_weights = False
+    "A dataset of inputs, targets and weights, which omits the weights until `gives_weights` is set"
+    gives_weights = False   # False while `make` may read batches
     def __getitems__(self, idxs):
         samples = super().__getitems__(idxs)
         return samples if self.gives_weights else type(samples)(samples.tensors[:-1])
 
 class _SampleWeight(Callback):
-    "Weighs the loss of each sample by the last element of the batch"
-    order = -9   # all others see the target alone
+    "Weights the loss of each sample by the last element of the batch, which other callbacks do not see"
+    order = -9   # before other callbacks, which see only the targets
     part = slice(None)   # the samples of the current micro-batch
     def before_fit(self):
         for dl in self.learn.dls.loaders:
@@ -95,7 +96,7 @@ class _SampleWeight(Callback):
         self.part = slice(None)
     def before_micro_batch(self, items):
         if items is None: raise ValueError(
-            '`sample_weight` cannot follow how `split` divides a batch: omit `split`, or the weights')
+            '`sample_weight` cannot be combined with `split`, which hides which samples it selects: omit one of them')
         self.part = items
 
     def after_loss(self):
@@ -108,24 +109,24 @@ class _SampleWeight(Callback):
 
 # %% ../../nbs/contrib/30_sklearn.ipynb #4ebac83c
 def _batch_size(n, bs):
-    "Return `bs`, or the next larger size that leaves no batch of one sample, on which batch norm cannot train"
+    "Return `bs`, or the next larger size without a last batch of one sample, on which batch norm cannot train"
     while 1<bs<n and n%bs==1: bs += 1
     return bs
 
 # %% ../../nbs/contrib/30_sklearn.ipynb #4ebac83d
 class _Estimator(_Parameters):
-    "What the classifier and the regressor share"
-    _checks:dict = {}   # of the arrays, in addition to the common ones
+    "Base class of the classifier and the regressor: `fit`, the loaders and the predictions"
+    _checks:dict = {}   # further arguments of `validate_data` in `fit`
     def _targets(self, y): return y.astype(np.float32)
     def __sklearn_is_fitted__(self): return hasattr(self, 'learn_')
 
     def fit(self,
-        X:Any,                 # the samples: an array, a list, a data frame
-        y:Any,                 # their targets
-        sample_weight:Any=None # how much the loss of each sample counts; None: all the same
+        X:Any,                 # the samples: an array, a list or a DataFrame
+        y:Any,                 # the targets of the samples
+        sample_weight:Any=None # the weight of each sample's loss; None: equal weights
     ) -> Self:
-        "Make a new Learner, `learn_`, and train it; return the estimator itself"
-        vars(self).pop('learn_', None)   # if this fails, the old Learner would not match the attributes set below
+        "Create a new Learner, `learn_`, by `make`, and train it; return the estimator itself"
+        vars(self).pop('learn_', None)   # if fitting fails, the old Learner does not match the new attributes
         for k,f in dict(make=self.make, train=self.train).items():
             if not callable(f): raise TypeError(f'`{k}` must be a function, not {f!r:.60}')
         self._check_make()
@@ -153,39 +154,39 @@ class _Estimator(_Parameters):
                                       val_bs=self.bs, n_inp=1, vocab=getattr(self, 'classes_', None))
 
     def _preds(self, X, **kwargs):
-        "The network's outputs for the samples `X`"
+        "Return the model's outputs for the samples `X`, as an array"
         X = validate_data(self, X, reset=False, dtype=np.float32, allow_nd=True)
         dl = DataLoader(BatchTensorDataset(torch.tensor(X)), self.bs, collate_fn=collate_tensors)
         with self.learn_.no_bar(): return to_np(self.learn_.get_preds(dl=dl, **kwargs)[0])
 
 # %% ../../nbs/contrib/30_sklearn.ipynb #84dfa26b
 class LearnerClassifier(ClassifierMixin, _Estimator):
-    "A classifier of scikit-learn that trains the Learner which `make` returns"
+    "A scikit-learn classifier that trains the Learner that `make` returns"
     def _targets(self, y):
         check_classification_targets(y)
         self.classes_,y = np.unique(y, return_inverse=True)
-        if len(self.classes_)<2: raise ValueError(f'`y` has 1 class, {self.classes_[0]}: 2 or more are needed')
+        if len(self.classes_)<2: raise ValueError(f'`y` has only the class {self.classes_[0]}: 2 or more are needed')
         return y
 
     def _scores(self, X):
         check_is_fitted(self)
         f,act = self.learn_.loss_func,None
-        if loss_activation(f) is noop:   # PyTorch's losses have none
+        if loss_activation(f) is noop:   # PyTorch's losses have no activation
             act = {'classes':partial(torch.softmax, dim=1), 'binary':torch.sigmoid}.get(str(loss_kind(f)))
         p,n = self._preds(X, act=act),len(self.classes_)
         if n==2 and p.size==len(p): p = p.reshape(-1, 1); p = np.hstack([1-p, p])
         if p.shape!=(len(p), n): raise ValueError(
-            f'the network returned {p.shape} for {len(p)} samples of {n} classes: let it have `len(dls.vocab)` outputs')
+            f'the model returned {p.shape} for {len(p)} samples of {n} classes: give it `len(dls.vocab)` outputs')
         return p
 
     def predict_proba(self,
         X:Any # the samples
     ) -> np.ndarray:
-        "Return the probability of each class: an array with a row for each sample, in the order of `classes_`"
+        "Return probabilities, one row per sample and one column per class of `classes_`; ValueError if they are none"
         p = self._scores(X)
         if (p<0).any() or not np.allclose(p.sum(1), 1, atol=1e-3): raise ValueError(
-            'the outputs of the network are not probabilities, and its loss function has no `activation`: train with '
-            '`CrossEntropyLossFlat`, or define an `activation` in the loss')
+            'the outputs of the model are not probabilities, and its loss function has no `activation`: train with '
+            '`CrossEntropyLossFlat`, or define an `activation` in the loss function')
         return p
 
     def predict(self,
@@ -197,7 +198,7 @@ class LearnerClassifier(ClassifierMixin, _Estimator):
 
 # %% ../../nbs/contrib/30_sklearn.ipynb #607660d1
 class LearnerRegressor(RegressorMixin, _Estimator):
-    "A regressor of scikit-learn that trains the Learner which `make` returns"
+    "A scikit-learn regressor that trains the Learner that `make` returns"
     _checks = dict(multi_output=True, y_numeric=True)
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -211,7 +212,7 @@ class LearnerRegressor(RegressorMixin, _Estimator):
     def predict(self,
         X:Any # the samples
     ) -> np.ndarray:
-        "Return the prediction for each sample"
+        "Return the prediction for each sample, in the shape of the training targets"
         check_is_fitted(self)
         p = self._preds(X)
         return p.reshape(len(p), *self._shape)

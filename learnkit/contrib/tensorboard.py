@@ -20,7 +20,7 @@ from ..observe.files import FileLogger, LogFile
 def event_record(
     **fields:Any # fields of an event, as in TensorBoard's `event.proto`
 ) -> bytes:
-    "Return an event in the format of TensorBoard's files"
+    "Return an event as a record of TensorBoard's event files; raise ImportError without `tensorboard`"
     with optional_import('TensorBoardLogger', 'tensorboard', 'logging'):
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.summary.writer.record_writer import RecordWriter
@@ -30,21 +30,21 @@ def event_record(
 
 @check_args
 class TensorBoardLogger(FileLogger):
-    "Writes numbers, images, texts, histograms and tables for TensorBoard (needs the package `tensorboard`)"
+    "Writes numbers, hyperparameters, images, texts, histograms and tables for TensorBoard (needs `tensorboard`)"
     def __init__(self,
         log_dir:str|Path='runs' # the folder, relative to `learn.path`
     ): super().__init__(Path(log_dir)/'events.out.tfevents.learnkit')
 
     def make_file(self): return LogFile(self.path, event_record(file_version='brain.Event:2'))
     def before_fit(self):
-        event_record()   # a missing package raises an error now, not later
+        event_record()   # raises ImportError now if the package is missing
         super().before_fit()
 
     def write(self,
         metrics:dict, # numbers by name
-        step:int      # training batches so far, in all fits
+        step:int      # number of training batches so far, over all fits
     ) -> None:
-        "Add a point to the curve of each number"
+        "Add a point to the curve of each number except `epoch`"
         curves = {k:v for k,v in metrics.items() if k!='epoch'}
         self._write('scalar', curves, step)
 

@@ -21,22 +21,22 @@ from ..loop.loop import loader_len
 
 # %% ../../nbs/contrib/50_transformers.ipynb #cce461ed
 def eval_metrics(
-    found:Measured,    # the results of an epoch
-    seconds:float,     # seconds of the validation
-    n_batches:int,     # how many it had
-    n_samples:int|None # how many samples those had, if it is known
+    found:Measured,    # the values of an epoch
+    seconds:float,     # how long the validation took
+    n_batches:int,     # the number of its batches
+    n_samples:int|None # the number of its samples; None: unknown
 ) -> dict:
-    "Return the validation metrics under Hugging Face's names"
+    "Return the validation results and their speed under Hugging Face's names"
     numbers = {f'eval_{k}':v for k,v in {**found.valid, **found.other}.items()}
     return {**numbers, **speed_of('eval', seconds, n_batches, n_samples)}
 
 def speed_of(
     phase:str,         # 'train' or 'eval'
-    seconds:float,     # seconds of the phase
-    n_steps:int,       # how many steps or batches it had
-    n_samples:int|None # how many samples those had, if it is known
+    seconds:float,     # how long the phase took
+    n_steps:int,       # the number of its optimizer steps, or of its batches in an evaluation
+    n_samples:int|None # the number of its samples; None: unknown
 ) -> dict:
-    "Return the time and the speed of a phase under Hugging Face's names"
+    "Return the runtime and the speed of a phase under Hugging Face's names"
     seconds = max(seconds, 1e-9)
     res = {f'{phase}_runtime':seconds}
     if n_samples is not None: res[f'{phase}_samples_per_second'] = n_samples/seconds
@@ -53,9 +53,9 @@ def _rate(learn):
     return learn.opt.hypers[-1]['lr']
 
 class HFArguments(View):
-    "The settings of the Learner, under the names of `TrainingArguments`; assigned values are stored"
+    "The Learner's settings under the names of `TrainingArguments`; callbacks may assign other values"
     library,what = 'Hugging Face','args'
-    # tell early stopping which metric decides, and that there is an evaluation
+    # `EarlyStoppingCallback` checks that these are set
     metric_for_best_model,greater_is_better = 'eval_loss',False
     load_best_model_at_end = True
     eval_strategy = logging_strategy = 'epoch'
@@ -76,7 +76,7 @@ class HFArguments(View):
 
     @property
     def weight_decay(self) -> Any:
-        "The weight decay; 0 if none was given"
+        "The weight decay of the Learner; 0 if it was not set"
         return self.learn.wd or 0.
 
 # %% ../../nbs/contrib/50_transformers.ipynb #ee1efdca
@@ -96,30 +96,30 @@ class HFState(View):
     ):
         super().__init__(learn)
         self.log_history:list = []
-        self.epoch:float = 0
+        self.epoch:float = 0   # epochs trained, with a fraction
 
     @property
     def max_steps(self) -> int:
-        "The number of steps in the fit; 0 if the data does not know its length"
+        "The number of optimizer steps in the fit; 0 if the loader has no length"
         n = loader_len(self.learn.dls.train) or 0
         return ceil(n/batches_a_step(self.learn))*ceil(self.learn.n_epoch)
 
-    def note_log(self,
+    def append_log(self,
         logs:dict # numbers by name
     ) -> None:
-        "Append an entry to `log_history`, unless another callback has appended it already"
+        "Append an entry with the current step to `log_history`, unless another callback has appended it already"
         entry = dict(logs, step=self.global_step)
-        if not self._is_noted(entry): self.log_history.append(entry)
+        if not self._is_last_entry(entry): self.log_history.append(entry)
 
-    def _is_noted(self, entry):
+    def _is_last_entry(self, entry):
         if not self.log_history: return False
         last = self.log_history[-1]
         return last.keys()==entry.keys() and last['step']==entry['step']
 
-    def note_best(self,
-        metrics:dict # as for `on_evaluate`
+    def update_best_metric(self,
+        metrics:dict # the metrics of the latest evaluation, as `on_evaluate` receives them
     ) -> None:
-        "Store the best value so far of the metric that `args` names, as Hugging Face's trainer does before evaluating"
+        "Update `best_metric`, the best value so far of `args.metric_for_best_model`, as Hugging Face's trainer does"
         args = view_of(HFArguments, self.learn)
         v = metrics.get(args.metric_for_best_model)
         if v is None: return
@@ -130,7 +130,7 @@ class HFState(View):
 # %% ../../nbs/contrib/50_transformers.ipynb #cb5fb062
 _instead = dict(should_evaluate="`ValidateEvery('500ba')` validates within epochs",
                 should_save="`CheckpointCallback('500ba')` saves",
-                should_log="`StepLines('500ba')` prints, and each logger says how often it writes")
+                should_log="`StepLines('500ba')` prints, and each logger has an argument for how often it writes")
 
 class HFControl:
     "Flags by which a callback requests an action, as in `TrainerControl`"
@@ -138,19 +138,19 @@ class HFControl:
     def obey(self,
         learn:Any # the Learner
     ) -> None:
-        "Carry out the requests; raise CancelTrain to end an epoch, NotImplementedError for an unsupported request"
-        asked = _take_asked(self)
-        for k in asked:
+        "Clear and carry out the requests; raise CancelTrain to end an epoch, NotImplementedError for unsupported ones"
+        requests = _take_requests(self)
+        for k in requests:
             if k in _instead: raise NotImplementedError(f'`control.{k}` has no counterpart here: {_instead[k]}')
-        if 'should_training_stop' in asked: learn.stop('a callback set control.should_training_stop')
-        if 'should_epoch_stop' in asked: raise CancelTrain
+        if 'should_training_stop' in requests: learn.stop('a callback set control.should_training_stop')
+        if 'should_epoch_stop' in requests: raise CancelTrain
 
-def _take_asked(control):
-    "Return the flags that are set, and clear them"
+def _take_requests(control):
+    "Clear the flags that are set; return their names"
     flags = *_instead,'should_epoch_stop','should_training_stop'
-    asked = [k for k in flags if getattr(control, k)]
-    for k in asked: setattr(control, k, False)
-    return asked
+    requests = [k for k in flags if getattr(control, k)]
+    for k in requests: setattr(control, k, False)
+    return requests
 
 # %% ../../nbs/contrib/50_transformers.ipynb #010eeca3
 _replaced_by = dict(
@@ -160,25 +160,25 @@ _replaced_by = dict(
     MLflowCallback='write `MLflowLogger()`')
 
 # %% ../../nbs/contrib/50_transformers.ipynb #7c79ddb3
-_calls_itself = 'on_epoch_end','on_log'   # called by `HFCallback` itself, in the order of Hugging Face's trainer
+_called_by_adapter = 'on_epoch_end','on_log'   # called by `HFCallback` itself, in the order of Hugging Face's trainer
 
 class HFCallback(ForeignCallback):
-    "Calls a callback of Hugging Face's Trainer"
+    "Calls a callback for Hugging Face's Trainer at the events of a Learner"
     library:ClassVar[str] = 'Hugging Face'
     base:ClassVar[str] = 'TrainerCallback'
     replaced_by = _replaced_by
-    n_steps,begins,stepped = 0,True,True   # optimizer steps taken; does a step begin with this batch, and was it taken?
+    n_steps,begins,stepped = 0,True,True   # steps taken; does a step begin with this batch? Was the last step taken?
     since,total = 0,0.                     # steps since the last log, and the sum of their losses
     all_steps = 0.                         # the sum of the losses of all steps
-    started = began_eval = 0.              # when the fit began, and the validation
+    fit_start = eval_start = 0.            # when the fit and the validation began, in seconds by `perf_counter`
     n_seen = n_batches = 0                 # samples and batches of the validation so far
     def __init__(self,
-        theirs:Any # the callback
+        theirs:Any # the callback for Hugging Face's Trainer
     ):
         super().__init__(theirs)
-        self.control,self.measured,self.parts = HFControl(),{},[]
+        self.control,self.eval_metrics,self.parts = HFControl(),{},[]
 
-    def has(self, name): return name not in _calls_itself and super().has(name)
+    def has(self, name): return name not in _called_by_adapter and super().has(name)
     def _call_own(self, name):
         if super().has(name): self.call(name)
     def _state(self): return view_of(HFState, self.learn)
@@ -189,7 +189,7 @@ class HFCallback(ForeignCallback):
         state = self._state()
         self.n_steps,self.stepped = 0,True
         self.since,self.total,self.all_steps = 0,0.,0.
-        self.parts,self.started = [],perf_counter()
+        self.parts,self.fit_start = [],perf_counter()
         state.log_history,state.epoch = [],self.learn.epoch
     def before_epoch(self):
         if self.learn.mode=='fit': self._state().epoch = self.learn.epoch
@@ -218,7 +218,7 @@ class HFCallback(ForeignCallback):
         self.since,self.total = 0,0.
         self._log(loss=loss, learning_rate=_rate(self.learn))
     def _end_partial_step(self):
-        "Count the step that is taken at the end of an epoch with the remaining batches"
+        "Count the step that is taken with the remaining batches at the end of an epoch, and call `on_step_end`"
         self.total = self.total + sum(self.parts)/len(self.parts)
         self.n_steps,self.since,self.parts = self.n_steps+1,self.since+1,[]
         self._state().epoch = self.learn.pct_train*self.learn.n_epoch
@@ -227,22 +227,22 @@ class HFCallback(ForeignCallback):
         "Call `on_epoch_end` with logging and evaluation requested, as Hugging Face's trainer does"
         self.control.should_log,self.control.should_evaluate = True,self.learn.dls.valid is not None
         self._call_own('on_epoch_end')
-        self._forget_flags()
-    def _forget_flags(self): self.control.should_log = self.control.should_evaluate = False
+        self._clear_flags()
+    def _clear_flags(self): self.control.should_log = self.control.should_evaluate = False
 
     def before_validate(self):
-        self._state().note_best(self.measured)
-        self.began_eval,self.n_seen,self.n_batches = perf_counter(),0,0
+        self._state().update_best_metric(self.eval_metrics)
+        self.eval_start,self.n_seen,self.n_batches = perf_counter(),0,0
     def after_validate(self):
         if self.learn.mode not in ('fit','validate'): return
-        seconds = perf_counter()-self.began_eval
-        self.measured = eval_metrics(measure_epoch(self.learn), seconds, self.n_batches, self.n_seen)
-        self._log(**self.measured)
-        self.measured['epoch'] = self._state().epoch
+        seconds = perf_counter()-self.eval_start
+        self.eval_metrics = eval_metrics(measure_epoch(self.learn), seconds, self.n_batches, self.n_seen)
+        self._log(**self.eval_metrics)
+        self.eval_metrics['epoch'] = self._state().epoch
 
     def after_fit(self):
         if self.learn.mode!='fit': return
-        speed = speed_of('train', perf_counter()-self.started, self.n_steps, self._n_samples())
+        speed = speed_of('train', perf_counter()-self.fit_start, self.n_steps, self._n_samples())
         self._log(**speed, total_flos=0., train_loss=self.all_steps/max(self.n_steps, 1))
     def _n_samples(self):
         n,bs = loader_len(self.learn.dls.train),_train_batch_size(self.learn)
@@ -252,11 +252,11 @@ class HFCallback(ForeignCallback):
     def _log(self, **logs):
         self.prepare()
         self.logs = dict(logs, epoch=self._state().epoch)
-        self._state().note_log(self.logs)
+        self._state().append_log(self.logs)
         self._call_own('on_log')
 
     def due(self, name):
-        "Return whether an optimizer step begins or has ended"
+        "Return whether to call `name`: `on_step_begin` and `on_step_end` once a step, `on_substep_end` between"
         match name:
             case 'on_step_begin':  return self.begins
             case 'on_step_end':    return self.stepped
@@ -265,54 +265,54 @@ class HFCallback(ForeignCallback):
     def _is_last_batch(self): return self.learn.n_iter is not None and self.learn.iter==self.learn.n_iter-1
 
     def prepare(self):
-        "Set the current step in `state`"
+        "Set `state.global_step` to the number of optimizer steps taken"
         self._state().global_step = self.n_steps
     def arguments(self, name):
-        "Return args, state and control"
+        "Return `args`, `state` and `control`, which every method receives"
         return view_of(HFArguments, self.learn),self._state(),self.control
     def keywords(self, name):
-        "Return model, optimizer, loaders and metrics"
+        "Return model, optimizer and loaders, and for some methods the logs or metrics"
         learn = self.learn
         loaders = dict(train_dataloader=learn.dls.train, eval_dataloader=learn.dls.valid)
         optimizer = getattr(learn.opt, 'opt', learn.opt)
         res:dict[str,Any] = dict(model=learn.model, optimizer=optimizer, lr_scheduler=None, processing_class=None)
         res |= loaders
         if name=='on_log': res['logs'] = dict(self.logs)
-        if name in ('on_evaluate','on_predict'): res['metrics'] = self.measured
+        if name in ('on_evaluate','on_predict'): res['metrics'] = self.eval_metrics
         return res
     def obey(self, name, res):
-        "Carry out the requests of `control`: the returned one, or its own"
+        "Carry out the requests of `control`: that which the callback returned, if any, else the current one"
         if res is not None: self.control = res
-        if name=='on_epoch_end': self._forget_flags()   # logging and evaluation follow each epoch anyway
+        if name=='on_epoch_end': self._clear_flags()   # logging and evaluation follow each epoch anyway
         HFControl.obey(self.control, self.learn)
 
     def state_dict(self):
-        "Return the wrapped callback's state, the number of steps, and the logged values"
-        counts = dict(steps=self.n_steps, stepped=self.stepped, measured=self.measured, since=self.since,
+        "Return the wrapped callback's state, the counts of steps, and the logged values"
+        counts = dict(steps=self.n_steps, stepped=self.stepped, measured=self.eval_metrics, since=self.since,
                       total=float(self.total), all_steps=self.all_steps, parts=[float(o) for o in self.parts])
         state = self._state()
         return dict(super().state_dict(), **counts, best=state.best_metric, log_history=[*state.log_history])
     def load_state_dict(self, state):
-        "Restore the state of the wrapped callback"
+        "Restore the wrapped callback's state, the counts of steps, and the logged values"
         super().load_state_dict(state)
-        self.n_steps,self.stepped,self.measured = state['steps'],state['stepped'],state['measured']
+        self.n_steps,self.stepped,self.eval_metrics = state['steps'],state['stepped'],state['measured']
         self.since,self.total,self.all_steps,self.parts = (state[k] for k in ('since','total','all_steps','parts'))
         own = self._state()
         own.best_metric,own.log_history = state['best'],[*state['log_history']]
 
 def adapt(
-    cb:Any # a callback of Hugging Face's Trainer
+    cb:Any # a callback for Hugging Face's Trainer
 ) -> HFCallback:
-    "Return a callback that calls `cb`"
+    "Wrap `cb` in an `HFCallback` for a Learner"
     return HFCallback(cb)
 
 # %% ../../nbs/contrib/50_transformers.ipynb #46dd8832
-_norm = 'the norm of the gradients is not computed in each step: `GradientClip` keeps it, as `norm`'
-_flag = 'a flag is what a callback asks for; the Trainer sets this one itself at the last step'
-_time = 'a model needs no preparation'
-_said = 'that an epoch is validated is said in `on_epoch_end` alone'
+_norm = 'a Learner does not compute the gradient norm at each step; `GradientClip` stores it, as `norm`'
+_flag = 'here only callbacks set a flag; the Trainer sets this one itself at the last step'
+_time = 'a model needs no preparation here'
+_said = 'here the flag for the evaluation of an epoch is set in `on_epoch_end` only'
 _last = 'on_step_end', 'on_epoch_end', 'on_log', 'on_prediction_step', 'on_evaluate', 'on_train_end'
-differences:dict[str,str] = {   # place -> reason
+differences:dict[str,str] = {   # where a Learner differs from Hugging Face's Trainer -> the reason
     '* logs.grad_norm':_norm, **{f'* history[{i}].grad_norm':_norm for i in (1, 2, 3)},
     **{f'{k} stop':_flag for k in _last}, 'on_log flags[2]':_said, 'on_prediction_step flags[2]':_said,
     **{f'* {k}.eval_model_preparation_time':_time for k in ('logs', 'metrics', 'history[1]')}}

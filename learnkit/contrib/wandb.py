@@ -20,23 +20,23 @@ from ..observe.services import ServiceLogger, as_columns, pictures
 
 # %% ../../nbs/contrib/05_wandb_logger.ipynb #8480480e
 class WandbFile:
-    "Reads the new rows of a run's `.wandb` file, which may still grow"
-    block,head = 2**15,7   # records are in blocks of 2**15 bytes, each part with a header of 7 bytes
+    "Reads new rows of a run's `.wandb` file, which may still grow"
+    block,head = 2**15,7   # the file has blocks of 2**15 bytes; in these, each part of a record has a header of 7 bytes
     def __init__(self,
-        path:Path # path of the file
+        path:Path # the path of the file
     ):
         self.path,self.pos,self.size = path,self.head,0
-        self.last = -1   # the last step that was read
+        self.last = -1   # the last step read; -1: none
 
     def records(self) -> Iterator[bytes]:
-        "Yield the new records"
+        "Yield the records that are complete and were not read before"
         with open(self.path, 'rb') as f:
             f.seek(self.pos)
             data,start = f.read(),self.pos
         i,record = 0,b''
         while True:
             left = self.block-(start+i)%self.block
-            if left<self.head: i += left   # too little room for a header
+            if left<self.head: i += left   # the rest of the block is too short for a header
             if i+self.head>len(data): return
             n,kind = unpack_from('<HB', data, i+4)
             end = i+self.head+n
@@ -44,12 +44,12 @@ class WandbFile:
             record += data[i+self.head:end]
             i = end
             if kind not in _ends_record: continue
-            self.pos = start+i   # the next call of `rows` reads from here
+            self.pos = start+i   # the next call reads from here
             yield record
             record = b''
 
-    def rows(self) -> list: # a list of dictionaries
-        "Return the rows of the history that are new"
+    def rows(self) -> list: # a list of dicts
+        "Return the rows of the history that were written since the last call"
         from wandb.proto.wandb_internal_pb2 import Record
         size = self.path.stat().st_size if self.path.exists() else 0
         if size==self.size: return []
@@ -59,10 +59,10 @@ class WandbFile:
         if rows: self.last = rows[-1]['step']
         return rows
 
-_ends_record = 1,4   # types of a part that end a record: the whole record, or its last part
+_ends_record = 1,4   # types of parts that complete a record: a whole record, or the last part of one
 
 def _row(history):
-    "Return a record of the history as a dictionary, without W&B's internal keys"
+    "Return a record of the history as a dict, with its step and without W&B's internal keys"
     values = {item.key or '.'.join(item.nested_key):json.loads(item.value_json) for item in history.item}
     own = {k:v for k,v in values.items() if not k.startswith('_')}
     return {'step':values['_step'], **own}
@@ -71,25 +71,25 @@ def _row(history):
 _step_name = 'learnkit/step'
 
 def _wandb() -> Any:
-    "The package `wandb`, which type checkers take for this module"
+    "Return the package `wandb`; in a function, because type checkers confuse it with this module"
     with optional_import('WandbLogger', 'wandb', 'wandb'): import wandb
     return wandb
 
 @check_args
 class WandbLogger(ServiceLogger):
     "Logs to the active run of Weights & Biases, or to a new one (needs the package `wandb`); `experiment` is that run"
-    experiment:Any = None       # its run
-    file:WandbFile|None = None  # of that run
-    newest = -1                 # the newest step that its server has
-    is_own_run = True   # did this logger start the run, so that it must end it?
+    experiment:Any = None       # the run of W&B; None: not open
+    file:WandbFile|None = None  # the file of a run that this logger began
+    newest = -1                 # the newest step logged to the run; -1: none
+    is_own_run = True           # did this logger begin the run? Then it also finishes it
     def __init__(self,
         project:str|None=None, # the project of a new run; None: W&B's default
-        files:bool=False,      # keep saved models and checkpoints as artifacts?
+        files:bool=False,      # log saved models and checkpoints as artifacts?
         **init:Any             # other arguments of `wandb.init` for a new run, such as `name`, `mode='offline'`, `tags`
     ): self.project,self.files,self.init = project,files,init
 
     def open(self, id):
-        if self.experiment is not None and self.experiment.id!=id: self.close('killed')   # a new run begins
+        if self.experiment is not None and self.experiment.id!=id: self.close('killed')   # another run begins
         if self.experiment is None:
             active = None if 'reinit' in self.init else _wandb().run
             self.is_own_run = active is None or id not in (None, active.id)
@@ -98,18 +98,18 @@ class WandbLogger(ServiceLogger):
         return self.experiment.id
 
     def _begin_run(self, id):
-        "Begin a run, or continue the one of this id"
+        "Begin a run of W&B; with an id, continue that run"
         last = self._last(id)
         args = dict(project=self.project, dir=str(self.learn.path), reinit='create_new', resume='allow')
         args |= self.init
         args['id'] = id or self.init.get('id')
         self.experiment = run = _wandb().init(**args)
-        self.newest = max(last, run.starting_step-1)   # the newest step on the server
+        self.newest = max(last, run.starting_step-1)   # the newest step in the files or on the server
         self.file = WandbFile(Path(run.dir).parent/f'run-{run.id}.wandb')
         weakref.finalize(self.learn, run.finish).atexit = False   # W&B finishes runs at exit itself
 
     def _join_run(self, run, is_new):
-        "Log to the user's active run; its step may belong to other code, so `learnkit/step` is the step"
+        "Log to the user's active run, with `learnkit/step` as step metric, as other code may count the run's own step"
         unused = [*self.init] if self.project is None else ['project', *self.init]
         if unused: warn(
             f"WandbLogger logs to the active run {run.id}, so it does not use {', '.join(unused)}. For a run "
@@ -119,7 +119,7 @@ class WandbLogger(ServiceLogger):
         self.defined = set()   # names of metrics whose step metric is defined
 
     def _run_files(self, id):
-        folder = Path(self.learn.path)/'wandb'   # with `-1` at the end for a second process in the same second
+        folder = Path(self.learn.path)/'wandb'   # `*` at the end: a second process in the same second gets `-1`
         return [*map(WandbFile, sorted(folder.glob(f'*run-*-{id}*/run-{id}.wandb')))]
     def _rows(self, id):
         rows = []
@@ -127,14 +127,14 @@ class WandbLogger(ServiceLogger):
         return rows
     def _last(self, id): return max([row['step'] for row in self._rows(id)], default=-1)
 
-    def read_log(self) -> list: # a list of dictionaries
-        "Return the rows of the run that are on this disk; of a finished run that this process logged, all of them"
+    def read_log(self) -> list: # a list of dicts
+        "Return the rows of the run that are on this disk; after the run has finished, wait until all are written"
         is_over = getattr(self.experiment, '_is_finished', self.experiment is None)
         if is_over: self._wait_for_rows()
         return self._rows(self.id)
 
     def _wait_for_rows(self):
-        "Wait until the files have the newest step: W&B writes them in a process of its own"
+        "Wait up to `wait` seconds until the files have the newest step, which W&B writes in a separate process"
         end = monotonic()+self.wait
         while monotonic()<end:
             if not self._run_files(self.id) or self._last(self.id)>=self.newest: return
@@ -151,14 +151,14 @@ class WandbLogger(ServiceLogger):
     def write_hparams(self, hparams): self.experiment.config.update(hparams, allow_val_change=True)
     def write_step(self, row, step):
         values = {}
-        for kind,of_kind in row.items(): values |= self._wrap_media(kind, of_kind)
+        for kind,values_of_kind in row.items(): values |= self._wrap_media(kind, values_of_kind)
         if step<=self.newest: return self.experiment.summary.update(values)
         if self.is_own_run: self.experiment.log(values, step=step, commit=True)
-        else: self._log_beside(values, step)
+        else: self._log_to_shared_run(values, step)
         self.newest = step
 
-    def _log_beside(self, values, step):
-        "Log to a run that other code logs to as well"
+    def _log_to_shared_run(self, values, step):
+        "Log to a run to which other code logs too, with `learnkit/step` as step metric of each value"
         for name in values:
             if name not in self.defined: self.experiment.define_metric(name, step_metric=_step_name)
         self.defined.update(values)

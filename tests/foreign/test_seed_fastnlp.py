@@ -62,7 +62,7 @@ def test_the_monitor_of_the_trainer():
 def test_the_longest_match_is_said(capsys):
     watch = Watch('acc')
     run([watch])
-    assert "there is no result 'acc', so 'acc#acc' is watched" in capsys.readouterr().out and watch.monitor_value is not None
+    assert "there is no result 'acc', so 'acc#acc' is monitored" in capsys.readouterr().out and watch.monitor_value is not None
 
 @pytest.mark.parametrize('kwargs,calls', [(dict(every=2, once=3), [2,4]), (dict(once=3, filter_fn=lambda f,t: True), [3]),
                                           (dict(filter_fn=lambda f,t: f.num_called==1), [1])])

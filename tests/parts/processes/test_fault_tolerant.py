@@ -117,7 +117,7 @@ def test_without_a_lighthouse_it_says_how_to_start_one(tmp_path, monkeypatch):
     monkeypatch.delenv('TORCHFT_LIGHTHOUSE', raising=False)
     with pytest.raises(ValueError, match='torchft_lighthouse'): make(tmp_path, [FaultTolerant()])
 
-@pytest.mark.parametrize('cb, why', [(lambda: ValidateEvery('1s'), 'count batches'), (lambda: FaultTolerant(), 'only one FaultTolerant')])
+@pytest.mark.parametrize('cb, why', [(lambda: ValidateEvery('1s'), 'interval in batches'), (lambda: FaultTolerant(), 'only one FaultTolerant')])
 def test_what_does_not_go_together_is_refused(cb, why, tmp_path):
     with pytest.raises(ValueError, match=why): make(tmp_path, [FaultTolerant('http://127.0.0.1:1'), cb()])
 

@@ -136,7 +136,7 @@ def test_goes_on_in_another_number(processes, tmp_path, then):   # noqa: F811
 
 def _refuses(rank, world):
     ds = TensorDataset(torch.randn(8, 10, generator=torch.Generator().manual_seed(rank)), torch.zeros(8, dtype=torch.long))
-    with pytest.raises(ValueError, match='different training data, and with tensor parallelism'):
+    with pytest.raises(ValueError, match='different training data, but with tensor parallelism'):
         Learner(DataLoaders(DataLoader(ds, 4)), parallel(net()), nn.CrossEntropyLoss()).fit(1)
 
 @pytest.mark.slow
