@@ -170,7 +170,7 @@ class HFCallback(ForeignCallback):
     n_steps,begins,stepped = 0,True,True   # steps taken; does a step begin with this batch? Was the last step taken?
     since,total = 0,0.                     # steps since the last log, and the sum of their losses
     all_steps = 0.                         # the sum of the losses of all steps
-    fit_start = eval_start = 0.            # when the fit and the validation began, in seconds by `perf_counter`
+    start_time = eval_start_time = 0.      # when the fit and the validation began, in seconds by `perf_counter`
     n_seen = n_batches = 0                 # samples and batches of the validation so far
     def __init__(self,
         theirs:Any # the callback for Hugging Face's Trainer
@@ -189,7 +189,7 @@ class HFCallback(ForeignCallback):
         state = self._state()
         self.n_steps,self.stepped = 0,True
         self.since,self.total,self.all_steps = 0,0.,0.
-        self.parts,self.fit_start = [],perf_counter()
+        self.parts,self.start_time = [],perf_counter()
         state.log_history,state.epoch = [],self.learn.epoch
     def before_epoch(self):
         if self.learn.mode=='fit': self._state().epoch = self.learn.epoch
@@ -232,17 +232,17 @@ class HFCallback(ForeignCallback):
 
     def before_validate(self):
         self._state().update_best_metric(self.eval_metrics)
-        self.eval_start,self.n_seen,self.n_batches = perf_counter(),0,0
+        self.eval_start_time,self.n_seen,self.n_batches = perf_counter(),0,0
     def after_validate(self):
         if self.learn.mode not in ('fit','validate'): return
-        seconds = perf_counter()-self.eval_start
+        seconds = perf_counter()-self.eval_start_time
         self.eval_metrics = eval_metrics(measure_epoch(self.learn), seconds, self.n_batches, self.n_seen)
         self._log(**self.eval_metrics)
         self.eval_metrics['epoch'] = self._state().epoch
 
     def after_fit(self):
         if self.learn.mode!='fit': return
-        speed = speed_of('train', perf_counter()-self.fit_start, self.n_steps, self._n_samples())
+        speed = speed_of('train', perf_counter()-self.start_time, self.n_steps, self._n_samples())
         self._log(**speed, total_flos=0., train_loss=self.all_steps/max(self.n_steps, 1))
     def _n_samples(self):
         n,bs = loader_len(self.learn.dls.train),_train_batch_size(self.learn)

@@ -25,10 +25,10 @@ groups = [
      'interpretation.'),
     ('recovery', 'Recovery', 'A run that is not lost: checkpoints, its state and identity, NaN, running out of memory, '
      'signals; and export.'),
-    ('processes', 'Processes', 'Several processes that train together: launchers, agreement, sharded data and files.'),
+    ('processes', 'Processes', 'Several processes that train together: launchers, synchronization, sharded data, fault tolerance.'),
     ('speed', 'Speed', 'Compiled and fused steps, virtual shards, sharded models, memory.'),
-    ('contrib', 'Contrib', 'What ties learnkit to one other product: loggers, searches, bars, estimators, the names of '
-     'fastai.'),
+    ('contrib', 'Contrib', 'Integrations with other products: loggers, searches, bars, estimators, callbacks of other '
+     'libraries, fastai\'s names.'),
     ('package', 'The package', 'What `import learnkit` and `from learnkit.all import *` give.')]
 
 # The same of the how-tos, with their names in the order of the page; what stands in no group comes last
