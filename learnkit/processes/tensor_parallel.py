@@ -18,7 +18,8 @@ from ..data.process import (distributed_sampler, is_sharded, lay_out, local_shar
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.words import Word
-from .distributed import DistributedTrainer, GradientExchange, broadcast_first, steps_in_turn, average_tensors
+from learnkit.processes.distributed import (DistributedTrainer, GradientExchange, average_tensors, broadcast_first,
+    steps_in_turn)
 from .shard import has_items, is_same_data
 
 # %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150008

@@ -25,7 +25,8 @@ groups = [
      'interpretation.'),
     ('recovery', 'Recovery', 'A run that is not lost: checkpoints, its state and identity, NaN, running out of memory, '
      'signals; and export.'),
-    ('processes', 'Processes', 'Several processes that train together: launchers, synchronization, sharded data, fault tolerance.'),
+    ('processes', 'Processes', 'Several processes that train together: launchers, synchronization, sharded data, '
+     'fault tolerance.'),
     ('speed', 'Speed', 'Compiled and fused steps, virtual shards, sharded models, memory.'),
     ('contrib', 'Contrib', 'Integrations with other products: loggers, searches, bars, estimators, callbacks of other '
      'libraries, fastai\'s names.'),

@@ -323,7 +323,7 @@ def test_contributing_names_each_limit():
     rows = {cells[1].strip():cells[2].strip() for l in section.splitlines() if len(cells := l.split('|'))==6}
     goal = test_tracer.goal
     named = {'characters of a line of code':max_width, 'definitions in an exported cell':max_defs, 'modules that a first `fit` enters':goal['fit'],
-             'modules that making a Learner enters; a batch; `get_preds`':f"{goal['learner']}; {goal['batch']}; {goal['get_preds']}"}
+             'modules that creating a Learner enters; a batch; `get_preds`':f"{goal['learner']}; {goal['batch']}; {goal['get_preds']}"}
     assert {k:rows.get(k) for k in named}=={k:str(n) for k,n in named.items()}
 
 def test_ruff_finds_no_fault(tmp_path):
