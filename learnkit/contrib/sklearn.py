@@ -165,7 +165,7 @@ class LearnerClassifier(ClassifierMixin, _Estimator):
     def _targets(self, y):
         check_classification_targets(y)
         self.classes_,y = np.unique(y, return_inverse=True)
-        if len(self.classes_)<2: raise ValueError(f'`y` has only the class {self.classes_[0]}: 2 or more are needed')
+        if len(self.classes_)<2: raise ValueError(f'`y` has only 1 class, {self.classes_[0]}: 2 or more are needed')
         return y
 
     def _scores(self, X):

@@ -113,7 +113,7 @@ def test_parameter_that_both_have():
     (lambda: clf(hiden=3), '`make` has no parameter `hiden`'), (lambda: clf(make=needs), '`make` needs `hidden`'),
     (lambda: clf(make=lambda dls, score=1: None), 'estimators have a `score`'), (lambda: clf(make=3).fit(X, y), '`make` must be a function, not 3'),
     (lambda: clf(train='fit').fit(X, y), "`train` must be a function, not 'fit'"), (lambda: clf(make=mlp, n_out=3, hidden=2).fit(X, y), 'must return a Learner, not Sequential'),
-    (lambda: clf(make=five).fit(X, y).predict(X), r'returned \(90, 5\) for 90 samples of 3 classes'), (lambda: clf().fit(X, y*0), '`y` has only the class 0: 2 or more are needed'),
+    (lambda: clf(make=five).fit(X, y).predict(X), r'returned \(90, 5\) for 90 samples of 3 classes'), (lambda: clf().fit(X, y*0), '`y` has only 1 class, 0: 2 or more are needed'),
     (lambda: clf(bs=0).fit(X, y), 'bs'), (lambda: clf(valid_pct=20).fit(X, y), 'valid_pct'), (lambda: clf(epochs='3 weeks').fit(X, y), '3 weeks'),
     (lambda: clf().fit(X, y, np.zeros(90)), 'weights'), (lambda: clf().fit(X, y, -np.ones(90)), '[Nn]egative'), (lambda: clf().predict(X), 'not fitted'),
     (lambda: clf().fit(X, X[:,0]), 'Unknown label type: continuous'), (lambda: clf().fit(X, y[:9]), 'inconsistent numbers of samples'),
