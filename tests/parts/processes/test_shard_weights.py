@@ -253,7 +253,7 @@ def _learned(own, *cbs, m=None, **kw):
     return weights(learn.model)
 
 def _unlike(rank, world, by_board, seeds):
-    if not by_board: agreement.share_board = lambda: None
+    if not by_board: agreement.open_shared_memory = lambda: None
     for seed in seeds:
         rng = random.Random(seed)
         sizes = _sizes(rng, world)
@@ -295,7 +295,7 @@ class AfterTheOther(Callback):
         else: self.store.wait([key], timedelta(seconds=20))
 
 def _does_not_wait(rank, world, by_board):
-    if not by_board: agreement.share_board = lambda: None
+    if not by_board: agreement.open_shared_memory = lambda: None
     own = [parts[rank] for parts in _rows([[8, 8], [8, 8], [8, 3], [8, 8]])]
     assert torch.isfinite(_learned(own, AfterTheOther())).all()
 
