@@ -609,7 +609,8 @@ def add_item_note(
     "Add a note to `e` on what to pass instead, if `item` is a path, or a tensor that may be a batch"
     if isinstance(item, str|PathLike): add_note(e,
         f'`predict` takes an input as the dataset returns it, such as a tensor, not the path {str(item)!r:.60}: read '
-        'the file first. For many files pass `get_preds` a loader over a dataset that reads them')
+        'the file first. For many files write `learn.get_preds(dl=learn.test_dl(paths))`, with a dataset that '
+        'reads them')
     elif isinstance(item, torch.Tensor) and item.ndim>1: add_note(e,
         f'`predict` takes one sample, and added a batch dimension to {shapes(item)}. For several samples write '
         '`learn.get_preds(dl=learn.test_dl(samples))`, for a batch `learn.get_preds(dl=[batch])`')

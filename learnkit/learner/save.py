@@ -401,7 +401,7 @@ def _check_exists(file, path):
     if here.is_file(): raise FileNotFoundError(
         f'there is no file {path}. To load the file in the current folder, write {str(here.absolute())!r}')
     if not path.parent.exists(): raise FileNotFoundError(
-        f'there is no folder {path.parent}: `learn.save` writes models into `learn.path`/`learn.model_dir`')
+        f'there is no file {path}, nor its folder: `learn.save` writes models into `learn.path`/`learn.model_dir`')
 
 # %% ../../nbs/learner/55b_save.ipynb #5a2b33f7
 @patch
