@@ -47,6 +47,24 @@ def accumulated(batches, model, opt, n=4):
             opt.step()
             opt.zero_grad()
 
+def accumulated_the_same(batches, model, opt, n_acc=128):
+    "The whole job: each target that counts weighs the same, also in smaller batches; what is left at the end gets a step; losses are kept"
+    params,losses,count = [*model.parameters()],[],0
+    def step():
+        if unit!=weight: torch._foreach_mul_([p.grad for p in params if p.grad is not None], unit/weight)
+        opt.step()
+        opt.zero_grad()
+    for xb,yb in batches:
+        n = (yb!=-100).sum().item()
+        if not count: unit,weight = max(n, 1)/len(yb)*n_acc,0
+        loss = F.cross_entropy(model(xb), yb)
+        losses.append(loss.detach().clone())
+        (loss*(n/unit)).backward()
+        count,weight = count+len(yb),weight+n
+        if count>=n_acc: step(); count = 0
+    if count: step()
+    return torch.stack(losses).mean().item()
+
 def mixed(batches, model, opt):
     beta = torch.distributions.Beta(torch.tensor(.4), torch.tensor(.4))
     def loss(model, xb, yb):
@@ -101,6 +119,7 @@ def beside(path):
             'GradientClip':                 (clipped, lk.GradientClip),
             'MixedPrecision bf16':          (in_bf16, lambda: lk.MixedPrecision('bf16')),
             'GradientAccumulation, 4':      (accumulated, lambda: lk.GradientAccumulation(4*32)),
+            'GradientAccumulation, 4, the same job': (accumulated_the_same, lambda: lk.GradientAccumulation(4*32)),
             'MixUp':                        (mixed, lk.MixUp),
             'ActivationStats (every 10th)': (partial(observed, every=10), lambda: lk.ActivationStats(every=10)),
             'ActivationStats (each batch)': (observed, lk.ActivationStats),

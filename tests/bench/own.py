@@ -136,10 +136,44 @@ def predict_in_place(model, batches, rows):
         preds[i:j],targs[i:j],i = model(xb),yb,j
     return preds,targs
 
+def known_rows(batches):
+    "How many rows there are, if that is known before the first batch"
+    if isinstance(batches, list): return len(batches[0][0])*(len(batches)-1) + len(batches[-1][0])
+    return len(batches.dataset) if isinstance(batches, DataLoader) else None
+
+def put(out, t, i, n):
+    "Copy a batch into the results, which the first one allocates; a batch of another kind is an error"
+    t = t.detach()
+    if out is None: out = torch.empty(n, *t.shape[1:], dtype=t.dtype)
+    if t.shape[1:]!=out.shape[1:] or t.dtype is not out.dtype or i+len(t)>n: raise ValueError(f'batch {tuple(t.shape)} of {t.dtype} does not fit')
+    out[i:i+len(t)].copy_(t)
+    return out
+
+@torch.no_grad()
+def predict_the_same_job(model, batches):
+    """By hand, more of what `get_preds` does: results in memory of their own size, each batch copied when it arrives, as its memory may be used
+    again, and checked to fit; modes and random state as before, even after an error. Without events, cancelled batches and a bar"""
+    n,modes,rng = known_rows(batches),[(m, m.training) for m in model.modules()],torch.get_rng_state()
+    model.eval()
+    try:
+        preds,targs,i = None,None,0
+        if n is None:
+            kept = [(model(xb).detach().clone(), yb.detach().clone()) for xb,yb in batches]
+            return tuple(map(torch.cat, zip(*kept)))
+        for xb,yb in batches:
+            pred = model(xb)
+            preds,targs = put(preds, pred, i, n),put(targs, yb, i, n)
+            i += len(pred)
+        return preds[:i],targs[:i]
+    finally:
+        for m,training in modes: m.training = training
+        torch.set_rng_state(rng)
+
 def bench_preds(rounds, rows=200_000, memory=True):
     model,dl = tiny(),many(rows)
     base,ratios = in_turn(rounds, timed(preds_setup('hand', rows)), **{
-        'by hand, into tensors made beforehand': timed(lambda: predict_in_place(model, dl, rows)), 'learn.get_preds()': timed(preds_setup('learnkit', rows))})
+        'by hand, into tensors made beforehand': timed(lambda: predict_in_place(model, dl, rows)),
+        'by hand, the same job': timed(lambda: predict_the_same_job(model, dl)), 'learn.get_preds()': timed(preds_setup('learnkit', rows))})
     show(f'Predicting {rows:,} rows (batches of 256)', f'{base:.2f} s', ratios)
     if not Path('/proc/self/clear_refs').exists(): return print('  peak memory can be measured on Linux only')
     if not memory: return
@@ -170,6 +204,7 @@ def bench_forms(rounds, rows=200_000):
     from learnkit import DataLoaders, Learner
     model,data = tiny(),forms(rows)
     looks = {f'Predicting by the form of the data: {rows:,} rows, fewer where items come one by one': (predict_by_hand, lambda learn: learn.get_preds(act=as_is)),
+             'The same, beside a loop that does the same job': (predict_the_same_job, lambda learn: learn.get_preds(act=as_is)),
              'Validating by the form of the data': (loss_by_hand, lambda learn: learn.validate())}
     for what,(hand,look) in looks.items():
         ratios = {}
