@@ -39,6 +39,8 @@ class TorchMetric(Metric):
         self.device = None   # the device of the metric's states
         self.n      = 0      # the number of batches
 
+    @property
+    def accumulator(self) -> Any: return self.metric
     def reset(self):
         self.metric.reset()
         self.n = 0
@@ -153,6 +155,8 @@ class ColumnMetric(Metric):
         i:int       # the index of the value; the column with index 0 accumulates for all
     ): self.metric,self.key,self.i = metric,key,i
 
+    @property
+    def accumulator(self) -> Any: return self.metric.accumulator
     def reset(self):
         if self.i==0: self.metric.reset()
     def accumulate(self, learn):

@@ -83,6 +83,10 @@ class Metric:
     def name(self) -> str:
         "The name of the column in the history: the class name in `snake_case`, without `Metric`"
         return class2attr(self, 'Metric')
+    @property
+    def accumulator(self) -> Any:
+        "The object that accumulates: the metric itself, or the one that it wraps"
+        return self
     def __repr__(self) -> str: return f'{type(self).__name__}({self.name!r})'
 
     def flush(self) -> None: "Update the attributes named in `saves`; called before they are read"

@@ -92,6 +92,7 @@ from fastcore.foundation import L
 
 from ..data.process import gather_objects, num_shards
 from ..loop.callback import Callback
+from ..loop.run import running_learners
 from .metric import AvgLoss, ValueMetric
 from .scalars import to_number
 
@@ -115,6 +116,15 @@ class Meter:
     ) -> None:
         "Reset the metrics"
         for m in self.metrics[skip:]: m.reset()
+
+    def begin_phase(self,
+        learn:Any, # the Learner
+        skip:int=0 # how many of the first metrics not to reset
+    ) -> None:
+        "Forget all batches as a phase begins; raise ValueError if another Learner's phase uses one of the metrics"
+        if len(running_learners)>1: _check_not_in_use(self.metrics, learn)
+        self.reset(skip)
+        self.last,learn.current_run.phase_meter = learn.loss,self
 
     def accumulate(self,
         learn:Any # the Learner, after a batch
@@ -172,6 +182,23 @@ class Meter:
 
 def _get_metric_state(m): return m.state_dict() if hasattr(m, 'state_dict') else None
 
+# %% ../../nbs/measure/45b_meter.ipynb #267dfa02
+def _accumulator(metric): return getattr(metric, 'accumulator', metric)   # another library's metrics have none
+
+def _open_meters(learn):
+    "Yield the meter of each phase that a Learner other than `learn` is in"
+    for other in running_learners - {learn}:
+        for run in other.current_run.runs():
+            if run.phase_meter is not None: yield run.phase_meter
+
+def _check_not_in_use(metrics, learn):
+    "Raise ValueError if a Learner other than `learn` is in a phase with one of the metrics"
+    in_use = {id(_accumulator(m)) for meter in _open_meters(learn) for m in meter.metrics}
+    for m in metrics:
+        if id(_accumulator(m)) in in_use: raise ValueError(
+            f'the metric `{m.name}` is in use in another Learner, so it would count the batches of both. '
+            'Give each Learner a metric of its own, such as a `deepcopy`.')
+
 # %% ../../nbs/measure/45b_meter.ipynb #fa1e7dac
 def _warn_mapping(name, n):
     warn(f'The metric `{name}` returned {n} numbers, so only the history has them, in one cell. For loggers, trackers '
@@ -206,9 +233,7 @@ class MeterCallback(Callback):
         if copy: metrics = deepcopy(metrics)
         self.meter = Meter([AvgLoss(), *metrics])
 
-    def before_validate(self):
-        self.meter.reset()
-        self.meter.last,self.learn.current_run.phase_meter = self.learn.loss,self.meter
+    def before_validate(self): self.meter.begin_phase(self.learn)
     def after_batch(self): self.meter.accumulate(self.learn)
 
     @property
@@ -320,12 +345,8 @@ class Recorder(RecorderPlots, Callback):
         self.cancelled,self.start = set(),time.perf_counter()
         self.row = {**dict.fromkeys(self.metric_names), 'epoch':self.learn.epoch}
 
-    def before_train(self):
-        self.train.reset(skip=1)   # the smoothed loss continues across epochs
-        self.train.last,self.learn.current_run.phase_meter = self.learn.loss,self.train
-    def before_validate(self):
-        self.valid.reset()
-        self.valid.last,self.learn.current_run.phase_meter = self.learn.loss,self.valid
+    def before_train(self): self.train.begin_phase(self.learn, skip=1)   # the smoothed loss continues across epochs
+    def before_validate(self): self.valid.begin_phase(self.learn)
 
     def after_batch(self):
         learn = self.learn
@@ -385,7 +406,9 @@ class Recorder(RecorderPlots, Callback):
         "Whether the row of this epoch is in the history already"
         return bool(self.history) and self.history[-1] is self.row
 
-    def after_cancel_epoch(self): self._flush_losses()   # `after_train` was skipped
+    def after_cancel_epoch(self):
+        self.learn.current_run.phase_meter = None
+        self._flush_losses()   # `after_train` was skipped
     def after_cancel_fit(self):
         if self.learn.mode=='fit' and not self._row_is_complete: self._add_bad_row()
         self._flush_losses()
