@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from learnkit.processes.agreement import Agreement, ProcessFailed
 from learnkit.all import (Callback, CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid, CancelZeroGrad, CheckpointCallback, DataLoaders, EMACallback,
                           GradientAccumulation, GradientClip, Learner, MixedPrecision, ParamScheduler, ReduceLROnPlateau, RollBackOnNaN, SkipNaN, StopOnSignal, StopAfter, TerminateOnNaNCallback, ValidateEvery, VirtualShards, one_cycle)
+from learnkit.processes import shard_weights
 from learnkit.processes.distributed import DistributedTrainer
 from learnkit.data import process
 from learnkit.data.process import gather_objects
@@ -266,6 +267,7 @@ def _counting(f, part=lambda: None):
     with pytest.MonkeyPatch.context() as m:
         counted('asked', Agreement, '_agree_at')
         counted('objects', process, '_exchange_bytes')
+        counted('objects', shard_weights, 'start_sums')   # of the weights of the processes' batches
         for k in ('all_gather','broadcast','all_reduce','all_gather_object','broadcast_object_list','barrier','_broadcast_coalesced'): counted('collectives', dist, k)
         for k in ('set','get','add','compare_set','multi_get','delete_key','wait'): counted('store', dist.PrefixStore, k)   # `check` as often as one waits
         f()
@@ -285,7 +287,8 @@ def _messages_of_a_step(rank, world):
     ends = dict(before_train=2, after_train=2, before_validate=2, after_validate=2, after_epoch=2, after_fit=1)
     assert asked==ends, asked
     # settings, data, random numbers; then in each epoch the loss, three times whether the validation's data is the same, its loss and its row
-    assert objects['_exchange_bytes']==4 + 2*6 and sent=={'_broadcast_coalesced':1 + 6 + 2 + 1, 'all_reduce':6}, (objects, sent)   # weights; buffers in each batch, at the end of each phase and of the fit; the targets of each batch
+    assert objects=={'_exchange_bytes':4 + 2*6, 'start_sums':6}, objects   # and the targets of each batch, through shared memory
+    assert sent=={'_broadcast_coalesced':1 + 6 + 2 + 1}, sent   # weights; buffers in each batch, at the end of each phase and of the fit
     asked,*more = fit(before_batch=1)
     assert asked=={**ends, 'before_backward':6, 'after_batch':asked['after_batch']} and more==[objects, sent], asked
     asked,*more = fit(after_epoch=1)   # who hears the end of an epoch may decide something before its row is written
@@ -309,10 +312,10 @@ def _messages_of_a_fit(rank, world):
     asked,objects,collectives,store = fit()
     for i in ('start','steps'): assert asked.pop((i, 'after_batch'), 0)<=12
     assert asked=={('start','before_train'):2, ('end','after_train'):2, ('end','after_epoch'):2, ('end','after_fit'):2}, asked
-    assert objects=={('start','_exchange_bytes'):6, ('end','_exchange_bytes'):2}, objects   # settings, random numbers, what weighs a batch; the loss
+    targets = {('start','start_sums'):2, ('steps','start_sums'):10}   # of each batch
+    assert objects=={('start','_exchange_bytes'):6, ('end','_exchange_bytes'):2, **targets}, objects   # settings, random numbers, what weighs a batch; the loss
     weights = {(k,'_broadcast_coalesced'):n for k,n in dict(start=4, steps=10, end=4).items()}   # and buffers
-    targets = {('start','all_reduce'):2, ('steps','all_reduce'):10}   # of each batch
-    assert collectives==weights|targets, collectives
+    assert collectives==weights, collectives
     meeting = dict(set=2, add=2, get=2, multi_get=1, compare_set=1, delete_key=2)
     assert store=={**{('start', k):n for k,n in meeting.items()}, ('end', 'add'):2}, store   # process 0 asks for the warnings of others
 
