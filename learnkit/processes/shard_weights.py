@@ -28,15 +28,6 @@ class Sums(NamedTuple):
 
 _sums = Struct('2d')
 
-def start_sums(
-    own:Sums, # the numbers of this process
-    group:Any # the processes that take part
-) -> Callable:
-    "Start to add up the numbers of the processes; return a function that waits for the sums and returns them"
-    receive = None
-    if group is dist.group.WORLD: receive = Team.several.start_exchange(_sums.pack(*own))
-    return _start_all_reduce(own, group) if receive is None else partial(_add_received, receive)
-
 def _add_received(receive):
     weights,are_usual = zip(*map(_sums.unpack, receive()))
     return Sums(sum(weights), sum(are_usual))
@@ -48,6 +39,16 @@ def _start_all_reduce(own, group):
         work.wait()
         return Sums(*total.tolist())
     return receive
+
+# %% ../../nbs/processes/18_shard_weights.ipynb #5d0a7e2e
+def start_sums(
+    own:Sums, # the numbers of this process
+    group:Any # the processes that take part
+) -> Callable:
+    "Start to add up the numbers of the processes; return a function that waits for the sums and returns them"
+    receive = None
+    if group is dist.group.WORLD: receive = Team.several.start_exchange(_sums.pack(*own))
+    return _start_all_reduce(own, group) if receive is None else partial(_add_received, receive)
 
 # %% ../../nbs/processes/18_shard_weights.ipynb #5d0a7e29
 class Batch(NamedTuple):
