@@ -45,7 +45,7 @@ still_reached = {
     'learner.checks._sample_hint: f_locals',
     'loop.dispatcher.outside: _getframe', 'loop.dispatcher.outside: f_back',
     'loop.signals._deliver: _getframe',
-    'loop.signals._waits: f_back',
+    'loop.signals._must_wait: f_back',
     'loop.signals.handle_pending: _getframe',
     'measure.batch_weight._get_default_ignored: co_varnames',
 }
