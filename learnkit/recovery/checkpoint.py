@@ -195,7 +195,7 @@ class CheckpointCallback(Resumable):
 
     def before_fit(self):
         learn = self.learn
-        self.home = Path.cwd()   # so that the folder stays the same after a `chdir`
+        self.home = Path.cwd()   # the folder stays the same after a `chdir`
         self.n_fit,self.identity = fit_number(learn, self.root),gather_identity(learn._identity())
         self.begun = self.finished = False
         if isinstance(self.root, StorePath) and _has_shards(learn): raise ValueError(
@@ -262,7 +262,7 @@ class CheckpointCallback(Resumable):
         if due or best: self.save(learn.epoch+1, 0, f'-epoch-{learn.epoch}', value=value)
 
     def _value_of_epoch(self):
-        "Return the monitored value at the end of an epoch; None if a validation within it has measured the value"
+        "Return the monitored value at the end of an epoch; None without a monitor, or if a row already has the value"
         if not self.monitor: return None
         is_known = self.monitor.is_known(self.learn)
         value = None if is_known else self.monitor.value(self.learn)

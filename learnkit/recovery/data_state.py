@@ -72,7 +72,8 @@ class DataState:
         for name,s in state.items():
             o = self.objects.get(name)
             if o is not None: self._load(name, o, s)
-            else: warn(f'the checkpoint has a state for {name} of the training data, which does not exist there now')
+            else: warn(
+                f'the checkpoint has a state for {name} of the training data, but the training data has no {name} now')
 
     def _load(self, name, o, state):
         try: o.load_state_dict(deepcopy(state))

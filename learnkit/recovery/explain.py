@@ -314,7 +314,7 @@ class Explanation:
         loss:float,     # the loss of its batch
         items:History,  # loss and gradient of the samples of the batch
         layers:History, # layers whose gradient or update jumped, earliest first
-        measurements:dict, # learning rate, first module with NaN, norms before and after clipping, loss scale
+        measurements:dict,# learning rate, first module with NaN, norms before and after clipping, loss scale
         show:Callable   # function that shows the samples of the given rows
     ):
         self.step,self.loss,self.measurements = step,loss,measurements
@@ -439,8 +439,8 @@ def _train_until_step(learn, norms, step):
         learn.resume(1)
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000018
-def find_smallest_subset(
-    items:list,   # all samples, which together have the effect
+def find_minimal_subset(
+    items:list,         # all samples, which together have the effect
     has_effect:Callable # do these samples have the effect?
 ) -> list:
     "Return a subset of `items` that has the effect and from which no sample can be dropped (ddmin)"
@@ -518,7 +518,7 @@ def bisect_spike(self:Learner,
     k:float=8.,             # as for `Run.spikes`
     window:int=50           # as for `Run.spikes`
 ) -> list[int]:
-    "Return the fewest samples, of the batch or the step before it, without which the loss of `step` is no spike"
+    "Return a minimal list of samples, of the batch or the step before it, without which `step` has no spike"
     spikes = {spike['step']:spike for spike in Run(folder).spikes(k, window)}
     if step not in spikes: raise ValueError(
         f'the loss of `step` {step} is not a spike: `Run(…).spikes()` lists those that are')
@@ -543,17 +543,17 @@ class _SpikeSearch:
         self.largest = largest   # the largest loss that is not a spike
 
     def find_from(self, first):
-        "Return the fewest samples, from batch `first` on, that cause the spike; None if it stays without all of them"
+        "Return a minimal list of samples that cause the spike, from batch `first` on; None if it stays without all"
         items,moment = samples_of_steps(self.learn, self.folder, first, max(self.step-1, first), self.fit)
         def is_gone(without): return self._is_gone(without, first, moment)
         try:
             with catch_warnings():
                 simplefilter('ignore')   # warnings that the losses differ from the record
-                found = find_smallest_subset(items, is_gone)
+                found = find_minimal_subset(items, is_gone)
                 is_smaller = len(found)<len(items) or len(items)==1
                 if is_smaller: return found
                 if first>=self.step: return None   # without any samples there would be no batch
-                return found if is_gone(items) else None   # `find_smallest_subset` has not tried to skip all of them
+                return found if is_gone(items) else None   # `find_minimal_subset` has not tried to skip all of them
         finally: self.learn.paused = moment
 
     def _is_gone(self, without, first, moment):

@@ -393,7 +393,7 @@ class ExportAtEnd(Callback):
         export:Callable|None=None    # `export(model, xb, path)` for another format; None: `torch_export`
     ): self.fname,self.export = Path(fname),torch_export if export is None else export
 
-    def before_fit(self): self.home = Path.cwd()   # so that the file stays the same after a `chdir`
+    def before_fit(self): self.home = Path.cwd()   # the file stays the same after a `chdir`
     def after_fit(self):
         learn = self.learn
         xb = getattr(learn.current_run, 'xb', None)

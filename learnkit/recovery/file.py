@@ -258,7 +258,7 @@ def read_base(
 ) -> dict:     # name -> tensor
     "Return weights from a base file; raise FileNotFoundError if there is none, ValueError if a checksum differs"
     known = read_state(path)
-    tensors = {name:known[name] for name in base if name in known}   # quantised weights are in no file
+    tensors = {name:known[name] for name in base if name in known}   # quantized weights are not in the file
     wrong = [name for name,t in tensors.items() if not isinstance(t, torch.Tensor) or tensor_checksum(t)!=base[name]]
     if wrong: raise ValueError(f'{path} is damaged: {wrong[0]} differs from the written file')
     return tensors

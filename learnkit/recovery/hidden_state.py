@@ -82,11 +82,6 @@ class ConstantModules:
         return len(now)==len(first) and all(map(is_, now, first))
 
 
-
-
-
-
-
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
 mappings = dict,OrderedDict,defaultdict,Counter
 containers = list,tuple,deque,*mappings
@@ -237,8 +232,8 @@ class HolderSearch:
         elif holds_state(o, is_called=depth==max_depth and callable(o)): self._add_holder(o, name, is_saved, depth)
 
     def add_without_contents(self,
-        o:Any,         # an object with attributes, or a container
-        name:str,      # where `o` is, such as 'opt'
+        o:Any,             # an object with attributes, or a container
+        name:str,          # where `o` is, such as 'opt'
         is_saved:bool=True # do checkpoints store its entries?
     ) -> None:
         "Add `o` and its classes, but nothing inside it"

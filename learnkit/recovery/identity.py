@@ -167,7 +167,7 @@ def name_of(
 def is_secret(
     name:Any, # the name or position of an argument
     v:Any,    # the value of the argument
-    owner:Any    # the function or object that has this argument
+    owner:Any # the function or object that has this argument
 ) -> bool:
     "Return whether the argument is a password, a token or the like"
     return mask_secret(name, v, owner) is not v
@@ -188,7 +188,7 @@ ambiguous_names = 'key','pat','sig'   # `pat` may be a pattern, by which a datas
 def describe_value(
     name:Any,  # the name of an argument
     v:Any,     # the value of the argument
-    owner:Any,    # the function or object that has this argument
+    owner:Any, # the function or object that has this argument
     depth:int  # how many levels of nested objects to describe
 ) -> str:
     "Describe a value; a secret as `***`, with a hash for ambiguous names such as `key`, which may be a column"
@@ -198,8 +198,8 @@ def describe_value(
 
 # %% ../../nbs/recovery/10_identity.ipynb #8bd6a18b
 def describe_arguments(
-    arguments:Mapping, # arguments by name or number
-    owner:Any,            # the object that the arguments were passed to
+    arguments:Mapping, # arguments by name or position
+    owner:Any,         # the object that the arguments were passed to
     depth:int          # how many levels of nested objects to describe
 ) -> str:
     "Describe arguments, in parentheses; return an empty string if there are none, or if `depth` is 0"

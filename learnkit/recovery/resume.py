@@ -166,7 +166,7 @@ def find_checkpoint(
     resume:Any,       # 'auto' for the newest, or the path of a checkpoint
     overwrite:bool    # may later checkpoints be deleted?
 ) -> tuple[Path|None, dict|None, list[Path]]:
-    "Return path and state of the checkpoint to resume from (None if there is none), and the later checkpoints"
+    "Return path and state of the checkpoint to resume from, or None, and later ones; raise TypeError or ValueError"
     if not isinstance(resume, str|Path|StorePath): raise TypeError(
         f"`resume` must be 'auto', or the path of a checkpoint, not {resume!r}")
     where = folder if resume=='auto' else as_path(resume)
@@ -201,11 +201,11 @@ def _is_of_user(text):
     return has_users_functions or not text.startswith(f'{package}.')
 
 def check_identity(
-    path:Path,   # the checkpoint
-    state:dict,  # the state in the checkpoint
-    now:dict,    # the identity of the run that begins
+    path:Path,          # the checkpoint
+    state:dict,         # the state in the checkpoint
+    now:dict,           # the identity of the run that begins
     is_requested:bool,  # was this checkpoint requested explicitly?
-    is_over:bool=False # is the checkpoint's run finished, and this run not longer?
+    is_over:bool=False  # is the checkpoint's run finished, and this run not longer?
 ) -> dict[str, str]:
     "Return how this run differs from the saved run, in words; raise ValueError for another run unless `is_requested`"
     then = state.get('identity', now)   # older checkpoints have none
@@ -406,7 +406,7 @@ class Paused:
 
     def find_changes(self,
         learn:Learner, # the Learner, in the resuming fit
-        identity:dict       # the identity of that fit
+        identity:dict  # the identity of that fit
     ) -> dict[str, str]:
         "Return the settings that change when the fit is resumed"
         return self.new
@@ -442,7 +442,7 @@ class Resumable(DataPosition):
     modes = ('fit',)
     resumes = True        # so `fit(resume=...)` is allowed
     late = False          # not to be added during a run: the order of the data is recorded from the first batch on
-    identity:Any = None        # what identifies the run: see `Learner._identity`
+    identity:Any = None   # what identifies the run: see `Learner._identity`
     sessions:list = []    # each start of the run: see `session`
     finished = False      # was the resumed run finished?
 

@@ -328,7 +328,7 @@ class Pausable(_Breakpoints, Resumable):
     last_in = 'before_fetch','after_batch','after_epoch'
     first_in = ('after_train',)   # before other callbacks start a new phase
     until:int|None = None         # pause after this many training batches
-    collector:Any = None             # collects the state of the run: a `CheckpointCallback`, or this callback itself
+    collector:Any = None          # collects the state of the run: a `CheckpointCallback`, or this callback itself
     train_is_cancelled = False    # was this epoch's training phase cancelled?
     ends_next_fit:Any = None      # raised before the first batch if the previous fit had ended before its pause
     def __init__(self,

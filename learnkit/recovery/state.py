@@ -41,7 +41,7 @@ def _run_state(self:Learner,
     epoch:int,        # the epoch to resume in
     done:int=0,       # how many batches of this epoch are done
     copy:Any=False,   # copy all tensors to the CPU? Or a function that copies them
-    base:dict|None=None # checksums (`base_of`) of tensors to omit if unchanged; None: omit only quantised ones
+    base:dict|None=None # checksums (`base_of`) of tensors to omit if unchanged; None: omit only quantized ones
 ) -> dict[str, Any]:
     "Return all state that this run needs to resume; raise TypeError if a checkpoint cannot store a part of it"
     weights,base = split_state(self, base)
@@ -215,7 +215,7 @@ def num_shards_of(
     return len(state.get('rngs', [None]))
 
 def _restore_own(learn, state):
-    "Restore this process's state; if their number changed, only process 0's random states and a share of the sums"
+    "Restore this process's state; for another number of processes, process 0's random states, and a share of the sums"
     rank = shard_rank()
     same_number = num_shards_of(state)==num_shards()
     rngs = state.get('rngs', [state['rng']])
@@ -231,7 +231,7 @@ def _restore_sums(learn, own):
         if sums: metric.load_state_dict({**metric.state_dict(), **sums})
 
 def _share_sums(learn, of_all):
-    "Give each process an equal share of the sums of all processes in a run with a different number of them"
+    "Give each process an equal share of the sums of all processes, in a run with another number of processes"
     if of_all is None: of_all = [[*map(running_sums, train_metrics(learn))]]   # one process, with all sums
     n_then,n_now = len(of_all),num_shards()
     shares = {'_total':1/n_now, '_count':1/n_now, 'val':1/n_then}   # `val`, a smoothed loss, is averaged
@@ -340,7 +340,7 @@ from .data_state import DataState, UnsavedNumbers, warn_if_inexact
 def own_place(
     state:dict # the state of a run
 ) -> dict|None:
-    "Return this process's position in the data; if their number changed, process 0's, without states of workers"
+    "Return this process's position in the data; for another number of processes, process 0's, without its workers"
     place,n = state.get('place'),num_shards()
     if num_shards_of(state)!=n: return _place_without_workers(place, state)
     if n>1 and 'places' in state: return state['places'][shard_rank()]

@@ -109,10 +109,10 @@ def step_hooks(
 def hook_calls(
     opt:Optimizer # a torch optimizer
 ) -> list[Callable]:
-    "Return functions that call the hooks which only count steps, such as a scheduler's"
+    "Return functions that call the optimizer's hooks that only count steps, such as a scheduler's"
     hooks = [*opt._optimizer_step_post_hooks.values()]
-    notices = [f for f in hooks if getattr(f, '__func__', None) is TorchScheduler._optimizer_stepped]
-    return [partial(f, opt, (opt,), {}) for f in notices]
+    counters = [f for f in hooks if getattr(f, '__func__', None) is TorchScheduler._optimizer_stepped]
+    return [partial(f, opt, (opt,), {}) for f in counters]
 
 def functional_optim(
     opt:Any # an optimizer, such as `learn.opt`

@@ -97,7 +97,7 @@ from ..optim.inventory import BatchBuffers, named_buffers
 
 # %% ../../nbs/speed/25b_shard_means.ipynb #9f2d2067
 class ShardMeans:
-    "Collects gradients, loss and buffers of each shard, and sets those of the model to the means over all processes"
+    "Collects gradients, loss and buffers of each shard, and puts the means over all processes into the model"
     def __init__(self,
         params:Iterable, # the parameters that are trained
         learn:Any        # the Learner whose buffers change
@@ -114,9 +114,9 @@ class ShardMeans:
     def begin(self) -> None:
         "Begin a batch: remember the present gradients and buffers"
         self.tree = MergeTree()
-        self.has_loss = False        # does any shard have a loss?
-        self.has_all_grads = False   # does any shard have gradients for all parameters?
-        self.totals:Any = None   # the sums of `extra` over all shards, after merging
+        self.has_loss = False        # does any shard of this process have a loss?
+        self.has_all_grads = False   # does any such shard have gradients for all parameters?
+        self.totals:Any = None       # the sums of `extra` over all shards, after merging
         self.before = [p.grad for p in self.params]
         self.buffers.begin()
         self.largest = [*self.buffers.first(False).values()]   # integer buffers: the largest values
@@ -163,7 +163,7 @@ class ShardMeans:
     def merge(self,
         total:bool=False # sum gradients and loss instead of averaging; each shard must then have weight 1
     ) -> Tensor:
-        "Set gradients and buffers to the means over all shards; return the loss; CancelBatch if all were cancelled"
+        "Add the shards' mean gradients, set buffers, return the mean loss; raise CancelBatch if all were cancelled"
         means,sums = merge_processes(*self.tree.total())
         # the sums of `extra`; for each parameter, how many shards have a gradient; how many have a loss; the weight
         self.totals,flags,n_losses,weight = sums.tensor_split([-len(self.params)-2, -2, -1])

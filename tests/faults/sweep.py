@@ -80,7 +80,8 @@ def state(learn, folder):
         files=sorted(p.name for p in folder.rglob('*.tmp')), bar=getattr(getattr(learn, 'progress', None), 'mbar', None), model=id(learn.model),
         opt_hooks=[len(getattr(opt, f'_optimizer_step_{k}_hooks', ())) for k in ('pre','post')])
     for cb in learn.cbs:   # what callbacks hold on to within a run
-        for k in ('open','snapshot','whole','stance','thread','old_handlers', *['kept']*(cb.name=='ema')): res[f'{cb.name}.{k}'] = bool(vars(cb).get(k))
+        for k in ('open','snapshot','whole','stance','thread','old_handlers'): res[f'{cb.name}.{k}'] = bool(vars(cb).get(k))
+        if cb.name=='ema': res['ema.trained_weights'] = cb.trained_weights is not None
     return res
 
 def tensors(o, at=''):

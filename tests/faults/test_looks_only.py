@@ -191,7 +191,7 @@ def test_workers_that_persist_after_a_pass_that_was_cut(seed):
 
 @pytest.mark.parametrize('n', [3, 4000])
 def test_it_says_when_notes_are_too_many(n, tmp_path, monkeypatch):
-    monkeypatch.setattr('learnkit.data.stateful._most', n)
+    monkeypatch.setattr('learnkit.data.stateful._max_steps', n)
     learn = Learner((DataLoader(Buffered('torch'), BS),), nn.Sequential(nn.Linear(4, 1), nn.Dropout()), nn.MSELoss(), path=tmp_path, cbs=CheckpointCallback('1ba'))
     with learn.no_logging(), learn.no_bar(), warnings.catch_warnings(record=True) as told:
         warnings.simplefilter('always')
