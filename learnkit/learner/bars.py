@@ -246,13 +246,13 @@ displays = dict(notebook=NotebookBar, terminal=TerminalBar, lines=LineDisplay)
 
 @check_args
 class ProgressCallback(Callback):
-    "Shows a progress bar and a table of the Recorder's rows, or plain lines without a terminal and a notebook"
+    "Shows a progress bar and a table of the Recorder's rows; plain lines if the output is no terminal or notebook"
     acts = 'nothing'
     single = writes = True
     name = 'progress'   # also for subclasses
     order,nested = 60,False
     kind = mbar = table = layer = None
-    begun = None   # (time at which the first phase began, fraction of the fit done by then)
+    begun = None   # (time at which the first phase began, fraction of the fit done by then); None: not yet
     due = 0.       # the time of the next update
     def __init__(self,
         kind:str|None=None,    # a name in `displays`: 'notebook', 'terminal', 'lines'; None: depends on the output

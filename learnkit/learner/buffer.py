@@ -125,7 +125,7 @@ class TensorBuffer:
         if len(self.pending)>=self.max_pending: self._send()
 
     def _next_place(self):
-        "Return a view to copy the next batch to, of up to 64 made at once, for speed; None if the tensor is full"
+        "Return a view to copy the next batch to; None if the tensor is full. Up to 64 are created at once, for speed"
         bs = self.direct_shape[self.dim]
         if self.out is None: room = self._begin_block()
         else:

@@ -247,7 +247,7 @@ def layer_hint(
     e:Exception,    # the exception that the model raised
     model:nn.Module # the model
 ) -> str: # a sentence; empty if no layer of the model raised `e`
-    "Say which layer raised `e`, with the shape of its input and a suggestion"
+    "Return which layer raised `e`, the shape of its input, and a suggestion"
     innermost = None   # the arguments of the last `forward` that takes an input
     for frame in _frames(e):
         if frame.f_code.co_name!='forward': continue
@@ -300,7 +300,7 @@ def data_hint(
     e:BaseException, # the exception that a run raised
     where:str        # where the run is, for the message
 ) -> str: # a sentence; empty if the data did not raise `e`, or nothing is known
-    "Say which sample or function of the data raised `e`, with a suggestion"
+    "Return which sample or function of the data raised `e`, and a suggestion"
     text,hint = text_of(e),collate_hint(e)
     if hint: return hint
     if 'DataLoader worker' in text and 'exited unexpectedly' in text: return (
@@ -321,7 +321,7 @@ def data_hint(
 
 # %% ../../nbs/learner/00c_layers.ipynb #aae2afd3
 def _sample_hint(e, frames, where):
-    "Say which sample raised `e`, or which samples the `collate_fn` was called with; return '' if that is unknown"
+    "Return which sample raised `e`, or which samples the `collate_fn` was called with; '' if that is unknown"
     fetch   = frames[0].f_locals
     reading = [frame for frame in frames if frame.f_code.co_name=='__getitem__']
     if reading: return _read_hint(e, fetch['self'].dataset, _args(reading[0])[-1], where)
@@ -333,7 +333,7 @@ def _sample_hint(e, frames, where):
     return f'Raised by the `collate_fn` of the DataLoader, `{name}`, for samples {idxs[0]} to {idxs[-1]}{where}'
 
 def _read_hint(e, ds, i, where):
-    "Say which sample raised `e`; for an IndexError also the dataset's length"
+    "Return which sample raised `e`; for an IndexError also the dataset's length"
     while type(ds) is Subset: ds = ds.dataset   # `i` indexes the innermost dataset
     raised_by = _raised_by(ds, i) + where
     if not isinstance(e, IndexError) or not hasattr(ds, '__len__'): return raised_by

@@ -187,7 +187,7 @@ class CombinedLoader:
         return b
 
     def _next_from_each(self):
-        "Return a dict of one batch from each source; raise StopIteration if all would repeat batches"
+        "Return a dict of one batch from each source; raise StopIteration at the end of the pass"
         batches = {k:self._next_from(source) for k,source in self.sources.items()}
         self.dl_name = None
         all_began_again = all(source.laps for source in self.sources.values())
@@ -435,7 +435,7 @@ class EachLoader(Callback):
             learn.loss = torch.stack(losses).sum()
             if not was_in_part: learn('after_joint_loss')
         except BaseException:
-            learn.opt.zero_grad()   # the gradients of some parts
+            learn.opt.zero_grad()   # drop the gradients of the parts that have run
             raise
         finally: run.in_part = was_in_part
         if not was_in_part: learn._do_step()

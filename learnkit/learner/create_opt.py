@@ -160,7 +160,7 @@ def _find_untrained(learn):
 
 def adopt_params(
     learn:Any,         # the Learner
-    running:bool=False # is a fit running? Then raise RuntimeError where the optimizer cannot take them
+    running:bool=False # is a fit running? Then raise RuntimeError if the optimizer cannot take them
 ) -> dict:             # name -> parameter
     "Add new parameters that the splitter returns to the optimizer; return those that are in no optimizer even then"
     lost = _find_untrained(learn)

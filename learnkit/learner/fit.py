@@ -149,7 +149,7 @@ class TrainFor(Callback):
     done:Any = 0           # the amount done, in the unit of the total
     at,before = -1,0       # the present epoch, and the amount done before it
     since = None           # time since which `done` does not count, if the unit is seconds; None: another unit
-    idle,n_skipped = 0,0   # number of epochs in a row without training; of epochs that `start_epoch` skips
+    idle,n_skipped = 0,0   # number of epochs in a row without training; number of epochs that `start_epoch` skips
     fresh = False          # True from the beginning of a fit to that of its first training phase
     def __init__(self,
         much:str|Time # the amount of training, such as '2000ba', '500st', '1e6sp', '3e8tok' or '30m'
@@ -208,7 +208,7 @@ class TrainFor(Callback):
     def after_epoch(self):
         learn = self.learn
         if self.unit=='st': self.done = learn.train_steps   # a step may follow the last batch
-        learn.pct_train = pct = self.pct   # a time goes on after the last batch
+        learn.pct_train = pct = self.pct   # a time limit: time has passed since the last batch
         trained_nothing = self.at!=learn.epoch or self.done==self.before
         if trained_nothing: self.idle += 1
         else: self.idle = 0

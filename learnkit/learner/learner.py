@@ -273,7 +273,7 @@ register_state('duration', None, 'the length of the fit, a `Time`', lasts=True)
 register_state('shard_assigned', None, 'f(loader) -> the shard of a loader that a callback assigns to `dl` '
                'in training; None: this process trains alone')
 register_state('output_loss', None, 'the loss in the output of the model; None: it has none')
-register_state('checks_loss', True, 'is the type of this batch\'s loss checked? So it is in the first batch of a phase')
+register_state('checks_loss', True, 'check the type of the loss in this batch? True in the first batch of a phase')
 
 _rebuilt = '_lock','_bound','_bound_else','_call_order'   # not pickled: see `__setstate__`
 
@@ -447,7 +447,7 @@ class Learner(Loop):
         run.own_output,run.checks_loss = own_output(self.model, self.loss_func),True
 
     def _replace_loader(self, dl):
-        "Take the batches from the loader `dl`, which a callback assigned; in training from its shard, shuffled anew"
+        "Take the batches from the loader that a callback assigned; in training from its shard, shuffled for this epoch"
         if self.batches.trains:
             shard = self.current_run.shard_assigned
             if shard is not None: dl = shard(dl)
@@ -539,7 +539,7 @@ class Learner(Loop):
         return loss
 
     def _checked(self, loss):
-        if self.training and not self.iter: adopt_params(self, running=True)   # it may create parameters
+        if self.training and not self.iter: adopt_params(self, running=True)   # the model may create some
         self.current_run.checks_loss = isinstance(loss, dict)
         if self.training and getattr(self.loss_func, 'reduction', None) is None: warn_sum(self, loss)
         return loss_tensor(self, loss)

@@ -15,7 +15,6 @@ from torch import Tensor, distributed as dist
 from ..data.device import default_device
 from ..data.process import gather_objects, num_distrib, rank_distrib
 
-
 # %% ../../nbs/learner/20a_gather_items.ipynb #eb77f4f4
 def locate_samples(
     sizes:list,             # for each process, pairs: the number of a round, the number of samples in its batch

@@ -339,7 +339,7 @@ def write_state(
 
 # %% ../../nbs/learner/55b_save.ipynb #71323e42
 def _keep_own(weights, model, patterns):
-    "Return `weights`, with the model's own values for names that match `patterns`; raise ValueError if none matches"
+    "Return `weights`, with the model's values for names that match `patterns`; ValueError if a pattern has no match"
     own,ignored = model.state_dict(),set()
     if isinstance(patterns, str): patterns = [patterns]
     for pattern in patterns:
@@ -360,7 +360,7 @@ class _Parts(NamedTuple):
     opt:dict|None   # the optimizer's state
 
 def _parse_state(file, state) -> _Parts:
-    "Return a state split into its parts; raise ValueError if `learn.save` did not write the file"
+    "Return a state split into its parts; raise ValueError for a checkpoint of a run or an export"
     if _checkpoint_keys <= set(state): raise ValueError(
         f'{file} is a checkpoint of a whole run: resume from it with `fit(..., resume=path)`')
     if state.get('format')==export_format: raise ValueError(

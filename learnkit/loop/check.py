@@ -185,7 +185,7 @@ def check_keywords(
 def known_keywords(
     f:Callable # a function
 ) -> Callable: # a wrapper of the function
-    "Decorator: raise TypeError for an unknown keyword, with a suggestion; add a note if a required argument is missing"
+    "Decorator: raise TypeError for an unknown keyword, with a suggestion; to other errors of the call, add a note"
     @wraps(f)
     def checked(*args, **kwargs):
         if kwargs: check_keywords(f, kwargs)

@@ -186,8 +186,12 @@ for name in _layered_own: setattr(HasRun, name, OwnAttribute(name))
 @uninterrupted
 def _assign_under_layers(learn, name, value, runs):
     "Assign a value to an attribute of the Learner, in all runs in which it has layers"
-    assigned = [_resolve_assignment(name, value, *run.layers[name]) for run in runs]
-    top = _value_with_layers(*assigned[0])   # errors are raised before anything changes
+    current,*outer = runs
+    base,wrappers = _resolve_assignment(name, value, *current.layers[name])
+    assigned = [(base, wrappers)]
+    # the outer runs lack wrappers that were added in this one, so they cannot unwrap `value`, only `base`
+    for run in outer: assigned.append(_resolve_assignment(name, base, *run.layers[name]))
+    top = _value_with_layers(base, wrappers)   # errors are raised before anything changes
     for run,(base,layers) in zip(runs, assigned): run._store_layers(name, base, layers)
     vars(learn)[name] = top
 

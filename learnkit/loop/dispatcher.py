@@ -70,7 +70,7 @@ class Namesakes:
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #8a284dad
 wrap_handler = Word('wrap_handler', None, 'A method that gets the name of an event, a callback and its handler. '
-                    'What does it return to be called instead of the handler? None skips the handler.')
+                    'Which function does it return, to call instead of the handler? None skips the handler.')
 around_event = Word('around_event', None, 'A method of a callback with `wrap_handler`; it gets the name of an event. '
                     'Which functions, an `Around`, are called before the first handler and after the last? None: none.')
 

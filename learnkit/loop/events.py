@@ -57,7 +57,7 @@ class Events:
         after:str|None=None, # the event after which to list it; None: the last one
         by:str=''   # the class of the callback that fires it; '': the Learner
     ) -> str:
-        "Register event `name`, if it is new, and return it; raise ValueError if the name is taken, or no identifier"
+        "Register event `name`, if it is new, and return it; raise ValueError if the name is taken or not an identifier"
         if not self._is_free(name): raise ValueError(
             f"an event's name must be a free Python identifier such as 'before_sanity', not {name!r}")
         if name not in self.docs:
@@ -88,7 +88,7 @@ class Events:
     def check(self,
         name:str # the name of an event, to be checked
     ) -> str:
-        "Return `name`; raise ValueError, with the nearest known name, if there is no such event"
+        "Return `name`; raise ValueError, with a suggestion, if there is no such event"
         if name in self.docs: return name
         raise ValueError(f'there is no event `{name}`: {nearest(name, self)} (`event.register` adds new ones)')
 

@@ -52,7 +52,7 @@ patience = 10.   # seconds that a thread waits for a Learner before it warns whi
 def turn(
     learn:Loop # a Learner
 ) -> Any:      # the Learner's lock, for a `with` block
-    "Wait until no other thread runs the Learner, and return its lock; warn if that takes more than 10 seconds"
+    "Wait until no other thread runs the Learner, and return its lock; warn if that takes more than `patience` seconds"
     owner = thread_of.get(learn, 0)
     if learn.mode is not None and owner!=get_ident(): _wait_for(owner, learn)
     return learn._lock
@@ -167,7 +167,7 @@ def evaluating(
 
 # %% ../../nbs/loop/35a_run.ipynb #369fa912
 class Guard:
-    "Context manager that ends an outermost run: fire `after_exception` if the block raised, and `cleanup` in any case"
+    "Context manager that ends an outermost run: fires `after_exception` if the block raised, and always `cleanup`"
     def __init__(self,
         learn:Loop # the Learner of the run
     ): self.learn,self.originals,self.grad = learn,{k:vars(learn)[k] for k in ('model','opt')},torch.is_grad_enabled()
@@ -237,7 +237,7 @@ class Printer:
             if not self.n_failed: warn(f'the output cannot be written ({e}): training continues')
             self.n_failed += 1
         else:
-            if n and self.n_failed==n: self.report()   # it differs if `f` itself has printed by this object
+            if n and self.n_failed==n: self.report()   # it differs if `f` itself has printed through this object
 
     def report(self) -> None:
         "Warn how often output could not be written, and reset the count"

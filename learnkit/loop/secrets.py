@@ -12,8 +12,9 @@ from typing import Any
 # %% ../../nbs/loop/07_secrets.ipynb #642dd81c
 secret_words = {'password','passwd','pwd','pw','passphrase','passcode','secret',
                 'credential','credentials','bearer','cookie','auth','authorization','jwt'}
+# words in names whose value is a secret, unless it is a number
 key_words = {'key','apikey','token','authtoken','accesstoken','accesskey','secretkey','privatekey',
-             'accountkey','pass','sig','signature','sas','pat','otp','sessionid','csrf'}   # a number is no secret
+             'accountkey','pass','sig','signature','sas','pat','otp','sessionid','csrf'}
 
 def words_of(
     name:Any # name of a setting

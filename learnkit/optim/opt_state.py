@@ -43,7 +43,7 @@ def _check_sizes(groups, saved):
 
 # %% ../../nbs/optim/04_opt_state.ipynb #7de1e24b
 def _keeps_entries(opt, saved):
-    "Return whether `opt` has a state for each parameter; only SGD without momentum has none"
+    "Return whether an optimizer like `opt`, with the groups `saved`, has states; only SGD without momentum has none"
     if not isinstance(opt, SGD): return True
     return any(pg['momentum'] for pg in saved)
 

@@ -81,8 +81,8 @@ def _observed_step(opt, update):
     "Take a step, call the hooks that follow it, and mark it as seen for a PyTorch scheduler"
     own = vars(opt).get('step')
     if own is not None:
-        is_schedulers = getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
-        if not is_schedulers: return opt.step()
+        is_from_scheduler = getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
+        if not is_from_scheduler: return opt.step()
         opt._opt_called = True   # as the scheduler's wrapper does
     with torch.no_grad(): res = update(opt)
     for hook in [*opt._optimizer_step_post_hooks.values()]: hook(opt, (opt,), {})

@@ -3,7 +3,7 @@ import contextlib, copy, itertools, pickle
 from itertools import permutations
 
 import pytest, torch, torch.nn.functional as F
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from torch import nn
 
 from learnkit.all import *
@@ -18,6 +18,7 @@ torch.set_num_threads(1)
 kinds = st.sampled_from(['place','over','assign','again','off','run','end'])
 @pytest.mark.parametrize('name', layered)
 @given(st.lists(st.tuples(kinds, st.integers(0, 9)), max_size=25))
+@example(steps=[('over', 0), ('run', 0), ('over', 0), ('again', 0), ('end', 0)])   # wrapped in both runs, assigned in the inner one
 @settings(max_examples=60, deadline=None)
 def test_as_a_list_says(name, steps):
     """What is assigned counts until another is; of those in its place the last; around it all that lies over it, in their order;
