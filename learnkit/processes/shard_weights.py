@@ -126,8 +126,10 @@ class ShardWeights(Callback):
         sums = self.receive()
         self._assign(receive=None)
         if sums.n_usual==self.world: return
+        correction = self.usual*self.world/sums.weight
+        self._assign(factor=self.factor*correction)   # for further backward passes of this batch, as in `SAM`
         grads = [p.grad for p in self.params if p.grad is not None]
-        torch._foreach_mul_(grads, self.usual*self.world/sums.weight)
+        if grads: torch._foreach_mul_(grads, correction)   # there are none if a Cancel skipped the backward pass
 
     def _factor_on_device(self):
         "Return the batch's weight divided by the mean over the processes, without waiting for the device"

@@ -10,8 +10,9 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 from learnkit.all import (Callback, CancelBatch, CancelStep, CancelZeroGrad, CheckpointCallback, CrossEntropyLossFlat,
-                          DistributedTrainer, FullyShard, GradientAccumulation, GradientClip, Learner, MicroBatch,
-                          MSELossFlat, rank_distrib, set_seed)
+                          DistributedTrainer, FullyShard, GradientAccumulation, GradientClip, InTurn, Learner, MicroBatch,
+                          MSELossFlat, SAM, rank_distrib, set_seed)
+from learnkit.data.process import alone
 from learnkit.processes import agreement
 
 torch.set_num_threads(1)
@@ -272,6 +273,26 @@ def _unlike(rank, world, by_board, seeds):
 def test_batches_of_any_sizes(processes, world, by_board):
     n = 100 if os.environ.get('LEARNKIT_SWEEP') else 3
     processes(world, _unlike, by_board, range(n))
+
+def _passes(rank, world, sizes):
+    "A batch that is evaluated several times: by `SAM`, and in the turns of `InTurn` with one loss function"
+    batches = _rows(sizes)
+    own,joined = [parts[rank] for parts in batches],[*map(_joined, batches)]
+    def fitted(opt_func, *cbs, bs=None):
+        batches = own if bs is None else [joined[i] for i in range(len(joined))]
+        learn = Learner([batches], model(), F.cross_entropy, opt_func, lr=.1)
+        learn.distributed = bs is None
+        if learn.distributed: cbs = [DistributedTrainer(shard=False), *cbs]
+        with learn.no_logging(), learn.no_bar(): learn.fit(1, cbs=cbs)
+        return weights(learn.model)
+    turns = {'a':(torch.optim.SGD, '0.*'), 'b':(torch.optim.SGD, '2.*')}
+    for opt_func,cb in ((torch.optim.SGD, SAM), (turns, partial(InTurn, [('a','b')]))):
+        got = fitted(opt_func, cb())
+        dist.barrier()
+        with alone(): want = fitted(opt_func, cb(), bs=1)
+        close(got, want)
+
+def test_each_pass_over_a_batch_is_weighed(processes): processes(2, _passes, [[8, 8], [8, 3], [8, 8], [2, 8]])
 
 def _alike(rank, world):
     "Batches of one size in all processes, also of another size than the last: bit for bit as without weights"
