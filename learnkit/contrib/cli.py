@@ -92,7 +92,7 @@ def _as_text(config): return {k:str(v) for k,v in _flat(config).items()}
 
 # %% ../../nbs/contrib/17_cli.ipynb #b04342ef
 def _explain_error(message, parser):
-    "Return jsonargparse's error message, shortened for an unknown name, for which the nearest known ones are added"
+    "Return jsonargparse's error message; for an unknown name, a message that suggests the nearest known ones"
     reason = re.search('there is no `.*', message)
     if reason is not None: return _explain_class_error(message, reason[0])
     found = re.search(r"Option '([\w.-]+)' is not accepted|unrecognized arguments: --([\w.-]+)", message)
@@ -140,7 +140,7 @@ def _parser_class():
     return Parser
 
 # %% ../../nbs/contrib/17_cli.ipynb #eec3949f
-_current:ContextVar[Any] = ContextVar('config', default=None)   # of the innermost `cli`
+_current:ContextVar[Any] = ContextVar('config', default=None)   # of the innermost `cli`; None: none
 _source_lock = RLock()   # held while comments are read: `ast.parse` of Python 3.11 fails in two threads at once
 
 @contextmanager

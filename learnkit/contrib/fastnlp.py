@@ -252,7 +252,7 @@ _replaced_by = dict(TorchGradClipCallback='write `GradientClip(1.)`', FitlogCall
 class NLPCallback(ForeignCallback):
     "Calls a fastNLP callback at the events of a Learner"
     library:ClassVar[str] = 'fastNLP'
-    base:ClassVar[tuple] = 'Callback',   # `HasMonitorCallback` is none: its methods set the monitor
+    base:ClassVar[tuple] = 'Callback',   # not `HasMonitorCallback`, whose methods set the monitor
     stops:ClassVar[tuple] = 'EarlyStopException',
     replaced_by = _replaced_by
     begins_after_sanity_check = False   # call `on_train_begin` only after the sanity check?
@@ -609,7 +609,7 @@ _bars = 'auto','rich','tqdm','raw',None
 
 class Trainer:
     "Creates a Learner, `trainer.learn`, from the arguments of fastNLP's `Trainer`"
-    waiting:ClassVar[list] = []   # triples of `on`: function, event and marker, to be called by the next trainers
+    waiting:ClassVar[list] = []   # (function, event, marker) of each function that `on` has decorated
     def __init__(self,
         model:Any,                     # a module; its output has a `loss`, or `loss_func` computes it
         train_dataloader:Any,          # the training data

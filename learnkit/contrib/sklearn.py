@@ -182,7 +182,7 @@ class LearnerClassifier(ClassifierMixin, _Estimator):
     def predict_proba(self,
         X:Any # the samples
     ) -> np.ndarray:
-        "Return probabilities, one row per sample and one column per class of `classes_`; ValueError if they are none"
+        "Return probabilities, a row per sample and a column per class of `classes_`; ValueError if the model has none"
         p = self._scores(X)
         if (p<0).any() or not np.allclose(p.sum(1), 1, atol=1e-3): raise ValueError(
             'the outputs of the model are not probabilities, and its loss function has no `activation`: train with '

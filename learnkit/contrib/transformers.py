@@ -167,7 +167,7 @@ class HFCallback(ForeignCallback):
     library:ClassVar[str] = 'Hugging Face'
     base:ClassVar[str] = 'TrainerCallback'
     replaced_by = _replaced_by
-    n_steps,begins,stepped = 0,True,True   # steps taken; does a step begin with this batch? Was the last step taken?
+    n_steps,begins,stepped = 0,True,True   # steps taken; does a step begin with this batch? Was one taken in it?
     since,total = 0,0.                     # steps since the last log, and the sum of their losses
     all_steps = 0.                         # the sum of the losses of all steps
     start_time = eval_start_time = 0.      # when the fit and the validation began, in seconds by `perf_counter`

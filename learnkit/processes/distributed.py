@@ -102,7 +102,7 @@ class DistributedTrainer(Callback):
     assigned_shard:Any  = None      # this process's shard of `assigned_loader`
     added = ()                      # the callbacks added to this fit
     sends_buffers = False           # does process 0 broadcast its buffers?
-    slots:Any = None                # where those of this phase are; None: not looked up yet
+    slots:Any = None                # the slots of these buffers in this phase; None: not looked up yet
     waits = False                   # do the processes wait for each other in a forward pass, to form buckets?
     equal = False                   # are the buffers equal in all processes?
     apart = False                   # do the processes draw different random numbers?

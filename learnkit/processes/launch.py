@@ -428,7 +428,7 @@ _all_came = 'all came'
 
 def meet(
     what:str,                             # the operation that needs all processes, for messages
-    advice:str='not in process 0 alone'   # ends the message "call it in every process, …"
+    advice:str='not in process 0 alone'   # ends the message "Call it in every process, …"
 ) -> None:
     "Wait for all processes; raise RuntimeError in all if one does not arrive, or calls another operation"
     watch = get_watch()

@@ -24,7 +24,7 @@ from ..optim.inventory import named_params
 class Sums(NamedTuple):
     "Sums over the processes"
     weight:float   # the weights of their batches
-    n_usual:float  # how many of these weights are the usual one
+    n_usual:float  # how many processes have the usual weight, and so do not wait for the others
 
 _sums = Struct('2d')
 
@@ -61,15 +61,15 @@ class ShardWeights(Callback):
     single,acts,run_valid = True,'nothing',False
     modes,order = ('fit','lr_find'),101   # after the `Agreement`, and around `MicroBatch`
     last_in,first_in = ('before_backward',),('after_backward',)
-    saves = 'usual',   # so that a resumed run rounds alike
+    saves = 'usual',   # so that a resumed run rounds as one that was not interrupted
     whole:Any     = None   # inputs and targets of the whole batch, also within `MicroBatch`
     weigh:Any     = None   # a `BatchWeight`, from the first batch of a phase on
     loss_func:Any = None   # the loss function that `weigh` was made for
     factor:Any    = None   # the factor of this batch's losses; None: unknown yet
-    usual:Any     = None   # the weight that each process expects of all batches; None: unknown yet
-    receive:Any   = None   # waits for the sums of this batch; None: the gradients need no correction
-    params:Any    = ()     # the trained parameters
-    on_cpu        = True   # are they on the CPU?
+    usual:Any     = None   # the weight that a process expects all batches to have; None: unknown yet
+    receive:Any   = None   # a function that waits for the `Sums` of this batch; None: there is nothing to correct
+    params:Any    = ()     # the parameters of all trained modules, frozen ones too
+    on_cpu        = True   # is the model on the CPU?
     compared      = False  # was each process's loss compared with its weight?
     def __init__(self,
         group:Any,            # the processes whose gradients are averaged
@@ -80,8 +80,8 @@ class ShardWeights(Callback):
         self.compared,self.usual = False,None
         if self.accumulates: self.learn.current_run.mean_of_processes = self._agree_on_mean
     def before_train(self):
-        params = [*named_params(self.learn).values()]
-        self._assign(weigh=None, loss_func=None, params=params, on_cpu=all(p.is_cpu for p in params))
+        params,first = [*named_params(self.learn).values()],one_param(self.learn.model)
+        self._assign(weigh=None, loss_func=None, params=params, on_cpu=first is None or first.is_cpu)
 
     def wrap(self, what:str, do:Callable) -> Callable: return partial(self._do_batch, do) if what=='batch' else do
     def _do_batch(self, do):
@@ -115,13 +115,14 @@ class ShardWeights(Callback):
         return all(p.grad is None for p in self.params)
 
     def _wait_for_factor(self, weight, receive):
+        "Set this batch's factor from the sums; if no process has the usual weight, their mean becomes the usual weight"
         sums = receive()
         if sums.n_usual: return self._assign(factor=weight/self.usual, receive=lambda: sums)
         mean = sums.weight/self.world
         self._assign(factor=weight/mean if mean else 1, usual=mean or None)
 
     def after_backward(self):
-        "Correct the gradients if a process expected the usual weight of all batches, and another one's was different"
+        "Correct the gradients if some processes had the usual weight and so did not wait, but others did"
         if self.receive is None: return
         sums = self.receive()
         self._assign(receive=None)

@@ -98,7 +98,7 @@ class Verdict(NamedTuple):
 
 # %% ../../nbs/processes/02_watch.ipynb #1a30707c
 class Judge:
-    "Finds out which processes did not arrive, so that a message or collective of a fit failed"
+    "Finds out which processes did not arrive when a message or collective of a fit has failed"
     def __init__(self,
         watch:Any # the `Watch` of this process, in a fit
     ):
@@ -135,14 +135,14 @@ class Judge:
 
     def _find_causes(self):
         self.others.listen(self.everyone_else)
-        at_first = self._make_verdict(self._find_elsewhere())   # in case that a late process arrives meanwhile
+        at_first = self._make_verdict(self._find_elsewhere())   # in case a late process arrives meanwhile
         silent = self._listen_again()
         ended = {*filter(self.others.has_ended, self.everyone_else)}
         suspects = ended or silent | self._find_elsewhere()
         return self._make_verdict(suspects) if suspects else at_first
 
     def _find_elsewhere(self):
-        "Return the processes that do not wait for this one's message, or, in a collective, in no collective; else all"
+        "Return the processes not waiting for this one's message; in a collective, those not waiting at all, else all"
         mine = self.watch.message
         def waits_too(rank):
             report = self.others.last(rank)

@@ -197,13 +197,13 @@ def _refuses(rank, world, path):
     wrong = DistributedSampler(data(), 4, rank)
     with pytest.raises(ValueError, match=f'is for process {rank} of 4, but this process has shard {rank//2} of 2'):
         learner(path, both, train=DataLoader(data(), 8, sampler=wrong)).fit(1)
-    with pytest.raises(ValueError, match='different training data, and with tensor parallelism'):
+    with pytest.raises(ValueError, match='different training data, but with tensor parallelism'):
         learner(path, both, train=DataLoader(torch.utils.data.Subset(data(), range(rank, 96, 4)), 8)).fit(1)
     with pytest.raises(ValueError, match='`fit` adds what such a model needs'): learner(path, both, FullyShard()).fit(1)
     mesh = init_device_mesh('cpu', (2,2), mesh_dim_names=('dp','tp'))
     parallelize_module((model := net())[1], mesh['tp'], {'up':ColwiseParallel(), 'down':RowwiseParallel()})
     fully_shard(model[1], mesh=mesh['dp'])
-    with pytest.raises(ValueError, match='the model itself is not: call it for the model, too'): learner(path, lambda _: model).fit(1)
+    with pytest.raises(ValueError, match='but the model itself is not: call `fully_shard.model.` too'): learner(path, lambda _: model).fit(1)
 
 def _fails_early(rank, world, path):
     "Before the first forward pass `fully_shard` has no state to reset, and after it a failed batch is reset"
