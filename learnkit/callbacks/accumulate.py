@@ -122,7 +122,8 @@ class GradientAccumulation(Callback):
         if self.skipped: self.skipped = False   # these samples have no gradient
         else: self._count_batch()
         run = self.learn.current_run
-        if not run.in_part: run.is_cancelled = not self._is_complete()   # the gradients remain
+        if run.in_part: return   # `before_step` decides, after all micro-batches
+        if not self._is_complete(): run.is_cancelled = True   # no step: the gradients remain
 
     def _count_batch(self):
         "Add the current batch or micro-batch to the count and the weight of the next step"
@@ -336,7 +337,7 @@ from ..loop.tracebacks import text_of
 
 # %% ../../nbs/callbacks/20c_out_of_memory.ipynb #1a4198b1
 _memory_errors = ("out of memory|can't allocate memory|not enough memory|_STATUS_ALLOC_FAILED|bad.?alloc|"
-          'CUDNN_STATUS_NOT_SUPPORTED|valid cuDNN algorithm|Invalid buffer size|RESOURCE_EXHAUSTED')
+                  'CUDNN_STATUS_NOT_SUPPORTED|valid cuDNN algorithm|Invalid buffer size|RESOURCE_EXHAUSTED')
 
 def is_out_of_memory(
     e:BaseException|None # an exception, or None

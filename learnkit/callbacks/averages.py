@@ -67,7 +67,7 @@ class WeightAverages:
         return w.detach().to(_average_dtype(w), copy=True)
 
     def _rebind(self):
-        "Call `bind` with the tensors that modules have assigned since then, if any"
+        "Bind the tensors that modules have assigned in place of bound ones, if any"
         new = {name:slot.tensor for name,slot in self.slots.items() if slot.tensor is not self.weights[name]}
         if new: self.bind({**self.weights, **new}, self.slots)
 

@@ -80,7 +80,7 @@ class RecordingLoader(GetAttr):
             self.copy = copy_loader(dl, batch_sampler=self.recording)
 
     def __iter__(self) -> Iterator:
-        self.copy.generator = self.generator   # `BatchStream.open` sets one outside of training
+        self.copy.generator = self.generator   # it may have been replaced since the copy was made
         return iter(self.copy)
 
     @property
@@ -288,13 +288,13 @@ class StepsPerEpoch(Callback):
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from position `state`, if no batch has been read yet; raise ValueError if it is invalid"
+        "Continue from position `state`, if a fit has begun and read no batch yet; raise ValueError if it is invalid"
         n_pass,start = state.get('n_pass'),state.get('start')
         is_state = len(state)==2 and type(n_pass) is type(start) is int
         if not is_state or min(n_pass, start)<0: raise ValueError(
             f'the state of StepsPerEpoch has two whole numbers, `n_pass` and `start`, so it cannot be {state!r:.60}')
         data = self.data
-        if data is None or data.live is not None: return   # batches were read already
+        if data is None or data.live is not None: return   # too early, or too late
         data.n_pass,data.start = n_pass,start
         if start and data.passes.place is None: data.passes.begin_after(start)
 

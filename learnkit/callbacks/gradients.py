@@ -222,7 +222,7 @@ class ModelResetter(Callback):
 
 # %% ../../nbs/callbacks/25c_rnn.ipynb #d3bba8f7
 class RNNCallback(Callback):
-    "Store the last layer's activations as `raw_out` and `out`, before and after dropout (fastai's name)"
+    "Split the output into `pred` and the activations `raw_out` and `out`, before and after dropout (fastai's name)"
     raw_out,out = None,None
     def after_pred(self):
         learn = self.learn

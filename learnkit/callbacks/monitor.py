@@ -136,7 +136,7 @@ class Monitor(Stateful):
     def start(self,
         learn:Any # the Learner, in `before_fit`
     ) -> None:
-        "Find the column, and whether lower is better; raise ValueError if the column is missing or this is unclear"
+        "Find the column and its direction; raise ValueError for a missing column, or a function of unclear direction"
         self.column = self._find_column(learn)
         if self.column: self.name = self.column
         if self.given_comp is None:

@@ -330,7 +330,7 @@ def _tune_whole(learn, start_epoch, **kwargs):
 
 # %% ../../nbs/callbacks/10b_policies.ipynb #48ddd7d2
 def _is_amount(name, length):
-    "Return whether `length` is an amount such as '2000ba'; raise ValueError if it is no number of epochs either"
+    "Return whether `length` is an amount such as '2000ba'; raise ValueError if it is not a number of epochs either"
     if isinstance(length, (str,Time)):
         as_duration(length)
         return True
@@ -555,7 +555,7 @@ def _copy_settings(group):
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #a39b356d
 def _restore_settings(opt, settings, had_step):
-    "Restore the settings of `opt` from before the fit, and remove the entries and the `step` that a scheduler added"
+    "Restore `lr`, `momentum` and `betas` from before the fit; remove entries and the `step` that a scheduler added"
     for group,old in zip(opt.param_groups, settings):
         for k in group.keys() - old.keys() - {'params'}: del group[k]
         for k in ('lr','momentum','betas'):

@@ -155,7 +155,7 @@ class ActivationStats(ActivationPlots, HookCallback):
         "Clear all recorded statistics"
         self.calls  = None   # for each output in this batch: (layer, number of values, statistics); None: no recording
         self.unread = []     # for each batch with statistics still on the device: (layers, numbers, statistics)
-        self.tables   = []     # tables in main memory: batch x layer x statistic
+        self.tables = []     # tables in main memory: batch x layer x statistic
         self.iters  = []     # the training iterations of all recorded batches
 
     def before_fit(self) -> None:

@@ -208,7 +208,7 @@ class Evaluator(EveryCallback):
         self.learn('after_validate_all', results=self._announce(found, epoch))
 
     def act(self,
-        epoch:bool=False # does it belong to the end of an epoch?
+        epoch:bool=False # is it called at the end of an epoch?
     ) -> dict:
         "Evaluate now, and add a row to `history`; return the loss and the metrics by name"
         found = {self:self._evaluate(epoch)}

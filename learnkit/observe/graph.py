@@ -21,7 +21,7 @@ class ShowGraphCallback(Callback):
     acts,writes = 'nothing',True
     order,modes = 65,('fit',)
     handle = None    # IPython's display handle of the graph; None: not displayed yet
-    warned = False   # was it said that this is no notebook?
+    warned = False   # was the user warned that this is not a notebook?
     def __init__(self,
         skip_start:int=5,      # initial batches to skip: their high losses would flatten the curve
         log:bool=False,        # make the loss axis logarithmic?

@@ -22,7 +22,7 @@ class MemorySnapshot(Callback):
     "Record CUDA memory allocations in some batches, and when memory runs out (Composer's `MemorySnapshot`)"
     acts = 'nothing'
     order,modes,run_valid = 101,('fit','lr_find'),False
-    warned = False   # was it said that there is no CUDA device?
+    warned = False   # was the user warned that there is no CUDA device?
     def __init__(self,
         n:int|None=3,               # the number of training batches in the snapshot; None: only when memory runs out
         skip:int=1,                 # training batches to skip first, because the first one allocates memory that stays

@@ -23,7 +23,7 @@ def _title(row, score):
 
 @patch
 def plot_top_losses(self:Interpretation,
-    k:int|list,              # how many samples, or a list or range of ranks (0: the largest loss)
+    k:int|list,              # how many samples, or a list or range of their ranks (0: the first)
     largest:bool=True,       # the largest losses first; False: the smallest
     ncols:int=5,             # images in a row
     figsize:tuple|None=None, # width and height in inches; None: by the number of images

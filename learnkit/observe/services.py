@@ -211,7 +211,7 @@ class ServiceLogger(Service):
     last_steps:dict = {} # metric -> the service's last step, for metrics asked about
     row:dict = {}        # the values logged at the current step: by kind, by name
     row_step = 0         # the step of `row`
-    paths = ()           # of saved models and checkpoints, to be sent at the end of the fit
+    paths = ()           # files of saved models and checkpoints, to be sent at the end of the fit
     _sender = None       # the `Sender`, once it is used
     def before_fit(self):
         super().before_fit()

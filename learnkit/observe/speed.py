@@ -38,7 +38,7 @@ class SpeedMonitor(StopwatchCallback, Observer):
         self._reset()
     def _reset(self):
         self.totals = deque(maxlen=self.window+1)   # after each batch: seconds, and the sums of `_count_batch` so far
-        self.has_tokens = True                     # have all batches so far had tokens?
+        self.has_tokens = True                      # have all batches so far had tokens?
 
     def before_fit(self):
         if not self.every.loaded: self.stopwatch = Stopwatch()

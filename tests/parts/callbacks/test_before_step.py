@@ -151,3 +151,16 @@ def test_the_batches_after_it_has_left_step_again(leave):
     fitted(data([2]*4), (), GradientAccumulation(100), ear, Callback(after_batch=lambda cb: cb.learn.iter==1 and leave(cb)), n_epoch=1)
     assert ear.heard.count('after_cancel_batch')==2 and ear.heard.count('after_step')>=2
     assert ear.heard[6:10]==['after_backward','before_step','after_step','after_batch']
+
+@pytest.mark.parametrize('order', [-1, 1000])
+def test_a_batch_that_a_callback_cancels_takes_no_step_where_one_is_due(order):
+    "Its gradients remain, and the next batch completes the step"
+    ear = Ear()
+    def cancel(cb):
+        if cb.learn.iter==1: cb.learn.current_run.is_cancelled = True
+    canceller = Callback(after_backward=cancel)
+    canceller.order = order
+    learn = fitted(data([2]*4), (), GradientAccumulation(4), ear, canceller, n_epoch=1)
+    waits,steps = ['after_backward','after_cancel_batch','after_batch'],['after_backward','before_step','after_step','after_batch']
+    assert ear.heard==[*waits, *waits, *steps, *waits, 'before_step', 'after_step']
+    assert torch.allclose(weights(learn), weights(fitted(joined(data([2]*4), 3), (), n_epoch=1)))
