@@ -23,7 +23,7 @@ from .nested import apply, is_listy, is_record, leaves, make_record, map_contain
 def is_batch_object(
     o:Any # anything
 ) -> bool:
-    "Return whether `o` is a batch in one object, such as a graph: no tensor, but with a method `to(device)`"
+    "Return whether `o` holds a whole batch, such as a graph does: it has a method `to(device)`, but is not a tensor"
     if isinstance(o, (Tensor,PackedSequence)): return False
     return callable(getattr(o, 'to', None))
 
@@ -141,7 +141,7 @@ def select_split_samples(
     n:int,                # how many samples the batch has
     strict:bool=True      # as in `select_samples`
 ) -> tuple[tuple,tuple]:
-    "Select samples as `select_samples` does, of a batch that is split; return `(inputs, targets)`"
+    "Select samples of a batch that was split, as `select_samples` does; return `(inputs, targets)`"
     selected = select_samples((*xb, *yb), positions, n, strict)
     return selected[:len(xb)],selected[len(xb):]
 
@@ -162,7 +162,7 @@ def _is_of_samples(o, n, knows_lists, strict):
     if not strict: return False
     raise ValueError(
         f'The {type(o).__name__} of {n} entries in a batch of {n} samples may have one entry per sample, or entries '
-        'for the whole batch. Return an `L` for entries per sample, or a dict for entries of the whole batch.')
+        'for the whole batch. In `collate_fn`, return an `L` for the former, or a dict for the latter.')
 
 # %% ../../nbs/data/05_batch.ipynb #654c10a2
 def _cast(b, to):

@@ -80,7 +80,7 @@ from .nested import apply, leaves
 def is_plain_batch(
     b:Any # a batch
 ) -> bool:
-    "Return whether `b` can be copied tensor by tensor: dense CPU tensors without gradients, in tuples, lists and dicts"
+    "Return whether `b` can be copied tensor by tensor: its tensors are dense, on the CPU, and do not require gradients"
     if isinstance(b, Tensor): return b.is_cpu and b.layout is torch.strided and not b.requires_grad
     if isinstance(b, UserDict): return all(map(is_plain_batch, b.values()))   # although it may have a method `to`
     if callable(getattr(b, 'to', None)): return False
@@ -125,7 +125,7 @@ class Transfer:
     def __call__(self,
         b:Any # a batch
     ) -> Any:
-        "Return `b` on the device; the current stream waits for the copy, the CPU does not"
+        "Return `b` on the device; if the copy has its own stream, the current stream waits for it, but not the CPU"
         if self.stream is None: return to_device(b, self.device)
         if not is_plain_batch(b): return to_device(b, self.device)
         current = torch.accelerator.current_stream(self.device)

@@ -359,7 +359,9 @@ def _metric_hint(v, name):
     return 'return a float, or a tensor with one number'
 
 # %% ../../nbs/data/45c_unfetched.ipynb #f999e7b0
+from contextlib import suppress
 from weakref import WeakKeyDictionary
+
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate
 
 from .arrays import BatchTensorDataset, collate_tensors
@@ -508,10 +510,11 @@ def _get_sample_shape(dl):
         return shape[1:]
     ds = getattr(dl, 'dataset', None)
     if ds is None or isinstance(ds, IterableDataset): return None
-    try: known = ds in _shapes
-    except TypeError: return _read_shape(dl, ds)   # it has no hash, such as a list
-    if not known: _shapes[ds] = _read_shape(dl, ds)
-    return _shapes[ds]
+    with suppress(TypeError):   # a dataset may have no hash
+        if ds in _shapes: return _shapes[ds]
+    shape = _read_shape(dl, ds)
+    with suppress(TypeError): _shapes[ds] = shape   # a list or a dict allows no weak reference
+    return shape
 
 def check_item(
     item:Any, # a sample to predict

@@ -51,7 +51,7 @@ _cannot_sync = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF, errn
 def sync_folder(
     path:Path # the folder
 ) -> None:
-    "Flush the entries of a folder to the disk, or a power failure can undo a rename; do nothing if the system cannot"
+    "Flush a folder's entries to the disk, as a power failure could undo a rename; do nothing if the system cannot"
     try:
         fd = os.open(path, os.O_RDONLY)
         try: os.fsync(fd)
@@ -226,7 +226,7 @@ def atomic(
             try: yield file
             except RuntimeError as e: raise file.error or e
             file._sync()
-            if os.name=='posix': os.replace(tmp, path)   # before closing it ends the lock
+            if os.name=='posix': os.replace(tmp, path)   # still locked: closing the file ends the lock
         if os.name!='posix': os.replace(tmp, path)
         elif sync_names: sync_folder(path.parent)
     except BaseException:
@@ -476,14 +476,14 @@ def _plain_value(o, at):
 
 # %% ../../nbs/data/50c_serialize.ipynb #8d7f2886
 def are_small_ints(
-    o:list|tuple # a list or tuple, not empty
+    o:list|tuple # a list or tuple
 ) -> bool:
-    "Return whether `o` holds only integers of at most 2000 bits, such as the 625 of a generator's state"
+    "Return whether `o` holds only integers of at most 2000 bits, as a generator's state does; False if it is empty"
     if {*map(type, o)}!={int}: return False
     return max(o).bit_length()<=2000 and min(o).bit_length()<=2000
 
 def _plain_tensor(t, at, copy:Any):
-    "Return `t` as a plain tensor with storage of its own, as `torch.save` writes the whole storage"
+    "Return `t` as a plain tensor that does not share a larger storage, which `torch.save` would write as a whole"
     cls:Any = type(t)
     is_wrapper = cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__   # for example a `DTensor`
     if is_wrapper or t.is_meta: raise TypeError(

@@ -166,7 +166,7 @@ def to_concat(
     xs:list,  # one result per batch, all of the same structure
     dim:int=0 # the dimension of the samples
 ) -> Any:
-    "Concatenate the results of several batches; raise ValueError if keys or numbers of dimensions do not match"
+    "Concatenate the results of several batches; raise ValueError if their keys differ, or a tensor has no `dim`"
     if len(xs)==0: return xs
     x = xs[0]
     if all(isinstance(o, Tensor) for o in xs): return _concat_tensors(xs, dim)

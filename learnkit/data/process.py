@@ -547,7 +547,7 @@ class Team:
         f:Callable, # called in a thread
         *args:Any   # passed to `f`
     ) -> None:
-        "Call `f` in a thread, where it may communicate with such threads of the other processes; here call it directly"
+        "Call `f`, which may communicate with the background threads of the other processes; here just call it"
         f(*args)
 
     def has_shard(self,

@@ -37,7 +37,7 @@ def set_seed(
 
 # %% ../../nbs/data/25a_seed.ipynb #75e03d73
 def _get_device_modules():
-    "Return PyTorch's module for each available kind of accelerator, by name; in a forked process without CUDA"
+    "Return PyTorch's module for each available kind of accelerator, by name; omit CUDA in a forked process"
     names = ['cuda', 'xpu', 'mps']
     accelerator = torch.accelerator.current_accelerator()
     if accelerator is not None and accelerator.type not in names: names.append(accelerator.type)
@@ -170,8 +170,11 @@ def set_random_states(
     if any(device_states.values()): _set_device_states(device_states)
 
 def _set_python_state(rng, state):
-    version,numbers,gauss = state
-    rng.setstate((version, tuple(numbers), gauss))   # a state from a file has lists in place of tuples
+    try:
+        version,numbers,gauss = state
+        rng.setstate((version, tuple(numbers), gauss))   # a state from a file has lists in place of tuples
+    except (TypeError, OverflowError) as e:
+        raise ValueError(f"This is not the state of a Python generator: {e}") from e
 
 def _set_device_states(states):
     for name,rngs in device_rngs().items():
@@ -298,7 +301,7 @@ import ctypes
 
 # %% ../../nbs/data/25b_generators.ipynb #c3a1f003
 def _numpy_fingerprint():
-    "Return a value that changes when NumPy's global generator draws, faster than its state; None without NumPy"
+    "Return a value that changes when NumPy's global generator draws, read faster than its state; None without NumPy"
     np = sys.modules.get('numpy')
     if np is None: return None
     bits = np.random.get_bit_generator()

@@ -143,8 +143,8 @@ class ProbedBatches(PositionedBatches):
     n,differs = 0,False
     def __init__(self,
         it:Iterator,       # an iterator of batches
-        again:Any,         # function that returns another iterator if `it` has no batch; None: the data has ended
-        predict:Callable,# returns the hash of the next batch as loaded from the data's state; None: unknown
+        again:Any,         # called if `it` has no batch, returns another iterator; None: the data has ended then
+        predict:Callable,  # returns the hash of the next batch as loaded from the data's state, or None if unknown
         number:int         # the number of the batch to compare, from 1
     ):
         super().__init__(it, again)

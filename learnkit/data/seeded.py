@@ -373,7 +373,7 @@ class ShardIterator:
             return Shards(loader.own(shards), shards[0])
         if at>=len(loader.plan): raise StopIteration
         n_own = len(loader.own(loader.plan[at]))
-        shards = self._take_shards(n_own or 1)   # `plan` has loaded the first shard if this process has none
+        shards = self._take_shards(n_own or 1)   # if this process has none, the first shard was loaded
         return Shards(shards[:n_own], shards[0])
 
     def _take_shards(self, n):

@@ -99,7 +99,7 @@ def snapshot_entries(
     o:Any # a list, a deque, a dictionary or a set
 ) -> Snapshot:
     "Take a snapshot of the entries of `o`, without copying the objects"
-    cls:Any = python_class(type(o))   # its own methods, which a subclass cannot override
+    cls:Any = python_class(type(o))   # call its methods, as the subclass may override them
     before = entries(o)
     def restore():
         if _are_same(entries(o), before): return
@@ -406,7 +406,7 @@ def _look_into_object(o, depth, given):
 
 def _look_into_module(m:nn.Module, depth):
     is_wrapper = type(m).__module__.startswith(_wrappers)
-    if is_wrapper or isinstance(m, LazyModuleMixin):   # a wrapper such as DDP has other attributes that must not change
+    if is_wrapper or isinstance(m, LazyModuleMixin):   # other attributes of a wrapper such as DDP stay as they are
         within = [*m.children(), *m.parameters(recurse=False), *m.buffers(recurse=False)]
         return Contents(snapshot_attributes(m, 'training'), within, depth)
     within = [v for k,v in vars(m).items() if k not in _hooks]
@@ -473,7 +473,7 @@ class _ToVisit(NamedTuple):
     "An object that `_walk` has yet to visit"
     object:Any
     depth:int    # how much of the object to save
-    given:bool   # did the caller pass the object? Then it is visited again
+    given:bool   # did the caller pass the object? If so, visit it even if it was visited before
 
 def _walk(todo, known=(), params=()):
     """Yield `(object, snapshot)` for all objects that `todo` leads to; of `known` and `params` only those in `todo`

@@ -124,7 +124,7 @@ class PositionedBatches:
     ended,yielded = False,False
     def __init__(self,
         it:Iterator,   # an iterator of batches
-        again:Any=None # function that returns another iterator if `it` has no batch; None: the data has ended
+        again:Any=None # called if `it` has no batch, returns another iterator; None: the data has ended then
     ): self.it,self.again = it,again
 
     def __iter__(self) -> Iterator: return self
@@ -245,10 +245,10 @@ from .snapshot import snapshot_random
 def check_states(
     states:Any # keyword arguments of `set_random_states`, read from a file
 ) -> None:
-    "Raise ValueError if `states` have other names, or if a generator cannot be in one of them"
+    "Raise ValueError if `states` is not such a dictionary, or if a generator cannot be in one of the states"
     known = {'random_state','torch_state','numpy_state'}
     if not isinstance(states, dict) or not states.keys()<=known: raise ValueError(
-        f'the saved random states must be a dictionary with keys of {sorted(known)}, not {states!r:.40}')
+        f'the saved random states must be a dictionary with keys among {sorted(known)}, not {states!r:.40}')
     with snapshot_random(): set_random_states(**states)
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #fb60ec77
@@ -260,7 +260,7 @@ class StepRecorder(GetAttr):
     ended = False   # has `it` ended while `again` repeated steps?
     def __init__(self,
         it:Iterator,          # an iterator that may draw from the global generators
-        states:dict|None=None  # the recorded states of the steps to repeat; None: there are none
+        states:dict|None=None # the recorded states of the steps to repeat; None: there are none
     ):
         self.it,self.i = it,0
         self.states:dict = {} if states is None else states
@@ -412,7 +412,7 @@ class WorkerRecorder:
 # %% ../../nbs/data/55b_rng_stream.ipynb #c25cd3b1
 class StreamWorkerRecorder(WorkerRecorder):
     "`WorkerRecorder` for workers that report whether they differ from new workers at the beginning of a pass"
-    differs = False   # has a generator of this worker another state than in a new worker?
+    differs = False   # is the state of a generator not that of a new worker?
     def __init__(self,
         dl:DataLoader # the loader
     ):
@@ -542,10 +542,10 @@ def _mixin_class(cls, mixin):
     return type(cls.__name__, (mixin,cls), {})
 
 def record_batches(
-    it:Any,           # an iterator of a loader
+    it:Any,                 # an iterator of a loader
     recorder:WorkerRecorder # the `collate_fn` of its workers
 ) -> None:
-    "Turn `it` into `RecordedBatches`, which remove the workers' states from the batches"
+    "Turn `it` into a `RecordedBatches`, which removes the workers' states from the batches"
     it.__class__ = _mixin_class(type(it), RecordedBatches)
     it.added,it.lost = deque(),set()
     it.before = {number:_encode_states(states) for number,states in recorder.states.items()}
@@ -555,7 +555,7 @@ def record_batches(
 def record_stream(
     it:Any # an iterator of a loader that has `StreamWorkerRecorder`
 ) -> None:
-    "Turn `it` into `RecordedStream`, which remove the workers' reports from the batches"
+    "Turn `it` into a `RecordedStream`, which removes the workers' reports from the batches"
     it.__class__ = _mixin_class(type(it), RecordedStream)
     it.drawn,it.lost = False,set()
 

@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, get_worker_info
 from torch.utils.data._utils.worker import _ResumeIteration
 
 from .loaders import keep_queues, set_epoch
-from .parts import non_data_types, contents_of, walk_parts
+from .parts import contents_of, non_data_types, walk_parts
 from .random import is_generator
 
 # %% ../../nbs/data/53_workers.ipynb #ab9f296f
@@ -89,7 +89,7 @@ class Change(NamedTuple):
     path:tuple       # the names that lead to the object
     name:str         # name of the attribute
     value:Any        # its new value
-    exists:bool    # False: the attribute was deleted
+    exists:bool      # False: the attribute was deleted
 
 def object_at(
     parts:dict, # the dataset and the collate function, by name
@@ -147,7 +147,7 @@ def _is_on_accelerator(v): return isinstance(v, torch.Tensor) and v.device.type!
 
 # %% ../../nbs/data/53_workers.ipynb #c045f57d
 parts_here:dict = {}    # in a worker: the objects that produce its batches
-after_update:list = []    # in a worker: functions to call after an update
+after_update:list = []  # in a worker: functions to call after an update
 failures:list = []      # in the main process: why workers could not apply a change
 
 class StartWorker:
@@ -164,7 +164,7 @@ class StartWorker:
 
 # %% ../../nbs/data/53_workers.ipynb #34341efd
 class Update(NamedTuple):
-    "The update that a worker applies before the next pass"
+    "The epoch number and the changed attributes that a worker sets before the next pass"
     epoch:int|None       # the number of the pass; None: the data does not need it
     changes:list[bytes]  # a pickled `Change` each
 

@@ -122,7 +122,7 @@ class AccumMetric(Metric):
         add_metric_note(e, self, preds, targs)
         name = self.name
         if "average='binary'" in text_of(e): add_note(e,
-        f"For more than two classes write `metrics=skm_to_learnkit({name}, average='macro')`")
+            f"For more than two classes write `metrics=skm_to_learnkit({name}, average='macro')`")
 
     @property
     def name(self) -> str: return self._name or snake_name(self.func)
@@ -226,6 +226,15 @@ def sklearn_metric(
         f'torchmetrics write its module, too, such as `torchmetrics.Precision({min(others)}=...)`.')
     return skm_to_learnkit(getattr(metrics, name), **kw)
 
+def check_threshold(
+    name:str,          # the name of the function in the error
+    thresh:float|None  # the threshold of a metric of labels
+) -> None:
+    "Raise ValueError if there is no threshold"
+    if thresh is None: raise ValueError(
+        f'`{name}` compares labels, so it needs a threshold for the probabilities, such as `thresh=.5`. Metrics of the '
+        'probabilities themselves are `APScoreMulti` and `RocAucMulti`.')
+
 _torchmetrics_args = {'task','num_classes','num_labels','threshold','top_k','multidim_average','validate_args'}
 
 def as_factory(
@@ -269,12 +278,13 @@ def F1Score(
 
 @as_factory
 def F1ScoreMulti(
-    thresh:float|None=.5,     # probability from which a label counts as present
+    thresh:float=.5,          # probability from which a label counts as present
     sigmoid:bool=True,        # apply a sigmoid to the outputs first?
     average:str|None='macro', # 'macro', 'micro', 'weighted' or 'samples'
     **kw:Any                  # more arguments of `sklearn.metrics.f1_score`
 ) -> AccumMetric:
-    "F1 score for multi-label targets, from scikit-learn"
+    "F1 score for multi-label targets, from scikit-learn; raise ValueError if `thresh` is None"
+    check_threshold('f1_score', thresh)
     act = 'sigmoid' if sigmoid else 'no'
     return sklearn_metric('f1_score', thresh=thresh, activation=act, flatten=False, average=average, **kw)
 

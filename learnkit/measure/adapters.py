@@ -21,8 +21,8 @@ from ..data.nested import apply, is_listy
 from ..data.process import gather_from_shards, num_shards, to_detach
 from ..loop.check import unwrap_partial
 from .accum import skm_to_learnkit
-from learnkit.measure.metric import (AvgMetric, Metric, add_metric_note, merge_states, parts_with, snake_name,
-    without_sync)
+from .metric import AvgMetric, Metric, add_metric_note, merge_states
+from .metric import parts_with, snake_name, without_sync
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #c8c14637
 class TorchMetric(Metric):

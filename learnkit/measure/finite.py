@@ -194,7 +194,7 @@ def _find_last_finite(losses):
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #181119eb
 def _describe_nan_buffer(learn):
-    "Return a warning about the first buffer with NaN, as skipping a step leaves batch norm statistics; '' if none has"
+    "Return a text about the first buffer with NaN, such as batch norm's statistics; '' if no buffer has NaN"
     for name,buffer in named_buffers(learn).items():
         if has_nan(buffer): return f'; `{name}` is nan, so evaluations will be, too: SkipNaN() would have restored it'
     return ''

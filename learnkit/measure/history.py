@@ -38,7 +38,7 @@ def _is_plain(row):
     "Return whether JSON can store the row exactly"
     if not {*map(type, row)} <= {str}: return False
     if not {*map(type, row.values())} <= _plain_types: return False
-    return all(v.bit_length()<=2000 for v in row.values() if type(v) is int)   # Python parses no integer of more digits
+    return all(v.bit_length()<=2000 for v in row.values() if type(v) is int)   # Python may limit integers to 640 digits
 
 # %% ../../nbs/measure/42a_history.ipynb #f9986b11
 class RowEncoder:

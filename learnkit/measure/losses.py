@@ -154,7 +154,7 @@ def none_reduce(
     "Context manager in which `loss_func` returns one loss per sample; raise TypeError if that is impossible"
     f = unwrap_partial(loss_func)   # of a module in a `partial`, set the module's attribute
     if hasattr(f, 'reduction'): return _set_to_none(f, loss_func)
-    if getattr(loss_func, 'keywords', {}).get('reduction')=='none': return nullcontext(loss_func)   # as it is
+    if getattr(loss_func, 'keywords', {}).get('reduction')=='none': return nullcontext(loss_func)
     if _takes_reduction(loss_func): return nullcontext(partial(loss_func, reduction='none'))
     raise TypeError(f'`{func_name(loss_func)}` cannot return one loss per sample: it has no attribute and no '
         "argument `reduction`. Write `def my_loss(pred, targ, reduction='mean')`, and return all losses for `'none'`.")

@@ -64,7 +64,7 @@ def accuracy_multi(
     inp:Tensor,        # predictions, with one output for each label
     targ:Tensor,       # 1 where the label applies, else 0
     thresh:float=.5,   # an output above it means that the label applies
-    sigmoid:bool=True  # apply a sigmoid to `inp`? As a metric: False if the loss function takes probabilities
+    sigmoid:bool=True  # apply a sigmoid to `inp`? A metric omits it if the loss function takes probabilities
 ) -> Tensor:
     "Multi-label accuracy: the fraction of labels that are predicted correctly"
     inp,targ = flatten_check(inp, targ)
@@ -159,7 +159,7 @@ from typing import Any
 
 from ..loop.check import check_keywords
 from ..loop.settings import optional_import
-from .accum import AccumMetric, as_factory, sklearn_metric
+from .accum import AccumMetric, as_factory, check_threshold, sklearn_metric
 from .metric import LossMetric
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #49f2cf33
@@ -207,11 +207,13 @@ def label_metric(
     **defaults:Any        # default arguments of the function
 ) -> Callable:
     "Return a function that makes a metric: `func` of the labels whose probability is at least `thresh`"
+    takes_labels = thresh is not None
     def metric(
-        thresh:float|None=thresh, # probability from which a label counts as present; None: `func` gets probabilities
+        thresh:float|None=thresh, # probability from which a label counts as present; None: `func` takes probabilities
         sigmoid:bool=True,        # apply a sigmoid to the outputs first?
         **kw:Any                  # more arguments of the scikit-learn function
     ) -> AccumMetric:
+        if takes_labels: check_threshold(func, thresh)
         act = 'sigmoid' if sigmoid else 'no'
         return sklearn_metric(func, is_class=False, thresh=thresh, activation=act, flatten=False, **{**defaults, **kw})
     return as_factory(metric, f'`sklearn.metrics.{func}` for multi-label targets')

@@ -119,9 +119,9 @@ class Meter:
 
     def begin_phase(self,
         learn:Any, # the Learner
-        skip:int=0 # how many of the first metrics not to reset
+        skip:int=0 # how many metrics, from the first, keep their state
     ) -> None:
-        "Forget all batches as a phase begins; raise ValueError if another Learner's phase uses one of the metrics"
+        "Reset the metrics, and let `log` use this Meter; raise ValueError if another Learner uses one of the metrics"
         if len(running_learners)>1: _check_not_in_use(self.metrics, learn)
         self.reset(skip)
         self.last,learn.current_run.phase_meter = learn.loss,self
@@ -213,7 +213,7 @@ def mean_of(
     return sum(known)/len(known)
 
 def _are_close(a, b):
-    "Return whether two values are equal up to rounding; if one is not a number, only compare which are None"
+    "Return whether numbers are equal up to rounding; None equals only None, and other objects count as equal"
     if a is None or b is None: return a is b
     for value in (a, b):
         if not isinstance(value, (int,float)): return True
@@ -254,14 +254,14 @@ from ..loop.check import check_args, check_choice, check_whole
 from ..loop.callback import Callback
 from ..loop.events import event
 from ..loop.run import write_out
-from .history import Cells, History, RecorderPlots, format_time, can_merge_rows
+from .history import Cells, History, RecorderPlots, can_merge_rows, format_time
 from .metric import Logged, Metric
 from .scalars import GroupSeries
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf96346a
 event.register('after_read_losses', 'the Recorder has read `losses`, a list of training losses from batch `start` on',
                depth=2, after='after_batch', by='Recorder')
-event.register('after_row', 'a validation gave `row`, a dict for the history; if `epoch`, a part of the epoch\'s row',
+event.register('after_row', 'a validation gave `row`, a dict for the history; if `epoch`, part of the row of the epoch',
                depth=2, after='after_validate', by='Recorder')
 
 @check_args

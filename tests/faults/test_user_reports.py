@@ -190,7 +190,13 @@ class Own(Dataset):
     def __len__(self): return 10
     def __getitem__(self, i): self.reads += 1; return X[i],0
 
-@pytest.mark.parametrize('data', [lambda: TensorDataset(X, torch.zeros(10).long()), Own])
+@dataclass
+class Unhashable(Dataset):
+    n:int=10
+    def __len__(self): return self.n
+    def __getitem__(self, i): return X[i],0
+
+@pytest.mark.parametrize('data', [lambda: TensorDataset(X, torch.zeros(10).long()), Own, lambda: [(x,0) for x in X], lambda: {i:(x,0) for i,x in enumerate(X)}, Unhashable])
 @pytest.mark.parametrize('as_given', [lambda t: t, lambda t: t.numpy()])
 def test_predict_takes_no_batch(data, as_given):
     "A label came out that was the largest of a batch"
@@ -199,6 +205,13 @@ def test_predict_takes_no_batch(data, as_given):
     with pytest.raises(ValueError, match='`predict` takes one sample'): learn.predict(as_given(X[:8]))
     assert learn.predict(as_given(X[0]))[2].shape==(4,)
     if data is Own: assert ds.reads==0
+
+def test_predict_of_an_image_with_a_list_of_samples():
+    "TypeError: cannot create weak reference to 'list' object"
+    x = torch.randn(6, 2, 3)
+    learn = Learner([DataLoader([(o,0) for o in x], 3)], nn.Sequential(nn.Flatten(), nn.Linear(6, 4)), nn.CrossEntropyLoss())
+    torch.testing.assert_close(learn.predict(x[1])[2], learn.get_preds(ds_idx=0)[0][1])
+    with pytest.raises(ValueError, match='`predict` takes one sample'): learn.predict(x)
 
 class Packed(nn.Module):
     def __init__(self): super().__init__(); self.l = nn.GRU(3, 4, batch_first=True)

@@ -31,7 +31,7 @@ def test_packed_states():
     assert isinstance(packed['random_state'][1], bytes) and isinstance(packed['numpy_state']['state']['key'], bytes)
     set_random_states(**packed)
     assert draw()==a
-    half = dict(random_state=(3, packed['random_state'][1][:1000], None)),dict(numpy_state={**packed['numpy_state'], 'state':{'key':b'12345', 'pos':3}})
+    half = dict(random_state=(3, packed['random_state'][1][:1000], None)),dict(numpy_state={**packed['numpy_state'], 'state':{'key':b'12345', 'pos':3}}),dict(random_state=5),dict(random_state=(3, (1.5,)*625, None))
     before = get_random_states()
     for bad in half:
         with pytest.raises(ValueError): set_random_states(**bad)

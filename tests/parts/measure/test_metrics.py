@@ -393,6 +393,17 @@ def test_scores_are_refused():
         with pytest.raises(TypeError, match='classes or probabilities'): mk_metric(f)
     with pytest.raises(TypeError, match='roc_auc_score'): mk_metric(partial(skm.roc_auc_score, average='macro'))
 
+@pytest.mark.parametrize('make', [F1ScoreMulti, partial(FBetaMulti, 2), PrecisionMulti, RecallMulti, JaccardMulti, HammingLossMulti])
+def test_metrics_of_labels_need_a_threshold(make):
+    "scikit-learn raised at the end of the first validation: `can't handle a mix of multilabel-indicator and continuous-multioutput`"
+    with pytest.raises(ValueError, match='needs a threshold.*`thresh=.5`'): make(thresh=None)
+    with pytest.raises(ValueError, match='needs a threshold'): make(thresh=None, sigmoid=False)
+
+@pytest.mark.parametrize('make', [APScoreMulti, RocAucMulti])
+def test_metrics_of_probabilities_need_no_threshold(make):
+    p,t = torch.randn(20, 3),torch.arange(60).view(20, 3)%2
+    assert run(make(), p, t, [9,9,2])==run(make(thresh=None), p, t, [9,9,2])==run(make(sigmoid=False), p.sigmoid(), t, [9,9,2])
+
 def test_without_scikit_learn(monkeypatch):
     monkeypatch.setitem(__import__('sys').modules, 'sklearn', None)
     with pytest.raises(ImportError, match="needs scikit-learn: pip install '?scikit-learn.*extra `sklearn`"): F1Score()
