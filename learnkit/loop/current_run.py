@@ -81,7 +81,7 @@ class Run(Progress, BatchState):
         name:str, # 'loss_func' or 'logger'
         value:Any # its new value
     ) -> None:
-        "Assign a permanent value, in place of the present one and its replacements; wrappers stay on top of it"
+        "Assign a value for the rest of the run, in place of the present one and its replacements; wrappers stay"
         base,layers = self.layers.get(name, (None,()))
         if layers: value,layers = _resolve_assignment(name, value, base, layers)
         self._set_layers(name, value, layers)
@@ -99,7 +99,7 @@ class Run(Progress, BatchState):
     def _store_layers(self, name, base, layers, values=None):
         known = {k:v for k,v in self.layers.items() if k!=name}
         if layers: known[name] = base,tuple(layers)
-        if not known: known = Run.layers   # so that `is` tells whether there are layers
+        if not known: known = Run.layers   # the shared empty dict, as `own_values` compares with `is`
         vars(self).update(values or {}, layers=known)   # one call, which no signal can interrupt
 
     def runs(self) -> Iterator['Run']:

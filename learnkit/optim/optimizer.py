@@ -144,7 +144,7 @@ class OptimWrapper:
     def hypers(self)->L:
         "The hyperparameters, a dictionary for each group"
         known,n = self._hypers,len(logical_groups(self.opt.param_groups))
-        if len(known)!=n:   # the known ones stay the same objects
+        if len(known)!=n:   # dicts that exist already are not replaced
             first = known[0] if known else Hypers(self.opt)
             new = [Hypers(self.opt, i, first) for i in range(len(known), n)]
             self._hypers = known[:n] + new
