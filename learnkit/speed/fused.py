@@ -239,7 +239,7 @@ class FusedStep(Callback):
         self.part = 'gradients' if needs_eager_step else 'whole'
 
     def _find_runner(self):
-        "Return the compiler, or if a callback compares paths, a function that also runs the slow path"
+        "Return the compiler, or, if a callback compares paths, a function that also runs the slow path"
         for cb in self.learn.cbs:
             compare = compare_paths(cb)
             if compare is not None: return partial(self._compare_with_eager, compare)

@@ -84,7 +84,7 @@ def test_killed_job(start, tmp_path, job):
     assert status==-9, output[-3000:]
     status,output,again = go(start, job, tmp_path/'cut')
     assert status==0 and 0<again['n']<whole['n']*5//8, output[-3000:]
-    assert 'begins with the old value' not in output and 'begins anew' not in output, output[-3000:]
+    assert 'begins with the old value' not in output and 'from the beginning' not in output, output[-3000:]
     assert again['end'].keys()==whole['end'].keys()
     odd = [k for k,v in whole['end'].items() if again['end'][k]!=v]
     assert not odd, f'{odd} differ after the resume'

@@ -129,7 +129,7 @@ def test_a_plateau_with_a_rate_in_a_tensor(capsys):
     learn = Learner(([(x, x[:,:1])],)*2, nn.Linear(4, 1), nn.MSELoss(), opt_func=partial(torch.optim.SGD, lr=torch.tensor(1.)),
                     cbs=ReduceLROnPlateau(patience=1, min_delta=100., min_lr=.1))
     with learn.no_bar(): said = said_in(lambda: learn.fit(5))
-    assert not [s for s in said if 'a schedule sets them too' in s]
+    assert not [s for s in said if 'a schedule sets them, too' in s]
     assert capsys.readouterr().out.count('reducing lr to 0.1')==1
 
 @dataclass(frozen=True)
