@@ -283,7 +283,8 @@ class MicroBatch(Callback):
         learn.current_run.pred = to_concat(self.preds)
         if not self.judged: learn.current_run.loss = sum(self.losses)   # else set already, and perhaps changed
         self._assign(preds=[], losses=[])
-        if not within: learn._do_step()
+        takes_step = not (within or learn.current_run.is_cancelled)
+        if takes_step: learn._do_step()
 
     def _run_each(self, do):
         learn,bs = self.learn,n_items(self.learn)

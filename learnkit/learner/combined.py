@@ -438,4 +438,5 @@ class EachLoader(Callback):
             learn.opt.zero_grad()   # drop the gradients of the parts that have run
             raise
         finally: run.in_part = was_in_part
-        if not was_in_part: learn._do_step()
+        takes_step = not (was_in_part or run.is_cancelled)
+        if takes_step: learn._do_step()

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.optim import SGD, Adam
 
-from learnkit.all import (BatchEvents, Callback, EMACallback, GradientAccumulation, GradientClip, Learner, MicroBatch, MixedPrecision,
+from learnkit.all import (BatchEvents, Callback, CombinedLoader, EachLoader, EMACallback, GradientAccumulation, GradientClip, Learner, MicroBatch, MixedPrecision,
                           SkipNaN, TorchScheduler)
 
 def data(sizes, seed=0):
@@ -164,3 +164,23 @@ def test_a_batch_that_a_callback_cancels_takes_no_step_where_one_is_due(order):
     waits,steps = ['after_backward','after_cancel_batch','after_batch'],['after_backward','before_step','after_step','after_batch']
     assert ear.heard==[*waits, *waits, *steps, *waits, 'before_step', 'after_step']
     assert torch.allclose(weights(learn), weights(fitted(joined(data([2]*4), 3), (), n_epoch=1)))
+
+class Waits(Callback):
+    "Accumulates two batches for a step, as the notebook of the loop says"
+    def after_backward(self):
+        if self.learn.iter%2==0: self.learn.current_run.is_cancelled = True
+
+def test_a_batch_that_is_cancelled_without_an_exception_takes_no_step_in_micro_batches():
+    ears = Ear(),Ear()
+    whole = fitted(data([2]*4), (), Waits(), ears[0], n_epoch=1)
+    parts = fitted(data([2]*4), (), Waits(), MicroBatch(1), ears[1], n_epoch=1)
+    assert whole.train_steps==parts.train_steps==2 and torch.allclose(weights(whole), weights(parts))
+    heard = [[name for name in ear.heard if name!='after_backward'] for ear in ears]
+    assert heard[0]==heard[1]
+
+def test_a_zipped_batch_that_is_cancelled_without_an_exception_takes_no_step():
+    m,ear = model(),Ear()
+    zipped = CombinedLoader({'a':data([2]*4), 'b':data([2]*4, 1)}, order='zip')
+    learn = Learner([zipped, None], m, nn.MSELoss(), opt_func=SGD, lr=.05, cbs=[EachLoader(), Waits(), ear])
+    with learn.no_logging(), learn.no_bar(): learn.fit(1)
+    assert learn.train_steps==2 and ear.heard.count('after_cancel_batch')==2
