@@ -66,7 +66,7 @@ class GatherPredsCallback(Callback):
     skip = False   # was the present batch cancelled?
     drafts:dict = {}        # folder -> the `Draft` of its files, which are moved there at the end
     round_robin:Any = None   # the `RoundRobin` by which processes share the batches; None: they do not
-    taken:Any = ()           # numbers of this process's batches that have results
+    batch_numbers:Any = ()   # numbers of this process's batches that have results
     def __init__(self,
         with_input:bool=False,         # collect the inputs?
         with_loss:bool=False,          # collect the loss of each sample? The loss function must not reduce
@@ -90,7 +90,7 @@ class GatherPredsCallback(Callback):
         if not with_input: self.before_batch = None   # so that the event costs nothing
 
     def before_validate(self):
-        batches,self.round_robin,self.taken = self.learn.batches,None,[]
+        batches,self.round_robin,self.batch_numbers = self.learn.batches,None,[]
         if self.idxs is None: n,positions = count_items(batches.whole),None
         else: n,positions = len(self.idxs),item_positions(self.idxs)
         if self.mmap is not None: self._check_mmap(n)
@@ -139,7 +139,7 @@ class GatherPredsCallback(Callback):
         if self.with_targs: self.targets.append(targs)
         if self.decodes is not None: self.decoded.append(self.decodes(pred))
         if self.with_loss: self.losses.append(self._losses(run.loss, yb))
-        if self.round_robin is not None: self.taken.append(run.iter)
+        if self.round_robin is not None: self.batch_numbers.append(run.iter)
 
     def _losses(self, loss, yb):
         if not yb: raise ValueError('`with_loss` needs targets, but the batches have none: write `with_loss=False`')
@@ -157,7 +157,7 @@ class GatherPredsCallback(Callback):
         for name in ('inputs','preds','targets','decoded','losses'):
             buffer = getattr(self, name)
             if self.round_robin is None: values = getattr(buffer, 'value', None)
-            else: values = buffer.gather(self.taken, order)
+            else: values = buffer.gather(self.batch_numbers, order)
             setattr(self, name, values)
         self.inp = None
         if self.drafts: self._publish()

@@ -126,14 +126,14 @@ def _value_with_layers(base, layers):
     for layer in layers:
         if not layer.wraps: value = layer.value
     for layer in layers:
-        if layer.wraps: value = layer.over(value)
+        if layer.wraps: value = layer.wrap(value)
     return value
 
 def _resolve_assignment(name, value, base, layers):
     "Return the value and the layers of an attribute after an assignment of `value`"
     wrappers = [layer for layer in layers if layer.wraps]
     below = value
-    for layer in reversed(wrappers): below = layer.below(below)   # `value` may be a wrapper made by one of them
+    for layer in reversed(wrappers): below = layer.unwrap(below)   # `value` may be a wrapper made by one of them
     if below is value and wrappers and _contains(value, _value_with_layers(base, layers)): raise ValueError(
         f'the new `learn.{name}` contains the present one, which a callback has wrapped, so the wrapper would be '
         f"applied twice. Build it from `learn.current_run.assigned('{name}')`, which is not wrapped, or use "
@@ -236,7 +236,7 @@ class Layer:
         self.name,self.value,self.wraps = name,value,wraps
         self.made:deque = deque(maxlen=8)   # pairs of an earlier wrapper and the value inside
 
-    def over(self,
+    def wrap(self,
         below:Any # the value below
     ) -> Any:
         "Return the wrapper around a value; create it only if the value has changed"
@@ -246,7 +246,7 @@ class Layer:
         self.made.append((_weak_reference(value), below))
         return value
 
-    def below(self,
+    def unwrap(self,
         value:Any # perhaps a wrapper made by this layer
     ) -> Any:
         "Return the value inside a wrapper that this layer made; return anything else unchanged"

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, finalize
 from .tracebacks import add_note, shorten, text_of
 
 # %% ../../nbs/loop/05_interrupts.ipynb #b47a612d
-_waits_in:dict = {}     # code of a function -> do signals wait in it? Any other function behaves like its caller
+_waits_in:dict = {}  # code of a function -> do signals wait in it? Any other function behaves like its caller
 _handlers:dict = {}  # signal number -> its own handler, while `_receive` is installed instead
 _inside:dict = {}    # `pid`: the process id, while an uninterrupted function runs; otherwise empty
 pending:list = []    # the waiting signals: pairs of handler and signal number
@@ -28,8 +28,8 @@ patience = 2         # how many signals may wait; a further one is handled at on
 def _must_wait(frame):
     "Return whether a signal that arrives at `frame` waits"
     while frame is not None:
-        mark = _waits_in.get(frame.f_code)
-        if mark is not None: return mark
+        waits = _waits_in.get(frame.f_code)
+        if waits is not None: return waits
         frame = frame.f_back
     return False
 

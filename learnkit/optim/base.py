@@ -128,12 +128,12 @@ def base_of(
     model = get_model(learn.model)
     state,trained = model.state_dict(),trained_names(learn)
     names = quantized_entries(model, state)
-    if not quantized_only: names |= _unchanging(model, state, frozen_only)
+    if not quantized_only: names |= _find_plain_names(model, state, frozen_only)
     names -= trained
     return {name:tensor_checksum(t) for name,t in state.items() if name in names}
 
 # %% ../../nbs/optim/29_base.ipynb #958978c7
-def _unchanging(model, state, frozen_only):
+def _find_plain_names(model, state, frozen_only):
     "Return the names of the plain tensors in `state`; with `frozen_only` only of parameters"
     plain = {name for name,t in state.items() if _is_plain(t)}
     if not frozen_only: return plain

@@ -19,7 +19,7 @@ from ..loop.check import check_args, check_whole
 from ..loop.events import nearest
 
 # %% ../../nbs/optim/25_splitters.ipynb #ffefe024
-def no_head(
+def raise_no_head(
     model:nn.Module, # the model
     why:str          # why no head was found
 ) -> NoReturn:
@@ -32,15 +32,15 @@ def _timm_head(model):
     if not isinstance(heads, (tuple,list,nn.ModuleList)): heads = [heads]
     for head in heads:
         if isinstance(head, nn.Module): params += head.parameters()
-    if not params: no_head(model, '`get_classifier()` gives no weights')
+    if not params: raise_no_head(model, '`get_classifier()` gives no weights')
     return params
 
 def _transformers_head(model):
     body = model.base_model
-    if body is model: no_head(model, 'it is a base model, which has no head')
+    if body is model: raise_no_head(model, 'it is a base model, which has no head')
     inside = {*map(id, body.parameters())}
     head = [p for p in model.parameters() if id(p) not in inside]
-    if not head: no_head(model, 'its head has no weights of its own, as it shares those of the embedding')
+    if not head: raise_no_head(model, 'its head has no weights of its own, as it shares those of the embedding')
     return head
 
 # %% ../../nbs/optim/25_splitters.ipynb #6b112f2f
@@ -61,7 +61,7 @@ def _torchvision_head(model):
         if not has_params(m): continue
         parts[name] = m
         if name not in _aux_names: last = name
-    if last not in _head_names: no_head(
+    if last not in _head_names: raise_no_head(
         model, 'its head is unknown: there is no `get_classifier()` and no `base_model`, and its '
         f'last part is not one of {", ".join(_head_names)}')
     params = []
@@ -87,8 +87,8 @@ def body_and_head(
     for p in trainable_params(model):
         if id(p) in in_head: head.append(p)
         else: body.append(p)
-    if not body: no_head(get_model(model), 'its body has no parameters to train')
-    if not head: no_head(get_model(model), 'its head has no parameters to train')
+    if not body: raise_no_head(get_model(model), 'its body has no parameters to train')
+    if not head: raise_no_head(get_model(model), 'its head has no parameters to train')
     return [body, head]
 
 # %% ../../nbs/optim/25_splitters.ipynb #fbfec9a8
