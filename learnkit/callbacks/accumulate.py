@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from fastcore.basics import patch
 
+from ..data.process import group_by_mesh
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.check import check_whole
@@ -153,7 +154,9 @@ class GradientAccumulation(Callback):
         if is_one: return
         if self.others is None: self.others = other_params(self.learn)
         params = opt_params(self.learn.opt) + self.others
-        torch._foreach_mul_([p.grad for p in params if p.grad is not None], scale)
+        grads = [p.grad for p in params if p.grad is not None]
+        # by mesh: PyTorch does not accept plain and sharded tensors together
+        for alike in group_by_mesh(grads): torch._foreach_mul_(alike, scale)
 
     def before_zero_grad(self): self._assign(count=0, weight=0)
 

@@ -15,7 +15,7 @@ import torch
 from torch import distributed as dist
 
 from ..data.modules import one_param
-from ..data.process import Team, gather_objects, rank_distrib
+from ..data.process import Team, gather_objects, group_by_mesh, rank_distrib
 from ..loop.callback import Callback
 from ..measure.batch_weight import BatchWeight, Divided, loss_divisor, warn_unlike_means
 from ..optim.inventory import named_params
@@ -130,7 +130,8 @@ class ShardWeights(Callback):
         correction = self.usual*self.world/sums.weight
         self._assign(factor=self.factor*correction)   # for further backward passes of this batch, as in `SAM`
         grads = [p.grad for p in self.params if p.grad is not None]
-        if grads: torch._foreach_mul_(grads, correction)   # there are none if a Cancel skipped the backward pass
+        # by mesh: PyTorch does not accept plain and sharded tensors together
+        for alike in group_by_mesh(grads): torch._foreach_mul_(alike, correction)
 
     def _factor_on_device(self):
         "Return the batch's weight divided by the mean over the processes, without waiting for the device"

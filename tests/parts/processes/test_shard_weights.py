@@ -274,6 +274,33 @@ def test_batches_of_any_sizes(processes, world, by_board):
     n = 100 if os.environ.get('LEARNKIT_SWEEP') else 3
     processes(world, _unlike, by_board, range(n))
 
+class ScaledLoss(nn.Module):
+    "A loss with a parameter of its own, which stays a plain tensor if the parameters of the model are sharded"
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+    def forward(self, pred, y): return F.cross_entropy(pred*self.scale, y)
+
+def _corrects_plain_and_sharded(rank, world, sizes, n_acc):
+    batches = _rows(sizes)
+    m,loss,want,want_loss = model(),ScaledLoss(),model(),ScaledLoss()
+    learn = Learner([[parts[rank] for parts in batches]], m, loss, torch.optim.SGD, lr=.1)
+    cbs = [FullyShard(by=1, shard=False), *([GradientAccumulation(f'{n_acc}ba')] if n_acc>1 else [])]
+    with learn.no_logging(), learn.no_bar(): learn.fit(1, cbs=cbs)
+    opt = torch.optim.SGD([*want.parameters(), *want_loss.parameters()], lr=.1)
+    joined = [*map(_joined, batches)]
+    for i in range(0, len(joined), n_acc):
+        x,y = _joined(joined[i:i+n_acc])
+        opt.zero_grad()
+        want_loss(want(x), y).backward()
+        opt.step()
+    close(weights(m), weights(want))
+    close(loss.scale, want_loss.scale)
+
+@pytest.mark.parametrize('n_acc', [1, 2])
+def test_gradients_of_plain_and_sharded_parameters_are_corrected(processes, n_acc):
+    processes(2, _corrects_plain_and_sharded, [[8, 8], [8, 3], [8, 8]], n_acc)
+
 def _passes(rank, world, sizes):
     "A batch that is evaluated several times: by `SAM`, and in the turns of `InTurn` with one loss function"
     batches = _rows(sizes)
