@@ -148,19 +148,19 @@ class CheckShortCuts(Callback):
         what:str,         # the name of the fast path, in `n` and in messages
         fast:Callable,    # function without arguments: runs the fast path
         slow:Callable,    # function without arguments: runs the slow path
-        note:Callable,    # function without arguments: takes a snapshot of everything that both paths change
+        snapshot:Callable,# function without arguments: takes a snapshot of everything that both paths change
         tensors:Callable, # function: result of a path -> tensors to compare, by name
         room:Callable     # function: slow path's tensors, snapshot from before -> allowed differences, by name
     ) -> Any:             # the result of `fast`
         "Run both paths from the same state and return the result of `fast`; raise WrongShortCut if they differ"
-        before,result = note(),fast()
+        before,result = snapshot(),fast()
         def slow_tensors(): return tensors(slow())
-        self._compare(what, before, copies(tensors(result)), slow_tensors, note, room)
+        self._compare(what, before, copies(tensors(result)), slow_tensors, snapshot, room)
         return result
 
-    def _compare(self, what, before, got, slow, note, room=None):
+    def _compare(self, what, before, got, slow, snapshot, room=None):
         "Restore the state `before`, run the slow path, restore the present state; raise WrongShortCut if they differ"
-        after = note()
+        after = snapshot()
         before.restore()
         try:
             expected = copies(slow())

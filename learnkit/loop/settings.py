@@ -26,7 +26,7 @@ def _defaults(cls):
 _collecting = Parameter.VAR_POSITIONAL,Parameter.VAR_KEYWORD
 
 # %% ../../nbs/loop/10a_settings.ipynb #e89cbe93
-private = Word('private', (), 'Which of its arguments are secret, so that they are written nowhere?')
+private = Word('private', (), 'Which of its arguments are secret, so that they are written as `***`?')
 
 def mask_secret(
     name:Any,   # name of a setting

@@ -201,7 +201,7 @@ class SeveralWrapper(OptimWrapper):
         return [pg['group']<first.get(pg['optimizer'], 0) for pg in self._first_halves()]
 
     def freeze_to(self,
-        n:int|Mapping # number of the splitter's first group to train; or a dict of them, by optimizer
+        n:int|Mapping # index of the splitter's first group to train; or a dict of them, by optimizer
     ) -> None:
         "Freeze the groups before `n` in each optimizer, and train the rest"
         if not isinstance(n, Mapping): return super().freeze_to(n)

@@ -38,8 +38,8 @@ class InTurn(Callback):
     turn:str|None = None   # the name of the optimizer of this turn; None: no turn
     own:Any = None         # the Learner's own loss function during a turn
     def __init__(self,
-        turns:Callable|Sequence|None=None, # optimizer names for each batch, repeated; or f(learn) -> names; None: all
-        **losses:Callable # name of an optimizer = f(pred, *yb) -> loss; others use the Learner's loss function
+        turns:Callable|Sequence|None=None, # optimizer names of each batch, repeated; f(learn) -> names; None: `losses`
+        **losses:Callable # name of an optimizer -> its loss, f(pred, *yb); others use the Learner's loss function
     ):
         if not (losses or turns): raise ValueError(
             'InTurn needs names of optimizers, such as `InTurn(d=loss_d, g=loss_g)`')
