@@ -31,7 +31,7 @@ def as_loader(
     dl:Any, # an iterable of batches, or a function that returns one
     nm:str  # name of the loader in messages, such as 'training'
 ) -> Any:
-    "Return `dl` as a loader; raise TypeError if it is not an iterable of batches that can be iterated repeatedly"
+    "Return `dl`, or a `FuncLoader` of a function; raise TypeError if it is no iterable that can be read repeatedly"
     why = _explain_no_loader(dl, nm)
     if why is None:
         if _is_iterable(dl): return dl
@@ -68,7 +68,7 @@ def _is_dataset(o):
     return hasattr(type(o), '__getitems__')
 
 def _is_batch(o):
-    "Return whether `o` is a tuple of tensors that differ in shape or type, unlike the batches of `x.split(64)`"
+    "Return whether `o` is a tuple of tensors of different sample shapes or dtypes, unlike the batches of `x.split(64)`"
     if not isinstance(o, tuple): return False
     if not all(isinstance(t, Tensor) for t in o): return False
     different = {(t.shape[1:], t.dtype) for t in o}

@@ -47,8 +47,8 @@ def _draws_later(sampler):
 
 class Skip(NamedTuple):
     "The steps of a sampler that the next pass skips, with their random states"
-    done:int             # the number of steps to skip
-    requested:int        # the number of steps to repeat; over `done` if workers had requested steps in advance
+    done:int              # the number of steps to skip
+    requested:int         # the number of steps to repeat; over `done` if workers had requested steps in advance
     states:dict|None=None # the recorded random states of these steps, from `StepRecorder`
 
 class LateSteps:
@@ -82,10 +82,10 @@ class ResumableSampler(GetAttr):
     "A sampler that yields the steps of `sampler`, can skip the first, and records the random states of steps that draw"
     _default = 'sampler'
     steps:StepRecorder|None = None # records the random states of this pass
-    yielded:deque|None = None   # the values yielded in this pass; None: not recorded
-    skip:Skip|None = None       # the steps that the next pass skips
-    late_steps:Any = None       # the `LateSteps` of this pass
-    restore_rng:Callable = noop # restores random states, called before the next pass begins
+    yielded:deque|None = None      # the values yielded in this pass; None: not recorded
+    skip:Skip|None = None          # the steps that the next pass skips
+    late_steps:Any = None          # the `LateSteps` of this pass
+    restore_rng:Callable = noop    # restores random states, called before the next pass begins
     def __init__(self,
         sampler:Any # a sampler of indices, or of batches of indices
     ): self.sampler,self.watched = sampler,_draws_later(sampler)
@@ -595,7 +595,7 @@ class ResumableLoader(GetAttr):
             'its workers persist, and had drawn random numbers before this fit, or for a batch that failed')
         is_seeded_stream = self.seeded and self._seeded_stream_persists()
         if is_seeded_stream and not place['done']: return (   # they may or may not draw
-            'its workers persist, and a `SeededLoader` does not seed those of a stream anew in each epoch: '
+            'its workers persist, and a `SeededLoader` does not reseed those of a stream in each epoch: '
             'write `persistent_workers=False`')
         have_drawn = self._has_drawn_in_workers() and self.dl.persistent_workers
         if have_drawn and (self.later or not place['done']): return (   # drawn in an earlier pass
@@ -642,7 +642,7 @@ class ResumableLoader(GetAttr):
         return it.states_at_end()
 
     def _get_position(self, done):
-        "Return the state of data that tracks its position, and whether it has ended; None to begin the next pass anew"
+        "Return the state of data that tracks its position, and whether it has ended; None if the next pass starts over"
         ended = self._has_ended()
         continues = done or ended
         if not continues and begins_anew(self.dl) is not False: return None

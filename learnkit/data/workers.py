@@ -228,8 +228,8 @@ class UpdateQueue:
 # %% ../../nbs/data/53_workers.ipynb #e082ecfc
 class UpdatedWorkers:
     "Mixin for the iterator of a `DataLoader`: sends its workers an update when a pass begins"
-    _index_queues:list   # PyTorch's queues, one for each worker
-    data:DataInWorkers   # the state of the data in the workers
+    _index_queues:list      # PyTorch's queues, one for each worker
+    data:DataInWorkers      # the state of the data in the workers
     epoch:int|None = None   # the number of the next pass; None: not sent
     warned = False
     def _reset(self, loader:DataLoader, first_iter:bool=False, **kwargs:Any) -> None:

@@ -99,7 +99,7 @@ from .scalars import to_number
 # %% ../../nbs/measure/45b_meter.ipynb #267dfa01
 class Meter:
     "Accumulates the loss and the metrics of a phase, training or validation"
-    n_items:Any = None   # the number of targets in the batch, if `learn.yb` has only a shard; None: those of `yb`
+    n_items:Any = None   # the number of samples in the batch, if the Learner has only a shard of it; else None
     def __init__(self,
         metrics:Any # one `Metric` or several
     ):
@@ -195,6 +195,7 @@ def _check_not_in_use(metrics, learn):
     "Raise ValueError if a Learner other than `learn` is in a phase with one of the metrics"
     in_use = {id(_accumulator(m)) for meter in _open_meters(learn) for m in meter.metrics}
     for m in metrics:
+        if isinstance(m, ValueMetric): continue   # it accumulates nothing
         if id(_accumulator(m)) in in_use: raise ValueError(
             f'the metric `{m.name}` is in use in another Learner, so it would count the batches of both. '
             'Give each Learner a metric of its own, such as a `deepcopy`.')

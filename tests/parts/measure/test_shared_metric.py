@@ -2,7 +2,7 @@
 import threading
 import pytest, torch
 from torch import nn
-from learnkit.all import AvgMetric, Callback, CancelEpoch, DataLoaders, Learner, Recorder, TorchMetric, columns
+from learnkit.all import AvgMetric, Callback, CancelEpoch, DataLoaders, Learner, Recorder, TorchMetric, ValueMetric, columns
 
 class Updated:
     "A metric with the methods that torchmetrics' have"
@@ -97,3 +97,10 @@ def test_in_another_thread():
         thread.start(); thread.join()
     learner(metric, Callback(after_batch=begin)).fit(1)
     assert len(errors)==1 and 'mae' in errors[0]
+
+@pytest.mark.parametrize('run', RUNS.values(), ids=RUNS)
+def test_a_metric_that_counts_no_batches_may_be_shared(run):
+    metric = ValueMetric(lambda: 3.)
+    outer = learner(metric, inner_at('after_batch', learner(metric, seed=1), run))
+    outer.fit(1)
+    assert values(outer)[-1]==3.
