@@ -114,14 +114,16 @@ def has_changed(
     now:Any,   # a number or a tensor
     before:Any # the earlier value
 ) -> bool:
-    "Return whether `now` differs from `before`; NaN counts as unchanged"
+    "Return whether `now` differs from `before`; NaN equals NaN"
     if isinstance(now, torch.Tensor):
         if not isinstance(before, torch.Tensor): return True
         if now.shape!=before.shape: return True
-        return not now.equal(before)
+        if now.equal(before): return False   # the common case
+        are_nan = now.isnan() & before.isnan()
+        return bool(((now!=before) & ~are_nan).any())
     if type(now) is not type(before): return True
-    is_nan = now!=now
-    return now!=before and not is_nan
+    are_nan = now!=now and before!=before
+    return now!=before and not are_nan
 
 # %% ../../nbs/data/52_parts.ipynb #462b4cd2
 def changed_names(

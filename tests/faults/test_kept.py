@@ -167,6 +167,21 @@ def test_a_loss_that_is_annealed(kw, tmp_path):
     "What the page on resuming says to write, instead of a variable of a closure"
     with warnings.catch_warnings(): warnings.simplefilter('error'); check(tmp_path, **kw)
 
+class Gaps(Dataset):
+    "Its attributes have a NaN, as columns with missing values have"
+    def __init__(self, grows=False): self.means,self.least,self.grows = torch.tensor([1., float('nan')]),float('nan'),grows
+    def __len__(self): return N
+    def __getitem__(self, i):
+        if self.grows: self.means = self.means+1
+        return torch.ones(4),self.means[:1]
+
+@pytest.mark.parametrize('workers', [0, 1])
+def test_an_attribute_with_nan_has_not_changed(workers, tmp_path):
+    "A NaN is not equal to itself, so each run with one in a small tensor of the data warned that no checkpoint stores it"
+    def fit(grows): Learner((DataLoader(Gaps(grows), BS, num_workers=workers),), nn.Linear(4, 1), nn.MSELoss(), path=tmp_path, cbs=CheckpointCallback('1ba', overwrite=True)).fit(1)
+    with warnings.catch_warnings(): warnings.simplefilter('error'); fit(False)
+    with pytest.warns(UserWarning, match='no checkpoint stores.*`means` of Gaps'): fit(True)
+
 def test_a_closure_is_the_user_s(tmp_path):
     "… of which a checkpoint warns, once"
     with pytest.warns(UserWarning, match=r'no checkpoint stores `loss.<closure>.n` \(int\), so a resumed run begins with the value of the script') as w: ended(tmp_path, loss=in_a_closure)
