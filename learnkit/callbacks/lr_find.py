@@ -265,7 +265,7 @@ class LRCurve:
         return ax
 
 def _func_name(f):
-    if not callable(f): raise TypeError(f'suggest_funcs must be functions such as `valley`, not {f!r}')
+    if not callable(f): raise TypeError(f'expected functions such as `valley` in `suggest_funcs`, not {f!r}')
     return unwrap_partial(f).__name__
 
 # %% ../../nbs/callbacks/15b_lr_find.ipynb #c8388852

@@ -157,7 +157,7 @@ def test_an_attribute_that_hides_the_learners_is_warned_of():
     "`self.epoch = 0` in a constructor was read for ever"
     class Counts(Callback):
         def __init__(self): self.epoch = 0
-    with pytest.warns(UserWarning, match='`self.epoch` does not change'): learner(cbs=Counts())
+    with pytest.warns(UserWarning, match='`epoch`, which hides the Learner'): learner(cbs=Counts())
 
 def test_one_callback_on_two_learners_is_warned_of():
     "The first lost it"

@@ -247,7 +247,7 @@ def test_reading_and_writing(recwarn):
         def __init__(self): self.epoch = 5   # it would be read in place of the Learner's
         def before_fit(self): self.seen = self.n_epoch,self.weight,self.mine
         mine = 'own'
-    with pytest.warns(UserWarning, match='`self.epoch` does not change'): learn = learner(cbs=(cb := A()))
+    with pytest.warns(UserWarning, match='`epoch`, which hides the Learner'): learn = learner(cbs=(cb := A()))
     del cb.epoch
     learn.fit(1)
     assert cb.seen[0]==1 and cb.seen[1] is learn.model.weight and cb.seen[2]=='own'

@@ -123,7 +123,7 @@ def test_people_see_it_where_they_look():
     from learnkit import DataLoaders, EarlyStoppingCallback, Learner
     from torch import nn
     learn = Learner(DataLoaders([], []), nn.Linear(1, 1))
-    meaning = 'epochs, those before `start_epoch` included'
+    meaning = 'number of epochs, with those before `start_epoch`'
     seen = inspected(fit=learn.fit, Fit=Learner.fit, on=learn.on, made=DataLoaders.from_tensors, cb=EarlyStoppingCallback)
     wanted = meaning,meaning,"an interval of training such as '500ba'",'the fraction of the samples for validation','values without improvement'
     assert [w for w,s in zip(wanted, seen, strict=True) if w not in s] == []
