@@ -32,7 +32,7 @@ _kinds = dict(
 _kind_of = {k:kind for kind,ks in _kinds.items() for k in ks}
 
 def loss_kind(
-    loss_func:Any # Any loss function, maybe a `partial`
+    loss_func:Any # any loss function, maybe a `partial`
 )->str|None: # 'classes', 'binary' (logits of yes or no), 'numbers' (element-wise); None for any other loss
     "Return the kind of a PyTorch loss"
     f = unwrap_partial(loss_func)
@@ -110,12 +110,12 @@ def _pair_tip(pred, targ):
     return f'each sample needs as many targets as the model has outputs, {n_out}.'
 
 def check_targets(
-    kind:str|None,     # Kind of the loss, from `loss_kind`; None: nothing is checked
-    name:str,          # Name of the loss function, for the message
-    pred:Tensor,       # Predictions
-    targ:Tensor,       # Targets
-    axis:int,          # Axis of the predictions that holds the classes
-    flatten:bool=False # Does the loss flatten its arguments, so that axes may be joined?
+    kind:str|None,     # kind of the loss, from `loss_kind`; None: nothing is checked
+    name:str,          # name of the loss function, for the message
+    pred:Tensor,       # predictions
+    targ:Tensor,       # targets
+    axis:int,          # axis of the predictions that holds the classes
+    flatten:bool=False # does the loss flatten its arguments, so that axes may be joined?
 )->None:
     "Raise TypeError or ValueError if types or shapes of `pred` and `targ` do not fit a loss of this `kind`"
     if kind=='classes': _check_classes(name, pred, targ, axis, flatten)
@@ -132,9 +132,9 @@ def _can_be_read(t):
     return t.device.type=='cpu' and not t.is_nested and t.numel()>0
 
 def check_loss(
-    loss_func:Any, # Any loss function; only PyTorch's losses are checked
-    pred:Any,      # What the model returned
-    *targs:Any     # The targets
+    loss_func:Any, # any loss function; only PyTorch's losses are checked
+    pred:Any,      # what the model returned
+    *targs:Any     # the targets
 )->None:
     "Raise TypeError or ValueError, or warn, if types, shapes or values of `pred` and `targs` do not fit `loss_func`"
     if not _are_tensors(pred, targs): return
@@ -189,9 +189,9 @@ def _range_tip(lowest, highest, n_classes):
 
 # %% ../../nbs/data/45a_explain.ipynb #3e8d51fa
 def order_hint(
-    f:Any,     # A loss function or a metric
+    f:Any,     # a loss function or a metric
     what:str   # 'loss function' or 'metric'
-)->str: # Empty if no hint applies
+)->str: # empty if no hint applies
     "Return a hint if `f` takes the target before the prediction, as Keras functions do"
     try: first,second = [name.lower() for name in inspect.signature(f).parameters][:2]
     except (ValueError,TypeError): return ''
@@ -204,10 +204,10 @@ _target_names = r'(y|t|y_?true|targ.*|labels?|true)$'
 _pred_names   = r'(y_?pred|y_?hat|p|pred.*|out.*|logits?|x|inp.*|scores?)$'
 
 def loss_hint(
-    loss_func:Any, # The loss function that failed
-    pred:Any,      # Its predictions
-    *targs:Any     # Its targets
-)->str: # Empty if no hint applies
+    loss_func:Any, # the loss function that failed
+    pred:Any,      # its predictions
+    *targs:Any     # its targets
+)->str: # empty if no hint applies
     "Return the probable cause of an exception that `loss_func` raised"
     if pred is None: return 'The model returned None: is there a `return` in its `forward`?'
     if is_listy(pred): return ('The model gives several outputs: let the loss function take them all, or pick one, '
@@ -234,8 +234,8 @@ def _torch_loss_hint(f, kind, pred, targ):
 
 # %% ../../nbs/data/45a_explain.ipynb #d394b294
 def subclass_hint(
-    e:Exception # The exception that the model or the loss raised
-)->str: # Empty if no hint applies
+    e:Exception # the exception that the model or the loss raised
+)->str: # empty if no hint applies
     "Return a hint if `e` says that tensors of different classes cannot be combined"
     is_of_classes = isinstance(e, TypeError) and '__torch_function__' in text_of(e)
     if not is_of_classes: return ''
@@ -243,8 +243,8 @@ def subclass_hint(
             'Convert them to plain tensors with `cbs=CastToTensor()`.')
 
 def device_hint(
-    e:Exception # The exception that the model or the loss raised
-)->str: # Empty if no hint applies
+    e:Exception # the exception that the model or the loss raised
+)->str: # empty if no hint applies
     "Return a hint if `e` says that tensors are on different devices"
     is_about_devices = isinstance(e, RuntimeError) and re.search('same device|expected device', text_of(e))
     if not is_about_devices: return ''
@@ -253,9 +253,9 @@ def device_hint(
             "is used.")
 
 def model_hint(
-    e:Exception, # The exception that the model raised
-    xb:tuple     # The inputs that the model was called with
-)->str: # Empty if no hint applies
+    e:Exception, # the exception that the model raised
+    xb:tuple     # the inputs that the model was called with
+)->str: # empty if no hint applies
     "Return the probable cause after the model has raised the exception `e`"
     hint = subclass_hint(e) or device_hint(e)
     if hint: return hint
@@ -300,8 +300,8 @@ _unequal_tensors = r'each tensor to be equal size, but got (\[.*?\]) at entry (\
 _unequal_lists = 'each element in list of batch should be of equal size'
 
 def collate_hint(
-    e:Exception # The exception that the run raised
-)->str: # Empty if `e` is not a collate error
+    e:Exception # the exception that the run raised
+)->str: # empty if `e` is not a collate error
     "Return a hint if samples of different shapes could not be stacked into one tensor"
     if _unequal_lists in text_of(e): return (
         'The samples of the batch hold lists of different lengths, which cannot become one tensor: give the loader a '
@@ -319,11 +319,12 @@ def _is_of_collate(e):
 
 # %% ../../nbs/data/45a_explain.ipynb #745aa6ea
 def output_loss(
-    pred:Any # What the model returned
+    pred:Any # what the model returned
 )->Tensor|None: # None if the output has no loss
     "Return the loss in the output of a model: its key or attribute `loss`"
     if isinstance(pred, dict): return pred.get('loss')
     return getattr(pred, 'loss', None)
+
 
 
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a

@@ -31,16 +31,16 @@ def check_reduction(
 # %% ../../nbs/measure/05a_base_loss.ipynb #be169a2a
 @check_args
 class BaseLoss(nn.Module):
-    "Wrap a PyTorch loss: flatten predictions and targets, check shapes; add `activation` and `decodes`"
+    "Wraps a PyTorch loss: flattens predictions and targets, checks shapes; adds `activation` and `decodes`"
     y_int = False # are the targets class indices? (MixUp then mixes losses instead of targets)
     def __init__(self,
-        loss_cls:Callable|type, # Class of the loss, called with `*args, **kw`; or the loss itself, if it is a module
-        *args,                # Positional arguments of `loss_cls`
-        axis:int=-1,          # Axis of the predictions that holds the classes
-        flatten:bool=True,    # Join the other axes into one?
-        floatify:bool=False,  # Convert the targets to floats?
-        is_2d:bool=True,      # Keep the class axis separate when flattening? False: join all axes into one
-        **kw                  # Keyword arguments of `loss_cls`
+        loss_cls:Callable|type, # class of the loss, called with `*args, **kw`; or the loss itself, if it is a module
+        *args,                # positional arguments of `loss_cls`
+        axis:int=-1,          # axis of the predictions that holds the classes
+        flatten:bool=True,    # join the other axes into one?
+        floatify:bool=False,  # convert the targets to floats?
+        is_2d:bool=True,      # keep the class axis separate when flattening? False: join all axes into one
+        **kw                  # keyword arguments of `loss_cls`
     ):
         super().__init__()
         if not callable(loss_cls): raise TypeError(f'`loss_cls` must be the class of a loss, not {loss_cls!r:.60}')
@@ -84,8 +84,8 @@ class BaseLoss(nn.Module):
         return x
 
     def check(self,
-        pred:Tensor, # Predictions
-        targ:Tensor  # Targets
+        pred:Tensor, # predictions
+        targ:Tensor  # targets
     )->None:
         "Raise TypeError or ValueError if shapes or types of `pred` and `targ` do not fit; their values are not read"
         name = func_name(self.func) if type(self)==BaseLoss else type(self).__name__
@@ -96,9 +96,9 @@ class BaseLoss(nn.Module):
         check_targets(self._kind, name, pred, targ, self.axis, self.flatten)
 
     def prepare(self,
-        pred:Tensor, # Predictions
-        targ:Tensor  # Targets
-    )->tuple[Tensor,Tensor]: # Both in the types that the wrapped loss expects
+        pred:Tensor, # predictions
+        targ:Tensor  # targets
+    )->tuple[Tensor,Tensor]: # both in the types that the wrapped loss expects
         "Move the class axis to the end, flatten if `flatten`, and convert the targets; return `(pred, targ)`"
         paired = pred.shape==targ.shape # then the targets have a class axis, too
         if self.axis not in (-1, pred.ndim-1):
@@ -115,15 +115,15 @@ class BaseLoss(nn.Module):
 
 # %% ../../nbs/measure/05a_base_loss.ipynb #b770200f
 def loss_activation(
-    loss_func:Any # Any loss function
-)->Callable: # Called with the model's outputs
+    loss_func:Any # any loss function
+)->Callable: # called with the model's outputs
     "Return the loss's method `activation`; if it has none, a function that returns its argument"
     return getattr(unwrap_partial(loss_func), 'activation', noop)
 
 def loss_decodes(
-    loss_func:Any,    # Any loss function
-    act:Callable=noop # The activation that was applied to the predictions
-)->Callable: # Called with the predictions
+    loss_func:Any,    # any loss function
+    act:Callable=noop # the activation that was applied to the predictions
+)->Callable: # called with the predictions
     "Return the loss's method `decodes`; if it has none, argmax or a threshold for a PyTorch loss, or a no-op"
     f = unwrap_partial(loss_func)
     if hasattr(f, 'decodes'): return f.decodes
@@ -149,8 +149,8 @@ def _set_to_none(f, loss_func):
     finally: f.reduction = old
 
 def none_reduce(
-    loss_func:Callable # A loss function with an attribute or an argument `reduction`
-)->AbstractContextManager[Callable]: # Yields the loss function to call
+    loss_func:Callable # a loss function with an attribute or an argument `reduction`
+)->AbstractContextManager[Callable]: # yields the loss function to call
     "Context manager in which `loss_func` returns one loss per sample; raise TypeError if that is impossible"
     f = unwrap_partial(loss_func)   # of a module in a `partial`, set the module's attribute
     if hasattr(f, 'reduction'): return _set_to_none(f, loss_func)
@@ -177,9 +177,9 @@ class CrossEntropyLossFlat(_Classes, BaseLoss):
     "`nn.CrossEntropyLoss` along any `axis`; `activation` is softmax and `decodes` argmax"
     loss_cls = nn.CrossEntropyLoss
     def __init__(self,
-        *args,       # Positional arguments of the wrapped loss
-        axis:int=-1, # Axis of the predictions that holds the classes
-        **kw         # Keyword arguments of the wrapped loss (`weight`, `ignore_index`, ...) and of `BaseLoss`
+        *args,       # positional arguments of the wrapped loss
+        axis:int=-1, # axis of the predictions that holds the classes
+        **kw         # keyword arguments of the wrapped loss (`weight`, `ignore_index`, ...) and of `BaseLoss`
     ): super().__init__(self.loss_cls, *args, axis=axis, **kw)
 
 # %% ../../nbs/measure/05b_losses.ipynb #0e75415a
@@ -187,8 +187,8 @@ class CrossEntropyLossFlat(_Classes, BaseLoss):
 class LabelSmoothingCrossEntropy(_Classes, nn.CrossEntropyLoss):
     "Cross entropy with label smoothing: `eps` of the target is spread evenly over the classes (Szegedy et al., 2016)"
     def __init__(self,
-        eps:float=.1,            # Fraction of the target that is spread over all classes
-        weight:Tensor|None=None, # Weight of each class; None: 1
+        eps:float=.1,            # fraction of the target that is spread over all classes
+        weight:Tensor|None=None, # weight of each class; None: 1
         reduction:str='mean',    # 'mean', 'sum' or 'none'
         **kw                     # more arguments of `nn.CrossEntropyLoss`
     ):
@@ -205,10 +205,10 @@ class LabelSmoothingCrossEntropyFlat(CrossEntropyLossFlat):
 class FocalLoss(_Classes, nn.CrossEntropyLoss):
     "Focal loss: cross entropy times `(1-p)**gamma`, `p` the probability of the right class (Lin et al., 2017)"
     def __init__(self,
-        gamma:float=2.,          # The larger, the less easy samples count; 0 is cross entropy
-        weight:Tensor|None=None, # Weight of each class; None: 1
+        gamma:float=2.,          # the larger, the less easy samples count; 0 is cross entropy
+        weight:Tensor|None=None, # weight of each class; None: 1
         reduction:str='mean',    # 'mean', 'sum' or 'none'
-        ignore_index:int=-100    # Class index of targets to ignore
+        ignore_index:int=-100    # class index of targets to ignore
     ):
         super().__init__(weight=weight, reduction=check_reduction(reduction), ignore_index=ignore_index)
         if gamma<0: raise ValueError(f'`gamma` must be 0 or more, not {gamma}: below 0, easy samples would count '
@@ -240,11 +240,11 @@ class FocalLossFlat(CrossEntropyLossFlat):
 class BCEWithLogitsLossFlat(BaseLoss):
     "`nn.BCEWithLogitsLoss` of flattened predictions; `activation` is sigmoid, and `decodes` compares with `thresh`"
     def __init__(self,
-        *args,               # Positional arguments of `nn.BCEWithLogitsLoss`
-        axis:int=-1,         # Axis of the classes, for `weight` and `pos_weight`
-        floatify:bool=True,  # Convert the targets to floats?
-        thresh:float=.5,     # Probability above which the prediction is decoded as `True`
-        **kw                 # Keyword arguments of `nn.BCEWithLogitsLoss` and of `BaseLoss`
+        *args,               # positional arguments of `nn.BCEWithLogitsLoss`
+        axis:int=-1,         # axis of the classes, for `weight` and `pos_weight`
+        floatify:bool=True,  # convert the targets to floats?
+        thresh:float=.5,     # probability above which the prediction is decoded as `True`
+        **kw                 # keyword arguments of `nn.BCEWithLogitsLoss` and of `BaseLoss`
     ):
         weights = *args[:1],kw.get('weight'),kw.get('pos_weight')
         class_weights = [w for w in weights if w is not None and w.numel()>1]   # need the class axis, so do not flatten
@@ -258,10 +258,10 @@ class BCEWithLogitsLossFlat(BaseLoss):
 class _FloatLoss(BaseLoss):
     "Base class of losses that compare predictions and targets element by element"
     def __init__(self,
-        *args,              # Positional arguments of the wrapped loss
-        axis:int=-1,        # Axis of the predictions to move to the end
-        floatify:bool=True, # Convert the targets to floats?
-        **kw                # Keyword arguments of the wrapped loss and of `BaseLoss`
+        *args,              # positional arguments of the wrapped loss
+        axis:int=-1,        # axis of the predictions to move to the end
+        floatify:bool=True, # convert the targets to floats?
+        **kw                # keyword arguments of the wrapped loss and of `BaseLoss`
     ): super().__init__(self.loss_cls, *args, axis=axis, floatify=floatify, is_2d=False, **kw)
 
 class MSELossFlat(_FloatLoss):

@@ -51,7 +51,7 @@ class DeviceTimer:
         self.device  = device
         self.start   = None      # the event that began the current action; None: not timed
         self.pending = deque()   # the actions that were timed and not yet read
-        self.seconds = {}        # Action -> seconds
+        self.seconds = {}        # action -> seconds
 
     def record(self) -> torch.Event:
         "Record an event on the stream now"
@@ -82,7 +82,7 @@ class DeviceTimer:
 # %% ../../nbs/observe/05a_action_timer.ipynb #ab66c0d2
 @check_args
 class ActionTimer:
-    "Time a run: assign each moment to one action, which is a part of the loop, an event, or a callback"
+    "Times a run: assigns each moment to one action, which is a part of the loop, an event, or a callback"
     def __init__(self,
         max_slices:int=100_000,          # the most slices (loop actions, callbacks, batches) to store for the trace
         clock:Callable=perf_counter_ns,  # returns the time, in nanoseconds
@@ -91,7 +91,7 @@ class ActionTimer:
         self.clock,self.max_slices = clock,max_slices
         has_accelerator = device is not None and device.type!='cpu'
         self.device  = DeviceTimer(device) if has_accelerator else None
-        self.totals  = {}    # Action -> [calls, nanoseconds]
+        self.totals  = {}    # action -> [calls, nanoseconds]
         self.slices  = []    # for the trace: (action, start, end), in nanoseconds
         self.dropped = 0     # slices dropped because there are too many
         self.scopes  = []    # open scopes, outermost first: (name, start)
@@ -202,7 +202,7 @@ def _fires(f):
 _methods = ['all_batches', *(name for name,f in vars(Loop).items() if _fires(f))]
 
 class CheckEvents(Callback):
-    "Warn if a replaced part of the loop does not fire an event that a callback handles"
+    "Warns if a replaced part of the loop does not fire an event that a callback handles"
     acts = 'nothing'
     order,modes,run_valid = -100,('fit',),False
     fired = None    # the batch events fired in this epoch; None: not watched

@@ -143,7 +143,7 @@ def params_in(
     return [p for pg in param_groups for p in pg['params']]
 
 def logical_groups(
-    pgs:list # A torch optimizer's `param_groups`
+    pgs:list # a torch optimizer's `param_groups`
 )->list: # for each group of the user: a list of the group and, if it was split, its half without decay
     "Return the torch optimizer's parameter groups, arranged by the user's groups"
     groups = []
@@ -172,8 +172,8 @@ class _Grouped:
 class Hypers(MutableMapping):
     "The hyperparameters of one parameter group, as a dict that reads and writes the torch optimizer"
     def __init__(self,
-        opt:Optimizer, # A torch optimizer
-        i:int=0,       # Index of the group
+        opt:Optimizer, # a torch optimizer
+        i:int=0,       # index of the group
         others:'Hypers|None'=None # Hypers of another group of `opt`, whose cache of groups to share
     ):
         self.opt,self.i = opt,i
@@ -200,9 +200,9 @@ class Hypers(MutableMapping):
 
 # %% ../../nbs/optim/00a_hypers.ipynb #197c7bf7
 def even_mults(
-    start:float, # Value of the first group
-    stop:float,  # Value of the last group
-    n:int        # Number of groups
+    start:float, # value of the first group
+    stop:float,  # value of the last group
+    n:int        # number of groups
 )->list: # `n` numbers with the same ratio between neighbours
     "Return `n` values from `start` to `stop` in equal ratios; raise ValueError unless both have the same sign"
     if not start*stop>0:
@@ -212,9 +212,9 @@ def even_mults(
 
 # %% ../../nbs/optim/00a_hypers.ipynb #27f8fb71
 def spread(
-    v:float|Tensor|slice|Iterable, # One number for all groups, one for each, or a slice
-    n:int                          # Number of groups
-)->list: # Plain Python numbers
+    v:float|Tensor|slice|Iterable, # one number for all groups, one for each, or a slice
+    n:int                          # number of groups
+)->list: # plain Python numbers
     "Return `v` as a list of `n` numbers, one for each group; raise ValueError if `v` has another length"
     if type(v) in (float,int): return [v]*n   # the common case
     if isinstance(v, slice): return _spread_slice(v, n)
@@ -242,9 +242,9 @@ def _as_list(v):
     return [*v]
 
 def write_hyper(
-    opt:Optimizer, # A torch optimizer
+    opt:Optimizer, # a torch optimizer
     name:str,      # `lr`, `mom`, `wd`, ...
-    value:float|Tensor|slice|Iterable # One number for all groups, one for each, or a slice
+    value:float|Tensor|slice|Iterable # one number for all groups, one for each, or a slice
 )->None:
     "Set hyperparameter `name` of every group; a single `lr` is multiplied by each group's `lr_scale` (timm)"
     groups = logical_groups(opt.param_groups)
@@ -267,8 +267,8 @@ def check_own_decays(
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c760c603
 def check_rate(
-    what:str, # Its name in the message, such as 'the learning rate `lr`'
-    v:Any     # One number for all groups, one for each, or a slice; None: not given
+    what:str, # its name in the message, such as 'the learning rate `lr`'
+    v:Any     # one number for all groups, one for each, or a slice; None: not given
 )->None:
     "Raise TypeError if `v` contains anything but numbers, ValueError for a negative, infinite or NaN number"
     if isinstance(v, Mapping):   # for several optimizers
@@ -340,8 +340,8 @@ def _group_dict(o):
     return {'params':list(o)}
 
 def param_dicts(
-    params:Iterable # Parameters, named parameters, one list of them for each group, or PyTorch's group dicts
-)->list: # Dicts with 'params', as PyTorch's optimizers take them
+    params:Iterable # parameters, named parameters, one list of them for each group, or PyTorch's group dicts
+)->list: # dicts with 'params', as PyTorch's optimizers take them
     "Return parameters as a list of PyTorch's group dicts; raise ValueError if there are none, TypeError for a module"
     if isinstance(params, (Tensor,dict)): params = [params]
     given = _group_dict(params)['params']
@@ -405,8 +405,8 @@ def is_built(
     return hasattr(opt, 'param_groups') and not isinstance(opt, type)
 
 def torch_keywords(
-    opt:Callable, # An optimizer class, or a `partial` of one
-    kw:dict       # Further keyword arguments
+    opt:Callable, # an optimizer class, or a `partial` of one
+    kw:dict       # further keyword arguments
 )->tuple:         # `opt` and `kw`
     "Return `opt` and `kw` with `mom`, `sqr_mom` and `wd` renamed to torch's own keywords"
     cls = unwrap_partial(opt)
@@ -505,11 +505,11 @@ def _check_built(opt, params, kw):
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #dca30418
 def build_optimizer(
-    opt:Any,              # Optimizer class, `partial` of one, function of group dicts, or a built optimizer
-    params:Iterable|None, # As for `param_dicts`; for a built optimizer, None skips the check
-    lr:float|Tensor|slice|list|None=None, # Learning rate; None: the optimizer's own default
-    **kw                  # Other arguments of `opt`
-)->Any: # A torch optimizer, or another one with `set_hyper`
+    opt:Any,              # optimizer class, `partial` of one, function of group dicts, or a built optimizer
+    params:Iterable|None, # as for `param_dicts`; for a built optimizer, None skips the check
+    lr:float|Tensor|slice|list|None=None, # learning rate; None: the optimizer's own default
+    **kw                  # other arguments of `opt`
+)->Any: # a torch optimizer, or another one with `set_hyper`
     "Return an optimizer over `params`; raise TypeError or ValueError if `opt` neither is nor creates one"
     res:Any = opt
     built = is_built(opt)
@@ -527,9 +527,9 @@ def build_optimizer(
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #a5e8b27f
 def default_lr(
-    opt_func:Any, # What the user gave as `opt_func`: class, `partial`, function or built optimizer
+    opt_func:Any, # what the user gave as `opt_func`: class, `partial`, function or built optimizer
     lr:float|Tensor|slice|list|None=None # the learning rate passed by the user, or None
-)->float|Tensor|slice|list: # One learning rate, or one for each group
+)->float|Tensor|slice|list: # one learning rate, or one for each group
     "Return the learning rate for training: `lr`, or that of a `partial` or a built optimizer; otherwise 1e-3"
     check_rate('the learning rate `lr`', lr)
     if hasattr(opt_func, 'rates'): return opt_func.rates(lr)   # several optimizers
@@ -564,7 +564,7 @@ def _built_lr(opt_func):
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #a5e8b280
 def creation_lr(
-    opt_func:Any, # What the user gave as `opt_func`
+    opt_func:Any, # what the user gave as `opt_func`
     lr:float|Tensor|slice|list|None # the learning rate passed by the user, or None
 )->float|Tensor|slice|list|None: # None: create it without `lr`
     "Return the learning rate for creating the optimizer; None for a function that has a default of its own"
@@ -588,8 +588,8 @@ def _param_keys(pg): return [k for k in ('params','param_names') if k in pg]
 
 # %% ../../nbs/optim/00c_weight_decay.ipynb #b2f0df2f
 def split_groups(
-    opt:Optimizer,    # A torch optimizer
-    no_decay:Iterable # Parameters to exempt from weight decay
+    opt:Optimizer,    # a torch optimizer
+    no_decay:Iterable # parameters to exempt from weight decay
 )->None:
     "Move the parameters in `no_decay` to separate parameter groups, without weight decay"
     exempt,groups = {*map(id, no_decay)},[]
@@ -621,8 +621,8 @@ def is_split(
 
 # %% ../../nbs/optim/00c_weight_decay.ipynb #14ba8194
 def merge_params(
-    groups:list, # A parameter group, and its half without decay if it was split
-    order:list   # All parameters of the optimizer, in their original order
+    groups:list, # a parameter group, and its half without decay if it was split
+    order:list   # all parameters of the optimizer, in their original order
 )->dict: # 'params', and 'param_names' if the groups have names
     "Return the parameters of a group that may be split, and their names, in their original order"
     joined = {}
@@ -638,8 +638,8 @@ def _positions(params, order):
     return [position.get(id(p), len(order)) for p in params]
 
 def merge_groups(
-    opt:Optimizer, # A torch optimizer
-    order:list     # All its parameters, in their original order
+    opt:Optimizer, # a torch optimizer
+    order:list     # all its parameters, in their original order
 )->None:
     "Undo `split_groups`: weight decay applies to every parameter again"
     groups = logical_groups(opt.param_groups)

@@ -77,14 +77,14 @@ def _check_shapes(opt, sd):
 
 # %% ../../nbs/optim/04_opt_state.ipynb #dbca2ee9
 def has_torch_state(
-    sd:dict # From `state_dict` of an optimizer
+    sd:dict # from `state_dict` of an optimizer
 )->bool:
     "Return whether `sd` has the keys of PyTorch's state dicts, which some optimizers do not use"
     return {'state','param_groups'} <= sd.keys()
 
 def check_opt_state(
-    opt:Any, # A torch optimizer, or several as one
-    sd:dict  # A state dict, from `state_dict` of a torch optimizer
+    opt:Any, # a torch optimizer, or several as one
+    sd:dict  # a state dict, from `state_dict` of a torch optimizer
 )->None:
     "Raise ValueError if `sd` does not fit the torch optimizer `opt`"
     if not has_torch_state(sd): raise ValueError(
@@ -103,7 +103,7 @@ def _keeps_shapes(opt):
 # %% ../../nbs/optim/04_opt_state.ipynb #2aab3307
 @contextmanager
 def restore_on_error(
-    opt:Optimizer # A torch optimizer
+    opt:Optimizer # a torch optimizer
 )->Iterator[None]:
     "Restore groups and state of `opt` if the block raises; turn a KeyError into a ValueError"
     groups,state = opt.param_groups,opt.state
@@ -120,8 +120,8 @@ def restore_on_error(
 
 # %% ../../nbs/optim/04_opt_state.ipynb #130b4118
 def lay_out_opt_state(
-    opt:Optimizer, # A torch optimizer
-    sd:dict        # A state dict that fits the optimizer
+    opt:Optimizer, # a torch optimizer
+    sd:dict        # a state dict that fits the optimizer
 )->dict:
     "Return `sd` with each tensor of a parameter's shape sharded like the parameter"
     params,state = params_in(opt.param_groups),sd['state']
@@ -141,17 +141,17 @@ def _lay_out_value(value, p):
 
 # %% ../../nbs/optim/04_opt_state.ipynb #6f020fd7
 def name_opt_state(
-    sd:dict,   # A state dict, from `state_dict` of a torch optimizer
-    names:list # For each group, the names of its parameters
+    sd:dict,   # a state dict, from `state_dict` of a torch optimizer
+    names:list # for each group, the names of its parameters
 )->dict:
     "Return `sd` with `names` in its groups, as `param_names`"
     groups = [{**pg, 'param_names':[*own]} for pg,own in zip(sd['param_groups'], names)]
     return {**sd, 'param_groups':groups}
 
 def order_opt_state(
-    sd:dict,   # A state dict, from `name_opt_state`
-    names:list|None # For each group of the optimizer to load into, the names of its parameters; None: unknown
-)->dict: # Without names
+    sd:dict,   # a state dict, from `name_opt_state`
+    names:list|None # for each group of the optimizer to load into, the names of its parameters; None: unknown
+)->dict: # without names
     "Return `sd` in the order of `names`, if both have names; raise ValueError if parameters or their groups differ"
     groups = sd['param_groups']
     if names is None: return _without_names(sd, groups)
@@ -184,8 +184,8 @@ def _without_names(sd, groups):
 # %% ../../nbs/optim/04_opt_state.ipynb #342b9ae3
 class Numbered(NamedTuple):
     "The place of a parameter in a saved state"
-    group:int    # The index of its group
-    number:Any   # Its key in the state
+    group:int    # the index of its group
+    number:Any   # its key in the state
 
 def _numbers_by_name(groups, names):
     "Return the saved places of the parameters `names`; raise ValueError if the names differ"
@@ -237,8 +237,8 @@ def _find_group(saved, own, i):
 _always_hypers = {'lr','betas','momentum','weight_decay','eps','alpha','initial_lr'}
 
 def own_hypers(
-    opt:Any, # A torch optimizer, or several as one
-    pg:dict  # One of its groups
+    opt:Any, # a torch optimizer, or several as one
+    pg:dict  # one of its groups
 )->dict:
     "Return a group's hyperparameters: the arguments of its optimizer, and entries such as `initial_lr`"
     if 'optimizer' in pg: opt = opt.optimizer(pg['optimizer'])   # one of several
@@ -247,8 +247,8 @@ def own_hypers(
     return {k:v for k,v in pg.items() if k in known}
 
 def put_hypers(
-    sd:dict,      # A state dict, with groups as in the optimizer
-    hypers:list   # For each group, the result of `own_hypers`
+    sd:dict,      # a state dict, with groups as in the optimizer
+    hypers:list   # for each group, the result of `own_hypers`
 )->dict:
     "Return `sd` with `hypers` in its groups; raise ValueError if they need averages that `sd` lacks"
     new = []
@@ -271,7 +271,7 @@ def _optimizers(opt:Any)->list:
     return [opt, *[opt.optimizer(name) for name in names]]
 
 def match_opt_state(
-    opt:Optimizer # A torch optimizer
+    opt:Optimizer # a torch optimizer
 )->None:
     "Delete the state of parameters that the optimizer no longer has; for Adagrad, create the state of new ones"
     current = {*map(id, params_in(opt.param_groups))}
@@ -283,7 +283,7 @@ def match_opt_state(
         for p,s in fresh.state.items(): opt.state.setdefault(p, s)
 
 def clear_opt_state(
-    opt:Optimizer # A torch optimizer
+    opt:Optimizer # a torch optimizer
 )->None:
     "Reset a torch optimizer's accumulated state: momentum, averages, counts"
     opt.state.clear()
@@ -302,7 +302,7 @@ def _to_param(p, o):
     return o.to(p.device)
 
 def move_opt_state(
-    opt:Optimizer # A torch optimizer
+    opt:Optimizer # a torch optimizer
 )->None:
     "Move each parameter's state to its device; tensors that are already there stay the same objects"
     for p,state in opt.state.items():

@@ -32,7 +32,7 @@ _grad_code = _code_of_wrappers(torch_optimizer._use_grad_for_differentiable, tor
 
 @lru_cache
 def unwrapped_step(
-    step:Callable # The `step` of an optimizer class
+    step:Callable # the `step` of an optimizer class
 )->Callable|None: # None if it is not wrapped like the steps of PyTorch's own optimizers
     "Return the `step` inside PyTorch's three wrappers, if all of them are PyTorch's own"
     grad_mode = getattr(step, '__wrapped__', None)
@@ -56,7 +56,7 @@ if _is_torch(Optimizer.zero_grad): torch_zero_grad = Optimizer.zero_grad
 
 # %% ../../nbs/optim/05a_fast_step.ipynb #30dd9457
 def is_own_step(
-    opt:Optimizer # A torch optimizer
+    opt:Optimizer # a torch optimizer
 )->bool:
     "Return whether `opt.step` is the method of the class, or a PyTorch scheduler's wrapper, which records calls"
     own = vars(opt).get('step')
@@ -65,9 +65,9 @@ def is_own_step(
 
 # %% ../../nbs/optim/05a_fast_step.ipynb #22aba8df
 def fast_step(
-    opt:Optimizer,             # A torch optimizer
-    closure:Callable|None=None # Evaluates the model again and returns the loss, for optimizers such as LBFGS
-)->Any: # What the optimizer's `step` returns: the loss of `closure`, or None
+    opt:Optimizer,             # a torch optimizer
+    closure:Callable|None=None # evaluates the model again and returns the loss, for optimizers such as LBFGS
+)->Any: # what the optimizer's `step` returns: the loss of `closure`, or None
     "Take an optimizer step, without PyTorch's wrappers unless hooks, options or a profiler need them"
     if closure is not None: return opt.step(closure)
     update = unwrapped_step(type(opt).step)
@@ -90,7 +90,7 @@ def _observed_step(opt, update):
 
 # %% ../../nbs/optim/05a_fast_step.ipynb #30dd9459
 def needs_closure(
-    opt:Optimizer # A torch optimizer
+    opt:Optimizer # a torch optimizer
 )->bool:
     "Return whether the optimizer's `step` needs a function that evaluates the model, like `LBFGS`"
     closure = parameters_of(type(opt).step).get('closure')
@@ -114,19 +114,19 @@ class OptimWrapper:
     closure:Callable|None = None   # the closure for steps that are called without one: see `Closure`
     takes_group_dicts = True   # fastai's optimizers also have `set_hyper`, but take lists
     def __init__(self,
-        params:Iterable|None=None, # Parameters, or one list of them for each group; None if `opt` is built already
-        opt:Callable|Optimizer|None=None, # Optimizer class, `partial` of one, function of group dicts, built optimizer
-        lr:float|Tensor|slice|list|None=None, # Learning rate; None: the optimizer's own default
-        no_decay:Iterable=(),      # Parameters without weight decay, once `split_no_decay` is called
-        train_always:Iterable=(),  # Parameters that are trained in frozen groups too
-        **kw                       # Other arguments of `opt`
+        params:Iterable|None=None, # parameters, or one list of them for each group; None if `opt` is built already
+        opt:Callable|Optimizer|None=None, # optimizer class, `partial` of one, function of group dicts, built optimizer
+        lr:float|Tensor|slice|list|None=None, # learning rate; None: the optimizer's own default
+        no_decay:Iterable=(),      # parameters without weight decay, once `split_no_decay` is called
+        train_always:Iterable=(),  # parameters that are trained in frozen groups too
+        **kw                       # other arguments of `opt`
     ):
         self.opt = build_optimizer(opt, params, lr, **kw)
         if hasattr(self.opt, 'set_hyper'): raise TypeError(f"{type(self.opt).__name__} needs no wrapper.")
         self.no_decay,self.train_always = list(no_decay),list(train_always)
         self.frozen_idx,self._off = 0,set()   # `_off`: parameters that freezing turned off
         self._hypers = L()
-        self.training = None   # is an optimizer with modes set to train? None: unknown
+        self.training = None   # is an optimizer with modes in training mode? None: unknown
         if hasattr(self.opt, 'train'): self.training = False
         self._order = params_in(self.opt.param_groups)
 
@@ -181,8 +181,8 @@ class OptimWrapper:
         return '\n'.join(lines)
 
     def step(self,
-        closure:Callable|None=None # Evaluates the model again and returns the loss, for optimizers such as LBFGS
-    )->Any: # The loss of `closure`, or None
+        closure:Callable|None=None # evaluates the model again and returns the loss, for optimizers such as LBFGS
+    )->Any: # the loss of `closure`, or None
         "Take one optimizer step"
         return fast_step(self.opt, closure or self.closure)
 
@@ -203,7 +203,7 @@ class OptimWrapper:
         else: self.opt.eval()
         self.training = mode
     def eval(self)->None:
-        "Set the optimizer to evaluate, so that the model has the weights for inference; AttributeError without modes"
+        "Set the optimizer to evaluation mode, which gives the model inference weights; AttributeError without modes"
         self.train(False)
 
     def clear_state(self)->None:
@@ -211,8 +211,8 @@ class OptimWrapper:
         clear_opt_state(self.opt)
 
     def all_params(self,
-        n:slice=slice(None),  # A slice of the groups
-        with_grad:bool=False  # Only parameters that have a gradient?
+        n:slice=slice(None),  # a slice of the groups
+        with_grad:bool=False  # only parameters that have a gradient?
     )->L: # of (parameter, its group's parameters, its state, its hyperparameters)
         "Return every parameter of the groups `n`, with its group, state and hyperparameters"
         found = []
@@ -224,7 +224,7 @@ class OptimWrapper:
 
     def set_hyper(self,
         name:str,                         # `lr`, `mom`, `wd`, ...
-        value:float|Tensor|slice|Iterable # One number for all groups, one for each, or a slice
+        value:float|Tensor|slice|Iterable # one number for all groups, one for each, or a slice
     )->None:
         "Set the hyperparameter `name` of every group; raise KeyError if the optimizer has none of that name"
         write_hyper(self.opt, name, value)
@@ -293,7 +293,7 @@ class OptimWrapper:
         if self.frozen_idx: self.freeze_to(self.frozen_idx)
 
     def freeze_to(self,
-        n:int # Index of the first group to train; negative: counted from the end
+        n:int # index of the first group to train; negative: counted from the end
     )->None:
         "Freeze the groups before `n` and train the rest; raise ValueError if `n` counts from the end beyond the first"
         n_groups = self.n_groups
@@ -334,9 +334,9 @@ class OptimWrapper:
         return sd
 
     def load_state_dict(self,
-        sd:dict,               # From `state_dict`, of an `OptimWrapper` or of a torch optimizer
+        sd:dict,               # from `state_dict`, of an `OptimWrapper` or of a torch optimizer
         names:Mapping|None=None, # `id` -> name of each parameter, to reorder a state that has names
-        keep_hypers:bool=False # Keep the hyperparameters, and load only the accumulated state?
+        keep_hypers:bool=False # keep the hyperparameters, and load only the accumulated state?
     )->None:
         "Load the state `sd`; if it does not fit, raise ValueError and change nothing"
         split,was_split = is_split(self.opt.param_groups),is_split(sd.get('param_groups', ()))
@@ -373,12 +373,12 @@ class OptimWrapper:
 
 # %% ../../nbs/optim/05b_optimizer.ipynb #190637fe
 def create_optimizer(
-    opt_func:Any, # Class, `partial`, function of group dicts, built optimizer, or one with `set_hyper`
-    params:Iterable,             # The result of `splitter(model)`: parameters, or one list of them for each group
-    lr:float|Tensor|slice|list|None=None, # Learning rate; None: the optimizer's own
-    no_decay:Iterable=(),        # Parameters without weight decay, once `split_no_decay` is called
-    train_always:Iterable=()     # Parameters that are trained in frozen groups too
-)->Any: # An `OptimWrapper`, or another optimizer with `set_hyper`
+    opt_func:Any, # class, `partial`, function of group dicts, built optimizer, or one with `set_hyper`
+    params:Iterable,             # the result of `splitter(model)`: parameters, or one list of them for each group
+    lr:float|Tensor|slice|list|None=None, # learning rate; None: the optimizer's own
+    no_decay:Iterable=(),        # parameters without weight decay, once `split_no_decay` is called
+    train_always:Iterable=()     # parameters that are trained in frozen groups too
+)->Any: # an `OptimWrapper`, or another optimizer with `set_hyper`
     "Return the optimizer of a Learner; TypeError or ValueError if `opt_func` neither is nor creates one"
     res = build_optimizer(opt_func, params, lr)
     if not hasattr(res, 'set_hyper'): res = OptimWrapper(opt=res)
