@@ -41,7 +41,7 @@ register_state('mean_of_processes', None, 'f(event, weight) -> the mean weight o
                'None: this process trains alone')
 
 class GradientAccumulation(Callback):
-    "Step the optimizer every `n_acc` samples or batches with the gradient of their mean loss (fastai's name and order)"
+    "Steps the optimizer every `n_acc` samples or batches, with the gradient of their mean loss (fastai's name, order)"
     single,order,run_valid = True,6,False
     modes,saves = ('fit','lr_find'),('count','weight','unit','counted')
     first_in = ('before_step',)   # other callbacks are called only if a step follows
@@ -234,7 +234,7 @@ def split_items(
 # %% ../../nbs/callbacks/20b_micro_batch.ipynb #c7bee8e8
 @check_args
 class MicroBatch(Callback):
-    "Run each training batch as micro-batches, with one optimizer step: less memory, the same gradient"
+    "Runs each training batch as micro-batches, with one optimizer step: less memory, the same gradient"
     single,order = True,99
     modes,run_valid = ('fit','lr_find'),False
     conflicts = dict(passes='the micro-batches are gone before the step: make the batches smaller')

@@ -131,7 +131,7 @@ from ..optim.inventory import statistic_slots
 # %% ../../nbs/callbacks/30b_ema.ipynb #c28e8ab7
 @check_args
 class EMACallback(Callback):
-    "Keep an exponential moving average of the weights; validate and save with it, and end the fit with it by default"
+    "Keeps an exponential moving average of the weights; validates, saves and (by default) ends the fit with it"
     order,modes,saves = 12,('fit','validate','predict'),('averages','n_avg','n_step')
     n_step = 0          # optimizer steps in this fit
     n_avg  = 0          # updates of the average

@@ -23,7 +23,7 @@ from ..loop.words import own_attr
 
 # %% ../../nbs/callbacks/05a_item_indices.ipynb #59782817
 class RecordingSampler:
-    "Yield the indices of `sampler`, and append them to the queue `yielded`, which is new in each epoch"
+    "Yields the indices of `sampler`, and appends them to the queue `yielded`, which is new in each epoch"
     def __init__(self,
         sampler:Any # a sampler, or a batch sampler
     ): self.sampler,self.yielded = sampler,deque()
@@ -38,7 +38,7 @@ class RecordingSampler:
             yield index
 
 class IndexedIterator:
-    "Iterate over batches; `indices` are those of the last batch, even if one of its samples failed to load"
+    "Iterates over batches; `indices` are those of the last batch, even if one of its samples failed to load"
     def __init__(self,
         it:Iterator,     # yields batches
         queue:Collection # the indices of each batch, in order; more may be added to a deque later
@@ -66,7 +66,7 @@ class IndexedIterator:
         else: self.queue = iter(())
 
 class RecordingLoader(GetAttr):
-    "Iterate over a copy of a `DataLoader` for one phase, and record the indices of its batches"
+    "Iterates over a copy of a `DataLoader` for one phase, and records the indices of its batches"
     _default = 'dl'
     def __init__(self,
         dl:DataLoader # the loader, to which all other attributes are delegated
@@ -108,7 +108,7 @@ def indices(self:Learner) -> list|None:
     return None if self.batches is None else self.batches.indices
 
 class ItemIndices(Callback):
-    "Record the dataset indices of each batch as `learn.indices`, and add them to exceptions as a note"
+    "Records the dataset indices of each batch as `learn.indices`, and adds them to exceptions as a note"
     acts = 'nothing'
     order = 101   # after all callbacks that replace the loader
     def __init__(self,
@@ -253,7 +253,7 @@ class OngoingLoader(GetAttr):
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #ae860f54
 @check_args
 class StepsPerEpoch(Callback):
-    "End an epoch after `n` training batches; the next epoch continues in the data (Keras' `steps_per_epoch`)"
+    "Ends an epoch after `n` training batches; the next epoch continues in the data (Keras' `steps_per_epoch`)"
     single,late = True,False
     conflicts = dict(parts='it would read the data once more in each process: write `LimitBatches`')
     order,modes = TrainEvalCallback.order-1.5,('fit',)   # after the data was sharded over processes
@@ -343,7 +343,7 @@ class BatchFetcher:
             return b
 
 class PrefetchIterator:
-    "Iterate over the batches of `it`, while a thread fetches the next `n`"
+    "Iterates over the batches of `it`, while a thread fetches the next `n`"
     def __init__(self,
         it:Iterator,   # yields batches
         n:int=0,       # how many batches to fetch ahead; 0: no thread
@@ -392,7 +392,7 @@ def made_by_workers(
 
 # %% ../../nbs/callbacks/05c_prefetch.ipynb #bd91859c
 class Prefetch(Callback):
-    "Fetch the next batches in a thread while the current one is computed"
+    "Fetches the next batches in a thread while the current one is computed"
     acts = 'nothing'
     order = 1000   # after all callbacks that change the loader or the batch
     def __init__(self,

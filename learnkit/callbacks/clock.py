@@ -12,7 +12,7 @@ from ..loop.callback import Callback
 
 # %% ../../nbs/callbacks/55a_stopwatch.ipynb #843dd038
 class Stopwatch:
-    "Add up the seconds between `start` and `stop`"
+    "Adds up the seconds between `start` and `stop`"
     def __init__(self):
         self.total = 0.     # seconds up to the last pause
         self.since = None   # the time of the last start; None: paused
@@ -100,7 +100,7 @@ class Timestamp:
 
 # %% ../../nbs/callbacks/55b_clock.ipynb #94f5449d
 class Clock(StopwatchCallback):
-    "Count epochs, batches, samples, tokens and seconds of training: `learn.time`"
+    "Counts epochs, batches, samples, tokens and seconds of training: `learn.time`"
     acts = 'nothing'
     order,saves = -9,('counts','began','stopwatch')
     loaded = False   # does the next fit continue from a loaded state?
@@ -165,7 +165,7 @@ from .intervals import EveryCallback
 
 # %% ../../nbs/callbacks/55c_stop_after.ipynb #e287bb5b
 class StopAfter(EveryCallback):
-    "End the fit after a budget of batches, steps, samples, epochs or time; raise ValueError for a budget of 0 or None"
+    "Ends the fit after a budget of batches, steps, samples, epochs or time; raises ValueError if that is 0 or None"
     acts = 'sometimes'   # a run's length is not part of its identity, and clocks differ
     due_at_once = True   # so all processes agree to stop at the same batch
     def __init__(self,

@@ -21,7 +21,7 @@ from ..measure.history import History, format_time
 # %% ../../nbs/callbacks/50a_validate_every.ipynb #dc06abae
 @check_args
 class ValidateEvery(EveryCallback):
-    "Validate at an interval of batches or minutes; with an interval of epochs, skip the usual validations in between"
+    "Validates at an interval of batches or minutes; with an interval of epochs, skips the usual validations in between"
     acts,due_at_once = 'nothing',True
     saves = 'every','history'
     def __init__(self,
@@ -104,7 +104,7 @@ event.register('epoch_checkpoint', 'all callbacks have handled `after_epoch`',
                depth=1, after='after_epoch', by='CheckpointEvents')
 
 class CheckpointEvents(Callback):
-    "Fire `batch_checkpoint` and `epoch_checkpoint` after all callbacks have handled the batch or the epoch"
+    "Fires `batch_checkpoint` and `epoch_checkpoint` after all callbacks have handled the batch or the epoch"
     order,run_valid,modes = 98,False,('fit',)
     def after_batch(self): self.learn('batch_checkpoint')
     def after_epoch(self): self.learn('epoch_checkpoint')
@@ -116,7 +116,7 @@ event.register('cycle_checkpoint', 'all callbacks have handled `after_cycle`',
                depth=2, after='after_cycle', by='Cycles')
 
 class Cycles(Callback):
-    "Split a fit into cycles: fire `before_cycle`, `after_cycle` and `cycle_checkpoint`, and count `learn.cycle`"
+    "Splits a fit into cycles: fires `before_cycle`, `after_cycle` and `cycle_checkpoint`, and counts `learn.cycle`"
     order,run_valid = 99,False
     modes,saves = ('fit',),('every','n','inside')
     def __init__(self,
@@ -170,7 +170,7 @@ event.register('before_replay', 'the batch did not fit into memory and is run as
                depth=3, after='before_train_batch', by='ReplayOnOOM')
 
 class BatchEvents(Callback):
-    "Fire `before_train_batch` for each attempt at a batch, and `after_train_batch` when its gradients are complete"
+    "Fires `before_train_batch` for each attempt at a batch, and `after_train_batch` when its gradients are complete"
     order,run_valid,attempt = 98,False,0
     def before_batch(self): self._begin(0)
     def before_replay(self): self._begin(self.attempt+1)

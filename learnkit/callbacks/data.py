@@ -16,7 +16,7 @@ from ..loop.check import check_whole
 
 # %% ../../nbs/callbacks/00a_overfit.ipynb #4463dbf1
 class OverfitBatches(Callback):
-    "Train on the first `n` batches only, in every epoch, and validate on them (Lightning's `overfit_batches`)"
+    "Trains on the first `n` batches only, in every epoch, and validates on them (Lightning's `overfit_batches`)"
     conflicts = dict(parts='its batches have no shards: write `LimitBatches`')
     order,modes = TrainEvalCallback.order-1,('fit','validate')
     first_batches = None
@@ -82,7 +82,7 @@ def rename_keys(
 # %% ../../nbs/callbacks/00b_mapping.ipynb #ae5f6f84
 @check_args
 class MapInputs(Callback):
-    "Apply a function to each batch, or rename its keys: `learn.batch = f(learn.batch)`"
+    "Applies a function to each batch, or renames its keys: `learn.batch = f(learn.batch)`"
     order = -9
     def __init__(self,
         f:Callable|Mapping, # a function of the batch, or a dictionary: old key -> new key
@@ -99,7 +99,7 @@ class MapInputs(Callback):
 
 @check_args
 class MapOutputs(Callback):
-    "Apply a function to each output of the model, or rename its keys: `learn.pred = f(learn.pred)`"
+    "Applies a function to each output of the model, or renames its keys: `learn.pred = f(learn.pred)`"
     order = -9
     def __init__(self,
         f:Callable|Mapping, # a function of the output, or a dictionary: old key -> new key
@@ -139,7 +139,7 @@ def find_modules(
     return [v for v in values if isinstance(v, nn.Module)]
 
 class MoveModules(Callback):
-    "Move modules held by the Learner, its loss function and callbacks to the device of the model"
+    "Moves modules held by the Learner, its loss function and callbacks to the device of the model"
     order = TrainEvalCallback.order+1
     def before_fit(self):
         learn = self.learn

@@ -23,7 +23,7 @@ from ..loop.events import nearest
 # %% ../../nbs/callbacks/25a_clip.ipynb #5028e4dd
 @check_args
 class GradientClip(Callback):
-    "Clip gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"
+    "Clips gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"
     order,modes,run_valid = 11,('fit','lr_find'),False
     norm = None       # norm of the last step's gradients before clipping; a dict if `max_norm` is one
     max_norm:Any      # a number, or a dict: name of an optimizer -> number
@@ -96,7 +96,7 @@ def unit_norms(
 
 @check_args
 class AdaptiveGradientClip(Callback):
-    "Clip the gradient of each unit to `ratio` times the norm of its weights (Brock et al. 2021)"
+    "Clips the gradient of each unit to `ratio` times the norm of its weights (Brock et al. 2021)"
     order,acts = GradientClip.order,'alike'
     modes,run_valid = ('fit','lr_find'),False
     params:Any = ()
@@ -158,7 +158,7 @@ def _is_frozen(layer):
     return bool(trained) and not any(trained)
 
 class BnFreeze(Callback):
-    "Keep frozen batch norms in evaluation mode in training, so that running statistics don't change (fastai's name)"
+    "Keeps frozen batch norms in evaluation mode in training, so that running statistics don't change (fastai's name)"
     modes = ('fit','lr_find')
     def before_train(self): set_bn_eval(self.learn.model)
 
@@ -167,7 +167,7 @@ def _n_groups(opt): return getattr(opt, 'n_groups', len(opt.hypers))   # fastai'
 
 @check_args
 class GradualUnfreezing(Callback):
-    "Unfreeze more parameter groups at the beginning of given epochs, with `learn.opt.freeze_to`"
+    "Unfreezes more parameter groups at the beginning of given epochs, with `learn.opt.freeze_to`"
     modes = 'fit',
     def __init__(self,
         at:Mapping # epoch -> the first parameter group to train from then on; negative numbers count from the end
@@ -209,7 +209,7 @@ from ..data.nested import is_listy
 
 # %% ../../nbs/callbacks/25c_rnn.ipynb #04e831f5
 class ModelResetter(Callback):
-    "Call the model's `reset` before training, before and after validation, and at the end (fastai's name)"
+    "Calls the model's `reset` before training, before and after validation, and at the end (fastai's name)"
     def before_fit(self):
         model = get_model(self.learn.model)
         if not callable(getattr(model, 'reset', None)): raise TypeError(
@@ -222,7 +222,7 @@ class ModelResetter(Callback):
 
 # %% ../../nbs/callbacks/25c_rnn.ipynb #d3bba8f7
 class RNNCallback(Callback):
-    "Split the output into `pred` and the activations `raw_out` and `out`, before and after dropout (fastai's name)"
+    "Splits the output into `pred` and the activations `raw_out` and `out`, before and after dropout (fastai's name)"
     raw_out,out = None,None
     def after_pred(self):
         learn = self.learn
@@ -238,7 +238,7 @@ def _of_last_layer(o): return o[-1] if is_listy(o) else o
 # %% ../../nbs/callbacks/25c_rnn.ipynb #997b4d90
 @check_args
 class RNNRegularizer(Callback):
-    "Add `alpha` times AR and `beta` times TAR to the loss (Merity et al., 2017, https://arxiv.org/abs/1708.01009)"
+    "Adds `alpha` times AR and `beta` times TAR to the loss (Merity et al., 2017, https://arxiv.org/abs/1708.01009)"
     order,run_valid,modes = RNNCallback.order+1,False,('fit','lr_find')
     def __init__(self,
         alpha:float=0., # weight of AR: the mean square of the activations after dropout

@@ -17,7 +17,7 @@ from ..loop.duration import Time
 # %% ../../nbs/callbacks/70a_filter.ipynb #d55592a1
 @check_args
 class Filter:
-    "Let through every n-th call, the next one after each interval, a single one, or those for which `when` is true"
+    "Lets through every n-th call, the next one after each interval, a single one, or those for which `when` is true"
     def __init__(self,
         every:Any=None,         # a number of calls, or an interval of training as for `Every`: text such as '500ba'
         once:int|bool|None=None,# let through only this call, counted from 1; True: the first
@@ -134,7 +134,7 @@ from ..measure.recorder import Recorder
 # %% ../../nbs/callbacks/70b_handlers.ipynb #7ea8b907
 @check_args
 class OnCallback(Callback):
-    "Call `f(learn)` at an event, if the filter lets the call through"
+    "Calls `f(learn)` at an event, if the filter lets the call through"
     saves = ('filter',)
     pauses:tuple = ()   # the event, if `f` may pause the fit there
     def __init__(self,

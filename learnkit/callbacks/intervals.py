@@ -177,7 +177,7 @@ from ..loop.callback import Callback
 # %% ../../nbs/callbacks/45b_every_callback.ipynb #c09c2375
 @check_args
 class EveryCallback(Callback):
-    "Call `f(learn)` every so many epochs, batches, samples or minutes of training"
+    "Calls `f(learn)` every so many epochs, batches, samples or minutes of training"
     order,run_valid = 55,False
     modes,saves = ('fit',),('every',)
     due_at_once = False   # do all processes act at the same batch?

@@ -120,7 +120,7 @@ from ..optim.schedule import SchedExp
 # %% ../../nbs/callbacks/15b_lr_find.ipynb #45420c93
 @check_args
 class LRFinder(Scheduler):
-    "Train with an exponentially growing learning rate, then restore the Learner; used by `learn.lr_find`"
+    "Trains with an exponentially growing learning rate, then restores the Learner; used by `learn.lr_find`"
     modes,names = ('lr_find',),('lr',)   # the mode of the run that this callback belongs to
     rec = None             # the Recorder
     before = Snapshot()    # the state before the run, which `cleanup` restores

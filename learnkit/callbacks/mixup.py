@@ -45,7 +45,7 @@ def reduce_loss(
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #07da159d
 class MixedLoss(partial):
-    "Wrap a loss function: batches mixed by `mixer` get a mixed loss, all others the original one"
+    "Wraps a loss function: batches mixed by `mixer` get a mixed loss, all others the original one"
     mixer:'MixHandler' = None
     def __call__(self, pred, *yb, **kw):
         if not self.mixer.is_mixed: return super().__call__(pred, *yb, **kw)
@@ -225,7 +225,7 @@ def _check_floats(xb, name):
             'For images write `x.float()`. For text blend the embeddings, not the token numbers.')
 
 class MixUp(MixHandler):
-    "MixUp: blend each sample with another one (Zhang et al., 2017, https://arxiv.org/abs/1710.09412)"
+    "MixUp: blends each sample with another one (Zhang et al., 2017, https://arxiv.org/abs/1710.09412)"
     def __init__(self,
         alpha:float=.4 # both parameters of the Beta distribution of `lam`: near 0 hardly any mixing, 1 is uniform
     ): super().__init__(alpha)
@@ -242,7 +242,7 @@ class MixUp(MixHandler):
 
 # %% ../../nbs/callbacks/40b_mixup.ipynb #ff5ac07c
 class CutMix(MixHandler):
-    "CutMix: paste a box of another image into each image (Yun et al., 2019, https://arxiv.org/abs/1905.04899)"
+    "CutMix: pastes a box of another image into each image (Yun et al., 2019, https://arxiv.org/abs/1905.04899)"
     def __init__(self,
         alpha:float=1. # both parameters of the Beta distribution of `lam`: near 0 hardly any mixing, 1 is uniform
     ): super().__init__(alpha)

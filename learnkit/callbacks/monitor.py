@@ -264,7 +264,7 @@ from ..loop.callback import Callback
 # %% ../../nbs/callbacks/60c_tracker.ipynb #bb809547
 @check_args
 class TrackerCallback(Callback):
-    "Keep track of the best value of `monitor`; base class of the callbacks that act on it"
+    "Keeps track of the best value of `monitor`; base class of the callbacks that act on it"
     order,remove_on_fetch = 60,True
     modes,saves = ('fit',),('watch',)
     loaded = False        # does the next fit continue from a saved state?
@@ -341,7 +341,7 @@ class TrackerCallback(Callback):
 # %% ../../nbs/callbacks/60c_tracker.ipynb #46eee51c
 @check_args
 class OnBetter(TrackerCallback):
-    "Call `f(learn)` after each epoch, or validation within it, with the best value so far"
+    "Calls `f(learn)` after each epoch, or validation within it, with the best value so far"
     order = TrackerCallback.order+4
     def __init__(self,
         f:Callable, # function of the Learner

@@ -94,7 +94,7 @@ class Float8Layers:
 
 # %% ../../nbs/callbacks/35_precision.ipynb #c2d72e20
 class MixedPrecision(Callback):
-    "Mixed precision: forward pass and loss in 16 or 8 bits where safe, by `torch.amp` (fastai's name and order)"
+    "Trains in mixed precision: fp16 or bf16 with `torch.amp`, fp8 with torchao (fastai's name and order)"
     order,saves = 10,('scaler',)
     scaler  = None      # a `GradScaler`, once a fit has begun
     pending = False     # has a step begun, after which the scaler is updated?

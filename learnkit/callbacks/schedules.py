@@ -25,7 +25,7 @@ from ..optim.schedule import plot_hypers, plot_scheds
 schedules = Word('schedules', (), 'Which hyperparameters does it set in each batch? Only one callback may set each.')
 
 class Scheduler(Callback):
-    "Base class of schedulers: record the hyperparameters `names` of each batch, and restore them after the run"
+    "Base class of schedulers: records the hyperparameters `names` of each batch, and restores them after the run"
     order,run_valid,modes = 60,False,('fit',)
     names   = ()      # the scheduled hyperparameters
     initial = None    # their values before the run, as (parameter group, name, value)
@@ -80,7 +80,7 @@ class Scheduler(Callback):
 
 # %% ../../nbs/callbacks/10a_param_scheduler.ipynb #7419e7f5
 class ParamScheduler(Scheduler):
-    "Set hyperparameters by their schedules before each batch (fastai's name)"
+    "Sets the scheduled hyperparameters before each batch (fastai's name)"
     acts = 'alike'   # the position is the same in all processes
     was_split = True   # were norms and biases in groups without weight decay before the run?
     def __init__(self,
@@ -352,7 +352,7 @@ from ..loop.check import func_name
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #21d59238
 @check_args
 class TorchScheduler(Scheduler):
-    "Step a scheduler of `torch.optim.lr_scheduler` or `timm.scheduler` after each optimizer step or each epoch"
+    "Steps a scheduler of `torch.optim.lr_scheduler` or `timm.scheduler` after each optimizer step or each epoch"
     saves = 'sched','n'
     sched  = None    # PyTorch's or timm's scheduler
     hook   = None    # the hook on the optimizer's steps

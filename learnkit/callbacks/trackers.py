@@ -20,7 +20,7 @@ from ..measure.metric import Metric
 # %% ../../nbs/callbacks/65a_early_stopping.ipynb #b9a42891
 @check_args
 class EarlyStoppingCallback(TrackerCallback):
-    "End the fit after `patience` epochs, or validations, without improvement, or at a threshold"
+    "Ends the fit after `patience` epochs, or validations, without improvement, or at a threshold"
     order,saves = TrackerCallback.order+3,('watch','wait','since','why')
     wait  = 0      # values without improvement so far
     since = None   # the epoch of the best value in this fit; None: no value yet
@@ -106,7 +106,7 @@ class EarlyStoppingCallback(TrackerCallback):
 # %% ../../nbs/callbacks/65a_early_stopping.ipynb #d02a85ba
 @check_args
 class ThresholdStopper(EarlyStoppingCallback):
-    "End the fit when the monitored value reaches `threshold`"
+    "Ends the fit when the monitored value reaches `threshold`"
     saves = 'every',
     def __init__(self,
         threshold:float,                        # stop when the value is at most (comp='min') or at least ('max') this
@@ -136,7 +136,7 @@ class ThresholdStopper(EarlyStoppingCallback):
 
 # %% ../../nbs/callbacks/65a_early_stopping.ipynb #a70d65f3
 class TerminateOnNaNCallback(Callback):
-    "End the fit when a loss is NaN or infinite"
+    "Ends the fit when a loss is NaN or infinite"
     order,modes,saves = -9,('fit','lr_find'),('every',)
     def __init__(self,
         every:Any='100ba' # how often to read the losses of an accelerator, as for `Every`: reading waits for the device
@@ -194,7 +194,7 @@ from ..loop.words import own_attr
 # %% ../../nbs/callbacks/65b_save_model.ipynb #b86ba39a
 @check_args
 class SaveModelCallback(TrackerCallback):
-    "Save the model when it is the best so far, and load the best at the end; or save at intervals"
+    "Saves the model when it is the best so far, and loads the best at the end; or saves at intervals"
     order,run_valid,saves = TrackerCallback.order+1,False,('watch','saved','every','held','hash','best_name')
     writes = True
     held = None                 # the best model as bytes, if it is not in a file
@@ -432,7 +432,7 @@ def _hash_if_there(path):
 # %% ../../nbs/callbacks/65c_plateau.ipynb #de629f54
 @check_args
 class ReduceLROnPlateau(TrackerCallback):
-    "Divide the learning rate by `factor` after `patience` epochs, or validations within them, without improvement"
+    "Divides the learning rate by `factor` after `patience` epochs, or validations within them, without improvement"
     order,saves = TrackerCallback.order+2,('watch','wait','lrs')
     schedules = 'lr',   # so that a second scheduler of the learning rate raises an error
     def __init__(self,

@@ -66,7 +66,7 @@ def _restore_handlers():
         if signal.getsignal(number) is _receive: signal.signal(number, handler)
 
 class _Received:
-    "Context manager: in the main thread, let `_receive` handle signals; nested blocks do nothing"
+    "Context manager: in the main thread, lets `_receive` handle signals; nested blocks do nothing"
     outermost = False
     def __enter__(self):
         if _inside or current_thread() is not main_thread(): return

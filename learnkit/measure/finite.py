@@ -98,7 +98,7 @@ class NonFiniteLoss(FloatingPointError):
     "Raised by `NonFiniteCheck` if the training loss and weights are NaN or infinite"
 
 class NonFiniteCheck(Callback):
-    "End the fit when the training loss and weights are NaN or infinite; warn if only the loss is, or is huge"
+    "Ends the fit when the training loss and weights are NaN or infinite; warns if only the loss is, or is huge"
     single,acts = True,'nothing'
     order,modes,saves = Recorder.order+1,('fit',),('warned',)
     warned       = False   # has this fit warned about the training loss?

@@ -223,7 +223,7 @@ def _are_close(a, b):
 
 # %% ../../nbs/measure/45b_meter.ipynb #43686cdd
 class MeterCallback(Callback):
-    "Compute the loss and the metrics in a validation"
+    "Computes the loss and the metrics in a validation"
     order,run_train,nested = 50,False,False
     name = 'gather_preds'   # fastai's callbacks recognize inference by this name
     def __init__(self,
@@ -267,7 +267,7 @@ event.register('after_row', 'a validation gave `row`, a dict for the history; if
 
 @check_args
 class Recorder(RecorderPlots, Callback):
-    "Record the loss and learning rate of each batch, and the losses, metrics and time of each epoch"
+    "Records the loss and learning rate of each batch, and the losses, metrics and time of each epoch"
     smooth_loss:AvgSmoothLoss
     single,acts = True,'nothing'
     name = 'recorder'   # subclasses have this name, too

@@ -133,7 +133,7 @@ def pool_stats(
 # %% ../../nbs/observe/15b_activation_stats.ipynb #90031cee
 @check_args
 class ActivationStats(ActivationPlots, HookCallback):
-    "Record mean, standard deviation, share near zero and histogram of each layer's output (from fastai)"
+    "Records mean, standard deviation, share near zero and histogram of each layer's output (from fastai)"
     acts = 'nothing'
     order,modes,run_valid = -20,('fit','lr_find'),False
     def __init__(self,

@@ -99,7 +99,7 @@ class EvaluatorColumn:
 # %% ../../nbs/observe/00b_evaluator.ipynb #82264ec4
 @check_args
 class Evaluator(EveryCallback):
-    "Evaluate another loader at intervals, with its own metrics; `history` has the results"
+    "Evaluates another loader at intervals, with its own metrics; `history` has the results"
     acts = 'nothing'
     saves = 'every','when_better','history'
     last_epoch:int|None = None   # the last epoch that ended with an evaluation; None: no epoch yet
@@ -283,7 +283,7 @@ event.register('after_sanity', '`results` holds their loss and metrics',
 
 @check_args
 class SanityCheck(Callback):
-    "Validate `n` batches before training begins; `results` are the loss and the metrics, by name"
+    "Validates `n` batches before training begins; `results` are the loss and the metrics, by name"
     acts = 'nothing'
     order,modes = 110,('fit',)   # after all other callbacks were set up
     results = None

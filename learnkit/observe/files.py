@@ -172,7 +172,7 @@ def _learning_rates(
     return {f'lr/{i}':rate for i,rate in enumerate(rates)}
 
 class MetricsLogger(Callback):
-    "Base class of loggers: pass all metrics, and the rows of the history, to `write(metrics, step)`, in order"
+    "Base class of loggers: passes all metrics, and the rows of the history, to `write(metrics, step)`, in order"
     acts,writes = 'nothing',True
     order,modes,saves = 62,('fit',),('start',)
     def write(self,
@@ -340,7 +340,7 @@ class FileLogger(MetricsLogger):
 # %% ../../nbs/observe/40b_loggers.ipynb #e17baa64
 @check_args
 class JsonLogger(FileLogger):
-    "Write each row of metrics as a line of JSON: `{\"step\": 10, \"batch_loss\": 0.5}`"
+    "Writes each row of metrics as a line of JSON: `{\"step\": 10, \"batch_loss\": 0.5}`"
     def __init__(self,
         fname:str|Path='log.jsonl', # the file, relative to `learn.path`
         append:bool=False           # append to the file of an earlier run; False: replace it
@@ -488,7 +488,7 @@ def _parse_cell(text):
 # %% ../../nbs/observe/40c_csv_logger.ipynb #ad3e39ab
 @check_args
 class CSVLogger(FileLogger):
-    "Write each row of the history to a CSV file when its epoch or validation ends"
+    "Writes each row of the history to a CSV file when its epoch or validation ends"
     acts = 'nothing'
     order = 60
     def __init__(self,

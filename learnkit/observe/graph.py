@@ -17,7 +17,7 @@ from ..loop.settings import pyplot
 # %% ../../nbs/observe/50_show_graph.ipynb #a2d1664b
 @check_args
 class ShowGraphCallback(Callback):
-    "Plot the training and validation losses in the notebook after each epoch"
+    "Plots the training and validation losses in the notebook after each epoch"
     acts,writes = 'nothing',True
     order,modes = 65,('fit',)
     handle = None    # IPython's display handle of the graph; None: not displayed yet

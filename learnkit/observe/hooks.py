@@ -18,7 +18,7 @@ from ..loop.check import check_args
 # %% ../../nbs/observe/10a_hooks.ipynb #69b8b99a
 @check_args
 class Hook:
-    "Call `hook_func(module, input, output)` after each call of the module `m`, and store its result in `stored`"
+    "Calls `hook_func(module, input, output)` after each call of the module `m`, and stores its result in `stored`"
     def __init__(self,
         m:nn.Module,           # the module to hook
         hook_func:Callable,    # called with (module, input, output); in the backward pass with gradients
@@ -143,7 +143,7 @@ def _is_compiled(model):
 
 @check_args
 class HookCallback(Callback):
-    "Put a `Hook` on each layer, which calls `hook(m, i, o)` (semantics of fastai's `HookCallback`)"
+    "Puts a `Hook` on each layer, which calls `hook(m, i, o)` (semantics of fastai's `HookCallback`)"
     hook:Callable = staticmethod(noops)
     def __init__(self,
         modules:Any=None,             # the modules to hook; None: all layers that have parameters

@@ -17,7 +17,7 @@ from ..measure.history import History
 
 # %% ../../nbs/observe/25a_observer.ipynb #0b3d04be
 class Observer(EveryCallback):
-    "Base class of monitors: measure at intervals, add the metrics to `history` as a row, and log them"
+    "Base class of monitors: measures at intervals, adds the metrics to `history` as a row, and logs them"
     acts = 'nothing'
     order,saves = 52,('every','history')
     def __init__(self,
@@ -64,13 +64,13 @@ class Observer(EveryCallback):
 
 # %% ../../nbs/observe/25a_observer.ipynb #8eacd6c3
 class LossMonitor(Observer):
-    "Log the unsmoothed training loss of single batches, as `batch_loss`"
+    "Logs the unsmoothed training loss of single batches, as `batch_loss`"
     def measure(self) -> dict:
         "Return the loss, still on its device"
         return dict(batch_loss=self.learn.loss)
 
 class LRMonitor(Observer):
-    "Log the learning rate of each parameter group or optimizer, and its momentum, if any"
+    "Logs the learning rate of each parameter group or optimizer, and its momentum, if any"
     def measure(self) -> dict:
         "Return `lr` and `mom`; for several parameter groups `lr/0`, `lr/1` …, for several optimizers `lr_muon` …"
         by_optimizer,row = {},{}
@@ -98,7 +98,7 @@ from .outbox import stack_scalars
 # %% ../../nbs/observe/25b_optimizer_monitor.ipynb #f5c77999
 @check_args
 class OptimizerMonitor(Observer):
-    "Log norms of gradients, weights and updates, and the ratio of update to weight (Composer's `OptimizerMonitor`)"
+    "Logs norms of gradients, weights and updates, and the ratio of update to weight (Composer's `OptimizerMonitor`)"
     saves = *Observer.saves,'due'
     start:'_StepStart|None' = None   # the values from before the measured step; None: no step is measured
     row:dict|None = None             # the measured values, until the batch has been counted
@@ -187,7 +187,7 @@ def _import_psutil(feature:str) -> ModuleType:
     return psutil
 
 class MemoryMonitor(Observer):
-    "Log the memory in use, in GB (10^9 bytes): the accelerator's, or without one the process's (needs psutil)"
+    "Logs the memory in use, in GB (10^9 bytes): the accelerator's, or without one the process's (needs psutil)"
     def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k!='process'}   # it has a lock
 
     def before_fit(self):
@@ -209,7 +209,7 @@ class MemoryMonitor(Observer):
 
 # %% ../../nbs/observe/25c_system.ipynb #a3afa63f
 class SystemMetrics(Observer):
-    "Log the utilization of CPU, memory and GPU in percent, and disk and network traffic in MB/s (needs psutil)"
+    "Logs the utilization of CPU, memory and GPU in percent, and disk and network traffic in MB/s (needs psutil)"
     def __init__(self,
         every:Any='10s' # how often; see `Observer`
     ): super().__init__(every)

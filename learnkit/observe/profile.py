@@ -77,7 +77,7 @@ class Profile(ActionTimer):
 
     def _aggregate(self,
         columns:tuple,     # the columns that identify a row of the result
-        find_row:Callable, # Action -> the values of these columns; None skips the action
+        find_row:Callable, # action -> the values of these columns; None skips the action
         kind:str           # count only the calls of actions of this kind
     ) -> TimeTable:
         "Return the totals as a table, summed over the actions with the same `find_row`"
@@ -173,7 +173,7 @@ from .trace import Action
 # %% ../../nbs/observe/55b_profiler.ipynb #933e7fa7
 @check_args
 class ProfileCallback(Callback):
-    "Measure how a run spends its time; `learn.profiler.result` is a `Profile`"
+    "Measures how a run spends its time; `learn.profiler.result` is a `Profile`"
     acts = 'nothing'
     order,name = -100,'profiler'
     active     = False   # is a run being measured?
@@ -266,7 +266,7 @@ from ..callbacks.intervals import Every
 
 # %% ../../nbs/observe/55c_timer.ipynb #4cf9afe4
 class TimerCallback(ProfileCallback):
-    "Print at intervals how time was spent so far: loader, forward, backward, step, validation, callbacks, rest"
+    "Prints at intervals how time was spent so far: loader, forward, backward, step, validation, callbacks, rest"
     order,name,modes = 70,'timer',('fit',)
     def __init__(self,
         every:Any='1ep', # how often: text such as '10ep' or '500ba', or a number of epochs; None: only at the end

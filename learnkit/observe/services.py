@@ -201,7 +201,7 @@ class Service(MetricsLogger):
 
 # %% ../../nbs/observe/45b_services.ipynb #94e6734a
 class ServiceLogger(Service):
-    "Base class of loggers for services: send each step once, in a thread, and keep unsent steps"
+    "Base class of loggers for services: sends each step once, in a thread, and keeps unsent steps"
     saves = (*MetricsLogger.saves,'id','kept')
     wait:float = 30.     # the longest time that the end of a fit waits for the service, in seconds
     files:bool = False   # are saved models sent?
@@ -368,7 +368,7 @@ class ServiceLogger(Service):
         return missing
 
     def _newer(self, step, values):
-        "Return the values that are newer than the service's last step"
+        "Return the values whose series has no value at `step` or later in the service"
         last_steps = self.last_steps   # another thread may replace the attribute
         for name in values:
             if name not in last_steps: last_steps[name] = self.last_step(name)
@@ -412,7 +412,7 @@ from .observer import Observer
 # %% ../../nbs/observe/45c_images.ipynb #a833fc26
 @check_args
 class ImageLogger(EveryCallback):
-    "Log images at intervals, for TensorBoard and other loggers"
+    "Logs images at intervals, for TensorBoard and other loggers"
     acts = 'nothing'
     order = Observer.order
     def __init__(self,

@@ -20,7 +20,7 @@ from .observer import Observer
 # %% ../../nbs/observe/30a_speed.ipynb #b627993a
 @check_args
 class SpeedMonitor(StopwatchCallback, Observer):
-    "Log throughput: batches, samples (`samples_per_sec`), tokens, FLOPs per second (after Composer's `SpeedMonitor`)"
+    "Logs throughput: batches, samples (`samples_per_sec`), tokens, FLOPs per second (after Composer's `SpeedMonitor`)"
     order,saves = Observer.order,(*Observer.saves,'stopwatch')
     def __init__(self,
         every:Any='10ba',               # how often; see `Observer`
@@ -84,7 +84,7 @@ class SpeedMonitor(StopwatchCallback, Observer):
 
 # %% ../../nbs/observe/30a_speed.ipynb #eafa8ea4
 class RuntimeEstimator(StopwatchCallback, Observer):
-    "Log the estimated time until the end of the run, in seconds, as `remaining` (after Composer's `RuntimeEstimator`)"
+    "Logs the estimated time until the end of the run, in seconds, as `remaining` (after Composer's `RuntimeEstimator`)"
     order,saves = Observer.order,Observer.saves
     def __init__(self,
         every:Any='10ba', # how often; see `Observer`
@@ -158,7 +158,7 @@ from ..measure.history import format_time
 # %% ../../nbs/observe/30b_step_lines.ipynb #be87527e
 @check_args
 class StepLines(SpeedMonitor):
-    "Print a line at intervals: epoch and batch, smoothed loss, learning rate, speed, and the time left"
+    "Prints a line at intervals: epoch and batch, smoothed loss, learning rate, speed, and the time left"
     def __init__(self,
         every:Any='100ba', # how often: text such as '500ba' or '1m', a `Time`, or a function of the Learner
         window:int=100     # the number of batches over which the speed is averaged

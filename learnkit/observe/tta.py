@@ -19,7 +19,7 @@ def _has_dropout(m):
     return isinstance(m, _with_dropout) or 'dropout' in type(m).__name__.lower()
 
 class MCDropoutCallback(Callback):
-    "Monte Carlo dropout: leave dropout on in validation and prediction (Gal and Ghahramani, 2016)"
+    "Monte Carlo dropout: leaves dropout on in validation and prediction (Gal and Ghahramani, 2016)"
     draws = True
     switched = ()   # layers that were switched to training mode
     def before_validate(self) -> None:
