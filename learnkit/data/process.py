@@ -45,7 +45,7 @@ def set_rank(
 
 # %% ../../nbs/data/15a_process.ipynb #d81c2a68
 def rank_distrib() -> int:
-    "Return the rank of this process, 0 without distributed training; rank 0 writes and prints"
+    "Return this process's rank; without a process group that of `set_rank`, or 0; in a block of `alone` 0"
     if in_group(): return dist.get_rank()
     if _alone.get(): return 0
     return _ungrouped_rank[0]
@@ -85,7 +85,7 @@ def shard_ranks() -> Sequence[int]:
     return range(num_distrib())
 
 def num_shards() -> int:
-    "Return how many shards the data has: the number of processes, or 1 in a block of `undivided`"
+    "Return the number of data shards: the world size, or the number of ranks of a `sharded_among` block"
     return len(shard_ranks())
 
 def shard_rank() -> int:

@@ -43,7 +43,7 @@ def _draws_later(sampler):
     if type(sampler) is BatchSampler: sampler = sampler.sampler
     if type(sampler) not in draw_at_start: return True
     if not isinstance(sampler, RandomSampler) or not sampler.replacement: return False
-    return sampler.generator is not None   # its own generator is drawn from chunk by chunk
+    return sampler.generator is not None   # it draws from its own generator in chunks, during iteration
 
 class Skip(NamedTuple):
     "The steps of a sampler that the next pass skips, with their random states"

@@ -89,7 +89,7 @@ def python_class(
 def entries(
     o:Any # a container
 ) -> list:
-    "Return the entries of `o`, of a dict keys and values alternately; call no method that a subclass overrides"
+    "Return the entries of a container, of a dict `[key, value, …]`, without calling overridden methods"
     cls = python_class(type(o))
     if issubclass(cls, dict): return [*chain(*cls.items(o))]
     return [*cls.__iter__(o)]

@@ -196,7 +196,7 @@ class GatherPredsCallback(Callback):
         return tensors
 
     def _begin_own(self, n, positions, it):
-        "Create buffers for this process's part of `n` samples, or all `n` if the processes' data differs; return `it`"
+        "Create buffers for this process's samples, or all `n` if data differs (ValueError with `mmap`). Return `it`"
         round_robin = self.learn.batches.round_robin
         if round_robin.alike: self.round_robin = round_robin
         elif self.mmap is not None: raise ValueError(

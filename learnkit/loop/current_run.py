@@ -93,7 +93,7 @@ class Run(Progress, BatchState):
         return self.layers[name][0] if name in self.layers else getattr(self, name)
 
     def _set_layers(self, name, base, layers):
-        "Set an attribute to `base` with `layers` on top"
+        "Set the attribute `name` to `base` with `layers` applied: the last replacement, then each wrapper"
         self._store_layers(name, base, layers, {name:_value_with_layers(base, layers)})
 
     def _store_layers(self, name, base, layers, values=None):

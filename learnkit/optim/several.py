@@ -103,10 +103,10 @@ class SeveralOptimizers(Optimizer):
         return loss
 
     def train(self) -> None:
-        "Set the optimizers that have modes, such as schedule-free ones, to train"
+        "Set the optimizers that have modes, such as schedule-free ones, to training mode"
         for opt in map(self.optimizer, self.named_optimizers): getattr(opt, 'train', _do_nothing)()
     def eval(self) -> None:
-        "Set the optimizers that have modes to evaluate"
+        "Set the optimizers that have modes to evaluation mode"
         for opt in map(self.optimizer, self.named_optimizers): getattr(opt, 'eval', _do_nothing)()
 
     def check_names(self,
@@ -139,7 +139,7 @@ def _own_state(sd, name):
     state = {i:s for i,s in sd['state'].items() if i in numbers}
     own = dict(param_groups=groups, state=state)
     if 'n_states' in sd:
-        n_lost = sd['n_states']-len(sd['state'])   # unknown of which optimizers, so each counts all
+        n_lost = sd['n_states']-len(sd['state'])   # it is unknown whose states were lost, so each counts them all
         own['n_states'] = len(state)+n_lost
     return own
 

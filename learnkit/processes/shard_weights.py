@@ -101,7 +101,7 @@ class ShardWeights(Callback):
         if not is_one: learn.current_run.loss_grad = learn.loss_grad*self.factor
 
     def _start_factor(self):
-        "Set this batch's factor; wait for the other processes only if its weight is not the usual one"
+        "Set this batch's loss factor; on the CPU, wait for the others unless the gradients can be corrected later"
         if not self.on_cpu: return self._assign(factor=self._factor_on_device())
         weight = float(self.weigh.read(self.whole, _is_on_device))
         is_usual = weight==self.usual and self._can_correct()

@@ -441,10 +441,10 @@ def _train_until_step(learn, norms, step):
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000018
 def find_minimal_subset(
     items:list,         # all samples, which together have the effect
-    has_effect:Callable # do these samples have the effect?
+    has_effect:Callable # f(samples) -> whether these samples have the effect
 ) -> list:
     "Return a subset of `items` that has the effect and from which no sample can be dropped (ddmin)"
-    n = 2   # the number of parts to try
+    n = 2   # the number of parts to split `items` into
     while len(items)>1:   # `items` always has the effect
         size = ceil(len(items)/n)
         parts = [items[i:i+size] for i in range(0, len(items), size)]

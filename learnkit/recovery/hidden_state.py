@@ -82,6 +82,8 @@ class ConstantModules:
         return len(now)==len(first) and all(map(is_, now, first))
 
 
+
+
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
 mappings = dict,OrderedDict,defaultdict,Counter
 containers = list,tuple,deque,*mappings
@@ -196,7 +198,7 @@ def holds_state(
     is_called:bool  # is `o` the loss function, or called by it?
 ) -> bool:
     "Return whether `o` may hold state of a user's code"
-    if isinstance(o, containers): return not is_plain(o)   # a container of plain values is itself a state
+    if isinstance(o, containers): return not is_plain(o)   # a container of plain values is saved whole
     if isinstance(o, saved_elsewhere) or not hasattr(o, '__dict__'): return False
     if is_called or type(o) is SimpleNamespace: return True
     return not is_library(o) and not is_foreign(type(o))
@@ -402,15 +404,12 @@ class Restored(NamedTuple):
     value:Any
 
 class Restorer:
-    """Puts values from a checkpoint into attributes and entries, in place where possible, as other objects share them
-
-    `done` records the objects changed in place, which are not changed a second time. A holder that shares such an
-    object keeps it if the checkpoint has the same value for both, and otherwise gets a new object"""
+    "Restores attributes and entries from a checkpoint; changes shared objects in place where possible"
     def __init__(self,
         device:Any # for new tensors
     ):
         self.device = device
-        self.done:dict[int,Restored] = {}   # the changed objects, by `id`
+        self.done:dict[int,Restored] = {}   # the objects changed in place, by `id`; none is changed twice
 
     def set_entry(self,
         o:Any,  # a holder: an object with attributes, or a container
@@ -429,7 +428,7 @@ class Restorer:
         own:Any, # the current value
         v:Any    # the value from the checkpoint
     ) -> Any:
-        "Return `own` with the value `v`, or a new object where `own` cannot be changed or is shared by another value"
+        "Set `own` to `v` in place and return it, or a new object if `own` cannot change or was set to another value"
         before = self.done.get(id(own))
         if before is not None:
             if is_equal(before.value, v): return own

@@ -443,7 +443,7 @@ from ..optim.steps import accumulates
 # %% ../../nbs/recovery/30c_replay_oom.ipynb #104b328a
 @check_args
 class ReplayOnOOM(MicroBatch):
-    "Repeats a training batch in smaller parts when it does not fit into memory"
+    "Repeats a training batch as smaller micro-batches when it does not fit into memory"
     conflicts = dict(parts='it would change the shapes in one process only: use `MicroBatch`')
     name,saves = 'replay_on_oom',('size','n_fitted')
     n_fitted = 0              # batches that fitted since the size changed
@@ -451,7 +451,7 @@ class ReplayOnOOM(MicroBatch):
     attempt,stepping = 0,False   # repetitions of this batch; has its optimizer step begun?
     snapshot:Any = None   # the state at the start of the batch
     def __init__(self,
-        size:int|None=None,       # initial number of samples in a part; None: the whole batch
+        size:int|None=None,       # initial number of samples in a micro-batch; None: the whole batch
         split:Callable|None=None, # how to split a batch, as for `MicroBatch`
         grow:int|None=None        # double `size` after so many batches that fitted into memory; None: never
     ):
@@ -462,7 +462,7 @@ class ReplayOnOOM(MicroBatch):
     def before_step(self): self.stepping = True
 
     def wrap(self, what:str, do:Callable) -> Callable:
-        "Return `do`; for a batch, a function that repeats it in smaller parts until it fits into memory"
+        "Return `do`; for a batch, a function that repeats it as smaller micro-batches until it fits into memory"
         return partial(self._until_it_fits, do) if what=='batch' else do
 
     def _until_it_fits(self, do):

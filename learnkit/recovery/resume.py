@@ -135,7 +135,7 @@ class _Listing(NamedTuple):
 def _list_found(
     where:Path # a folder with checkpoints, or the path of a checkpoint
 ) -> _Listing:
-    "Return the checkpoints that this process finds"
+    "Return the names of the checkpoints that this process sees, and the text of the newest one's manifest"
     if where.suffix=='.pth': paths = [where]
     else: paths = list_checkpoints(where)
     return _Listing([p.name for p in paths], _manifest_text(paths))
@@ -150,7 +150,7 @@ def find_in_all(
     find:Callable, # function that finds a checkpoint and reads it
     where:Path     # a folder with checkpoints, or the path of a checkpoint
 ) -> Any:
-    "Return the result of `find`, in process 0 if processes see different files; all processes must call it"
+    "Call `find` in each process, or in process 0 only if they see different files; return its result in all"
     listings = team().in_all(lambda: _list_found(where))
     if all(listing==listings[0] for listing in listings): return find()
     found = None

@@ -22,10 +22,10 @@ _formats = {4:torch.channels_last, 5:torch.channels_last_3d}
 
 @check_args
 def set_memory_format(
-    model:nn.Module,        # the model whose weights are rearranged in place
+    model:nn.Module,        # the model, which is changed in place
     channels_last:bool=True # False: convert back to contiguous
 ) -> list[torch.Tensor]:
-    "Rearrange the weights of convolutions in memory; return those that were changed"
+    "Convert 4-D and 5-D parameters and buffers to channels-last format, or back; return the converted ones"
     changed = []
     for t in (*model.parameters(), *model.buffers()):
         if t.dim() not in _formats: continue

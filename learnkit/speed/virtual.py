@@ -55,7 +55,7 @@ class MergeTree:
         return part
 
 def merge_all(
-    parts:list # means and sums, in order
+    parts:list # pairs `(means, sums)`, in order
 ) -> tuple[Tensor,Tensor]:
     "Return the means and sums of all `parts`, merged by a `MergeTree`"
     tree = MergeTree()
