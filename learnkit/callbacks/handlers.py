@@ -229,7 +229,7 @@ def on(
     marker:str|None=None,    # for `Learner.on`: None: the next Learner; 'all': each; other text: `marked_handlers`
     pause_if:Callable|None=None # pause the fit there if this function of the Learner is true: see `Pausable`
 ) -> Callable:
-    "Return a decorator for functions to call at event `name`; with `pause_if`, add a breakpoint and return `pause_if`"
+    "Return a decorator for handlers of `name`, or add breakpoint `pause_if` and return it; raise TypeError if misused"
     if callable(name): raise TypeError('`on` takes the event first: `@learn.on("after_batch")`')
     event.check(name)
     conditions = dict(every=every, once=once, when=when)

@@ -169,7 +169,7 @@ class MixHandler(Callback):
         *yb,           # the samples' own targets
         **kw           # passed on to the loss function
     ) -> torch.Tensor: # the losses, of each sample or of each of its targets
-        "Return `lam` times the loss for each sample's own target plus `1-lam` times the loss for its partner's target"
+        "Return the losses of own and partners' targets, weighted by `lam` and `1-lam`; ValueError if not per sample"
         lam,yb1 = self.lam,self.yb1
         if self.part!=slice(None):
             if len(lam)>1: lam = lam[self.part]   # CutMix has one weight for all samples

@@ -66,7 +66,7 @@ def model_sizes(
     m:nn.Module,                # a model of images, with at least one `Conv2d`
     size:tuple[int,int]=(64,64) # height and width of the image
 ) -> list[torch.Size]:
-    "Return the output shape of each child of `m`, for a batch of one image of zeros"
+    "Return the output shape of each child of `m` for one image of zeros; restore the mode and buffers of `m`"
     conv = next(o for o in m.modules() if isinstance(o, nn.Conv2d))
     with Snapshot(snapshot_forward(m)), torch.no_grad(), hook_outputs([*m.children()]) as hooks:
         m.eval()(conv.weight.new_zeros(1, conv.in_channels, *size))

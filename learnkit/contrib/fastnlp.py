@@ -656,7 +656,7 @@ class Trainer:
         event:EventOf,        # such as `Event.on_before_backward(every=2)`
         marker:str|None=None  # None: only in the next Trainer; 'all': in all; else in those with this `marker`
     ) -> Callable:
-        "Return a decorator for a function to be called at `event` in later Trainers"
+        "Return a decorator for a function to call at `event` in later Trainers; raise TypeError if it is no event"
         if not isinstance(event, EventOf): raise TypeError(
             f'`Trainer.on` needs an event such as `Event.on_train_begin()`, not {event!r}')
         def _on(f):
@@ -865,7 +865,7 @@ def TorchGradClipCallback(
     clip_type:str='norm',    # 'norm' or 'value'
     parameters:Any=None      # only None is supported: all parameters of the optimizer are clipped
 ) -> GradientClip:
-    "Return a `GradientClip`, which clips the gradients before each optimizer step"
+    "Return a `GradientClip`, which clips before each optimizer step; raise ValueError if an argument is not supported"
     if clip_type not in ('norm','value'): raise ValueError(f"clip_type must be 'norm' or 'value', not {clip_type!r}")
     if parameters is not None: raise ValueError(
         '`parameters` is not supported, because all gradients are clipped. To clip only some, do so in '

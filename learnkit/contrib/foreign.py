@@ -429,7 +429,7 @@ class ForeignCallback(Callback):
         "Return the keyword arguments that the other library passes to the method"
         return {}
     def prepare(self) -> None:
-        "Do nothing; an adapter sets the attributes that the wrapped callback expects when it is called"
+        "Do nothing; an adapter sets attributes here, before each call of a method of the wrapped callback"
     def obey(self,
         name:str, # name of the wrapped callback's method
         res:Any   # the value that the method returned

@@ -331,7 +331,7 @@ def output_loss(
 def loss_value_hint(
     loss:Any # the value that a loss function returned instead of a tensor
 ) -> str:
-    "Return a hint about a value that is not a tensor"
+    "Return what to do instead of returning `loss`, a value that is not a tensor, from a loss function"
     if loss is None: return 'is there a `return` in each of its branches?'
     if isinstance(loss, Mapping): return 'return a plain `dict` of the parts of the loss, whose sum is trained on'
     if is_listy(loss): return ('return the loss to train on, or a dictionary of several losses, whose sum is trained '

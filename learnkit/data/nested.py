@@ -35,7 +35,7 @@ def _is_mapping(x):
 def tuplify(
     o:Any # an object, a list or generator of objects, or `None`
 ) -> tuple:
-    "Convert `o` to a tuple: `()` for `None`, the items of a list or a generator, otherwise `(o,)`"
+    "Convert `o` to a tuple: `()` for `None`, the elements of a tuple, list, `L` or generator, otherwise `(o,)`"
     if o is None: return ()
     if isinstance(o, (tuple, list, L, GeneratorType)): return tuple(o)
     return (o,)
@@ -166,7 +166,7 @@ def to_concat(
     xs:list,  # one result per batch, all of the same structure
     dim:int=0 # the dimension of the samples
 ) -> Any:
-    "Concatenate the results of several batches; raise ValueError if their keys differ, or a tensor has no `dim`"
+    "Concatenate batches' results; None if all are None; raise ValueError if keys differ, or a tensor has no `dim`"
     if len(xs)==0: return xs
     x = xs[0]
     if all(isinstance(o, Tensor) for o in xs): return _concat_tensors(xs, dim)

@@ -61,7 +61,7 @@ def rank0_first(
     *args:Any,     # passed to `func`
     **kwargs:Any   # passed to `func`
 ) -> Any:
-    "Call `func` in process 0 first, then in all other processes; return its result"
+    "Call `func` in process 0 first, then in all others, and return its result; every process must call it"
     if rank_distrib(): dist.barrier()   # wait until process 0 has finished
     try: return func(*args, **kwargs)
     finally:

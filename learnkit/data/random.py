@@ -25,7 +25,7 @@ def set_seed(
     s:int,                  # the seed
     reproducible:bool=False # also make cuDNN choose deterministic algorithms, which may be slower?
 ) -> None:
-    "Seed the random number generators of Python, NumPy, PyTorch and all devices"
+    "Seed the generators of Python, NumPy, PyTorch and all devices; raise TypeError if `s` is not an integer"
     if not hasattr(s, '__index__'): raise TypeError(f'The seed must be an integer, not {s!r:.60}.')
     random.seed(s)
     if 'numpy' in sys.modules: sys.modules['numpy'].random.seed(s % 2**32)

@@ -303,7 +303,7 @@ def continue_workers(
 _watched:Any = WeakKeyDictionary()   # loader -> its `Watch`
 
 class Watch(NamedTuple):
-    "Two functions that make workers report whether they draw random numbers"
+    "Two functions: one lets workers report whether they draw random numbers, the other removes the reports"
     make_collate:Any   # called with the loader; returns the new `collate_fn`, whose `begin` is the `worker_init_fn`
     remove_reports:Any # called with the iterator; lets it remove the reports from the batches
 

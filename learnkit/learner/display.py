@@ -166,7 +166,7 @@ class LineDisplay:
 
     def epoch(self,
         i:int # number of the epoch, from 0
-    ) -> None: "Show that an epoch begins"
+    ) -> None: "Do nothing: `begin` names the epoch in its line; displays with other output override this"
 
     def begin(self,
         what:str,   # what the bar is for, such as 'Epoch 1/3 train'

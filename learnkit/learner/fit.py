@@ -95,7 +95,7 @@ class ShortEpochCallback(LimitBatches):
 limit_switch = 'LEARNKIT_LIMIT_BATCHES'   # the environment variable that shortens every fit
 
 def limit_from_env() -> list:
-    "Return the callbacks requested by the environment variable `LEARNKIT_LIMIT_BATCHES`: a `LimitBatches` or none"
+    "Return and print the `LimitBatches` that `LEARNKIT_LIMIT_BATCHES` in the environment requests, in a list; else []"
     text = os.environ.get(limit_switch)
     if text is None: return []
     try: amount = float(text) if '.' in text else int(text)

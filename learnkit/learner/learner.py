@@ -383,7 +383,7 @@ class Learner(Loop):
 
     @property
     def device(self) -> torch.device:
-        "The device of each run: that of `dls`, else of the model; the accelerator, if any, for a model never moved"
+        "The device of each run: of `dls`, else of a moved model, else the default; raise RuntimeError if unavailable"
         device = getattr(self.dls, 'device', None)
         if device is None: device = self._model_device()
         if device is None: device = default_device()

@@ -218,7 +218,7 @@ class NestedBuffer:
         rounds:list,             # for each batch of this process, the number of its round
         order:Tensor|None=None   # at i: the position of the i-th sample of a single-process run; None: i
     ) -> Any:
-        "Return the results of all processes to each; None if there are none; raise ValueError if they cannot be joined"
+        "Return the results of all processes; None without any; raise ValueError if they do not fit; all must call it"
         own = None
         if self.spec is not None: own = self._describe(rounds)
         parts = drop_repeats(gather_objects(own))

@@ -83,7 +83,7 @@ def layer_info(
     call:Callable,   # function without arguments that calls the model; for a Learner, its first input
     *more:Tensor     # for a Learner, its other inputs
 ) -> list[tuple]:
-    "Return a row for each call of a layer: name, class, output shape, …; for a Learner, fastai's rows"
+    "Return a row for each call of a layer, or fastai's rows for a Learner; raise TypeError if `call` is not callable"
     if isinstance(model, Learner): return _fastai_rows(model, call, *more)
     if not callable(call): raise TypeError(
         '`call` must be a function that calls the model, as in `layer_info(model, lambda: model(x))`, '

@@ -255,7 +255,7 @@ class Dispatcher(HasRun):
     def remove_cb(self,
         cb:Callback|type[Callback] # a callback, or a class whose instances are all removed
     ) -> 'Dispatcher':
-        "Remove a callback, or all instances of a class, if there are any; during a run, call their `cleanup`"
+        "Remove a callback or a class's instances, if present; in a run, call `cleanup`; raise TypeError for others"
         if not (isclass(cb) or hasattr(cb, 'order')): raise TypeError(
             f'pass a callback or a class of callbacks to remove, such as `learn.progress`, not {cb!r:.60}')
         matching = _matching_cbs(cb, self.cbs)

@@ -46,7 +46,7 @@ class Events:
         *args:Any,   # none: any argument raises a TypeError that mentions `register`
         **kwargs:Any # none, as for `args`
     ) -> 'Events':
-        "Return this object; callable because `event` is a class in fastai"
+        "Return this object, as `event` is a class in fastai; raise TypeError if there are arguments"
         if args or kwargs: raise TypeError("event() takes no arguments: write event.register('name') to add an event")
         return self
 

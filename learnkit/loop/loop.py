@@ -72,7 +72,7 @@ class BatchStream:
         loader:Iterable, # a loader of this process's batches
         round_robin:Any  # the `RoundRobin` by which the processes share the batches of `self.loader`
     ) -> None:
-        "Take the batches from `loader`, this process's part; a limit still counts the batches of all processes"
+        "Take this process's batches from `loader`; limits count those of all; raise RuntimeError if the stream is open"
         limit,self.limit = self.limit,None
         self.replace(loader)
         self.round_robin = round_robin

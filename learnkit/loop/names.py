@@ -222,7 +222,7 @@ def _parse_line(line):
 def names_in(
     library:str # such as 'Keras'; `other_libraries` has all of them
 ) -> dict[str,OtherName]:
-    "Return the events of a library, by name in the order of the loop, each with learnkit's counterpart"
+    "Return a dict from a library's event names, in the order of the loop, to learnkit's counterparts"
     return dict(map(_parse_line, _tables[library].strip().splitlines()))
 
 other_libraries = tuple(_tables)
@@ -245,7 +245,7 @@ def name_hint(
     name:str,               # the name of a method
     f:Callable|None=None    # the method
 ) -> str|None:
-    "Return a sentence on which libraries have an event `name` and what to write instead; None if no library has it"
+    "Return which libraries have event `name`, and its replacement; None without any, or if `f` looks like the user's"
     found = _find_advice().get(name)
     if not found: return None
     is_word = '_' not in name   # a single word, such as `close`, may be a method of the user's

@@ -64,7 +64,7 @@ def _save_full(e):
 def full_tracebacks(
     on:bool=True # True: show the lines; False: hide them again
 ) -> None:
-    "Show learnkit's own lines in tracebacks, in this process and its child processes"
+    "Show or hide learnkit's lines in tracebacks, also in child processes; raise TypeError unless `on` is a bool"
     if on not in (True, False): raise TypeError(f'`on` must be True or False, not {on!r:.60}')
     value = ''
     if on: value = '1'

@@ -105,7 +105,7 @@ class _Columns(list):
 max_shown = 60   # how many rows the `repr` of a history shows
 
 class History(list):
-    "List of rows, as dicts; `history['valid_loss']` is a column, `history['epoch','valid_loss']` two as tuples"
+    "A list of dicts, one per row; `history['epoch']` lists a column, `history['epoch','valid_loss']` pairs of values"
     _encoder:RowEncoder|None = None   # made by the first `state_dict`
     @overload
     def __getitem__(self, k:int) -> dict[str,Any]: ...

@@ -73,11 +73,11 @@ class Metric:
     def accumulate(self,
         learn:Any # the Learner, after a batch
     ) -> None:
-        "Add the current batch of `learn` to the accumulated state"
+        "Add the current batch of `learn` to the accumulated state; a subclass must define it"
         raise NotImplementedError(f'The metric `{type(self).__name__}` should define `accumulate(self, learn)`.')
     @property
     def value(self) -> Any:
-        "The metric's value for the batches so far; None if there was no batch"
+        "The metric's value for the batches so far; None if there was no batch; a subclass must define it"
         raise NotImplementedError(f'The metric `{type(self).__name__}` should define the property `value`.')
     @property
     def name(self) -> str:
@@ -429,7 +429,7 @@ def sum_of_losses(
     learn:Any, # the Learner, in a batch
     parts:dict # the loss function's result: the parts of the loss by name
 ) -> Tensor:
-    "Add each part to the mean in its `Logged` column; return the sum of the parts; raise ValueError without a column"
+    "Return the sum of the parts, and log each; in a fit, raise ValueError for a part without a `Logged` column"
     _check_parts(parts)
     columns = {} if learn.current_run.phase_meter is None else learn.current_run.phase_meter.logged
     if learn.mode=='fit' and not parts.keys()<=columns.keys(): raise ValueError(

@@ -125,7 +125,7 @@ class Series(Sequence):
     def __repr__(self) -> str: return repr(self[:])
 
     def state_dict(self) -> dict:
-        "Return the stored values as a float64 tensor, their spacing, and how many numbers were read"
+        "Return the stored values as a float64 tensor, their spacing, and the number of appended values"
         return dict(kept=torch.tensor(self[:], dtype=torch.float64), every=self.every, n_read=self.n_read)
     def load_state_dict(self,
         state:dict|list # a result of `state_dict`, or all numbers in a list

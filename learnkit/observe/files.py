@@ -49,7 +49,7 @@ class LogFile(Stateful):
     def write(self,
         row:bytes # the row, with its line end, if it has one
     ) -> None:
-        "Append a row; one that can't be written is held until the next call. Raise RuntimeError in a forked process."
+        "Append a row; on an OSError, warn once and retry in the next call; raise RuntimeError in a forked process"
         if self.pid is not None: check_not_forked(self.pid, self.path)
         self.held.append(row)
         try: self._write_held()
@@ -464,7 +464,7 @@ class CSVFile(LogFile):
 def parse_csv(
     path:Path # the file
 ) -> list: # lists of strings; [[]] for an empty file
-    "Return the lines of a CSV file, the names first; raise ValueError if `path` is not a CSV file"
+    "Return a CSV file's complete lines, the column names first; raise ValueError if the file is malformed"
     text = path.read_bytes()
     text = text[:text.rfind(b'\n')+1]   # the last line may be incomplete
     try: lines = [*filter(None, csv.reader(StringIO(text.decode(), newline=''), strict=True))]

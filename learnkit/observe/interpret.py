@@ -404,7 +404,7 @@ def _are_tokens(t):
 def first_batch(
     dl:Any # a loader
 ) -> Any:
-    "Return the first batch of a loader, and restore its position; raise ValueError if it is empty"
+    "Return the first batch; restore the loader's position and the random states; raise ValueError if it is empty"
     with Snapshot(snapshot_contents(loaders=[dl]), snapshot_random()):
         for b in dl: return b
     raise ValueError('the loader is empty, so there is nothing to show')
@@ -421,7 +421,7 @@ def show_batch(self:DataLoaders,
     ncols:int|None=None,       # images in a row; None: 5, or 2 per mask if there are several masks
     figsize:tuple|None=None    # width and height in inches; None: by the number of images
 ) -> Any:
-    "Show the next batch's samples with their targets: draw images and return the axes, return others as a table"
+    "Show samples of the next batch: return axes of images, else a table; raise ValueError for an unknown `ds_idx`"
     dl = self.loaders[ds_idx] if ds_idx in range(len(self)) else None
     if dl is None: raise ValueError(f'there is no loader number {ds_idx}: these DataLoaders have {len(self)}')
     xb,yb = split_batch(first_batch(dl), self.n_inp)

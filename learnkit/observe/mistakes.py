@@ -29,7 +29,7 @@ def plot_top_losses(self:Interpretation,
     figsize:tuple|None=None, # width and height in inches; None: by the number of images
     stats:tuple|None=None    # mean and standard deviation that normalized the images; None: not normalized
 ) -> Any:
-    "Plot the samples with the largest losses; return matplotlib axes, or a table if the inputs are not images"
+    "Plot images with the largest losses and return the axes, else return a table; raise ValueError without inputs"
     has_ranks = is_listy(k) or isinstance(k, range)
     _,idxs = self.top_losses(None if has_ranks else k, largest)
     if has_ranks: idxs = idxs[list(k)]

@@ -183,7 +183,7 @@ class Outbox:
     def ready(self,
         learn:Learner # the Learner
     ) -> bool:
-        "Return whether rows may be announced now: in a fit that has begun, or outside of any run"
+        "Return whether rows may be logged now: outside a run, or in a fit that has begun and has epochs left"
         if learn.mode is None: return True    # outside of a run
         if learn.mode!='fit': return False    # rows wait for the fit
         if learn.current_run.start_epoch>=learn.n_epoch: return False   # a finished run was resumed: nothing is new

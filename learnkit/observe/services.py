@@ -17,7 +17,7 @@ from ..loop.signals import interruptibly, uninterrupted
 
 # %% ../../nbs/observe/45a_sender.ipynb #5bbe627f
 class Sender:
-    "A thread that calls `send` with the items of `put`, in order, until it succeeds; stores items until they are safe"
+    "Sends items passed to `put` in order, in a thread; retries after errors; stores items until they are safe"
     max_wait = 60.   # the longest time between two attempts, in seconds
     idle     = 1.    # seconds after which a thread with nothing to send ends
     def __init__(self,

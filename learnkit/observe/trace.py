@@ -73,7 +73,7 @@ class DeviceTimer:
     def collect(self,
         wait:bool=False # wait for the device; False: count only finished actions
     ) -> None:
-        "Add the times of finished actions to `seconds`"
+        "Add the times of finished actions to `seconds`; wait for the device only with `wait`"
         if wait and self.pending: self.pending[-1].end.synchronize()
         while self.pending and self.pending[0].end.query():
             action,start,end = self.pending.popleft()

@@ -173,7 +173,7 @@ class Maker:
 def by_hand(
     opt:Any # the user's optimizer, or a class or function that creates one
 ) -> Any:
-    "Return `opt` wrapped for a Learner if it is hand-written; otherwise return `opt` itself"
+    "Return `opt`, wrapped if it is hand-written; raise TypeError if such an optimizer has no list of parameters"
     if not is_by_hand(opt): return opt
     if isinstance(unwrap_partial(opt), type): return Maker(opt)
     lists = [v for v in vars(opt).values() if _are_params(v)]

@@ -106,7 +106,7 @@ loss_functions = Word('loss_functions', {}, "Which loss functions does it train 
 def losses_of(
     learn:Any # the Learner
 ) -> dict[str,Callable|None]: # prefix of its names -> loss function
-    "Return the Learner's loss function, and those that callbacks train with"
+    "Return the Learner's loss function (None without one) and those that callbacks train with"
     own,others = learn.loss_func,{}
     for cb in loss_functions.find_in(learn.cbs):
         given = dict(loss_functions(cb))

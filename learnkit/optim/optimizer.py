@@ -189,7 +189,7 @@ class OptimWrapper:
     def zero_grad(self,
         **kwargs # arguments of the torch optimizer's `zero_grad`, such as `set_to_none`
     )->None:
-        "Set the gradients of all parameters to None; with `kwargs`, call the torch optimizer's own `zero_grad`"
+        "Set all gradients to None, or call the torch optimizer's own `zero_grad` if it has one or `kwargs` are given"
         zero = self.opt.zero_grad
         if kwargs or getattr(zero, '__func__', None) is not torch_zero_grad: return zero(**kwargs)
         for pg in self.opt.param_groups:
@@ -295,7 +295,7 @@ class OptimWrapper:
     def freeze_to(self,
         n:int # index of the first group to train; negative: counted from the end
     )->None:
-        "Freeze the groups before `n` and train the rest; raise ValueError if `n` counts from the end beyond the first"
+        "Freeze groups before `n`, unfreeze the rest; raise TypeError or ValueError if `n` is no index; warn of all"
         n_groups = self.n_groups
         if not hasattr(n, '__index__'): raise TypeError(
             f"freeze_to takes the index of the first group to train, such as -1 for the last one, not {n!r:.60}.")

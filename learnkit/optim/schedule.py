@@ -219,7 +219,7 @@ class Warmup:
         duration:Time,           # the length of the fit
         n:int|None=None          # batches in an epoch; None: unknown
     ) -> None:
-        "Compute the warm-up's fraction of the fit; raise ValueError if units differ, or if the fit is not longer"
+        "Convert the length to a fraction of the fit; raise ValueError for other units, or if it is not shorter"
         amount = self.amount
         if amount is None or self._is_fraction: return
         total,unit = duration.value,duration.unit
@@ -233,7 +233,7 @@ class Warmup:
     def __call__(self,
         pos:float # the position in training, 0 to 1
     ) -> float|torch.Tensor:
-        "Return the value at `pos`"
+        "Return the value at `pos`; raise ValueError before a fit if the length is an amount such as '500ba'"
         if self.warm is None: raise ValueError(
             f"The fraction of a warm-up of {self.amount} is known only in a fit: to plot it, pass one such as 0.05.")
         if pos<self.warm-1e-9: return self.top*(pos/self.warm)
@@ -285,7 +285,7 @@ def inv_sqrt(
     lr:float|list,     # the highest learning rate; a list has one for each parameter group
     warm:float|str=.05 # length of the warm-up: a fraction above 0, or an amount such as '500ba'
 ) -> dict:             # name of a hyperparameter -> schedule
-    "Return the schedule with a linear warm-up, and then inverse square root decay (Vaswani et al. 2017)"
+    "Return a linear warm-up, then inverse square root decay (Vaswani et al. 2017); raise ValueError if `warm` is 0"
     if warm==0: raise ValueError('`warm` must be more than 0, because the decay depends on the length of the warm-up')
     return {'lr':Warmup(warm, lr, partial(_inv_sqrt_after, group_values(lr)))}
 

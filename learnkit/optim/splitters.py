@@ -137,7 +137,7 @@ def merge_neighbours(
     groups:list, # the groups
     n:int|None   # number of groups to return; None: all, not merged
 ) -> list:
-    "Return `n` groups, merged from neighbours, with similar numbers of layers; the last stays alone if possible"
+    "Return `n` groups of merged neighbours, the last one alone if possible; raise ValueError if `n` is out of range"
     if n is None: return groups
     if not 0<n<=len(groups): raise ValueError(f'n must be from 1 to {len(groups)}, the number of layers, not {n!r}')
     if n==1: return [[*chain(*groups)]]
@@ -180,7 +180,7 @@ def layer_decay(
     decay:float=.75,     # the ratio of a group's learning rate to that of the next group
     n:int|None=None      # as for `by_depth`
 ) -> list[float]:
-    "Return learning rates for the groups of `by_depth`, smaller layer by layer towards the input"
+    "Return rates for the groups of `by_depth`, smaller towards the input; raise ValueError if `decay` is not in (0, 1]"
     if not 0<decay<=1: raise ValueError(f'decay must be above 0 and at most 1, not {decay!r}')
     n_groups = len(by_depth(model, n))
     return [lr*decay**i for i in reversed(range(n_groups))]

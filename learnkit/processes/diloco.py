@@ -30,7 +30,7 @@ def outer_step(
     lr:float,           # learning rate
     mom:float           # the momentum factor
 ) -> Tensor: # the momentum buffer
-    "Take a step of SGD with Nesterov momentum"
+    "Update `w` with a step of SGD with Nesterov momentum; return the momentum buffer"
     m = pseudo_grad.clone() if m is None else m.to(pseudo_grad.device).mul_(mom).add_(pseudo_grad)
     w.add_(pseudo_grad.add(m, alpha=mom), alpha=-lr)
     return m

@@ -42,7 +42,7 @@ class ProcessGroupTeam(Team):
         what:str,  # the call that begins, for messages: '`learn.fit()`'
         cbs:Any    # the callbacks of this fit
     ) -> list:
-        "Wait until all processes begin the fit; return the callbacks to add to it"
+        "Wait until all processes begin the fit, which all must do; return the callbacks to add to it"
         self._synchronize(learn, what)
         return [*self._make_trainers(learn, cbs), *self._sharing(learn, cbs)]
     def _make_trainers(self, learn, cbs):
@@ -62,7 +62,7 @@ class ProcessGroupTeam(Team):
         learn:Any, # the Learner
         what:str   # the call that begins, for messages: '`learn.validate()`'
     ) -> list:
-        "Wait until all processes begin to validate or predict; return the callbacks to add to the run"
+        "Wait until all processes begin to validate or predict, which all must do; return the callbacks to add"
         has_waited = self._synchronize(learn, what)
         agreement = [Agreement(), PhaseEnds()] if has_waited else []   # else not needed, or the outer run has them
         return [*agreement, *self._sharing(learn)]

@@ -49,7 +49,7 @@ def is_tensor_parallel(
 def find_data_ranks(
     model:nn.Module # a model for which `is_tensor_parallel` is True
 ) -> list[int]:
-    "Return the ranks in this process's column of the mesh: each has a different shard of the data"
+    "Return the ranks in this process's mesh column, each with a data shard; raise ValueError if only parts use FSDP"
     p:Any = next(filter(is_sharded, model.parameters()))
     if not any(map(is_fully_sharded, model.modules())): return find_columns(p.device_mesh)[rank_distrib()]
     if not is_fully_sharded(model): raise ValueError(
@@ -62,7 +62,7 @@ def find_data_ranks(
 def find_columns(
     mesh:Any # the `DeviceMesh` of this process's layers, one of several with the same shape
 ) -> list[list[int]]:
-    "Return the column of each process, by rank: the ranks at its position in each of the meshes"
+    "Return, by rank, the ranks at its position in each mesh; raise ValueError if `mesh` is no row of a mesh of all"
     own,n = sorted(mesh.mesh.flatten().tolist()),num_distrib()
     size = len(own)
     step = own[1]-own[0] if size>1 else 1

@@ -253,7 +253,7 @@ class Watch(Thread):
         self.notices.add(Notice(self.rank, Watch.n, 'failed', f'{type(e).__name__}: {text_of(e)}{where}'))
 
     def end(self) -> None:
-        "Let the thread announce that this process ends, and stop; a failed host of the store waits for readers first"
+        "Announce the end of this process and stop; after a failure, the store's host waits for the others to read"
         if self.has_failed and hosts_store(self.rank): self._let_others_read()
         self.over.set()
         self.join(self.others.silence)   # not forever: the process that hosts the store may be frozen

@@ -324,7 +324,7 @@ class Explanation:
         n:int=5, # how many samples, the largest loss first
         **kwargs # as for `Items.show`
     ) -> Any: # the axes of the images, or a table
-        "Show the samples with the largest loss, with target, index and loss: draw images, list other samples"
+        "Show the samples with the largest loss: draw images, list others; raise ValueError if the loss is no mean"
         rows = self.items[:check_whole('n', n, what='a number of samples')]
         if not rows: raise ValueError(
             'the loss of this batch is not a mean of losses of its samples, so no sample can be shown')
@@ -412,7 +412,7 @@ def explain_spike(self:Learner,
     before:int=10,          # how many steps before it to measure
     times:float=10.          # a norm jumps if it exceeds this many times the median of the earlier norms
 ) -> Explanation:
-    "Replay a step in which the loss jumped, and measure what was unusual in this step and the steps before"
+    "Replay a step and measure what was unusual in it and the steps before; raise ValueError if its batch is skipped"
     check_whole('before', before, least=4, what='a number of steps')
     first = max(0, step-before*batches_per_step(Run(folder), step))
     norms = LayerNorms()
@@ -518,7 +518,7 @@ def bisect_spike(self:Learner,
     k:float=8.,             # as for `Run.spikes`
     window:int=50           # as for `Run.spikes`
 ) -> list[int]:
-    "Return a minimal list of samples, of the batch or the step before it, without which `step` has no spike"
+    "Return a minimal list of samples without which `step` has no spike; raise ValueError if no spike or list exists"
     spikes = {spike['step']:spike for spike in Run(folder).spikes(k, window)}
     if step not in spikes: raise ValueError(
         f'the loss of `step` {step} is not a spike: `Run(…).spikes()` lists those that are')

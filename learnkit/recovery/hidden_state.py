@@ -393,7 +393,7 @@ def is_same_tensor(
     a:torch.Tensor, # a tensor
     b:torch.Tensor  # another tensor, on any device
 ) -> bool:
-    "Return whether two tensors have the same type, shape and values"
+    "Return whether two tensors have equal dtype, shape and elements, on any devices; False if either has a NaN"
     if a.dtype!=b.dtype or a.shape!=b.shape: return False
     return bool(a.equal(b.to(a.device)))
 

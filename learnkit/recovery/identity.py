@@ -112,7 +112,7 @@ def data_contents(
     ds:Any,     # a dataset
     depth:int=4 # how many levels of nested datasets to search
 ) -> tuple:
-    "Return hashes of the sequences in `ds` with one entry per sample: tensors, indices, file names"
+    "Return (name, hash) for each part of `ds` that has an entry per sample; of a list or HF dataset, its hash alone"
     hugging_face = getattr(ds, '_fingerprint', None)
     if isinstance(hugging_face, str): return hugging_face,
     if isinstance(ds, (list,tuple)) or is_array(ds): return _hash_of_whole(ds)
@@ -415,7 +415,7 @@ def _describe_device(d):
 def session(
     learn:Learner # the Learner, in a fit that begins or resumes
 ) -> dict[str, str|int]:
-    "Return time and batch of this start, and what affects rounding: number of processes, device, threads, versions"
+    "Return the time, the batches so far, and what affects rounding: the number of processes, device, threads, versions"
     lib = sys.modules[__name__.partition('.')[0]]
     return dict(train_iter=learn.train_iter, time=strftime('%Y-%m-%dT%H:%M:%SZ', gmtime()), processes=num_shards(),
                 device=_describe_device(learn.device), threads=torch.get_num_threads(), torch=str(torch.__version__),

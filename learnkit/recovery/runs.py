@@ -191,7 +191,7 @@ class Run(RecorderPlots):
         ax:Any=None, # matplotlib axes to draw on; None: new axes
         **kwargs:Any # as for `plot_loss`
     ) -> Any: # the matplotlib axes
-        "Plot the losses, spikes, interruptions and checkpoints; `plot_metrics` plots the other columns"
+        "Plot losses, spikes, interruptions and checkpoints; raise ValueError without losses; see also `plot_metrics`"
         if not self.lrs: raise ValueError(f'{self.folder} has no losses: the run had no `Recorder`, or no batch yet')
         ax = self.plot_loss(ax=ax, **kwargs)
         steps = self.checkpoints['train_iter']
@@ -208,7 +208,7 @@ class Run(RecorderPlots):
     def compare(self,
         *others:'Run' # the runs to compare with
     ) -> 'Comparison':
-        "Compare with other runs: the settings that differ, the last rows and, by `plot`, the curves"
+        "Return a `Comparison` with other runs: settings that differ and last rows; its `plot` draws the curves"
         return Comparison([self, *others])
 
     def _heading(self):
@@ -424,7 +424,7 @@ def _plot_branch(ax, name, run, kwargs):
 def runs(
     folder:str|Path='.' # any folder above the runs
 ) -> Runs:
-    "Return a sortable table of the runs with checkpoints in `folder`, with each run's last row"
+    "Return a sortable table of the runs with checkpoints in `folder`, and their last rows; warn about unreadable ones"
     table = Runs()
     for fit in fit_folders(as_path(folder)):
         paths = list_checkpoints(fit)

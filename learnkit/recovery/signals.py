@@ -177,7 +177,7 @@ def _closed(self:Learner) -> bool:
 
 @patch
 def close(self:Learner) -> None:
-    "Let the callbacks release their resources, and prevent further runs; raise RuntimeError in a run"
+    "Let callbacks release resources, and prevent further runs; raise RuntimeError in a run, or a callback's exception"
     with turn(self):
         if self.mode is not None: raise RuntimeError(
             f'a `{self.mode}` is running{self._position}: close the Learner when it has ended')
@@ -481,7 +481,7 @@ def resume_paused(
     cbs:Any=None,        # more callbacks
     lr:Any=None          # another learning rate
 ) -> None:
-    "Resume the paused fit; return when it ends or pauses again, with its last batch available for inspection"
+    "Resume the paused fit, then run the call planned after it, if any; return earlier if the fit pauses again"
     present = {*map(id, learn.cbs)}
     cbs_of_fit = [cb for cb in paused.cbs if id(cb) not in present]
     run:Any = paused.copy({} if lr is None else dict(lr=lr), until)
@@ -520,7 +520,7 @@ def resume(self:Learner,
     lr:float|slice|list|dict|None=None, # a new learning rate from this batch on; None: the current one
     cbs:Any=None                        # further callbacks for the rest of the fit
 ) -> dict|None:                         # where the run is paused now, and the loss; None once the run has ended
-    "Resume the fit that `Pausable` paused; raise RuntimeError if none is paused"
+    "Resume the paused fit; raise RuntimeError if none is paused, ValueError for both `batches` and `until`"
     paused = _paused_fit(self)
     if batches is None and until is None: return resume_paused(self, paused, cbs=cbs, lr=lr)
     if batches is not None and until is not None: raise ValueError(

@@ -91,11 +91,11 @@ def _largest_size(learn, most) -> int:
 @uninterrupted
 def find_batch_size(self:Learner,
     start:int=2,         # the first size to try, doubled while it fits; a batch norm needs two samples
-    most:int|None=None,  # the largest size to try; None: the number of training samples
+    most:int|None=None,  # the largest size to try, at least `start`; None: the number of training samples
     exact:bool=False,    # try sizes in between, too; False: only `start` times a power of two
     batch:Any=None       # the batch whose samples are repeated; None: the training loader's first
 ) -> int:
-    "Return the largest batch size that fits into memory, and restore the Learner; raise OutOfMemoryError if none fits"
+    "Return the largest size that fits into memory; restore the Learner; raise OutOfMemoryError if there is none"
     start = check_whole('start', start, what='a number of samples')
     limit = _largest_size(self, most)
     if start>limit: raise ValueError(f'start={start} is above most={limit}: there is no size to try')

@@ -150,7 +150,7 @@ def clip_grads(
     norm_type:float,     # which norm: 2 is the Euclidean
     by_value:bool        # clip each element instead of the norm
 ) -> tuple[list,torch.Tensor|None]:
-    "Clip gradients as `torch.nn.utils` does; return the clipped gradients, and their norm before that"
+    "Return the gradients, clipped as `torch.nn.utils` does, and their norm before; the norm is None with `by_value`"
     if by_value: return [g.clamp(-limit, limit) for g in grads],None
     norm = torch.nn.utils.get_total_norm(grads, norm_type)
     scale = (limit.to(norm.dtype)/(norm + 1e-6)).clamp(max=1.)
