@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from learnkit.data.process import from_first, num_distrib, total_norm
+from learnkit.data.process import from_first, lay_out, local_shard, num_distrib, total_norm
 from learnkit.loop.callback import Callback
 from learnkit.loop.check import check_args
 from learnkit.loop.current_run import replace_attr, remove_layer
@@ -187,11 +187,13 @@ class SAM(Callback):
     def before_step(self):
         ps = [p for p in params_in(self.learn.opt.param_groups) if p.grad is not None]
         if not ps: return
-        grads = [p.grad for p in ps]
+        grads = [lay_out(p.grad, p) for p in ps]
         norm = total_norm(grads)
-        uphill = torch._foreach_mul(grads, self.rho/(norm+1e-12))
-        original = [p.detach().clone() for p in ps]   # subtracting the change would round
-        with torch.no_grad(): torch._foreach_add_(ps, uphill)
+        # as plain tensors: not all `_foreach` functions of PyTorch support sharded ones
+        own,own_grads = [*map(local_shard, ps)],[*map(local_shard, grads)]
+        uphill = torch._foreach_mul(own_grads, self.rho/(norm+1e-12))
+        original = [p.detach().clone() for p in own]   # subtracting the change would round
+        with torch.no_grad(): torch._foreach_add_(own, uphill)
         try: evaluate_again(self.learn)
         finally:
-            with torch.no_grad(): torch._foreach_copy_(ps, original)
+            with torch.no_grad(): torch._foreach_copy_(own, original)

@@ -305,18 +305,17 @@ def _passes(rank, world, sizes):
     "A batch that is evaluated several times: by `SAM`, and in the turns of `InTurn` with one loss function"
     batches = _rows(sizes)
     own,joined = [parts[rank] for parts in batches],[*map(_joined, batches)]
-    def fitted(opt_func, *cbs, bs=None):
-        batches = own if bs is None else [joined[i] for i in range(len(joined))]
-        learn = Learner([batches], model(), F.cross_entropy, opt_func, lr=.1)
-        learn.distributed = bs is None
-        if learn.distributed: cbs = [DistributedTrainer(shard=False), *cbs]
+    def run(batches, opt_func, *cbs, **kw):
+        learn = Learner([batches], model(), F.cross_entropy, opt_func, lr=.1, **kw)
         with learn.no_logging(), learn.no_bar(): learn.fit(1, cbs=cbs)
         return weights(learn.model)
     turns = {'a':(torch.optim.SGD, '0.*'), 'b':(torch.optim.SGD, '2.*')}
-    for opt_func,cb in ((torch.optim.SGD, SAM), (turns, partial(InTurn, [('a','b')]))):
-        got = fitted(opt_func, cb())
-        dist.barrier()
-        with alone(): want = fitted(opt_func, cb(), bs=1)
+    data_parallel,sharded = partial(DistributedTrainer, shard=False),partial(FullyShard, by=1, shard=False)
+    in_turn = partial(InTurn, [('a','b')])
+    for trainer,opt_func,cb in ((data_parallel, torch.optim.SGD, SAM), (sharded, torch.optim.SGD, SAM),
+                                (data_parallel, turns, in_turn)):
+        got = run(own, opt_func, trainer(), cb())
+        with alone(): want = run(joined, opt_func, cb())
         close(got, want)
 
 def test_each_pass_over_a_batch_is_weighed(processes): processes(2, _passes, [[8, 8], [8, 3], [8, 8], [2, 8]])
