@@ -171,7 +171,8 @@ def order_opt_state(
 def _check_order(order, groups, names, sd):
     in_order = [*range(len(groups))]
     if sorted(order)!=in_order: raise ValueError(
-        f'The saved optimizer has {len(groups)} groups, but this one has {len(names)}. Both need the same splitter.')
+        f"The saved optimizer groups parameters differently: its groups have {[len(pg['params']) for pg in groups]} "
+        f'parameters, those of this one {[*map(len, names)]}. Use the same splitter.')
     if order!=in_order and sd.get('frozen_idx'): raise ValueError(
         'The groups of the saved optimizer are in another order, and the first of them are frozen. Both need the '
         'same splitter.')
