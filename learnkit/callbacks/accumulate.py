@@ -68,7 +68,7 @@ class GradientAccumulation(Callback):
     ):
         amount = n_acc
         if not isinstance(n_acc, (str,Time)):
-            amount = f"{check_whole('n_acc', n_acc, what='a whole number of samples')}sp"
+            amount = f"{check_whole('n_acc', n_acc, what='an integer number of samples')}sp"
         try: amount = Time(amount)
         except ValueError as e: raise ValueError(f'n_acc: {e}') from None
         is_valid = amount.unit in ('ba','sp') and amount.value>=1

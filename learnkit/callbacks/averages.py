@@ -155,7 +155,7 @@ class EMACallback(Callback):
         use:bool=True             # validate and save with the average; False: only compute it, for `averaged()`
     ):
         self.decay = check_fraction('decay', decay, zero=True, what='the fraction of the average that stays')
-        self.every = check_whole('every', every, what='a whole number of steps')
+        self.every = check_whole('every', every, what='an integer number of steps')
         is_fraction = isinstance(start, float)
         if start<0 or (is_fraction and start>1): raise ValueError(
             f'start must be a number of steps or, as a float, a fraction of the fit from 0. to 1., not {start!r}')

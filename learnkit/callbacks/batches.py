@@ -292,7 +292,7 @@ class StepsPerEpoch(Callback):
         n_pass,start = state.get('n_pass'),state.get('start')
         is_state = len(state)==2 and type(n_pass) is type(start) is int
         if not is_state or min(n_pass, start)<0: raise ValueError(
-            f'the state of StepsPerEpoch has two whole numbers, `n_pass` and `start`, so it cannot be {state!r:.60}')
+            f'the state of StepsPerEpoch must have two integers, `n_pass` and `start`, not {state!r:.60}')
         data = self.data
         if data is None or data.live is not None: return   # too early, or too late
         data.n_pass,data.start = n_pass,start

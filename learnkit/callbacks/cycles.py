@@ -52,7 +52,8 @@ class ValidateEvery(EveryCallback):
     def after_train(self): self.done = 0 if self.learn.iter is None else self.learn.iter+1
     def before_validate(self):
         if not self._limits_epochs(): return
-        if not self.every(self.learn, epoch=True): raise CancelValid(f'validation is every {self.every}')
+        is_due = self.every(self.learn, epoch=True)
+        if not is_due: raise CancelValid(f'no validation is due: it runs every {self.every}')
     def after_epoch(self):
         self.over = True
         if not self._limits_epochs(): super().after_epoch()

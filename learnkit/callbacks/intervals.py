@@ -29,7 +29,7 @@ def parse_every(
         if every<0: raise ValueError(f'every={every}: write a number of epochs of 1 or more, or None for never')
         return (int(every),'ep') if every else never
     if not isinstance(every, (str,Time)): raise TypeError(
-        f"every={every!r}: write an amount such as '2ep', '500ba' or '30m', a whole number of epochs, "
+        f"every={every!r}: write an amount such as '2ep', '500ba' or '30m', an integer number of epochs, "
         'a function of the Learner, or None for never')
     t = Time(every)
     if t.value<=0: raise ValueError(f'every={every!r}: the number must be more than 0. For never write None.')

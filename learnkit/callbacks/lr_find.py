@@ -133,13 +133,13 @@ class LRFinder(Scheduler):
         stop_div:bool=True,       # stop when the loss is above four times its minimum
         hyper:str='lr'            # the hyperparameter to vary: 'lr', or 'lr_muon' for the optimizer named muon alone
     ):
-        self.num_it = check_whole('num_it', num_it, least=6, what='a whole number of batches')
+        self.num_it = check_whole('num_it', num_it, least=6, what='an integer number of batches')
         for name,lr in dict(start_lr=start_lr, end_lr=end_lr).items():
             if not all(map(is_number, L(lr))): raise TypeError(
                 f'`{name}` must be a number, or a list with one for each parameter group, not {lr!r:.60}')
         grows = max(L(start_lr))<min(L(end_lr))
         if not grows: raise ValueError(
-            f'the learning rate grows from start_lr to end_lr, so {start_lr} must be below {end_lr}')
+            f'the learning rate grows, so `start_lr` must be below `end_lr`, but they are {start_lr} and {end_lr}')
         store_attr('start_lr,end_lr,stop_div,hyper')
         self.names = (hyper,)
         self.sched = SchedExp(start_lr, end_lr)

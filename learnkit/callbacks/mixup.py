@@ -218,11 +218,11 @@ from ..data.nested import is_record
 def _check_floats(xb, name):
     for t in leaves(xb):
         if is_record(t) or is_batch_object(t): raise TypeError(
-            f'{name} blends inputs that are tensors, and cannot look into a {type(t).__name__}')
+            f'{name} blends inputs that are tensors, not a {type(t).__name__}: let `collate_fn` return tensors')
         is_whole = isinstance(t, torch.Tensor) and not t.is_floating_point()
         if is_whole: raise TypeError(
-            f'{name} blends inputs, and whole numbers cannot be blended: it got {shapes(xb)}. '
-            'For images write `x.float()`. For text blend the embeddings, not the token numbers.')
+            f'{name} blends inputs, and integer tensors cannot be blended, such as these: {shapes(xb)}. '
+            'For images write `x.float()`. For text blend the embeddings, not the token ids.')
 
 class MixUp(MixHandler):
     "MixUp: blends each sample with another one (Zhang et al., 2017, https://arxiv.org/abs/1710.09412)"

@@ -328,7 +328,7 @@ class TrackerCallback(Callback):
         values = [row.get(column) for row in self.learn.recorder.history]
         has_value = any(v is not None for v in values)
         if values and not has_value: warn(
-            f'{type(self).__name__} had no value to compare: no row of this fit has one in the column {column!r}')
+            f'{type(self).__name__} had nothing to compare: the column {column!r} has no value in any row of this fit')
 
     def load_state_dict(self,
         state:dict # a result of `state_dict`

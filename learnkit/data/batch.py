@@ -111,12 +111,14 @@ def select_samples(
     if _is_list_of_samples(b, n): return [b[i] for i in chosen]
     knows_lists = _has_list_of_samples(b, n)
     def select(o):
-        if isinstance(o, PackedSequence): raise ValueError('Single samples of a PackedSequence cannot be selected.')
+        if isinstance(o, PackedSequence): raise ValueError(
+            'Samples of a PackedSequence cannot be selected: let `collate_fn` return a padded tensor.')
         if isinstance(o, Tensor):
             if _get_length(o)!=n: return o
             return o[positions]
         if is_record(o): return make_record([*map(select, record_values(o))], type(o))
-        if is_batch_object(o): raise ValueError(f'Single samples of a {type(o).__name__} cannot be selected.')
+        if is_batch_object(o): raise ValueError(
+            f'Samples of a {type(o).__name__} cannot be selected: let `collate_fn` return tensors.')
         if not _is_container(o): return o
         if _is_of_samples(o, n, knows_lists, strict): return type(o)([o[i] for i in chosen])
         return map_container(select, o)

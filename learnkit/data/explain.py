@@ -74,7 +74,7 @@ def _check_classes(name, pred, targ, axis, flatten):
     if ps: n_classes = pred.size(axis)
     if n_classes==1: raise ValueError(
         f'`{name}` got predictions {shapes(pred)}: with one output along axis {axis} the loss is always 0. '
-        'For yes or no use `BCEWithLogitsLossFlat()`, else give one output for each class.')
+        'For binary classification use `BCEWithLogitsLossFlat()`, otherwise one output for each class.')
     if targ.is_floating_point():
         if ps==ts: return   # probabilities
         raise TypeError(f'`{name}` wants class indices (integers), but the targets are {shapes(targ)}. '
@@ -384,7 +384,8 @@ def no_batch(
     if type(dl) is DataLoader: why = _explain_no_batch(dl)
     if why: return ValueError(f'The {what} loader yielded no batch: {why}.')
     return ValueError(f'The {what} loader yielded no batch: its dataset is empty, `drop_last=True` dropped the only '
-                      'batch, or it is an exhausted generator. Pass a list or a DataLoader, which can be read again.')
+                      'batch, or the loader is an exhausted generator. Pass a list or a DataLoader, which can be read '
+                      'again.')
 
 def _explain_no_batch(dl):
     "Return why a DataLoader is empty, and what to write instead; empty if the reason is unknown"
@@ -407,7 +408,7 @@ def warn_no_target(
     if isinstance(b, dict): how = 'name the target `y`, `target`, `targets`, `label` or `labels`'
     batch,loss = 'validation batch','it has no loss'
     if training: batch,loss = 'batch','nothing is learned from it'
-    warn(f'the {batch} has no target, so {loss}. It is {shapes(b)}: {how}, or pass a loss function that '
+    warn(f'the {batch} {shapes(b)} has no target, so {loss}: {how}, or pass a loss function that '
          'takes only the predictions')
 
 # %% ../../nbs/data/45c_unfetched.ipynb #52c8e1a0

@@ -195,7 +195,7 @@ def local_path(
     "Return `file` as a `Path`; raise ValueError for the URL of a store"
     path = as_path(file)
     if isinstance(path, StorePath): raise ValueError(
-        f'{path} is in a store, where {what} cannot be written: pass a local path, and copy the file at the end.')
+        f'{path} is in an object store, where {what} cannot be written: pass a local path, and copy the file later.')
     return path
 
 # %% ../../nbs/data/50a_files.ipynb #5c1a4b2f
@@ -488,7 +488,7 @@ def _plain_tensor(t, at, copy:Any):
     is_wrapper = cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__   # for example a `DTensor`
     if is_wrapper or t.is_meta: raise TypeError(
         f'`{at}` is a {type(t).__name__}{" on meta" if t.is_meta else ""}, which a checkpoint cannot hold: '
-        'replace it by a plain tensor (a `DTensor` has `full_tensor()`)')
+        'replace it with a plain tensor (a `DTensor` has `full_tensor()`)')
     t = t.detach()
     if type(t) is not torch.Tensor: t = t.as_subclass(torch.Tensor)
     if copy is True: return t.to('cpu', copy=True)
@@ -509,6 +509,7 @@ def with_metadata(
 
 def _check_readable(o, at):
     "Raise TypeError for a value that `torch.save` writes and `torch.load` cannot read"
-    if isinstance(o, bytes) and not o: raise TypeError(f'`{at}` is empty bytes, which `torch.load` cannot read')
+    if isinstance(o, bytes) and not o:
+        raise TypeError(f'`{at}` is empty bytes, which `torch.load` cannot read: use None')
     if isinstance(o, int) and o.bit_length()>2000:
-        raise TypeError(f'`{at}` is a number of more than 2000 bits, which `torch.load` cannot read')
+        raise TypeError(f'`{at}` is an integer of more than 2000 bits, which `torch.load` cannot read: use a string')

@@ -55,7 +55,8 @@ class FileLock:
         "Lock `path`, creating its folder, if possible; raise ValueError if it is locked by another run, or a link"
         if fcntl is None or self.f is not None: return
         self.path,self.what,self.instead = path,what,instead
-        if path.is_symlink(): raise ValueError(f'{path} is a link, and would be overwritten: delete it')
+        if path.is_symlink(): raise ValueError(
+            f'{path} is a symbolic link, whose target would be overwritten: delete the link, or use another path')
         with _acquire_lock:
             if _get_identity(path) in _locked_here: self._raise_in_use('of this process')
             try:

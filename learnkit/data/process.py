@@ -261,8 +261,8 @@ def _check_fit(pieces):
     shapes = [piece.shape for piece in pieces]
     dtypes = [piece.dtype for piece in pieces]
     raise ValueError(
-        'The tensors of the processes must agree after the first dimension, and in their dtypes, but are '
-        f'{shapes} of {dtypes}.')
+        'The tensors of the processes must have the same shape after the first dimension, and the same dtype, but '
+        f'have the shapes {shapes} and the dtypes {dtypes}.')
 
 def _get_sending_device(kind):
     "Return the device from which all processes can send"

@@ -363,7 +363,7 @@ class ShardIterator:
         try: return self._next()
         except cancelled(CancelBatch) as e: raise RuntimeError(
             'The data raised a `CancelBatch`, which the other processes do not receive. Skip such samples in the '
-            'dataset, or raise it in `after_fetch`.') from e
+            'dataset, or raise `CancelBatch` in `after_fetch`.') from e
 
     def _next(self):
         loader,at = self.loader,self.at

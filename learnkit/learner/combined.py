@@ -139,7 +139,8 @@ class CombinedLoader:
     def __len__(self) -> int:
         ns:Any = {k:loader_len(dl) for k,dl in self.loaders.items()}
         depends_on_batches = self.size is not None or callable(self.weights)
-        if depends_on_batches or None in ns.values(): raise TypeError('CombinedLoader has no len() here')
+        if depends_on_batches or None in ns.values(): raise TypeError(
+            'this CombinedLoader has no len(): a loader has none, or the number of batches depends on their content')
         counts = tuple(ns.values())
         if self.order=='sequential': return sum(counts)
         if self.order=='zip':
@@ -386,7 +387,7 @@ class EachLoader(Callback):
             'gradient accumulation would count each part of a zipped batch as a batch: use larger batches instead, '
             'with `MicroBatch` if memory is short')
         if rec is not None and rec.train_metrics: raise ValueError(
-            '`train_metrics` would measure the last part of each zipped batch: write `EachLoader(metrics=…)`')
+            '`train_metrics` would measure only the last part of each zipped batch: write `EachLoader(metrics=…)`')
 
     def before_train(self): self.loader = self.learn.dls.train
     def after_batch(self):
@@ -404,7 +405,7 @@ class EachLoader(Callback):
         if self.loader is None or not self.learn.training: return do(b)
         if self.loader.order=='zip': return self._run_parts(do, b)
         if b is not self.loader.batch: raise ValueError(
-            'EachLoader cannot determine the loader of a batch: it is not the last one of the `CombinedLoader`. '
+            'EachLoader cannot determine the loader of a batch that is not the last one from the `CombinedLoader`. '
             'Remove callbacks that read ahead, such as `Prefetch(thread=True)`, or replace batches, such as '
             '`OverfitBatches`')
         return self._run_named(do, self.loader.dl_name, b)

@@ -120,11 +120,11 @@ def as_duration(
     if isinstance(much, (str,Time)): return _parse_amount(much)
     return Time(check_whole('n_epoch', much, 0, _epochs), 'ep')
 
-_epochs = "a whole number (write an amount such as '500ba' as a string, and a learning rate as `lr=…`)"
+_epochs = "an integer (write an amount such as '500ba' as a string, and a learning rate as `lr=…`)"
 
 def _parse_amount(much):
     try: t = Time(much)
-    except ValueError as e: raise ValueError(f'n_epoch must be a whole number, or an amount of training: {e}') from None
+    except ValueError as e: raise ValueError(f'n_epoch must be an integer, or an amount of training: {e}') from None
     is_nothing = t.value==0 and t.unit!='ep'   # `fit(0)` is allowed
     if t.unit=='dur' or t.value<0 or is_nothing: raise ValueError(
         f"a fit cannot be {str(much)!r} long: write a number of epochs, or an amount such as '2000ba' or '30m'")

@@ -376,7 +376,8 @@ class Learner(Loop):
     def smooth_loss(self) -> torch.Tensor:
         "The smoothed training loss; raise AttributeError before the first batch"
         loss = vars(self).get('_smooth_loss', self.recorder.smooth_loss.value)
-        if loss is None: raise AttributeError('there is no smoothed loss before the first batch')
+        if loss is None: raise AttributeError(
+            'there is no smoothed loss before the first batch: call `learn.fit` first')
         return torch.as_tensor(loss)
     @smooth_loss.setter   # fastai's Recorder sets it
     def smooth_loss(self, v:torch.Tensor): self._smooth_loss = v

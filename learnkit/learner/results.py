@@ -186,7 +186,7 @@ class NestedBuffer:
             check_joined(b, self.reorders)
             self._begin(spec, len(leaves), isinstance(b, Tensor))
         if spec is not self.spec and spec!=self.spec: raise ValueError(
-            f'The results of the batches differ in structure: those of the first are {self.spec}, of this one {spec}.')
+            f'The results of the batches differ in structure: {self.spec} in the first batch, {spec} in this batch.')
         for buffer,leaf in zip(self.buffers, leaves): buffer.append(leaf)
 
     def _flatten(self, b):
@@ -270,7 +270,9 @@ def _common_spec(parts):
     "Return the structure shared by all `parts`; raise ValueError if they differ"
     spec,*others = map(_spec_of, parts)
     for other in others:
-        if other!=spec: raise ValueError(f'the processes have results that differ in structure: {spec} and {other}')
+        if other!=spec: raise ValueError(
+            f'the results of the processes differ in structure ({spec} and {other}): let the model return the same '
+            'structure in all processes')
     return spec
 
 def _spec_of(part): return tree_flatten(open_records(part.like), is_leaf=is_item_list)[1]

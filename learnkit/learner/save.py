@@ -389,10 +389,12 @@ def check_beside(
     if mismatches: raise ValueError(f'{file} belongs to another loss function: {mismatches[0]}')
     missing = [name for name in named_params(learn) if name in trained and name not in beside]
     if missing: warn(
-        f'{file} has no {_list_first(missing)}, which this Learner trains outside the model, so it is not changed')
+        f'{file} has no values for weights that this Learner trains outside the model, which therefore keep theirs: '
+        f'{_list_first(missing)}')
     extra = [name for name in beside if name not in own]
     if extra: warn(
-        f'{file} has {_list_first(extra)} outside the model, which this Learner does not have, so it is skipped')
+        f'{file} has weights outside the model that this Learner does not have, so they are skipped: '
+        f'{_list_first(extra)}')
 
 def _check_exists(file, path):
     "If `path` is missing, raise FileNotFoundError, with advice, for a file in the current folder or a missing folder"

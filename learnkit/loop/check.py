@@ -76,10 +76,10 @@ def check_whole(
     name:str,                  # the name of the argument, for the message
     v:Any,                     # its value
     least:int=1,               # the smallest value allowed
-    what:str='a whole number', # what the value is, for the message, such as 'a number of batches'
+    what:str='an integer', # what the value is, for the message, such as 'a number of batches'
     none:bool=False            # allow `None` too?
 ) -> Any: # an int, or None
-    "Return `v` as an `int`, or None if allowed; raise ValueError if it is not a whole number, or less than `least`"
+    "Return `v` as an `int`, or None if allowed; raise ValueError if it is not an integer, or less than `least`"
     if none and v is None: return None
     if _is_integer(v) and int(v)>=least: return int(v)
     or_none = ''
@@ -203,7 +203,7 @@ def _explain_call(e, f):
     add_note(e, f'Call it as `{func_name(f)}({", ".join(names)})`')
 
 # %% ../../nbs/loop/40b_check.ipynb #36d68670
-_kinds = {int:'a whole number', float:'a number', bool:'True or False', str:'text', Path:'a path',
+_kinds = {int:'an integer', float:'a number', bool:'True or False', str:'text', Path:'a path',
           Callable:'a function', type(None):'None'}
 
 def _is_of_kind(v, kind):

@@ -135,8 +135,8 @@ def _resolve_assignment(name, value, base, layers):
     below = value
     for layer in reversed(wrappers): below = layer.unwrap(below)   # `value` may be a wrapper made by one of them
     if below is value and wrappers and _contains(value, _value_with_layers(base, layers)): raise ValueError(
-        f'the new `learn.{name}` contains the present one, which a callback has wrapped, so the wrapper would be '
-        f"applied twice. Build it from `learn.current_run.assigned('{name}')`, which is not wrapped, or use "
+        f'the new `learn.{name}` contains the current wrapped `learn.{name}`, so the wrapper of a callback would be '
+        f"applied twice. Build the value from `learn.current_run.assigned('{name}')`, which is not wrapped, or use "
         f"`learnkit.loop.current_run.wrap_attr(learn, '{name}', wrap)`.")
     return below,wrappers
 
@@ -232,7 +232,8 @@ class Layer:
         value:Any, # the replacement; or a function that wraps the value below
         wraps:bool # is `value` a wrapping function?
     ):
-        if name not in layered: raise ValueError(f'`learn.{name}` cannot have layers: only {", ".join(layered)} can')
+        if name not in layered: raise ValueError(
+            f'`learn.{name}` cannot be wrapped or replaced for a run: only {", ".join(layered)} can')
         self.name,self.value,self.wraps = name,value,wraps
         self.made:deque = deque(maxlen=8)   # pairs of an earlier wrapper and the value inside
 

@@ -373,8 +373,8 @@ def _warn_redefined(there, cb):
 _order = attrgetter('order')
 
 def _leave_learner(cb):
-    warn(f'this {cb!r} belonged to another Learner, and is removed from it: create a new '
-         'instance for each Learner', stacklevel=outside())
+    warn(f'this {cb!r} belonged to another Learner, and is removed from that Learner: create a '
+         'new instance for each Learner', stacklevel=outside())
     cb.learn.remove_cb(cb)
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #b0f6fce7

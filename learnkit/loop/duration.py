@@ -15,7 +15,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 # %% ../../nbs/loop/45_duration.ipynb #087e9ba8
-_counted = ('ep','ba','st','sp','tok')   # units that allow only whole numbers
+_counted = ('ep','ba','st','sp','tok')   # units that allow only integers
 _seconds = dict(s=1, sec=1, m=60, h=3600)
 _number  = r'((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)'
 _hms     = ''.join(rf'(?:{_number}{u})?' for u in ('h','m','s(?:ec)?'))
@@ -65,7 +65,7 @@ class Time:
             f'{value!r} is not an amount of training: {_hint(value)}{_spelling}')
         if not isfinite(v): raise ValueError(f"{value!r} is not an amount of '{u}': it must be finite")
         if u in _counted and v!=int(v): raise ValueError(
-            f"{value!r}: '{u}' takes whole numbers; '0.1dur' is a fraction of the run")
+            f"{value!r}: '{u}' takes integers; '0.1dur' is a fraction of the run")
         if u in _counted:   self.value,self.unit = int(v),u
         elif u in _seconds: self.value,self.unit = float(v*_seconds[u]),'s'
         else:               self.value,self.unit = float(v),u

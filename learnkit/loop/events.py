@@ -59,7 +59,7 @@ class Events:
     ) -> str:
         "Register event `name`, if it is new, and return it; raise ValueError if the name is taken or not an identifier"
         if not self._is_free(name): raise ValueError(
-            f"an event's name must be a free Python identifier such as 'before_sanity', not {name!r}")
+            f"an event's name must be a Python identifier that is not in use, such as 'before_sanity', not {name!r}")
         if name not in self.docs:
             later = self._events_after(after) if after else []
             self.docs[name],self.depth[name],self.by[name] = doc,depth,by

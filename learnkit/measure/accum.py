@@ -62,8 +62,8 @@ class AccumMetric(Metric):
         loss_func = getattr(learn, 'loss_func', None)
         try:
             if len(learn.yb)!=1 or not isinstance(learn.pred, Tensor): raise TypeError(
-                f'The metric needs a tensor of predictions and one target, not {shapes(learn.pred)} and '
-                f'{len(learn.yb)}.')
+                f'The metric needs a tensor of predictions and one target, not predictions {shapes(learn.pred)} and '
+                f'{len(learn.yb)} targets.')
             is_first = not self.n_bytes and not self.preds
             if is_first: self._check_activation(loss_func)
             self.accum_values(self.prepare(learn.pred.detach()), learn.yb[0], learn)
@@ -182,7 +182,7 @@ def best_class(
     "Return the index of the class with the largest output; raise ValueError if there is only one output"
     if pred.shape[axis]==1: raise ValueError(
         f'Predictions {shapes(pred)} have one output along axis {axis}, so the best class is always 0. '
-        'For yes/no use a threshold: `accuracy_multi`, or `thresh=.5`.')
+        'For binary classification use a threshold: `accuracy_multi`, or `thresh=.5`.')
     return pred.argmax(dim=axis)
 
 # %% ../../nbs/measure/25b_sklearn_metrics.ipynb #8e7c91c7

@@ -33,7 +33,7 @@ class TorchMetric(Metric):
         activation:Callable|None=None  # applied to the model's outputs, such as `torch.sigmoid`; None: nothing
     ):
         if hasattr(metric, 'keys'): raise TypeError(
-            'A collection is several metrics: pass it to `Learner(metrics=)`, which takes them one by one.')
+            'A metric collection is several metrics: pass the collection as `Learner(metrics=...)`, which splits it.')
         self.metric,self._name = metric,name
         self.activation = noop if activation is None else activation
         self.device = None   # the device of the metric's states

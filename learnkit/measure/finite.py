@@ -127,7 +127,7 @@ class NonFiniteCheck(Callback):
         if self.warned or self.valid_warned: return
         self.valid_warned = True
         warn(f'the validation loss is {loss} in epoch {self.learn.epoch}: look for nan in the inputs and targets of '
-             'the validation set. A batch without samples or targets that count has such a loss.')
+             'the validation set. A batch without samples, or whose targets are all ignored, has such a loss.')
 
     def _handle_bad(self, losses, start):
         "Warn about a loss that is huge, NaN or infinite; raise NonFiniteLoss if weights are NaN or infinite, too"

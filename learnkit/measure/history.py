@@ -172,7 +172,7 @@ class History(list):
     ) -> 'History':
         "Read a history from a file; raise ValueError if it does not hold a list of rows"
         rows = json.loads(as_path(path).read_text(encoding='utf-8'))
-        if not _are_rows(rows): raise ValueError(f'{path} has no rows, as `History.to_file` writes them')
+        if not _are_rows(rows): raise ValueError(f'{path} has no rows: pass a file that `History.to_file` wrote')
         return cls(rows)
 
     def cells(self) -> list:

@@ -511,7 +511,7 @@ def _get_state(o):
     return o.state_dict() if hasattr(o, 'state_dict') else o
 
 def pack_counts(
-    counts:list # whole numbers
+    counts:list # integers
 ) -> torch.Tensor:
     "Return the numbers as an int64 tensor, which a checkpoint stores in 8 bytes each"
     return torch.tensor(counts, dtype=torch.int64)

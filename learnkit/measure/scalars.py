@@ -160,7 +160,7 @@ class GroupSeries(Sequence):
     def __len__(self) -> int: return len(self.columns[0]) if self.columns else 0
     def __getitem__(self, i:int|slice) -> list:
         if isinstance(i, slice): return [*self][i]
-        if not self.columns: raise IndexError('no batch is recorded yet')
+        if not self.columns: raise IndexError('no batch is recorded yet: call `learn.fit` first')
         return [c[i] for c in self.columns]
     def __iter__(self) -> Iterator[list]: return map(list, zip(*self.columns))
     def __eq__(self, o:object) -> bool:

@@ -423,7 +423,8 @@ def show_batch(self:DataLoaders,
 ) -> Any:
     "Show samples of the next batch: return axes of images, else a table; raise ValueError for an unknown `ds_idx`"
     dl = self.loaders[ds_idx] if ds_idx in range(len(self)) else None
-    if dl is None: raise ValueError(f'there is no loader number {ds_idx}: these DataLoaders have {len(self)}')
+    if dl is None: raise ValueError(
+        f'there is no loader with index {ds_idx} (`ds_idx`): these DataLoaders have {len(self)} loaders')
     xb,yb = split_batch(first_batch(dl), self.n_inp)
     if len(yb)==1: targets = {'target':yb[0]}
     else: targets = {f'target {i}':t for i,t in enumerate(yb)}

@@ -79,10 +79,10 @@ class ClassificationInterpretation(Interpretation):
         ids = torch.cat([self.pred_ids, self.targ_ids])
         unnamed = ids[(ids<0) | (ids>=n)]
         if len(unnamed): raise ValueError(
-            f'`vocab` has {n} names, for the class numbers 0 to {n-1}, but there is a class number {unnamed[0].item()}')
+            f'`vocab` has {n} names, for the class indices 0 to {n-1}, but there is a class index {unnamed[0].item()}')
 
     def _class_ids(self):
-        "Return predictions and targets as vectors of class numbers; raise TypeError for anything else"
+        "Return predictions and targets as vectors of class indices; raise TypeError for anything else"
         decoded,targs = self.decoded,self.targs
         are_tensors = isinstance(decoded, Tensor) and isinstance(targs, Tensor)
         if not are_tensors: raise TypeError(
@@ -94,11 +94,11 @@ class ClassificationInterpretation(Interpretation):
         if decoded.dtype==torch.bool:     found = 'several labels for each sample'
         if decoded.is_floating_point():   found = f'{decoded.dtype}'
         if found is not None: raise TypeError(
-            f'the decoded predictions are {found}, not class numbers: '
+            f'the decoded predictions are {found}, not class indices: '
             'use `Interpretation`, or a loss function for classes such as `CrossEntropyLossFlat()`')
-        are_class_numbers = targs.numel()==decoded.numel() and not targs.is_floating_point()
-        if not are_class_numbers: raise TypeError(
-            f'the targets must be class numbers, one for each of the predictions {shapes(decoded)}, '
+        are_class_ids = targs.numel()==decoded.numel() and not targs.is_floating_point()
+        if not are_class_ids: raise TypeError(
+            f'the targets must be class indices, one for each of the predictions {shapes(decoded)}, '
             f'not {shapes(targs)}: for probabilities or one-hot targets pass `y.argmax(1)`')
         return flatten_check(decoded, targs)
 

@@ -75,8 +75,8 @@ class AugmentCallback(Callback):
         else: augmented = (augmented,)
         is_alike = len(augmented)==len(xb) and find_bs(augmented)==n
         if not is_alike: raise ValueError(
-            'aug must return as many inputs, with as many samples, as it gets: '
-            f'{len(xb)} with {n}, not {len(augmented)} with {find_bs(augmented)}')
+            f'aug must return {len(xb)} inputs with {n} samples, as many as it receives, but it returned '
+            f'{len(augmented)} with {find_bs(augmented)}')
         learn.xb = augmented
 
 # %% ../../nbs/observe/70b_tta.ipynb #645c55ea

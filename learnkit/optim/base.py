@@ -236,4 +236,4 @@ def check_base_format(
     if isinstance(base, Mapping):
         kinds = {type(o) for o in chain(base, base.values())}
         if kinds<={str}: return
-    raise ValueError(f'{what} is damaged: `base`, the checksums of what was not trained, is {base!r:.40}')
+    raise ValueError(f'{what} is damaged: `base`, the checksums of the weights that were not trained, is {base!r:.40}')

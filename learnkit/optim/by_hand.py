@@ -72,7 +72,7 @@ class ByHand(Optimizer):
         except (TypeError,AttributeError) as e:
             without = [p for p in chain(*self.own_params) if p.grad is None]
             if without: add_note(e,
-                f'{len(without)} of its parameters have no gradient: skip them, `if p.grad is not None`')
+                f'{len(without)} parameters of the optimizer have no gradient: skip those whose `p.grad` is None')
             raise
     def _check_groups(self):
         if len(self.made)==len(self.param_groups): return

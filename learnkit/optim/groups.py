@@ -228,7 +228,8 @@ def _spread_slice(v, n):
     return [_to_number(o) for o in values]
 
 def _spread_list(v, n):
-    if isinstance(v, Mapping): raise TypeError(f"a hyperparameter is a number; a dict is for several optimizers: {v}")
+    if isinstance(v, Mapping): raise TypeError(
+        f"a hyperparameter must be a number, not {v}: a dict is only for several optimizers")
     values = [_to_number(o) for o in _as_list(v)]
     if len(values)==1: return values*n
     if len(values)==n: return values
@@ -351,7 +352,7 @@ def param_dicts(
     if params_in(groups): return groups
     raise ValueError(
         'There are no parameters to train: the model has none (use `nn.ModuleList`, not a list), '
-        'all are frozen (train some by `p.requires_grad_()`), or `splitter` returned none.')
+        'all are frozen (unfreeze some with `p.requires_grad_()`), or `splitter` returned none.')
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #6f1c2a11
 _methods = Optimizer.add_param_group,Optimizer.state_dict,Optimizer.load_state_dict
@@ -394,8 +395,8 @@ def _default_of_lr(f):
 def _check_takes_lr(opt, lr):
     "Raise TypeError if the function `opt` takes no learning rate"
     if _default_of_lr(opt) is None: raise TypeError(
-        f'`opt_func` takes no `lr`, so the learning rate {lr} would be ignored: write it as a function of the '
-        'parameter groups and `lr`, or pass no other learning rate')
+        f'`opt_func` takes no `lr`, so the learning rate {lr} would be ignored: write `opt_func` as a function '
+        'of the parameter groups and `lr`, or pass no learning rate')
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #a3c6bd58
 def is_built(

@@ -122,7 +122,8 @@ class OptimWrapper:
         **kw                       # other arguments of `opt`
     ):
         self.opt = build_optimizer(opt, params, lr, **kw)
-        if hasattr(self.opt, 'set_hyper'): raise TypeError(f"{type(self.opt).__name__} needs no wrapper.")
+        if hasattr(self.opt, 'set_hyper'): raise TypeError(
+            f"{type(self.opt).__name__} is an optimizer of learnkit, which needs no wrapper: use it directly.")
         self.no_decay,self.train_always = list(no_decay),list(train_always)
         self.frozen_idx,self._off = 0,set()   # `_off`: parameters that freezing turned off
         self._hypers = L()

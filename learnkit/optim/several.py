@@ -227,7 +227,8 @@ class NamedOptimizers:
     def __init__(self,
         recipe:Mapping # name -> `opt_func`, or (`opt_func`, which): pattern, module, f(name, parameter), or a list
     ):
-        if not recipe: raise ValueError('`opt_func` is an empty dict: add an optimizer for each name')
+        if not recipe: raise ValueError(
+            "`opt_func` is an empty dict: pass optimizers by name, such as `{'muon': (Muon, 'body.*'), 'rest': Adam}`")
         self.recipe = {name:_make_entry(name, given) for name,given in recipe.items()}
 
     def __repr__(self) -> str:
@@ -240,7 +241,8 @@ class NamedOptimizers:
         "Return the initial learning rates; raise ValueError if an optimizer has another one in its `partial`"
         given = self._by_name(lr)
         for name in given:
-            if name not in self.recipe: raise ValueError(f"`lr` is given for '{name}': {nearest(name, self.recipe)}")
+            if name not in self.recipe: raise ValueError(
+                f"`lr` has a rate for '{name}', which is no optimizer: {nearest(name, self.recipe)}")
         rates = {name:default_lr(entry.opt_func, given.get(name)) for name,entry in self.recipe.items()}
         is_one_for_all = lr is not None and not isinstance(lr, Mapping)
         if is_one_for_all: return lr

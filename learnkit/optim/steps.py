@@ -155,7 +155,7 @@ class Closure(Callback):
         for o in self.learn.ordered_cbs('before_step'):
             if not (o is self or observes(o) or 'before_step' in o.first_in): raise ValueError(
                 f'{type(o).__name__} acts before each step, but would see only the first of several gradients: remove '
-                'it, or `Closure`')
+                f'{type(o).__name__} or `Closure`')
 
     def before_step(self):
         opt = self.learn.opt

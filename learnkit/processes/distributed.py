@@ -446,7 +446,7 @@ def get_islands(
     "Return the `Islands` of this process; raise ValueError if not all can have `size`; all processes must call it"
     if size==1: return Islands(None, dist.group.WORLD)
     n,key = num_distrib(),(shared_store(),size)
-    if n%size: raise ValueError(f'{n} processes cannot be divided into islands of {size}')
+    if n%size: raise ValueError(f'`island` must divide the number of processes, {n}, but is {size}')
     if key not in _islands:
         _islands.clear()   # the previous ones may belong to a process group that was destroyed
         near,_ = dist.new_subgroups(size)

@@ -128,7 +128,7 @@ class Run(RecorderPlots):
         for path in list_checkpoints(self.folder):
             try: return self._read(path)
             except (ValueError, TypeError, LookupError, AttributeError, RuntimeError, OSError) as e:
-                warn(f'{path} cannot be read: {type(e).__name__}: {e}')
+                warn(f'{path} cannot be read ({type(e).__name__}: {e}). Using the previous checkpoint instead.')
         raise ValueError(f'no checkpoint in {self.folder} can be read: see the warnings above')
 
     def _read(self, path):

@@ -199,7 +199,7 @@ def _layouts(meta, sizes):
     from torch.distributed.checkpoint.metadata import MetadataIndex, TensorStorageMetadata
     res,used = {},Counter()
     for k,t in meta.state_dict_metadata.items():
-        if not isinstance(t, TensorStorageMetadata): raise ValueError(f'{k} is not a tensor')
+        if not isinstance(t, TensorStorageMetadata): raise ValueError(f'`{k}` is not described as a tensor')
         layout = Layout(t.properties.dtype, tuple(t.size), {})
         for box in {Box(tuple(c.offsets), tuple(c.sizes)) for c in t.chunks}:
             o = meta.storage_data[MetadataIndex(k, box.at)]
@@ -214,7 +214,7 @@ def _layouts(meta, sizes):
         if not _fills(layout.pieces, layout.shape): raise ValueError(f'the pieces of {k} do not fill it')
         res[k] = layout
     for name,n in used.items():
-        if n>sizes[name]: raise ValueError('two pieces overlap')
+        if n>sizes[name]: raise ValueError(f'two pieces of tensors overlap in {name}')
     return res
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #4a10ac97
@@ -232,7 +232,8 @@ def _check_files(folder, files):
     "Raise ValueError in all processes if a file is missing or changed; each process checks some of the files"
     def is_file(name, digest): return name==Path(name).name and isinstance(digest, list) and len(digest)==2
     are_files = isinstance(files, dict) and all(is_file(*item) for item in files.items())
-    if not are_files: raise ValueError(f'the list of the files in {folder} is damaged')
+    if not are_files: raise ValueError(
+        f'the list of the files in {folder} is damaged: resume from an earlier checkpoint')
     def check():
         for name,(size,sha) in sorted(files.items())[rank_distrib()::num_distrib()]:
             file = folder/name

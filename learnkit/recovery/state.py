@@ -110,7 +110,8 @@ def check_fields(
     wrong = [f'`{name}` is {state[name]!r:.40}' for name,kind in types.items() if not has_type(state[name], kind)]
     if wrong: raise ValueError(f"this is not the checkpoint of a run: {', '.join(wrong)}")
     missing = sorted({'random_state','torch_state'} - state['rng'].keys())
-    if missing: raise ValueError(f"this checkpoint lacks random number states: {', '.join(missing)}")
+    if missing: raise ValueError(
+        f"this checkpoint lacks the RNG states {', '.join(missing)}: it is damaged, or was not written by learnkit")
 
 @patch
 def _check_run_state(self:Learner, state):
@@ -411,7 +412,8 @@ class DataPosition(Callback):
         try:
             if not is_before_first_epoch: self._load_place(loader, place)
         except (ValueError, TypeError, LookupError, AttributeError) as e: raise ValueError(
-            f'{path} does not fit: its position belongs to other data, or to an older learnkit: {e}') from e
+            f'{path} cannot be resumed here: its position belongs to other data, or to an older learnkit ({e}). '
+            'Resume with the data of the run.') from e
         self.hidden.load_state_dict(state.get('kept', {}))
         self.saved_data_state = state.get('parts')   # `_begin_data_state` loads it
         self._begin_data_state(loader)
@@ -450,7 +452,7 @@ class DataPosition(Callback):
     def _set_others(self, states):
         "Set the other loaders' generators; if the states do not fit, raise ValueError and change nothing"
         if not isinstance(states, list) or len(states)!=len(self.others): raise ValueError(
-            'the validation data has different random number generators')
+            'the validation data has other random number generators than in the checkpoint: resume with the same data')
         for generator,state in zip(self.others, states): check_generator(generator, state)
         for generator,state in zip(self.others, states): set_generator(generator, state)
 

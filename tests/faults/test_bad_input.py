@@ -380,13 +380,13 @@ def model_on_two_devices(c): on(x, y, F.mse_loss, Weighted()).fit(1)
 def loss_on_another_device(c): w = torch.ones(3, device='meta'); on(x, labels, lambda p,t: F.cross_entropy(p, t, weight=w)).fit(1)
 
 # fitting
-@bad(ValueError, 'n_epoch', 'whole number', '1.5')
+@bad(ValueError, 'n_epoch', 'integer', '1.5')
 def n_epoch_is_a_fraction(c): fixed(c, learner()).fit(1.5)
 @bad(ValueError, 'n_epoch', '0 or more', '-1')
 def n_epoch_is_negative(c): fixed(c, learner()).fit(-1)
-@bad((TypeError, ValueError), 'n_epoch', 'whole number', "'3'")
+@bad((TypeError, ValueError), 'n_epoch', 'integer', "'3'")
 def n_epoch_is_text(c): fixed(c, learner()).fit('3')
-@bad((TypeError, ValueError), 'n_epoch', 'whole number', 'None')
+@bad((TypeError, ValueError), 'n_epoch', 'integer', 'None')
 def n_epoch_is_none(c): fixed(c, learner()).fit(None)
 @bad(ValueError, 'start_epoch', '3', 'n_epoch')
 def start_epoch_is_too_late(c): fixed(c, learner()).fit(2, start_epoch=3)
@@ -908,7 +908,7 @@ for name,do,exc,*words in [
     ('pct_start_is_a_percentage', lambda c: fixed(c, learner()).fit_one_cycle(1, pct_start=30), ValueError, 'pct_start', 'from 0 to 1', '30'),
     ('divide_by_zero', lambda c: fixed(c, learner()).fit_one_cycle(1, div=0), ValueError, 'div', 'above 0'),
     ('no_cycle', lambda c: fixed(c, learner()).fit_sgdr(0, 1), ValueError, 'n_cycles', '1 or more'),
-    ('fine_tune_text', lambda c: fixed(c, learner()).fine_tune('1'), ValueError, 'epochs', 'whole number', "'1'"),
+    ('fine_tune_text', lambda c: fixed(c, learner()).fine_tune('1'), ValueError, 'epochs', 'integer', "'1'"),
     ('fine_tune_less_than_nothing', lambda c: fixed(c, learner()).fine_tune(1, freeze_epochs=-1), ValueError, 'freeze_epochs', '0 or more', '-1'),
     ('schedule_without_a_name', lambda c: lk.ParamScheduler(.1), TypeError, "ParamScheduler({'lr'"),
     ('schedule_is_a_number', lambda c: fitted(c, lk.ParamScheduler({'lr':.1})), TypeError, "'lr'", 'function', 'SchedNo(0.1, 0.1)'),
@@ -955,7 +955,7 @@ misuse('focal_reduction_misspelt', lambda c: lk.FocalLoss(reduction='men'), Valu
 misuse('focal_gamma_below_zero', lambda c: lk.FocalLossFlat(gamma=-1.), ValueError, 'gamma', '0 or more')
 misuse('smoothing_above_one', lambda c: lk.LabelSmoothingCrossEntropy(2), ValueError, 'eps', 'from 0 to 1', '2')
 misuse('average_misspelt', lambda c: lk.F1Score(average='marco'), ValueError, 'average', "'macro'", "'marco'")
-misuse('fine_tune_from_text', lambda c: fixed(c, learner()).fine_tune(1, start_epoch='1'), ValueError, 'start_epoch', 'whole number')
+misuse('fine_tune_from_text', lambda c: fixed(c, learner()).fine_tune(1, start_epoch='1'), ValueError, 'start_epoch', 'integer')
 misuse('trace_to_a_number', lambda c: fixed(c, learner()).profile(fname=3), TypeError, 'fname', 'path', '3')
 misuse('loss_replaced_by_a_name', lambda c: replaced(c, loss_func='mse'), TypeError, 'loss_func', 'function', 'str')
 misuse('model_replaced_by_none', lambda c: replaced(c, model=None), TypeError, 'model must be an nn.Module', 'NoneType')

@@ -616,7 +616,7 @@ def test_the_size_survives_a_resume(tmp_path):
     assert learn.replay_on_oom.size==2
 
 @pytest.mark.parametrize('make,words', [(lambda: SkipNaN(0), 'at_most'), (lambda: SkipNaN(1.5), 'at_most'), (lambda: RollBackOnNaN(factor=0), 'factor'), (lambda: RollBackOnNaN(at_most=0), 'at_most'),
-    (lambda: RollBackOnNaN(source='disk'), 'source'), (lambda: ReplayOnOOM(0), 'whole number'), (lambda: RollBackOnNaN('often'), 'often'),
+    (lambda: RollBackOnNaN(source='disk'), 'source'), (lambda: ReplayOnOOM(0), 'integer'), (lambda: RollBackOnNaN('often'), 'often'),
     (lambda: learner(data(), RollBackOnNaN(source='checkpoint')).fit(1), 'CheckpointCallback'), (lambda: learner(data(), ReplayOnOOM(), MicroBatch(2)).fit(1), 'ReplayOnOOM')])
 def test_bad_settings(make, words):
     with pytest.raises(ValueError, match=words): make()

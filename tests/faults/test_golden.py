@@ -152,7 +152,7 @@ def test_a_checkpoint_of_a_loss_with_weights(tmp_path):
 
 def test_a_model_with_a_loss_with_weights(tmp_path):
     learn,want = noisy_learner(tmp_path),expected(of_a_loss)
-    with pytest.warns(UserWarning, match='has no loss_func.s, which this Learner trains outside the model, so it is not changed'):
+    with pytest.warns(UserWarning, match='trains outside the model, which therefore keep theirs: loss_func.s'):
         learn.load(of_a_loss/'model.pth')
     assert weights(learn)==want['weights'] and close(momenta(learn), want['momentum']) and learn.loss_func.s.item()==0
 

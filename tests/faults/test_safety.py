@@ -162,7 +162,7 @@ def _weight(v): return lambda s: s.update({'2.weight':v})
 _misfits = {
     'shape': _weight(torch.ones(1, 5)), 'text': _weight('x'), 'number': _weight(1.), 'none': _weight(None),
     'list': _weight([[1.,1.,1.]]),
-    'whole numbers': _weight(torch.ones(1, 3, dtype=torch.long)),
+    'integers': _weight(torch.ones(1, 3, dtype=torch.long)),
     'complex': _weight(torch.ones(1, 3, dtype=torch.cfloat)),
     'sparse': _weight(torch.ones(1, 3).to_sparse()), 'meta': _weight(torch.ones(1, 3, device='meta')),
     'lacks': lambda s: s.pop('2.bias'), 'extra': lambda s: s.update(more=torch.ones(1)),

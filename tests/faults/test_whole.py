@@ -205,7 +205,7 @@ def test_a_lock_follows_no_link(late, tmp_path, monkeypatch):
     (tmp_path/'run'/'.lock').symlink_to(victim)
     if late: monkeypatch.setattr(Path, 'is_symlink', lambda self: False); FolderLock().acquire(tmp_path/'run')
     else:
-        with pytest.raises(ValueError, match='is a link'): FolderLock().acquire(tmp_path/'run')
+        with pytest.raises(ValueError, match='is a symbolic link'): FolderLock().acquire(tmp_path/'run')
     assert victim.read_text()=='precious'
 
 @posix

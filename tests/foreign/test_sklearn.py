@@ -150,7 +150,7 @@ def test_numbers_have_the_shape_of_the_target(shape):
     t = np.resize(X.sum(1), shape) if len(shape)==1 or shape[1]==1 else X[:,:2]
     est = reg(40, 3e-2).fit(X, t)
     assert est.predict(X).shape==shape and est.score(X, t)>.9
-    assert np.array_equal(reg().fit(X, y).predict(X), reg().fit(X, y.astype(float)).predict(X))   # whole numbers are numbers
+    assert np.array_equal(reg().fit(X, y).predict(X), reg().fit(X, y.astype(float)).predict(X))   # integers are numbers
 
 # probabilities
 

@@ -538,7 +538,7 @@ def filters():
 @works('1B.35 conditions are checked where they are written')
 def checked_at_decoration():
     for kw in (dict(every=0), dict(once=1.), dict(every=-1)):
-        with pytest.raises(ValueError, match='whole number'): learner().on('after_step', **kw)
+        with pytest.raises(ValueError, match='integer'): learner().on('after_step', **kw)
     with pytest.raises(TypeError, match='function'): Filter(when=3)
 
 @works('1B.36 the counts of filters are in the checkpoint, of each method its own')

@@ -67,12 +67,12 @@ def test_no_tokens():
 
 @pytest.mark.parametrize('spec,words', [
     ('5', "'2ep'"), ('2 epochs', "did you mean '2ep'"), ('500 steps', "did you mean '500st'"), ('500batches', "did you mean '500ba'"),
-    ('30 min', "did you mean '30m'"), ('10seconds', "did you mean '10s'"), ('10tokens', "did you mean '10tok'"), ('1.5tok', 'whole numbers'), ('0h0m', 'more than 0'),
-    ('30m1h', "'30m'"), ('1h30', "'30m'"), ('1h1h', "'30m'"), ('2ep3ba', "'2ep'"), ('1e-1ba', 'whole numbers'), ('e3ba', "'500ba'"), ('2hours', "did you mean '2h'"), ('10samples', "did you mean '10sp'"),
-    ('-1ba', "'500ba'"), ('0ep', 'more than 0'), ('0.0s', 'more than 0'), ('1.5ba', 'whole numbers'), ('.5ep', 'whole numbers'),
+    ('30 min', "did you mean '30m'"), ('10seconds', "did you mean '10s'"), ('10tokens', "did you mean '10tok'"), ('1.5tok', 'integers'), ('0h0m', 'more than 0'),
+    ('30m1h', "'30m'"), ('1h30', "'30m'"), ('1h1h', "'30m'"), ('2ep3ba', "'2ep'"), ('1e-1ba', 'integers'), ('e3ba', "'500ba'"), ('2hours', "did you mean '2h'"), ('10samples', "did you mean '10sp'"),
+    ('-1ba', "'500ba'"), ('0ep', 'more than 0'), ('0.0s', 'more than 0'), ('1.5ba', 'integers'), ('.5ep', 'integers'),
     ('abc', "'0.1dur'"), ('', "'2ep'"), ('1.1dur', "write '1.1ep'"), ('nanm', "'30m'"), ('infs', "'30m'"),
     ('2ep 30m', "'2ep'"), ('ep', "'2ep'"), ('2EP', "did you mean '2ep'"),
-    (-1, '1 or more'), (.5, 'whole number of epochs'), ([1], 'whole number of epochs'), (b'2ep', 'whole number of epochs')])
+    (-1, '1 or more'), (.5, 'integer number of epochs'), ([1], 'integer number of epochs'), (b'2ep', 'integer number of epochs')])
 def test_bad_spelling(spec, words):
     for make in (Every, lambda o: EveryCallback(print, o), ValidateEvery):
         with pytest.raises((ValueError,TypeError)) as e: make(spec)

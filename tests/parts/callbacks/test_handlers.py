@@ -69,8 +69,8 @@ def test_handlers_without_an_interval_hear_one_event():
     for kw in (dict(), dict(every=2), dict(once=1), dict(when=lambda f,learn: True)):
         assert handler_of(OnCallback(lambda learn: 0, 'after_step', Filter(**kw)), 'after_batch') is None
 
-@pytest.mark.parametrize('kw,words', [(dict(every='5'), "'2ep'"), (dict(every='2ep', once=1), 'pass one of'), (dict(every=.5), 'whole number'), (dict(every=print), 'whole number'),
-                                      (dict(once='1ba'), 'whole number'), (dict(when=1), 'must be a function')])
+@pytest.mark.parametrize('kw,words', [(dict(every='5'), "'2ep'"), (dict(every='2ep', once=1), 'pass one of'), (dict(every=.5), 'integer'), (dict(every=print), 'integer'),
+                                      (dict(once='1ba'), 'integer'), (dict(when=1), 'must be a function')])
 def test_mistakes(kw, words):
     with pytest.raises((ValueError,TypeError)) as e: Filter(**kw)
     assert words in str(e.value)

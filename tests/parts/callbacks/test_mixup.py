@@ -358,7 +358,7 @@ no_way_int = BaseLoss(nn.Module); no_way_int.y_int = True
     (lambda: learner(loss_func=no_way, cbs=MixUp()).fit(1), TypeError, "reduction='mean'"),
     (lambda: learner(loss_func=no_way_int, cbs=MixUp()).fit(1), TypeError, "reduction='mean'"),
     (lambda: learner(loss_func=lies, cbs=MixUp()).fit(1), ValueError, 'a loss for each of 6 samples'),
-    (lambda: Quiet([[(torch.randint(0,9,(4,5)),torch.randn(4,1))]], nn.Linear(5,1), MSELossFlat(), cbs=MixUp()).fit(1), TypeError, 'whole numbers cannot be blended'),
+    (lambda: Quiet([[(torch.randint(0,9,(4,5)),torch.randn(4,1))]], nn.Linear(5,1), MSELossFlat(), cbs=MixUp()).fit(1), TypeError, 'integer tensors cannot be blended'),
     (lambda: Quiet([[(torch.randn(4,5),torch.randn(4,1))]], nn.Linear(5,1), MSELossFlat(), cbs=CutMix()).fit(1), ValueError, 'must be images'),
     (lambda: Quiet([[(torch.randn(4,5),torch.randn(4))]], nn.Linear(5,1), nn.MSELoss(), cbs=MixUp()).fit(1), ValueError, 'same shape')])   # as without it
 def test_mistakes(make, exc, says):

@@ -222,7 +222,7 @@ def test_bad_scheds(make, err, words):
     (lambda l: l.fit_one_cycle(1, -1.), '0 or more'), (lambda l: l.fit_one_cycle(1, div=0), '`div` must be a number above 0'),
     (lambda l: l.fit_one_cycle(1, div_final=-1), 'div_final'), (lambda l: l.fit_one_cycle(1, pct_start=25), 'from 0 to 1'),
     (lambda l: l.fit_one_cycle(1, moms=(.9,.8)), 'moms are three'), (lambda l: l.fit_one_cycle(1, start_epoch=2), 'start_epoch'),
-    (lambda l: l.fit_one_cycle(1.5), 'whole number'), (lambda l: l.fit_flat_cos(1, pct_start=-1), 'from 0 to 1'),
+    (lambda l: l.fit_one_cycle(1.5), 'integer'), (lambda l: l.fit_flat_cos(1, pct_start=-1), 'from 0 to 1'),
     (lambda l: l.fit_sgdr(0, 1), 'n_cycles'), (lambda l: l.fit_sgdr(1, 1, cycle_mult=1.5), 'cycle_mult'),
     (lambda l: l.fine_tune(1, lr_mult=0), 'lr_mult'), (lambda l: l.fit_one_cycle(1, [.1,.2,.3]), '3 values for 2')])
 def test_bad_settings(call, words):

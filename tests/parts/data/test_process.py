@@ -26,7 +26,7 @@ def _gather(rank, path):
     assert out['y'][0].dtype==torch.bool and out['y'][0].tolist()==[False,False,True]+[True]*5
     assert out['y'][1]==0.5 and out['y'][2].shape==(0,2) and out['n']=='a'
     assert to_detach(x, gather=False).shape==x.shape
-    with pytest.raises(ValueError, match='agree after the first'): maybe_gather(torch.ones(2, 2+rank))
+    with pytest.raises(ValueError, match='have the same shape after the first'): maybe_gather(torch.ones(2, 2+rank))
     assert maybe_gather(tensor(rank)).item()==0.5
     torch.distributed.destroy_process_group()
 

@@ -97,7 +97,7 @@ def test_another_model(strict, tmp_path):
 # safetensors
 
 class Tied(nn.Module):
-    "Two layers that share a weight, and a buffer of whole numbers"
+    "Two layers that share a weight, and a buffer of integers"
     def __init__(self):
         super().__init__()
         self.a,self.b = nn.Linear(4, 3),nn.Linear(4, 3)

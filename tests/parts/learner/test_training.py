@@ -174,7 +174,7 @@ def test_accumulation_says_what_is_wrong():
     with pytest.raises(ValueError, match='counts samples'):
         fit(mk(torch.utils.data.DataLoader(ds, batch_size=8), [GradientAccumulation(4), Callback(before_batch=lambda cb: seen.append(1))]))
     assert not seen
-    with pytest.raises(ValueError, match='whole number'): GradientAccumulation(0)
+    with pytest.raises(ValueError, match='integer'): GradientAccumulation(0)
 
 # clipping
 @pytest.mark.parametrize('kw', [dict(max_norm=.1), dict(max_norm=.1, norm_type=1.), dict(max_norm=.05, norm_type=float('inf')), dict(value=.02)])
@@ -286,7 +286,7 @@ def test_half_a_batch_is_none(exc, ev):
 def test_micro_batch_says_what_is_wrong():
     for kw in (dict(), dict(size=2, n=2)):
         with pytest.raises(ValueError, match='write MicroBatch'): MicroBatch(**kw)
-    with pytest.raises(ValueError, match='whole number'): MicroBatch(.5)
+    with pytest.raises(ValueError, match='integer'): MicroBatch(.5)
 
 # averages
 def bn(dtype=torch.float, seed=0):
@@ -446,7 +446,7 @@ def test_average_pickles():
     assert same(ws(fit(mkbn(cb))), ws(fit(mkbn(EMACallback(.7)))))
 
 def test_average_says_what_is_wrong():
-    for kw,m in ((dict(decay=1.1), 'from 0 to 1'), (dict(every=0), 'whole number'), (dict(start=-1), 'start must be'), (dict(start=1.5), 'start must be')):
+    for kw,m in ((dict(decay=1.1), 'from 0 to 1'), (dict(every=0), 'integer'), (dict(start=-1), 'start must be'), (dict(start=1.5), 'start must be')):
         with pytest.raises(ValueError, match=m): EMACallback(**kw)
 
 # short runs

@@ -134,7 +134,7 @@ def test_policies():
     learn.on('after_fit')(lambda learn: ends.append(learn.train_iter))
     learn.fine_tune('6ba', freeze_epochs='2ba')
     assert ends==[2, 6]
-    with pytest.raises(ValueError, match='both must be given in epochs'): learn.fine_tune('6ba', start_epoch=1)
+    with pytest.raises(ValueError, match='must be integers, not amounts'): learn.fine_tune('6ba', start_epoch=1)
 
 def test_a_rehearsal_is_short(monkeypatch):
     monkeypatch.setenv('LEARNKIT_LIMIT_BATCHES', '1')
@@ -142,7 +142,7 @@ def test_a_rehearsal_is_short(monkeypatch):
 
 @pytest.mark.parametrize('much,kw,words', [
     ('0.5dur', {}, 'a fit cannot be .0.5dur. long'), ('0ba', {}, 'cannot be'), ('ten', {}, 'is not an amount of training'), ('2000 steps', {}, "did you mean '2000st'"),
-    (2.5, {}, '`n_epoch` must be a whole number'), ('8sp', dict(start_epoch=1), 'whose length is unknown'), (2, dict(cbs=TrainFor('4ba')), r"write `learn.fit\('4ba'\)`")])
+    (2.5, {}, '`n_epoch` must be an integer'), ('8sp', dict(start_epoch=1), 'whose length is unknown'), (2, dict(cbs=TrainFor('4ba')), r"write `learn.fit\('4ba'\)`")])
 def test_refused(much, kw, words):
     with pytest.raises(ValueError, match=words): fitted(3, much, **kw)
 

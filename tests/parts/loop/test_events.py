@@ -38,7 +38,7 @@ def test_registering():
     with pytest.raises(ValueError, match='did you mean `three`'): ev.register('four', after='thre')
     assert 'four' not in ev
     for bad in ('register', 'in_batch', '1st', 'a b', ''):
-        with pytest.raises(ValueError, match="must be a free Python identifier such as 'before_sanity', not"): ev.register(bad)
+        with pytest.raises(ValueError, match="must be a Python identifier that is not in use, such as 'before_sanity', not"): ev.register(bad)
     ev.alias('uno', 'one')
     assert (ev.uno, ev.also, 'uno' in ev)==('one', {'uno':'one'}, False)
     with pytest.raises(ValueError, match='there is no event `onne`: did you mean `one`'): ev.alias('due', 'onne')

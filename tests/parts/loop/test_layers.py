@@ -239,7 +239,7 @@ class Module(nn.Module):
 @pytest.mark.parametrize('wrap', [Wraps, partial, Module, lambda f: Wraps(f).__call__])
 def test_what_would_lie_over_itself_is_refused(wrap):
     "A loss around the mixed loss would be mixed twice, silently; one around the loss below is mixed once"
-    with pytest.raises(ValueError, match='contains the present one'):
+    with pytest.raises(ValueError, match='contains the current wrapped'):
         fit(MixUp(.4), at('before_batch', lambda cb: setattr(cb.learn, 'loss_func', wrap(cb.learn.loss_func)), lambda cb: cb.training and cb.train_iter==2, order=50))
     if wrap is not Module:   # a loss that is a module must say whether it has a loss for each sample
         right,_ = fit(MixUp(.4), at('before_batch', lambda cb: setattr(cb.learn, 'loss_func', WithReduction(cb.learn.current_run.assigned('loss_func'))), lambda cb: cb.training and cb.train_iter==2, order=50))

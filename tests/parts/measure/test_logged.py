@@ -137,7 +137,7 @@ def test_a_column_without_a_value_is_said_by_what_watches_it():
     for cb in EarlyStoppingCallback('valid_first', comp='min'),ReduceLROnPlateau('valid_first', comp='min'):
         learn = learner(cb, InTraining)
         learn.remove_cb(learn.first)
-        with pytest.warns(UserWarning, match=f"{type(cb).__name__} had no value to compare.*'valid_first'"): learn.fit(2)
+        with pytest.warns(UserWarning, match=f"{type(cb).__name__} had nothing to compare.*'valid_first'"): learn.fit(2)
     with pytest.raises(ValueError, match="no column 'first'.*did you mean `valid_first`"): learner(EarlyStoppingCallback('first')).fit(1)
 
 def test_it_can_be_watched():

@@ -351,7 +351,7 @@ def learner_at(x, y):
     pred = Net()(x).detach()
     return SimpleNamespace(pred=pred, yb=(y,), xb=(x,), loss=F.cross_entropy(pred, y), to_detach=to_detach)
 
-# whole numbers that are no classes
+# integers that are no classes
 
 def mse_of_whole(pred, y, reduction='mean'): return F.mse_loss(pred, y.to(pred.dtype), reduction=reduction)
 class WholeMSE(nn.MSELoss):

@@ -217,7 +217,7 @@ def interpret(*args, **kw): return ClassificationInterpretation.from_learner(*ar
     (lambda: interpret(learner(x, (x>0).float(), BCEWithLogitsLossFlat())), 'several labels'),
     (lambda: interpret(learner(x, x.softmax(1), nn.CrossEntropyLoss())), r'y.argmax\(1\)'),
     (lambda: interpret(learner(x, y, vocab=['a','b'])), '`vocab` has 2'),
-    (lambda: interpret(learner(x, y), vocab='abc'), 'numbers 0 to 2'),
+    (lambda: interpret(learner(x, y), vocab='abc'), 'indices 0 to 2'),
     (lambda: Interpretation.from_learner(learner(x, y)).plot_top_losses(2), 'with_input=True')])
 def test_mistakes(make, says):
     with pytest.raises((TypeError, ValueError), match=says): make()

@@ -324,7 +324,7 @@ def test_profile_after_an_error():
 
 @pytest.mark.parametrize('n', (0, -1, 1.5, '3'))
 def test_bad_n_batches(n):
-    with pytest.raises(ValueError, match='whole number of batches'): learner().profile(n_batches=n)
+    with pytest.raises(ValueError, match='integer number of batches'): learner().profile(n_batches=n)
 
 def test_no_profile_within_a_fit():
     with pytest.raises(RuntimeError, match='inside a running `fit`'): learner(cbs=at('after_epoch', lambda cb: cb.learn.profile())).fit(1)

@@ -118,7 +118,7 @@ def test_no_targets():
     assert dls.show_batch().names==['input'] and len(dls.show_batch(n=1))==1
 
 @pytest.mark.parametrize('f, error, words', [
-    (lambda dls: dls.show_batch(5),             ValueError, 'no loader number 5'),
+    (lambda dls: dls.show_batch(5),             ValueError, 'no loader with index 5'),
     (lambda dls: dls.show_batch(n=0),           ValueError, '`n`'),
     (lambda dls: DataLoaders([]).show_batch(),  ValueError, 'empty')])
 def test_refused(f, error, words):

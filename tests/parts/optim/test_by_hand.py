@@ -121,7 +121,7 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(TypeError, match='takes no `lr`'): fitted(NoLR, .1)
     def forget(cb): cb.learn.model.bias.grad = None
     with pytest.raises(TypeError) as e: fitted(cbs=at('before_step', forget))
-    assert any('1 of its parameters have no gradient: skip them' in n for n in e.value.__notes__)
+    assert any('1 parameters of the optimizer have no gradient: skip those' in n for n in e.value.__notes__)
     with pytest.raises(ValueError, match='of a different kind'): mk().create_opt() and fitted().opt.load_state_dict(fitted(torch.optim.SGD, .1).opt.state_dict())
     assert isinstance(fitted().opt.opt, ByHand)
 

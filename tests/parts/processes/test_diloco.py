@@ -127,7 +127,7 @@ def _of_islands(rank):
     torch.testing.assert_close(state(learn.model), want, rtol=1e-5, atol=1e-6)
     other = fit(learner(4, net(False)), DiLoCo(9, 1., 0, island=4))   # one island of all is ordinary training
     assert torch.allclose(state(other.model), state(fit(learner(4, net(False))).model), atol=1e-6)
-    with pytest.raises(ValueError, match='4 processes cannot be divided into islands of 3'): fit(learner(4), DiLoCo(2, island=3))
+    with pytest.raises(ValueError, match='must divide the number of processes, 4, but is 3'): fit(learner(4), DiLoCo(2, island=3))
 
 def test_islands_of_several_processes(processes): processes(_of_islands, world=4)
 

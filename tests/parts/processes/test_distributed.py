@@ -685,7 +685,7 @@ def _replaces_the_model(rank, world, wraps):
     def replace(cb): cb.learn.model = nn.Sequential(cb.learn.model) if wraps else net()
     cb = Callback(before_epoch=replace)
     cb.order,cb.acts = 50,'alike'
-    with pytest.raises(Exception, match='contains the present one' if wraps else 'cannot be replaced during a fit with several processes'): learn.fit(2, cbs=[cb, DistributedTrainer()])
+    with pytest.raises(Exception, match='contains the current wrapped' if wraps else 'cannot be replaced during a fit with several processes'): learn.fit(2, cbs=[cb, DistributedTrainer()])
     assert learn.model is model and not learn.current_run.layers
 
 @pytest.mark.parametrize('wraps', [False, *slow(True)])

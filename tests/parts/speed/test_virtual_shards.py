@@ -193,7 +193,7 @@ class SometimesUnused(CNN):
         return out+self.extra(out) if x[0,0,0,0]>.8 else out
 
 class Counts(nn.Module):
-    "Buffers of other kinds: not saved, of whole numbers, of 16 bits"
+    "Buffers of other kinds: not saved, of integers, of 16 bits"
     def __init__(self):
         super().__init__()
         self.net = CNN()
