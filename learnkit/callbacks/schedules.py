@@ -298,7 +298,7 @@ def fine_tune(self:Learner,
     start_epoch:int=0,   # first epoch to train (0-based), counted through both parts; earlier ones count as done
     **kwargs  # the other arguments of `fit_one_cycle`
 ) -> None:
-    "Train the last parameter group, then the whole model, with one cycle each (fastai's name and learning rates)"
+    "Train the last group, then all, one cycle each (as in fastai); raise ValueError if `start_epoch` is out of range"
     _check_positive(base_lr=base_lr, lr_mult=lr_mult)
     check_whole('start_epoch', start_epoch, least=0)
     amounts = [_is_amount('epochs', epochs), _is_amount('freeze_epochs', freeze_epochs)]

@@ -421,12 +421,12 @@ class ForeignCallback(Callback):
     def arguments(self,
         name:str # the name of the wrapped callback's method
     ) -> tuple:
-        "Return the positional arguments that the other library passes to the method"
+        "Return the positional arguments of the wrapped callback's method: none; an adapter may override this"
         return ()
     def keywords(self,
         name:str # the name of the wrapped callback's method
     ) -> dict:
-        "Return the keyword arguments that the other library passes to the method"
+        "Return the keyword arguments of the wrapped callback's method: none; an adapter may override this"
         return {}
     def prepare(self) -> None:
         "Do nothing; an adapter sets attributes here, before each call of a method of the wrapped callback"

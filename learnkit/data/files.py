@@ -133,7 +133,7 @@ class StorePath:
     def rglob(self,
         pattern:str # pattern of names, such as '*.pth'
     ) -> list:
-        "Return the paths of the files in this folder and its subfolders whose names match `pattern`"
+        "Return the files in this folder and its subfolders whose names match `pattern`; empty if there is no folder"
         try: found = self._call_store('find')
         except FileNotFoundError: return []
         inner = [PurePosixPath(str(o).lstrip('/')).relative_to(self.inner) for o in found]

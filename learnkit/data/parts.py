@@ -43,7 +43,7 @@ sampler_names = 'sampler','batch_sampler'
 def contents_of(
     o:Any # a function, a container, or an object
 ) -> Iterable[tuple[Any, Any]]:
-    "Return `(name, object)` for each object that `o` refers to; of a container only the first 100 entries"
+    "Return `(name, object)` for the objects that `o` refers to, at most 100 of a container; empty without attributes"
     if isinstance(o, functions): return enumerate(of_function(o))
     if isinstance(o, (list,tuple)): return enumerate(o[:100])
     if isinstance(o, dict): return [*o.items()][:100]

@@ -201,7 +201,7 @@ class ResumableLoader(GetAttr):
 
     @property
     def lost_in_workers(self) -> set[str]:
-        "The changes of workers to their copy of the data, in words, which no checkpoint saves"
+        "Descriptions of what workers changed in their copy of the data, which no checkpoint saves; empty without any"
         it = self._get_workers_iterator()
         if not isinstance(it, (RecordedBatches,RecordedStream)): return set()
         return it.lost

@@ -467,7 +467,7 @@ def get_preds(self:Learner,
     mmap:str|Path|None=None, # folder for memory-mapped results, with `act` called batch by batch; None: in memory
     **kwargs                 # for `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `ignore_keys`, …
 ) -> tuple:
-    "Predict a dataset: return `([inputs], preds, targs, [decoded], [losses])`, with those in brackets if requested"
+    "Return `([inputs], preds, targs, [decoded], [losses])`, in [] if requested; raise ValueError for `mmap` of shards"
     _check_arguments(act, mmap)
     agree = self._team.begin_run(self, f'`learn.get_preds({_data_as_written(ds_idx, dl)})`')
     dl = self._loader(ds_idx, dl)

@@ -185,7 +185,7 @@ def _is_binary(t): return bool(((t==0) | (t==1)).all())
 def inputs_by_name(
     inputs:Any # the inputs of a batch; None: there are none
 ) -> Mapping:
-    "Return the inputs as a mapping: `input`, or `input 0` and so on if there are several"
+    "Return the inputs as a mapping (a mapping unchanged): `input`, or `input 0`, `input 1` for several; empty for None"
     if inputs is None: return {}
     if isinstance(inputs, Mapping): return inputs
     if not is_listy(inputs): return {'input':inputs}

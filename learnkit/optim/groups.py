@@ -592,7 +592,7 @@ def split_groups(
     opt:Optimizer,    # a torch optimizer
     no_decay:Iterable # parameters to exempt from weight decay
 )->None:
-    "Move the parameters in `no_decay` to separate parameter groups, without weight decay"
+    "Move the parameters in `no_decay` to groups without weight decay; warn if a scheduler was created before"
     exempt,groups = {*map(id, no_decay)},[]
     for pgs in logical_groups(opt.param_groups):
         pg = pgs[0]

@@ -296,7 +296,7 @@ class OptimWrapper:
     def freeze_to(self,
         n:int # index of the first group to train; negative: counted from the end
     )->None:
-        "Freeze groups before `n`, unfreeze the rest; raise TypeError or ValueError if `n` is no index; warn of all"
+        "Freeze groups before `n`, train others; warn if all freeze; raise TypeError or ValueError for an invalid `n`"
         n_groups = self.n_groups
         if not hasattr(n, '__index__'): raise TypeError(
             f"freeze_to takes the index of the first group to train, such as -1 for the last one, not {n!r:.60}.")

@@ -215,7 +215,7 @@ class UnsavedNumbers:
 def why_inexact(
     dl:Any # the training loader
 ) -> list[str]:
-    "Return the reasons, known before the first batch, why a run with this loader will not resume bit for bit"
+    "Return why a run with this loader will not resume bit for bit, as known before the first batch; empty if it may"
     has_workers = isinstance(dl, DataLoader) and dl.num_workers>0
     if not has_workers or is_stateful(dl): return []
     if getattr(dl, 'in_order', True): return []   # PyTorch before 2.6 has no such argument

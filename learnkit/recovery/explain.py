@@ -324,7 +324,7 @@ class Explanation:
         n:int=5, # how many samples, the largest loss first
         **kwargs # as for `Items.show`
     ) -> Any: # the axes of the images, or a table
-        "Show the samples with the largest loss: draw images, list others; raise ValueError if the loss is no mean"
+        "Show the samples with the largest loss: draw images, list others; raise ValueError without per-sample losses"
         rows = self.items[:check_whole('n', n, what='a number of samples')]
         if not rows: raise ValueError(
             'the loss of this batch is not a mean of losses of its samples, so no sample can be shown')

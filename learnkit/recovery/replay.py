@@ -37,7 +37,7 @@ def find_moment(
     run:Run, # the run
     step:int # the largest number of finished training batches
 ) -> Paused|None:
-    "Return the paused run from the newest checkpoint that is not later than `step`; None if there is none"
+    "Return the run paused at the newest readable checkpoint up to `step`; None without any; warn about unreadable ones"
     for path in list_checkpoints(run.folder):
         if train_iter_of(path)>step: continue
         try: state = read_checkpoint(path)
@@ -350,7 +350,7 @@ class SkipData(Callback):
 def describe_skip(
     skip:Any # what to skip: '20ba', or samples of the dataset; None: nothing
 ) -> str:
-    "Describe what is skipped, for the message about a branch"
+    "Describe what is skipped, for the message about a branch; empty if nothing is"
     if skip is None: return ''
     if isinstance(skip, str): return f', without the next {int(Time(skip).value)} batches'
     some = ', '.join(map(str, skip[:10]))

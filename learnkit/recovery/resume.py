@@ -31,7 +31,7 @@ class Retention:
     def best(self,
         folder:Path # the folder of the checkpoints
     ) -> list[tuple[float, Path]]:
-        "Return value and path of the best checkpoints so far, the best first"
+        "Return value and path of the `n_best` best checkpoints so far, the best first; warn about unreadable ones"
         if self.monitor is None: return []
         known = []
         for path in list_checkpoints(folder):
@@ -150,7 +150,7 @@ def find_in_all(
     find:Callable, # function that finds a checkpoint and reads it
     where:Path     # a folder with checkpoints, or the path of a checkpoint
 ) -> Any:
-    "Call `find` in each process, or in process 0 only if they see different files; return its result in all"
+    "Call `find` in each process, or in process 0 only if they see different files; return its result; all must call it"
     listings = team().in_all(lambda: _list_found(where))
     if all(listing==listings[0] for listing in listings): return find()
     found = None
