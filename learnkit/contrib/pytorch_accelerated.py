@@ -351,7 +351,7 @@ class PATrainer(View):
         save_scheduler:bool=True,    # save the scheduler's state, if there is a scheduler?
         save_per_node:bool=True      # not used: process 0 writes
     ) -> None:
-        "Save a checkpoint in exactly this file, with the entries of a pytorch-accelerated checkpoint"
+        "Save a checkpoint in exactly this file, with the entries of pytorch-accelerated; all processes must call it"
         state = dict(model_state_dict=self.get_model().state_dict())
         if save_optimizer: state['optimizer_state_dict'] = self.optimizer.state_dict()
         if save_scheduler and self.scheduler is not None: state['scheduler_state_dict'] = self.scheduler.state_dict()
@@ -362,7 +362,7 @@ class PATrainer(View):
         load_optimizer:bool=True, # load the optimizer's state, if the file has it?
         load_scheduler:bool=True  # load the scheduler's state, if the file has it?
     ) -> dict:
-        "Load a checkpoint into model, optimizer and scheduler; return its content"
+        "Load a checkpoint into model, optimizer and scheduler, and return its content; all processes must call it"
         self._accelerator.wait_for_everyone()
         state = torch.load(checkpoint_path, map_location='cpu', weights_only=True)
         self.get_model().load_state_dict(state['model_state_dict'])
@@ -410,7 +410,7 @@ class PACallback(ForeignCallback):
         trainer.run_history.at = name
         return trainer,
     def keywords(self, name):
-        "Return the keyword arguments of method `name`: at the end of a step the batch and its outputs"
+        "Return keyword arguments for `name`: batch and outputs after a step, `is_intermediate` in eval epochs; else {}"
         if name in ('on_eval_epoch_start','on_eval_epoch_end'): return dict(is_intermediate=False)
         if not name.endswith('_step_end'): return {}
         learn = self.learn

@@ -422,7 +422,7 @@ def lay_out_state(
     state:Any,      # weights by name in a dictionary, as from a file
     model:nn.Module # the model that will load them
 ) -> dict:
-    "Return `state` with each tensor in the layout of the model's tensor of the same name"
+    "Return `state` with the layout of the model's tensors of the same names; if any is sharded, all must call it"
     own = model.state_dict()
     if not any(map(is_sharded, [*own.values(), *state.values()])): return state
     res:Any = type(state)(state)

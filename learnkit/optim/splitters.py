@@ -152,7 +152,7 @@ def by_depth(
     model:nn.Module, # any model
     n:int|None=None  # number of groups; None: one for each layer or block
 ) -> list[list[nn.Parameter]]:
-    "Return parameter groups from the first layers to the head, for `Learner(splitter=by_depth)`"
+    "Return groups of trainable parameters, from the first layers to the head, for `Learner(splitter=by_depth)`"
     m,n = get_model(model),check_whole('n', n, what='a number of groups', none=True)
     in_head = _known_head(m)
     seen,groups,head = set(),[],[]

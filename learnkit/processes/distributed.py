@@ -459,7 +459,7 @@ def broadcast_first(
     ts:list,  # tensors
     group:Any # the process group
 ) -> None:
-    "Broadcast the tensors of the first process in `group` to the others, in place"
+    "Broadcast the tensors of the first process in `group` to the others, in place; all of them must call it"
     if not ts: return
     together = getattr(dist, '_broadcast_coalesced', None)   # private; sends many tensors at once
     if together is None: _send_one_by_one(ts, group)

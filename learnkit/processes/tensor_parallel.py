@@ -62,7 +62,7 @@ def find_data_ranks(
 def find_columns(
     mesh:Any # the `DeviceMesh` of this process's layers, one of several with the same shape
 ) -> list[list[int]]:
-    "Return, by rank, the ranks at its position in each mesh; raise ValueError if `mesh` is no row of one of all"
+    "Return, for each rank, the ranks at its position in all meshes; raise ValueError if the meshes are irregular"
     own,n = sorted(mesh.mesh.flatten().tolist()),num_distrib()
     size = len(own)
     step = own[1]-own[0] if size>1 else 1

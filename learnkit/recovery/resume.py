@@ -471,7 +471,7 @@ class Resumable(DataPosition):
         new:dict,      # how the identities of the two runs differ: name -> text
         longer:bool    # is this run planned to be longer?
     ) -> None:
-        "Restore the state of a checkpoint in the fit that begins, and set its first epoch"
+        "Restore a checkpoint in the fit that begins, set its first epoch; fire `before_` and `after_load_checkpoint`"
         learn = self.learn
         self.has_other_data = any(entry.startswith('training ') for entry in new)
         self.resume_data(where, state)

@@ -403,7 +403,7 @@ class DataPosition(Callback):
         path:Path, # the checkpoint's path
         state:dict # the state of the run; it is restored again when its epoch begins
     ) -> None:
-        "Take the position in the data from `state`; raise ValueError if it does not fit this data"
+        "Restore the position in the data and hidden states from `state`; raise ValueError if they do not fit"
         self._check_skipped(path, state)
         loader = self._resumable_loader(self.learn.dls.train)   # now, because a finished fit has no further epoch
         place = own_place(state)

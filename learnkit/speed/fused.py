@@ -57,7 +57,7 @@ class SlowStep:
     def update(self,
         grads:list # each parameter's gradient; None where the loss does not depend on it
     ) -> None:
-        "Clip the gradients, and take a step with them"
+        "Clip the gradients, take a step with them, and set the gradients of the parameters to None"
         params = self.inputs.params
         for p,grad in zip(params, grads): p.grad = grad if grad is None else grad.clone()
         for clip in self.inputs.clips:
