@@ -38,7 +38,7 @@ _attributes = dict(lower_better=True, lower_is_better=True, higher_better=False,
 def says_lower(
     metric:Any # a `Metric`, or the function or object that it wraps
 ) -> bool|None:
-    "Return whether a lower value is better, by the metric's attributes; None if they do not specify it"
+    "Return whether a lower value is better according to the metric's attributes; None if they do not specify it"
     for o in (metric, getattr(metric, 'func', None), getattr(metric, 'metric', None)):
         for name,means_lower in _attributes.items():
             value = getattr(o, name, None)

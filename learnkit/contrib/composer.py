@@ -56,7 +56,7 @@ def _count(n, unit):
 # %% ../../nbs/contrib/60_composer.ipynb #d185d627
 class Counts:
     "Counts the finished batches and samples of a phase, and the seconds that they took"
-    began = 0.   # when the validation or prediction began, in seconds by `perf_counter`
+    began = 0.   # when the validation or prediction began (`perf_counter`, in seconds)
     def __init__(self): self.reset()
     def reset(self) -> None:
         "Reset all counts"
@@ -85,7 +85,7 @@ class ComposerRun(OurCallback):
     single,acts = True,'nothing'
     all_samples,all_seconds = 0,0.              # trained in this fit, without evaluations
     iteration,first_epoch = 0,0                 # the index of the iteration, and its first epoch
-    began = 0.                                  # when the batch began, in seconds by `perf_counter`
+    began = 0.                                  # when the batch began (`perf_counter`, in seconds)
     is_whole = is_over = False                  # are all batches of the epoch done? Is its training phase over?
     def __init__(self):
         self.train,self.valid,self.predicted = Counts(),Counts(),Counts()

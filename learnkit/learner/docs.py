@@ -143,7 +143,7 @@ class Doc:
     def __init__(self,
         f:Any # the documented object
     ):
-        function = getattr(f, 'fget', None) or getattr(f, 'func', f)   # that of a property or a cached property
+        function = getattr(f, 'fget', None) or getattr(f, 'func', f)   # the function of a property or a cached property
         self.name = getattr(function, '__qualname__', function.__name__).split('<locals>.')[-1]
         self.module = getattr(function, '__module__', function.__name__)
         text = inspect.getdoc(f) or ''

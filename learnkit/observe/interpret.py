@@ -170,7 +170,7 @@ def value_text(
 
 # %% ../../nbs/observe/60a_interpretation.ipynb #ebf75f1f
 def _class_text(v, vocab):
-    "Return the name of the class index `v`, or the names of the classes marked by 1; None if `v` is neither"
+    "Return the name of the class index `v`, or the names of the classes marked with 1; None if `v` is neither"
     is_class_number = v.ndim==0 and not v.is_floating_point()
     if is_class_number:
         has_name = 0<=v<len(vocab)
@@ -279,7 +279,7 @@ def draw_images(
     stats:tuple|None=None,   # mean and standard deviation that normalized them; None: not normalized
     colors:list|None=None,   # the colours of the titles; None: black
     ncols:int=5,             # images in a row
-    figsize:tuple|None=None  # width and height in inches; None: by the number of images
+    figsize:tuple|None=None  # width and height in inches; None: set from the number of images
 ) -> Any:
     "Draw images in a grid; return the matplotlib axes"
     ncols = min(ncols, len(images))
@@ -334,7 +334,7 @@ class Items:
         columns:dict,             # targets, and predictions if there are any, by the name of their column
         n:int=10,                 # how many samples; at most the whole batch
         vocab:list|None=None,     # names of the classes
-        decode:Callable|None=None # list of token numbers -> text; None: show the numbers
+        decode:Callable|None=None # list of token ids -> text; None: show the ids
     ):
         n = check_whole('n', n, what='a number of samples')
         self.inputs = {k:_take_first(n, t) for k,t in inputs_by_name(inputs).items()}
@@ -361,7 +361,7 @@ class Items:
     def show(self,
         stats:tuple|None=None,  # mean and standard deviation that normalized the images; None: not normalized
         ncols:int|None=None,    # images in a row; None: 5, or 2 per mask if there are several masks
-        figsize:tuple|None=None # width and height in inches; None: by the number of images
+        figsize:tuple|None=None # width and height in inches; None: set from the number of images
     ) -> Any:
         "Draw images with their targets and predictions, and return the axes; return other samples as a table"
         images = self.images
@@ -416,10 +416,10 @@ def _find_stats(dl): return normalization_of(getattr(dl, 'dataset', None))
 def show_batch(self:DataLoaders,
     ds_idx:int=0,              # index of the loader: 0 is the training set, 1 the validation set
     n:int=10,                  # how many samples; at most the whole batch
-    decode:Callable|None=None, # list of token numbers -> text, such as `tokenizer.decode`
+    decode:Callable|None=None, # list of token ids -> text, such as `tokenizer.decode`
     stats:tuple|None=None,     # mean and standard deviation that normalized the images; None: from the transforms
     ncols:int|None=None,       # images in a row; None: 5, or 2 per mask if there are several masks
-    figsize:tuple|None=None    # width and height in inches; None: by the number of images
+    figsize:tuple|None=None    # width and height in inches; None: set from the number of images
 ) -> Any:
     "Show samples of the next batch: return axes of images, else a table; raise ValueError for an unknown `ds_idx`"
     dl = self.loaders[ds_idx] if ds_idx in range(len(self)) else None
@@ -438,10 +438,10 @@ def show_results(self:Learner,
     ds_idx:int=1,              # index of the loader in `dls`: 1 is the validation set
     dl:Any=None,               # the loader, any iterable of batches; None: the one of `ds_idx`
     n:int=10,                  # how many samples; at most the whole batch
-    decode:Callable|None=None, # list of token numbers -> text, such as `tokenizer.decode`
+    decode:Callable|None=None, # list of token ids -> text, such as `tokenizer.decode`
     stats:tuple|None=None,     # mean and standard deviation that normalized the images; None: from the transforms
     ncols:int|None=None,       # images in a row; None: 5, or 2 per mask if there are several masks
-    figsize:tuple|None=None    # width and height in inches; None: by the number of images
+    figsize:tuple|None=None    # width and height in inches; None: set from the number of images
 ) -> Any:
     "Show predictions and targets of the first batch: draw images and return the axes, return others as a table"
     dl = self._loader(ds_idx, dl)

@@ -26,7 +26,7 @@ def plot_top_losses(self:Interpretation,
     k:int|list,              # how many samples, or a list or range of their ranks (0: the first)
     largest:bool=True,       # the largest losses first; False: the smallest
     ncols:int=5,             # images in a row
-    figsize:tuple|None=None, # width and height in inches; None: by the number of images
+    figsize:tuple|None=None, # width and height in inches; None: set from the number of images
     stats:tuple|None=None    # mean and standard deviation that normalized the images; None: not normalized
 ) -> Any:
     "Plot images with the largest losses and return the axes, else return a table; raise ValueError without inputs"
@@ -63,8 +63,8 @@ class ClassificationInterpretation(Interpretation):
     vocab:list   # names of the classes
     def __init__(self,
         preds:Tensor,            # predictions, after the activation
-        targs:Tensor,            # targets, class numbers
-        decoded:Tensor,          # decoded predictions, class numbers
+        targs:Tensor,            # targets, class indices
+        decoded:Tensor,          # decoded predictions, class indices
         losses:Tensor,           # the loss of each sample
         inputs:Any=None,         # inputs; None: not stored
         vocab:list|None=None,    # names of the classes; None: their numbers
@@ -103,7 +103,7 @@ class ClassificationInterpretation(Interpretation):
         return flatten_check(decoded, targs)
 
     def _n_classes(self):
-        "Return the number of classes: the number of outputs, or more if a higher class number occurs; at least 2"
+        "Return the number of classes: the number of outputs, or more if a higher class index occurs; at least 2"
         numbers = [2]
         if isinstance(self.preds, Tensor): numbers.append(self.preds.numel()//max(self.decoded.numel(), 1))
         for ids in (self.pred_ids, self.targ_ids):
@@ -132,7 +132,7 @@ class ClassificationInterpretation(Interpretation):
         cmap:str='Blues',             # name of a matplotlib colour map
         norm_dec:int=2,               # decimals of the fractions
         plot_txt:bool=True,           # write the numbers into the cells
-        figsize:tuple|None=None,      # width and height in inches; None: by the number of classes
+        figsize:tuple|None=None,      # width and height in inches; None: set from the number of classes
         ax:Any=None                   # matplotlib axes to draw on; None: new ones
     ) -> Any:
         "Plot the confusion matrix; return the matplotlib axes"

@@ -195,7 +195,7 @@ class Outbox:
     ) -> None:
         "Fire `log_metrics` or `log_media` for each row in order, unless rows must wait; copy metrics in one transfer"
         if not self.rows: return
-        if self.busy: return   # a logger has logged: the outer call announces its row
+        if self.busy: return   # a logger has logged: the outer call logs its row
         if not self.ready(learn): return
         self.busy = True
         try:
@@ -224,7 +224,7 @@ class Outbox:
     def end(self,
         learn:Learner # the Learner
     ) -> None:
-        "End a fit: announce its rows, and add its batches to the steps of the next fit; no effect without a fit"
+        "End a fit: log its rows, and add its batches to the steps of the next fit; no effect without a fit"
         if not self.fitting: return
         self.flush(learn)
         self.clear()
