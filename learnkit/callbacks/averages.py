@@ -32,7 +32,7 @@ def averageable(
     return found
 
 def _has_mean(p):
-    "Return whether a tensor has values of a type that can be averaged; a lazy parameter has none at first"
+    "Return whether a tensor has a dtype that can be averaged; a lazy parameter has none at first"
     if is_lazy(p): return False
     return p.is_floating_point() or p.is_complex()
 
@@ -150,7 +150,7 @@ class EMACallback(Callback):
         start:int|float=0,        # start after this many steps or, as a float, after this fraction of the fit
         buffers:bool=True,        # average running statistics, e.g. those of batch norms, too; False: keep the model's
         at_end:bool=True,         # copy the averaged weights to the model when the fit ends
-        avg_fn:Callable|None=None,# f(averages, weights, n), e.g. PyTorch's `get_swa_multi_avg_fn()`; None: by `decay`
+        avg_fn:Callable|None=None,# f(averages, weights, n), e.g. PyTorch's `get_swa_multi_avg_fn()`; None: EMA
         warmup:bool=True,         # limit the decay in update `n` to `(1+n)/(10+n)`
         use:bool=True             # validate and save with the average; False: only compute it, for `averaged()`
     ):

@@ -137,7 +137,7 @@ class ItemIndices(Callback):
     before_validate,after_validate = before_train,after_train
 
     def _find_recording_loader(self, dl):
-        "Return a loader that records the indices of `dl`; the same one in each epoch if workers persist"
+        "Return a loader that records the indices of `dl`; the same loader in each epoch if workers persist"
         if id(dl) in self.loaders: return self.loaders[id(dl)]
         recording = RecordingLoader(dl)
         if dl.persistent_workers: self.loaders[id(dl)] = recording
@@ -197,7 +197,7 @@ class OngoingLoader(GetAttr):
     failed  = None         # the generator that was ended by an error; None: no error
     used_up = False        # can the data not be read again?
     set_epoch = noop       # epochs don't matter: `_begin_pass` sets the number of the pass
-    batch_indices = None   # not a queue of all batches: `indices` are those of the last one
+    batch_indices = None   # no queue of all batches: `indices` are those of the last batch
     def __init__(self,
         dl:Any, # any iterable of batches
         n:int   # how many batches an epoch has

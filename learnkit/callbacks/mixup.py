@@ -225,7 +225,7 @@ def _check_floats(xb, name):
             'For images write `x.float()`. For text blend the embeddings, not the token ids.')
 
 class MixUp(MixHandler):
-    "MixUp: blends each sample with another one (Zhang et al., 2017, https://arxiv.org/abs/1710.09412)"
+    "MixUp: blends each sample with another sample (Zhang et al., 2017, https://arxiv.org/abs/1710.09412)"
     def __init__(self,
         alpha:float=.4 # both parameters of the Beta distribution of `lam`: near 0 hardly any mixing, 1 is uniform
     ): super().__init__(alpha)

@@ -45,7 +45,7 @@ def can_be_float8(
 def float8_config(
     device:torch.device # the device of the model
 ) -> Any:
-    "Return torchao's configuration for a GPU with fp8, or for its emulation on a CPU; raise ValueError for others"
+    "Return torchao's configuration for a GPU with fp8, or its emulation on a CPU; raise ValueError for other devices"
     from torchao.float8 import Float8LinearConfig
     from torchao.utils import is_MI300, is_sm_at_least_89
     if device.type=='cpu': return Float8LinearConfig(emulate=True)
@@ -82,7 +82,7 @@ class Float8Layers:
             "`convert_to_float8_training` and `fully_shard` before the Learner, and write `MixedPrecision('bf16')`")
 
     def use(self) -> None:
-        "Replace the `forward` of each layer by one in fp8"
+        "Replace the `forward` of each layer with one in fp8"
         for layer in self.layers:
             float8 = self.convert(layer)
             float8._parameters = layer._parameters

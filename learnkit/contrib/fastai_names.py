@@ -48,7 +48,7 @@ def replacing_yield(
     attr:str, # the name of the attribute
     val:Any   # its value in the block
 ) -> Iterator[None]:
-    "Replace an attribute until the generator ends, even by an error; for `yield from` in a `contextmanager`"
+    "Replace an attribute until the generator ends, even with an error; for `yield from` in a `contextmanager`"
     old = getattr(o, attr)
     setattr(o, attr, val)
     try: yield

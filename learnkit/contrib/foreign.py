@@ -217,7 +217,7 @@ def measure_epoch(
     return Measured(train, valid, other)
 
 def _by_plain_names(known, columns):
-    "Return the known values by plain names; `columns` has pairs of a plain name and a column"
+    "Return the known values under plain names; `columns` has pairs of a plain name and a column"
     return {plain:known[column] for plain,column in columns if column in known}
 
 # %% ../../nbs/contrib/35_foreign.ipynb #745d69fe

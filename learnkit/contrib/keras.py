@@ -59,7 +59,7 @@ class KerasOptimizer(View):
         return KerasCount(self.learn.train_steps)
     @property
     def learning_rate(self) -> KerasRate:
-        "The learning rate of the last parameter group; setting it sets that of all groups"
+        "The learning rate of the last parameter group; assigning to it sets the learning rate of all groups"
         learn = self.learn
         lr = learn.lr if learn.opt is None else learn.opt.hypers[-1]['lr']
         rate = KerasRate(lr)
@@ -188,12 +188,12 @@ class KerasCallback(ForeignCallback):
         attributes = vars(self.theirs)
         return attributes.get('mode')=='auto' and 'monitor' in attributes
     def _set_mode(self):
-        "Replace the mode 'auto' with 'min' or 'max' by the monitored metric, as Keras does; keep it if unknown"
+        "Replace the mode 'auto' with 'min' or 'max' according to the metric, as Keras does; keep it if unknown"
         lower = self._is_lower_better(self.theirs.monitor.removeprefix('val_'))
         if lower is not None: self.theirs.mode = 'min' if lower else 'max'
 
     def _is_lower_better(self, name):
-        "Return whether lower is better, by the metric's own attribute or by its name; None if unknown"
+        "Return whether lower is better, from the metric's own attribute or its name; None if unknown"
         for m in self.learn.metrics:
             if m.name!=name: continue
             own_direction = says_lower(m)

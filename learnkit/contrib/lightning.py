@@ -217,7 +217,7 @@ class LightningModule(View):
         dictionary:dict, # numbers by name
         **kwargs:Any # as for `log`
     ) -> None:
-        "Log each of several values by `log`"
+        "Log several values with `log`"
         for k,v in dictionary.items(): self.log(k, v)
 
 def _itself(model): return model

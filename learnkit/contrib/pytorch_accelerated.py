@@ -91,7 +91,7 @@ class PARunHistory(View):
     def get_metric_values(self,
         metric_name:str # the name of a metric or of a column of the history
     ) -> list:
-        "Return the values of a metric so far, those of a column one per epoch; empty if there is none"
+        "Return the values of a metric so far (of a column, one per epoch); empty if there are none"
         values = self._values()
         if metric_name in values: return [*values[metric_name]]
         return _column(metric_name, self.learn.recorder.history)
@@ -577,7 +577,7 @@ class TrainerSteps(Learner):
     def _zero_grad(self): self.trainer.optimizer_zero_grad()
 
 class TrainerHooks(OurCallback):
-    "Calls the methods of a `Trainer` at the events of its Learner, before those of the callbacks"
+    "Calls the methods of a `Trainer` at the events of its Learner, before the callbacks' methods"
     order = ForeignCallback.order - .5
     def _trainer(self): return self.learn.trainer
     def _is_run(self): return self.learn.mode in ('fit','validate')

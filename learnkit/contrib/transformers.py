@@ -133,7 +133,7 @@ _instead = dict(should_evaluate="`ValidateEvery('500ba')` validates within epoch
                 should_log="`StepLines('500ba')` prints, and each logger has an argument for how often it writes")
 
 class HFControl:
-    "Flags by which a callback requests an action, as in `TrainerControl`"
+    "Flags with which a callback requests an action, as in `TrainerControl`"
     should_training_stop = should_epoch_stop = should_evaluate = should_save = should_log = False
     def obey(self,
         learn:Any # the Learner
@@ -170,7 +170,7 @@ class HFCallback(ForeignCallback):
     n_steps,begins,stepped = 0,True,True   # steps taken; does a step begin with this batch? Was one taken in it?
     since,total = 0,0.                     # steps since the last log, and the sum of their losses
     all_steps = 0.                         # the sum of the losses of all steps
-    start_time = eval_start_time = 0.      # when the fit and the validation began, in seconds by `perf_counter`
+    start_time = eval_start_time = 0.      # when the fit and the validation began (`perf_counter`, in seconds)
     n_seen = n_batches = 0                 # samples and batches of the validation so far
     def __init__(self,
         theirs:Any # the callback for Hugging Face's Trainer

@@ -310,9 +310,9 @@ def _describe_leaf(o, dtype):
 # %% ../../nbs/data/05_batch.ipynb #a075aa43
 def shapes(
     b:Any,          # tensors and other objects in nested tuples, lists and mappings
-    dtype:bool=True # with types, `float32[8, 4]`, for messages; False: without, `8 x 4`, for tables
+    dtype:bool=True # with dtypes, `float32[8, 4]`, for messages; False: without, `8 x 4`, for tables
 ) -> str:
-    "Return the shapes and types of the tensors in `b` as text"
+    "Return the shapes and dtypes of the tensors in `b` as text"
     if isinstance(b, PackedSequence): return f'PackedSequence({shapes(b.data, dtype)})'
     if isinstance(b, Mapping):
         entries = [f'{k}: {shapes(v, dtype)}' for k,v in b.items()]

@@ -99,7 +99,7 @@ class StorePath:
         "Return the path with its suffix replaced by `suffix`"
         return self._with_inner(self.inner.with_suffix(suffix))
     def resolve(self) -> 'StorePath':
-        "Return the path itself, as a store has no links"
+        "Return the path itself, as a store has no symbolic links"
         return self
 
     def _call_store(self, method, *args, **kwargs):
@@ -212,7 +212,7 @@ def atomic(
             yield f
             path.write_bytes(f.getvalue())
         return
-    path = Path(os.path.realpath(path))   # of a link, replace the target
+    path = Path(os.path.realpath(path))   # of a symbolic link, replace the target
     path.parent.mkdir(parents=True, exist_ok=True)
     old = path
     if like is not None and not path.exists(): old = like

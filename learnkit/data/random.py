@@ -190,7 +190,7 @@ def no_random(
 ) -> Iterator[None]:
     "Run a block with the random seed `seed`; restore all random states afterwards"
     states = get_random_states()
-    cudnn:Any = torch.backends.cudnn   # PyTorch replaces this module by an object with the two flags
+    cudnn:Any = torch.backends.cudnn   # PyTorch replaces this module with an object with the two flags
     flags = cudnn.deterministic,cudnn.benchmark
     try:
         set_seed(seed, reproducible)

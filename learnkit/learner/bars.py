@@ -151,7 +151,7 @@ progress::-moz-progress-bar { background: #2196f3 }
 </style>"""
 
 def show_style() -> None:
-    "Add learnkit's style of tables and bars to the cell's output, and turn off that of fastprogress"
+    "Add learnkit's style of tables and bars to the cell's output, and turn off fastprogress's style"
     from fastprogress import fastprogress
     from IPython.display import HTML, display
     fastprogress._style_shown = True

@@ -20,7 +20,7 @@ from ..data.process import shared_store
 def create_memmap(
     path:str|Path,    # the file; `torch.load(path, mmap=True)` opens it later
     shape:tuple,      # the shape of the tensor
-    dtype:torch.dtype # the type of its elements
+    dtype:torch.dtype # the dtype of its elements
 ) -> Tensor:
     "Create a memory-mapped tensor with its values in the file `path`; raise OSError if the disk has too little space"
     path,size = Path(path),prod(shape)*dtype.itemsize
@@ -51,10 +51,10 @@ def open_memmap(
 def shared_memmap(
     path:str|Path,     # the file, in a folder that all processes share
     shape:tuple,       # the shape of the tensor
-    dtype:torch.dtype, # the type of its elements
+    dtype:torch.dtype, # the dtype of its elements
     key:str            # a name for this tensor, new and the same in all processes
 ) -> Tensor:
-    "Create a memory-mapped tensor, or open that of the first process; raise OSError, or ValueError if they differ"
+    "Create a memory-mapped tensor, or open the first process's; raise OSError; ValueError if shape or dtype differs"
     store = shared_store()
     if store.add(f'{key}/asked', 1)>1:
         error = store.get(f'{key}/made').decode()

@@ -170,7 +170,7 @@ def adopt_params(
     return _find_untrained(learn)
 
 def _is_own_opt(learn):
-    "Return whether the Learner created the optimizer by itself, and can create another one"
+    "Return whether the Learner created the optimizer itself, and can create another one"
     origin = learn._opt_origin
     if origin.opt is not learn.opt: return False
     if origin.recipe is None: return False
@@ -178,7 +178,7 @@ def _is_own_opt(learn):
 
 # %% ../../nbs/learner/30_create_opt.ipynb #50f4f90c
 def _add_missing(learn, lost, running):
-    "If the splitter returns any of the parameters `lost`, add them to the optimizer, or replace it by a new one"
+    "If the splitter returns any of the parameters `lost`, add them to the optimizer, or replace it with a new one"
     model = learn.model
     if not learn._opt_origin.wrapped: model = get_model(model)
     groups = _groups(learn, model)
@@ -238,7 +238,7 @@ def set_wd(
     learn:Any,    # the Learner, with an optimizer
     wd:float|dict|None # the weight decay; None: the value before a fit set its own
 ) -> None:
-    "Set the weight decay for a fit, and remember the one from before; None restores that"
+    "Set the weight decay for a fit, and remember the previous value; None restores it"
     opt,old = learn.opt,learn._before_wd
     if old is not None:
         was_changed = old.opt is not opt or old.used!=_read_decays(opt)   # the user has changed it since

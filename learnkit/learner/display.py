@@ -85,7 +85,7 @@ class TextTable:
         row:list,      # the cells of a row; the column names, to get the header alone
         room:float=inf # number of characters that fit into a line
     ) -> list: # the lines, each a list of pairs: index of a column, its padded text
-        "Return the lines of a row, after those of the header if the row is the first or needs another arrangement"
+        "Return the lines of a row, preceded by the header's if the row is the first or needs another arrangement"
         if self.lines and self._width(self._pad(row))<=room: return self._pad(row)
         if row==self.names: return self._arrange(room)
         self.needs = [max(len(cell), need) for cell,need in zip(row, self.needs)]
@@ -159,7 +159,7 @@ def _is_screen(out):
 class LineDisplay:
     "Shows progress as plain lines of text: one for each row of the table, and one every 30 seconds"
     pace = 30. # seconds between two updates
-    counts_down = False   # does it show the time left in a phase too? Then that of the fit is 'left in all'
+    counts_down = False   # does it show the time left in a phase too? Then the time left in the fit is 'left in all'
     def __init__(self,
         n_epoch:int=0 # number of epochs in the table; 0: no table
     ): self.n_epoch,self.table = n_epoch,None

@@ -150,7 +150,7 @@ class TrainFor(Callback):
     at,before = -1,0       # the present epoch, and the amount done before it
     since = None           # time since which `done` does not count, if the unit is seconds; None: another unit
     idle,n_skipped = 0,0   # number of epochs in a row without training; number of epochs that `start_epoch` skips
-    fresh = False          # True from the beginning of a fit to that of its first training phase
+    fresh = False          # True in a fit until its first training phase begins
     def __init__(self,
         much:str|Time # the amount of training, such as '2000ba', '500st', '1e6sp', '3e8tok' or '30m'
     ):

@@ -183,7 +183,7 @@ class TrainEvalCallback(Callback):
     def after_batch(self):
         run = self.learn.current_run
         run.train_iter += 1
-        n = self.n if run.n_iter is None else run.n_iter   # `n` may be that of a loader which was replaced
+        n = self.n if run.n_iter is None else run.n_iter   # `n` may belong to a loader that was replaced
         if n: run.pct_train = (run.epoch + min(1, (run.iter+1)/n))/run.n_epoch
         if run.iter==run.batches.start: check_trained(self.learn)   # the first batch of the phase
 

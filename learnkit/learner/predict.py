@@ -65,7 +65,7 @@ class GatherPredsCallback(Callback):
     inputs = preds = targets = decoded = losses = None
     skip = False   # was the present batch cancelled?
     drafts:dict = {}        # folder -> the `Draft` of its files, which are moved there at the end
-    round_robin:Any = None   # the `RoundRobin` by which processes share the batches; None: they do not
+    round_robin:Any = None   # the `RoundRobin` through which processes share the batches; None: they do not
     batch_numbers:Any = ()   # numbers of this process's batches that have results
     def __init__(self,
         with_input:bool=False,         # collect the inputs?
@@ -124,7 +124,7 @@ class GatherPredsCallback(Callback):
     def after_cancel_batch(self): self.skip = True
 
     def after_batch(self):
-        if self.skip:   # `pred` of a cancelled batch may be that of the previous one
+        if self.skip:   # `pred` of a cancelled batch may be the previous batch's
             self.skip = False
             return
         run = self.learn.current_run
@@ -219,7 +219,7 @@ class GatherPredsCallback(Callback):
         self._begin(sum(sizes), of_each[shard_rank()], f'learnkit/{key}', folder)
 
     def _order(self):
-        "Return the position of each sample in dataset order, by process 0's indices; None if they are in order already"
+        "Return the position of each sample in dataset order, from process 0's indices; None if they are in order"
         idxs = from_first(self.idxs)
         if idxs is None: return None
         return item_positions(idxs)
@@ -231,7 +231,7 @@ class FetchPredsCallback(Callback):
     modes,remove_on_fetch = ('fit','validate'),True
     def __init__(self,
         ds_idx:int=1,            # index of the loader in `dls`: 0 is the training set, 1 the validation set
-        dl:Any=None,             # the loader, any iterable of batches; None: the one of `ds_idx`
+        dl:Any=None,             # the loader, any iterable of batches; None: loader `ds_idx` of `dls`
         with_input:bool=False,   # store the inputs too?
         with_decoded:bool=False, # store the decoded predictions too?
         cbs:Any=None,            # callbacks to remove during `get_preds`
@@ -343,7 +343,7 @@ def _infer(learn, before, after, nested, dl):
 # %% ../../nbs/learner/40b_inference.ipynb #e7998906
 @patch
 def _loader(self:Learner, ds_idx, dl):
-    "Return the loader `dl`, or that of index `ds_idx` in `dls` if `dl` is None; raise ValueError if there is none"
+    "Return the loader `dl`, or loader `ds_idx` of `dls` if `dl` is None; raise ValueError if there is none"
     if dl is None: return _numbered_loader(self.dls, ds_idx)
     if dl is self.dl: return self.batches.whole
     if hasattr(dl, '__next__'): return dl   # an iterator can be read only once
@@ -367,7 +367,7 @@ def _numbered_loader(dls, ds_idx):
 @uninterrupted
 def validate(self:Learner,
     ds_idx:int=1, # index of the loader in `dls`: 0 is the training set, 1 the validation set
-    dl:Any=None,  # the loader, any iterable of batches; None: the one of `ds_idx`
+    dl:Any=None,  # the loader, any iterable of batches; None: loader `ds_idx` of `dls`
     cbs:Any=None  # callbacks for this run only
 ) -> L:
     "Evaluate the model on a dataset, without training it; return the list `[loss, *metrics]`"
@@ -456,7 +456,7 @@ def _decodes(learn, act):
 @uninterrupted
 def get_preds(self:Learner,
     ds_idx:int=1,            # index of the loader in `dls`: 0 is the training set, 1 the validation set
-    dl:Any=None,             # the loader, any iterable of batches; None: the one of `ds_idx`
+    dl:Any=None,             # the loader, any iterable of batches; None: loader `ds_idx` of `dls`
     with_input:bool=False,   # return the inputs too?
     with_decoded:bool=False, # return the decoded predictions too, such as the most likely classes?
     with_loss:bool=False,    # return the loss of each sample too?

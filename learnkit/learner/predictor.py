@@ -47,7 +47,7 @@ def _keep_open(learn, cbs):
 # %% ../../nbs/learner/50_predictor.ipynb #251ba807
 @uninterrupted
 def _leave(learn, run, e=None):
-    "End the open `run`, by the exception `e` if it is not None"
+    "End the open `run`, with the exception `e` if it is not None"
     error = None,None,None
     if e is not None: error = type(e),e,e.__traceback__
     with turn(learn): return run.__exit__(*error)

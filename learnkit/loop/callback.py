@@ -106,7 +106,7 @@ class MissingAttribute(AttributeError):
 def annotated_names(
     cls:type # a class
 ) -> set[str]:
-    "Return the names of the attributes that a class and its bases declare by an annotation"
+    "Return the names of the attributes that a class and its bases declare with an annotation"
     names = set()
     for c in cls.__mro__: names.update(vars(c).get('__annotations__', ()))
     return names

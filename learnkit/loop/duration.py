@@ -43,7 +43,7 @@ def _parse_hms(text) -> tuple:
     return seconds,'s'
 
 def _hint(text):
-    "Return a suggestion of what was probably meant, by the first two letters of the unit; empty if there is none"
+    "Return a suggestion of what was probably meant, from the first two letters of the unit; empty if there is none"
     m = re.fullmatch(r'([\d.]+)\s*([a-z]*).*', str(text).strip().lower())
     if m is None: return ''
     unit = _guesses.get(m[2][:2])
@@ -71,7 +71,7 @@ class Time:
         else:               self.value,self.unit = float(v),u
 
     def _value_of(self, o):
-        "Return the value of the amount `o`; raise TypeError if its unit is not that of this amount"
+        "Return the value of the amount `o`; raise TypeError if `o` has another unit"
         if not isinstance(o, (str,Time)): raise TypeError(
             f"{o!r} has no unit: write for instance Time({o!r}, '{self.unit}')")
         o = Time(o)
@@ -127,7 +127,7 @@ def count_tokens(
     b:Any,       # a batch
     dls:Any=None # the data, whose function `n_tokens(batch)` is used if it has one
 ) -> int:
-    "Return the number of tokens in a batch, by its first tensor of token ids; raise ValueError if it has none"
+    "Return the number of tokens in a batch, from its first tensor of token ids; raise ValueError if it has none"
     own_count = getattr(dls, 'n_tokens', None)
     if own_count is not None: return own_count(b)
     ids = next(filter(_has_token_ids, tree_leaves(b)), None)

@@ -221,7 +221,7 @@ def cancel_types(
 def cancelled(
     cancel:type[Cancel] # the Cancel of the scope that the `try` block runs
 ) -> type[BaseException]|tuple[type[BaseException], ...]:
-    "Return the class for `except` to catch: that of the present exception if it is such a Cancel, else no class"
+    "Return the class for `except` to catch: the current exception's if it is such a Cancel, else no class"
     e = sys.exception()
     if e is None or cancel not in _cancels_in(type(e)): return ()
     return type(e)

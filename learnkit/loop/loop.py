@@ -34,7 +34,7 @@ class BatchStream:
     trains  = False   # are the batches those of a training phase?
     unfetched:tuple[int,int]   # number of the last batch cancelled before it was fetched, and of those in a row
     ended:tuple[int,str|None]  # number of the batch at which the data raised a Cancel, name of the generator it ended
-    round_robin:Any = None   # the `RoundRobin` by which several processes share the batches; None: they do not
+    round_robin:Any = None   # the `RoundRobin` through which several processes share the batches; None: they do not
     def __init__(self,
         loader:Iterable,            # any iterable of batches
         on_count:Callable|None=None # called with the number of batches, None if unknown, whenever that changes
@@ -70,7 +70,7 @@ class BatchStream:
 
     def share(self,
         loader:Iterable, # a loader of this process's batches
-        round_robin:Any  # the `RoundRobin` by which the processes share the batches of `self.loader`
+        round_robin:Any  # the `RoundRobin` through which the processes share the batches of `self.loader`
     ) -> None:
         "Take this process's batches from `loader`; limits count those of all; raise RuntimeError if the stream is open"
         limit,self.limit = self.limit,None

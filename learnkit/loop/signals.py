@@ -38,7 +38,7 @@ def handle_or_wait(
     number:int,           # number of the signal
     frame:FrameType|None  # the frame in which the signal arrived
 ) -> None:
-    "Call the handler now or, if the frame must not be interrupted, later by `handle_pending`"
+    "Call the handler now or, if the frame must not be interrupted, later through `handle_pending`"
     may_wait = _inside.get('pid')==os.getpid() and len(pending)<patience   # a forked process is not inside
     if may_wait and _must_wait(frame): pending.append((handler, number))
     else: handler(number, frame)

@@ -157,7 +157,7 @@ class History(list):
     def load_state_dict(self,
         state:dict|list # a result of `state_dict`; older checkpoints have a list of rows
     ) -> None:
-        "Replace all rows by those in `state`"
+        "Replace all rows with those in `state`"
         self[:] = decode_rows(state) if isinstance(state, dict) else map(dict, state)
 
     def to_file(self,

@@ -98,7 +98,7 @@ class BaseLoss(nn.Module):
     def prepare(self,
         pred:Tensor, # predictions
         targ:Tensor  # targets
-    )->tuple[Tensor,Tensor]: # both in the types that the wrapped loss expects
+    )->tuple[Tensor,Tensor]: # both in the dtypes that the wrapped loss expects
         "Move the class axis to the end, flatten if `flatten`, and convert the targets; return `(pred, targ)`"
         paired = pred.shape==targ.shape # then the targets have a class axis, too
         if self.axis not in (-1, pred.ndim-1):

@@ -245,7 +245,7 @@ class AvgMetric(Metric):
 
 # %% ../../nbs/measure/15b_metric.ipynb #3d51c0a7
 def upcast_half(
-    t:Tensor # a tensor of any type
+    t:Tensor # a tensor of any dtype
 ) -> Tensor:
     "Convert 16-bit floats to float32, as a 16-bit mean may be off by 0.3 %; return other tensors unchanged"
     return t.float() if t.dtype in (torch.float16, torch.bfloat16) else t

@@ -140,7 +140,7 @@ def check_shift(
     yb:tuple,         # the targets, as `own.split` returns them
     loss:Tensor|None  # the loss in the output; None: nothing is checked
 ) -> None:
-    "Raise ValueError if, by the value of the loss, the model shifts labels and `own` does not, or vice versa"
+    "Raise ValueError if the loss value shows that the model shifts labels but `own` does not, or vice versa"
     if loss is None or len(yb)!=1: return
     logits = out[1] if type(out) is tuple else main_output(out)
     labels,*_ = own.labels(yb)

@@ -130,7 +130,7 @@ class Series(Sequence):
     def load_state_dict(self,
         state:dict|list # a result of `state_dict`, or all numbers in a list
     ) -> None:
-        "Replace the series by the saved one; raise ValueError if `state` is inconsistent"
+        "Replace the series with the saved one; raise ValueError if `state` is inconsistent"
         if not isinstance(state, Mapping):
             self.__init__()
             self.extend([*state])
@@ -174,7 +174,7 @@ class GroupSeries(Sequence):
     def load_state_dict(self,
         state:list # a result of `state_dict`, or the lists of values of all batches
     ) -> None:
-        "Replace the series by the saved ones"
+        "Replace the series with the saved ones"
         is_by_group = len(state)>0 and isinstance(state[0], Mapping)
         states = state if is_by_group else [*zip(*state)]
         self.columns = [Series() for _ in states]

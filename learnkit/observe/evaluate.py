@@ -201,7 +201,7 @@ class Evaluator(EveryCallback):
         return [*filter(is_due, active)]
 
     def _evaluate_due(self, due, epoch=False):
-        "Evaluate the Evaluators `due`, and announce their results in one row"
+        "Evaluate the Evaluators `due`, and log their results in one row"
         if not due: return
         self.learn('before_validate_all', due=[cb.label for cb in due])
         found = {cb:cb._evaluate(epoch) for cb in due}
@@ -225,7 +225,7 @@ class Evaluator(EveryCallback):
         return values
 
     def _announce(self, found, epoch):
-        "Announce results as one row, write them below the progress bar, and return them by the Evaluators' labels"
+        "Log results as one row, write them below the progress bar, and return them by the Evaluators' labels"
         learn,row = self.learn,{}
         for cb in found: row |= cb.history[-1]
         del row['time']   # each Evaluator has its own time

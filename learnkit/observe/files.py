@@ -86,7 +86,7 @@ class LogFile(Stateful):
         warn(f'{self.path} was deleted while it was written. It has been restored, with all its rows.')
 
     def _replace(self, data):
-        "Replace the file by one that contains `data`"
+        "Replace the file with one that contains `data`"
         with atomic(self.path) as f: f.write(data)
         self.file.close()
         self.file = open(self.path, 'r+b', buffering=0)

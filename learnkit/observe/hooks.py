@@ -135,7 +135,7 @@ from ..loop.signals import uninterrupted
 
 # %% ../../nbs/observe/10b_hook_callback.ipynb #be2cc3b2
 def _is_compiled(model):
-    "Return whether `model` or a module in it is compiled, by `torch.compile` or `Module.compile`"
+    "Return whether `model` or a module in it is compiled with `torch.compile` or `Module.compile`"
     for m in model.modules():
         if '_orig_mod' in m._modules: return True
         if getattr(m, '_compiled_call_impl', None) is not None: return True

@@ -53,7 +53,7 @@ class Sender:
     def replace(self,
         *items:Any # the new items, sent once `put` is called
     ) -> None:
-        "Replace all items, sent and unsent, by `items`, without sending them"
+        "Replace all items, sent and unsent, with `items`, without sending them"
         with self.changed:
             self.sent.clear()
             self.unsent.clear()

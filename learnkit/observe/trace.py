@@ -44,7 +44,7 @@ class _Timed(NamedTuple):
     end:torch.Event
 
 class DeviceTimer:
-    "Times the accelerator's work on each action, by events on its stream; waits only at the end"
+    "Times the accelerator's work on each action, with events on its stream; waits only at the end"
     def __init__(self,
         device:torch.device # the accelerator
     ):

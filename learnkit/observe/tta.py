@@ -56,7 +56,7 @@ from ..loop.signals import uninterrupted
 # %% ../../nbs/observe/70b_tta.ipynb #d74c7200
 @check_args
 class AugmentCallback(Callback):
-    "Replace the inputs of each batch by `aug(*inputs)`"
+    "Replace the inputs of each batch with `aug(*inputs)`"
     order,draws = -5,True   # before callbacks that prepare batches for the model, such as one that normalises
     def __init__(self,
         aug:Callable # function from the inputs to the same number of inputs; for named inputs, from dict to dict

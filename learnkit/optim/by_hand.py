@@ -115,7 +115,7 @@ def _to_device(device, v):
     if v.ndim==0: return v
     return v.to(device)
 
-_torch_names = dict(wd='weight_decay')   # the name by which weight decay is found, to exempt norms and biases
+_torch_names = dict(wd='weight_decay')   # the name under which weight decay is found, to exempt norms and biases
 
 def _hyper_names(opt):
     "Return the names of the numeric settings of `opt`, with its `lr`: attribute -> name in a parameter group"

@@ -248,7 +248,7 @@ class OptimWrapper:
         new:'OptimWrapper', # an optimizer with the same number of groups
         model_ids:Iterable # the `id` of each parameter of the model, including frozen ones
     ) -> None:
-        "Replace the parameters by those of `new`; keep hyperparameters, and the state of parameters in both"
+        "Replace the parameters with those of `new`; keep hyperparameters, and the state of parameters in both"
         was_split = is_split(self.param_groups)
         if was_split: self.merge_no_decay()
         if is_split(new.param_groups): new.merge_no_decay()

@@ -50,7 +50,7 @@ def scope_of(
     return max(numbers, default=0)
 
 # %% ../../nbs/processes/10_agreement.ipynb #adaf2f76
-# the points of a batch at which the processes synchronize: a process that stops there leaves no other one waiting
+# the points of a batch at which the processes synchronize: a process that stops there leaves no other process waiting
 _in_batch = ('before_fetch',       # before the batch is fetched from the loader
              'before_pred',        # before the forward pass of a sharded model
              'before_backward','before_step','before_zero_grad',
@@ -90,7 +90,7 @@ class Status(NamedTuple):
     n_batches:int=0       # how many batches its phase has; 0 if unknown
     unknown_length:int=0  # is the number of batches unknown?
     outside:int=0         # could one of its callbacks decide something outside the batches?
-    before_fetch:int=0    # could one do so between the previous synchronization point of a batch and this one?
+    before_fetch:int=0    # could a callback decide between the previous synchronization point of a batch and this one?
     before_pred:int=0
     before_backward:int=0
     before_step:int=0
@@ -189,7 +189,7 @@ class Agreement(Callback):
         return f if raises_in_all else partial(self._hold_cancel, cb, f)
 
     def _hold_cancel(self, cb, f):
-        "Call `f`, the handler of `cb`; hold its Cancel for our `after_batch`; of several, that of the outermost scope"
+        "Call `f`, the handler of `cb`; hold its Cancel until our `after_batch`; of several Cancels keep the outermost"
         try: f()
         except Exception as e:
             if not cancel_types(e): raise

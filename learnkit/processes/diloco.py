@@ -38,7 +38,7 @@ def outer_step(
 # %% ../../nbs/processes/25_diloco.ipynb #81d977dd
 @check_args
 class DiLoCo(Callback):
-    "Lets each process train alone for `every` steps, then moves all weights towards their mean, by an outer SGD step"
+    "Lets each process train alone for `every` steps, then moves all weights towards their mean, with an outer SGD step"
     single,acts = True,'alike'
     name = 'diloco'
     order,modes = 101,('fit','validate','predict')   # called after the processes have agreed on a Cancel

@@ -61,7 +61,7 @@ take_over = Word('take_over', noop, 'A method: what does it do before it writes,
 
 @check_args
 class FaultTolerant(Resumable):
-    "Trains with all processes that are present, by torchft: at any batch, processes may be lost or join"
+    "Trains with all processes that are present, using torchft: at any batch, processes may be lost or join"
     single = distributes = True
     order,saves = 102,('seed',)
     conflicts = dict(
@@ -177,7 +177,7 @@ class FaultTolerant(Resumable):
     def _begin(self):
         self.alone,self.is_writer = True,True
         set_rank(0)
-        self.replicas.step += 1   # one more than the others, so that they receive the run from this process
+        self.replicas.step += 1   # one more than in the other processes, so that they receive the run from this process
 
     def _count_step(self): self.replicas.step += 1   # a process that is not present then lags behind
 
@@ -189,7 +189,7 @@ class FaultTolerant(Resumable):
         self.learn.current_run.resume = Paused(run, self.learn.current_run.duration, [])
 
     def _skip(self, n):
-        "Skip this fit, because the others are in a later one; raise ProcessFailed if they are in an earlier one"
+        "Leave this fit, as the other processes are in a later fit; raise ProcessFailed if they are in an earlier one"
         self._leave()
         if n<self.n_fit: raise ProcessFailed(
             f'This process is in fit {self.n_fit} of its script, but the others are in fit {n}. Restart all of them.')

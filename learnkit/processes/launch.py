@@ -17,7 +17,7 @@ class MessageInterval:
     ):
         self.clock = clock
         self.n,self.length = 0,0          # batches since the last message; after how many to send the next
-        self.since = clock()              # when the last message was sent, by `clock`
+        self.since = clock()              # when the last message was sent (a time of `clock`)
         self.cost:float|None = None       # seconds that the fastest exchange took; None: there was none yet
 
     def count_batch(self) -> bool:

@@ -19,7 +19,7 @@ def part_of(
     i:int,  # the number of the part
     n:int   # how many parts there are
 ) -> tuple[slice,int]:
-    "Return the slice of the samples of part `i`, and how many of them count; an empty part has one that does not"
+    "Return the slice of the samples of part `i`, and how many of them count; an empty part gets one sample, count 0"
     first,end = bs*i//n,bs*(i+1)//n
     if first==end: return slice(0, 1),0   # the model must still run
     return slice(first, end),end-first
@@ -29,7 +29,7 @@ class Part(NamedTuple):
     "The sections of a message in order; the sum of the messages of all processes has the same sections"
     grads:Tensor   # the gradients of all parameters, flat; zeros for a parameter without a gradient
     loss:Tensor    # weight × loss
-    buffers:Tensor # number of samples × (floating-point buffers, and the increments of the others)
+    buffers:Tensor # number of samples × (floating-point buffers, and the increments of the other buffers)
     numbers:Tensor # the weight, the number of samples, 1 or 0 for each parameter (has it a gradient?), further numbers
 
 class PartSums:

@@ -122,7 +122,7 @@ class ShardWeights(Callback):
         self._assign(factor=weight/mean if mean else 1, usual=mean or None)
 
     def after_backward(self):
-        "Correct the gradients if some processes had the usual weight and so did not wait, but others did"
+        "Correct the gradients if the batch has the usual weight in some processes, but not in all"
         if self.receive is None: return
         sums = self.receive()
         self._assign(receive=None)

@@ -106,7 +106,7 @@ class Judge:
         self.everyone_else = {*range(num_distrib())} - {watch.rank}
 
     def find(self) -> Verdict|None:
-        "Return the verdict, by the first process that asks in this fit; None if a process has reported its failure"
+        "Return the verdict of the first process that asks in this fit; None if a process has reported its failure"
         is_first = self.watch.store.add('judges', 1)==1
         if not is_first: self._wait_for_verdict()
         decided = self.first_reason()
@@ -182,9 +182,9 @@ class Watch(Thread):
     message:Any = None         # [fit, number] of the message that this process waits for; None: it waits for none
     number = 0                 # the number of messages so far in this fit
     here,waits = '',False      # where this process is, in words; may it wait for others there?
-    since,beats = 0.,0         # when it arrived there, by `monotonic`; how many reports it has sent
+    since,beats = 0.,0         # when it arrived there (`monotonic` time); how many reports it has sent
     is_asking = False          # is it looking for the cause of a failure? Then it reports the place where it waited
-    answered = 0.              # when the store last replied, by `monotonic`
+    answered = 0.              # when the store last replied (`monotonic` time)
     is_cut_off = False         # has the process that hosts the store ended?
     has_failed = False         # has a fit failed, here or in another process?
     def __init__(self):

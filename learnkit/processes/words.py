@@ -157,7 +157,7 @@ class OtherProcesses:
         own:ProcessIdentity|None=None # the identity of this process; None: unknown
     ):
         self.words,self.own = words,own
-        self.reports:dict = {}   # rank -> its last report, and when this was first read, by `monotonic`
+        self.reports:dict = {}   # rank -> its last report, and when this was first read (`monotonic` time)
 
     def listen(self,
         ranks:Iterable|None=None # the ranks to read; None: all
@@ -175,7 +175,7 @@ class OtherProcesses:
         return report
 
     def ended(self) -> set[int]:
-        "Return the ranks of the processes that have certainly ended, by the reports read so far"
+        "Return the ranks of the processes that have certainly ended, according to the reports read so far"
         return {*filter(self.has_ended, self.reports)}
     def has_ended(self,
         rank:int # the rank of a process

@@ -62,7 +62,7 @@ def _is_known(name, f):
 def determines_predictions(
     f:Callable # a loss function
 ) -> bool:
-    "Return whether a loss function determines the meaning of predictions, by `activation` or `decodes`"
+    "Return whether a loss function determines the meaning of predictions, with `activation` or `decodes`"
     inner = unwrap_partial(f)
     if hasattr(inner, 'activation') or hasattr(inner, 'decodes'): return True
     return loss_decodes(f) is not noop

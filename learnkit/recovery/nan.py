@@ -139,7 +139,7 @@ _width_decay = .9998   # factor of the largest width after each batch: it halves
 
 @check_args
 class SpikeDetection(Callback):
-    "Warns of a training loss far above the recent ones; replaces it by NaN if a callback such as `SkipNaN` handles NaN"
+    "Warns of a training loss far above recent ones; replaces it with NaN if a callback such as `SkipNaN` handles NaN"
     acts = 'nothing'
     order,run_valid = MixedPrecision.order+.4,False
     modes,saves = ('fit',),('losses','first','widest','seen')
@@ -201,7 +201,7 @@ class SpikeDetection(Callback):
         self.losses = losses[-self.window:]
 
     def _handle_spike(self, loss, median, had_jumped):
-        "Warn of a spike, of several in a row only once; replace the loss by NaN if another callback handles that"
+        "Warn of a spike, of several in a row only once; replace the loss with NaN if another callback handles that"
         learn = self.learn
         self.seen += 1
         is_handled = bool(learn.ordered_cbs('nonfinite_loss'))

@@ -317,7 +317,7 @@ class SkipData(Callback):
     modes = ('fit',)
     excluded = frozenset()   # the indices removed from this batch
     def __init__(self,
-        steps:Collection=(), # the batches, each by the number of batches before it
+        steps:Collection=(), # the batches, each as the number of batches before it
         items:Collection=()  # the indices of samples in the dataset
     ):
         self.steps,self.items = (*steps,),frozenset(map(int, items))

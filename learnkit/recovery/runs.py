@@ -338,7 +338,7 @@ def _excerpt(text, first, most):
 
 # %% ../../nbs/recovery/37a_runs.ipynb #20032908
 class Comparison:
-    "A comparison of runs: the settings that differ, the last rows and, by `plot`, the curves"
+    "A comparison of runs: the settings that differ, the last rows and, with `plot`, the curves"
     settings:History   # the settings that differ: a column for each run
     rows:History       # the last row of each run
     def __init__(self,

@@ -47,7 +47,7 @@ class ChannelsLast(Callback):
 @patch
 def to_channelslast(self:Learner,
     use_amp:bool=False,  # add `MixedPrecision`, too?
-    amp_mode:str='fp16', # the 16-bit type: 'fp16' or 'bf16'
+    amp_mode:str='fp16', # the 16-bit dtype: 'fp16' or 'bf16'
     **kwargs:Any         # passed on to `torch.amp.GradScaler`
 ) -> Learner:
     "Convert the model to channels-last format, add `ChannelsLast`, and return the Learner (fastai's name)"

@@ -68,7 +68,7 @@ def make_train_step(
     model:Callable,            # called with the inputs
     loss_func:Callable,        # called with the prediction and the targets
     update:Callable|None=None, # from `make_update`; None: return the gradients instead
-    amp:tuple|None=None        # device type and 16-bit type for mixed precision, as in `MixedPrecision`
+    amp:tuple|None=None        # device type and 16-bit dtype for mixed precision, as in `MixedPrecision`
 ) -> Callable:
     "Return a function that trains on one batch, and returns prediction, loss, and gradient norms, or the gradients"
     def forward(xb, yb):
@@ -127,7 +127,7 @@ class StepKey(NamedTuple):
 class Amp(NamedTuple):
     "The settings of `MixedPrecision` in a compiled step"
     device_type:str
-    dtype:torch.dtype   # the 16-bit type
+    dtype:torch.dtype   # the 16-bit dtype
 
 # %% ../../nbs/speed/10b_step_inputs.ipynb #a35ce229
 class StepInputs:

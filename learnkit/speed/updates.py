@@ -254,7 +254,7 @@ def muon_step(
     p.sub_(update.to(p.dtype)*(lr*_size_factor(options['adjust_lr_fn'], *p.shape)))
 
 def _orthogonalize(m, coefficients, n, eps):
-    "Return an approximation of the nearest orthogonal matrix, by `n` Newton-Schulz iterations in bfloat16"
+    "Return an approximation of the nearest orthogonal matrix, using `n` Newton-Schulz iterations in bfloat16"
     a,b,c = coefficients
     tall = m.shape[0]>m.shape[1]
     x = m.bfloat16().T if tall else m.bfloat16()
