@@ -16,7 +16,7 @@ from ..loop.check import check_whole
 
 # %% ../../nbs/callbacks/00a_overfit.ipynb #4463dbf1
 class OverfitBatches(Callback):
-    "Trains on the first `n` batches only, in every epoch, and validates on them (Lightning's `overfit_batches`)"
+    "Trains and validates on the first `n` batches only (Lightning's `overfit_batches`); raises ValueError without any"
     conflicts = dict(parts='its batches have no shards: write `LimitBatches`')
     order,modes = TrainEvalCallback.order-1,('fit','validate')
     first_batches = None

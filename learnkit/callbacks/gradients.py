@@ -167,7 +167,7 @@ def _n_groups(opt): return getattr(opt, 'n_groups', len(opt.hypers))   # fastai'
 
 @check_args
 class GradualUnfreezing(Callback):
-    "Unfreezes more parameter groups at the beginning of given epochs, with `learn.opt.freeze_to`"
+    "Unfreezes more parameter groups at the beginning of given epochs; raises ValueError with several processes"
     modes = 'fit',
     def __init__(self,
         at:Mapping # epoch -> the first parameter group to train from then on; negative numbers count from the end

@@ -142,7 +142,7 @@ def check_passes(
 
 # %% ../../nbs/optim/14_steps.ipynb #f057000f
 class Closure(Callback):
-    "Gives an optimizer the closure that evaluates the batch: `Learner(…, opt_func=LBFGS, cbs=Closure())`"
+    "Gives an optimizer the closure that evaluates the batch, as LBFGS needs; raises ValueError with several processes"
     single,order = True,12
     modes,run_valid = ('fit','lr_find'),False
     fresh = False   # are the gradients those of the current weights?

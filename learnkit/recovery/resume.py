@@ -31,7 +31,7 @@ class Retention:
     def best(self,
         folder:Path # the folder of the checkpoints
     ) -> list[tuple[float, Path]]:
-        "Return value and path of the `n_best` best checkpoints so far, the best first; warn about unreadable ones"
+        "Return (value, path) of the `n_best` best checkpoints, best first; empty without `monitor`; warn of damage"
         if self.monitor is None: return []
         known = []
         for path in list_checkpoints(folder):

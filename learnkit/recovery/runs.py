@@ -111,7 +111,7 @@ def find_spikes(
 # %% ../../nbs/recovery/37a_runs.ipynb #578ad3b3
 @check_args
 class Run(RecorderPlots):
-    "The record of a run, from its newest readable checkpoint; needs no model and no data, and runs no code"
+    "The record of a run, read from its newest readable checkpoint without running code; raises ValueError without any"
     path:Any            # path of the checkpoint
     train_iter:int      # how many batches are done
     finished:bool

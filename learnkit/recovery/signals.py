@@ -321,7 +321,7 @@ class _Breakpoints(StopOnSignal):
 # %% ../../nbs/recovery/35c_pause.ipynb #76b1e48a
 @check_args
 class Pausable(_Breakpoints, Resumable):
-    "Lets Ctrl-C pause a fit between two batches, and `Pause` at an event; `learn.resume()` resumes the fit"
+    "Lets Ctrl-C pause a fit between batches, and `Pause` at an event, for `learn.resume()`; in one process only"
     order,single,late = 101,True,False
     run_valid = True
     single_process_only = True   # does the callback work in a single process only?
