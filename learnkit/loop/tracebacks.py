@@ -64,7 +64,7 @@ def _save_full(e):
 def full_tracebacks(
     on:bool=True # True: show the lines; False: hide them again
 ) -> None:
-    "Show or hide learnkit's lines in tracebacks, also in child processes; TypeError if `on` is not True or False"
+    "Show or hide learnkit's lines in tracebacks, also in child processes; raise TypeError if `on` is not a bool"
     if on not in (True, False): raise TypeError(f'`on` must be True or False, not {on!r:.60}')
     value = ''
     if on: value = '1'

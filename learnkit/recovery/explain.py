@@ -518,7 +518,7 @@ def bisect_spike(self:Learner,
     k:float=8.,             # as for `Run.spikes`
     window:int=50           # as for `Run.spikes`
 ) -> list[int]:
-    "Return a minimal list of samples without which `step` has no spike; raise ValueError if no spike or list exists"
+    "Return a minimal list of samples without which `step` has no spike; raise ValueError if no samples cause a spike"
     spikes = {spike['step']:spike for spike in Run(folder).spikes(k, window)}
     if step not in spikes: raise ValueError(
         f'the loss of `step` {step} is not a spike: `Run(…).spikes()` lists those that are')

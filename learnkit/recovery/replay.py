@@ -249,7 +249,7 @@ def pause_before(
     fit:Callable|None,   # the call that trained the run; None: `learn.fit`
     observers:list       # callbacks that observe the batches before the step
 ) -> Record:
-    "Train until `step` of `run` and pause; return the `Record`; raise ValueError or RuntimeError if it cannot"
+    "Train until `step` and pause; return the `Record`; raise ValueError for a timed run, RuntimeError for a short one"
     if run.duration.unit=='s': raise ValueError(
         f'A run of {run.duration} depends on the clock, so it cannot be repeated: give lengths in epochs or batches')
     moment,record = find_moment(run, step),Record(run)

@@ -95,7 +95,7 @@ def find_batch_size(self:Learner,
     exact:bool=False,    # try sizes in between, too; False: only `start` times a power of two
     batch:Any=None       # the batch whose samples are repeated; None: the training loader's first
 ) -> int:
-    "Return the largest size that fits; restore the Learner; raise OutOfMemoryError if none, RuntimeError in a group"
+    "Return the largest batch size; restore the Learner; raise OutOfMemoryError if none fits, RuntimeError in a group"
     start = check_whole('start', start, what='a number of samples')
     limit = _largest_size(self, most)
     if start>limit: raise ValueError(f'start={start} is above most={limit}: there is no size to try')
