@@ -85,7 +85,7 @@ class ReplicaGroup:
         return self.manager.participating_rank() or 0
     @property
     def part(self) -> tuple[int,int]:
-        "The index of this process's part of a batch, and the number of parts"
+        "The index of this process's shard of a batch, and the number of shards"
         return self.members.index(self.rank),len(self.members)
     @property
     def failed(self) -> bool:
@@ -120,9 +120,9 @@ class ReplicaGroup:
         if not failed: time.sleep(1)   # the error was raised at once: a retry without a pause would fail again
 
     def count(self,
-        works:bool # does this process compute a part of this batch? False if it has just joined
+        works:bool # does this process compute a shard of this batch? False if it has just joined
     ) -> bool:
-        "Find out which processes compute a part of this batch, and store their ranks; return False if one was lost"
+        "Find out which processes compute a shard of this batch, and store their ranks; return False if one was lost"
         flags = torch.zeros(len(self.members))
         flags[self.rank] = works
         self._send(flags)

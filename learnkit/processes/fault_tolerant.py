@@ -68,7 +68,7 @@ class FaultTolerant(Resumable):
         parts='both split the batch: remove one of them',
         passes='a second evaluation would use only a part of the batch: remove it')
     replicas:Any = None   # the `ReplicaGroup` of this fit; None: outside a fit, or after leaving it
-    seed,n_fit = 0,0      # the seed from which each part of a batch derives its own; the number of this fit
+    seed,n_fit = 0,0      # the seed from which each shard of a batch derives its own; the number of this fit
     alone = False         # is this the first batch of a run, in which no other process takes part yet?
     is_writer:bool|None = None # does this process write files and output? None: not decided yet
     own_logger:Any = None # the Learner's logger, used while this process writes
@@ -78,9 +78,9 @@ class FaultTolerant(Resumable):
     is_regrouping = False # is it looking for the other processes within a batch, or after an epoch?
     has_regrouped = False # has it already looked for the other processes after this batch?
     sums:Any = None       # the `PartSums` of this phase; None before its first batch
-    first:int|None = None # the index of the first sample of this process's part; None: the part has not begun
-    loss_share:Any = 1.   # the weight of this part's loss in the loss of the batch
-    cancel:Any = None     # the Cancel that ended this part of the batch; None: none did
+    first:int|None = None # the index of the first sample of this process's shard; None: the shard has not begun
+    loss_share:Any = 1.   # the weight of this shard's loss in the loss of the batch
+    cancel:Any = None     # the Cancel that ended this shard of the batch; None: none did
     lock_error = ''       # the reason why the files are still locked; empty: they are not
     n_compared = 0        # how many processes took part when weights and data were last compared
     def __init__(self,
@@ -106,7 +106,7 @@ class FaultTolerant(Resumable):
         cb:Any,    # a callback
         f:Callable # its handler
     ) -> Callable|None:
-        "Return `f`, adapted to parts of a batch; None if it is held back until the whole batch is summed"
+        "Return `f`, adapted to shards of a batch; None if it is held back until the whole batch is summed"
         if self.learn.mode!='fit': return f
         if name=='before_micro_batch': return partial(self._shift_samples, f)
         counts = name=='after_backward' and accumulates(cb)
@@ -115,7 +115,7 @@ class FaultTolerant(Resumable):
         return None
 
     def _shift_samples(self, f, items=None):
-        "Call `f` with the positions of a micro-batch's samples in the whole batch, not in this part of it"
+        "Call `f` with the positions of a micro-batch's samples in the whole batch, not in this shard of it"
         if items is not None and self.first: items = slice(self.first+items.start, self.first+items.stop)
         f(**accepted_kwargs(f, dict(items=items)))
 
@@ -301,7 +301,7 @@ class FaultTolerant(Resumable):
     def _seed(self, part): set_seed(hash_seed(self.seed, self.learn.epoch, self.learn.iter, part))
 
     def _total(self, do, whole):
-        "Return the sum of the messages of all parts; if a process is lost, compute again with the remaining ones"
+        "Return the sum of the messages of all shards; if a process is lost, compute again with the remaining ones"
         while True:
             message = self._do_part(do, *whole)
             if self.alone or self.replicas.add_up(message): return message
@@ -309,7 +309,7 @@ class FaultTolerant(Resumable):
             if total is not None: return total
 
     def _do_part(self, do, xb, yb):
-        "Compute this process's part of the batch, and restore the model; return the values to sum"
+        "Compute this process's shard of the batch, and restore the model; return the values to sum"
         learn = self.learn
         rank,n = (0,1) if self.alone else self.replicas.part
         learn.xb,learn.yb = xb,yb
@@ -328,7 +328,7 @@ class FaultTolerant(Resumable):
             self.sums.restore()
 
     def _message(self, do, n):
-        "Compute the part, of which `n` samples count; return the values to sum"
+        "Compute the shard, of which `n` samples count; return the values to sum"
         learn:Any = self.learn
         weight = self._weight_of_part() if n else 0
         self.loss_share = 1. if self.weigh.sums else weight/_or_one(self.weight)
@@ -351,7 +351,7 @@ class FaultTolerant(Resumable):
 
     def _finish(self):
         "Fire `after_joint_loss`, write the gradients into the model, and call the handlers held back by `wrap_handler`"
-        self.learn.loss_grad = self.learn.loss   # this process's part may have set none
+        self.learn.loss_grad = self.learn.loss   # this process's shard may have set none
         self.learn('after_joint_loss')
         self.sums.put()
         for cb,count in self.counters.items():

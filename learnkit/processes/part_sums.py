@@ -16,10 +16,10 @@ from ..optim.inventory import BatchBuffers, named_buffers
 # %% ../../nbs/processes/35_part_sums.ipynb #57cdac2c
 def part_of(
     bs:int, # how many samples the batch has
-    i:int,  # the number of the part
-    n:int   # how many parts there are
+    i:int,  # the number of the shard
+    n:int   # how many shards there are
 ) -> tuple[slice,int]:
-    "Return the slice of the samples of part `i`, and how many of them count; an empty part gets one sample, count 0"
+    "Return the slice of the samples of shard `i`, and how many of them count; an empty shard gets one sample, count 0"
     first,end = bs*i//n,bs*(i+1)//n
     if first==end: return slice(0, 1),0   # the model must still run
     return slice(first, end),end-first
@@ -33,7 +33,7 @@ class Part(NamedTuple):
     numbers:Tensor # the weight, the number of samples, 1 or 0 for each parameter (has it a gradient?), further numbers
 
 class PartSums:
-    "Packs the gradients and buffers of one part of a batch into a message, and writes the sum of all into the model"
+    "Packs the gradients and buffers of one shard of a batch into a message, and writes the sum of all into the model"
     def __init__(self,
         params:list, # the parameters of the optimizer; frozen ones are skipped
         learn:Any    # the Learner whose buffers change
@@ -54,7 +54,7 @@ class PartSums:
         for p in self.params: p.grad = None
 
     def undo(self) -> None:
-        "Undo the part: set gradients to None, and restore the buffers of `begin`"
+        "Undo the shard: set gradients to None, and restore the buffers of `begin`"
         for p in self.params: p.grad = None
         self.buffers.restore()
 
@@ -64,12 +64,12 @@ class PartSums:
         for p,grad in zip(self.params, self.earlier_grads): p.grad = grad
 
     def message(self,
-        loss:Tensor|None,        # the loss of the part; None: it was cancelled before
-        weight:int|float|Tensor, # the weight of the targets of the part
-        n:int,                   # the number of samples that count in the part
+        loss:Tensor|None,        # the loss of the shard; None: it was cancelled before
+        weight:int|float|Tensor, # the weight of the targets of the shard
+        n:int,                   # the number of samples that count in the shard
         rest:list                # further numbers to sum
     ) -> Tensor:                 # a flat tensor
-        "Return the message of this part, to be summed over all parts; raise ValueError if a gradient is sparse"
+        "Return the message of this shard, to be summed over all shards; raise ValueError if a gradient is sparse"
         grads = [p.grad for p in self.params]
         _check_dense(grads)
         weight = torch.as_tensor(weight, dtype=self.dtype, device=self.device).reshape(1)
@@ -93,7 +93,7 @@ class PartSums:
         return torch.cat(pieces)
 
     def take(self,
-        total:Tensor,  # the sum of the messages of all parts
+        total:Tensor,  # the sum of the messages of all shards
         mean:bool=True # is the loss a mean over targets? False: a sum
     ) -> tuple[Tensor,list]:
         "Unpack the sum: return the loss of the whole batch and the further numbers; store the rest for `put`"
