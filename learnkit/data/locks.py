@@ -52,7 +52,7 @@ class FileLock:
         what:Any,   # name of the locked file or folder, for the error
         instead:str # remedy to suggest in the error
     ) -> None:
-        "Lock `path`, creating its folder, if possible; raise ValueError if it is locked by another run, or a symbolic link"
+        "Lock `path`, creating its folder, if possible; raise ValueError if it is locked, or a symbolic link"
         if fcntl is None or self.f is not None: return
         self.path,self.what,self.instead = path,what,instead
         if path.is_symlink(): raise ValueError(

@@ -143,7 +143,7 @@ def _count_lengths(yb): return find_bs(yb[-1:])   # CTC has one target length fo
 
 def weight_rule(
     loss_func:Any,             # a loss function, a model that computes its own loss, or a metric function
-    ignore_index:int|None=None # the class index to ignore; None: that of `loss_func`
+    ignore_index:int|None=None # the class index to ignore; None: `loss_func`'s
 ) -> Callable:
     "Return a function that computes the weight of a batch from its targets, a tuple: the divisor of the batch's loss"
     own = loss_setting(loss_func, 'batch_weight')

@@ -31,7 +31,7 @@ def parts_with(
     metric:Any, # a metric of torchmetrics, or of any kind
     attr:str    # the name of an attribute
 ) -> list:
-    "Return those of `metric` and the metrics inside it that have the attribute `attr`; empty if it is not a module"
+    "Return `metric` and the metrics inside it, if they have the attribute `attr`; empty if it is not a module"
     if not hasattr(metric, 'modules'): return []
     return [m for m in metric.modules() if hasattr(m, attr)]
 

@@ -309,7 +309,7 @@ class Recorder(RecorderPlots, Callback):
         self.valid.reset()
 
     def _get_training_metrics(self):
-        "Return the training metrics: the smoothed loss, the mean loss if it is shown, and those of the other columns"
+        "Return the training metrics: the smoothed loss, the mean loss if shown, and the metrics of the other columns"
         losses = [self.smooth_loss]
         if self.mean: losses.append(AvgLoss())
         if self.train_metrics: return [*losses, *self.learn.metrics]

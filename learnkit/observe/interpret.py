@@ -74,7 +74,7 @@ class Interpretation:
     def from_learner(cls,
         learn:Learner,           # the Learner, with model, loss function and data
         ds_idx:int=1,            # index of the loader in `learn.dls`: 1 is the validation set
-        dl:Any=None,             # the loader, any iterable of batches; None: the one of `ds_idx`
+        dl:Any=None,             # the loader, any iterable of batches; None: loader `ds_idx` of `dls`
         act:Callable|None=None,  # model outputs -> predictions; None: the loss function's `activation`
         with_input:bool=False,   # store the inputs; False: read the requested inputs again, if possible
         vocab:list|None=None     # names of the classes; None: those of `learn.dls`
@@ -436,14 +436,14 @@ def show_batch(self:DataLoaders,
 @check_args
 def show_results(self:Learner,
     ds_idx:int=1,              # index of the loader in `dls`: 1 is the validation set
-    dl:Any=None,               # the loader, any iterable of batches; None: the one of `ds_idx`
+    dl:Any=None,               # the loader, any iterable of batches; None: loader `ds_idx` of `dls`
     n:int=10,                  # how many samples; at most the whole batch
     decode:Callable|None=None, # list of token ids -> text, such as `tokenizer.decode`
     stats:tuple|None=None,     # mean and standard deviation that normalized the images; None: from the transforms
     ncols:int|None=None,       # images in a row; None: 5, or 2 per mask if there are several masks
     figsize:tuple|None=None    # width and height in inches; None: set from the number of images
 ) -> Any:
-    "Show predictions and targets of the first batch: draw images and return the axes, return others as a table"
+    "Show predictions and targets of the first batch: draw images and return the axes; return other data as a table"
     dl = self._loader(ds_idx, dl)
     with alone(): inputs,_,targs,decoded = self.get_preds(dl=[first_batch(dl)], with_input=True, with_decoded=True)
     columns = {}

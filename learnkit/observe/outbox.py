@@ -54,7 +54,7 @@ class LogRow:
         learn('log_metrics', metrics=self.metrics, step=self.step)
 
 def _as_scalar(name, v):
-    "Return `v` as a Python number, or unchanged if it is a tensor with one element; raise TypeError for others"
+    "Return `v` as a Python number, or unchanged if it is a tensor with one element; raise TypeError for other values"
     if isinstance(v, torch.Tensor):
         is_scalar,found = v.numel()==1,shapes(v)
     else:

@@ -56,7 +56,7 @@ from ..loop.signals import uninterrupted
 # %% ../../nbs/observe/70b_tta.ipynb #d74c7200
 @check_args
 class AugmentCallback(Callback):
-    "Replace the inputs of each batch with `aug(*inputs)`"
+    "Replaces the inputs of each batch with `aug(*inputs)`"
     order,draws = -5,True   # before callbacks that prepare batches for the model, such as one that normalises
     def __init__(self,
         aug:Callable # function from the inputs to the same number of inputs; for named inputs, from dict to dict
@@ -108,7 +108,7 @@ def _check_tta_args(n, aug, augs, dl):
 @uninterrupted
 def tta(self:Learner,
     ds_idx:int=1,               # index of the loader in `dls`: 0 is the training set, 1 the validation set
-    dl:Any=None,                # the loader, read n+1 times; None: the one of `ds_idx`
+    dl:Any=None,                # the loader, read n+1 times; None: loader `ds_idx` of `dls`
     n:int|None=None,            # number of augmented passes; None: one per function if `aug` is a list, else 4
     aug:Callable|list|None=None,# random function(s) of the inputs; None: the transforms of a fastai dataset
     beta:float|None=.25,        # weight of the plain predictions; None: return both, as `(augmented, plain)`

@@ -482,7 +482,7 @@ def _takes_lists(opt):
     return not getattr(opt, 'takes_group_dicts', False)
 
 def _first_lr(lr, n_groups):
-    "Return a learning rate for creating an optimizer; those of the groups are set afterwards"
+    "Return a learning rate for creating an optimizer; the groups' own are set afterwards"
     if isinstance(lr, Tensor) and lr.numel()==1: return lr
     return spread(lr, n_groups)[-1]
 
@@ -531,7 +531,7 @@ def default_lr(
     opt_func:Any, # what the user gave as `opt_func`: class, `partial`, function or built optimizer
     lr:float|Tensor|slice|list|None=None # the learning rate passed by the user, or None
 )->float|Tensor|slice|list: # one learning rate, or one for each group
-    "Return the learning rate for training: `lr`, or that of a `partial` or a built optimizer; otherwise 1e-3"
+    "Return the learning rate for training: `lr`, or the one in a `partial` or a built optimizer; otherwise 1e-3"
     check_rate('the learning rate `lr`', lr)
     if hasattr(opt_func, 'rates'): return opt_func.rates(lr)   # several optimizers
     if isinstance(lr, Mapping): spread(lr, 1)   # raises TypeError: there is one optimizer
@@ -541,7 +541,7 @@ def default_lr(
     return _built_lr(opt_func)
 
 def _check_same_lr(lr, own):
-    "Return a `partial`'s learning rate; raise ValueError if the user passed another one"
+    "Return a `partial`'s learning rate; raise ValueError if the user passed another learning rate"
     if lr is None: return own
     are_several = isinstance(lr, (slice,list,tuple))
     if are_several or float(lr)!=float(own): raise ValueError(

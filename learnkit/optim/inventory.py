@@ -389,13 +389,13 @@ class BatchBuffers:
         put_buffers(self.learn, self.start)
 
     def first(self,
-        floating:bool # the floating-point buffers? False: all others
+        floating:bool # the floating-point buffers? False: all other buffers
     ) -> dict[str,Tensor]:
         "Return the copies from before the batch, by name"
         return {name:buffer for name,buffer in self.start.items() if buffer.is_floating_point()==floating}
 
     def values(self,
-        floating:bool # the floating-point buffers? False: all others
+        floating:bool # the floating-point buffers? False: all other buffers
     ) -> list[Tensor]:
         "Return the current buffers, for instance after a micro-batch; raise ValueError if a shape has changed"
         now = named_buffers(self.learn)

@@ -238,7 +238,7 @@ class NamedOptimizers:
     def rates(self,
         lr:Any=None # a learning rate for all, or a dict of them
     ) -> Any: # a dict by name if `lr` is None or a dict
-        "Return the initial learning rates; raise ValueError if an optimizer has another one in its `partial`"
+        "Return the initial learning rates; raise ValueError if an optimizer has another value in its `partial`"
         given = self._by_name(lr)
         for name in given:
             if name not in self.recipe: raise ValueError(

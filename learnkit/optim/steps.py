@@ -159,7 +159,7 @@ class Closure(Callback):
 
     def before_step(self):
         opt = self.learn.opt
-        self._assign(fresh=not hasattr(opt, 'named_optimizers'))   # another one may have stepped before
+        self._assign(fresh=not hasattr(opt, 'named_optimizers'))   # another optimizer may have stepped before
         opt.closure = self._evaluate
     def after_step(self): self.learn.opt.closure = None
     after_cancel_step = cleanup = after_step
