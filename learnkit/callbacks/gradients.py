@@ -238,7 +238,7 @@ def _of_last_layer(o): return o[-1] if is_listy(o) else o
 # %% ../../nbs/callbacks/25c_rnn.ipynb #997b4d90
 @check_args
 class RNNRegularizer(Callback):
-    "Adds `alpha` times AR and `beta` times TAR to the loss (Merity et al., 2017, https://arxiv.org/abs/1708.01009)"
+    "Adds `alpha` times AR and `beta` times TAR to the loss (Merity et al., 2017); ValueError without an `RNNCallback`"
     order,run_valid,modes = RNNCallback.order+1,False,('fit','lr_find')
     def __init__(self,
         alpha:float=0., # weight of AR: the mean square of the activations after dropout

@@ -199,7 +199,7 @@ def own_values(
     before:Run, # a run of a Learner
     after:Run   # another run, nested in `before` or the reverse
 ) -> dict:      # name -> value
-    "Return the values in `after` of the Learner's own attributes that have layers in either run; empty if both share"
+    "Return the values in `after` of the Learner's own attributes with layers in either run; empty for shared layers"
     if before.layers is after.layers: return {}
     values = {}
     for name in _layered_own:

@@ -197,7 +197,7 @@ class MemoryMonitor(Observer):
         self.process = None if self.has_stats else _import_psutil('MemoryMonitor on the CPU').Process()
 
     def measure(self) -> dict:
-        "Return `allocated`, `reserved`, their peaks since the last row, and `retries` (to allocate); on the CPU `rss`"
+        "Return `allocated`, `reserved`, their peaks (in GB) and `retries`; reset the peaks; on the CPU return `rss`"
         if not self.has_stats: return dict(rss=self.process.memory_info().rss/1e9)
         stats = torch.accelerator.memory_stats(self.where)
         torch.accelerator.reset_peak_memory_stats(self.where)

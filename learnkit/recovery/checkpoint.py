@@ -329,7 +329,7 @@ class CheckpointCallback(Resumable):
         prefix:str='step-', # beginning of the file's name; a run resumes only from files with 'step-'
         **info              # further entries of the manifest: numbers and strings
     ) -> None:
-        "Save a checkpoint, unless weights are not finite; if writing fails, warn, or raise if `on_error` is 'raise'"
+        "Save a checkpoint of finite weights; if writing fails, warn or (`on_error='raise'`) raise; all must call it"
         learn,sharded = self.learn,_has_shards(self.learn)
         resumable = prefix=='step-'
         if sharded: self.writer.wait()
