@@ -168,7 +168,7 @@ def seed_cpu(
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #90252411
 def get_cpu_states() -> tuple:
-    "Return the states of the generators that `seed_cpu` seeds: Python's, PyTorch's, NumPy's"
+    "Return the states of the generators that `seed_cpu` seeds: Python's, PyTorch's, NumPy's (None if not imported)"
     np = sys.modules.get('numpy')
     numpy_state = None
     if np is not None: numpy_state = np.random.get_state(legacy=False)

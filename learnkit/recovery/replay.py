@@ -462,7 +462,7 @@ def check_branch(
     lr:Any,            # the learning rate of the branch
     fit:Callable|None  # the call that trains the branch; None: `learn.fit`
 ) -> None:
-    "Raise ValueError if the branch cannot be a run of its own"
+    "Raise ValueError if the branch cannot be a run of its own, or if both `lr` and `fit` are given"
     roots = [own_attr(cb, 'root') for cb in learn.cbs if resumes(cb)]
     roots = [root for root in roots if root is not None]
     if not roots: raise ValueError(
