@@ -111,7 +111,7 @@ class GradientAccumulation(Callback):
 
     def after_loss(self):
         run = self.learn.current_run
-        if self.weigh is None: return   # added during a batch: begins with the next one
+        if self.weigh is None: return   # added during a batch: begins with the next batch
         if self.weigh.sums or run.loss_grad is None: return
         is_compared = self.divided is not None and not run.in_part
         if is_compared: self.divided.append(Divided(loss_divisor(run.loss_grad), float(self.share)))

@@ -137,7 +137,7 @@ class EMACallback(Callback):
     n_avg  = 0          # updates of the average
     depth  = 0          # how many nested validations and saves use the average
     saving = False      # is a model being saved with the average?
-    trained_weights:Any = None   # the trained weights, while the model has the averaged ones
+    trained_weights:Any = None   # the trained weights, while the model has the averaged weights
     fitting   = False   # is this run a fit, not a separate validation or prediction?
     cancelled = False   # was this step cancelled?
     lazy      = False   # does the model have lazy layers without weights yet?

@@ -404,7 +404,7 @@ class Prefetch(Callback):
         self.thread = thread
 
     def before_train(self):
-        is_under_way = self.learn.batches.it is not None   # added during a phase: begins with the next one
+        is_under_way = self.learn.batches.it is not None   # added during a phase: begins with the next phase
         if not is_under_way: self.learn.batches.wrap(self._prefetch)
     before_validate = before_train
 

@@ -25,7 +25,7 @@ from ..loop.events import nearest
 class GradientClip(Callback):
     "Clips gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"
     order,modes,run_valid = 11,('fit','lr_find'),False
-    norm = None       # norm of the last step's gradients before clipping; a dict if `max_norm` is one
+    norm = None       # norm of the last step's gradients before clipping; a dict if `max_norm` is a dict
     max_norm:Any      # a number, or a dict: name of an optimizer -> number
     by_name = False   # is there a norm for each of several optimizers?
     mixed = False     # are parameters sharded in different ways, or some not at all, e.g. a loss function's?

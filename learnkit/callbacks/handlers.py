@@ -17,7 +17,7 @@ from ..loop.duration import Time
 # %% ../../nbs/callbacks/70a_filter.ipynb #d55592a1
 @check_args
 class Filter:
-    "Lets through every n-th call, the next one after each interval, a single one, or those for which `when` is true"
+    "Lets through every n-th call, the next call after each interval, one call only, or calls for which `when` is true"
     def __init__(self,
         every:Any=None,         # a number of calls, or an interval of training as for `Every`: text such as '500ba'
         once:int|bool|None=None,# let through only this call, counted from 1; True: the first

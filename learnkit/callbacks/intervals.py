@@ -164,7 +164,7 @@ class Every:
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Restore the count: for the fit that has just begun, otherwise for the next one that `start` begins"
+        "Restore the count: for the fit that has just begun, otherwise for the next fit that `start` begins"
         self.count,self.times = state['count'],state['times']
         self.since  = monotonic()
         self.loaded = not self.fresh

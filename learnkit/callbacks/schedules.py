@@ -481,7 +481,7 @@ class TorchScheduler(Scheduler):
         if state is None:
             self.n = 0
             return
-        for group,old in zip(opt.param_groups, settings): group.update(old)   # undo the first step of the new one
+        for group,old in zip(opt.param_groups, settings): group.update(old)   # undo the first step of the new scheduler
         self.load_state_dict({'sched':state, 'n':self.n})
 
     def _unscale(self, opt, lrs):

@@ -250,7 +250,7 @@ class ComposerState(View):
 
     @property
     def loss(self) -> Any:
-        "The loss of the batch; until the backward pass, the differentiable one"
+        "The loss of the batch; until the backward pass, with its autograd graph"
         if self.event in ('after_loss','before_backward'): return self.learn.loss_grad
         return self.learn.loss
     @loss.setter

@@ -467,7 +467,7 @@ class EventOf:
     ): self.name,self.conditions,self.filter_fn = name,dict(every=every, once=once),filter_fn
 
     def filter(self) -> Filter:
-        "Return a new `Filter` for `every`, else `once`, else `filter_fn`; without any, one that passes every event"
+        "Return a new `Filter` for `every`, else `once`, else `filter_fn`; without these, one that accepts every event"
         for k,v in self.conditions.items():
             if v is not None: return Filter(**{k:v})
         if self.filter_fn is None: return Filter()

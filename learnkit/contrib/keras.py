@@ -102,7 +102,7 @@ class KerasModel(View):
         moment:tuple|None, # identifies the current event: the method and the counters; None: replace the dict
         logs:dict          # the numbers by name
     ) -> dict:
-        "Return the logs of this event: the same dict for all callbacks, so that each sees what earlier ones added"
+        "Return the logs of this event: one dict for all callbacks, so that each sees what earlier callbacks added"
         if moment is None or moment!=self._moment: self._moment,self._logs = moment,dict(logs)
         return self._logs
 

@@ -105,7 +105,7 @@ class PARunHistory(View):
         return values[-1]
 
 def _column(name, rows):
-    "Return the values of a column in order, skipping rows without one"
+    "Return the values of a column in order, skipping rows without a value"
     return [row[name] for row in rows if row.get(name) is not None]
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #727efc0e

@@ -138,7 +138,7 @@ class HFControl:
     def obey(self,
         learn:Any # the Learner
     ) -> None:
-        "Clear and carry out the requests; raise CancelTrain to end an epoch, NotImplementedError for unsupported ones"
+        "Clear and carry out the requests; raise CancelTrain to end an epoch, NotImplementedError if unsupported"
         requests = _take_requests(self)
         for k in requests:
             if k in _instead: raise NotImplementedError(f'`control.{k}` has no counterpart here: {_instead[k]}')
@@ -281,7 +281,7 @@ class HFCallback(ForeignCallback):
         if name in ('on_evaluate','on_predict'): res['metrics'] = self.eval_metrics
         return res
     def obey(self, name, res):
-        "Carry out the requests of `control`: that which the callback returned, if any, else the current one"
+        "Carry out the requests of `control`: the one that the callback returned, if any, else the current `control`"
         if res is not None: self.control = res
         if name=='on_epoch_end': self._clear_flags()   # logging and evaluation follow each epoch anyway
         HFControl.obey(self.control, self.learn)

@@ -234,7 +234,7 @@ def _split_mapping(b, n_inp):
     return (inputs,), tuple([b[k] for k in targs])
 
 def _split_object(b, n_inp):
-    "Return a batch object as the input, and as the target its only attribute named like one; with `n_inp`, no target"
+    "Return a batch object as the input; its target is the only attribute with a target's name, or with `n_inp` none"
     names = [k for k in _targ_names if getattr(b, k, None) is not None]
     if n_inp or len(names)!=1: return (b,), ()
     return (b,), (getattr(b, names[0]),)

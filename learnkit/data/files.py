@@ -343,7 +343,7 @@ def check_zip(
     file:Path|BinaryIO, # the archive: a path, or an open binary file
     most:float=inf      # in bytes; the checksums of larger members are not compared
 ) -> None:
-    "Raise ValueError if a zip archive is damaged, or not one that `torch.save` wrote"
+    "Raise ValueError if a zip archive is damaged, or was not written by `torch.save`"
     with ZipFile(file) as z:
         f:Any = z.fp
         members,size = z.infolist(),f.seek(0, 2)

@@ -353,7 +353,7 @@ def undivided() -> AbstractContextManager[None]:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    "Context manager in which this process acts as if it were the only one"
+    "Context manager in which this process acts as if it were the only process"
     token = _alone.set(True)
     try: yield
     finally: _alone.reset(token)

@@ -350,7 +350,7 @@ class ResumableLoader(GetAttr):
 
     def _check_shorter(self):
         "Raise ValueError because the data ended before the position; with sharded data, do nothing"
-        # with several shards, this process may have had a longer one
+        # with several shards, this process may have had a longer shard
         if num_shards()==1: raise ValueError(
             f'The run to resume had trained on {self.done} batches of this epoch, but the training data has fewer. '
             'Resume with the data of the run, or from a checkpoint with `-epoch-` in its name. To begin a new fit with '

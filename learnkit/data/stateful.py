@@ -371,7 +371,7 @@ class WorkerRecorder:
     "The `collate_fn` and `worker_init_fn` of workers that begin with given states, and send theirs with each batch"
     def __init__(self,
         dl:DataLoader,      # the loader
-        seed:int|None=None, # the base seed of the workers; None: the one that PyTorch draws for them
+        seed:int|None=None, # the base seed of the workers; None: PyTorch draws it
         turn:int=0,         # the number of the worker that loads the first batch
         states:Any=None     # worker number -> its states to continue from; None: there are none
     ):

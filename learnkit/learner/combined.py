@@ -37,7 +37,7 @@ class CombinedSource:
 
     @property
     def ended(self) -> bool:
-        "Whether all batches were returned once; if the length is unknown, True only after a request for one more"
+        "Whether all batches were returned once; if the length is unknown, True only after a request for one more batch"
         return self.laps>0 or self.done==self.n
 
     def open(self) -> Iterator:

@@ -60,7 +60,7 @@ def _take_lrs(learn, opt):
     else: learn.lr = lrs
 
 def _groups(learn, model):
-    "Return the splitter's groups; add to the last one parameters of the loss function that are in no optimizer yet"
+    "Return the splitter's groups; add to the last group the loss function's parameters that are in no optimizer yet"
     groups = param_dicts(learn.splitter(model))
     missing = _missing_params(learn, groups)
     if not missing: return groups

@@ -30,7 +30,7 @@ class ProcessGroupTeam(Team):
         return file_group()
 
     def join(self) -> None:
-        "Join the processes that a launcher started, if any, and start the `Watch`, which publishes where this one is"
+        "Join the processes that a launcher started, if any; start the `Watch`, which publishes this process's place"
         join_group()
         get_watch()
 
@@ -68,7 +68,7 @@ class ProcessGroupTeam(Team):
         return [*agreement, *self._sharing(learn)]
 
     def _synchronize(self, learn, what):
-        "Wait for the other processes; return False, without waiting, if this one trains alone or has an `Agreement`"
+        "Wait for the other processes; return False, without waiting, if this process is alone or has an `Agreement`"
         if num_shards()==1 or agree_already(learn): return False
         interruptibly(meet, what, 'or in one process inside `with alone():`')
         return True

@@ -201,7 +201,7 @@ class OtherProcesses:
     def describe(self,
         ranks:Iterable # ranks of processes
     ) -> str:
-        "Describe where these processes are: at most eight, those that wait for no other one first"
+        "Describe where these processes are: at most eight, those that wait for no other process first"
         ranks = self.order(ranks)
         texts = [self.describe_one(rank) for rank in ranks[:self.shown]]
         if len(ranks)>self.shown: texts.append(f'and {len(ranks)-self.shown:,} more')

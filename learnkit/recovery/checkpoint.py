@@ -285,7 +285,7 @@ class CheckpointCallback(Resumable):
         finally: self.lock.release()
 
     def _resume(self, resume):
-        "Restore the newest checkpoint, or that at `resume`, if there is one; return the checkpoints to remove"
+        "Restore the newest checkpoint, if any, or the checkpoint at `resume`; return the checkpoints to remove"
         learn = self.learn
         if isinstance(resume, Paused):
             self.resume_from(resume.path, resume.state, resume.find_changes(learn, self.identity), False)

@@ -202,7 +202,7 @@ def _check_manifest_exists(path, file):
                      'written by something else')
 
 def _open_checked(path, info):
-    "Open the checkpoint; raise ValueError if it is missing, or if its size differs from the one in the manifest"
+    "Open the checkpoint; raise ValueError if it is missing, or if its size differs from the manifest's"
     if not path.is_file(): raise ValueError(f'{path} is missing, though {path.stem}.json says that it was written')
     f = path.open('rb')
     n = f.seek(0, 2)

@@ -243,7 +243,7 @@ def _find_saver(cbs):
 @check_args
 class RollBackOnNaN(Callback):
     "Restores the last good weights when the training loss is NaN or infinite, and lowers the learning rate"
-    acts = 'alike'   # all processes roll back when one has to
+    acts = 'alike'   # all processes roll back when any process has to
     conflicts = dict(parts='it would check each shard instead of the batch: use `SkipNaN`')
     name = 'roll_back_on_nan'
     order,run_valid = MixedPrecision.order+.5,False
@@ -254,7 +254,7 @@ class RollBackOnNaN(Callback):
     spike:Any = None   # description of a spike since the last good state
     snapshot:Any = None   # the state before the batch, until there is a good state
     last:Any = None       # the loss of the previous batch, until there is a good state
-    due = False        # is a check due? Saved, so that all processes agree although one may skip a batch
+    due = False        # is a check due? Saved, so that all processes agree although a process may skip a batch
     def __init__(self,
         every:Any='100ba',    # how often to check the losses and keep a copy; text such as '500ba', see `Every`
         factor:float=.5,      # the learning rate is multiplied by this each time

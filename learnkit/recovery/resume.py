@@ -367,7 +367,7 @@ def check_ended(
     folder:Path, # the folder of a finished run
     seed:int     # the seed of the run that begins
 ) -> None:
-    "Raise ValueError if the run in `folder` ended in this process and was a different one"
+    "Raise ValueError if the run in `folder` ended in this process and was a different run"
     if _ended.get(folder.resolve(), seed)!=seed: raise ValueError(
         f"the run in {folder} has ended in this process, and this one begins with other random numbers, so it is a "
         "different run, such as the next model of an ensemble. Give each run its own `folder` in CheckpointCallback. "
