@@ -345,7 +345,7 @@ class ComposerState(View):
         self.stopped_at = self.learn.train_iter
         self.learn.stop('a callback called state.stop_training()')
     def get_elapsed_duration(self) -> Any:
-        "Return the fraction of the fit that is done, by the count of whole epochs, batches or samples if it has one"
+        "Return the fraction of the fit that is done: of its epochs, batches or samples, else `pct_train`"
         planned = self.max_duration
         done = _done(self.timestamp).get(planned.unit)
         fraction = self.learn.pct_train if done is None else done/planned.value

@@ -225,7 +225,7 @@ class Evaluator(EveryCallback):
         return values
 
     def _announce(self, found, epoch):
-        "Log results as one row, write them below the progress bar, and return them by the Evaluators' labels"
+        "Log results as one row, write them below the progress bar, and return a dict from label to results"
         learn,row = self.learn,{}
         for cb in found: row |= cb.history[-1]
         del row['time']   # each Evaluator has its own time

@@ -102,7 +102,7 @@ def SchedPoly(
     end:float|list,   # the value at position 1
     power:float       # above 1 it starts slowly, below 1 quickly; 1 is linear
 ) -> Callable:        # the schedule: a function of the position, 0 to 1
-    "Return the polynomial schedule: from `start` to `end` by a power of the position"
+    "Return the polynomial schedule: from `start` to `end`, with a power of the position"
     return partial(_sched_poly, group_values(start), group_values(end), power)
 
 def _sched_poly(start, end, power, pos): return start + (end-start)*pos**power

@@ -110,7 +110,7 @@ class Minima(NamedTuple):
 def pack_status(
     status:Status # the status of this process
 ) -> list[int]:
-    "Return the numbers to all-reduce by maximum: all fields, then the negated ones whose minimum is needed"
+    "Return the numbers to all-reduce with the maximum: all fields, then the negated ones whose minimum is needed"
     return [*status, -status.point, -status.digest, -status.interval, -status.n_batches]
 
 def unpack_statuses(

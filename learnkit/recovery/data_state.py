@@ -109,7 +109,7 @@ def _tensors_of_entries(values):
 def count_writes(
     tensors:list # tensors, and other values that an optimizer keeps
 ) -> int:
-    "Return how often the tensors were written to, by PyTorch's version counters"
+    "Return how often the tensors were written to, according to PyTorch's version counters"
     counted = [t for t in tensors if isinstance(t, torch.Tensor) and not t.is_inference()]
     return sum(t._version for t in counted)
 
