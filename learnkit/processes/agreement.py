@@ -154,7 +154,7 @@ class Agreement(Callback):
     order,run_valid = 100.5,False
     last_in = *_in_batch,'before_train','before_validate','after_exhaust','after_epoch'   # when all others have decided
     modes = 'fit','lr_find','validate','predict'
-    group:Any = None                # the channel for messages
+    group:Any = None                # the channel (shared memory or Gloo) for exchanging `Status`; None: outside a run
     watch:Any = None                # the `Watch` of this process
     relay:Any = None                # passes warnings on to process 0
     agreed = 0                      # the number of the scope that this process cancels because another one did; 0: none

@@ -166,7 +166,7 @@ class CheckpointCallback(Resumable):
     def __init__(self,
         every:Any='1ep',               # how often: '500ba', '2ep', '10m', …; see `Every`
         keep:int|None=3,               # how many of the newest to keep; None: all
-        best:Any=None,                 # also keep the best one, judged by a history column ('valid_loss') or a `Monitor`
+        best:Any=None,                 # also keep the best one, judged by a column ('valid_loss') or a `Monitor`
         n_best:int=1,                  # how many of the best to keep
         folder:str|Path='checkpoints', # relative to the Learner's `path`, absolute, or remote: 's3://bucket/run'
         on_exception:bool=False,       # save after an exception too, for inspection (not if the model is sharded)
