@@ -108,8 +108,8 @@ class Clock(StopwatchCallback):
     def _reset(self):
         self.stopwatch = Stopwatch()
         self.counts = dict(epoch=0, batch=0, sample=0, token=0)   # `token` is None if batches are not text
-        self.began  = self._current_counts()                      # the counts when the epoch began
-    def _current_counts(self) -> dict: return dict(self.counts, seconds=self.stopwatch.seconds)
+        self.began  = self._get_current_counts()                      # the counts when the epoch began
+    def _get_current_counts(self) -> dict: return dict(self.counts, seconds=self.stopwatch.seconds)
 
     def before_fit(self):
         if self.loaded or self.learn.mode!='fit': return
@@ -125,7 +125,7 @@ class Clock(StopwatchCallback):
         if self.learn.mode!='fit': return
         self.stopwatch.stop()
         self.counts['epoch'] += 1
-        self.began = self._current_counts()
+        self.began = self._get_current_counts()
     def cleanup(self):
         self.stopwatch.stop()
         if self.learn.mode=='fit': self.loaded = False
@@ -137,7 +137,7 @@ class Clock(StopwatchCallback):
     @property
     def time(self) -> Timestamp:
         "The progress of training, as a `Timestamp`"
-        now,began = self._current_counts(),self.began
+        now,began = self._get_current_counts(),self.began
         in_epoch:dict = {}
         for k in ('batch','sample','token','seconds'):
             is_counted = now[k] is not None and began[k] is not None

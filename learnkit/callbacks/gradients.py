@@ -111,10 +111,10 @@ class AdaptiveGradientClip(Callback):
 
     def before_train(self):
         skipped = set()
-        if self.skip is not None: skipped = {*map(id, self._matching_params(self.skip))}
+        if self.skip is not None: skipped = {*map(id, self._find_matching_params(self.skip))}
         self.params = [p for p in opt_params(self.learn.opt) if id(p) not in skipped]
 
-    def _matching_params(self, pattern):
+    def _find_matching_params(self, pattern):
         "Return the parameters whose names match `pattern`; raise ValueError if there are none"
         named = dict(get_model(self.learn.model).named_parameters())
         matching = [p for name,p in named.items() if fnmatchcase(name, pattern)]

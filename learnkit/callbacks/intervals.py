@@ -90,7 +90,7 @@ class Every:
         if self.unit=='call': return bool(self.value(learn))
         if self.times is None:
             if self.unit=='dur': check_length(learn, f'every={self.spec!r}')
-            self.times = self._count_multiples(self._amount_before(learn))
+            self.times = self._count_multiples(self._get_amount_before(learn))
         before = self.times
         self.times = self._count_multiples(self._count_amount(learn))
         return self.times>before
@@ -99,12 +99,12 @@ class Every:
         learn:Any # the Learner, between two batches of training
     ) -> bool:
         "Return whether the interval will have passed after a batch like the last one; False for seconds and functions"
-        amount = self._amount_after_next(learn)
+        amount = self._predict_amount(learn)
         if amount is None: return False
-        times = self._count_multiples(self._amount_before(learn)) if self.times is None else self.times
+        times = self._count_multiples(self._get_amount_before(learn)) if self.times is None else self.times
         return self._count_multiples(amount)>times
 
-    def _amount_after_next(self, learn):
+    def _predict_amount(self, learn):
         "Return how much will be done after the next batch; None if that is unknown"
         batch = getattr(learn.current_run, 'batch', None)
         if self.unit=='ba': return self.count + 1
@@ -118,7 +118,7 @@ class Every:
         "Return how many times the value fits into `amount`"
         if isinstance(self.value, int): return amount//self.value
         return floor(amount/self.value + 1e-9)   # 0.3/0.1 is a little less than 3
-    def _amount_before(self, learn):
+    def _get_amount_before(self, learn):
         "Return how much was done when this run began, in the unit of the interval"
         if self.unit=='ep': return learn.epoch
         if self.unit=='st': return self.at_start
@@ -138,7 +138,7 @@ class Every:
             case 'sp' if learn.batch is not None:  self.count += find_bs(learn.batch)
             case 'tok' if learn.batch is not None: self.count += count_tokens(learn.batch, learn.dls)
         own = self.elapsed if self.unit=='s' else self.count
-        if self.same_batch and num_distrib()>1: return self._max_of_processes(own)
+        if self.same_batch and num_distrib()>1: return self._find_max_of_processes(own)
         return own
 
     @property
@@ -146,7 +146,7 @@ class Every:
         "The seconds of training so far"
         return self.count + monotonic() - self.since
 
-    def _max_of_processes(self, own):
+    def _find_max_of_processes(self, own):
         "Return the most that any process has done, as of the last batch in which all synchronized"
         self.n += 1
         if self.n<self.ask_at: return self.most

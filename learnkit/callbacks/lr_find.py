@@ -57,9 +57,9 @@ def slide(
         found = left
         left,right = left-1,right-1
     lr = lrs[found]*adjust_value
-    return lr,(lr,_loss_at(lr, lrs, losses))
+    return lr,(lr,_interpolate_loss(lr, lrs, losses))
 
-def _loss_at(lr, lrs, losses):
+def _interpolate_loss(lr, lrs, losses):
     "Return the loss at learning rate `lr`, interpolated on a logarithmic axis"
     if lr<=lrs[0]: return losses[0]
     if not lr<lrs[-1]: return losses[-1]

@@ -266,7 +266,7 @@ class CutMix(MixHandler):
     def _are_pixels(self, size):
         "Return whether targets are per pixel; raise ValueError if only some are, or for another image size"
         targets = [t for t in leaves(self.learn.yb) if isinstance(t, torch.Tensor)]
-        sizes = [*map(_image_size, targets)]
+        sizes = [*map(_get_image_size, targets)]
         if all(o is None for o in sizes): return False
         if all(o==size for o in sizes): return True
         raise ValueError(
@@ -283,7 +283,7 @@ class CutMix(MixHandler):
         xb:tuple # the inputs of the batch
     ) -> tuple:  # height and width in pixels
         "Return the size of the images; raise ValueError if the inputs are not images of one size"
-        sizes = {*map(_image_size, leaves(xb))}
+        sizes = {*map(_get_image_size, leaves(xb))}
         are_alike = len(sizes)==1 and None not in sizes
         if not are_alike: raise ValueError(
             'CutMix cuts the same box from all inputs, which must be images (n, channels, height, width) '
@@ -303,6 +303,6 @@ class CutMix(MixHandler):
         w,h = half_side(W),half_side(H)
         return (x-w).clamp(0, W), (y-h).clamp(0, H), (x+w).clamp(0, W), (y+h).clamp(0, H)
 
-def _image_size(t):
+def _get_image_size(t):
     is_image = isinstance(t, torch.Tensor) and t.ndim>2
     return tuple(t.shape[-2:]) if is_image else None

@@ -87,13 +87,13 @@ def _read_margin(
 ) -> tuple[float,bool]:
     "Return the margin, and whether it is a fraction of the best value; raise ValueError for anything else"
     relative = isinstance(min_delta, str)
-    margin = _percent(min_delta) if relative else min_delta
+    margin = _parse_percent(min_delta) if relative else min_delta
     if not margin>=0: raise ValueError(
         "min_delta, the required improvement, must be 0 or more, or a percentage of the best value such as '1%', not "
         f"{min_delta!r}")
     return margin,relative
 
-def _percent(text):
+def _parse_percent(text):
     "Return the value of a text such as '1%'; NaN for other text"
     if not text.endswith('%'): return nan
     try: return float(text[:-1])/100

@@ -372,7 +372,7 @@ class TorchScheduler(Scheduler):
         if not _is_sched(make) and not callable(make): raise TypeError(
             'pass the class of a scheduler, a `partial` of it or a function of the optimizer, '
             f'such as `partial(StepLR, step_size=10)`, not {make!r}')
-        missing = _required_arguments(make)
+        missing = _list_required_arguments(make)
         if missing: raise TypeError(
             f'{func_name(make)} also needs {", ".join(missing)}: '
             f'write `TorchScheduler(partial({func_name(make)}, {missing[0]}=...))`')
@@ -537,7 +537,7 @@ def _check_length(sched, n_epoch, n_batches):
                   'or create it for as many steps as there are epochs.')
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #a39b356c
-def _required_arguments(make):
+def _list_required_arguments(make):
     "Return the names of the required arguments other than the optimizer; empty for a scheduler"
     if _is_sched(make): return []
     arguments = [*signature(make).parameters.values()][1:]   # the first one is the optimizer

@@ -292,7 +292,7 @@ class SaveModelCallback(TrackerCallback):
         values.update(epoch=learn.epoch, train_iter=learn.train_iter)
         return name.format(**values)
 
-    def _path(self, name): return self.home/self.learn._file_path(name)
+    def _path(self, name): return self.home/self.learn._make_file_path(name)
     def _record_file(self, path):
         "Record the path of the written file, and its hash if it is to be loaded at the end"
         self.saved,self.wrote = str(path),True

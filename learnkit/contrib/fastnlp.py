@@ -504,7 +504,7 @@ class OnFunction(Callback):
         return NLPCallback(self)
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #5a3d9e10
-def _unwrap_pred(m):
+def _wrap_metric(m):
     "Return the metric function `m` for fastNLP models: it receives `pred` of the dict that the model returns"
     @wraps(m)
     def of_pred(out, *targs, **kw):
@@ -516,7 +516,7 @@ def _name_metrics(metrics):
     "Return a list of the metrics; functions are wrapped under the names that fastNLP gives their results"
     named = []
     for k,m in (metrics or {}).items():
-        if isinstance(m, FunctionType): m = AvgMetric(_unwrap_pred(m), f'{k}#{k}')
+        if isinstance(m, FunctionType): m = AvgMetric(_wrap_metric(m), f'{k}#{k}')
         named.append(m)
     return named
 

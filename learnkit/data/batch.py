@@ -228,7 +228,7 @@ class Inputs(dict):
 _targ_names = 'labels','label','targets','target','y'
 
 def _split_mapping(b, n_inp):
-    targs = _target_keys(b, n_inp)
+    targs = _find_target_keys(b, n_inp)
     inputs = Inputs({k:v for k,v in b.items() if k not in targs})
     inputs.targ_names = tuple(targs)
     return (inputs,), tuple([b[k] for k in targs])
@@ -240,14 +240,14 @@ def _split_object(b, n_inp):
     return (b,), (getattr(b, names[0]),)
 
 # %% ../../nbs/data/05_batch.ipynb #1fce7244
-def _target_keys(b, n_inp):
+def _find_target_keys(b, n_inp):
     "Return the keys of the targets: those after the first `n_inp`, or the only key named like a target; else none"
     if n_inp: return [*b][n_inp:]
     targs = [k for k in _targ_names if k in b]
     if len(targs)!=1: return []
     return targs
 
-def _batch_error(b, n_inp):
+def _make_batch_error(b, n_inp):
     "Return the exception that describes the problem with `b`"
     if not isinstance(b, (tuple,list,L,Mapping)): return TypeError(
         "A batch must be a tensor, a tuple or list of them, a mapping, a dataclass, or an object with a method "
@@ -275,7 +275,7 @@ def split_batch(
     elif isinstance(b, Mapping):
         if len(b)>=(n_inp or 1): return _split_mapping(b, n_inp)
     elif is_record(b) or is_batch_object(b): return _split_object(b, n_inp)
-    raise _batch_error(b, n_inp)
+    raise _make_batch_error(b, n_inp)
 
 # %% ../../nbs/data/05_batch.ipynb #50e44f77
 def _get_dims(t):

@@ -59,7 +59,7 @@ def class_axis(
     return min(1, pred.ndim-1)
 
 # %% ../../nbs/data/45a_explain.ipynb #d9ba7fec
-def _shape_tip(ps, ts, want, axis):
+def _make_shape_tip(ps, ts, want, axis):
     "Return a tip for predictions of shape `ps` with targets of shape `ts` instead of `want`"
     if ps==ts: return f'These look one-hot: write `y.argmax({axis})`.'
     differs_in_first = ts[1:]==want[1:] and len(ts)==len(want)
@@ -84,7 +84,7 @@ def _check_classes(name, pred, targ, axis, flatten):
     fits = ts==want or (flatten and _is_merged(ts, want))
     if not fits: raise ValueError(
         f'`{name}` got predictions {shapes(pred)}, with {n_classes} classes along axis {axis}, so the targets should '
-        f'have shape {want}, but they are {shapes(targ)}. {_shape_tip(ps, ts, want, axis)}')
+        f'have shape {want}, but they are {shapes(targ)}. {_make_shape_tip(ps, ts, want, axis)}')
 
 # %% ../../nbs/data/45a_explain.ipynb #083d6190
 def _check_numbers(name, pred, targ, flatten):
@@ -92,9 +92,9 @@ def _check_numbers(name, pred, targ, flatten):
     if pred.shape==targ.shape: return
     if flatten and _is_merged(pred.shape, targ.shape): return
     raise ValueError(f'`{name}` compares element by element, but the predictions are {shapes(pred)} and the targets '
-                     f'{shapes(targ)}: {_pair_tip(pred, targ)}')
+                     f'{shapes(targ)}: {_make_pair_tip(pred, targ)}')
 
-def _pair_tip(pred, targ):
+def _make_pair_tip(pred, targ):
     "Return advice for predictions and targets that are compared element by element, but differ in shape"
     n_out = 1
     if pred.ndim: n_out = pred.shape[-1]
@@ -171,7 +171,7 @@ def _warn_activated(name, inner, pred, axis):
         f'The predictions are probabilities, but `{name}` applies a softmax itself: remove the softmax of the model.')
 
 # %% ../../nbs/data/45a_explain.ipynb #67e3f844
-def _range_hint(targ, n_classes, ignore_index):
+def _make_range_hint(targ, n_classes, ignore_index):
     "Return a hint if `targ` has class indices outside the range of `n_classes` classes"
     want = f'{n_classes} classes want targets in 0...{n_classes-1}'
     if targ.device.type!='cpu': return f'{want}. To see whether yours are, run one batch on the CPU.'
@@ -179,9 +179,9 @@ def _range_hint(targ, n_classes, ignore_index):
     if len(targ)==0: return ''
     lowest,highest = targ.min().item(),targ.max().item()
     if 0<=lowest and highest<n_classes: return ''
-    return f'{want}, but yours go from {lowest} to {highest}. {_range_tip(lowest, highest, n_classes)}'
+    return f'{want}, but yours go from {lowest} to {highest}. {_make_range_tip(lowest, highest, n_classes)}'
 
-def _range_tip(lowest, highest, n_classes):
+def _make_range_tip(lowest, highest, n_classes):
     "Return advice for class indices from `lowest` to `highest`"
     if lowest<0: return f'To skip targets of {lowest}, write `ignore_index={lowest}`.'
     if (lowest,highest)==(1,n_classes): return 'Count from 0: write `y-1`.'
@@ -220,9 +220,9 @@ def loss_hint(
     kind = loss_kind(f)
     if not kind: return order_hint(f, 'loss function')
     if not _are_tensors(pred, targs): return ''
-    return _torch_loss_hint(f, kind, pred, *targs)
+    return _make_torch_loss_hint(f, kind, pred, *targs)
 
-def _torch_loss_hint(f, kind, pred, targ):
+def _make_torch_loss_hint(f, kind, pred, targ):
     is_integer = not targ.is_floating_point()
     if kind=='binary' and is_integer and pred.shape==targ.shape: return (
         f'`{func_name(f)}` wants zeros and ones as floats, but the targets are {shapes(targ)}: write `y.float()`.')
@@ -230,7 +230,7 @@ def _torch_loss_hint(f, kind, pred, targ):
     if kind!='classes' or pred.ndim==0: return ''
     if targ.dtype!=torch.long: return f'The targets are {shapes(targ)}. For class indices write `y.long()`.'
     n_classes = pred.shape[class_axis(pred)]
-    return _range_hint(targ, n_classes, getattr(f, 'ignore_index', -100))
+    return _make_range_hint(targ, n_classes, getattr(f, 'ignore_index', -100))
 
 # %% ../../nbs/data/45a_explain.ipynb #d394b294
 def subclass_hint(
@@ -261,7 +261,7 @@ def model_hint(
     if hint: return hint
     text,given = text_of(e),shapes(xb)
     if isinstance(e, TypeError): return _call_hint(text, given, xb)
-    if isinstance(e, RuntimeError): return _type_hint(text, given)
+    if isinstance(e, RuntimeError): return _make_type_hint(text, given)
     if isinstance(e, ValueError) and 'more than 1 value per channel' in text: return (
         'A batch norm cannot be trained on a batch of one sample: drop such a batch with `drop_last=True`, or '
         'change the batch size.')
@@ -288,7 +288,7 @@ def _call_hint(text, given, xb):
         'named y, target, targets, label or labels is the target.')
     return ''
 
-def _type_hint(text, given):
+def _make_type_hint(text, given):
     "Return the probable cause of a RuntimeError of the model; `given` describes its inputs"
     if 'dtype' in text and 'float32' not in given:
         return 'The inputs and the weights have different types: write `x.float()` in the dataset.'
@@ -350,9 +350,9 @@ def metric_number(
         if not isinstance(v, (str,bytes)): return float(v)
     except (TypeError,ValueError): pass
     raise TypeError(f'The metric `{name}` should return one number for the batch, but it returned '
-                    f'{type(v).__name__}: {_metric_hint(v, name)}')
+                    f'{type(v).__name__}: {_make_metric_hint(v, name)}')
 
-def _metric_hint(v, name):
+def _make_metric_hint(v, name):
     if v is None: return 'is there a `return` in each of its branches?'
     if isinstance(v, Mapping) or is_listy(v):
         return f'`columns({name}, [...])` with the names of the numbers makes a column of each'

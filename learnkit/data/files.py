@@ -344,9 +344,9 @@ def check_zip(
     most:float=inf      # in bytes; the checksums of larger members are not compared
 ) -> None:
     "Raise ValueError if a zip archive is damaged, or was not written by `torch.save`"
-    with ZipFile(file) as z:
-        f:Any = z.fp
-        members,size = z.infolist(),f.seek(0, 2)
+    with ZipFile(file) as archive:
+        f:Any = archive.fp
+        members,size = archive.infolist(),f.seek(0, 2)
         _check_end(f, size)
         for o in members: _check_member(o)
         names = {o.filename for o in members}
@@ -354,12 +354,12 @@ def check_zip(
         total = sum([o.file_size for o in members])
         if total>size: raise ValueError('the members of the archive claim to be larger than the file')
         for o in members:
-            if o.file_size<=most: _check_sum(z, o)   # `torch.load` does not compare checksums
+            if o.file_size<=most: _verify_checksum(archive, o)   # `torch.load` does not compare checksums
 
 # %% ../../nbs/data/50b_weights.ipynb #c73f65ba
-def _check_sum(z, member):
+def _verify_checksum(archive, member):
     try:
-        with z.open(member) as f:
+        with archive.open(member) as f:
             while f.read(2**20): pass
     except BadZipFile as e: raise ValueError(f'member {member.filename!r} does not match its checksum') from e
 
@@ -438,11 +438,11 @@ def to_serializable(
     if kind in always_plain: return o
     if isinstance(o, torch.Tensor):
         if sharded is not None and is_sharded(o): return sharded(o, copy)
-        return _plain_tensor(o, at, copy)
+        return _make_plain_tensor(o, at, copy)
     if kind in (int, bytes):
         _check_readable(o, at)
         return o
-    if isinstance(o, Mapping): return _plain_mapping(o, at, copy, sharded)
+    if isinstance(o, Mapping): return _make_plain_mapping(o, at, copy, sharded)
     if kind in (tuple,list) and are_small_ints(o): return o[:]
     is_sequence = isinstance(o, (tuple,list,set,frozenset)) or kind.__name__=='L'
     if not is_sequence: return _plain_value(o, at)
@@ -452,7 +452,7 @@ def to_serializable(
 
 always_plain = {type(None), bool, float, complex, str}   # types that a file stores as they are
 
-def _plain_mapping(o, at, copy, sharded):
+def _make_plain_mapping(o, at, copy, sharded):
     res = {}
     for k,v in o.items():
         key = k if type(k) is str else to_serializable(k, at)
@@ -482,7 +482,7 @@ def are_small_ints(
     if {*map(type, o)}!={int}: return False
     return max(o).bit_length()<=2000 and min(o).bit_length()<=2000
 
-def _plain_tensor(t, at, copy:Any):
+def _make_plain_tensor(t, at, copy:Any):
     "Return `t` as a plain tensor that does not share a larger storage, which `torch.save` would write as a whole"
     cls:Any = type(t)
     is_wrapper = cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__   # for example a `DTensor`

@@ -286,9 +286,9 @@ def check_generator(
     state:Any # the state to check
 ) -> None:
     "Raise ValueError if `g` cannot be in `state`; `g` does not change"
-    set_generator(_new_generator(g), state)
+    set_generator(_create_generator(g), state)
 
-def _new_generator(g):
+def _create_generator(g):
     "Return a new generator of the kind of `g`"
     if isinstance(g, torch.Generator): return torch.Generator(g.device)
     if isinstance(g, Random): return Random()
@@ -300,7 +300,7 @@ def _new_generator(g):
 import ctypes
 
 # %% ../../nbs/data/25b_generators.ipynb #c3a1f003
-def _numpy_fingerprint():
+def _hash_numpy_generator():
     "Return a value that changes when NumPy's global generator draws, read faster than its state; None without NumPy"
     np = sys.modules.get('numpy')
     if np is None: return None
@@ -318,7 +318,7 @@ def _read_memory(o):
 def rng_fingerprints() -> dict:
     "Return, under the names of `set_random_states`, a value for each global CPU generator that changes when it draws"
     return dict(random_state=random.getstate(), torch_state=torch.get_rng_state().numpy().tobytes(),
-                numpy_state=_numpy_fingerprint())
+                numpy_state=_hash_numpy_generator())
 
 # %% ../../nbs/data/25b_generators.ipynb #c3a1f004
 def states_of(

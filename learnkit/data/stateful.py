@@ -489,7 +489,7 @@ class RecordedBatches:
 
     def _forget(self, i, number, encoded): self.before[number] = encoded
 
-    def _prefetched_states(self):
+    def _await_prefetched_states(self):
         "Wait for the batches that workers load in advance; return the states that they sent with them"
         while self._tasks_outstanding:
             i,data = self._get_data()
@@ -504,7 +504,7 @@ class RecordedBatches:
         return records
 
     def _reset(self, *args, **kwargs):
-        for i,number,encoded in (*self.added, *self._prefetched_states()): self._forget(i, number, encoded)
+        for i,number,encoded in (*self.added, *self._await_prefetched_states()): self._forget(i, number, encoded)
         self.added.clear()
         self.n_batches = 0
         self._turn_back()
@@ -528,7 +528,7 @@ class RecordedBatches:
 
     def states_at_end(self) -> dict|None:
         "Return the random states with which persistent workers begin the next pass, by worker number; None if unknown"
-        return self._decode_latest((*self.added, *self._prefetched_states()))
+        return self._decode_latest((*self.added, *self._await_prefetched_states()))
 
     def _decode_latest(self, added):
         records = {**self.before}
@@ -537,7 +537,7 @@ class RecordedBatches:
         return {number:_decode_states(encoded) for number,encoded in records.items() if encoded}
 
 @lru_cache
-def _mixin_class(cls, mixin):
+def _make_mixin_class(cls, mixin):
     "Return a subclass of the mixin `mixin` and the iterator class `cls`, with the name of `cls`"
     return type(cls.__name__, (mixin,cls), {})
 
@@ -546,7 +546,7 @@ def record_batches(
     recorder:WorkerRecorder # the `collate_fn` of its workers
 ) -> None:
     "Turn `it` into a `RecordedBatches`, which removes the workers' states from the batches"
-    it.__class__ = _mixin_class(type(it), RecordedBatches)
+    it.__class__ = _make_mixin_class(type(it), RecordedBatches)
     it.added,it.lost = deque(),set()
     it.before = {number:_encode_states(states) for number,states in recorder.states.items()}
     it.turn = recorder.turn % recorder.n
@@ -556,7 +556,7 @@ def record_stream(
     it:Any # an iterator of a loader that has `StreamWorkerRecorder`
 ) -> None:
     "Turn `it` into a `RecordedStream`, which removes the workers' reports from the batches"
-    it.__class__ = _mixin_class(type(it), RecordedStream)
+    it.__class__ = _make_mixin_class(type(it), RecordedStream)
     it.drawn,it.lost = False,set()
 
 # %% ../../nbs/data/55c_sampler.ipynb #526e9d35

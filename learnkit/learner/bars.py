@@ -48,7 +48,7 @@ class TerminalBar(LineDisplay):
         if self.active: return
         self.out,self.active = sys.stdout,True   # the original stream, to which the bar itself writes
         self._end_midline()
-        self.fill = _drawable_fill(self.fill, self.out)
+        self.fill = _choose_fill(self.fill, self.out)
         for name in ('stdout','stderr'):
             stream = getattr(sys, name)
             if hasattr(stream, 'isatty') and stream.isatty(): setattr(sys, name, StreamProxy(stream, self))
@@ -124,7 +124,7 @@ class TerminalBar(LineDisplay):
         self.active = False
         sys.stdout,sys.stderr = _unwrap_ended(sys.stdout),_unwrap_ended(sys.stderr)
 
-def _drawable_fill(fill, out):
+def _choose_fill(fill, out):
     "Return the character that fills the bar: `fill`, or '#' if the stream cannot encode it"
     encoding = getattr(out, 'encoding', None) or 'utf-8'
     try: fill.encode(encoding)

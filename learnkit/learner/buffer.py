@@ -115,7 +115,7 @@ class TensorBuffer:
             has_place = t.shape==self.direct_shape and t.dtype is self.batch_dtype
             if has_place and t.is_cpu and t.layout is torch.strided:
                 place = next(self.places, None)
-                if place is None: place = self._next_place()
+                if place is None: place = self._find_next_place()
                 if place is not None:
                     place.copy_(t)
                     self.filled += self.direct_shape[self.dim]
@@ -124,7 +124,7 @@ class TensorBuffer:
         self.pending.append(t)
         if len(self.pending)>=self.max_pending: self._send()
 
-    def _next_place(self):
+    def _find_next_place(self):
         "Return a view to copy the next batch to; None if the tensor is full. Up to 64 are created at once, for speed"
         bs = self.direct_shape[self.dim]
         if self.out is None: room = self._begin_block()
@@ -175,7 +175,7 @@ class TensorBuffer:
         if self.out is None:
             self._end_block()
             chunks = self.chunks
-        else: chunks = [self._written()]
+        else: chunks = [self._get_written()]
         self._drop_file()
         if all(o is None for o in chunks): return None
         are_scalars = all(isinstance(o, Tensor) and o.dim()==0 for o in chunks)
@@ -206,14 +206,14 @@ class TensorBuffer:
         "Allocate the tensor for samples shaped like those of `t`; return False if their number is unknown or 0"
         if not self.n or self.chunks: return False
         self.item_shape,self.batch_dtype = t.shape[1:],t.dtype
-        shape,dtype = (self.n,*self.item_shape),self._dtype_of(t)
+        shape,dtype = (self.n,*self.item_shape),self._get_dtype(t)
         if not prod(shape): self.file = None   # an empty tensor needs no file
         if self.file is None: self.out = torch.empty(shape, dtype=dtype)
         elif self.key is None: self.out = create_memmap(self.file, shape, dtype)
         else: self.out = shared_memmap(self.file, shape, dtype, self.key)
         return True
 
-    def _dtype_of(self, t):
+    def _get_dtype(self, t):
         "Return the dtype in which the values of `t` are stored"
         if self.dtype is not None and t.is_floating_point(): return self.dtype
         return t.dtype
@@ -263,7 +263,7 @@ class TensorBuffer:
         self._end_block()
         def to_cpu(o):
             if not isinstance(o, Tensor): return o
-            return o.detach().to('cpu', self._dtype_of(o), copy=True)
+            return o.detach().to('cpu', self._get_dtype(o), copy=True)
         chunk = apply(to_cpu, t)
         self.chunks.append(chunk)
         if not isinstance(t, Tensor): return
@@ -284,7 +284,7 @@ class TensorBuffer:
             f'{list(self.out.shape)} of {self.out.dtype}. Omit `mmap` to keep the results in memory')
         if self.file is not None: warn(f'a batch does not fit into {Path(self.file).name}, which was created for '
             f'{list(self.out.shape)} of {self.out.dtype}: the result is kept in memory instead')
-        self.chunks,self.out = [self._written()],None
+        self.chunks,self.out = [self._get_written()],None
         self.direct_shape,self.max_pending = None,1
         self._drop_file()
 
@@ -292,7 +292,7 @@ class TensorBuffer:
         "Delete the file of an incomplete result; tensors that map it stay valid"
         if self.file is not None: Path(self.file).unlink(missing_ok=True)
 
-    def _written(self):
+    def _get_written(self):
         "Return the samples written so far, in the order of arrival"
         if self.positions is not None: return self.out[self.positions[:self.filled]]
         written = self.out[:self.filled]

@@ -24,11 +24,11 @@ def check_types(
     "Raise TypeError, with advice, if the data, the model or the loss function of a Learner has a wrong type"
     if isinstance(dls, nn.Module): raise TypeError(
         'the first argument is the data, not the model: write `Learner(DataLoaders(…), model)`')
-    if not isinstance(model, nn.Module): raise _model_error(model)
+    if not isinstance(model, nn.Module): raise _make_model_error(model)
     if loss_func is None: return
-    if isclass(loss_func) or not callable(loss_func): raise _loss_func_error(loss_func)
+    if isclass(loss_func) or not callable(loss_func): raise _make_loss_func_error(loss_func)
 
-def _model_error(o):
+def _make_model_error(o):
     "Return the error for an object that is not a model"
     kind = type(o).__name__
     if isclass(o): return TypeError(f'model is the class {o.__name__}: pass an instance of it, `{o.__name__}(...)`')
@@ -45,7 +45,7 @@ def _is_container(o):
     if isinstance(o, str): return False
     return hasattr(o, '__iter__') and hasattr(o, '__len__')
 
-def _loss_func_error(o):
+def _make_loss_func_error(o):
     "Return the error for an object that is not a loss function"
     if not isclass(o): return TypeError(
         f'loss_func must be a function of (pred, *targets) such as `F.mse_loss`, not {type(o).__name__}')
@@ -58,9 +58,9 @@ def check_dls(
     dls:Any # the data of a Learner, which the user may have replaced
 ) -> None:
     "Raise TypeError if `dls` has no attribute `train`, as a `DataLoaders` of learnkit or fastai has"
-    if not hasattr(dls, 'train'): raise _dls_error(dls)
+    if not hasattr(dls, 'train'): raise _make_dls_error(dls)
 
-def _dls_error(o):
+def _make_dls_error(o):
     return TypeError(f'`learn.dls` must be a `DataLoaders`, not a {type(o).__name__}: '
                      'write `learn.dls = DataLoaders(train, valid)`')
 
@@ -260,22 +260,22 @@ def layer_hint(
     if [*layer.children()]: return ''
     name,described = names[id(layer)],f'{layer}'
     if name: described = f'`{name}`, {layer}'
-    return f'The layer {described}, received {shapes(x)}{_layer_tip(layer, x)}'
+    return f'The layer {described}, received {shapes(x)}{_suggest_for_layer(layer, x)}'
 
 # %% ../../nbs/learner/00c_layers.ipynb #16f1c9a9
-def _layer_tip(layer, x):
+def _suggest_for_layer(layer, x):
     "Return a suggestion if `layer` cannot take `x`; empty if none is known"
     kind,weight = type(layer).__name__,getattr(layer, 'weight', None)
     if isinstance(weight, Tensor) and x.dtype!=weight.dtype:
         return f', but its weights are {shapes(weight).partition("[")[0]}: write `x.float()` in the dataset'
-    if isinstance(layer, nn.Linear) and x.ndim and x.shape[-1]!=layer.in_features: return _linear_tip(layer, x)
-    if isinstance(layer, _ConvNd): return _conv_tip(kind, layer, x)
+    if isinstance(layer, nn.Linear) and x.ndim and x.shape[-1]!=layer.in_features: return _suggest_for_linear(layer, x)
+    if isinstance(layer, _ConvNd): return _suggest_for_conv(kind, layer, x)
     n = getattr(layer, 'num_features', None)
     if n is None or x.ndim<2: return ''
     if x.shape[1]==n: return ''
     return f': write `{kind}({x.shape[1]})`'
 
-def _linear_tip(layer, x):
+def _suggest_for_linear(layer, x):
     n = layer.in_features
     takes_all = x.ndim>2 and prod(x.shape[1:])==n
     if takes_all: return f', but takes all {n} numbers of a sample: put `nn.Flatten()` before it'
@@ -284,7 +284,7 @@ def _linear_tip(layer, x):
         f'`nn.Linear({prod(x.shape[1:])}, {layer.out_features})`')
     return f', but takes {n} numbers along the last axis: write `nn.Linear({x.shape[-1]}, {layer.out_features})`'
 
-def _conv_tip(kind, layer, x):
+def _suggest_for_conv(kind, layer, x):
     n,d = layer.in_channels,len(layer.kernel_size)
     if x.ndim==d+1 and n==1: return ', without an axis for its channel: write `x[:,None]`'
     if x.ndim<=d or x.shape[-d-1]==n: return ''
@@ -313,14 +313,14 @@ def data_hint(
     if in_worker: return in_worker[0] + where
     frames  = [*_frames(e)]
     modules = [frame.f_globals.get('__name__') for frame in frames]
-    if _fetch in modules: return _sample_hint(e, frames[modules.index(_fetch):], where)
+    if _fetch in modules: return _make_sample_hint(e, frames[modules.index(_fetch):], where)
     starts_worker = {'multiprocessing.reduction','torch.utils.data.dataloader'} <= {*modules}
     if not starts_worker: return ''
     return ('The dataset is pickled for the workers: define its functions and classes at the top level '
             'of a module, not as a `lambda` or inside a function')
 
 # %% ../../nbs/learner/00c_layers.ipynb #aae2afd3
-def _sample_hint(e, frames, where):
+def _make_sample_hint(e, frames, where):
     "Return which sample raised `e`, or which samples the `collate_fn` was called with; '' if that is unknown"
     fetch   = frames[0].f_locals
     reading = [frame for frame in frames if frame.f_code.co_name=='__getitem__']

@@ -112,7 +112,7 @@ class CombinedLoader:
         self.sources = {k:CombinedSource(k, dl) for k,dl in loaders.items()}
         self.weights:Any = dict.fromkeys(self.sources, 1) if weights is None else weights
         self.size = size
-        self.shares = self._shares()
+        self.shares = self._get_shares()
         self._begin()
 
     def of(self,
@@ -121,7 +121,7 @@ class CombinedLoader:
         "Return a `CombinedLoader` of `loaders` with the same settings"
         return CombinedLoader(loaders, **self.settings)
 
-    def _shares(self):
+    def _get_shares(self):
         "Return the present weights; raise ValueError if they are invalid"
         weights:Any = self.weights
         if callable(weights): weights = weights(self.n)
@@ -140,7 +140,7 @@ class CombinedLoader:
         ns:Any = {k:loader_len(dl) for k,dl in self.loaders.items()}
         depends_on_batches = self.size is not None or callable(self.weights)
         if depends_on_batches or None in ns.values(): raise TypeError(
-            'this CombinedLoader has no len(): a loader has none, or the number of batches depends on their content')
+            'this CombinedLoader has no len(): a loader has none, or `size` or a function as `weights` is given')
         counts = tuple(ns.values())
         if self.order=='sequential': return sum(counts)
         if self.order=='zip':
@@ -148,7 +148,7 @@ class CombinedLoader:
             return max(counts)
         shares:Any = self.weights   # a mapping, as it is no function
         weights = tuple([shares[k] for k in ns])
-        return _length(counts, weights, self.until)
+        return _compute_length(counts, weights, self.until)
 
     def __iter__(self) -> Iterator:
         if not self.resumed: self._begin()
@@ -158,13 +158,13 @@ class CombinedLoader:
     def _next(self):
         self.batch = None
         if self.until=='longest' and self._all_ended(): raise StopIteration
-        if self.order=='zip': self.batch = self._next_from_each()
-        elif self.order=='sequential': self.batch = self._next_in_sequence()
-        else: self.batch = self._next_by_weight()
+        if self.order=='zip': self.batch = self._take_next_from_each()
+        elif self.order=='sequential': self.batch = self._take_next_in_sequence()
+        else: self.batch = self._take_next_by_weight()
         self.n += 1
         return self.batch
 
-    def _next_from(self, source):
+    def _take_next_from(self, source):
         "Return the next batch of a source, which restarts at its end; raise StopIteration if that ends the pass"
         self.dl_name = source.name
         try: return source.next()
@@ -176,26 +176,26 @@ class CombinedLoader:
     def _all_ended(self): return all(source.ended for source in self._with_share())
     def _with_share(self): return [source for source in self.sources.values() if self.shares[source.name]>0]
 
-    def _next_by_weight(self):
+    def _take_next_by_weight(self):
         "Return a batch of the source with the largest credit, that is, the furthest behind its weight"
-        self.shares = self._shares()
+        self.shares = self._get_shares()
         names = [source.name for source in self._with_share()]
         name = max(names, key=lambda k: (self.credit[k], self.shares[k]))
-        b,size = self._next_from(self.sources[name]),1
+        b,size = self._take_next_from(self.sources[name]),1
         if self.size is not None: size = self.size(b)
         for k,share in self.shares.items(): self.credit[k] += share*size
         self.credit[name] -= sum(self.shares.values())*size
         return b
 
-    def _next_from_each(self):
+    def _take_next_from_each(self):
         "Return a dict of one batch from each source; raise StopIteration at the end of the pass"
-        batches = {k:self._next_from(source) for k,source in self.sources.items()}
+        batches = {k:self._take_next_from(source) for k,source in self.sources.items()}
         self.dl_name = None
         all_began_again = all(source.laps for source in self.sources.values())
         if self.until=='longest' and all_began_again: raise StopIteration   # all sources repeat batches
         return batches
 
-    def _next_in_sequence(self):
+    def _take_next_in_sequence(self):
         "Return a batch of the first source that has one left; raise StopIteration if none has"
         for source in self.sources.values():
             if source.ended: continue
@@ -227,7 +227,7 @@ class CombinedLoader:
         self.resumed = False
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #fb2f40a7
-def _loader_order(shares):
+def _yield_loader_order(shares):
     "Yield without end the index of the next loader: the one with the largest credit"
     credit,whole = [0]*len(shares),sum(shares)
     while True:
@@ -237,7 +237,7 @@ def _loader_order(shares):
         credit[i] -= whole
 
 @lru_cache
-def _length(ns, weights, until):
+def _compute_length(ns, weights, until):
     "Return the number of batches in a pass over loaders of `ns` batches with these weights"
     def by_name(values): return dict(enumerate(values))
     has_empty = min(ns)==0   # an error is raised by the loader, when it is read
@@ -264,7 +264,7 @@ def _count_by_period(ns, shares, until):
     "Return the number of batches in a pass over loaders of `ns` batches, for integer shares"
     period = sum(shares)
     places:list = [[] for _ in shares]   # for each loader, the positions of its batches in a period of the order
-    for place,i in enumerate(islice(_loader_order(shares), period)): places[i].append(place)
+    for place,i in enumerate(islice(_yield_loader_order(shares), period)): places[i].append(place)
     def before(i, m):
         "Return how many batches precede batch `m` of loader `i`"
         periods,rest = divmod(m, shares[i])
@@ -275,7 +275,7 @@ def _count_by_period(ns, shares, until):
 def _count_by_simulation(ns, shares, until):
     "Return the number of batches in a pass over loaders of `ns` batches, by simulating the pass"
     given,unfinished = [0]*len(ns),{*range(len(ns))}
-    for count,i in enumerate(_loader_order(shares)):
+    for count,i in enumerate(_yield_loader_order(shares)):
         if until=='shortest' and given[i]==ns[i]: return count
         given[i] += 1
         if given[i]==ns[i]: unfinished.discard(i)

@@ -36,7 +36,7 @@ def _note_origin(learn, recipe, given_lr):
 
 def _recipe(learn): return learn.opt_func,learn.splitter,learn.wd_bn_bias,learn.train_bn
 
-def _given_lr(learn):
+def _find_given_lr(learn):
     "Return the learning rate that the user passed or assigned; None if there is none"
     origin = learn._opt_origin
     if learn.lr is origin.lr: return origin.given_lr
@@ -45,7 +45,7 @@ def _given_lr(learn):
 # %% ../../nbs/learner/30_create_opt.ipynb #7647780c
 def _use_opt(learn, opt, recipe):
     "Set `learn.opt`; set `learn.lr` to its learning rates, unless the user gave one for each group"
-    given_lr = _given_lr(learn)
+    given_lr = _find_given_lr(learn)
     has_lr_per_group = recipe is not None and not isinstance(given_lr, (int,float,NoneType))   # a slice, for example
     if not has_lr_per_group: _take_lrs(learn, opt)
     learn.opt = opt
@@ -62,7 +62,7 @@ def _take_lrs(learn, opt):
 def _groups(learn, model):
     "Return the splitter's groups; add to the last group the loss function's parameters that are in no optimizer yet"
     groups = param_dicts(learn.splitter(model))
-    missing = _missing_params(learn, groups)
+    missing = _find_missing_params(learn, groups)
     if not missing: return groups
     *others,last = groups
     has_names = isinstance(learn.opt_func, dict|NamedOptimizers) or any(_has_name(p) for p in last['params'])
@@ -71,15 +71,15 @@ def _groups(learn, model):
     return [*others, {**last, 'params':[*last['params'], *new]}]
 
 # %% ../../nbs/learner/30_create_opt.ipynb #ae1e0042
-def _missing_params(learn, groups):
+def _find_missing_params(learn, groups):
     "Return by name the parameters of the loss function that are in neither `groups` nor another optimizer"
     called = modules_of_loss(learn, called_only=True)
     if not called: return {}
-    others = [opt for opt in _all_optimizers(learn) if opt is not learn.opt]
+    others = [opt for opt in _list_all_optimizers(learn) if opt is not learn.opt]
     params = [{'params':_params_of(group)} for group in groups]
     return params_without_optimizer(called, SimpleNamespace(param_groups=params), *others)
 
-def _all_optimizers(learn):
+def _list_all_optimizers(learn):
     "Return the optimizers of the Learner and of its callbacks"
     return [*chain.from_iterable(map(optimizers_of, (learn, *learn.cbs)))]
 
@@ -97,17 +97,17 @@ def _params_of(group):
 # %% ../../nbs/learner/30_create_opt.ipynb #9736fa73
 def _make_opt(learn, groups):
     "Create an optimizer for parameter groups"
-    norms,biases = _norms_and_biases(learn)
+    norms,biases = _find_norms_and_biases(learn)
     no_decay,always = norms+biases,norms   # `always`: parameters that are trained in frozen groups too
     if learn.wd_bn_bias: no_decay = ()
     if not learn.train_bn: always = ()
-    opt_func,lr = learn.opt_func,_given_lr(learn)
+    opt_func,lr = learn.opt_func,_find_given_lr(learn)
     if not hasattr(opt_func, 'add_param_group'): opt_func = as_opt_func(opt_func)
     if hasattr(opt_func, 'rates'): return opt_func(learn.model, groups, lr, no_decay, always)
     return create_optimizer(opt_func, groups, creation_lr(opt_func, lr), no_decay, always)
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647781c
-def _norms_and_biases(learn):
+def _find_norms_and_biases(learn):
     "Return the parameters of norm layers and all other biases, in all trained modules"
     norms,biases = [],[]
     for module in _trained_modules(learn, learn.model):
@@ -120,7 +120,7 @@ def _trained_modules(learn, model): return [model, *modules_of_loss(learn).value
 
 # %% ../../nbs/learner/30_create_opt.ipynb #ede8bdfb
 @contextmanager
-def _unfrozen(learn):
+def _unfreeze_within(learn):
     "Unfreeze all groups in a `with` block, as a splitter may skip frozen parameters; then freeze them again"
     frozen = getattr(learn.opt, 'frozen_idx', 0)
     if frozen: learn.opt.unfreeze()
@@ -144,7 +144,7 @@ def create_opt(
 ) -> None:
     "Move the model to `learn.device`, and set `learn.opt` to a new optimizer for it"
     move_model(learn.model, learn.device)
-    with _unfrozen(learn):
+    with _unfreeze_within(learn):
         opt = _make_opt(learn, _groups(learn, learn.model))
         _use_opt(learn, opt, _recipe(learn))
 
@@ -156,7 +156,7 @@ def _find_untrained(learn):
     modules = {'':learn.model, **modules_of_loss(learn)}
     lost = params_without_optimizer(modules, opt)
     if not lost: return lost   # the usual case: no need to look at other optimizers
-    return params_without_optimizer(modules, opt, *_all_optimizers(learn))
+    return params_without_optimizer(modules, opt, *_list_all_optimizers(learn))
 
 def adopt_params(
     learn:Any,         # the Learner
@@ -166,7 +166,7 @@ def adopt_params(
     lost = _find_untrained(learn)
     if not lost: return lost
     if not _is_own_opt(learn): return lost
-    with _unfrozen(learn): _add_missing(learn, lost, running)
+    with _unfreeze_within(learn): _add_missing(learn, lost, running)
     return _find_untrained(learn)
 
 def _is_own_opt(learn):
@@ -213,7 +213,7 @@ def ready_opt(
     if reset or learn.opt is None or _has_new_recipe(learn):
         learn.create_opt()
         is_users = learn.opt is not learn._opt_origin.opt   # a subclass has its own `create_opt`
-        if is_users: _note_origin(learn, None, _given_lr(learn))
+        if is_users: _note_origin(learn, None, _find_given_lr(learn))
     else: _follow_model(learn)
 
 def _has_new_recipe(learn):
@@ -270,11 +270,11 @@ def check_trained(
     lost = {name:p for name,p in _find_untrained(learn).items() if p.grad is not None}
     if lost:
         for p in lost.values(): p.grad = None
-        raise _untrained_error(lost)
+        raise _make_untrained_error(lost)
     if learn.train_iter==1: _check_leaves(learn)
     if getattr(learn.loss, 'requires_grad', False): check_written_loss(learn)
 
-def _untrained_error(lost):
+def _make_untrained_error(lost):
     return RuntimeError(
         f'{describe_params(lost)} got gradients, but are not in the optimizer, so they would never be trained. Let '
         '`splitter` return them, or create the optimizer with them; or freeze them with `requires_grad_(False)`. If '
@@ -291,13 +291,13 @@ def _check_leaves(learn):
     lost = _find_ownerless(learn, others)
     if not lost: return
     for p in lost: p.grad = None
-    raise _ownerless_error(lost)
+    raise _make_ownerless_error(lost)
 
 def _find_ownerless(learn, params):
     "Return the given parameters that have a gradient and belong to no module and no optimizer"
     of_model = [*learn.model.parameters()]
     if any(map(is_sharded, of_model)): return []   # the graph of a sharded model has other objects than its parameters
-    known = {*map(id, of_model)}.union(*map(param_ids, _all_optimizers(learn)))
+    known = {*map(id, of_model)}.union(*map(param_ids, _list_all_optimizers(learn)))
     return [p for p in params if p.grad is not None and id(p) not in known]
 
 # %% ../../nbs/learner/30_create_opt.ipynb #3871e7f5
@@ -315,7 +315,7 @@ def graph_params(
     leaves = [node.variable for node in nodes if node.__class__ is _writes_grad]
     return [t for t in leaves if t.__class__ is nn.Parameter]
 
-def _ownerless_error(lost):
+def _make_ownerless_error(lost):
     "Return the error for parameters that are in no module and no optimizer"
     shapes = dict.fromkeys(str(tuple(p.shape)) for p in lost)   # each shape once, in order
     first  = ', '.join([*shapes][:3])
@@ -334,9 +334,9 @@ def check_closure(
     opt = getattr(learn.opt, 'opt', learn.opt)
     for o in (opt, *getattr(opt, 'named_optimizers', {}).values()):
         if not needs_closure(o): continue
-        if all(map(observes, learn.ordered_cbs('before_step'))): raise _closure_error(o)
+        if all(map(observes, learn.ordered_cbs('before_step'))): raise _make_closure_error(o)
 
-def _closure_error(opt):
+def _make_closure_error(opt):
     return TypeError(
         f'{type(opt).__name__} needs a closure, as it evaluates the model several times in a step: write '
         '`cbs=Closure()`, or a callback that calls `self.learn.opt.step(closure)` in `before_step` and then raises '

@@ -32,10 +32,10 @@ def arrange_columns(
     widest = [max(len(name), need) for name,need in zip(names, needs)]
     columns = [width+2 for width in widest]
     if sum(columns)-2<=room: return Arrangement(2, [[*enumerate(columns)]])
-    return _squeeze(widest, _narrowest(names, needs, room), room)
+    return _squeeze(widest, _find_narrowest(names, needs, room), room)
 
 # %% ../../nbs/learner/05a_text_table.ipynb #ce5eebe1
-def _narrowest(names, needs, room):
+def _find_narrowest(names, needs, room):
     "Return the smallest widths of columns whose names are broken, but not their values and words"
     narrowest = []
     for name,need in zip(names, needs):
@@ -94,9 +94,9 @@ class TextTable:
     def _arrange(self, room):
         "Arrange the columns, and return the lines of the header"
         self.gap,self.lines = arrange_columns(self.names, self.needs, room)
-        if len(self.lines)>1: return self._broken_head()
+        if len(self.lines)>1: return self._break_head()
         for i,width in self.lines[0]:
-            if width-self.gap<len(self.names[i]): return self._broken_head()
+            if width-self.gap<len(self.names[i]): return self._break_head()
         return self._pad(self.names)
 
     def _width(self, lines): return max(len(line_text(line)) for line in lines)
@@ -105,7 +105,7 @@ class TextTable:
         "Return the padded cells of a row, line by line"
         return [[_pad_cell(row, i, width) for i,width in line] for line in self.lines]
 
-    def _broken_head(self):
+    def _break_head(self):
         head = []
         for line in self.lines:
             parts  = [self._break_name(i, width) for i,width in line]

@@ -124,7 +124,7 @@ def _params(signature, meaning_of):
     return params
 
 # %% ../../nbs/learner/65_docs.ipynb #193d4fb7
-def _signature(f):
+def _format_signature(f):
     try: return inspect.signature(f)
     except (TypeError,ValueError): return inspect.Signature()   # a module, or a function written in C
 
@@ -149,14 +149,14 @@ class Doc:
         text = inspect.getdoc(f) or ''
         self.about = re.sub(r'\n{3,}', '\n\n', re.sub(heading, '', text)).strip()
         sections  = _split_sections(f, text)
-        signature = _signature(function)
+        signature = _format_signature(function)
         self.returned,self.raises = sections.get('Returns', ''),sections.get('Raises', '').splitlines()
         self.result,self.params,self.call = '',[],''
         if not inspect.isclass(f): self.result = format_annotation(signature.return_annotation)
         if function is f: self.params = _params(signature, parse_meanings(sections.get('Args', '')))
         if callable(f): self.call = f"({', '.join(p.in_call() for p in self.params)})"
 
-    def _chapter(self):
+    def _describe_chapter(self):
         "Return a sentence on the notebook that explains the object, with the notebook's subject; empty if unknown"
         module = sys.modules.get(self.module)
         head = ''.join(linecache.getlines(getattr(module, '__file__', None) or '')[:9])
@@ -181,7 +181,7 @@ class Doc:
         if self.raises:
             lines = [_wrap(line, '    ', '        ') for line in self.raises]
             parts.append('\n'.join(['Raises', *lines]))
-        parts.append(_wrap(self._chapter()))
+        parts.append(_wrap(self._describe_chapter()))
         return '\n\n'.join(filter(None, parts))
 
     def _repr_html_(self):
@@ -194,9 +194,9 @@ class Doc:
             f'<p><b>{_code(self.name + self.call)}</b></p>',
             f'<p style="white-space:pre-wrap">{_html(self.about)}</p>',
             _table(['<b>parameter</b>','<b>type</b>','<b>default</b>',''], params),
-            _paragraph(self._result()),
+            _format_paragraph(self._result()),
             _table(['<b>raises</b>',''], errors),
-            _paragraph(self._chapter())])
+            _format_paragraph(self._describe_chapter())])
 
 def _escape(s):
     from html import escape   # only notebooks need it
@@ -206,7 +206,7 @@ def _code(s): return f'<code>{_escape(s)}</code>' if s else ''
 
 # %% ../../nbs/learner/65_docs.ipynb #a3ec64c1
 def _html(s): return re.sub(r'`([^`]*)`', r'<code>\1</code>', _escape(s))
-def _paragraph(s): return f'<p>{_html(s)}</p>' if s else ''
+def _format_paragraph(s): return f'<p>{_html(s)}</p>' if s else ''
 def _row(cells):
     columns = [f'<td style="text-align:left">{cell}</td>' for cell in cells]
     return f"<tr>{''.join(columns)}</tr>"

@@ -25,7 +25,7 @@ from ..loop.names import adapter_of
 _declared = [name for name in {**Stateful.__annotations__, **Callback.__annotations__} if name!='modes']
 _methods  = [name for name,f in {**vars(Stateful), **vars(Callback)}.items() if isfunction(f) and name[:1]!='_']
 
-def _modes_of(cls):
+def _find_modes(cls):
     "Return the modes in which fastai calls callbacks of class `cls`; None if it calls them in all"
     if getattr(cls, '_only_train_loop', False): return 'fit','lr_find'
     if getattr(cls, 'remove_on_fetch', False): return 'fit','validate','lr_find','sanity'
@@ -38,7 +38,7 @@ def adapt(
     if isclass(cb) and issubclass(cb, Callback): cb = instantiate(cb)
     if not isinstance(cb, Callback): return _adapt_foreign(cb)
     if cb.modes is None:
-        modes = _modes_of(type(cb))
+        modes = _find_modes(type(cb))
         if modes is not None: cb.modes = modes
     return cb
 
@@ -50,17 +50,17 @@ def _adapt_foreign(cb):
         if module is not None: return import_module(module).adapt(cb)
         if hasattr(type(cb), 'as_callback'): return cb.as_callback()
     is_callback = callable(cb) and hasattr(cb, 'order') and hasattr(cb, 'name')   # what fastai's callbacks have
-    if not is_callback: raise _no_callback(cb)
+    if not is_callback: raise _make_callback_error(cb)
     if isclass(cb): cb = instantiate(cb)
     declared = {name:getattr(Callback, name) for name in _declared}
-    declared['modes'] = _modes_of(type(cb))
+    declared['modes'] = _find_modes(type(cb))
     for name in _methods: declared[name] = partial(getattr(Callback, name), cb)
     own = vars(cb)
     for name,v in declared.items():
         if not hasattr(type(cb), name): own.setdefault(name, v)
     return cb
 
-def _no_callback(cb):
+def _make_callback_error(cb):
     "Return the error for an object that is not a callback"
     is_scheduler = hasattr(unwrap_partial(cb), 'get_last_lr')
     if is_scheduler: hint = f"pass a PyTorch scheduler as `TorchScheduler(partial({func_name(cb)}, ...))`"
@@ -123,7 +123,7 @@ from ..loop.run import switch_opt
 from ..optim.inventory import called_module, losses_of, modules_beside
 
 # %% ../../nbs/learner/35b_train_eval.ipynb #43b8c25b
-def _beside_model(learn):
+def _find_beside_model(learn):
     "Return the loss functions, or their modules, that have to move with the model: modules and objects with `to`"
     beside:list[Any] = [*modules_beside(learn).values()]
     for f in losses_of(learn).values():
@@ -131,7 +131,7 @@ def _beside_model(learn):
         if callable(getattr(f, 'to', None)): beside.append(f)
     return beside
 
-def _device_of_run(learn):
+def _choose_device_of_run(learn):
     "Return the device to move the model to; None if it should stay where it is"
     device = getattr(learn.dls, 'device', None)
     if device is not None: return device
@@ -147,11 +147,11 @@ class TrainEvalCallback(Callback):
     modes_beside:tuple|list = ()   # pairs of a loss function's module and its mode in training
     def before_fit(self):
         learn = self.learn
-        run,device = learn.current_run,_device_of_run(learn)
+        run,device = learn.current_run,_choose_device_of_run(learn)
         run.epoch = run.train_iter = 0
         run.pct_train,run.loss = 0.,torch.tensor(0.)
         if device is not None: move_model(learn.model, device)
-        for o in _beside_model(learn): o.to(getattr(one_param(learn.model), 'device', device))
+        for o in _find_beside_model(learn): o.to(getattr(one_param(learn.model), 'device', device))
         model = get_model(learn.model)
         if hasattr(model, 'reset'): model.reset()
 
@@ -259,7 +259,7 @@ from ..loop.tracebacks import add_note
 from ..measure.adapters import mk_metrics
 from ..measure.batch_weight import warn_sum
 from ..measure.finite import NonFiniteCheck
-from ..measure.model_output import check_shift, just_split, own_output
+from ..measure.model_output import check_label_shift, just_split, own_output
 from ..measure.recorder import Recorder
 from ..optim.groups import default_lr
 from ..optim.optimizer import OptimWrapper
@@ -405,11 +405,11 @@ class Learner(Loop):
         if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: show its own error
         model = vars(self).get('model')
         is_public = k[:1]!='_' and k not in event
-        if is_public and model is not None and hasattr(model, k): return self._model_attribute(k)
+        if is_public and model is not None and hasattr(model, k): return self._get_model_attribute(k)
         if k in _replacements: raise AttributeError(f'a Learner has no `{k}`: write {_replacements[k]}')
         raise MissingAttribute(f'neither the Learner nor its model has an attribute `{k}`', k, self)
 
-    def _model_attribute(self, k):
+    def _get_model_attribute(self, k):
         found = getattr(self.model, k)
         if k in _module_hints and callable(found): raise AttributeError(f'a Learner has no `{k}`: {_module_hints[k]}')
         return found
@@ -503,15 +503,15 @@ class Learner(Loop):
             return out
         run.output_loss,pred = own.read(out, self.yb)
         run.output = None if pred is out else out
-        if not run.iter: check_shift(own, out, run.yb, run.output_loss)
+        if not run.iter: check_label_shift(own, out, run.yb, run.output_loss)
         return pred
 
     def _loss(self):
         run = self.current_run
         if run.skip_loss: return None
         if self.loss_func is None or not (self.yb or takes_one(self.loss_func)):
-            if self.loss_grad is not None: return self._loss_of_callback()
-            loss = self._loss_of_output()
+            if self.loss_grad is not None: return self._get_loss_of_callback()
+            loss = self._get_loss_of_output()
         else:
             try:
                 if not self.iter: check_loss(self.loss_func, self.pred, *self.yb)
@@ -519,18 +519,18 @@ class Learner(Loop):
             except Exception as e:
                 note_loss_error(self, e)
                 raise
-        if run.checks_loss or loss is None: loss = self._checked(loss)
+        if run.checks_loss or loss is None: loss = self._check_loss(loss)
         if loss is not None: run.loss = loss.detach().clone()
         elif not run.training: run.loss = None
         return loss
 
-    def _loss_of_output(self):
+    def _get_loss_of_output(self):
         run = self.current_run
         of_pred,of_model = output_loss(run.pred),run.output_loss
         run.output_loss = None
         return of_model if of_pred is None else of_pred
 
-    def _loss_of_callback(self):
+    def _get_loss_of_callback(self):
         "Return the loss that a callback set as `loss_grad` in `after_pred`; record it unless the callback set `loss`"
         loss = loss_tensor(self, self.loss_grad)
         meter = self.current_run.phase_meter   # `meter.last` is the loss of the previous batch
@@ -539,7 +539,7 @@ class Learner(Loop):
         else: self.loss = loss.detach().clone()
         return loss
 
-    def _checked(self, loss):
+    def _check_loss(self, loss):
         if self.training and not self.iter: adopt_params(self, running=True)   # the model may create some
         self.current_run.checks_loss = isinstance(loss, dict)
         if self.training and getattr(self.loss_func, 'reduction', None) is None: warn_sum(self, loss)

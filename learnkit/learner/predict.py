@@ -168,10 +168,10 @@ class GatherPredsCallback(Callback):
         if shares_files:
             team().in_all(lambda: None)   # wait until all processes have opened the files
             team().in_first(lambda: self.drafts.pop(Path(self.mmap)).publish())
-        for folder,draft in self.drafts.items(): draft.publish(self._names_of_earlier(folder))
+        for folder,draft in self.drafts.items(): draft.publish(self._list_earlier_names(folder))
         self.drafts = {}
 
-    def _names_of_earlier(self, folder):
+    def _list_earlier_names(self, folder):
         "Return the names of an earlier run's files in a folder, of all batches or of those that this process runs"
         names = [p.name for p in folder.iterdir() if p.name.isdigit()]   # named by the number of a batch
         if self.round_robin is None: return names
@@ -344,12 +344,12 @@ def _infer(learn, before, after, nested, dl):
 @patch
 def _loader(self:Learner, ds_idx, dl):
     "Return the loader `dl`, or loader `ds_idx` of `dls` if `dl` is None; raise ValueError if there is none"
-    if dl is None: return _numbered_loader(self.dls, ds_idx)
+    if dl is None: return _get_numbered_loader(self.dls, ds_idx)
     if dl is self.dl: return self.batches.whole
     if hasattr(dl, '__next__'): return dl   # an iterator can be read only once
     return as_loader(dl, 'given')
 
-def _numbered_loader(dls, ds_idx):
+def _get_numbered_loader(dls, ds_idx):
     loaders = getattr(dls, 'loaders', ())
     if isinstance(ds_idx, int) and -len(loaders)<=ds_idx<len(loaders):
         if loaders[ds_idx] is not None: return loaders[ds_idx]
@@ -526,7 +526,7 @@ def _activate(results, act, decodes) -> Results:
     return results._replace(preds=preds, decoded=decoded)
 
 # %% ../../nbs/learner/40c_predict.ipynb #4082a8fb
-def _decoded_item(decode, inp, decoded):
+def _get_decoded_item(decode, inp, decoded):
     "Return the input and the label of the only sample of a batch, decoded by `decode`, a function of the data"
     n_inp = len(tuplify(inp))
     batch = *tuplify(inp),*tuplify(decoded)
@@ -598,7 +598,7 @@ def _answer(self:Learner, preds, decoded, decode, inp=None):
     if preds is None: raise RuntimeError('a callback cancelled the batch of this sample, so there is no prediction')
     answer = only_item(decoded)
     if decode is None: label = _label(answer, self._class_names())
-    else: inp,label = _decoded_item(decode, inp, decoded)
+    else: inp,label = _get_decoded_item(decode, inp, decoded)
     return inp,label,answer,only_item(preds)
 
 # %% ../../nbs/learner/40c_predict.ipynb #a7c1e001

@@ -224,7 +224,7 @@ class NestedBuffer:
         parts = drop_repeats(gather_objects(own))
         present = [part for part in parts if part is not None]
         if not present: return None
-        spec = _common_spec(present)
+        spec = _find_common_spec(present)
         leaves = [self._gather_leaf(i, parts, file, order) for i,file in enumerate(present[0].files)]
         return tree_unflatten(leaves, spec)
 
@@ -266,16 +266,16 @@ class _Part(NamedTuple):
     files:list   # for each leaf, the file that all processes write to; None: in memory
     like:Any     # empty tensors, in the structure of a batch
 
-def _common_spec(parts):
+def _find_common_spec(parts):
     "Return the structure shared by all `parts`; raise ValueError if they differ"
-    spec,*others = map(_spec_of, parts)
+    spec,*others = map(_get_spec, parts)
     for other in others:
         if other!=spec: raise ValueError(
             f'the results of the processes differ in structure ({spec} and {other}): let the model return the same '
             'structure in all processes')
     return spec
 
-def _spec_of(part): return tree_flatten(open_records(part.like), is_leaf=is_item_list)[1]
+def _get_spec(part): return tree_flatten(open_records(part.like), is_leaf=is_item_list)[1]
 
 # %% ../../nbs/learner/20b_gather.ipynb #15ddc618
 def drop_keys(

@@ -183,7 +183,7 @@ from ..loop.tracebacks import shortened
 export_format = 'learnkit.recovery.export'   # the 'format' entry of a file written by `Learner.export`
 _checkpoint_keys = {'model','opt','cbs','rng'}
 
-def _pickle_text(text):
+def _encode_pickle_text(text):
     "Return the bytes that stand for a short text in a pickle"
     return b'X' + len(text).to_bytes(4, 'little') + text.encode()
 
@@ -207,10 +207,10 @@ def find_writer(
     try: description = _read_description(path)
     except (OSError, BadZipFile, RuntimeError): return None
     if is_safetensors(path): mark = b'"learnkit"'
-    else: mark = _pickle_text(export_format)
+    else: mark = _encode_pickle_text(export_format)
     if mark in description: return 'export'
     for key in _checkpoint_keys:
-        if _pickle_text(key) not in description: return 'save'
+        if _encode_pickle_text(key) not in description: return 'save'
     return 'checkpoint'
 
 def check_replaced(
@@ -241,7 +241,7 @@ def saving(
 
 # %% ../../nbs/learner/55b_save.ipynb #5b0c8a15
 @patch
-def _file_path(self:Learner,
+def _make_file_path(self:Learner,
     file:str|Path # a name, or a path
 ) -> Path:
     "Return the path of a model file, relative to `path/model_dir`; add .pth if it has no suffix of model files"
@@ -295,7 +295,7 @@ def save(self:Learner,
         path,gather = given,_gather_whole
         check_format(given)
     else:
-        path,gather = self._file_path(given),gathered
+        path,gather = self._make_file_path(given),gathered
         check_replaced(path, 'save')
     with saving(self, path=path):
         has_opt = with_opt and self.opt is not None and not is_safetensors(path)
@@ -419,7 +419,7 @@ def load(self:Learner,
     "Load the model (and optimizer), and return the Learner; raise FileNotFoundError or ValueError before any change"
     source:Any = file
     if not hasattr(source, 'read'):
-        source = self._file_path(file)
+        source = self._make_file_path(file)
         _check_exists(file, source)
     weights,beside,base,opt = _parse_state(file, read_state(source))
     check_base_format(base, file)

@@ -36,7 +36,7 @@ def step_tensors(
             name = names.get(id(p), f'parameter {j} of group {i}')
             changed[name] = p
             changed |= _state_of(opt, p, name)
-        changed |= _settings_of(group, i)
+        changed |= _get_settings(group, i)
     return {name:torch.as_tensor(v) for name,v in changed.items()}
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #93dc36b3
@@ -45,7 +45,7 @@ def _state_of(opt, p, name):
     state = opt.state.get(p, {})   # `opt.state[p]` would create an entry
     return {f'`{k}` of {name}':v for k,v in state.items() if isinstance(v, (Tensor,int,float))}
 
-def _settings_of(group, i):
+def _get_settings(group, i):
     "Return the numeric settings of parameter group `i`: name for messages -> tensor"
     numbers = {k:v for k,v in group.items() if _are_numbers(v)}
     return {f'`{k}` of group {i}':torch.tensor([*leaves([v])]) for k,v in numbers.items()}
@@ -78,7 +78,7 @@ def difference(
 def _describe_difference(a, b, room):
     "Return a description of how `a` differs from `b` by more than `room`; empty if it does not"
     if (a.shape,a.dtype)!=(b.shape,b.dtype): return f'is {a.dtype} {list(a.shape)} instead of {b.dtype} {list(b.shape)}'
-    distance = _distance(a, b)
+    distance = _compute_distance(a, b)
     wrong = distance>room
     if not wrong.any(): return ''
     i = torch.where(wrong, distance, 0).argmax()   # the index at which it is largest
@@ -87,7 +87,7 @@ def _describe_difference(a, b, room):
     at = [int(k) for k in torch.unravel_index(i, a.shape)]
     return f'differs in {int(wrong.sum())} of {a.numel()} elements, most at {at}: {got:.7g} instead of {expected:.7g}'
 
-def _distance(a, b):
+def _compute_distance(a, b):
     "Return the absolute difference of each element: 0 if both are NaN, infinite if one is"
     a,b = a.to_dense(),b.to_dense()
     dtype = torch.complex128 if a.is_complex() else torch.float64

@@ -27,10 +27,10 @@ def show_training_loop(self:Learner) -> Text:
     for name in event:
         if '_save_' in name or '_load_' in name: continue
         by,cbs = event.by[name],self.ordered_cbs(name)
-        if cbs or by in classes: lines.append(_event_line(name, by, cbs))
+        if cbs or by in classes: lines.append(_format_event_line(name, by, cbs))
     return show_result(Text('\n'.join(lines)))
 
-def _event_line(name, by, cbs):
+def _format_event_line(name, by, cbs):
     handled = ', '.join(map(str, cbs))
     if by: handled += f' (fired by {by})'
     indented = '  '*event.depth[name] + name
@@ -84,7 +84,7 @@ def layer_info(
     *more:Tensor     # for a Learner, its other inputs
 ) -> list[tuple]:
     "Return a row for each call of a layer, or fastai's rows for a Learner; raise TypeError if `call` is not callable"
-    if isinstance(model, Learner): return _fastai_rows(model, call, *more)
+    if isinstance(model, Learner): return _make_fastai_rows(model, call, *more)
     if not callable(call): raise TypeError(
         '`call` must be a function that calls the model, as in `layer_info(model, lambda: model(x))`, '
         f'not a {type(call).__name__}')
@@ -121,7 +121,7 @@ def _copy_if_lazy(model):
     lazy_buffers = [b for b in model.buffers() if is_lazy(b)]   # `deepcopy` fails for lazy buffers
     return deepcopy(model, {id(b):type(b)(device=b.device, dtype=b.dtype) for b in lazy_buffers})
 
-def _fastai_rows(learn, *xb):
+def _make_fastai_rows(learn, *xb):
     "Return fastai's rows: (type, parameter count, is the first trained?, output shape, is it as the input's?)"
     model,rows = get_model(learn.model),[]
     def add_row(m, i, o):

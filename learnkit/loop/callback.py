@@ -59,7 +59,7 @@ from .words import Word, own_attr
 # %% ../../nbs/loop/15b_callback.ipynb #16926608
 _parameters:WeakKeyDictionary = WeakKeyDictionary()   # function -> the names of its parameters; None: it has `**kwargs`
 
-def _parameter_names(f):
+def _list_parameter_names(f):
     "Return the names of the parameters of `f`; None if it has `**kwargs`"
     names = set()
     for p in signature(f).parameters.values():
@@ -74,15 +74,15 @@ def accepted_kwargs(
     "Return the entries of `kwargs` that `f` has parameters for; all entries if `f` has `**kwargs`"
     if not kwargs: return kwargs
     f = getattr(f, '__func__', f)   # the key of the cache: each access creates a new method object
-    if type(f) is not FunctionType: names = _parameter_names(f)   # a callable object may not be hashable
+    if type(f) is not FunctionType: names = _list_parameter_names(f)   # a callable object may not be hashable
     else:
-        if f not in _parameters: _parameters[f] = _parameter_names(f)
+        if f not in _parameters: _parameters[f] = _list_parameter_names(f)
         names = _parameters[f]
     if names is None: return kwargs
     return {name:value for name,value in kwargs.items() if name in names}
 
 # %% ../../nbs/loop/15b_callback.ipynb #085d28b4
-def _missing_error(cb, k, learn):
+def _make_missing_error(cb, k, learn):
     name = type(cb).__name__
     if learn is None: return MissingAttribute(
         f'`{name}` has no attribute `{k}` (and belongs to no Learner yet, whose attributes it would read)', k, cb)
@@ -182,7 +182,7 @@ class Callback(Stateful):
         if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: raise its own error
         learn = self.__dict__.get('learn')
         if learn is not None and not k.startswith('__') and hasattr(learn, k): return getattr(learn, k)
-        raise _missing_error(self, k, learn)
+        raise _make_missing_error(self, k, learn)
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(k for k in dir(self.learn) if not k.startswith('__'))})
 
@@ -338,32 +338,32 @@ def check_name(
 ) -> None:
     "Raise ValueError if the Learner has an attribute with the name of `cb` that is not a callback"
     cls,name = type(learn),cb.name
-    if name in annotated_names(cls) or hasattr(cls, name): raise _name_error(type(cb).__name__, name)
+    if name in annotated_names(cls) or hasattr(cls, name): raise _make_taken_name_error(type(cb).__name__, name)
     if name not in vars(learn): return
     there = vars(learn)[name]
     is_callback = own_attr(there, 'learn', None) is learn and there.name==name
-    if not is_callback: raise _name_error(type(cb).__name__, name)
+    if not is_callback: raise _make_taken_name_error(type(cb).__name__, name)
 
-def _name_error(cls, name):
+def _make_taken_name_error(cls, name):
     return ValueError(f'{cls} would be reached as `learn.{name}`, which is an attribute of the Learner: '
                       f'rename the class, for instance to My{cls}')
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1513
-def _single_error(kind, there):
+def _make_single_error(kind, there):
     return ValueError(f'a Learner can have only one {kind}, and this one already has {there!r}: change the attributes '
                       f'of `learn.{there.name}`, or call `learn.remove_cb({kind})` first')
 
 @cache
-def _single_base(cls) -> Any: return next((k for k in cls.__mro__ if vars(k).get('single')), None)
+def _find_single_base(cls) -> Any: return next((k for k in cls.__mro__ if vars(k).get('single')), None)
 
 def check_single(
     learn:Any, # the Learner
     cb:Any     # a callback
 ) -> None:
     "Raise ValueError if `learn` already has `cb`, or another callback of its `single` class"
-    kind = _single_base(type(cb))
+    kind = _find_single_base(type(cb))
     may_be_there = vars(cb).get('learn') is learn
     if not (kind or may_be_there): return
     for there in learn.cbs.items:
         if there is cb: raise ValueError(f'this {cb!r} was added already: add a new instance')
-        if kind and isinstance(there, kind): raise _single_error(kind.__name__, there)
+        if kind and isinstance(there, kind): raise _make_single_error(kind.__name__, there)

@@ -155,13 +155,13 @@ _learner_hints = dict.fromkeys(_loaders, _two_loaders)
 _learner_hints['device'] = ('the Learner trains on the GPU if there is one. To choose a device, write '
                             '`DataLoaders(train, valid, device=…)`')
 
-def _keyword_hint(name, callee, known):
+def _make_keyword_hint(name, callee, known):
     "Return what to write instead of the unknown argument `name`"
     if callee=='Learner' and name in _learner_hints: return _learner_hints[name]
     if _names_here.get(name) in known: return f'write `{_names_here[name]}`'
     return nearest(name, known)
 
-def _callee_name(f):
+def _get_callee_name(f):
     "Return the name under which `f` is called; for a constructor, that of its class"
     name = func_name(f)
     if name!='__init__': return name
@@ -178,8 +178,8 @@ def check_keywords(
     known = [p.name for p in params if p.name!='self']
     for name in kw:
         if name in known: continue
-        callee = _callee_name(f)
-        raise TypeError(f'`{callee}` takes no argument `{name}`: {_keyword_hint(name, callee, known)}')
+        callee = _get_callee_name(f)
+        raise TypeError(f'`{callee}` takes no argument `{name}`: {_make_keyword_hint(name, callee, known)}')
 
 # %% ../../nbs/loop/40b_check.ipynb #bed6ecb4
 def known_keywords(
@@ -224,7 +224,7 @@ class _Checked(NamedTuple):
     default:Any   # the default, which is allowed whatever its kind
 
 # %% ../../nbs/loop/40b_check.ipynb #dce6cdb6
-def _kinds_of(annotation):
+def _find_kinds(annotation):
     "Return the kinds that an annotation allows; an empty list if one of them cannot be checked"
     options,kinds = [annotation],[]
     is_union = isinstance(annotation, UnionType) or get_origin(annotation) is Union
@@ -236,13 +236,13 @@ def _kinds_of(annotation):
     return kinds
 
 @lru_cache
-def _checked_params(f):
+def _find_checkable_params(f):
     "Return the names of the positional parameters of `f`, and the checkable parameters by name"
     positional,checked = [],{}
     for name,p in signature(f).parameters.items():
         if p.kind<=p.POSITIONAL_OR_KEYWORD: positional.append(name)
         if p.kind==p.VAR_KEYWORD: continue
-        kinds = _kinds_of(p.annotation)
+        kinds = _find_kinds(p.annotation)
         if kinds: checked[name] = _Checked(kinds, p.default)
     return positional,checked
 
@@ -254,7 +254,7 @@ class _WrongArgument(NamedTuple):
 # %% ../../nbs/loop/40b_check.ipynb #5ea763f6
 def _find_wrong_argument(f, args, kwargs):
     "Return the first `_WrongArgument` of a call of `f`; None if all are allowed"
-    positional,checked = _checked_params(f)
+    positional,checked = _find_checkable_params(f)
     for name,v in (*zip(positional, args), *kwargs.items()):
         param = checked.get(name)
         if param is None or v is param.default: continue

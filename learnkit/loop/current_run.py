@@ -94,7 +94,7 @@ class Run(Progress, BatchState):
 
     def _set_layers(self, name, base, layers):
         "Set the attribute `name` to `base` with `layers` applied: the last replacement, then each wrapper"
-        self._store_layers(name, base, layers, {name:_value_with_layers(base, layers)})
+        self._store_layers(name, base, layers, {name:_apply_layers(base, layers)})
 
     def _store_layers(self, name, base, layers, values=None):
         known = {k:v for k,v in self.layers.items() if k!=name}
@@ -120,7 +120,7 @@ class Run(Progress, BatchState):
 _lasting = [*Progress.__annotations__]   # names of the values that the next run takes over from a fit
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a1701e
-def _value_with_layers(base, layers):
+def _apply_layers(base, layers):
     "Return an attribute's value: the last replacement, with all its wrappers"
     value = base
     for layer in layers:
@@ -134,7 +134,7 @@ def _resolve_assignment(name, value, base, layers):
     wrappers = [layer for layer in layers if layer.wraps]
     below = value
     for layer in reversed(wrappers): below = layer.unwrap(below)   # `value` may be a wrapper made by one of them
-    if below is value and wrappers and _contains(value, _value_with_layers(base, layers)): raise ValueError(
+    if below is value and wrappers and _contains(value, _apply_layers(base, layers)): raise ValueError(
         f'the new `learn.{name}` contains the current wrapped `learn.{name}`, so the wrapper of a callback would be '
         f"applied twice. Build the value from `learn.current_run.assigned('{name}')`, which is not wrapped, or use "
         f"`learnkit.loop.current_run.wrap_attr(learn, '{name}', wrap)`.")
@@ -191,7 +191,7 @@ def _assign_under_layers(learn, name, value, runs):
     assigned = [(base, wrappers)]
     # the outer runs lack wrappers that were added in this one, so they cannot unwrap `value`, only `base`
     for run in outer: assigned.append(_resolve_assignment(name, base, *run.layers[name]))
-    top = _value_with_layers(base, wrappers)   # errors are raised before anything changes
+    top = _apply_layers(base, wrappers)   # errors are raised before anything changes
     for run,(base,layers) in zip(runs, assigned): run._store_layers(name, base, layers)
     vars(learn)[name] = top
 
@@ -203,7 +203,7 @@ def own_values(
     if before.layers is after.layers: return {}
     values = {}
     for name in _layered_own:
-        if name in after.layers: values[name] = _value_with_layers(*after.layers[name])
+        if name in after.layers: values[name] = _apply_layers(*after.layers[name])
         elif name in before.layers: values[name] = before.layers[name][0]
     return values
 
@@ -244,7 +244,7 @@ class Layer:
         if self.now is not None and self.now[0] is below: return self.now[1]
         value = self.value(below)
         self.now = below,value
-        self.made.append((_weak_reference(value), below))
+        self.made.append((_make_weak_reference(value), below))
         return value
 
     def unwrap(self,
@@ -256,7 +256,7 @@ class Layer:
 
     def __getstate__(self): return {**vars(self), 'made':deque(maxlen=8)}   # a weak reference cannot be copied
 
-def _weak_reference(o):
+def _make_weak_reference(o):
     "Return a weak reference to `o`, as a layer must not keep a wrapped model alive"
     try: return ref(o)
     except TypeError: return lambda: o   # an object without weak references, such as a function in C
@@ -304,7 +304,7 @@ def _set_layers(learn, run, name, base, layers):
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17026
 @uninterrupted
 def _set_own_layers(learn, run, name, base, layers):
-    value = _value_with_layers(base, layers)   # errors are raised before anything changes
+    value = _apply_layers(base, layers)   # errors are raised before anything changes
     run._store_layers(name, base, layers)
     if run is learn.current_run: vars(learn)[name] = value
 

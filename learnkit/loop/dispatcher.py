@@ -258,7 +258,7 @@ class Dispatcher(HasRun):
         "Remove a callback or a class's instances, if present; in a run, call `cleanup`; raise TypeError for others"
         if not (isclass(cb) or hasattr(cb, 'order')): raise TypeError(
             f'pass a callback or a class of callbacks to remove, such as `learn.progress`, not {cb!r:.60}')
-        matching = _matching_cbs(cb, self.cbs)
+        matching = _find_matching_cbs(cb, self.cbs)
         if self.mode is None: self._delete_cbs(matching)
         else:
             for o in matching: self._delete_in_run(o)
@@ -326,7 +326,7 @@ class Dispatcher(HasRun):
     ) -> Iterator['Dispatcher']:
         "Remove callbacks for the length of a `with` block; afterwards each returns to its place"
         before,removed = list(self.cbs),[]
-        for cb in callback_list(cbs): removed += _matching_cbs(cb, before)
+        for cb in callback_list(cbs): removed += _find_matching_cbs(cb, before)
         self._delete_cbs(removed)
         try: yield self
         finally: self._restore_cbs(removed, before)
@@ -355,7 +355,7 @@ class Dispatcher(HasRun):
         new = [o for o in self.cbs.items if id(o) not in known]
         self.cbs = L(old+new)
 
-def _matching_cbs(cb, cbs):
+def _find_matching_cbs(cb, cbs):
     "Return the callbacks in `cbs` that are `cb`, or instances of the class `cb`"
     if isclass(cb): return [o for o in cbs if isinstance(o, cb)]
     return [o for o in cbs if o is cb]

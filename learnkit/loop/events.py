@@ -61,7 +61,7 @@ class Events:
         if not self._is_free(name): raise ValueError(
             f"an event's name must be a Python identifier that is not in use, such as 'before_sanity', not {name!r}")
         if name not in self.docs:
-            later = self._events_after(after) if after else []
+            later = self._list_events_after(after) if after else []
             self.docs[name],self.depth[name],self.by[name] = doc,depth,by
             if depth>=3: self.in_batch.add(name)
             for other in later: self.docs[other] = self.docs.pop(other)   # to the end, after the new one
@@ -73,7 +73,7 @@ class Events:
         if not name.isidentifier() or hasattr(type(self), name): return False
         return isinstance(vars(self).get(name, ''), str)
 
-    def _events_after(self, name):
+    def _list_events_after(self, name):
         known = [*self.docs]
         return known[known.index(self.check(name))+1:]
 
@@ -210,20 +210,20 @@ _cancels  = {cancel.__name__:cancel for cancel in Cancel.__subclasses__()}
 _cancels |= {f'{name}Exception':cancel for name,cancel in _cancels.items()}   # their names in fastai
 
 @lru_cache   # called where a Cancel is raised, and by each scope that it leaves
-def _cancels_in(cls): return [_cancels[k.__name__] for k in cls.__mro__ if k.__name__ in _cancels]
+def _list_cancels(cls): return [_cancels[k.__name__] for k in cls.__mro__ if k.__name__ in _cancels]
 
 def cancel_types(
     e:BaseException # an exception of any library
 ) -> list[type[Cancel]]:
     "Return the Cancels that `e` stands for, by the names of its classes: usually one, or none"
-    return [*_cancels_in(type(e))]
+    return [*_list_cancels(type(e))]
 
 def cancelled(
     cancel:type[Cancel] # the Cancel of the scope that the `try` block runs
 ) -> type[BaseException]|tuple[type[BaseException], ...]:
     "Return the class for `except` to catch: the current exception's if it is such a Cancel, else no class"
     e = sys.exception()
-    if e is None or cancel not in _cancels_in(type(e)): return ()
+    if e is None or cancel not in _list_cancels(type(e)): return ()
     return type(e)
 
 # %% ../../nbs/loop/00_events.ipynb #5a6e1f02

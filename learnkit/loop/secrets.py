@@ -144,11 +144,11 @@ def hide_in_items(
         is_secret = isinstance(item, str) and is_secret_name(name, item)
         if is_secret: shown.append('***')
         else: shown.append(item)
-        name = _name_before(item, is_pair)
+        name = _find_name_before(item, is_pair)
     if isinstance(items, tuple): return tuple(shown)
     return shown
 
-def _name_before(item, is_pair):
+def _find_name_before(item, is_pair):
     "Return the name that `item` gives to the next item: a command-line option or the first of a pair; else None"
     if not isinstance(item, str): return None
     if is_pair: return item

@@ -70,14 +70,14 @@ def _text(v, show=repr, n=60):
     name = type(v).__name__
     if hasattr(v, 'shape') and hasattr(v, 'dtype'): return f'{name} {tuple(v.shape)}'
     if isinstance(v, (list,tuple,set,dict)) and len(v)>20: return f'{name} of {len(v)}'
-    if isinstance(v, dict): text = _dict_text(v)
+    if isinstance(v, dict): text = _format_dict(v)
     else: text = show(v)
     if len(text)>n: return name
     if '\n' in text: return name
     if ' at 0x' in text: return name   # a memory address, which differs in each run
     return hide_secrets(text)
 
-def _dict_text(d):
+def _format_dict(d):
     entries = [f'{k!r}: {_text(mask_secret(k, v))}' for k,v in d.items()]
     return f"{{{', '.join(entries)}}}"
 
@@ -87,7 +87,7 @@ def short_repr(
 ) -> str:
     "Return a call that would create the object, with settings that differ from the defaults: `Patience(patience=3)`"
     defaults = _defaults(type(o))
-    args = [f'{k}={_short_value(v)}' for k,v in settings(o).items() if not _is_default(v, defaults[k])]
+    args = [f'{k}={_format_short_value(v)}' for k,v in settings(o).items() if not _is_default(v, defaults[k])]
     name = type(o).__name__
     if not args: return name
     return f"{name}({', '.join(args)})"
@@ -98,7 +98,7 @@ def _is_default(v, default):
     return isinstance(default, _simple) and _text(v, str)==_text(default, str)
 
 # %% ../../nbs/loop/10a_settings.ipynb #1c910ddc
-def _short_value(v):
+def _format_short_value(v):
     has_text = type(v).__str__ is not object.__str__   # a path, for example: show it as a string
     if has_text: return _text(v, _quote)
     return _text(v, repr)

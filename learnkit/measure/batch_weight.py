@@ -216,7 +216,7 @@ def _find_divisor(node):
     if total_weight is not None: return total_weight.item() if node._saved_reduction==1 else None
     if kind=='Mean': return getattr(node, '_saved_self_sym_numel', None)
     if kind=='Div' and len(parts)==1: return _find_divisor_of_sum(node, parts[0])
-    if kind in ('Add','Sub'): return _single_value({*map(_find_divisor, parts)})
+    if kind in ('Add','Sub'): return _get_single_value({*map(_find_divisor, parts)})
     passes_on = kind in ('Mul','ToCopy','Squeeze','View') and len(parts)==1
     return _find_divisor(parts[0]) if passes_on else None
 
@@ -228,7 +228,7 @@ def _find_divisor_of_sum(node, summed):
     return divisor.item() if is_of_sum else _find_divisor(summed)
 
 def _get_graph_parts(node): return [part for part,_ in getattr(node, 'next_functions', ()) if part is not None]
-def _single_value(values): return values.pop() if len(values)==1 else None
+def _get_single_value(values): return values.pop() if len(values)==1 else None
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #5d0a7e04
 class Divided(NamedTuple):

@@ -181,7 +181,7 @@ class History(list):
         rows = [[*map(format_value, values)] for values in self.iloc]
         return [self.names, *rows]
 
-    def _cells_to_show(self):
+    def _choose_cells_to_show(self):
         "Return the cells that are shown: of a long table the first and last rows, with the number of rows in between"
         n_hidden = len(self)-max_shown
         if n_hidden<=0: return self.cells()
@@ -192,7 +192,7 @@ class History(list):
         return cells
 
     def __repr__(self):
-        cells = self._cells_to_show()
+        cells = self._choose_cells_to_show()
         widths = [max(map(len, column)) for column in zip(*cells)]
         def format_row(row): return '  '.join(map(str.ljust, row, widths)).rstrip()
         return '\n'.join(map(format_row, cells))
@@ -202,7 +202,7 @@ class History(list):
         def format_row(tag, row):
             cells = [f'<{tag}>{escape(cell)}</{tag}>' for cell in row]
             return f"<tr>{''.join(cells)}</tr>"
-        cells = self._cells_to_show()
+        cells = self._choose_cells_to_show()
         head  = [format_row('th', row) for row in cells[:1]]   # none if the table is empty
         rows  = [format_row('td', row) for row in cells[1:]]
         return f"<table>{''.join(head + rows)}</table>"
@@ -274,14 +274,14 @@ class RecorderPlots:
         counts_epochs = show_epochs and self.iters
         unit = self.iters[0] if counts_epochs else 1   # the number of batches per unit of the axis
         ax.plot([(i*every+1)/unit for i in range(first, len(losses))], losses[first:], label='train')
-        valid = [(i/unit, loss) for i,loss in self._valid_losses() if i>skip_start]
+        valid = [(i/unit, loss) for i,loss in self._list_valid_losses() if i>skip_start]
         if with_valid and valid: ax.plot(*zip(*valid), 'o-', label='valid')
         if log: ax.set_yscale('log')
         ax.set(xlabel='epoch' if show_epochs else 'batch', ylabel='loss')
         ax.legend()
         return ax
 
-    def _valid_losses(self):
+    def _list_valid_losses(self):
         "Return pairs of a number of training batches, and the validation loss after them, in order"
         if not self.history: return []
         if 'valid_loss' not in self.history[0]: return []

@@ -21,7 +21,7 @@ from .accum import best_class
 from .metric import AvgLoss, MeanMetric, upcast_half
 
 # %% ../../nbs/measure/35a_metrics.ipynb #14f6c954
-def _fraction_right(right, targ, ignore_index):
+def _compute_fraction_right(right, targ, ignore_index):
     "Return the fraction of the targets that are not ignored for which `right` is True"
     counts = targ!=ignore_index
     return (right & counts).sum()/counts.sum()
@@ -34,7 +34,7 @@ def accuracy(
 ) -> Tensor:
     "Accuracy: the fraction of targets that equal the predicted class (argmax)"
     pred,targ = flatten_check(best_class(inp, axis), targ)
-    return _fraction_right(pred==targ, targ, ignore_index)
+    return _compute_fraction_right(pred==targ, targ, ignore_index)
 
 def error_rate(
     inp:Tensor,             # predictions, with one output for each class
@@ -58,7 +58,7 @@ def top_k_accuracy(
     if not 0<k<=n: raise ValueError(f'`k` must be from 1 to {n}, the number of classes, not {k}')
     top = inp.topk(k, dim=axis).indices.movedim(axis, -1)
     _,targ = flatten_check(top[...,0], targ)
-    return _fraction_right((top.reshape(-1, k)==targ[:,None]).any(1), targ, ignore_index)
+    return _compute_fraction_right((top.reshape(-1, k)==targ[:,None]).any(1), targ, ignore_index)
 
 def accuracy_multi(
     inp:Tensor,        # predictions, with one output for each label
@@ -104,17 +104,17 @@ class RootMetric(MeanMetric):
         update_wrapper(self, f)
     def __call__(self, inp:Tensor, targ:Tensor) -> Tensor: return self.f(inp, targ)
 
-def _square_errors(inp, targ):
+def _compute_square_errors(inp, targ):
     inp,targ = _flatten_and_upcast(inp, targ)
     return (inp-targ)**2
 
-@partial(RootMetric, _square_errors)
+@partial(RootMetric, _compute_square_errors)
 def rmse(
     inp:Tensor, # predictions
     targ:Tensor # targets, as many as predictions
 ) -> Tensor:
     "Root mean squared error"
-    return _square_errors(inp, targ).mean().sqrt()
+    return _compute_square_errors(inp, targ).mean().sqrt()
 
 # %% ../../nbs/measure/35a_metrics.ipynb #de8aa62e
 def msle(
@@ -125,17 +125,17 @@ def msle(
     inp,targ = _flatten_and_upcast(inp, targ)
     return F.mse_loss(inp.log1p(), targ.log1p())
 
-def _square_percentage_errors(inp, targ):
+def _compute_square_percentage_errors(inp, targ):
     inp,targ = _flatten_and_upcast(inp, targ)
     return torch.expm1(inp-targ)**2
 
-@partial(RootMetric, _square_percentage_errors)
+@partial(RootMetric, _compute_square_percentage_errors)
 def exp_rmspe(
     inp:Tensor, # predicted logarithms
     targ:Tensor # logarithms of the targets, as many as predictions
 ) -> Tensor:
     "Root mean squared percentage error of `exp(inp)` against `exp(targ)`"
-    return _square_percentage_errors(inp, targ).mean().sqrt()
+    return _compute_square_percentage_errors(inp, targ).mean().sqrt()
 
 # %% ../../nbs/measure/35a_metrics.ipynb #f8ffafe5
 @check_args

@@ -134,7 +134,7 @@ def own_output(
 just_split = SimpleNamespace(split=split_batch)   # used in place of an `OwnOutput` if there is none
 
 # %% ../../nbs/measure/55_model_output.ipynb #a1f2db4b
-def check_shift(
+def check_label_shift(
     own:OwnOutput,    # the reader of the model's outputs
     out:Any,          # the model's output
     yb:tuple,         # the targets, as `own.split` returns them

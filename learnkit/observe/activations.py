@@ -162,7 +162,7 @@ class ActivationStats(ActivationPlots, HookCallback):
         super().before_fit()
         self._reset()
         paths = {m:path for path,m in get_model(self.learn.model).named_modules()}
-        self.names = [_layer_name(m, paths.get(m)) for m in self.modules]
+        self.names = [_format_layer_name(m, paths.get(m)) for m in self.modules]
         self.index = {m:i for i,m in enumerate(self.modules)}
 
     def before_pred(self) -> None:
@@ -247,7 +247,7 @@ class ActivationStats(ActivationPlots, HookCallback):
             return row
         return L(L(map(name_values, batch)) for batch in self.table())
 
-def _layer_name(m, path):
+def _format_layer_name(m, path):
     "Return the name of a layer's class, with its path in the model if it has one"
     class_name = type(m).__name__
     return f'{class_name} ({path})' if path else class_name

@@ -404,7 +404,7 @@ from ..loop.words import own_attr
 from ..measure.history import History, can_merge_rows
 
 # %% ../../nbs/observe/40c_csv_logger.ipynb #5f3bfe60
-def _csv_line(cells):
+def _format_csv_line(cells):
     "Return a line of a CSV file as bytes; None becomes an empty cell"
     text = StringIO(newline='')
     csv.writer(text).writerow(cells)
@@ -438,7 +438,7 @@ class CSVFile(LogFile):
         if new:
             self.names = [*self.names, *new]
             self.clean = False
-        self.head = _csv_line(self.names)
+        self.head = _format_csv_line(self.names)
 
     def add(self,
         row:dict # values by column name
@@ -451,7 +451,7 @@ class CSVFile(LogFile):
             self.pos,self.clean = start,False   # the next write truncates the file there
             row = {**last_row, **row}
         self.add_names([*row])
-        line = _csv_line(map(row.get, self.names))
+        line = _format_csv_line(map(row.get, self.names))
         self.write(line)
         self.last = (None,0) if self.held else (row,self.pos-len(line))   # a held row has no position yet
 
@@ -506,8 +506,8 @@ class CSVLogger(FileLogger):
     def take_over(self) -> None:
         "Continue the file; add the last rows of the history, which the process that was lost may not have written"
         super().take_over()
-        for row in self._unwritten_rows(): self.write_row(row, self.last)
-    def _unwritten_rows(self):
+        for row in self._find_unwritten_rows(): self.write_row(row, self.last)
+    def _find_unwritten_rows(self):
         "Return the rows of the history after the last one in the file"
         def moment(row): return row.get('epoch'),row.get('train_iter')
         written = {*map(moment, self.read_log())} if self.path.stat().st_size else set()

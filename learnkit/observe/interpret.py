@@ -23,7 +23,7 @@ from ..measure.batch_weight import ignored_class
 from ..measure.history import History
 
 # %% ../../nbs/observe/60a_interpretation.ipynb #f7c82a0b
-def _loader_by_index(dl):
+def _find_loader_by_index(dl):
     "Return a function from indices to a loader of these samples; None if `dl` does not read its whole dataset"
     if _reads_all(dl):
         def loader_of(idxs): return copy_loader(dl, batch_sampler=[idxs], num_workers=0)
@@ -87,7 +87,7 @@ class Interpretation:
         if vocab is None: vocab = learn._class_names()
         interp  = cls(preds, targs, decoded, losses, inputs, vocab_of(learn.dls, vocab), **_ignore_index(learn))
         if with_input: return interp
-        loader_of = _loader_by_index(dl)
+        loader_of = _find_loader_by_index(dl)
         def read(idxs):
             with alone(): inputs,*_ = learn.get_preds(dl=loader_of(idxs), with_input=True, reorder=False)
             return inputs
@@ -161,7 +161,7 @@ def value_text(
     "Return a value for a title or a table: the name of a class, the names of several, or the first numbers"
     if not isinstance(v, Tensor): return str(v)
     if vocab is not None:
-        names = _class_text(v, vocab)
+        names = _format_class(v, vocab)
         if names is not None: return names
     if v.numel()==1: return f'{v.item():.4g}'
     numbers = [f'{x:.4g}' for x in v.flatten()[:4].tolist()]
@@ -169,7 +169,7 @@ def value_text(
     return f"[{', '.join(numbers)}]"
 
 # %% ../../nbs/observe/60a_interpretation.ipynb #ebf75f1f
-def _class_text(v, vocab):
+def _format_class(v, vocab):
     "Return the name of the class index `v`, or the names of the classes marked with 1; None if `v` is neither"
     is_class_number = v.ndim==0 and not v.is_floating_point()
     if is_class_number:
@@ -294,10 +294,10 @@ def draw_images(
         if masks is not None: _overlay(ax, masks[i], max(int(masks.max()), 9))
         ax.set_title(titles[i], fontsize=9)
         if colors: ax.title.set_color(colors[i])
-    return axs.view(_axes_class())
+    return axs.view(_make_axes_class())
 
 @cache
-def _axes_class():
+def _make_axes_class():
     "Return the class of the returned axes, created on demand so that importing learnkit does not import NumPy"
     import numpy as np
     class Axes(np.ndarray):

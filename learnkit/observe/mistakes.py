@@ -71,17 +71,17 @@ class ClassificationInterpretation(Interpretation):
         ignore_index:int=-100    # class index to ignore, such as that of padding
     ):
         super().__init__(preds, targs, decoded, losses, inputs, vocab, ignore_index)
-        pred_ids,targ_ids = self._class_ids()
+        pred_ids,targ_ids = self._get_class_ids()
         counts = targ_ids!=ignore_index
         self.pred_ids,self.targ_ids = pred_ids[counts],targ_ids[counts]
-        if self.vocab is None: self.vocab = list(range(self._n_classes()))
+        if self.vocab is None: self.vocab = list(range(self._count_classes()))
         n   = len(self.vocab)
         ids = torch.cat([self.pred_ids, self.targ_ids])
         unnamed = ids[(ids<0) | (ids>=n)]
         if len(unnamed): raise ValueError(
             f'`vocab` has {n} names, for the class indices 0 to {n-1}, but there is a class index {unnamed[0].item()}')
 
-    def _class_ids(self):
+    def _get_class_ids(self):
         "Return predictions and targets as vectors of class indices; raise TypeError for anything else"
         decoded,targs = self.decoded,self.targs
         are_tensors = isinstance(decoded, Tensor) and isinstance(targs, Tensor)
@@ -102,7 +102,7 @@ class ClassificationInterpretation(Interpretation):
             f'not {shapes(targs)}: for probabilities or one-hot targets pass `y.argmax(1)`')
         return flatten_check(decoded, targs)
 
-    def _n_classes(self):
+    def _count_classes(self):
         "Return the number of classes: the number of outputs, or more if a higher class index occurs; at least 2"
         numbers = [2]
         if isinstance(self.preds, Tensor): numbers.append(self.preds.numel()//max(self.decoded.numel(), 1))

@@ -221,7 +221,7 @@ class SystemMetrics(Observer):
         super().before_fit()
         self.psutil = _import_psutil('SystemMetrics')
         self.psutil.cpu_percent()   # psutil measures since the last call, so drop the first result
-        self.gpu_percent = _gpu_percent(self.learn.device)
+        self.gpu_percent = _measure_gpu_percent(self.learn.device)
         self.last = perf_counter(),self._read_totals()
 
     def _read_totals(self):
@@ -240,7 +240,7 @@ class SystemMetrics(Observer):
         for name,n_bytes in new.items(): row[f'{name}_mb_per_sec'] = (n_bytes-old[name])/1e6/seconds
         return row
 
-def _gpu_percent(device:torch.device) -> Callable|None:
+def _measure_gpu_percent(device:torch.device) -> Callable|None:
     if device.type!='cuda': return None
     try: torch.cuda.utilization(device)
     except (ImportError, RuntimeError): return None   # nvidia-ml-py is missing, or the driver does not support it

@@ -18,7 +18,7 @@ from .trace import ActionTimer, chrome_trace, loop_actions
 # %% ../../nbs/observe/55a_profile.ipynb #c414135a
 class TimeTable(History):
     "Rows of `calls`, total `seconds`, `mean` seconds of a call, and `share` of the run (0 to 1)"
-    def _slowest_first(self) -> 'TimeTable':
+    def _sort_slowest_first(self) -> 'TimeTable':
         "Return the table sorted by `seconds`, the largest first"
         return TimeTable(sorted(self, key=itemgetter('seconds'), reverse=True))
 
@@ -66,14 +66,14 @@ class Profile(ActionTimer):
         def find_row(a):
             if a.kind!='callback': return None
             return (a.name,a.event) if events else (a.name,)
-        return self._aggregate(columns, find_row, 'callback')._slowest_first()
+        return self._aggregate(columns, find_row, 'callback')._sort_slowest_first()
 
     def events(self) -> TimeTable:
         "Return the times by event, its callbacks included, the slowest first"
         def find_row(a):
             if a.kind=='loop': return None
             return (a.event or a.name,)   # a callback's event, or an event itself
-        return self._aggregate(('event',), find_row, 'event')._slowest_first()
+        return self._aggregate(('event',), find_row, 'event')._sort_slowest_first()
 
     def _aggregate(self,
         columns:tuple,     # the columns that identify a row of the result

@@ -304,7 +304,7 @@ class ServiceLogger(Service):
         if sender.wait(self.wait): return path.unlink(missing_ok=True)
         rows = [o for o in [*sender.unsent] if isinstance(o, _Step)]
         file = LogFile(path)
-        for step,row in rows: file.write(_json_line(step, row))
+        for step,row in rows: file.write(_format_json_line(step, row))
         file.close()
         self.warned = True
         why = sender.error or f'it took longer than `wait`, {self.wait:g} seconds'
@@ -363,11 +363,11 @@ class ServiceLogger(Service):
         must_ask = self.asks and self.id is not None
         missing  = {}
         for kind,values in row.items():
-            if must_ask: values = self._newer(step, values)
+            if must_ask: values = self._find_newer_values(step, values)
             if values: missing[kind] = values
         return missing
 
-    def _newer(self, step, values):
+    def _find_newer_values(self, step, values):
         "Return the values whose series has no value at `step` or later in the service"
         last_steps = self.last_steps   # another thread may replace the attribute
         for name in values:
@@ -377,7 +377,7 @@ class ServiceLogger(Service):
 # %% ../../nbs/observe/45b_services.ipynb #b17c2132
 def _is_step(item): return isinstance(item, _Step)
 
-def _json_line(step, row):
+def _format_json_line(step, row):
     "Return a line of the file of unsent steps, without images and histograms"
     values = {}
     for kind,kind_values in row.items():

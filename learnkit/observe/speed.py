@@ -136,9 +136,9 @@ class RuntimeEstimator(StopwatchCallback, Observer):
         timed_pct,left_pct = learn.pct_train-start_pct,1-learn.pct_train
         if timed_pct<=0: return None
         timed_seconds = self.stopwatch.seconds - start_seconds + self.other_seconds
-        return timed_seconds*left_pct/timed_pct + self._validation_seconds()
+        return timed_seconds*left_pct/timed_pct + self._estimate_validation_seconds()
 
-    def _validation_seconds(self):
+    def _estimate_validation_seconds(self):
         "Return the seconds of the remaining validations, if they take as long as the previous ones"
         done = self.epoch_validations
         if not done: return 0.
@@ -175,10 +175,10 @@ class StepLines(SpeedMonitor):
         if hasattr(learn, 'smooth_loss'): cells.append(f'loss {learn.smooth_loss.item():.4f}')
         cells.append(f"lr {float(learn.opt.hypers[-1]['lr']):.3g}")
         speed = self.measure()
-        if speed is not None: cells += self._speed_cells(speed)
+        if speed is not None: cells += self._yield_speed_cells(speed)
         return ', '.join(cells)
 
-    def _speed_cells(self, speed):
+    def _yield_speed_cells(self, speed):
         "Yield the tokens or samples per second, and the remaining time if known, as text"
         pct = self.learn.pct_train
         if 'tokens_per_sec' in speed: yield f"{speed['tokens_per_sec']:,.0f} tokens/s"

@@ -70,14 +70,14 @@ def quantized_entries(
 ) -> set[str]: # names
     "Return the names of the entries of quantized weights, which a file cannot hold or a model cannot load"
     found = {name for name,t in state.items() if _wraps_tensors(t)}
-    layers = _quantized_layers(model)
+    layers = _find_quantized_layers(model)
     if not layers: return found
-    unknown = _unknown_entries(model, state)
+    unknown = _find_unknown_entries(model, state)
     for layer in layers:
         if _with_prefix(layer, unknown): found.update(_with_prefix(layer, state))
     return found
 
-def _quantized_layers(model):
+def _find_quantized_layers(model):
     "Return the prefixes of entries that belong to quantized modules"
     prefixes = []
     for name,m in model.named_modules():
@@ -89,7 +89,7 @@ def _quantized_layers(model):
 # %% ../../nbs/optim/29_base.ipynb #389cc4c7
 def _with_prefix(prefix, names): return [name for name in names if name.startswith(prefix)]
 
-def _unknown_entries(model, state):
+def _find_unknown_entries(model, state):
     "Return the names of entries of `state` that are neither parameters nor buffers nor extra states"
     known = dict(model.named_parameters(remove_duplicate=False))
     known.update(model.named_buffers(remove_duplicate=False))

@@ -42,7 +42,7 @@ class ByHand(Optimizer):
         made:list,  # the hand-written optimizers, one for each group
         groups:list # PyTorch's group dicts, with 'params'
     ):
-        self.made,self.names = made,_hyper_names(made[0])
+        self.made,self.names = made,_find_hyper_names(made[0])
         self.own_params = [pg['params'] for pg in groups]
         super().__init__([{**pg, **self._hypers(opt)} for pg,opt in zip(groups, made)], {})
 
@@ -117,7 +117,7 @@ def _to_device(device, v):
 
 _torch_names = dict(wd='weight_decay')   # the name under which weight decay is found, to exempt norms and biases
 
-def _hyper_names(opt):
+def _find_hyper_names(opt):
     "Return the names of the numeric settings of `opt`, with its `lr`: attribute -> name in a parameter group"
     if not is_number(getattr(opt, 'lr', None)): raise TypeError(
         f'{func_name(opt)} has no numeric attribute `lr`, which a fit and schedules set: add it in `__init__`.')

@@ -83,11 +83,11 @@ def _find_place(pg, name):
     "Return the place of the hyperparameter `name` in the torch group `pg`; raise KeyError if there is none"
     if 'optimizer' in pg: name = name.removesuffix(f"_{pg['optimizer']}")   # `lr_muon` is the `lr` of muon
     place = _hyper_places((*pg,)).get(name)
-    if place is None: raise _unknown_hyper(pg, name)
-    if place.index is None and not is_number(pg[place.key]): raise _unknown_hyper(pg, name)
+    if place is None: raise _make_hyper_error(pg, name)
+    if place.index is None and not is_number(pg[place.key]): raise _make_hyper_error(pg, name)
     return place
 
-def _unknown_hyper(pg, name):
+def _make_hyper_error(pg, name):
     "Return the error for a hyperparameter that the optimizer does not have"
     known = [*_number_places(pg)]
     message = f"This optimizer has no hyperparameter '{name}', it has {', '.join(known)}."
@@ -381,7 +381,7 @@ def _check_decoupling(cls, v):
     raise TypeError(f"PyTorch's {cls.__name__} {decay}: "
                     f'remove `decouple_wd={v}`, or use `Adam`, which can decay in both ways')
 
-def _default_of_lr(f):
+def _find_default_lr(f):
     "Return the default of a function's `lr`: `Parameter.empty` if it is required, None if there is none"
     ps = signature(f).parameters
     if 'lr' in ps:
@@ -394,7 +394,7 @@ def _default_of_lr(f):
 
 def _check_takes_lr(opt, lr):
     "Raise TypeError if the function `opt` takes no learning rate"
-    if _default_of_lr(opt) is None: raise TypeError(
+    if _find_default_lr(opt) is None: raise TypeError(
         f'`opt_func` takes no `lr`, so the learning rate {lr} would be ignored: write `opt_func` as a function '
         'of the parameter groups and `lr`, or pass no learning rate')
 
@@ -460,7 +460,7 @@ def _create(opt, params, lr=None, **kw):
     groups,func = param_dicts(params),unwrap_partial(opt)
     if lr is not None and not isinstance(func, type): _check_takes_lr(opt, lr)
     if kw or hasattr(opt, 'keywords'): opt,kw = torch_keywords(opt, kw)
-    if lr is not None: kw['lr'] = _first_lr(lr, len(groups))
+    if lr is not None: kw['lr'] = _get_first_lr(lr, len(groups))
     lists = [g['params'] for g in groups]
     if len(lists)==1: lists = lists[0]
     given = groups
@@ -481,7 +481,7 @@ def _takes_lists(opt):
     if not hasattr(opt, 'set_hyper'): return False
     return not getattr(opt, 'takes_group_dicts', False)
 
-def _first_lr(lr, n_groups):
+def _get_first_lr(lr, n_groups):
     "Return a learning rate for creating an optimizer; the groups' own are set afterwards"
     if isinstance(lr, Tensor) and lr.numel()==1: return lr
     return spread(lr, n_groups)[-1]
@@ -535,10 +535,10 @@ def default_lr(
     check_rate('the learning rate `lr`', lr)
     if hasattr(opt_func, 'rates'): return opt_func.rates(lr)   # several optimizers
     if isinstance(lr, Mapping): spread(lr, 1)   # raises TypeError: there is one optimizer
-    own = _partial_lr(opt_func)
+    own = _get_partial_lr(opt_func)
     if own is not None: return _check_same_lr(lr, own)
     if lr is not None: return lr
-    return _built_lr(opt_func)
+    return _get_built_lr(opt_func)
 
 def _check_same_lr(lr, own):
     "Return a `partial`'s learning rate; raise ValueError if the user passed another learning rate"
@@ -549,13 +549,13 @@ def _check_same_lr(lr, own):
     return own
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #92032edd
-def _partial_lr(opt_func):
+def _get_partial_lr(opt_func):
     "Return the learning rate of a `partial`, or of the one in `partial(OptimWrapper, opt=partial(…))`; None without"
     kw = getattr(opt_func, 'keywords', {})
     if 'lr' in kw: return kw['lr']
     return getattr(kw.get('opt'), 'keywords', {}).get('lr')
 
-def _built_lr(opt_func):
+def _get_built_lr(opt_func):
     "Return the learning rate of a built optimizer, a list if its groups differ; 1e-3 for anything else"
     lrs = [pg['lr'] for pg in getattr(opt_func, 'param_groups', ()) if 'lr' in pg]
     if not lrs: return 1e-3
@@ -572,7 +572,7 @@ def creation_lr(
     if lr is not None: return lr
     is_class = isinstance(unwrap_partial(opt_func), type)
     if is_class or is_built(opt_func): return default_lr(opt_func)
-    sets_its_own = _default_of_lr(opt_func) is not Parameter.empty
+    sets_its_own = _find_default_lr(opt_func) is not Parameter.empty
     if sets_its_own: return None
     return default_lr(opt_func)
 
@@ -583,9 +583,9 @@ from warnings import warn
 # %% ../../nbs/optim/00c_weight_decay.ipynb #315bcb95
 def _select_params(pg, is_wanted):
     "Return a group's selected parameters, and their names if any; `is_wanted` has a bool for each"
-    return {k:[*compress(pg[k], is_wanted)] for k in _param_keys(pg)}
+    return {k:[*compress(pg[k], is_wanted)] for k in _get_param_keys(pg)}
 
-def _param_keys(pg): return [k for k in ('params','param_names') if k in pg]
+def _get_param_keys(pg): return [k for k in ('params','param_names') if k in pg]
 
 # %% ../../nbs/optim/00c_weight_decay.ipynb #b2f0df2f
 def split_groups(
@@ -627,7 +627,7 @@ def merge_params(
 )->dict: # 'params', and 'param_names' if the groups have names
     "Return the parameters of a group that may be split, and their names, in their original order"
     joined = {}
-    for k in _param_keys(groups[0]): joined[k] = [*chain.from_iterable([pg[k] for pg in groups])]
+    for k in _get_param_keys(groups[0]): joined[k] = [*chain.from_iterable([pg[k] for pg in groups])]
     if len(groups)==1: return joined
     positions = _positions(joined['params'], order)
     in_order = sorted(range(len(positions)), key=positions.__getitem__)

@@ -48,20 +48,20 @@ def _find_modules(value, name, depth) -> Iterator[tuple[str,nn.Module]]:
     "Yield the name and module of each module that is at most `depth` steps away"
     if isinstance(value, nn.Module): yield name,value
     elif depth and not isinstance(value, Dispatcher):
-        for key,inner in _contents_of(value).items(): yield from _find_modules(inner, f'{name}.{key}', depth-1)
+        for key,inner in _list_contents(value).items(): yield from _find_modules(inner, f'{name}.{key}', depth-1)
 
 # %% ../../nbs/optim/28_inventory.ipynb #9bb27b2a
-def _contents_of(value):
+def _list_contents(value):
     "Return the values in a function, a callable object or a container, by name"
     if isinstance(value, partial): return {'func':value.func, **_by_position(value.args), **value.keywords}
-    if isinstance(value, Mapping|list|tuple): return _entries_of(value)
-    if isinstance(value, MethodType): return {'function':value.__func__, **_attributes_of(value.__self__)}
-    if isinstance(value, FunctionType): return {**_variables_of(value), **vars(value)}
+    if isinstance(value, Mapping|list|tuple): return _list_entries(value)
+    if isinstance(value, MethodType): return {'function':value.__func__, **_list_attributes(value.__self__)}
+    if isinstance(value, FunctionType): return {**_list_variables(value), **vars(value)}
     if isinstance(value, type) or not callable(value): return {}
     return getattr(value, '__dict__', {})
 
 # %% ../../nbs/optim/28_inventory.ipynb #9bb27b30
-def _entries_of(container):
+def _list_entries(container):
     if _is_data(container): return {}
     if isinstance(container, Mapping): return {str(k):v for k,v in container.items()}
     return _by_position(container)
@@ -76,13 +76,13 @@ def _is_data(container):
 def _by_position(values): return {str(i):v for i,v in enumerate(values)}
 
 # %% ../../nbs/optim/28_inventory.ipynb #9bb27b2e
-def _attributes_of(owner):
+def _list_attributes(owner):
     "Return the attributes of a method's owner, by name"
     if isinstance(owner, Dispatcher): return {}
     return {f'self.{name}':value for name,value in getattr(owner, '__dict__', {}).items()}
 
 # %% ../../nbs/optim/28_inventory.ipynb #9bb27b2c
-def _variables_of(function):
+def _list_variables(function):
     "Return the global and enclosing variables that a user's function uses, and its default arguments, by name"
     if not _is_users(function): return {}
     defaults = {name:p.default for name,p in signature(function, follow_wrapped=False).parameters.items()}
@@ -148,7 +148,7 @@ def modules_beside(
     if not found: return found
     called = {_free_name(name, learn.model) for name,f in losses_of(learn).items() if called_module(f) is not None}
     if found.keys()<=called: return found
-    trained = _ids(_trained_params(learn)) - _ids(learn.model.parameters())
+    trained = _ids(_find_trained_params(learn)) - _ids(learn.model.parameters())
     modules = {}
     for name,module in found.items():
         is_trained = name in called or not trained.isdisjoint(_ids(module.parameters()))
@@ -162,7 +162,7 @@ def _free_name(name, model):
     return first+dot+rest
 
 # %% ../../nbs/optim/28_inventory.ipynb #825e3afc
-def _trained_params(learn):
+def _find_trained_params(learn):
     "Return the parameters that the optimizer trains, or will train: those of the splitter"
     if learn.opt is not None: return _params_of(learn.opt)
     groups = param_dicts(learn.splitter(get_model(learn.model)))
@@ -195,7 +195,7 @@ class Slot(NamedTuple):
 def _slots(learn, kind) -> dict[str,Slot]:
     "Return the slots of a kind, '_parameters' or '_buffers', by name; each tensor once"
     seen,slots = set(),{}
-    for module_name,module in _named_modules(learn):
+    for module_name,module in _yield_named_modules(learn):
         tensors = getattr(module, kind)
         for key,t in tensors.items():
             if t is None or id(t) in seen: continue
@@ -203,19 +203,19 @@ def _slots(learn, kind) -> dict[str,Slot]:
             slots[f'{module_name}.{key}'.lstrip('.')] = Slot(tensors, key)
     return slots
 
-def _named_modules(learn) -> Iterator[tuple[str,nn.Module]]:
+def _yield_named_modules(learn) -> Iterator[tuple[str,nn.Module]]:
     "Yield the name and module of all trained modules and their submodules, without duplicates"
     seen = set()   # `walk_modules` adds the modules that it yields
     for prefix,module in trained_modules(learn).items(): yield from walk_modules(module, prefix, seen)
 
 # %% ../../nbs/optim/28_inventory.ipynb #4659a96c
-def _named_tensors(learn, kind): return {name:slot.tensor for name,slot in _slots(learn, kind).items()}
+def _list_named_tensors(learn, kind): return {name:slot.tensor for name,slot in _slots(learn, kind).items()}
 
 def named_params(
     learn:Any # the Learner
 ) -> dict[str,nn.Parameter]:
     "Return the parameters of all trained modules by name, frozen ones too, and those that only the optimizer has"
-    params = _named_tensors(learn, '_parameters')
+    params = _list_named_tensors(learn, '_parameters')
     inside = _ids(params.values())
     others = [p for p in _params_of(learn.opt) if id(p) not in inside]
     for i,p in enumerate(others): params[f'outside.{i}'] = p
@@ -226,7 +226,7 @@ def named_buffers(
     learn:Any # the Learner
 ) -> dict[str,Tensor]:
     "Return the current buffers of all trained modules, by name; a module may reassign them later"
-    return _named_tensors(learn, '_buffers')
+    return _list_named_tensors(learn, '_buffers')
 
 def buffer_slots(
     learn:Any # the Learner
@@ -270,15 +270,15 @@ def state_beside(
     params:dict|None=None   # the result of `named_params`; None: call it
 ) -> dict[str,Any]: # name -> tensor
     "Return the state of modules and parameters trained outside the model; empty if there are none"
-    return {**_state_of(modules_beside(learn), learn.model), **_outside_params(learn, params)}
+    return {**_state_of(modules_beside(learn), learn.model), **_find_outside_params(learn, params)}
 
 def loadable_beside(
     learn:Any # the Learner
 ) -> dict[str,Any]: # name -> tensor
     "Return the state that `load_beside` can load, including modules of the loss function that do not train yet"
-    return {**_state_of(modules_of_loss(learn), learn.model), **_outside_params(learn)}
+    return {**_state_of(modules_of_loss(learn), learn.model), **_find_outside_params(learn)}
 
-def _outside_params(learn, params=None):
+def _find_outside_params(learn, params=None):
     "Return the parameters that only the optimizer has, by name"
     if params is None: params = named_params(learn)
     return {name:p for name,p in params.items() if name.startswith('outside.')}
@@ -288,12 +288,12 @@ def _state_of(modules, model):
     "Return the `state_dict` of modules outside the model, without entries that are saved elsewhere"
     state = {}
     for name,module in modules.items():
-        skipped = _skipped_prefixes(module, model)
+        skipped = _find_skipped_prefixes(module, model)
         for key,value in module.state_dict().items():
             if not key.startswith(skipped): state[f'{name}.{key}'] = value
     return state
 
-def _skipped_prefixes(module, model):
+def _find_skipped_prefixes(module, model):
     "Return the prefixes of `state_dict` keys that belong to parts of the model, or to settings"
     inside,prefixes = _ids(model.modules()),[]
     for name,part in module.named_modules():
@@ -319,7 +319,7 @@ def load_beside(
         values = {**module.state_dict()}
         for key,own in values.items(): values[key] = state.get(f'{prefix}.{key}', own)
         module.load_state_dict(values)
-    for name,p in _outside_params(learn).items():
+    for name,p in _find_outside_params(learn).items():
         if name in state: p.data.copy_(state[name])
 
 # %% ../../nbs/optim/28_inventory.ipynb #2aab0f53

@@ -157,7 +157,7 @@ def order_opt_state(
     if names is None: return _without_names(sd, groups)
     have_names = all('param_names' in pg for pg in groups)
     if not have_names: return _without_names(sd, groups)
-    saved = _numbers_by_name(groups, names)
+    saved = _find_numbers_by_name(groups, names)
     order = [_find_group(saved, own, i) for i,own in enumerate(names)]   # for each group, the index of the saved group
     _check_order(order, groups, names, sd)
     new = []
@@ -188,7 +188,7 @@ class Numbered(NamedTuple):
     group:int    # the index of its group
     number:Any   # its key in the state
 
-def _numbers_by_name(groups, names):
+def _find_numbers_by_name(groups, names):
     "Return the saved places of the parameters `names`; raise ValueError if the names differ"
     saved = {}
     for i,pg in enumerate(groups):

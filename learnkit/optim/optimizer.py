@@ -22,13 +22,13 @@ from ..loop.check import parameters_of
 # %% ../../nbs/optim/05a_fast_step.ipynb #30dd9456
 def _code(f): return getattr(f, '__code__', None)
 
-def _code_of_wrappers(*decorators):
+def _find_code_of_wrappers(*decorators):
     "Return the code object shared by all functions that these decorators return"
     def wrapped(self): pass
     return {_code(decorate(wrapped)) for decorate in decorators}
 
-_hook_code = _code_of_wrappers(Optimizer.profile_hook_step)
-_grad_code = _code_of_wrappers(torch_optimizer._use_grad_for_differentiable, torch.no_grad())
+_hook_code = _find_code_of_wrappers(Optimizer.profile_hook_step)
+_grad_code = _find_code_of_wrappers(torch_optimizer._use_grad_for_differentiable, torch.no_grad())
 
 @lru_cache
 def unwrapped_step(
@@ -354,14 +354,14 @@ class OptimWrapper:
         "Load a state whose groups are split as the optimizer's are"
         if has_torch_state(sd):
             if hasattr(self.opt, 'check_names'): self.opt.check_names(sd)   # several optimizers
-            sd = order_opt_state(sd, self._names_by_group(names))
+            sd = order_opt_state(sd, self._split_names_by_group(names))
         if has_torch_state(sd) or has_torch_state(self.opt.state_dict()):   # others check their state themselves
             check_opt_state(self.opt, sd)
             if keep_hypers: sd = put_hypers(sd, self._own_hypers())
             sd = lay_out_opt_state(self.opt, sd)
         self.opt.load_state_dict({k:v for k,v in sd.items() if k not in ('frozen_idx','n_states')})
 
-    def _names_by_group(self, names):
+    def _split_names_by_group(self, names):
         if names is None: return None
         return [[names[id(p)] for p in pg['params']] for pg in self.opt.param_groups]
     def _own_hypers(self): return [own_hypers(self.opt, pg) for pg in self.opt.param_groups]

@@ -121,7 +121,7 @@ def combine_scheds(
     ends[-1] = 1.   # the sum may be slightly less than 1
     starts = [0., *ends[:-1]]
     has_length = [end>start for start,end in zip(starts, ends)]
-    return partial(_combined, [*compress(ends, has_length)], [*compress(scheds, has_length)])
+    return partial(_evaluate_combined, [*compress(ends, has_length)], [*compress(scheds, has_length)])
 
 def _check_fractions(pcts):
     "Raise ValueError unless the fractions add up to 1"
@@ -134,7 +134,7 @@ def _check_fractions(pcts):
         message += f': write [{", ".join(scaled)}]'
     raise ValueError(message)
 
-def _combined(ends, scheds, pos):
+def _evaluate_combined(ends, scheds, pos):
     "Return the value at `pos`, from the schedule for this part of training"
     i = min(bisect_right(ends, pos+1e-9), len(scheds)-1)   # the sum of fractions may be slightly above `pos`
     start = 0.

@@ -294,7 +294,7 @@ class NamedOptimizers:
                              'takes the rest, or freeze them with `requires_grad_(False)`.')
         for name,entry in self.recipe.items():
             if name not in owners.values(): raise ValueError(
-                f"There is no parameter for the optimizer '{name}': {_reason_for_none(entry.which, names.values())}")
+                f"There is no parameter for the optimizer '{name}': {_explain_no_param(entry.which, names.values())}")
 
     def _owner(self, param_name, p):
         "Return the name of the first optimizer that selects parameter `p`; None if none does"
@@ -303,7 +303,7 @@ class NamedOptimizers:
         return None
 
 # %% ../../nbs/optim/13_several.ipynb #f0560013
-def _reason_for_none(which, names):
+def _explain_no_param(which, names):
     if isinstance(which, str): return f'none has a name like {which!r}, {nearest(which, [*names])}'
     if isinstance(which, nn.Module): return (
         f'its module, a {type(which).__name__}, is not a part of the model, or is frozen')

@@ -27,7 +27,7 @@ def raise_no_head(
     raise ValueError(f'{type(model).__name__}: {why}. Write your own splitter, the head last, as in '
                      '`splitter=lambda m: [params(m.body), params(m.head)]`, or split by layers with `by_depth`.')
 
-def _timm_head(model):
+def _find_timm_head(model):
     heads,params = model.get_classifier(),[]
     if not isinstance(heads, (tuple,list,nn.ModuleList)): heads = [heads]
     for head in heads:
@@ -35,7 +35,7 @@ def _timm_head(model):
     if not params: raise_no_head(model, '`get_classifier()` gives no weights')
     return params
 
-def _transformers_head(model):
+def _find_transformers_head(model):
     body = model.base_model
     if body is model: raise_no_head(model, 'it is a base model, which has no head')
     inside = {*map(id, body.parameters())}
@@ -51,11 +51,11 @@ def _has_own_params(m):
 _head_names = 'fc','classifier','heads','head'
 _aux_names  = 'AuxLogits','aux1','aux2','aux_classifier'   # names of auxiliary heads
 
-def _last_layer(m):
+def _find_last_layer(m):
     "Return the last layer of `m` that has weights"
     return [layer for layer in m.modules() if _has_own_params(layer)][-1]
 
-def _torchvision_head(model):
+def _find_torchvision_head(model):
     parts,last = {},''
     for name,m in model.named_children():
         if not has_params(m): continue
@@ -66,7 +66,7 @@ def _torchvision_head(model):
         f'last part is not one of {", ".join(_head_names)}')
     params = []
     for name in (*_aux_names, last):
-        if name in parts: params += _last_layer(parts[name]).parameters()
+        if name in parts: params += _find_last_layer(parts[name]).parameters()
     return params
 
 # %% ../../nbs/optim/25_splitters.ipynb #30fb11d9
@@ -75,9 +75,9 @@ def head_params(
 ) -> list[nn.Parameter]:
     "Return the parameters of the head, as the model or its library defines it; raise ValueError if neither does"
     m = get_model(model)
-    if callable(getattr(m, 'get_classifier', None)): return _timm_head(m)
-    if hasattr(m, 'base_model_prefix') and hasattr(m, 'base_model'): return _transformers_head(m)
-    return _torchvision_head(m)
+    if callable(getattr(m, 'get_classifier', None)): return _find_timm_head(m)
+    if hasattr(m, 'base_model_prefix') and hasattr(m, 'base_model'): return _find_transformers_head(m)
+    return _find_torchvision_head(m)
 
 def body_and_head(
     model:nn.Module # as for `head_params`
@@ -92,17 +92,17 @@ def body_and_head(
     return [body, head]
 
 # %% ../../nbs/optim/25_splitters.ipynb #fbfec9a8
-def _n_layers(m): return sum(map(_has_own_params, m.modules()))
+def _count_layers(m): return sum(map(_has_own_params, m.modules()))
 
 def blocks(
     m:nn.Module # a model
 ) -> list[nn.Module]:
     "Return the parts of `m` in order, none with more than half of its layers unless it is a single layer"
-    return _split_blocks(m, _n_layers(m)/2)
+    return _split_blocks(m, _count_layers(m)/2)
 
 def _split_blocks(m, most) -> list[nn.Module]:
     "Split the module `m` into its parts until none has more than `most` layers"
-    if _n_layers(m)<=most or not has_params_inside(m): return [m]
+    if _count_layers(m)<=most or not has_params_inside(m): return [m]
     parts:list[nn.Module] = []
     own = nn.ParameterList(m.parameters(recurse=False))
     if len(own): parts.append(own)
@@ -122,11 +122,11 @@ def depths(
     model:nn.Module # the model
 ) -> Iterator[list[nn.Parameter]]:
     "Yield the parameters of each part of `model`; a parameter may occur in two parts"
-    if callable(getattr(model, 'group_matcher', None)): yield from _timm_depths(model)
+    if callable(getattr(model, 'group_matcher', None)): yield from _find_timm_depths(model)
     else:
         for block in blocks(model): yield [*block.parameters()]
 
-def _timm_depths(model:Any):
+def _find_timm_depths(model:Any):
     timm:Any = sys.modules['timm.models']   # imported already, as the model is timm's
     names = timm.group_parameters(model, model.group_matcher(coarse=False))
     named = dict(model.named_parameters())
@@ -154,7 +154,7 @@ def by_depth(
 ) -> list[list[nn.Parameter]]:
     "Return groups of trainable parameters, from the first layers to the head, for `Learner(splitter=by_depth)`"
     m,n = get_model(model),check_whole('n', n, what='a number of groups', none=True)
-    in_head = _known_head(m)
+    in_head = _find_known_head(m)
     seen,groups,head = set(),[],[]
     for params in depths(m):
         body = []
@@ -167,7 +167,7 @@ def by_depth(
     groups.append(head)
     return merge_neighbours([*filter(None, groups)], n)
 
-def _known_head(m):
+def _find_known_head(m):
     "Return the `id`s of the head's parameters; none if the head is unknown, or the last part anyway"
     if hasattr(m, 'group_matcher'): return set()   # timm's own order has the head last
     try: return {*map(id, head_params(m))}

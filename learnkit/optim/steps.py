@@ -50,7 +50,7 @@ class InTurn(Callback):
         known = getattr(self.learn.opt, 'named_optimizers', None)
         if known is None: raise ValueError('InTurn needs optimizers with names: write '
             "`opt_func={'d':(Adam, 'd.*'), 'g':(Adam, 'g.*')}`")
-        for k in (*self.losses, *self._listed_names()):
+        for k in (*self.losses, *self._get_listed_names()):
             if k not in known: raise ValueError(f"InTurn: there is no optimizer '{k}': {nearest(k, known)}")
         if any(accumulates(cb) for cb in self.learn.cbs): raise ValueError(
             'InTurn: a step for several batches would mix gradients of several turns. Remove `GradientAccumulation`, '
@@ -61,15 +61,15 @@ class InTurn(Callback):
         "Add a column for the loss of each turn, such as `d_loss`"
         recorder = vars(self.learn).get('recorder')
         if recorder is None: return
-        if not callable(self.turns): known = [k for k in known if k in self._listed_names()]
+        if not callable(self.turns): known = [k for k in known if k in self._get_listed_names()]
         recorder.add_train_metrics([f'{k}_loss' for k in known])
 
-    def _listed_names(self):
+    def _get_listed_names(self):
         "Return the optimizers that the list of turns names; none if a function chooses them"
         if callable(self.turns): return []
         return [*chain(*map(_as_names, self.turns))]
 
-    def _due_names(self) -> tuple: # names of optimizers
+    def _find_due_names(self) -> tuple: # names of optimizers
         "Return the optimizers to step in this batch, in order"
         if not callable(self.turns): return _as_names(self.turns[self.learn.train_iter%len(self.turns)])
         names = _as_names(self.turns(self.learn))
@@ -86,7 +86,7 @@ class InTurn(Callback):
             'InTurn takes a step in each turn, but micro-batches share one step: remove `InTurn`, or the callback '
             'that splits the batch.')
         try:
-            for turn in self._due_names():
+            for turn in self._find_due_names():
                 self._assign(turn=turn, own=learn.current_run.assigned('loss_func'))
                 self._take_turn(do)
                 self._average(f'{turn}_loss')

@@ -61,7 +61,7 @@ _points = (*_in_batch,'after_fetch','before_train','after_exhaust','after_train'
            *(f'after_cancel_{c.scope}' for c in _cancels), 'after_exception')
 _numbers = {point:i for i,point in enumerate(_points)}
 
-def _events_before():
+def _find_events_before():
     "Return, for each synchronization point of a batch, the events fired since the previous point"
     events = [*event]
     events = events[events.index('before_train')+1:events.index('after_exhaust')]
@@ -72,9 +72,9 @@ def _events_before():
     return before
 
 # %% ../../nbs/processes/10_agreement.ipynb #75cb232e
-def _events_outside():
+def _find_events_outside():
     "Return the events that are fired outside a batch"
-    inside = {*chain.from_iterable(_events_before().values())}
+    inside = {*chain.from_iterable(_find_events_before().values())}
     return [e for e in event if e not in inside]
 
 # %% ../../nbs/processes/10_agreement.ipynb #888ee5f8
@@ -213,14 +213,14 @@ class Agreement(Callback):
         self.data_ended = False
         learn,n_batches = self.learn,self.learn.batches.n
         cbs = _callbacks_that_may_differ(learn)
-        decides = {point:_could_decide(cbs, events) for point,events in _events_before().items()}
+        decides = {point:_could_decide(cbs, events) for point,events in _find_events_before().items()}
         begins = learn.epoch==learn.current_run.start_epoch   # does the fit begin, or resume?
-        most,least = self._agree_at('before_train', compare=begins, outside=_could_decide(cbs, _events_outside()),
+        most,least = self._agree_at('before_train', compare=begins, outside=_could_decide(cbs, _find_events_outside()),
                                    n_batches=n_batches or 0, unknown_length=n_batches is None, **decides)
-        self._ask_at(most)
+        self._synchronize_only_at(most)
         if not most.unknown_length: self._stop_at_shortest(least.n_batches, most.n_batches)
 
-    def _ask_at(self, most):
+    def _synchronize_only_at(self, most):
         "Synchronize only at points before which a callback could decide something in one process alone"
         asks = {point:bool(getattr(most, point)) for point in _in_batch}
         asks['after_fetch'] = bool(most.unknown_length)

@@ -50,12 +50,12 @@ def values_to_compare(
 ) -> dict[str,Any]: # numbers and tensors, by their names in messages
     "Return the values to compare between processes; those that may explain other differences come first"
     equal = {'the epoch':learn.epoch, 'the number of training batches':learn.train_iter}
-    equal.update(_hyperparameters(learn.opt.param_groups))
+    equal.update(_list_hyperparameters(learn.opt.param_groups))
     in_local_steps = any(map(local_steps, learn.cbs))   # then the weights differ until the next outer step
     if not in_local_steps: equal.update(_parameters(learn))
     return equal
 
-def _hyperparameters(groups):
+def _list_hyperparameters(groups):
     "Return the hyperparameters that are numbers or tuples of numbers, by name"
     numbers = {}
     for i,group in enumerate(groups):
@@ -137,10 +137,10 @@ def describe_difference(
 ) -> str:
     "Describe the first difference, and in which processes it is; empty if there is none"
     names = dict.fromkeys(chain.from_iterable(of_all))
-    different = [name for name in names if _ranks_that_differ(name, of_all)]
+    different = [name for name in names if _find_ranks_that_differ(name, of_all)]
     if not different: return ''
     name,*more = different
-    ranks = _ranks_that_differ(name, of_all)
+    ranks = _find_ranks_that_differ(name, of_all)
     which = ', '.join(map(str, ranks[:8]))
     who = f'process {which}' if len(ranks)==1 else f'processes {which}'
     others = f' (and {len(more)} other things)' if more else ''
@@ -148,6 +148,6 @@ def describe_difference(
     here,there = of_all[0].get(name, 'missing'),of_all[ranks[0]].get(name, 'missing')
     return f'{name} is {here} in process 0 and {there} in {who}{others}'
 
-def _ranks_that_differ(name, of_all):
+def _find_ranks_that_differ(name, of_all):
     "Return the ranks of the processes whose checksum of this name differs from process 0's"
     return [rank for rank,sums in enumerate(of_all) if sums.get(name)!=of_all[0].get(name)]

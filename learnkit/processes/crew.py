@@ -65,9 +65,9 @@ class ReplicaGroup:
             state_dict=state, rank=0, world_size=1, hostname=host, store_addr=host, store_port=self.store.port,
             lighthouse_addr=address, replica_id=f'{self.born:017.6f}-{node()}-{os.getpid()}', timeout=wait,
             connect_timeout=wait, quorum_timeout=wait)
-        except RuntimeError as e: raise self._no_lighthouse(e) from e
+        except RuntimeError as e: raise self._make_lighthouse_error(e) from e
 
-    def _no_lighthouse(self, e): return ProcessFailed(
+    def _make_lighthouse_error(self, e): return ProcessFailed(
         f'The lighthouse at {self.address} does not respond ({e}). Start it: `torchft_lighthouse --min_replicas 1`.')
 
     def _receive(self, state): self.received = state
@@ -104,7 +104,7 @@ class ReplicaGroup:
         self.received,manager = None,self.manager
         try: manager.start_quorum()
         except (RuntimeError, TimeoutError) as e:
-            if not _listens(self.address): raise self._no_lighthouse(e) from e
+            if not _listens(self.address): raise self._make_lighthouse_error(e) from e
             if time.monotonic()>end: raise ProcessFailed('the lighthouse has not reported which processes are '
                                                          f'present for {self.patience:g} seconds: one of them hangs, '
                                                          f'or validates for longer ({e})') from e
@@ -171,7 +171,7 @@ def unit_of(
     "Return the unit of the interval at which `cb` acts, such as 'ba' or 's'; None if it has no interval"
     return getattr(own_attr(cb, 'every'), 'unit', own_attr(cb, 'unit'))
 
-def _why_not(cb):
+def _explain_conflict(cb):
     "Return why a callback cannot be combined with FaultTolerant; None if it can"
     if distributes(cb): return 'both shard the data'
     acts_in_all = due_at_once(cb) or not (observes(cb) or writes(cb))
@@ -194,7 +194,7 @@ def check_divisible(
         'or epochs')
     for cb in learn.cbs:
         if cb is me: continue
-        why = _why_not(cb)
+        why = _explain_conflict(cb)
         if why: raise ValueError(f'FaultTolerant and {type(cb).__name__} cannot be combined: {why}')
     _check_model(learn.model)
 

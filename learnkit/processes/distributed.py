@@ -65,7 +65,7 @@ from .launch import check_seconds, announce_group, is_only_process, set_timeout,
 from .shard_weights import ShardWeights
 from .shard import has_items, is_same_data, is_undivided, warn_unlike, shard_loader
 from ..optim.inventory import buffer_slots, named_buffers, named_params, named_statistics
-from ..recovery.identity import _model_identity, _optimizer_identity, arguments
+from ..recovery.identity import _describe_model, _describe_optimizer, arguments
 
 # %% ../../nbs/processes/20b_distributed.ipynb #0c1e6a42
 def share_random_states() -> None:
@@ -206,9 +206,9 @@ class DistributedTrainer(Callback):
         check_attention()   # a callback may enter `context_parallel` in each batch
         self._send_buffers()
     def _send_buffers(self):
-        if self.near is not None and self.sends_buffers: broadcast_first(self._buffers_of_phase(), self.near)
+        if self.near is not None and self.sends_buffers: broadcast_first(self._find_buffers_of_phase(), self.near)
         self._assign(equal=True)
-    def _buffers_of_phase(self):
+    def _find_buffers_of_phase(self):
         "Return the buffers to broadcast; their modules are looked up once, after the first forward pass of the phase"
         if self.slots is None: self._assign(slots=buffer_slots(self.learn))
         buffers = [slot.tensor for slot in self.slots if slot.key in slot.tensors]
@@ -352,7 +352,7 @@ class DistributedTrainer(Callback):
         if new is None: raise ValueError(
             'this training data cannot be sharded: use a `DataLoader` of a dataset that has a length, or '
             f'`{type(self).__name__}(shard=False)` if each process already has its own shard')
-        pairs = zip(_loaders_in(new), _loaders_in(train))
+        pairs = zip(_list_loaders(new), _list_loaders(train))
         self.samplers = [distributed_sampler(part) for part,whole in pairs if part is not whole]
         self.own_train = new
         return new
@@ -368,7 +368,7 @@ class DistributedTrainer(Callback):
 
 def _can_be_sent(buffer): return is_writable(buffer) and not is_sharded(buffer)
 
-def _loaders_in(loader):
+def _list_loaders(loader):
     "Return the loaders combined in `loader`, or only `loader` itself"
     return getattr(loader, 'loaders', {'':loader}).values()
 
@@ -531,7 +531,7 @@ def settings_of(
     cbs:list   # its callbacks that affect training
 ) -> dict[str,str]:
     "Return the settings that determine the weights and must be equal in all processes, by name"
-    settings = {**_model_identity(get_model(learn.model)), **_optimizer_identity(learn.opt)}
+    settings = {**_describe_model(get_model(learn.model)), **_describe_optimizer(learn.opt)}
     settings['loss'] = _describe_with_numbers(learn.loss_func)
     for cb in cbs:
         is_ours = type(cb).__module__.startswith('learnkit.')

@@ -38,8 +38,8 @@ from .agreement import ProcessFailed, _cancels, scope_of
 from .checksum import values_to_compare, digest
 from .crew import ReplicaGroup, check_divisible
 from .launch import check_seconds
-from .part_sums import PartSums, part_of
-from ..recovery.identity import differences, session
+from .part_sums import PartSums, slice_part
+from ..recovery.identity import differences, describe_session
 from ..recovery.resume import Paused, Resumable
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f2b
@@ -207,7 +207,7 @@ class FaultTolerant(Resumable):
             f'resume={learn.current_run.resume!r} needs a `CheckpointCallback`: FaultTolerant writes no files')
         must_skip = self.replicas is None   # the other processes are in a later fit
         if must_skip: learn.current_run.start_epoch = learn.n_epoch
-        self.sessions = [*self.sessions, session(learn)]
+        self.sessions = [*self.sessions, describe_session(learn)]
         self.own_logger = learn.logger
         self._show()
 
@@ -283,7 +283,7 @@ class FaultTolerant(Resumable):
         whole,last = (learn.xb,learn.yb),learn.loss
         if self.sums is None: self._begin_phase()
         sums:Any = self.sums
-        self.weight,self.own = self.weigh(learn),self._compared_numbers(whole)
+        self.weight,self.own = self.weigh(learn),self._collect_compared_numbers(whole)
         try: self.message = self._total(do, whole)
         finally:
             (learn.xb,learn.yb),learn.loss = whole,last
@@ -314,7 +314,7 @@ class FaultTolerant(Resumable):
         rank,n = (0,1) if self.alone else self.replicas.part
         learn.xb,learn.yb = xb,yb
         bs = n_items(learn)
-        items,n_own = part_of(bs, rank, n)
+        items,n_own = slice_part(bs, rank, n)
         learn.xb,learn.yb = select_split_samples(xb, yb, items, bs, strict=False)
         self.first,self.cancel = None,None
         learn('before_micro_batch', items=items)
@@ -330,8 +330,8 @@ class FaultTolerant(Resumable):
     def _message(self, do, n):
         "Compute the shard, of which `n` samples count; return the values to sum"
         learn:Any = self.learn
-        weight = self._weight_of_part() if n else 0
-        self.loss_share = 1. if self.weigh.sums else weight/_or_one(self.weight)
+        weight = self._get_weight_of_part() if n else 0
+        self.loss_share = 1. if self.weigh.sums else weight/_replace_zero_by_one(self.weight)
         learn.loss = None
         try: do()
         except Exception as e:
@@ -341,7 +341,7 @@ class FaultTolerant(Resumable):
         cancels = [scope==scope_of(self.cancel) for scope in _scopes]
         return self.sums.message(learn.loss, weight, n, [*self.own, *cancels])
 
-    def _weight_of_part(self): return 1 if self.weigh.sums else self.weigh(self.learn)
+    def _get_weight_of_part(self): return 1 if self.weigh.sums else self.weigh(self.learn)
 
     def after_loss(self):
         if self.learn.loss_grad is not None: self.learn.loss_grad = self.learn.loss_grad*self.loss_share
@@ -396,7 +396,7 @@ class FaultTolerant(Resumable):
         if getattr(stopper, 'received', None): return self._leave()   # the other processes continue
         has_regrouped,self.has_regrouped = self.has_regrouped,False
         if has_regrouped: return self._find_rank()
-        before = self._n_present()
+        before = self._count_present()
         self.alone,self.batch_position = False,(learn.epoch,learn.iter+1)
         received,self.batch_position = self.replicas.gather(),None
         if received is not None: raise self._behind()
@@ -404,7 +404,7 @@ class FaultTolerant(Resumable):
         self._find_rank()
         self._say_change(before)
 
-    def _n_present(self): return 1 if self.alone else len(self.replicas.members)
+    def _count_present(self): return 1 if self.alone else len(self.replicas.members)
 
     def after_train(self):
         if self.learn.stop_reason: self._leave()
@@ -416,9 +416,9 @@ class FaultTolerant(Resumable):
 
     # values that must be equal in all processes
 
-    def _compared_numbers(self, whole):
+    def _collect_compared_numbers(self, whole):
         "Return the values to compare; weights and data when an epoch begins, or the number of processes has changed"
-        learn,n = self.learn,self._n_present()
+        learn,n = self.learn,self._count_present()
         here = Compared(1, learn.epoch%2**12, learn.iter%2**12)
         if learn.iter and n==self.n_compared: return here   # nothing new to compare
         self.n_compared = n
@@ -432,10 +432,10 @@ class FaultTolerant(Resumable):
         if not same_batch: raise ProcessFailed(
             f'the processes are at different batches; this one is at{learn._position[1:]}')
         if not own.compares: return
-        if total.weights!=total.compares*own.weights: raise self._different('weights or hyperparameters')
-        if total.data!=total.compares*own.data: raise self._different('batches')
+        if total.weights!=total.compares*own.weights: raise self._make_difference_error('weights or hyperparameters')
+        if total.data!=total.compares*own.data: raise self._make_difference_error('batches')
 
-    def _different(self, what): return ProcessFailed(
+    def _make_difference_error(self, what): return ProcessFailed(
         f'the processes have different {what}{self.learn._position}: every process must update them identically, and '
         'see the data in the same order')
 
@@ -449,7 +449,7 @@ class FaultTolerant(Resumable):
         raise cancel(f'another process raised {cancel.__name__}')
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f30
-def _or_one(weight):
+def _replace_zero_by_one(weight):
     "Return `weight`, or 1 in place of 0, so that one can divide by it"
     if isinstance(weight, Tensor): return weight.where(weight>0, 1)
     return weight or 1

@@ -78,7 +78,7 @@ class Launch(NamedTuple):
     port:str       # the port on which process 0 listens
 
 # %% ../../nbs/processes/05b_launch.ipynb #1fcc5124
-def _first_host(nodes):
+def _parse_first_host(nodes):
     "Return the first machine of Slurm's node list: 'gpu[003-004,7],cpu1' → 'gpu003'"
     prefix_number_suffix:Any = re.match(r'([^\[,]+)(?:\[(\d+)[^\]]*\]([^,]*))?', nodes)
     return ''.join(prefix_number_suffix.groups(''))
@@ -92,7 +92,7 @@ def _integers(env, *names): return [int(env[name]) for name in names]
 
 def _slurm(env):
     known = env.get('MASTER_ADDR') or env.get('SLURM_LAUNCH_NODE_IPADDR')
-    addr = known or _first_host(env['SLURM_STEP_NODELIST'])
+    addr = known or _parse_first_host(env['SLURM_STEP_NODELIST'])
     rank,world,local_rank = _integers(env, 'SLURM_PROCID', 'SLURM_STEP_NUM_TASKS', 'SLURM_LOCALID')
     job = f"{env.get('SLURM_JOB_ID', 0)}{env.get('SLURM_STEP_ID', 0)}"
     return Launch('srun', rank, world, local_rank, addr, _port(env, job))
@@ -200,21 +200,21 @@ def _wait_for(find_late, launch, timeout):
         if not late: return
         waited = monotonic()-start
         if waited>timeout: raise RuntimeError(
-            f'{_names_of(late)} of {launch.world} did not join within {timeout:g} seconds. {_advice}.')
+            f'{_format_ranks(late)} of {launch.world} did not join within {timeout:g} seconds. {_advice}.')
         if waited>_patience and not has_warned:
             has_warned = True
-            warn(f'Process {launch.rank} has waited {waited:.0f} seconds for {_names_of(late)} of {launch.world}. '
+            warn(f'Process {launch.rank} has waited {waited:.0f} seconds for {_format_ranks(late)} of {launch.world}. '
                  f'{_advice}.')
         sleep(pause)
 
-def _names_of(ranks):
+def _format_ranks(ranks):
     "Return 'process 3', 'processes 0, 1', or of more than eight 'processes 0, 1, 2, 3, 4, 5, 6, 7 and 2 more'"
     numbers = ', '.join(map(str, ranks[:8]))
     if len(ranks)==1: return f'process {numbers}'
     return f'processes {numbers}' if len(ranks)<=8 else f'processes {numbers} and {len(ranks)-8} more'
 
 # %% ../../nbs/processes/05b_launch.ipynb #7e3d5a90
-def _name_of_attempt(store, launch, timeout):
+def _get_name_of_attempt(store, launch, timeout):
     "Return a name that process 0 chooses for this attempt: the store may have entries of an earlier attempt"
     me = uuid4().hex
     announced = SharedList(dist.PrefixStore('learnkit/hello', store))
@@ -253,7 +253,7 @@ def _connect(launch, timeout) -> dist.Store:
         if not port_is_taken: raise
         raise RuntimeError(f'Process 0 cannot listen on port {port}: another program uses it. Set MASTER_PORT to a '
                            'free port, in all processes.') from e
-    return dist.PrefixStore(f'learnkit/{_name_of_attempt(store, launch, timeout)}', store)
+    return dist.PrefixStore(f'learnkit/{_get_name_of_attempt(store, launch, timeout)}', store)
 
 # %% ../../nbs/processes/05b_launch.ipynb #1d6dd009
 _lazy = 'TORCH_GLOO_LAZY_INIT'   # an environment variable of PyTorch
@@ -523,5 +523,5 @@ def _describe_difference(purposes):
     ranks_of:dict = {}
     for rank,what in purposes.items(): ranks_of.setdefault(what, []).append(rank)
     if len(ranks_of)<2: return ''
-    parts = [f'{what} in {_names_of(ranks)}' for what,ranks in ranks_of.items()]
+    parts = [f'{what} in {_format_ranks(ranks)}' for what,ranks in ranks_of.items()]
     return f"the processes call different functions: {'; '.join(parts)}"

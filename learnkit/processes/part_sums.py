@@ -14,7 +14,7 @@ from torch import Tensor
 from ..optim.inventory import BatchBuffers, named_buffers
 
 # %% ../../nbs/processes/35_part_sums.ipynb #57cdac2c
-def part_of(
+def slice_part(
     bs:int, # how many samples the batch has
     i:int,  # the number of the shard
     n:int   # how many shards there are
@@ -78,12 +78,12 @@ class PartSums:
         has_grad = [grad is not None for grad in grads]
         numbers = torch.tensor([n, *has_grad, *rest], dtype=self.dtype).to(self.device)
         return torch.cat(Part(
-            grads   = self._flatten(map(_or_zeros, grads, self.params)).masked_fill_(has_no_target, 0),
+            grads   = self._flatten(map(_replace_none_by_zeros, grads, self.params)).masked_fill_(has_no_target, 0),
             loss    = weighted_loss.masked_fill_(has_no_target, 0),
-            buffers = self._flatten([*self.buffers.values(floating=True), *self._growth_of_counters()])*n,
+            buffers = self._flatten([*self.buffers.values(floating=True), *self._measure_growth_of_counters()])*n,
             numbers = torch.cat([weight, numbers])))
 
-    def _growth_of_counters(self):
+    def _measure_growth_of_counters(self):
         now = self.buffers.values(floating=False)
         return [count.long()-first for count,first in zip(now, self.counters)]
 
@@ -127,7 +127,7 @@ class PartSums:
         self.buffers.put(_split_like(self.averages, averages), counts)
 
 # %% ../../nbs/processes/35_part_sums.ipynb #ce19f14d
-def _or_zeros(grad, p): return torch.zeros_like(p) if grad is None else grad
+def _replace_none_by_zeros(grad, p): return torch.zeros_like(p) if grad is None else grad
 
 # %% ../../nbs/processes/35_part_sums.ipynb #ce19f14e
 def _size(tensors): return sum(t.numel() for t in tensors)

@@ -48,9 +48,9 @@ class Relay:
         except RuntimeError: pass   # the process that hosts the store has ended
         self._show([self.rank], *entry)
 
-    def _is_first(self, name, message):
+    def _is_first(self, category, message):
         "Return whether no process has shown this warning yet, and mark it as shown; True if the store has ended"
-        try: return self.store.add(f'{name}: {message}', 1)==1
+        try: return self.store.add(f'{category}: {message}', 1)==1
         except RuntimeError: return True
 
     def _show(self, ranks, name, message, filename, lineno):

@@ -146,14 +146,14 @@ def _shard_each(dl, seed):
 # %% ../../nbs/processes/15a_shard.ipynb #59d2eec3
 def _fingerprint(x):
     "Return values by which processes can compare `x`, a nested structure of tensors and other objects"
-    return [*map(_fingerprint_of_one, leaves(x))]
+    return [*map(_fingerprint_object, leaves(x))]
 
-def _fingerprint_of_one(o):
-    if isinstance(o, Tensor): return _fingerprint_of_tensor(o.detach().cpu())
+def _fingerprint_object(o):
+    if isinstance(o, Tensor): return _fingerprint_tensor(o.detach().cpu())
     if hasattr(o, 'tobytes'): return crc32(o.tobytes())   # a NumPy array
     return o if type(o) in (str,int,float,bool) else type(o).__name__
 
-def _fingerprint_of_tensor(t):
+def _fingerprint_tensor(t):
     has_plain_memory = t.layout is torch.strided and not t.is_quantized
     if not has_plain_memory: return type(t).__name__
     values = t.contiguous().reshape(-1).view(torch.uint8).numpy()
@@ -236,7 +236,7 @@ class RoundRobin:
             self.alike = is_equal_in_all(_fingerprint(first))
             batches = chain(first, batches)
         if self.alike:
-            self.ready = self._every_nth(self._as_drawn_by_first(islice(batches, self.limit)))
+            self.ready = self._yield_every_nth(self._as_drawn_by_first(islice(batches, self.limit)))
             return
         warn_unlike(self.whole, 'The processes have different data to validate or predict, of {} samples. '
                     'Each process uses its own, and the results cover the data of all.')
@@ -260,7 +260,7 @@ class RoundRobin:
         if type(sampler) is SequentialSampler: return batches
         return iter(from_first([*batches] if rank_distrib()==0 else None))
 
-    def _every_nth(self, batches):
+    def _yield_every_nth(self, batches):
         "Yield this process's batch of each n; processes without one in the last round repeat the first batch of it"
         rank,world = shard_rank(),num_shards()
         for n_rounds,first in enumerate(batches):

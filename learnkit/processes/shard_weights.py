@@ -102,7 +102,7 @@ class ShardWeights(Callback):
 
     def _start_factor(self):
         "Set this batch's loss factor; on the CPU, wait for the others unless the gradients can be corrected later"
-        if not self.on_cpu: return self._assign(factor=self._factor_on_device())
+        if not self.on_cpu: return self._assign(factor=self._compute_factor())
         weight = float(self.weigh.read(self.whole, _is_on_device))
         is_usual = weight==self.usual and self._can_correct()
         receive = start_sums(Sums(weight, is_usual), self.group)
@@ -133,7 +133,7 @@ class ShardWeights(Callback):
         # by mesh: PyTorch does not accept plain and sharded tensors together
         for alike in group_by_mesh(grads): torch._foreach_mul_(alike, correction)
 
-    def _factor_on_device(self):
+    def _compute_factor(self):
         "Return the batch's weight divided by the mean over the processes, without waiting for the device"
         weight = self.weigh(self.whole)
         mean = self._mean(weight)

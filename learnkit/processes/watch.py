@@ -65,7 +65,7 @@ def describe_location(
     "Return where a thread is, in words: the handler, the step of the loop, or the line of a script"
     for f in frames:
         if found := _place_in_run(f): return found
-    return _line_of_script(frames) if frames else 'in a thread that has ended'
+    return _find_line_of_script(frames) if frames else 'in a thread that has ended'
 
 def _place_in_run(frame):
     "Return the handler or the step of the loop that a frame belongs to, in words; empty for any other frame"
@@ -80,7 +80,7 @@ def _place_in_run(frame):
     return f'in `{_steps[frame.f_code]}`{local["self"]._position}'
 
 # %% ../../nbs/processes/02_watch.ipynb #93ef2025
-def _line_of_script(frames):
+def _find_line_of_script(frames):
     "Return the line of the user's own code, and the function that it calls, in words"
     own = next((f for f in frames if _is_users(f)), frames[-1])
     called = '' if frames[0] is own else f', in `{frames[0].f_code.co_name}`'
@@ -105,7 +105,7 @@ class Judge:
         self.watch,self.others,self.notices = watch,watch.others,watch.notices
         self.everyone_else = {*range(num_distrib())} - {watch.rank}
 
-    def find(self) -> Verdict|None:
+    def find_verdict(self) -> Verdict|None:
         "Return the verdict of the first process that asks in this fit; None if a process has reported its failure"
         is_first = self.watch.store.add('judges', 1)==1
         if not is_first: self._wait_for_verdict()
@@ -318,7 +318,7 @@ class Watch(Thread):
         self.has_failed = self.is_asking = True
         try:
             if not self._store_answers(): return self._read_before() or f'{describe_store_host()} {_frozen}'
-            verdict = Judge(self).find()
+            verdict = Judge(self).find_verdict()
         except RuntimeError: return self._read_before() or describe_lost_store()
         finally: self.is_asking = False
         return self.failures() if verdict is None else self._describe_verdict(verdict)

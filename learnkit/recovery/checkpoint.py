@@ -41,7 +41,7 @@ class Stage:
         key = t.dtype,t.shape,t.stride(),t.device,mesh,places
         free = self.free.get(key)
         if free: copy = free.pop(0).copy_(t, non_blocking=True)
-        elif t.is_cuda and mesh is None: copy = _empty_pinned_like(t).copy_(t, non_blocking=True)
+        elif t.is_cuda and mesh is None: copy = _create_pinned_like(t).copy_(t, non_blocking=True)
         else: copy = t.to('cpu', copy=True)
         if t.is_cuda: self.copied = torch.cuda.current_stream(t.device).record_event()
         self.used.setdefault(key, []).append(copy)
@@ -52,7 +52,7 @@ class Stage:
         if self.copied is not None: self.copied.synchronize()
 
 # %% ../../nbs/recovery/25a_checkpoint_writer.ipynb #0d100519
-def _empty_pinned_like(t): return torch.empty_like(t, device='cpu', pin_memory=True)
+def _create_pinned_like(t): return torch.empty_like(t, device='cpu', pin_memory=True)
 def _call_here(f): return f()
 
 class CheckpointWriter:
@@ -153,7 +153,7 @@ from .file import FolderLock, base_file, checkpoint_info, list_checkpoints, remo
 from .resume import (check_ended, check_identity, convert_position, earlier_checkpoints,
     find_checkpoint, fit_number, describe_branching, is_longer, record_fit, Paused, Resumable)
 from .state import duration_in_words, duration_of, gather_states
-from .identity import gather_identity, origin_of, session
+from .identity import gather_identity, find_origin, describe_session
 
 # %% ../../nbs/recovery/25b_checkpoint.ipynb #6026709f
 def _has_shards(learn): return any(map(is_sharded, learn.model.parameters()))
@@ -219,7 +219,7 @@ class CheckpointCallback(Resumable):
         if rank_distrib()==0: self.lock.mark_folder(folder)   # the run has passed all checks
         for p in obsolete: remove_checkpoint(p)
         if resume is None: remove_bases(folder)
-        now = session(learn)
+        now = describe_session(learn)
         if isinstance(learn.current_run.resume, Paused): now |= learn.current_run.resume.describe_origin(folder)
         self.sessions = [*self.sessions, now]
         record_fit(learn, self.root, self.n_fit)
@@ -256,12 +256,12 @@ class CheckpointCallback(Resumable):
 
     def after_epoch(self):
         learn = self.learn
-        value = self._value_of_epoch()
+        value = self._get_value_of_epoch()
         due = self.every(learn, epoch=True)
         best = self._is_best(value)   # all processes take part, even if no save is due
         if due or best: self.save(learn.epoch+1, 0, f'-epoch-{learn.epoch}', value=value)
 
-    def _value_of_epoch(self):
+    def _get_value_of_epoch(self):
         "Return the monitored value at the end of an epoch; None without a monitor, or if a row already has the value"
         if not self.monitor: return None
         is_known = self.monitor.is_known(self.learn)
@@ -333,7 +333,7 @@ class CheckpointCallback(Resumable):
         learn,sharded = self.learn,_has_shards(self.learn)
         resumable = prefix=='step-'
         if sharded: self.writer.wait()
-        if resumable and not self._weights_finite(sharded):
+        if resumable and not self._are_weights_finite(sharded):
             warn(f'weights are nan or infinite{learn._position}: no checkpoint is saved, since no run could resume '
                  'from it. `RollBackOnNaN` restores earlier weights.')
             return
@@ -346,7 +346,7 @@ class CheckpointCallback(Resumable):
         if resumable: own = gather_states(learn, place)
         if self.background: copy = self.writer.stage
         def collect():
-            about = dict(info, results=self._last_row(), **origin_of(self.sessions))
+            about = dict(info, results=self._get_last_row(), **find_origin(self.sessions))
             state = self.contents(epoch, done, place, own, copy, self.base)
             if self.base and self.base_in!='digest': state['base_file'] = self._write_base(state)
             return state,about
@@ -388,11 +388,11 @@ class CheckpointCallback(Resumable):
         write_base({name:weights[name] for name in state['base'] if name not in quantized}, path)
         return path.name
 
-    def _weights_finite(self, sharded):
+    def _are_weights_finite(self, sharded):
         if not sharded: return weights_finite(self.learn.opt)
         return all(team().in_all(lambda: weights_finite(self.learn.opt)))
 
-    def _last_row(self):
+    def _get_last_row(self):
         "Return the newest row of the history; empty if there is none"
         recorder = own_attr(self.learn, 'recorder')
         if recorder is None or not recorder.history: return {}

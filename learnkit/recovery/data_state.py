@@ -97,10 +97,10 @@ def tensors_in(
     if isinstance(v, OptimWrapper): return tensors_in(v.opt)
     if isinstance(v, torch.optim.Optimizer): return [*leaves([*v.state.values()])]
     if isinstance(v, dict): return tensors_in([*v.values()])
-    if isinstance(v, (list,tuple)): return _tensors_of_entries(v)
+    if isinstance(v, (list,tuple)): return _collect_tensors(v)
     return None
 
-def _tensors_of_entries(values):
+def _collect_tensors(values):
     "Return the tensors of all entries that have some; None if no entry is a module or an optimizer"
     lists = [found for found in map(tensors_in, values) if found is not None]
     if not lists: return None
@@ -118,7 +118,7 @@ def unsaved_writes(
     cb:Any # a callback in a fit
 ) -> dict[str, int]:
     "Return how often each module and optimizer in `cb` that no checkpoint saves was written to, by attribute name"
-    saved_ids = _saved_ids(cb)
+    saved_ids = _collect_saved_ids(cb)
     writes = {}
     for name,v in vars(cb).items():
         if name in cb.saves or _is_of_learner(v, cb.learn): continue
@@ -128,7 +128,7 @@ def unsaved_writes(
         if not are_saved: writes[name] = count_writes(tensors)
     return writes
 
-def _saved_ids(cb):
+def _collect_saved_ids(cb):
     "Return the ids of the tensors that checkpoints store: of model, loss and the attributes named in `cb.saves`"
     named = [vars(cb).get(name) for name in cb.saves]
     saved = tensors_in([cb.learn.model, cb.learn.loss_func, *named])

@@ -44,20 +44,20 @@ def measure_samples(
 ) -> list[dict]:
     "Return the loss and gradient norm of each sample in the batch; empty if samples have no losses of their own"
     n,more = n_items(learn),{}
-    losses = _losses_of_batch(learn, n)
-    if losses is None: losses,more = _losses_alone(learn, n),dict(alone=True)
+    losses = _compute_losses_of_batch(learn, n)
+    if losses is None: losses,more = _compute_losses_alone(learn, n),dict(alone=True)
     if losses is None: return []
     rows = []
     for name,loss in zip(names, losses):
-        rows.append(dict(item=name, loss=loss.item(), gradient=_gradient_norm(loss, learn.model), **more))
+        rows.append(dict(item=name, loss=loss.item(), gradient=_compute_gradient_norm(loss, learn.model), **more))
     return rows
 
-def _gradient_norm(loss, model):
+def _compute_gradient_norm(loss, model):
     trained = [p for p in model.parameters() if p.requires_grad]
     return _norm(torch.autograd.grad(loss, trained, retain_graph=True, allow_unused=True))
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #40ad25af
-def _losses_of_batch(learn, n):
+def _compute_losses_of_batch(learn, n):
     "Return the losses of the samples, with their graph; None if the loss cannot be computed for each sample"
     mixer = mixer_of(learn)
     try:
@@ -70,7 +70,7 @@ def _losses_of_batch(learn, n):
     if not is_per_sample: return None
     return losses
 
-def _losses_alone(learn, n):
+def _compute_losses_alone(learn, n):
     "Return the loss of each sample, computed without the rest of the batch; None if the model needs several samples"
     xb,yb,run = learn.xb,learn.yb,learn.current_run
     learn.current_run = run.begin(learn.mode)   # keep the attributes set below out of `run`
@@ -151,12 +151,12 @@ class ItemLosses(Callback):
     ) -> History:
         "Return a row for each sample, largest loss first, with its gradient norm in the batch; empty if unknown"
         if not self.are_known: return History()
-        share = abs(self._weight_of_sample(loss))
+        share = abs(self._compute_weight_of_sample(loss))
         rows = [{**row, 'gradient':share*row['gradient'], 'at':at} for at,row in enumerate(self.rows)]
         rows.sort(key=finite_loss, reverse=True)
         return History(rows)
 
-    def _weight_of_sample(self, loss):
+    def _compute_weight_of_sample(self, loss):
         "Return the weight of a sample's loss in the loss of the batch"
         mean = 1/len(self.rows)
         if any('alone' in row for row in self.rows): return mean   # the loss of a sample may differ in the batch
@@ -212,7 +212,7 @@ class LayerNorms(Callback):
         for name,params in self._layers().items():
             self.before[name] = [p.detach().clone() for p in params]
             grads[name] = _norm(p.grad for p in params)
-        norms = dict(norm=self.unclipped.take(), clipped=grad_norm(self.learn))
+        norms = dict(norm=self.unclipped.pop(), clipped=grad_norm(self.learn))
         self.steps[self.learn.train_iter] = dict(gradient=grads, scale=self.scale, **norms, **more)
 
     def after_cancel_step(self): self.before_step(skipped=True)
@@ -231,7 +231,7 @@ class UnclippedNorm(Callback):
     order,acts,run_valid = -10_000,'nothing',False
     modes,norm = ('fit',),None
     def before_step(self): self.norm = grad_norm(self.learn)
-    def take(self) -> float|None:
+    def pop(self) -> float|None:
         "Return the gradient norm of the last step and forget it; None if there was no step since the last call"
         norm,self.norm = self.norm,None
         return norm
@@ -272,9 +272,9 @@ def first_jumps(
             jump = first_jump({s:norms[layer] for s,norms in norms_of.items()}, times)
             if jump is None: continue
             rows.append(dict(layer=layer, norm=kind, steps_before=step-jump.step, value=jump.value, usual=jump.usual))
-    return History(sorted(rows, key=_jump_order))
+    return History(sorted(rows, key=_get_jump_key))
 
-def _jump_order(row):
+def _get_jump_key(row):
     "Return a sort key: earlier jumps first, then by kind of norm, then larger jumps first"
     return -row['steps_before'],row['norm'],-row['value']/max(row['usual'], 1e-30)
 
@@ -345,17 +345,17 @@ class Explanation:
         measurements = self.measurements
         lines = [f"step {self.step}: loss {self.loss:.6g}, lr {measurements['lr']}", self._describe_step()]
         if measurements['nan'] is not None: lines.append(f"NaN or infinite first after module {measurements['nan']!r}")
-        if self.items: lines += ['', self._items_title(), repr(self._largest_items())]
+        if self.items: lines += ['', self._format_title(), repr(self._find_largest_losses())]
         if self.layers: lines += ['', 'layers:', repr(History(self.layers[:8]))]
         else: lines += ['', 'no layer jumped in the steps before']
         return '\n'.join(lines)
 
-    def _items_title(self):
+    def _format_title(self):
         are_alone = any('alone' in row for row in self.items)
         if are_alone: return 'samples of the batch, each alone in the model:'
         return 'samples of the batch:'
 
-    def _largest_items(self):
+    def _find_largest_losses(self):
         "Return the rows with the largest losses, without columns that a table need not show"
         table = History()
         for row in self.items[:5]: table.append({k:v for k,v in row.items() if k not in ('alone','at')})
@@ -392,14 +392,14 @@ def make_show(
         xb,yb = to_concat(parts)
         positions = [row['at'] for row in rows]
         xb,yb = select_split_samples(xb, yb, positions, find_bs(yb or xb))
-        columns = _targets_by_name(yb)
+        columns = _name_targets(yb)
         columns['item'] = [str(row['item']) for row in rows]
         columns['loss'] = [f"{row['loss']:.4g}" for row in rows]
         if not stats: stats = normalization_of(getattr(dls.train, 'dataset', None))
         return Items(detuplify(xb), columns, len(rows), vocab_of(dls), decode).show(stats, **kwargs)
     return show
 
-def _targets_by_name(yb)->dict[str,Any]:
+def _name_targets(yb)->dict[str,Any]:
     if len(yb)==1: return dict(target=yb[0])
     return {f'target {i}':y for i,y in enumerate(yb)}
 
@@ -522,14 +522,14 @@ def bisect_spike(self:Learner,
     spikes = {spike['step']:spike for spike in Run(folder).spikes(k, window)}
     if step not in spikes: raise ValueError(
         f'the loss of `step` {step} is not a spike: `Run(…).spikes()` lists those that are')
-    search = _SpikeSearch(self, folder, step, fit, _largest_usual_loss(spikes[step], k))
+    search = _SpikeSearch(self, folder, step, fit, _compute_largest_usual_loss(spikes[step], k))
     found = search.find_from(step)
     if not found: found = search.find_from(first_batch_of_step(self, folder, step, fit))
     if found is None: raise ValueError(f'the loss of `step` {step} jumps even without the samples of its batch and of '
                                        'the previous step: see `explain_spike(…, before=50)` for earlier changes')
     return found
 
-def _largest_usual_loss(spike, k):
+def _compute_largest_usual_loss(spike, k):
     "Return the largest loss that would not be a spike; infinite if the spike is not finite"
     if not isfinite(spike['loss']): return inf
     level = spike['median']

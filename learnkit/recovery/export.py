@@ -189,7 +189,7 @@ def export(self:Learner,
     **about                 # further entries of the description: numbers, strings, lists and dicts of them
 ) -> Path:
     "Write weights and a description for `load_learner`, no code; return the path; TypeError if they cannot be stored"
-    path = self._file_path(file)
+    path = self._make_file_path(file)
     check_replaced(path, 'export')
     description = _describe(self, inputs, about)
     text = _to_json(description)
@@ -199,7 +199,7 @@ def export(self:Learner,
         if sharded: team().meet('`learn.export` of a sharded model')
         model = to_serializable(weights, 'model', sharded=gathered)   # each process gives its shard
         beside = to_serializable(state_beside(self), 'beside', sharded=gathered)
-        loss = _loss_tensors(self.loss_func, description['loss'])
+        loss = _get_loss_tensors(self.loss_func, description['loss'])
         state = dict(format=export_format, note=text, model=model, loss=loss, beside=beside)
         if sharded: team().in_first(lambda: _write(state, path))
         elif rank_distrib()==0: _write(state, path)
@@ -211,7 +211,7 @@ def _to_json(description):
         f'the description of an exported Learner is JSON, which cannot store one of its values: {e}') from e
 
 # %% ../../nbs/recovery/40c_export.ipynb #a038bc01
-def _loss_tensors(loss, config):
+def _get_loss_tensors(loss, config):
     "Return the class weights of a loss function that the file describes; empty for any other"
     is_described = isinstance(loss, nn.Module) and 'own' not in (config or {})
     if not is_described: return {}
@@ -232,11 +232,11 @@ def _read_safetensors(path):
     tensors,about = read_safetensors(path)
     parts = dict(model={}, loss={}, beside={})
     for k,t in tensors.items():
-        part,name = _part_of(k)
+        part,name = _split_part(k)
         parts[part][name] = t
     return dict(format=export_format if 'learnkit' in about else '', note=about.get('learnkit'), **parts)
 
-def _part_of(k):
+def _split_part(k):
     "Return the part to which a name in a .safetensors file belongs, and the name within that part"
     for part,prefix in _prefixes.items():
         if k.startswith(prefix): return part,k.removeprefix(prefix)
@@ -277,7 +277,7 @@ def read_export(
     is_tensors = is_safetensors(source) and source.is_file()
     state:dict[str,Any] = _read_safetensors(source) if is_tensors else read_state(source)
     if state.get('format')!=export_format: raise ValueError(
-        f'{source} was not written by `learn.export`{_hint_at_load(state)}')
+        f'{source} was not written by `learn.export`{_make_load_hint(state)}')
     if not _is_complete(state): raise ValueError(f'{source} is incomplete: export the model again')
     try: description = json.loads(state['note'])
     except (ValueError, RecursionError) as e: raise ValueError(f'the description in {source} is damaged: {e}') from e
@@ -289,7 +289,7 @@ def _is_complete(state):
     return all(isinstance(state.get(part), dict) for part in ('model','loss'))
 
 # %% ../../nbs/recovery/40c_export.ipynb #d00fb003
-def _hint_at_load(state):
+def _make_load_hint(state):
     "Return a hint at `learn.load` for a file that `learn.save` wrote; empty for any other file"
     is_of_save = 'model' not in state or state.keys()=={'model','opt'}
     return ': `learn.load` reads what `learn.save` wrote' if is_of_save else ''

@@ -278,7 +278,7 @@ def peek_checkpoint(
     return read_state(path, mmap=True)
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #f50afaf6
-def _age_key(path):
+def _make_age_key(path):
     "Return a sort key for a path, in which step 10 follows step 9: the texts and numbers in its name, alternating"
     parts = re.split(r'(\d+)', path.stem)
     parts[1::2] = map(int, parts[1::2])
@@ -289,7 +289,7 @@ def list_checkpoints(
 ) -> list[Path]:
     "Return the paths of the checkpoints in a folder, the newest first; their contents are not checked"
     paths = [manifest.with_suffix('.pth') for manifest in folder.glob('step-[0-9]*.json')]
-    return sorted(paths, key=_age_key, reverse=True)
+    return sorted(paths, key=_make_age_key, reverse=True)
 
 def newest_checkpoint(
     folder:Path,         # the folder of a fit's checkpoints

@@ -137,12 +137,12 @@ def entries_of(
     o:Any # an object with attributes, a class, or a container
 ) -> dict[str, Any]:
     "Return the values in `o`, by attribute name, key or index; empty for a container of more than `max_entries`"
-    if isinstance(o, containers): return _entries_of_container(o)
+    if isinstance(o, containers): return _list_entries_of_container(o)
     if isinstance(o, type): return {k:v for k,v in vars(o).items() if not k.startswith('__')}
     managed = pytorchs_attributes(o)
     return {k:v for k,v in vars(o).items() if k not in managed}
 
-def _entries_of_container(o):
+def _list_entries_of_container(o):
     if len(o)>max_entries: return {}
     if isinstance(o, mappings): return {str(k):v for k,v in o.items()}
     return {str(i):v for i,v in enumerate(o)}
@@ -526,7 +526,7 @@ class Place(NamedTuple):
     k:str      # the name of the entry
     value:Any
 
-def has_own_state(
+def has_own_state_dict(
     opt:torch.optim.Optimizer|None # an optimizer
 ) -> bool:
     "Return whether the class of the optimizer has a `state_dict` of its own, rather than PyTorch's"
@@ -539,7 +539,7 @@ class HiddenState:
     ):
         self.learn,self.loss = learn,learn.loss_func
         holders,saved = self.holders(),saved_tensors(learn)
-        self.first_states,self.first_watched = self._copies(holders, saved),self._fingerprints(holders, saved)
+        self.first_states,self.first_watched = self._copy_states(holders, saved),self._fingerprints(holders, saved)
         self.constant = ConstantModules(get_model(learn.model), saved)
         self.warned = False
 
@@ -564,7 +564,7 @@ class HiddenState:
             if not holder.is_saved: continue
             for k,v in states_in(holder, saved).items(): yield f'{name}.{k}',v
 
-    def _copies(self, holders, saved):
+    def _copy_states(self, holders, saved):
         "Return copies of all states that checkpoints can store, by name"
         return {name:copy_state(v) for name,v in self._states(holders, saved)}
 
@@ -572,7 +572,7 @@ class HiddenState:
         "Return the fingerprint of each value that no checkpoint can store, by name"
         opt,found = self._optimizer(),{}
         for name,holder in holders.items():
-            is_saved = holder.o is opt and has_own_state(opt)
+            is_saved = holder.o is opt and has_own_state_dict(opt)
             if is_saved: continue
             for k,v in holder.entries.items():
                 if v is not opt: found[f'{name}.{k}'] = fingerprint_of(v)
@@ -613,13 +613,13 @@ class HiddenState:
         holders,places = self.holders(),{}
         for name,v in state.items():
             at,_,k = str(name).rpartition('.')
-            o = self._saved_holder(holders, at)
+            o = self._find_saved_holder(holders, at)
             own = None if o is None else entry_of(o, k)
             self._check_value(name, own, v)
             if o is not None and can_be_set(o, k, v): places[name] = Place(o, k, v)
         return places
 
-    def _saved_holder(self, holders, name):
+    def _find_saved_holder(self, holders, name):
         "Return the object with this name if checkpoints store its entries, else None"
         holder = holders.get(name)
         if holder is None or not holder.is_saved: return None

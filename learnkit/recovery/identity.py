@@ -115,7 +115,7 @@ def data_contents(
     "Return (name, hash) for each part of `ds` that has an entry per sample; of a list or HF dataset, its hash alone"
     hugging_face = getattr(ds, '_fingerprint', None)
     if isinstance(hugging_face, str): return hugging_face,
-    if isinstance(ds, (list,tuple)) or is_array(ds): return _hash_of_whole(ds)
+    if isinstance(ds, (list,tuple)) or is_array(ds): return _hash_whole(ds)
     size,hashes = loader_len(ds),[]
     for name,part in parts_of_data(ds, size):
         if isinstance(part, Dataset):
@@ -126,7 +126,7 @@ def data_contents(
     return tuple(hashes)
 
 # %% ../../nbs/recovery/10_identity.ipynb #4b204694
-def _hash_of_whole(ds):
+def _hash_whole(ds):
     if not len(ds): return ()
     found = hash_entries(ds)
     return () if found is None else (found,)
@@ -282,33 +282,33 @@ def batch_sizes_of(
     return getattr(batches, 'batch_size', None),getattr(batches, 'drop_last', None)
 
 # %% ../../nbs/recovery/10_identity.ipynb #41d0799c
-def _loader_identity(which, dl):
+def _describe_loader(which, dl):
     ds = getattr(dl, 'dataset', dl)
     size,drop_last = batch_sizes_of(dl)
-    n_shards = _num_shards_of(dl)
+    n_shards = _get_num_shards(dl)
     if size and which=='training': size *= n_shards   # the batch size of all processes together
-    parts = {'batch size':size, 'drop_last':drop_last, 'items':loader_len(ds), 'sampler':_order_of(dl),
+    parts = {'batch size':size, 'drop_last':drop_last, 'items':loader_len(ds), 'sampler':_describe_order(dl),
              'dataset':name_of(type(ds)), 'data':' '.join(map(str, data_contents(ds)))}
     return {f'{which} {name}':v if v is None else str(v) for name,v in parts.items()}
 
-def _num_shards_of(dl):
+def _get_num_shards(dl):
     shard = distributed_sampler(dl)
     return 1 if shard is None else shard.num_replicas
 
 # %% ../../nbs/recovery/10_identity.ipynb #3a8e4060
-def _order_of(dl):
+def _describe_order(dl):
     "Describe how the order of samples is chosen, as in a single process; None if that is unknown"
     shard = distributed_sampler(dl)
-    sampler = _sampler_of_one(shard) if type(shard) is DistributedSampler else sampler_of(dl)
+    sampler = _find_sampler_of_one(shard) if type(shard) is DistributedSampler else sampler_of(dl)
     if sampler is None: return None
     return describe(sampler)
 
-def _sampler_of_one(shard):
+def _find_sampler_of_one(shard):
     "Return the sampler that a single process would have instead of a `DistributedSampler`"
     return RandomSampler(shard.dataset) if shard.shuffle else SequentialSampler(shard.dataset)
 
 # %% ../../nbs/recovery/10_identity.ipynb #4f384a6e
-def _optimizer_identity(opt):
+def _describe_optimizer(opt):
     texts = {}
     for name in ('lr','wd'): texts[name] = str([float(h[name]) for h in opt.hypers if name in h])
     for name,inner in inner_optimizers(opt).items():
@@ -318,7 +318,7 @@ def _optimizer_identity(opt):
             texts[f'{name}.{key}'] = describe(value)
     return texts
 
-def _model_identity(model):
+def _describe_model(model):
     texts = {}
     for name,m in model.named_modules():
         settings = hide_secrets(re.sub(' at 0x[0-9a-f]+', '', m.extra_repr()))
@@ -329,7 +329,7 @@ def _model_identity(model):
 # %% ../../nbs/recovery/10_identity.ipynb #9791d73b
 writes = Word('writes', False, 'Does it write files, or send or show results, which a replay of the run must not do?')
 
-def _callback_identity(cb):
+def _describe_callback(cb):
     attributes = vars(cb)
     handlers = [attributes[name] for name in sorted(attributes) if name in event]   # of `Callback(before_fit=f)`
     texts = [describe(f) for f in handlers if isinstance(f, MethodType)]
@@ -342,13 +342,13 @@ def _describe_schedule(f): return [describe(f(i/8)) for i in range(9)]
 @patch
 def _identity(self:Learner) -> dict[str, str|None]:
     "Return a description, by name, of each part that identifies this run; call this in `before_fit`"
-    texts = _loader_identity('training', self.dls.train)
-    if self.dls.valid is not None: texts |= _loader_identity('validation', self.dls.valid)
-    texts |= _model_identity(get_model(self.model))
+    texts = _describe_loader('training', self.dls.train)
+    if self.dls.valid is not None: texts |= _describe_loader('validation', self.dls.valid)
+    texts |= _describe_model(get_model(self.model))
     texts['loss'] = describe(self.loss_func)
-    texts |= _optimizer_identity(self.opt)
+    texts |= _describe_optimizer(self.opt)
     for cb in self.cbs:
-        if runs_in(cb, 'fit') and not observes(cb): texts[f'callback {cb.key}'] = _callback_identity(cb)
+        if runs_in(cb, 'fit') and not observes(cb): texts[f'callback {cb.key}'] = _describe_callback(cb)
     seed = torch.initial_seed()
     if seed<2**32: texts['seed'] = str(seed)   # PyTorch draws a larger one if none is set, different in each process
     return texts
@@ -412,7 +412,7 @@ def _describe_device(d):
     if d.type=='cpu': return f'cpu ({torch.backends.cpu.get_cpu_capability()})'
     return d.type
 
-def session(
+def describe_session(
     learn:Learner # the Learner, in a fit that begins or resumes
 ) -> dict[str, str|int]:
     "Return the time, the batches so far, and what affects rounding: the number of processes, device, threads, versions"
@@ -421,7 +421,7 @@ def session(
                 device=_describe_device(learn.device), threads=torch.get_num_threads(), torch=str(torch.__version__),
                 learnkit=getattr(lib, '__version__', ''))
 
-def origin_of(
+def find_origin(
     sessions:list # the sessions of a run
 ) -> dict[str, str|int]:
     "Return the run from which this one branched, and after how many batches; empty for a run that is not a branch"

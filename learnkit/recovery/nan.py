@@ -304,19 +304,19 @@ class RollBackOnNaN(Callback):
         self.spike = self.learn.current_run.spike or self.spike
         checks = self.due or self.good is None or self.learn.iter==0
         if not checks: return
-        if self._all_finite(): return self._keep_good_state()
+        if self._are_all_finite(): return self._keep_good_state()
         self._roll_back()
         raise CancelBatch
 
     def after_train(self):
         if self.flag is None: return
-        if not self._all_finite(weights_finite(self.learn.opt)): self._roll_back()
+        if not self._are_all_finite(weights_finite(self.learn.opt)): self._roll_back()
 
     def nonfinite_loss(self) -> None:
         "Handle the event so that no error is raised: `after_loss` and `after_train` restore good weights"
     def cleanup(self): self.good = self.flag = self.saver = self.snapshot = self.last = None
 
-    def _all_finite(self, weights=True):
+    def _are_all_finite(self, weights=True):
         "Return whether losses and `weights` are finite in all processes; all processes must call it"
         self.learn._team.agree(self.learn)
         self.due = False
@@ -332,9 +332,9 @@ class RollBackOnNaN(Callback):
         weights,base = split_state(learn)
         self.good = deepcopy(dict(
             model=weights, base=base, beside=state_beside(learn), opt=opt_state(learn),
-            loss=learn.loss, epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._cbs_to_restore()}))
+            loss=learn.loss, epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._find_cbs_to_restore()}))
 
-    def _cbs_to_restore(self):
+    def _find_cbs_to_restore(self):
         "Return the callbacks to restore: the Recorder, and all but observers, which keep a record of what happened"
         cbs = []
         for cb in self.learn.cbs:
@@ -385,7 +385,7 @@ class RollBackOnNaN(Callback):
             load_beside(learn, good.get('beside', {}))
             load_opt_state(learn, deepcopy(good['opt']))   # the optimizer keeps and modifies the loaded tensors
         learn.opt.zero_grad()
-        for cb in self._cbs_to_restore():
+        for cb in self._find_cbs_to_restore():
             is_of_other_epoch = cb.name=='recorder' and good['epoch']!=learn.epoch   # whose history has grown
             if cb.key in states and not is_of_other_epoch: cb.load_state_dict(states[cb.key])
         for cb in learn.cbs:
@@ -463,9 +463,9 @@ class ReplayOnOOM(MicroBatch):
 
     def wrap(self, what:str, do:Callable) -> Callable:
         "Return `do`; for a batch, a function that repeats it as smaller micro-batches until it fits into memory"
-        return partial(self._until_it_fits, do) if what=='batch' else do
+        return partial(self._run_until_it_fits, do) if what=='batch' else do
 
-    def _until_it_fits(self, do):
+    def _run_until_it_fits(self, do):
         if not self.learn.training: return do()
         self._take_snapshot()
         try:

@@ -26,7 +26,7 @@ from ..loop.callback import Callback
 from ..loop.check import check_whole
 from ..loop.words import observes, own_attr
 from .file import list_checkpoints, read_checkpoint, train_iter_of
-from .identity import differences, session, writes
+from .identity import differences, describe_session, writes
 from .resume import Paused
 from .runs import Run, describe_time
 from .signals import Pausable, PlannedPause
@@ -119,7 +119,7 @@ class Record:
         last = {}
         if sessions: last = sessions[-1]
         warn(f'Replay of {self.run.folder} is not exact: the loss first differs at step {step}, {loss!r} instead of '
-             f'{recorded!r}. {why_it_differs(last, session(learn))}')
+             f'{recorded!r}. {why_it_differs(last, describe_session(learn))}')
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000015
 def is_builtin(

@@ -138,10 +138,10 @@ def _list_found(
     "Return the names of the checkpoints that this process sees, and the text of the newest one's manifest"
     if where.suffix=='.pth': paths = [where]
     else: paths = list_checkpoints(where)
-    return _Listing([p.name for p in paths], _manifest_text(paths))
+    return _Listing([p.name for p in paths], _read_manifest_text(paths))
 
 # %% ../../nbs/recovery/20b_resume.ipynb #00819fb9
-def _manifest_text(paths):
+def _read_manifest_text(paths):
     if not paths: return None
     manifest = paths[0].with_suffix('.json')
     return manifest.read_text() if manifest.is_file() else None

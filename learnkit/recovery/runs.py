@@ -24,7 +24,7 @@ from ..measure.history import History, RecorderPlots, format_time
 from ..measure.recorder import AvgSmoothLoss, unpack_counts
 from ..measure.scalars import Series
 from .file import checkpoint_info, list_checkpoints, peek_checkpoint, read_checkpoint, train_iter_of
-from .identity import origin_of
+from .identity import find_origin
 from .state import duration_in_words, duration_of
 
 # %% ../../nbs/recovery/37a_runs.ipynb #c59dc9b6
@@ -156,7 +156,7 @@ class Run(RecorderPlots):
     @property
     def parent(self) -> tuple[str, int]|None:
         "For a branch: the parent run's folder, and the number of batches before the branch; else None"
-        origin = origin_of(self.sessions)
+        origin = find_origin(self.sessions)
         if not origin: return None
         return parent_folder(self.folder, origin['parent']),check_type(origin['left_at'], int)
     @property
@@ -433,10 +433,10 @@ def runs(
         except (ValueError, OSError) as e:
             warn(f'{e}. This run is not in the table.')
             continue
-        table.append(_row_of_run(fit, info))
+        table.append(_make_row_of_run(fit, info))
     return table
 
-def _row_of_run(fit, info):
+def _make_row_of_run(fit, info):
     row = dict(run=str(fit), train_iter=info.get('train_iter'), finished=info.get('finished') is True)
     if 'parent' in info: row |= dict(parent=parent_folder(fit, info['parent']), left_at=info.get('left_at'))
     results = info.get('results')

@@ -65,7 +65,7 @@ def is_on_meta(
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #75501aa9
 @contextmanager
-def _readable_errors(what):
+def _make_errors_readable(what):
     from torch.distributed.checkpoint.api import CheckpointException
     with warnings.catch_warnings():
         warnings.filterwarnings('ignore', 'torch.distributed is disabled')   # intended, for a single process
@@ -98,7 +98,7 @@ class _HashedFile(BufferedWriter):
         return None if self.has_moved else [self.size, self.sha.hexdigest()]
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #65f52716
-def _hashing_file_system(digests):
+def _make_hashing_file_system(digests):
     "Return a file system for DCP that records the digest of each file it writes in `digests`"
     from torch.distributed.checkpoint.filesystem import FileSystem
     class Hashing(FileSystem):
@@ -125,8 +125,8 @@ def write_shards(
     group,rank = team().group,rank_distrib()
     digests = {}
     writer = dcp.FileSystemWriter(folder, sync_files=True)
-    writer.fs = _hashing_file_system(digests)
-    with _readable_errors(f'{folder} could not be written'):
+    writer.fs = _make_hashing_file_system(digests)
+    with _make_errors_readable(f'{folder} could not be written'):
         dcp.save(parts, storage_writer=writer, process_group=group, no_dist=group is None)
     def digest_own():
         own = sorted(folder.glob(f'__{rank}_*'))
@@ -194,7 +194,7 @@ def _fills(boxes, shape):
         end += n
     return end==shape[0]
 
-def _layouts(meta, sizes):
+def _read_layouts(meta, sizes):
     "Return the `Layout` of each tensor, by name; raise ValueError if its pieces do not fit into files of `sizes`"
     from torch.distributed.checkpoint.metadata import MetadataIndex, TensorStorageMetadata
     res,used = {},Counter()
@@ -222,7 +222,7 @@ def _read_metadata(folder, files):
     "Return the layouts of the tensors in a folder; raise ValueError if its `.metadata` is damaged"
     try:
         with open(folder/'.metadata', 'rb') as f: meta = _MetadataUnpickler(f).load()
-        return _layouts(meta, {k:size for k,(size,_) in files.items()})
+        return _read_layouts(meta, {k:size for k,(size,_) in files.items()})
     except OSError: raise
     except Exception as e: raise ValueError(   # damage can cause any error
         f'{folder}/.metadata is damaged, or holds Python code, which is never run: {type(e).__name__}: {e}') from e

@@ -70,7 +70,7 @@ class StopOnSignal(Callback):
     def after_fetch(self):  self.fetching = None
 
     def after_batch(self):
-        number = self._signal_of_all()
+        number = self._agree_on_signal()
         if number: self._end(number, save=self.learn.training)
 
     def after_fit(self):
@@ -83,7 +83,7 @@ class StopOnSignal(Callback):
         "Return whether several processes decide together, so that a signal to one process is for all"
         return 'agreement' in vars(self.learn)
 
-    def _signal_of_all(self):
+    def _agree_on_signal(self):
         "Return the signal that ends the fit after this batch, the same in all processes; None if there is none"
         if not self._has_agreement: return self.received
         if not self.learn.training: return None   # processes agree in training batches only
@@ -222,7 +222,7 @@ from ..loop.events import Pause
 from ..loop.run import where_user_types, shell, write_out
 from ..loop.tracebacks import add_note
 from ..loop.words import Word
-from .identity import session
+from .identity import describe_session
 from .resume import Paused, Resumable
 from .state import gather_states
 
@@ -391,7 +391,7 @@ class Pausable(_Breakpoints, Resumable):
         if paused: self._continue(paused)
         elif learn.current_run.resume is not None: raise ValueError(
             f'resume={learn.current_run.resume!r} needs a `CheckpointCallback`: Pausable writes no files')
-        self.sessions = [*self.sessions, session(learn)]
+        self.sessions = [*self.sessions, describe_session(learn)]
 
     def _continue(self, paused): self.resume_from(paused.path, paused.state, paused.new, False)
 
@@ -442,7 +442,7 @@ class Pausable(_Breakpoints, Resumable):
     def _pause_if_due(self, epoch, done):
         "Pause between two batches if a pause is due; copy the state if a later pause may need it"
         learn,self.moment = self.learn,None
-        kind = self._due_pause()
+        kind = self._find_due_pause()
         if kind is not None or self._copies_next(): self._copy(epoch, done)
         if kind is None: return
         run = learn.current_run
@@ -450,7 +450,7 @@ class Pausable(_Breakpoints, Resumable):
             run.pred,run.loss_grad = apply(without_graph, (run.pred, run.loss_grad))
         self._end_fit(kind)
 
-    def _due_pause(self):
+    def _find_due_pause(self):
         "Return the exception class that ends the fit now; None: the fit continues"
         if self.received: return KeyboardInterrupt
         if self.pauses_after_batch: return Pause
@@ -502,7 +502,7 @@ def _with_cbs(fit, cbs):
     if fit is None: return None
     return partial(fit, cbs=[*L(fit.keywords.get('cbs')), *L(cbs)])
 
-def _paused_fit(learn):
+def _require_paused_fit(learn):
     "Return the paused fit; raise RuntimeError if there is none"
     if learn.mode is not None: raise RuntimeError(
         f'a `{learn.mode}` is running{learn._position}: it continues when this callback returns or this shell ends')
@@ -521,7 +521,7 @@ def resume(self:Learner,
     cbs:Any=None                        # further callbacks for the rest of the fit
 ) -> dict|None:                         # where the run is paused now, and the loss; None once the run has ended
     "Resume the paused fit; raise RuntimeError if none is paused, ValueError for both `batches` and `until`"
-    paused = _paused_fit(self)
+    paused = _require_paused_fit(self)
     if batches is None and until is None: return resume_paused(self, paused, cbs=cbs, lr=lr)
     if batches is not None and until is not None: raise ValueError(
         'pass `batches` or `until`, not both: `until` is an event of the next batch')
@@ -531,10 +531,10 @@ def resume(self:Learner,
     if until is not None: cbs.insert(0, _PauseAt(_check_event(until), paused))
     with self.no_bar(), self.no_logging(): resume_paused(self, paused, paused.state['train_iter']+n, cbs, lr)
     loss = None
-    if until not in events_before_loss: loss = _last_loss(self)
+    if until not in events_before_loss: loss = _get_last_loss(self)
     return dict(epoch=self.epoch, iter=self.iter, train_iter=self.train_iter, loss=loss)
 
-def _last_loss(learn):
+def _get_last_loss(learn):
     if learn.iter is None or learn.loss is None: return None
     return learn.loss.item()
 

@@ -51,16 +51,16 @@ def _run_state(self:Learner,
         version=format_version, epoch=epoch, done=done, n_epoch=self.n_epoch, train_iter=self.train_iter,
         train_steps=self.train_steps, pct_train=self.pct_train, model=without_lazy(weights),
         beside=without_lazy(state_beside(self, params)), opt=opt_state(self, params),
-        grads=_grads_of(params), cbs=_states_of_cbs(self), state=self.state,
+        grads=_collect_grads(params), cbs=_collect_states_of_cbs(self), state=self.state,
         rng=pack_state(get_random_states()), stop_reason=self.stop_reason, duration=str(duration))
     if base: state['base'] = base
     return to_serializable(state, copy=copy, sharded=own_shard)
 
-def _grads_of(params):
+def _collect_grads(params):
     "Return the gradients that no step has used yet, by the names of their parameters"
     return {name:p.grad for name,p in params.items() if p.grad is not None}
 
-def _states_of_cbs(learn):
+def _collect_states_of_cbs(learn):
     states = {cb.key:cb.state_dict() for cb in learn.cbs}
     return {key:state for key,state in states.items() if state}
 
@@ -471,7 +471,7 @@ class DataPosition(Callback):
 
     def before_train(self):
         learn,loader = self.learn,self._resumable_loader(self.learn.dl)
-        state = self._state_within_epoch()
+        state = self._get_state_within_epoch()
         if state is not None or self.resume_state is None: self._move_to_place(loader)
         self.place = None
         if self.ongoing is None: learn.batches.replace(loader)
@@ -495,7 +495,7 @@ class DataPosition(Callback):
             'the run, or from a checkpoint with `-epoch-` in its name. To begin a new fit with its weights: '
             "`learn.model.load_state_dict(read_checkpoint(path)['model'])`.")
 
-    def _state_within_epoch(self):
+    def _get_state_within_epoch(self):
         "Return the state to resume within this epoch; None if no run is resumed within it"
         state = self.resume_state
         if state is None or state['epoch']!=self.learn.epoch: return None
@@ -561,16 +561,16 @@ class DataPosition(Callback):
     def lost_in_workers(self) -> set[str]:
         "The changes that workers made to their data and that no checkpoint saves"
         lost = set() if self.train_loader is None else self.train_loader.lost_in_workers
-        return lost.union(*[it.lost for it in self._watched_iterators()])
+        return lost.union(*[it.lost for it in self._find_watched_iterators()])
 
-    def _watched_iterators(self):
+    def _find_watched_iterators(self):
         iterators = [dl._iterator for dl in self.with_workers]
         return [it for it in iterators if isinstance(it, RecordedStream)]
 
     def _warn_if_inexact(self, loader, place):
         if self.warned: return
         what,why = 'training',loader.why_inexact(place)
-        have_drawn = any(it.drawn for it in self._watched_iterators())
+        have_drawn = any(it.drawn for it in self._find_watched_iterators())
         if not why and have_drawn: what,why = 'validation',_persist
         if not why: return
         self.warned = True

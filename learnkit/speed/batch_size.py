@@ -76,7 +76,7 @@ def _fits(learn, b, n):
     if torch.accelerator.is_available(): torch.accelerator.empty_cache()
     return fits
 
-def _largest_size(learn, most) -> int:
+def _find_largest_size(learn, most) -> int:
     "Return the largest size to try; raise ValueError on a CPU, where a process is killed when memory is full"
     check_whole('most', most, what='a number of samples', none=True)
     if most is not None: return most
@@ -97,7 +97,7 @@ def find_batch_size(self:Learner,
 ) -> int:
     "Return the largest batch size; restore the Learner; raise OutOfMemoryError if none fits, RuntimeError in a group"
     start = check_whole('start', start, what='a number of samples')
-    limit = _largest_size(self, most)
+    limit = _find_largest_size(self, most)
     if start>limit: raise ValueError(f'start={start} is above most={limit}: there is no size to try')
     if num_distrib()>1: raise RuntimeError(
         'find_batch_size works in one process only, because the others would wait for one that runs out of memory: '

@@ -150,14 +150,14 @@ def find_shapes(
 
 def _find_varying(known, shapes, most):
     "Like `find_shapes`, with `dynamic`: widen the last entry with the same number of dimensions, if there is one"
-    n_dims  = _n_dims(shapes)
-    similar = [k for k in known if _n_dims(k)==n_dims]
+    n_dims  = _count_dims(shapes)
+    similar = [k for k in known if _count_dims(k)==n_dims]
     for k in similar:
         if covers(k, shapes): return k
     if similar:
         new = widen_shapes(similar[-1], shapes)
         return _append(known, new) if covers(new, shapes) else None
-    n_kinds = len({*map(_n_dims, known)})
+    n_kinds = len({*map(_count_dims, known)})
     return _append(known, shapes) if n_kinds<most else None
 
 # %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a016
@@ -165,7 +165,7 @@ def _append(known, new):
     known.append(new)
     return new
 
-def _n_dims(shapes): return tuple(map(len, shapes))
+def _count_dims(shapes): return tuple(map(len, shapes))
 
 # %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a010
 def with_varying_sizes(

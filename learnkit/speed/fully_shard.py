@@ -23,7 +23,7 @@ from .memory import pick_modules
 # %% ../../nbs/speed/30a_shard_model.ipynb #e38b06c0
 _never_called = nn.ModuleList,nn.ModuleDict,nn.modules.linear.NonDynamicallyQuantizableLinear
 
-def _by_size(model, n):
+def _find_modules_by_size(model, n):
     "Return modules with at least `n` parameters outside smaller such modules, inner ones first"
     units,counted = [],set()
     def visit(m):
@@ -43,7 +43,7 @@ def find_units(
     by:int|type|tuple|Callable # the least number of parameters of a unit, or as in `pick_modules`
 ) -> list[nn.Module]:
     "Return the modules whose parameters are fetched together, inner modules first, the model last"
-    picked = _by_size(model, by) if isinstance(by, int) else pick_modules(model, by)
+    picked = _find_modules_by_size(model, by) if isinstance(by, int) else pick_modules(model, by)
     owners = {}
     for m in model.modules():
         for p in m.parameters(recurse=False): owners.setdefault(id(p), set()).add(m)
@@ -97,7 +97,7 @@ def _check_sharded(model):
             'Then some processes need the same data: remove `FullyShard`, and `fit` adds what such a model needs.')
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #1cef9b4d
-def _device_of_values(model):
+def _find_device_of_values(model):
     "Return the device on which process 0 has the model's values, which it sends to all processes"
     devices = [p.device.type for p in model.parameters()]
     if 'meta' in devices: raise ValueError(
@@ -143,7 +143,7 @@ def shard_model(
     is_sharded_by_user = own_class(model) is not type(model)
     if is_sharded_by_user: return _check_sharded(model)
     _check_shardable(model, mesh)
-    device = in_first(partial(_device_of_values, model))
+    device = in_first(partial(_find_device_of_values, model))
     old = dict(model.named_parameters(remove_duplicate=False))
     for m in find_units(model, by):
         is_root = m is model

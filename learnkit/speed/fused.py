@@ -73,13 +73,13 @@ class SlowStep:
         pred,loss,rest = res
         outputs = {'the loss':loss}
         for i,t in enumerate(leaves([pred])): outputs[f'prediction {i}'] = t
-        if not self.inputs.optim: outputs |= self._named_grads(rest)
+        if not self.inputs.optim: outputs |= self._name_grads(rest)
         for name,t in self.model.named_buffers(): outputs[f'buffer `{name}`'] = t
         self.outputs = {*outputs}   # the names of tensors that may differ more than the weights
         if not self.inputs.optim: return outputs
         return {**outputs, **step_tensors(self.model, self.inputs.opt)}
 
-    def _named_grads(self, grads):
+    def _name_grads(self, grads):
         names = {id(p):name for name,p in self.model.named_parameters()}
         named = {}
         for i,(p,grad) in enumerate(zip(self.inputs.params, grads)):
@@ -97,25 +97,25 @@ class SlowStep:
             if name in self.outputs and t.numel(): found[name] = 10*self.noise*t.abs().max()
         if not self.inputs.optim: return found
         before.restore()
-        self.update(self._noisy_grads())
+        self.update(self._make_noisy_grads())
         for name,t in step_tensors(self.model, self.inputs.opt).items():
-            found[name] = _rounding_error(t) + 4*(t.double() - expected[name].double()).abs()
+            found[name] = _estimate_rounding_error(t) + 4*(t.double() - expected[name].double()).abs()
         return found
 
-    def _noisy_grads(self):
+    def _make_noisy_grads(self):
         "Return the gradients with each element slightly larger or smaller"
         grads = [g for g in self.grads if g is not None]
         largest = [float(g.abs().max()) for g in grads if g.numel()]
         size = self.noise*max(largest, default=0.)
-        def add_noise(g): return g if g is None else g + size*_alternating_signs(g)
+        def add_noise(g): return g if g is None else g + size*_make_alternating_signs(g)
         return [*map(add_noise, self.grads)]
 
-def _alternating_signs(t):
+def _make_alternating_signs(t):
     "Return alternating 1 and -1 in the shape of `t`"
     odd = torch.arange(t.numel(), device=t.device).view(t.shape)%2
     return 1-2*odd.to(t.dtype)
 
-def _rounding_error(t):
+def _estimate_rounding_error(t):
     "Return the rounding error of a few operations with results like `t`, elementwise; 0 for integers"
     if not t.is_floating_point(): return 0
     return 4*torch.finfo(t.dtype).eps*t.detach().double().abs()
@@ -165,7 +165,7 @@ class FusedStep(Callback):
             self._choose_part(do)
         elif inputs is not None and not inputs.is_current(learn): self._drop_inputs(do)
         if self.part is None: return do()
-        shape = self._fusable_shape(learn)
+        shape = self._find_fusable_shape(learn)
         if shape is None: return do()
         inputs = self.inputs
         if self.accumulation: inputs.read_factor()
@@ -290,14 +290,14 @@ class FusedStep(Callback):
         if self.optim is None: return f'{type(torch_opt(self.learn.opt)).__name__} has no functional form here'
         return None
 
-    def _fusable_shape(self, learn):
+    def _find_fusable_shape(self, learn):
         "Prepare the inputs, and return the compiled shape for this batch; None: run it eagerly (warned of, or counted)"
         shapes = batch_shapes((*learn.xb, *learn.yb))
         if learn.iter==0:   # the first batch of an epoch is eager
             if self.dynamic: find_shapes(self.shapes, shapes, self.max_shapes, True)
             return None
         inputs = self.inputs
-        if inputs is None: inputs = self._new_inputs(learn)
+        if inputs is None: inputs = self._create_inputs(learn)
         if not inputs.params: return None
         if inputs.optim: inputs.read_hypers()
         if inputs.missing_state!=self.missing_state and self._lacks_new_state(inputs): return None
@@ -335,7 +335,7 @@ class FusedStep(Callback):
         self.inputs.restore_counts()
         self.inputs = None
 
-    def _new_inputs(self, learn):
+    def _create_inputs(self, learn):
         optim,clips = None,[]
         if self.part=='whole': optim,clips = self.optim,self.clips
         self.inputs = StepInputs(learn, optim, clips, self.amp, self.accumulation)

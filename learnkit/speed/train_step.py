@@ -395,19 +395,19 @@ class CompiledStep:
             scope = {**self.enclosed, 'xb':xb, 'yb':yb, 'params':params, 'states':states, 'hypers':hypers}
             for guards,run in known:
                 if guards.check(scope): return run(xb, yb, params, states, hypers)
-        before = {id(e.code) for e in self._cache_entries()}
+        before = {id(e.code) for e in self._get_cache_entries()}
         if any(None in sizes for sizes in shape):
             n_inputs = len(xb)
             xb = with_varying_sizes(xb, shape[:n_inputs])
             yb = with_varying_sizes(yb, shape[n_inputs:])
         res = self.compiled(xb, yb, params, states, hypers)
-        new = [e for e in self._cache_entries() if id(e.code) not in before]
+        new = [e for e in self._get_cache_entries() if id(e.code) not in before]
         if len(new)==1:   # else let PyTorch decide at each call
             entry = new[0]
             self.codes.setdefault(shape, []).append((entry.guard_manager, self._make_function(entry.code)))
         return res
 
-    def _cache_entries(self):
+    def _get_cache_entries(self):
         "Return the cache entries of the train step: guards and compiled code"
         return self.dynamo._debug_get_cache_entry_list(self.f.__code__)
 
@@ -455,7 +455,7 @@ class StepCompiler(Stateful):   # with no state to save, so a step compiled in a
         rng = get_random_states()
         _announce(inputs, shape)
         error:Any = None
-        for candidate in [step] if step else self._candidates(inputs):
+        for candidate in [step] if step else self._yield_candidates(inputs):
             try: res = candidate(shape, *args)
             except Exception as e:
                 if not is_compile_error(e): raise
@@ -468,7 +468,7 @@ class StepCompiler(Stateful):   # with no state to save, so a step compiled in a
             return res
         raise error
 
-    def _candidates(self, inputs):
+    def _yield_candidates(self, inputs):
         "Yield steps, each with another set of options, that are compiled when called"
         for options in compile_options(self.options): yield self._make_step(inputs, options)
 

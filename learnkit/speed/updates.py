@@ -251,7 +251,7 @@ def muon_step(
     if options['nesterov']: update = grad + (avg - grad)*mom
     update = _orthogonalize(update, options['ns_coefficients'], options['ns_steps'], options['eps'])
     p.mul_(1 - lr*wd)
-    p.sub_(update.to(p.dtype)*(lr*_size_factor(options['adjust_lr_fn'], *p.shape)))
+    p.sub_(update.to(p.dtype)*(lr*_compute_size_factor(options['adjust_lr_fn'], *p.shape)))
 
 def _orthogonalize(m, coefficients, n, eps):
     "Return an approximation of the nearest orthogonal matrix, using `n` Newton-Schulz iterations in bfloat16"
@@ -264,7 +264,7 @@ def _orthogonalize(m, coefficients, n, eps):
         x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.T if tall else x
 
-def _size_factor(how, n_out, n_in):
+def _compute_size_factor(how, n_out, n_in):
     "Return the factor of the learning rate for a matrix of this size"
     if how=='match_rms_adamw': return .2*max(n_out, n_in)**.5
     return max(1, n_out/n_in)**.5

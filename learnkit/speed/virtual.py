@@ -143,7 +143,7 @@ class ShardMeans:
         "Return a shard's means (gradients, loss, buffers) and sums (a 1 for each gradient and the loss, its weight)"
         counts = loss is not None
         mean_loss = loss if counts else torch.zeros(())
-        parts = [*self._dense_grads(), mean_loss, *self.buffers.values(True)]
+        parts = [*self._get_dense_grads(), mean_loss, *self.buffers.values(True)]
         means = torch.cat([t.detach().reshape(-1).to(self.device, self.dtype) for t in parts])
         flags = *(p.grad is not None for p in self.params),counts
         if all(flags): self.has_all_grads = True
@@ -152,7 +152,7 @@ class ShardMeans:
         else: weight = torch.full((), float(weight), dtype=self.dtype, device=self.device)
         return means,torch.cat([self.flags[flags], weight.reshape(1).to(self.device, self.dtype)])
 
-    def _dense_grads(self):
+    def _get_dense_grads(self):
         grads = []
         for p in self.params:
             if p.grad is None: grads.append(torch.zeros_like(p))

@@ -37,7 +37,7 @@ def test_a_file_is_where_it_was_said(tmp_path, name):
     learn = learner(path=tmp_path)
     assert learn.export(tmp_path/name)==tmp_path/name and (tmp_path/name).is_file()
     assert torch.equal(lk.load_learner(tmp_path/name, nn.Linear(4,1)).model.weight, learn.model.weight)
-    assert learn._file_path('v1.2').name=='v1.2.pth'   # that is no ending
+    assert learn._make_file_path('v1.2').name=='v1.2.pth'   # that is no ending
 
 x = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
 y = (x[:,:2]>0).float()

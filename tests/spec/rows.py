@@ -673,7 +673,7 @@ def save_and_load(tmp_path):
         assert same(a.model, b.model) and len(b.opt.state_dict()['state'])==2
     plain = torch.load(a.save('plain', with_opt=False), weights_only=True)
     assert {*plain}=={'weight','bias'}
-    with pytest.warns(UserWarning, match='no optimizer state'): a.load(io.BytesIO(a._file_path('plain').read_bytes()))
+    with pytest.warns(UserWarning, match='no optimizer state'): a.load(io.BytesIO(a._make_file_path('plain').read_bytes()))
     with pytest.raises(ValueError, match='learn.load'): a._restore({'model':plain})
 
 def names(cb): return [p.stem for p in list_checkpoints(cb.folder)]

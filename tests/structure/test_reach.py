@@ -42,7 +42,7 @@ still_reached = {
     'data.snapshot._is_unchanging: __closure__',
     'data.snapshot.of_function: __closure__',
     'learner.checks._args: co_varnames', 'learner.checks._args: f_locals',
-    'learner.checks._sample_hint: f_locals',
+    'learner.checks._make_sample_hint: f_locals',
     'loop.dispatcher.outside: _getframe', 'loop.dispatcher.outside: f_back',
     'loop.signals._deliver: _getframe',
     'loop.signals._must_wait: f_back',

@@ -34,7 +34,7 @@ def test_within_a_fit(tmp_path):
         with slow.averaged() as learn:
             learn.save('slow', with_opt=False)
             seen.append((learn.validate()[0], F.mse_loss(learn.model(x), x.sum(1, keepdim=True)).item()))
-            assert equal(torch.load(learn._file_path('slow')), slow.averages)
+            assert equal(torch.load(learn._make_file_path('slow')), slow.averages)
         assert equal(trained, cb.learn.model.state_dict()) and fast.run
     fast,slow = EMACallback(.5),EMACallback(.9, use=False)
     learner(fast, slow, Callback(after_epoch=look), path=tmp_path).fit(2)

@@ -59,7 +59,7 @@ def test_the_file_appears_when_it_is_complete(tmp_path):
 def test_file_path(tmp_path):
     learn = learner(tmp_path)
     want = {'m':'m.pth', 'm.pth':'m.pth', 'a.b':'a.b.pth', 'm.safetensors':'m.safetensors', 'sub/m':'sub/m.pth'}
-    for name,path in want.items(): assert learn._file_path(name)==tmp_path/'models'/path
+    for name,path in want.items(): assert learn._make_file_path(name)==tmp_path/'models'/path
 
 @pytest.mark.parametrize('with_opt', [True, False])
 def test_an_open_file(with_opt, tmp_path):
@@ -157,7 +157,7 @@ def test_no_checkpoint_is_replaced(tmp_path):
 def test_a_file_that_cannot_be_read_is_replaced(tmp_path):
     learn = learner(tmp_path)
     for name in ('a.pth','a.safetensors'):
-        path = learn._file_path(name)
+        path = learn._make_file_path(name)
         path.parent.mkdir(exist_ok=True)
         for content in (b'', b'PK\3\4' + b'x'*100, b'\xff'*20):
             path.write_bytes(content)

@@ -276,10 +276,10 @@ def test_gpu_percent(monkeypatch):
     "The answer of the driver is replaced; without one there is no number"
     cuda = torch.device('cuda', 0)
     monkeypatch.setattr(torch.cuda, 'utilization', lambda d: 42 if d==cuda else None)
-    assert system._gpu_percent(cuda)()==42 and system._gpu_percent(torch.device('cpu')) is None
+    assert system._measure_gpu_percent(cuda)()==42 and system._measure_gpu_percent(torch.device('cpu')) is None
     for e in (ModuleNotFoundError('nvidia-ml-py'), RuntimeError('driver')):
         monkeypatch.setattr(torch.cuda, 'utilization', throw(e))
-        assert system._gpu_percent(cuda) is None
+        assert system._measure_gpu_percent(cuda) is None
 
 @pytest.mark.parametrize('make,module', [(MemoryMonitor, 'psutil'), (SystemMetrics, 'psutil'), (TensorBoardLogger, 'tensorboard.summary.writer.record_writer')])
 def test_a_missing_package_is_named(make, module, monkeypatch):

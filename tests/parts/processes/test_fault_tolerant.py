@@ -15,14 +15,14 @@ from learnkit.data.process import alone, rank_distrib, set_rank
 from learnkit.processes.agreement import ProcessFailed
 from learnkit.processes.crew import ReplicaGroup
 from learnkit.optim.steps import check_passes
-from learnkit.processes.part_sums import PartSums, part_of
+from learnkit.processes.part_sums import PartSums, slice_part
 
 # without processes
 
 @pytest.mark.parametrize('bs', [1, 2, 5, 16])
 @pytest.mark.parametrize('n', [1, 2, 3, 7])
 def test_parts_are_the_batch(bs, n):
-    parts = [part_of(bs, i, n) for i in range(n)]
+    parts = [slice_part(bs, i, n) for i in range(n)]
     assert [i for part,count in parts if count for i in range(bs)[part]]==[*range(bs)] and sum(c for _,c in parts)==bs
     assert all(len(range(bs)[part])==max(count, 1) for part,count in parts)   # none is empty
 
@@ -36,7 +36,7 @@ def test_sums_of_parts_are_what_the_batch_leaves(n):
     sums,messages = PartSums([*model.parameters()], SimpleNamespace(model=model, loss_func=None, opt=None, cbs=[])),[]
     model.out.bias.grad = torch.ones(1)
     for i in range(n):
-        items,count = part_of(5, i, n)
+        items,count = slice_part(5, i, n)
         sums.begin()
         with torch.no_grad(): model.bn(x)
         part = loss(items)

@@ -8,7 +8,7 @@ from torch import distributed as dist
 
 from learnkit.data import process
 from learnkit.processes import launch, watch, words
-from learnkit.processes.launch import Launch, _name_of_attempt, connect_lazily, join_group, new_gloo_group
+from learnkit.processes.launch import Launch, _get_name_of_attempt, connect_lazily, join_group, new_gloo_group
 from learnkit.processes.watch import Watch
 from learnkit.processes.words import OtherProcesses, Report, pauses
 
@@ -49,7 +49,7 @@ def test_what_a_start_asks_of_the_store(monkeypatch):
     monkeypatch.setattr(launch.dist, 'PrefixStore', lambda prefix, store: Counted(store.store, f'{store.prefix}/{prefix}', store.n))
     n,store = 24,dist.HashStore()
     stores = [Counted(store) for _ in range(n)]
-    def come(rank): return _name_of_attempt(stores[rank], Launch('srun', rank, n, rank, 'localhost', '29500'), 20.)
+    def come(rank): return _get_name_of_attempt(stores[rank], Launch('srun', rank, n, rank, 'localhost', '29500'), 20.)
     with ThreadPoolExecutor(n) as pool: names = [*pool.map(come, range(n))]
     assert len({*names})==1
     asked = [sum(s.n.values()) - s.n['set'] for s in stores]
