@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from fastcore.basics import patch
 
-from ..data.process import group_by_mesh
+from ..data.process import group_by_mesh, is_sharded
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.check import check_whole
@@ -61,7 +61,8 @@ class GradientAccumulation(Callback):
     seen:Any = None,None   # the inputs and targets that were weighed last
     bs      = 0            # the number of samples in `seen`
     share   = 0            # the weight of `seen`
-    others:Any = None      # the model's parameters that are not in the optimizer
+    others:Any = None      # the model's parameters that are not in the optimizer; None: not looked up yet
+    has_shards = False     # are some parameters sharded?
     divided:list|None = None   # divisor and weight of each loss in the first step, to compare; None: compared
     def __init__(self,
         n_acc:int|str=32 # samples per step in each process, at least the batch size; or batches, such as '4ba'
@@ -152,11 +153,13 @@ class GradientAccumulation(Callback):
         scale = self.unit/_as_divisor(self._mean_of_processes('before_step', self.weight))
         is_one = not isinstance(scale, torch.Tensor) and scale==1   # comparing a tensor would wait for the device
         if is_one: return
-        if self.others is None: self.others = other_params(self.learn)
-        params = opt_params(self.learn.opt) + self.others
-        grads = [p.grad for p in params if p.grad is not None]
-        # by mesh: PyTorch does not accept plain and sharded tensors together
-        for alike in group_by_mesh(grads): torch._foreach_mul_(alike, scale)
+        params = opt_params(self.learn.opt)
+        if self.others is None:
+            self.others = other_params(self.learn)
+            self.has_shards = any(map(is_sharded, params + self.others))
+        grads = [p.grad for p in params + self.others if p.grad is not None]
+        groups = group_by_mesh(grads) if self.has_shards else [grads]   # PyTorch takes tensors of one kind together
+        for group in groups: torch._foreach_mul_(group, scale)
 
     def before_zero_grad(self): self._assign(count=0, weight=0)
 

@@ -73,7 +73,7 @@ def _to_number(v, what='A hyperparameter')->float:
     "Return `v` as a plain Python number; raise TypeError if it is not a number"
     if hasattr(v, 'item'): v = v.item()
     if is_number(v): return v
-    message = f'{what} is a number, not {type(v).__name__}: {v!r:.60}.'
+    message = f'{what} must be a number, not {type(v).__name__}: {v!r:.60}.'
     if hasattr(v, 'order'): message += ' Callbacks are passed by name, as in `fit(1, cbs=...)`.'
     if isinstance(v, str): message += ' Convert text with `float(…)`, or write `1.0e-3` in YAML.'
     raise TypeError(message)

@@ -740,11 +740,11 @@ def metric_gives_an_array(c):
 def metric_returns_none(c):
     def none(p, t): (p-t).abs().mean()
     measures(c, none)
-@bad(UserWarning, 'validation batch has no target', '(input, target)', 'it has no loss. It is (float32[8, 4]):')
+@bad(UserWarning, 'the validation batch (float32[8, 4]) has no target', '(input, target)', 'it has no loss')
 def valid_batch_without_target(c): fixed(c, learner(dls=DataLoaders(batches(2), [(x,)])), dls=good_dls()).fit(1)
-@bad(UserWarning, 'validation batch has no target', '(input, target)')
+@bad(UserWarning, 'the validation batch', 'has no target', '(input, target)')
 def valid_dataset_without_target(c): fixed(c, learner(dls=DataLoaders(batches(2), DataLoader(TensorDataset(x)))), dls=good_dls()).fit(1)
-@bad(UserWarning, 'validation batch has no target', '(input, target)')
+@bad(UserWarning, 'the validation batch', 'has no target', '(input, target)')
 def validate_without_target(c): fixed(c, learner()).validate(dl=[x])
 
 # names and handlers of other libraries
@@ -991,7 +991,7 @@ def test_a_missing_target_is_told_before_training(valid):
     learn = learner(dls=DataLoaders(batches(2), valid), cbs=at('before_step', lambda cb: steps.append(1)))
     with warnings.catch_warnings():
         warnings.simplefilter('error', UserWarning)
-        with pytest.raises(UserWarning, match='validation batch has no target'): learn.fit(1)
+        with pytest.raises(UserWarning, match='validation batch .* has no target'): learn.fit(1)
     assert not steps
 
 @pytest.mark.parametrize('part', [0, .1, .5, .9, .999])

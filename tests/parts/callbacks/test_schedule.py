@@ -132,7 +132,7 @@ def test_start_epoch_fine_tune(start):
     learn.fine_tune(3, freeze_epochs=2, start_epoch=start)
     assert fits==([1]*2+[0]*3)[start:] and starts==[0,1,0,1,2][start:]
     if start>2: assert had==4
-    with pytest.raises(ValueError, match='start_epoch must be from 0 to the 2 frozen'): learn.fine_tune(3, freeze_epochs=2, start_epoch=6)
+    with pytest.raises(ValueError, match='start_epoch must be from 0 to 5 '): learn.fine_tune(3, freeze_epochs=2, start_epoch=6)
 
 def test_fine_tune_keeps_state_when_resumed():
     learn = two(opt_func=mom_sgd)

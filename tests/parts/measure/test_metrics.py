@@ -475,7 +475,7 @@ def test_not_a_metric(m):
     with pytest.raises(TypeError, match='function of predictions and targets'): mk_metric(m)
 
 def test_collections_are_refused():
-    with pytest.raises(TypeError, match='one by one'): mk_metric(tm.MetricCollection([tm.MeanAbsoluteError()]))
+    with pytest.raises(TypeError, match='pass the collection as'): mk_metric(tm.MetricCollection([tm.MeanAbsoluteError()]))
 
 # mistakes
 

@@ -173,7 +173,7 @@ def test_tta_of_inputs_by_name_and_several_outputs():
 @pytest.mark.parametrize('kw,says', [
     (dict(), '`aug=`'), (dict(aug=[]), '`aug=`'), (dict(aug='flip'), 'a str'), (dict(aug=flips, n=0), '1 or more'),
     (dict(aug=noop, dl=iter([])), '5 times'),
-    (dict(aug=lambda x: x[1:]), 'as many samples'), (dict(aug=lambda x: (x, x)), 'as many inputs')])
+    (dict(aug=lambda x: x[1:]), '8 samples, as many as it receives, but it returned 1 with 7'), (dict(aug=lambda x: (x, x)), 'it returned 2 with 8')])
 def test_tta_mistakes(kw, says):
     learn = trained()
     state = torch.get_rng_state()

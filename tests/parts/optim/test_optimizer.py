@@ -303,8 +303,8 @@ def test_unknown_names():
 @pytest.mark.parametrize('bad', [None, 'fast', True, [None], ['a','b'], {'head':.1}, object()])
 def test_values_that_are_no_numbers(bad):
     opt = make(model())
-    with pytest.raises(TypeError, match='is a number'): opt.set_hyper('lr', bad)
-    with pytest.raises(TypeError, match='is a number'): opt.hypers[0]['lr'] = bad
+    with pytest.raises(TypeError, match='must be a number'): opt.set_hyper('lr', bad)
+    with pytest.raises(TypeError, match='must be a number'): opt.hypers[0]['lr'] = bad
     assert opt.hypers.itemgot('lr')==[1e-3]*2
 
 @pytest.mark.parametrize('v', [[1.,2.,3.], (1.,2.,3.), L(1.,2.,3.), np.array([1.,2.,3.]), tensor([1.,2.,3.]), iter([1.,2.,3.]), range(1,4),
