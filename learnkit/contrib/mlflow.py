@@ -31,19 +31,21 @@ class MLflowLogger(ServiceLogger):
     is_own_run = True   # did this logger start the run? Then it also ends it
     def __init__(self,
         experiment:str|None=None, # the experiment of a new run, created if missing; None: MLflow's current one
-        uri:str|None=None,        # the tracking URI for a new run, such as 'http://localhost:5000'; None: MLflow's
+        tracking_uri:str|None=None, # the server or store of a new run, such as 'http://localhost:5000'; None: MLflow's
         run_name:str|None=None,   # the name of a new run; None: chosen by MLflow
         tags:dict|None=None,      # tags of the run, strings by name
         files:bool=False          # log saved models and checkpoints as artifacts?
-    ): self.experiment,self.uri,self.run_name,self.tags,self.files = experiment,uri,run_name,tags,files
+    ):
+        self.experiment,self.tracking_uri,self.run_name = experiment,tracking_uri,run_name
+        self.tags,self.files = tags,files
 
     @property
     def client(self) -> Any:
-        "The `MlflowClient` for `uri`, created at the first access"
+        "The `MlflowClient` for `tracking_uri`, created at the first access"
         if self._client is None:
             mlflow = _mlflow()
             environ.setdefault('MLFLOW_HTTP_REQUEST_MAX_RETRIES', '1')   # this logger sends rows again itself
-            self._client = mlflow.MlflowClient(self.uri)
+            self._client = mlflow.MlflowClient(self.tracking_uri)
         return self._client
 
     def open(self, id):
@@ -55,8 +57,8 @@ class MLflowLogger(ServiceLogger):
         return id
 
     def _active_run(self):
-        "Return the id of the run that the user has started in this thread; None if there is none, or with a `uri`"
-        if self.uri is not None: return None
+        "Return the id of the user's active run in this thread; None if there is none, or with a `tracking_uri`"
+        if self.tracking_uri is not None: return None
         active = _mlflow().active_run()
         return None if active is None else active.info.run_id
 
@@ -65,14 +67,14 @@ class MLflowLogger(ServiceLogger):
         unused = [k for k in ('experiment','run_name') if getattr(self, k) is not None]
         if unused: warn(
             f"MLflowLogger logs to the active run {id}, so it does not use {' and '.join(unused)}. For a run "
-            'of its own, pass `uri=mlflow.get_tracking_uri()`.')
+            'of its own, pass `tracking_uri=mlflow.get_tracking_uri()`.')
         tags = self.tags or {}
         for key,value in tags.items(): self.client.set_tag(id, key, value)
         return id
 
     def _create_run(self):
-        "Create a run in `experiment`; without `experiment` and `uri`, in MLflow's current one; return its id"
-        if self.experiment is None and self.uri is None:
+        "Create a run in `experiment`; without `experiment` and `tracking_uri`, in MLflow's current one; return its id"
+        if self.experiment is None and self.tracking_uri is None:
             mlflow = _mlflow()
             nested = mlflow.active_run() is not None
             with mlflow.start_run(run_name=self.run_name, tags=self.tags, nested=nested) as run: pass

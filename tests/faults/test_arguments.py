@@ -36,7 +36,7 @@ def wrong(ks, name):
     if Callable in ks: yield nn.Softmax   # the class, where an instance was meant
     if type(None) not in ks: yield None
 
-any_text = {'name','nm','fname','attr','monitor','metric_name','folder','project','experiment','uri','run_name','hyper'}   # a hyperparameter is known when there is an optimizer
+any_text = {'name','nm','fname','attr','monitor','metric_name','folder','project','experiment','tracking_uri','run_name','hyper'}   # a hyperparameter is known when there is an optimizer
 # Called for each batch, value or file: what they are given has been checked before, or PyTorch says so
 often = '''accuracy accuracy_multi error_rate top_k_accuracy foreground_acc activation_stats sched_cos sched_exp sched_lin sched_no even_mults apply split_batch item_find lower_better
     map_container to_concat to_detach to_device nested_reorder n_batches write_atomic shapes blend reduce_loss format_time is_matrix'''.split()

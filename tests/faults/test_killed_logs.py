@@ -45,7 +45,7 @@ def train(c, folder, events=None, order=0, rows=None):
     cbs = [JsonLogger(), CSVLogger(), LossMonitor(c['loss']), LRMonitor(c['lr']), CheckpointCallback(c['every'], background=c['background'], best='valid_loss' if c['best'] else None)]
     if board:     cbs.append(TensorBoardLogger())
     if wb:        cbs.append(WandbLogger(mode='offline', settings=dict(silent=True, console='off')))
-    if flow:      cbs.append(MLflowLogger(uri=f'sqlite:///{folder}/mlflow.db'))
+    if flow:      cbs.append(MLflowLogger(tracking_uri=f'sqlite:///{folder}/mlflow.db'))
     if c['mid']:  cbs.append(ValidateEvery(c['mid']))
     if c['test']: cbs.append(Evaluator('test', batches(1, seed=5), every=c['test']))
     if c['opt']:  cbs.append(OptimizerMonitor(c['opt'], per_layer=False))

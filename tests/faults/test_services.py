@@ -262,7 +262,7 @@ def soon(f, want):
     assert f()==want
 def make_mlflow(path, **kw):
     pytest.importorskip('mlflow'); pytest.importorskip('alembic')
-    return MLflowLogger(uri=f'sqlite:///{path}/mlflow.db', **kw)
+    return MLflowLogger(tracking_uri=f'sqlite:///{path}/mlflow.db', **kw)
 
 def everything(learn):
     learn.log_objects(dict(note='a note', weight=learn.model.weight.flatten(), sizes=[dict(name='w', n=4), dict(name='b')], pic=torch.rand(2,3,4,4)))
@@ -435,10 +435,10 @@ def test_mlflow_server_that_is_not_there(tmp_path, monkeypatch):
         port = s.getsockname()[1]
     monkeypatch.delenv('MLFLOW_HTTP_REQUEST_MAX_RETRIES', raising=False)
     start = time.monotonic()
-    with pytest.raises(Exception, match='API request to .* failed'): quiet(path=tmp_path, cbs=MLflowLogger(uri=f'http://127.0.0.1:{port}')).fit(1)
+    with pytest.raises(Exception, match='API request to .* failed'): quiet(path=tmp_path, cbs=MLflowLogger(tracking_uri=f'http://127.0.0.1:{port}')).fit(1)
     assert time.monotonic()-start<15 and os.environ['MLFLOW_HTTP_REQUEST_MAX_RETRIES']=='1'
     monkeypatch.setenv('MLFLOW_HTTP_REQUEST_MAX_RETRIES', '0')   # what the user wants stays
-    assert MLflowLogger(uri=f'http://127.0.0.1:{port}').client and os.environ['MLFLOW_HTTP_REQUEST_MAX_RETRIES']=='0'
+    assert MLflowLogger(tracking_uri=f'http://127.0.0.1:{port}').client and os.environ['MLFLOW_HTTP_REQUEST_MAX_RETRIES']=='0'
 
 class CometLogger(ServiceLogger):
     "The ten lines of the chapter, with Comet's file instead of its server"
