@@ -339,24 +339,32 @@ def _check_end(f, size):
     if not ends_well or start+length!=directory_end: raise ValueError(
         'the archive does not end as `torch.save` writes it, and may have a second directory')
 
+# what `ZipFile` and `struct` raise for damaged archives, besides ValueError
+_zip_errors = BadZipFile,EOFError,NotImplementedError,struct.error
+
 def check_zip(
     file:Path|BinaryIO, # the archive: a path, or an open binary file
     most:float=inf      # in bytes; the checksums of larger members are not compared
 ) -> None:
     "Raise ValueError if a zip archive is damaged, or was not written by `torch.save`"
-    with ZipFile(file) as archive:
-        f:Any = archive.fp
-        members,size = archive.infolist(),f.seek(0, 2)
-        _check_end(f, size)
-        for o in members: _check_member(o)
-        names = {o.filename for o in members}
-        if len(names)<len(members): raise ValueError('two members of the archive have the same name')
-        total = sum([o.file_size for o in members])
-        if total>size: raise ValueError('the members of the archive claim to be larger than the file')
-        for o in members:
-            if o.file_size<=most: _verify_checksum(archive, o)   # `torch.load` does not compare checksums
+    try:
+        with ZipFile(file) as archive: _check_archive(archive, most)
+    except _zip_errors as e: raise ValueError(str(e) or 'a member of the archive is incomplete') from e
 
 # %% ../../nbs/data/50b_weights.ipynb #c73f65ba
+def _check_archive(archive, most):
+    "Raise ValueError if the archive has another form than `torch.save` writes, or a wrong checksum"
+    f:Any = archive.fp
+    members,size = archive.infolist(),f.seek(0, 2)
+    _check_end(f, size)
+    for o in members: _check_member(o)
+    names = {o.filename for o in members}
+    if len(names)<len(members): raise ValueError('two members of the archive have the same name')
+    total = sum([o.file_size for o in members])
+    if total>size: raise ValueError('the members of the archive claim to be larger than the file')
+    for o in members:
+        if o.file_size<=most: _verify_checksum(archive, o)   # `torch.load` does not compare checksums
+
 def _verify_checksum(archive, member):
     try:
         with archive.open(member) as f:
@@ -431,33 +439,33 @@ def to_serializable(
     o:Any,          # nested containers of tensors, numbers and strings
     at:str='',      # the path of `o` in the state, for error messages
     copy:bool|Callable=False, # True: copy tensors to the CPU; or a function that copies a tensor
-    sharded:Callable|None=None # called as `sharded(t, copy)` for a sharded tensor `t`; None: raise TypeError
+    convert_sharded:Callable|None=None # `f(t, copy)` -> what to store of a sharded tensor; None: raise TypeError
 ) -> Any:
     "Return `o` as tensors, numbers, strings, lists, tuples and dicts; raise TypeError for anything else"
     kind = type(o)
     if kind in always_plain: return o
     if isinstance(o, torch.Tensor):
-        if sharded is not None and is_sharded(o): return sharded(o, copy)
+        if convert_sharded is not None and is_sharded(o): return convert_sharded(o, copy)
         return _make_plain_tensor(o, at, copy)
     if kind in (int, bytes):
         _check_readable(o, at)
         return o
-    if isinstance(o, Mapping): return _make_plain_mapping(o, at, copy, sharded)
+    if isinstance(o, Mapping): return _make_plain_mapping(o, at, copy, convert_sharded)
     if kind in (tuple,list) and are_small_ints(o): return o[:]
     is_sequence = isinstance(o, (tuple,list,set,frozenset)) or kind.__name__=='L'
     if not is_sequence: return _plain_value(o, at)
-    values = [to_serializable(v, f'{at}[{i}]', copy, sharded) for i,v in enumerate(o)]
+    values = [to_serializable(v, f'{at}[{i}]', copy, convert_sharded) for i,v in enumerate(o)]
     if isinstance(o, tuple): return tuple(values)
     return values
 
 always_plain = {type(None), bool, float, complex, str}   # types that a file stores as they are
 
-def _make_plain_mapping(o, at, copy, sharded):
+def _make_plain_mapping(o, at, copy, convert_sharded):
     res = {}
     for k,v in o.items():
         key = k if type(k) is str else to_serializable(k, at)
         if type(v) in always_plain: res[key] = v
-        else: res[key] = to_serializable(v, f'{at}.{k}' if at else str(k), copy, sharded)
+        else: res[key] = to_serializable(v, f'{at}.{k}' if at else str(k), copy, convert_sharded)
     metadata = getattr(o, '_metadata', None)   # the versions of modules in a `state_dict`
     if metadata is None: return res
     return with_metadata(OrderedDict(res), to_serializable(metadata, at))

@@ -305,7 +305,7 @@ def save(self:Learner,
         if shards: team().meet('`learn.save` of a sharded model')
         opt = None
         if has_opt: opt = opt_state(self)
-        state = to_serializable(_nest(_Parts(weights, beside, base, opt)), sharded=gather)
+        state = to_serializable(_nest(_Parts(weights, beside, base, opt)), convert_sharded=gather)
         if is_open: torch.save(state, given, **kwargs)
         elif shards: team().in_first(partial(write_state, state, path, **kwargs))   # all processes wait for it
         elif rank_distrib()==0: write_state(state, path, **kwargs)

@@ -197,8 +197,8 @@ def export(self:Learner,
         weights = get_model(self.model).state_dict()
         sharded = any(map(is_sharded, weights.values()))
         if sharded: team().meet('`learn.export` of a sharded model')
-        model = to_serializable(weights, 'model', sharded=gathered)   # each process gives its shard
-        beside = to_serializable(state_beside(self), 'beside', sharded=gathered)
+        model = to_serializable(weights, 'model', convert_sharded=gathered)   # each process gives its shard
+        beside = to_serializable(state_beside(self), 'beside', convert_sharded=gathered)
         loss = _get_loss_tensors(self.loss_func, description['loss'])
         state = dict(format=export_format, note=text, model=model, loss=loss, beside=beside)
         if sharded: team().in_first(lambda: _write(state, path))

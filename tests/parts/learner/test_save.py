@@ -6,7 +6,7 @@ from torch import nn
 
 from learnkit.all import CheckpointCallback
 from learnkit.learner.save import check_state, find_writer
-from learnkit.data.files import atomic, write_atomic
+from learnkit.data.files import atomic, check_zip, write_atomic
 from learnkit.learner.learner import Learner
 from learnkit.data.files import read_state
 from toys import weights
@@ -163,3 +163,21 @@ def test_a_file_that_cannot_be_read_is_replaced(tmp_path):
             path.write_bytes(content)
             learn.save(name)
             learn.load(name)
+
+# archives
+
+def is_accepted(archive):
+    "Return whether `check_zip` accepts these bytes; False if it raises ValueError"
+    try: check_zip(io.BytesIO(archive))
+    except ValueError: return False
+    return True
+
+def test_a_truncated_or_changed_archive_raises_only_ValueError():
+    f = io.BytesIO()
+    torch.save(dict(a=torch.arange(24.), b='x'), f)
+    whole = f.getvalue()
+    assert is_accepted(whole)
+    assert not any(is_accepted(whole[:n]) for n in range(0, len(whole), 5))
+    def change(i): return whole[:i] + bytes([whole[i]^255]) + whole[i+1:]
+    accepted = [is_accepted(change(i)) for i in range(len(whole))]   # the bytes of some fields have no effect
+    assert 0<sum(accepted)<len(whole)/2
