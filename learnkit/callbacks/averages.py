@@ -82,17 +82,17 @@ class WeightAverages:
             if n==0: torch._foreach_copy_(averages, ws)
             else: avg_fn(averages, _to_dtype(ws, averages[0].dtype), n)
 
-    def swap_in(self) -> list: # copies of the weights, for `put`
+    def swap_in(self) -> list: # copies of the weights, for `copy_to_model`
         "Copy the averages into the model's weights, and return the weights that they replace"
         if self.slots: self._rebind()
         saved,averages = [],[]
         for ws,group_averages in self.groups:
             saved.append([w.detach().clone() for w in ws])
             averages.append(group_averages)
-        self.put(averages)
+        self.copy_to_model(averages)
         return saved
 
-    def put(self,
+    def copy_to_model(self,
         values:list # a list of tensors for each group, such as `swap_in` returns
     ) -> None:
         "Copy `values` into the model's weights"
@@ -221,7 +221,7 @@ class EMACallback(Callback):
     @uninterrupted
     def swap_out(self) -> None:
         "Restore the trained weights, bit for bit, if `swap_in` replaced them"
-        if self.trained_weights is not None: self.avgs.put(self.trained_weights)
+        if self.trained_weights is not None: self.avgs.copy_to_model(self.trained_weights)
         self.trained_weights,self.depth = None,0
 
     @uninterrupted
@@ -237,7 +237,7 @@ class EMACallback(Callback):
         try: yield self.learn
         finally:
             for cb in others: cb.run = True
-            self.avgs.put(trained)
+            self.avgs.copy_to_model(trained)
 
     def _others(self):
         averages = [cb for cb in self.learn.cbs if isinstance(cb, EMACallback)]

@@ -61,7 +61,7 @@ class View:
         learn = self._learner()
         if learn is None: raise ReferenceError(
             f"{self.library}'s view of {self.what} has no Learner: it was unpickled, or its Learner was deleted. "
-            'A callback gets a new one when a Learner calls it.')
+            'A callback gets a new view when a Learner calls it.')
         return learn
 
     def __getattr__(self, k:str) -> Any:
@@ -197,9 +197,9 @@ def named_values(
 ) -> dict:
     "Return the values of the loss and the metrics by name; those without a value are missing"
     values = [to_number(m.value) for m in meter.metrics]
-    return {k:v for k,v in zip(_plain_names(meter), values) if v is not None}
+    return {k:v for k,v in zip(_list_unprefixed_names(meter), values) if v is not None}
 
-def _plain_names(meter): return ['loss', *(m.name for m in meter.metrics[1:])]
+def _list_unprefixed_names(meter): return ['loss', *(m.name for m in meter.metrics[1:])]
 
 # %% ../../nbs/contrib/35_foreign.ipynb #1470a722
 def measure_epoch(
@@ -209,16 +209,16 @@ def measure_epoch(
     if learn.mode!='fit': return Measured({}, _read_phase(learn), {})
     rec,row = learn.recorder,learn.recorder.row
     known = {k:v for k,v in row.items() if v is not None}
-    valid = _by_plain_names(known, zip(_plain_names(rec.valid), rec.valid_names))
-    train = _by_plain_names(known, _train_columns(rec).items())
+    valid = _pick_known(known, zip(_list_unprefixed_names(rec.valid), rec.valid_names))
+    train = _pick_known(known, _train_columns(rec).items())
     if 'train_loss' in known: train |= _read_means(learn)
     own   = {'epoch', 'time', *rec.train_names, *rec.valid_names}
     other = {k:v for k,v in known.items() if k not in own}
     return Measured(train, valid, other)
 
-def _by_plain_names(known, columns):
-    "Return the known values under plain names; `columns` has pairs of a plain name and a column"
-    return {plain:known[column] for plain,column in columns if column in known}
+def _pick_known(known, columns):
+    "Return the known values by unprefixed names; `columns` has pairs of such a name and a column"
+    return {name:known[column] for name,column in columns if column in known}
 
 # %% ../../nbs/contrib/35_foreign.ipynb #745d69fe
 def _read_phase(learn):
@@ -232,7 +232,7 @@ def _read_means(learn):
 
 # %% ../../nbs/contrib/35_foreign.ipynb #20096faa
 def _train_columns(rec):
-    "Return {plain name: column} of the training metrics"
+    "Return {name without prefix: column} of the training metrics"
     names = rec.train_names[1:]   # all but the loss
     if not names: return {}
     metrics = rec.train.metrics[-len(names):]

@@ -32,7 +32,7 @@ def arrange_columns(
     widest = [max(len(name), need) for name,need in zip(names, needs)]
     columns = [width+2 for width in widest]
     if sum(columns)-2<=room: return Arrangement(2, [[*enumerate(columns)]])
-    return _squeeze(widest, _find_narrowest(names, needs, room), room)
+    return _arrange_narrower(widest, _find_narrowest(names, needs, room), room)
 
 # %% ../../nbs/learner/05a_text_table.ipynb #ce5eebe1
 def _find_narrowest(names, needs, room):
@@ -45,7 +45,7 @@ def _find_narrowest(names, needs, room):
         narrowest.append(need)
     return narrowest
 
-def _squeeze(widest, narrowest, room):
+def _arrange_narrower(widest, narrowest, room):
     "Arrange columns narrower than `widest`: in one line if they fit, otherwise in several"
     for limit in range(max(widest), 7, -1):
         columns = _limit_widths(widest, narrowest, limit, gap=2)

@@ -438,7 +438,7 @@ class Learner(Loop):
         "Return all modules that are trained: the model, as it is wrapped now, and those of the loss functions"
         return [self.model, *modules_beside(self).values()]
 
-    # the steps of a batch, refined for devices and nested data
+    # the steps of a batch: the Loop's methods, extended for devices and nested data
 
     def _use(self, dl, trains=False):
         super()._use(dl, trains)
@@ -486,12 +486,12 @@ class Learner(Loop):
         run = self.current_run
         try:
             if run.own_output is None and type(run.xb[0]) is not Inputs: return self.model(*run.xb)
-            return self._named_or_own_output(run.xb)
+            return self._call_special_model(run.xb)
         except Exception as e:
             note_model_error(self, e)
             raise
 
-    def _named_or_own_output(self, x):
+    def _call_special_model(self, x):
         "Call a model that takes named inputs, or returns more than predictions; return the predictions"
         run = self.current_run
         own = run.own_output

@@ -227,11 +227,11 @@ class CheckEvents(Callback):
         missing = {}
         for e in _batch_events:
             if e in self.fired: continue
-            classes = self._handlers_of(e)
+            classes = self._list_handling_classes(e)
             if classes: missing[e] = classes
         return missing
 
-    def _handlers_of(self, e):
+    def _list_handling_classes(self, e):
         "Return the class names of other callbacks that handle event `e`"
         others = [cb for cb in self.learn.ordered_cbs(e) if cb is not self]
         return [type(cb).__name__ for cb in others if is_called(cb, e)]

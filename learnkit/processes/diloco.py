@@ -112,12 +112,12 @@ class DiLoCo(Callback):
         if not weights_changed: now = {name:t for name,t in now.items() if not t.requires_grad}
         pseudo_grads = {name:last[name]-t.detach() for name,t in now.items()}
         if pseudo_grads and num_distrib()>1:
-            near,far = get_islands(self.island)
-            average_tensors([*pseudo_grads.values()], far, near)
+            island,across = get_islands(self.island)
+            average_tensors([*pseudo_grads.values()], across, island)
         for name,pseudo_grad in pseudo_grads.items():
             if now[name].requires_grad: self._outer_step(name, pseudo_grad)
             else: last[name].sub_(pseudo_grad)   # running statistics: take the mean
-        self.average.put([w for _,w in self.average.groups])
+        self.average.copy_to_model([w for _,w in self.average.groups])
         self._assign(local_steps=0)
 
     def _outer_step(self, name, pseudo_grad):
@@ -141,7 +141,7 @@ class DiLoCo(Callback):
     after_validate = after_save_model = _swap_out
 
     def _restore(self):
-        if self.local_weights is not None: self.average.put(self.local_weights)
+        if self.local_weights is not None: self.average.copy_to_model(self.local_weights)
         self.local_weights,self.depth = None,0
     def before_batch(self):
         validation_failed = self.local_weights is not None and self.learn.training

@@ -107,7 +107,7 @@ class DistributedTrainer(Callback):
     equal = False                   # are the buffers equal in all processes?
     apart = False                   # do the processes draw different random numbers?
     limits = ()                     # pairs: a group whose timeout was changed, and its previous timeout in seconds
-    near:Any = None                 # the group that all-reduces gradients in each step; None: each process trains alone
+    gradient_group:Any = None       # the group that all-reduces gradients in each step; None: each process trains alone
     def __init__(self,
         sync_bn:bool=False,  # average batch norms over all processes? Not supported on the CPU
         shard:bool=True,     # shard the training data? False: each process has its own data already
@@ -133,7 +133,7 @@ class DistributedTrainer(Callback):
         self.seed = derived_seed(2**31)
         if self.shard: self._shard_data()
         if self.sync_bn: self.norms = sync_norms(learn.model)
-        self.near = self._group_of_gradients()
+        self.gradient_group = self._group_of_gradients()
         self._wrap(device)
         self._limit_waits()
 
@@ -141,7 +141,7 @@ class DistributedTrainer(Callback):
         "Return the group that all-reduces gradients: all processes; with local steps the island, None if alone on it"
         for cb in self.learn.cbs:
             trains_apart = local_steps(cb) is not None and runs_in(cb, self.learn.mode)
-            if trains_apart: return get_islands(own_attr(cb, 'island', 1)).near
+            if trains_apart: return get_islands(own_attr(cb, 'island', 1)).island
         return dist.group.WORLD
 
     def _limit_waits(self):
@@ -151,7 +151,7 @@ class DistributedTrainer(Callback):
         for group,_ in self.limits: set_timeout(group, self.timeout)
     def _groups(self):
         "Return the groups in which the processes all-reduce gradients or parameters"
-        return [group for group in {dist.group.WORLD, self.near} if group is not None]
+        return [group for group in {dist.group.WORLD, self.gradient_group} if group is not None]
 
     def _check_possible(self, has_group, device):
         if not has_group: raise RuntimeError(
@@ -194,7 +194,7 @@ class DistributedTrainer(Callback):
 
     def _trains_apart(self):
         "Return whether some processes take steps without the others"
-        return self.near is not dist.group.WORLD
+        return self.gradient_group is not dist.group.WORLD
 
     def _buffers(self, excluded=()):
         "Return the buffers that process 0 broadcasts"
@@ -206,7 +206,8 @@ class DistributedTrainer(Callback):
         check_attention()   # a callback may enter `context_parallel` in each batch
         self._send_buffers()
     def _send_buffers(self):
-        if self.near is not None and self.sends_buffers: broadcast_first(self._find_buffers_of_phase(), self.near)
+        if self.gradient_group is not None and self.sends_buffers:
+            broadcast_first(self._find_buffers_of_phase(), self.gradient_group)
         self._assign(equal=True)
     def _find_buffers_of_phase(self):
         "Return the buffers to broadcast; their modules are looked up once, after the first forward pass of the phase"
@@ -239,7 +240,7 @@ class DistributedTrainer(Callback):
         is_wrapped = isinstance(learn.model, DistributedDataParallel)
         self._check_model(is_wrapped)
         reduces_before_step = any(accumulates(cb) or steps_in_turn(cb) for cb in learn.cbs)
-        exchanges_later = reduces_before_step or self.near is None
+        exchanges_later = reduces_before_step or self.gradient_group is None
         formed = exchanges_later   # then the wrapper uses no buckets
         if not is_wrapped:
             self._wrap_attr('model', partial(self._wrap_model, device=device))
@@ -266,8 +267,8 @@ class DistributedTrainer(Callback):
         options = {**self.kwargs, _sync_buffers:False}
         self.sends_buffers = self.kwargs.get(_sync_buffers, True)
         if device.type=='cuda': options.setdefault('device_ids', [device])
-        if self._trains_apart() and self.near is not None:
-            options['process_group'] = self.near   # the wrapper broadcasts weights within the island only
+        if self._trains_apart() and self.gradient_group is not None:
+            options['process_group'] = self.gradient_group   # the wrapper broadcasts weights within the island only
             broadcast_first(_detach_all([*model.parameters(), *self._buffers()]), dist.group.WORLD)
         with _ignore_unwritable(model): return DistributedDataParallel(model, **options)
 
@@ -281,9 +282,10 @@ class DistributedTrainer(Callback):
         broadcast_first(_detach_all([*outside, *other_buffers]), dist.group.WORLD)
         trained = [p for p in [*params, *outside] if p.requires_grad]
         self.added = []
-        if trained and self.near is not None: self.added.append(GradientExchange(trained, self.near))
-        if self.weigh and self.near is not None:
-            self.added.append(ShardWeights(self.near, accumulates=any(map(accumulates, learn.cbs))))
+        if trained and self.gradient_group is not None:
+            self.added.append(GradientExchange(trained, self.gradient_group))
+        if self.weigh and self.gradient_group is not None:
+            self.added.append(ShardWeights(self.gradient_group, accumulates=any(map(accumulates, learn.cbs))))
         if not agree_already(learn): self.added += self._agreement_cbs()
         learn.add_cbs(self.added)   # calls their `before_fit`
 
@@ -435,8 +437,8 @@ def _zero_backward(ddp, model, params):
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffa
 class Islands(NamedTuple):
     "The two process groups of a process: its island, and the processes at the same position on each island"
-    near:Any   # the island: neighbouring processes with fast connections; None: the process is alone on it
-    far:Any    # the processes at the same position on each island, including this one
+    island:Any # neighbouring processes with fast connections; None: the process is alone on it
+    across:Any # the processes at the same position on each island, including this one
 
 _islands = {}   # (store, size) -> `Islands`
 
@@ -449,10 +451,10 @@ def get_islands(
     if n%size: raise ValueError(f'`island` must divide the number of processes, {n}, but is {size}')
     if key not in _islands:
         _islands.clear()   # the previous ones may belong to a process group that was destroyed
-        near,_ = dist.new_subgroups(size)
+        island,_ = dist.new_subgroups(size)
         same_place = [[*range(i, n, size)] for i in range(size)]
-        far,_ = dist.new_subgroups_by_enumeration(same_place)
-        _islands[key] = Islands(near, far)
+        across,_ = dist.new_subgroups_by_enumeration(same_place)
+        _islands[key] = Islands(island, across)
     return _islands[key]
 
 def broadcast_first(
@@ -478,27 +480,27 @@ def _send_one_by_one(ts, group):
 def _detach_all(ts): return [t.detach() for t in ts]
 
 def average_tensors(
-    ts:list,       # tensors, of the same shapes in all processes
-    group:Any=None,# the process group; None: all processes
-    near:Any=None  # the group of processes with the same tensors as this one, each of which all-reduces a part of them
+    ts:list,         # tensors, of the same shapes in all processes
+    group:Any=None,  # the process group; None: all processes
+    island:Any=None  # the group of processes with the same tensors, each of which all-reduces a part of them
 ) -> None:
     "Replace tensors with their means over the processes of `group`, with one all-reduce for each dtype and device"
     by_kind = {}   # a dict, whose order is the same in all processes
     for t in ts: by_kind.setdefault((t.dtype,t.device), []).append(t)
-    for same_kind in by_kind.values(): _average_tensors(same_kind, group, near)
+    for same_kind in by_kind.values(): _average_tensors(same_kind, group, island)
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffb
-def _average_tensors(ts, group, near):
+def _average_tensors(ts, group, island):
     "Replace tensors of one dtype and device with their means, with one all-reduce"
     n,i = 1,0
-    if near is not None: n,i = dist.get_world_size(near),dist.get_rank(near)
+    if island is not None: n,i = dist.get_world_size(island),dist.get_rank(island)
     sizes = [*map(torch.numel, ts)]
     padding = ts[0].new_zeros(-sum(sizes)%n)
     flat = torch.cat([*map(torch.flatten, ts), padding])
     parts = flat.chunk(n)
     dist.all_reduce(parts[i], group=group)
     parts[i].div_(dist.get_world_size(group))
-    if n>1: dist.all_gather([*parts], parts[i].clone(), group=near)   # `parts` are views of `flat`
+    if n>1: dist.all_gather([*parts], parts[i].clone(), group=island)   # `parts` are views of `flat`
     for t,mean in zip(ts, flat[:sum(sizes)].split(sizes)): t.copy_(mean.view_as(t))
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764fff

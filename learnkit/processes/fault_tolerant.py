@@ -243,10 +243,10 @@ class FaultTolerant(Resumable):
         if not self.is_writer or before is not False: return
         try:
             for cb in self.learn.cbs: take_over(cb)()
-        except _InUse as e: return self._wait_for_files(e)
+        except _InUse as e: return self._postpone_writing(e)
         self._show()
 
-    def _wait_for_files(self, e):
+    def _postpone_writing(self, e):
         "Warn, and try again after the next batch: the previous writer is frozen, but still locks its files"
         self.is_writer = False
         set_rank(1)

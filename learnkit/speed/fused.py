@@ -252,7 +252,7 @@ class FusedStep(Callback):
 
     def _look_at_handlers(self):
         "Collect the handlers that a compiled step replaces; return those that it would skip, in two lists: early, late"
-        early,late = map(self._handlers_of, batch_events())
+        early,late = map(self._collect_handlers, batch_events())
         self.clips = [h.cb for h in late if h.compiled_as=='clip']
         self.afterwards = [h.call for h in late if h.compiled_as==h.event]
         if self.optim: self.afterwards += hook_calls(torch_opt(self.learn.opt))
@@ -263,7 +263,7 @@ class FusedStep(Callback):
         def is_skipped(h): return h.compiled_as not in _known
         return [*filter(is_skipped, early)],[*filter(is_skipped, late)]
 
-    def _handlers_of(self, events):
+    def _collect_handlers(self, events):
         learn,handlers = self.learn,[]
         for e in events:
             bound = learn._bound.get(e) or learn._bind(e)

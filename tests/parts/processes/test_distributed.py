@@ -580,7 +580,7 @@ def _four_go_on(rank, world, path):
 def test_four_processes_go_on_bit_for_bit(processes, tmp_path): processes(4, _four_go_on, tmp_path)
 
 def _limits_waits(rank, world):
-    seen = Callback(before_train=lambda cb: limits.extend(timeout_of(group) for group in (dist.group.WORLD, cb.learn.distributed_trainer.near)))
+    seen = Callback(before_train=lambda cb: limits.extend(timeout_of(group) for group in (dist.group.WORLD, cb.learn.distributed_trainer.gradient_group)))
     train = DataLoader(data(16), 2)
     for cbs,seconds in (DistributedTrainer(timeout=7.),7), (DistributedTrainer(),60), ([DistributedTrainer(timeout=9.), DiLoCo(2, island=2)],9):
         limits = []
