@@ -430,8 +430,8 @@ class Prefetch(Callback):
     def _n_ahead(self, dl, it):
         if isinstance(dl, OngoingLoader):
             if self.thread: raise ValueError(
-                'Prefetch(thread=True) cannot be used with `StepsPerEpoch`, because the next epoch continues after the '
-                'last batch fetched. Let workers load the batches (`DataLoader(num_workers=...)`), and write '
+                'Prefetch(thread=True) cannot be used with `StepsPerEpoch`: at the end of an epoch, the batches '
+                'fetched ahead would be lost. Let workers load the batches (`DataLoader(num_workers=...)`), and write '
                 '`Prefetch()`')
             return 0
         if hasattr(it, 'indices'): return 0   # `ItemIndices` knows only the last batch's indices

@@ -18,7 +18,7 @@ def _check_curve(lrs, losses, n, method):
     if len(lrs)!=len(losses): raise ValueError(
         f'{len(lrs)} learning rates and {len(losses)} losses are not a curve: pass one loss for each learning rate')
     if len(lrs)<n: raise ValueError(
-        f'`{method}` needs a curve of at least {n} points to suggest a learning rate from, not of {len(lrs)}: '
+        f'`{method}` needs at least {n} points to suggest a learning rate, but the curve has {len(lrs)}: '
         'use more batches (`num_it`), or begin lower (`start_lr`) if the loss explodes early')
     return lrs,losses
 
@@ -48,7 +48,7 @@ def slide(
     thresh:float=.005,     # the largest difference between slopes that count as equal
     adjust_value:float=1.  # a factor for the suggestion
 ) -> tuple:                # the suggested learning rate, and the point (learning rate, loss) to mark in the plot
-    "Slide an interval left until its ends have equal slopes, suggest its left end; raise ValueError for a short curve"
+    "Slide an interval left while the slopes at its ends differ; suggest its last left end; ValueError for few points"
     lrs,losses = _check_curve(lrs, losses, lr_diff+1, 'slide')
     slopes = torch.gradient(torch.tensor(losses))[0].tolist()
     right = len(lrs)-1

@@ -31,7 +31,7 @@ def as_loader(
     dl:Any, # an iterable of batches, or a function that returns one
     nm:str  # name of the loader in messages, such as 'training'
 ) -> Any:
-    "Return `dl`, or a `FuncLoader` of a function; raise TypeError if it is no iterable that can be read repeatedly"
+    "Return `dl`, or a `FuncLoader` if it is a function; raise TypeError if its batches cannot be read repeatedly"
     why = _explain_no_loader(dl, nm)
     if why is None:
         if _is_iterable(dl): return dl

@@ -493,7 +493,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 # %% ../../nbs/data/15c_team.ipynb #0d402ea7
 class Team:
-    "The processes that train together: here this process alone; `learnkit.processes` has the subclass for several"
+    "The processes that train together: in this class only this one; `learnkit.processes` has the subclass for several"
     several:ClassVar[Any] = None   # the class for several processes, set by `processes`
     group:Any = None               # the process group that agrees about files
 
@@ -547,7 +547,7 @@ class Team:
         f:Callable, # called in a thread
         *args:Any   # passed to `f`
     ) -> None:
-        "Call `f`, which may communicate with the background threads of the other processes; here just call it"
+        "Call `f` in this background thread; with several processes it may communicate with theirs"
         f(*args)
 
     def has_shard(self,

@@ -168,7 +168,7 @@ class ResumableLoader(GetAttr):
     place:dict|None = None    # the position at which the next pass begins; None: at its start
     limit:int|None = None     # how many batches of a pass are needed; None: all
     data_state:Any = None      # a `DataState`, which records the states of the data's parts when a pass begins
-    # the attributes below describe the present pass
+    # the attributes below describe the current pass
     begun:Any = None          # the random states at its start; None: no pass has begun
     done = 0                  # the number of its first batch
     first_loaded = 0          # the number of the first batch that is loaded; those before `done` are dropped
@@ -256,12 +256,13 @@ class ResumableLoader(GetAttr):
     ) -> None:
         "Let the next pass begin at the position `state`; restore generators now if that is the start of a pass"
         self.place = state
-        if not state['done']: self._set_generators(self.generators, state['now'])   # else after it has begun
+        # in the middle of a pass, they are restored after the pass has begun
+        if not state['done']: self._set_generators(self.generators, state['now'])
 
     def begin_after(self,
         n:int # the number of batches to skip
     ) -> None:
-        "Let the next pass begin with the present random states, and skip its first `n` batches"
+        "Let the next pass begin with the current random states, and skip its first `n` batches"
         begun = dict(rng={}, own=[*map(generator_state, self.generators)])
         self.begin_at(dict(done=n, begun=begun, now=[*map(generator_state, self.to_restore)]))
 
@@ -309,7 +310,7 @@ class ResumableLoader(GetAttr):
     def _set_generators(self, generators, states):
         for g,s in zip(generators, states): set_generator(g, s)
     def _make_restore(self):
-        "Return a function that restores the present random states"
+        "Return a function that restores the current random states"
         return partial(self._set_random, **self._get_random_states())
 
     def __iter__(self) -> Iterator:

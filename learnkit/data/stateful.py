@@ -606,7 +606,7 @@ def record_sampler(
 
 # %% ../../nbs/data/55c_sampler.ipynb #55c7c783
 class ReplaySampler:
-    "A sampler that yields `key` of each entry of `recorded`"
+    "A sampler that yields `key(entry)` for each entry of `recorded`"
     recorded:Sequence = ()
     def __init__(self,
         key:Callable # converts an entry to a key of the dataset, or a list of keys

@@ -88,7 +88,7 @@ def _are_equal(a, b):
 def decode_rows(
     state:dict # a result of `RowEncoder`
 ) -> list:
-    "Return the rows of the table"
+    "Return the rows that a `RowEncoder` has encoded"
     rows:list = []
     for line in state['lines'].split('\n')[:-1]:
         values = json.loads(line) if line else {}
@@ -238,7 +238,7 @@ class Cells(list):
         super().__setitem__(i, v)
         self.row[self.names[i]] = v
     def _add(self, *args, **kwargs): raise TypeError(
-        'this list is a copy, in which values can only be replaced: for a new column write '
+        'only single values of this list can be replaced, none can be added or removed: for a new column write '
         "`learn.recorder.row['name'] = value`")
     def __reduce__(self): return list,(list(self),)   # copied and pickled as a plain list
 

@@ -74,11 +74,11 @@ class Metric:
         learn:Any # the Learner, after a batch
     ) -> None:
         "Add the current batch of `learn` to the accumulated state; a subclass must define it"
-        raise NotImplementedError(f'The metric `{type(self).__name__}` should define `accumulate(self, learn)`.')
+        raise NotImplementedError(f'The metric `{type(self).__name__}` must define `accumulate(self, learn)`.')
     @property
     def value(self) -> Any:
         "The metric's value for the batches so far; None if there was no batch; a subclass must define it"
-        raise NotImplementedError(f'The metric `{type(self).__name__}` should define the property `value`.')
+        raise NotImplementedError(f'The metric `{type(self).__name__}` must define the property `value`.')
     @property
     def name(self) -> str:
         "The name of the column in the history: the class name in `snake_case`, without `Metric`"

@@ -104,7 +104,7 @@ class Evaluator(EveryCallback):
     saves = 'every','when_better','history'
     last_epoch:int|None = None   # the last epoch that ended with an evaluation; None: no epoch yet
     def __init__(self,
-        name:str,            # the name, one word; its columns are `name_loss` and `name_metric`
+        name:str,            # the name, a Python identifier; the columns are `name_loss` and `name_metric`
         dl:Any,              # the loader, any iterable of batches
         metrics:Any=None,    # metrics, as for the Learner; None: the metrics of the Learner
         every:Any='1ep',     # how often, as for `Every`: text such as '500ba' or '30m', a number of epochs, …
@@ -112,7 +112,8 @@ class Evaluator(EveryCallback):
         at_start:bool=False  # evaluate before the first batch of a fit, too
     ):
         is_word = isinstance(name, str) and name.isidentifier()
-        if not is_word: raise ValueError(f"the name of an Evaluator must be one word, such as 'test', not {name!r}")
+        if not is_word: raise ValueError(
+            f"the name of an Evaluator must be a Python identifier, such as 'test', not {name!r}")
         has_both = when_better is not None and every!='1ep'
         if has_both: raise ValueError(f'pass `every` or `when_better`, not both (every={every!r})')
         self.label = name

@@ -83,7 +83,7 @@ class LogFile(Stateful):
         if is_linked: return
         self.file.seek(0)
         self._replace(self.file.read())
-        warn(f'{self.path} was deleted while it was written. It has been restored, with all its rows.')
+        warn(f'{self.path} was deleted while the run was writing to it. It has been restored, with all its rows.')
 
     def _replace(self, data):
         "Replace the file with one that contains `data`"

@@ -28,8 +28,8 @@ def plot_top_losses(self:Interpretation,
     ncols:int=5,             # images in a row
     figsize:tuple|None=None, # width and height in inches; None: set from the number of images
     stats:tuple|None=None    # mean and standard deviation that normalized the images; None: not normalized
-) -> Any:
-    "Plot images with the largest losses and return the axes, else return a table; raise ValueError without inputs"
+) -> Any: # the axes of the plot; for inputs that are not images, a table
+    "Plot the images with the largest losses, or list other inputs; raise ValueError if the inputs are unavailable"
     has_ranks = is_listy(k) or isinstance(k, range)
     _,idxs = self.top_losses(None if has_ranks else k, largest)
     if has_ranks: idxs = idxs[list(k)]

@@ -229,8 +229,8 @@ class SystemMetrics(Observer):
         return dict(disk_read=getattr(disk, 'read_bytes', 0), disk_write=getattr(disk, 'write_bytes', 0),
                     net_sent=getattr(net, 'bytes_sent', 0), net_recv=getattr(net, 'bytes_recv', 0))
 
-    def measure(self) -> dict:
-        "Return `cpu_percent`, `memory_percent`, `gpu_percent` (NVIDIA), `disk_read_mb_per_sec` and similar ones"
+    def measure(self) -> dict: # `X_percent` of cpu, memory, gpu; `X_mb_per_sec` of disk_read, disk_write, net_sent, …
+        "Return the utilization in percent (GPU: NVIDIA's), and the disk and network traffic since the last call"
         start,old = self.last
         self.last = perf_counter(),self._read_totals()
         end,new   = self.last

@@ -403,8 +403,8 @@ class BatchBuffers:
 
     def _value(self, name, was, now):
         if now.shape!=was.shape: raise ValueError(
-            f'The buffer `{name}` changed its shape within a batch, from {tuple(was.shape)} to {tuple(now.shape)}, so '
-            'its micro-batches cannot be joined. Train whole batches.')
+            f'The buffer `{name}` changed shape within a batch, from {tuple(was.shape)} to {tuple(now.shape)}, so its '
+            'values from the micro-batches cannot be merged. Train on whole batches.')
         if not was.is_floating_point(): return now
         return now.masked_fill(~was.isfinite(), 0)
 

@@ -265,7 +265,7 @@ class OptimWrapper:
     def take_state(self,
         old:Any # an optimizer that was created in the same way, with other groups
     ) -> None:
-        "Copy from `old` the state of parameters in both, and their groups' hyperparameters except `lr` and `wd`"
+        "Take over the state of common parameters, and hyperparameters but `lr` and `wd`, if `old` has the same class"
         if not _same_kind(old, self): return
         for p in params_in(self.opt.param_groups):
             if p in old.opt.state: self.opt.state[p] = old.opt.state[p]

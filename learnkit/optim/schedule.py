@@ -224,10 +224,11 @@ class Warmup:
         if amount is None or self._is_fraction: return
         total,unit = duration.value,duration.unit
         if n and unit=='ep' and amount.unit=='ba': total,unit = total*n,'ba'
-        too_long = f'a warm-up of {amount} must be shorter than the fit, which is {duration} long'
         if unit!=amount.unit: raise ValueError(
-            f'{too_long}: pass both in one unit, or the warm-up as a fraction such as 0.05')
-        if amount.value>=total: raise ValueError(too_long)
+            f'a warm-up of {amount} cannot be compared with a fit of {duration}: pass both in one unit, or the warm-up '
+            'as a fraction such as 0.05')
+        if amount.value>=total: raise ValueError(
+            f'a warm-up of {amount} must be shorter than the fit, which is {duration} long')
         self._set(amount.value/total)
 
     def __call__(self,

@@ -145,7 +145,7 @@ def _own_state(sd, name):
 
 # %% ../../nbs/optim/13_several.ipynb #f0560010
 class SeveralWrapper(OptimWrapper):
-    "Wraps several named optimizers as one `OptimWrapper`; a setting may be a dict with a value for each"
+    "Wraps several named optimizers as one `OptimWrapper`; a hyperparameter may be set with a dict, by optimizer name"
     @property
     def n_groups(self) -> int:
         "The number of the splitter's groups; an optimizer may have parameters of any of them"
@@ -239,16 +239,16 @@ class NamedOptimizers:
         lr:Any=None # a learning rate for all, or a dict of them
     ) -> Any: # a dict by name if `lr` is None or a dict
         "Return the initial learning rates; raise ValueError if an optimizer has another value in its `partial`"
-        given = self._by_name(lr)
+        given = self._rates_by_name(lr)
         for name in given:
             if name not in self.recipe: raise ValueError(
-                f"`lr` has a rate for '{name}', which is no optimizer: {nearest(name, self.recipe)}")
+                f"`lr` has a rate for '{name}', which is not an optimizer: {nearest(name, self.recipe)}")
         rates = {name:default_lr(entry.opt_func, given.get(name)) for name,entry in self.recipe.items()}
         is_one_for_all = lr is not None and not isinstance(lr, Mapping)
         if is_one_for_all: return lr
         return rates
 
-    def _by_name(self, lr):
+    def _rates_by_name(self, lr):
         if isinstance(lr, Mapping): return lr
         return dict.fromkeys(self.recipe, lr)
 
@@ -262,7 +262,7 @@ class NamedOptimizers:
         "Create the optimizers; raise ValueError if one gets no parameters, or a parameter gets no optimizer"
         if groups is None: groups = model.parameters()
         groups = param_dicts(groups)
-        owners,rates = self._owners(get_model(model), groups),self._by_name(lr)
+        owners,rates = self._owners(get_model(model), groups),self._rates_by_name(lr)
         optimizers = {}
         for name,entry in self.recipe.items():
             optimizers[name] = _make_named(name, entry.opt_func, groups, owners, rates.get(name))

@@ -367,8 +367,8 @@ class Agreement(Callback):
         "Raise ProcessFailed if the processes are at different points, or have different weights or hyperparameters"
         position = self.learn._position
         if most.point!=least.point: raise ProcessFailed(
-            f'the processes call different functions: {self.watch.everywhere(f"`{at}`{position}")}. '
-            'Call `validate`, `get_preds` and the like in every process')
+            f'the processes are at different points: {self.watch.everywhere(f"`{at}`{position}")}. '
+            'Call functions such as `validate` and `get_preds` in every process.')
         if at=='after_epoch': position = f', at the end of epoch {self.learn.epoch}'
         if most.digest!=least.digest: raise ProcessFailed(
             f'the processes have diverged{position}: {find_difference(things)}. '

@@ -54,7 +54,7 @@ def _run_state(self:Learner,
         grads=_collect_grads(params), cbs=_collect_states_of_cbs(self), state=self.state,
         rng=pack_state(get_random_states()), stop_reason=self.stop_reason, duration=str(duration))
     if base: state['base'] = base
-    return to_serializable(state, copy=copy, sharded=own_shard)
+    return to_serializable(state, copy=copy, convert_sharded=own_shard)
 
 def _collect_grads(params):
     "Return the gradients that no step has used yet, by the names of their parameters"

@@ -233,6 +233,6 @@ def test_a_log_whose_folder_is_deleted_comes_back(tmp_path):
     logger = JsonLogger('logs/log.jsonl')
     def delete(cb):
         if cb.learn.epoch==1: shutil.rmtree(tmp_path/'logs')
-    with pytest.warns(UserWarning, match='was deleted while it was written. It has been restored'):
+    with pytest.warns(UserWarning, match='was deleted while the run was writing to it. It has been restored'):
         learner(tmp_path, cbs=[logger, Callback(before_epoch=delete)]).fit(3)
     assert len(logger.read_log())==3

@@ -504,7 +504,7 @@ def test_other_mistakes():
     assert '`own`' in noted(AvgMetric(own), p, exc=TypeError)[1]
     assert '(float32[8, 3], float32[8, 3])' in noted(AvgMetric(own), (p,p), y, exc=TypeError)[1]
     with pytest.raises(ValueError, match="one of"): AccumMetric(own, activation='relu')
-    with pytest.raises(NotImplementedError, match='`Metric` should define `accumulate'): Metric().accumulate(None)
+    with pytest.raises(NotImplementedError, match='`Metric` must define `accumulate'): Metric().accumulate(None)
     with pytest.raises(NotImplementedError, match='`value`'): Metric().value
 
 def test_error_at_the_end_names_the_metric():

@@ -206,7 +206,7 @@ def test_when_better_is_checked_before_training():
     with pytest.raises(ValueError, match='did you mean `valid_loss`'): learn.fit(1)
 
 @pytest.mark.parametrize('kw,words', [
-    (dict(name='two words'), 'one word'), (dict(name=''), 'one word'), (dict(name=3), 'one word'),
+    (dict(name='two words'), 'a Python identifier'), (dict(name=''), 'a Python identifier'), (dict(name=3), 'a Python identifier'),
     (dict(every='5 batches'), "did you mean '5ba'"), (dict(every=None), 'would never evaluate'), (dict(every=0), 'would never evaluate'),
     (dict(every='5ba', when_better='valid_loss'), 'not both'),
     (dict(dl=None), 'must be an iterable'), (dict(dl=(b for b in [])), 'only once'),

@@ -192,7 +192,7 @@ def _refused(rank, world, what):
         with pytest.raises(ValueError, match='the callbacks in process 0'): learn.fit(3, cbs=[GradientAccumulation(8)]*rank)
     if what=='inference':
         cb = Callback(after_batch=lambda cb: learn.mode=='fit' and learn.training and rank==0 and learn.train_iter==2 and learn.get_preds())
-        with pytest.raises(ProcessFailed, match=r'the processes call different functions: process 0 is at `before_validate`.*process 1 is at'): learn.fit(3, cbs=[DistributedTrainer(timeout=5), cb])
+        with pytest.raises(ProcessFailed, match=r'the processes are at different points: process 0 is at `before_validate`.*process 1 is at'): learn.fit(3, cbs=[DistributedTrainer(timeout=5), cb])
 
 @pytest.mark.parametrize('what', ['epochs', *slow('callbacks','inference')])
 def test_different_plans_are_refused(processes, what): processes(2, _refused, what)
