@@ -55,7 +55,7 @@ class Every:
     def __bool__(self): return self.unit is not None
     @property
     def in_batches(self) -> bool:
-        "Return whether the interval can pass within an epoch; otherwise no handler after each batch is needed"
+        "Whether the interval can end within an epoch; if not, the callback needs no handler after each batch"
         return self.unit not in (None,'ep')
     def __repr__(self): return f'Every({self.spec!r})'
     def __str__(self): return str(self.spec)

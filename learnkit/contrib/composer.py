@@ -457,7 +457,7 @@ class Callback:
         state:Any,  # a `ComposerState`
         logger:Any  # a `ComposerLogger`
     ) -> None:
-        "Call the method with the name of the event, if there is one"
+        "Call the method that is named after the event, if there is one"
         f = getattr(self, event.value, None)
         if f is not None: f(state, logger)
 

@@ -117,7 +117,7 @@ class LightningTrainer(View):
         return _stages.get(self.learn.mode, 'validate')
     @property
     def state(self) -> Any:
-        "The kind of run, as `trainer.state.fn`"
+        "An object whose `fn` is the kind of run, as in Lightning's `trainer.state.fn`"
         return SimpleNamespace(fn=self.stage)
     @property
     def num_training_batches(self) -> float:

@@ -250,7 +250,7 @@ class TrainFor(Callback):
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Restore the amount done; before the first epoch of a fit, also its number of epochs"
+        "Restore the amount done; before the first epoch of a fit, also raise `n_epoch` if it would end too early"
         self.done,self.at,self.before = state['done'],state['at'],state['before']
         self.n_skipped = 0
         if self.since is not None: self.since = monotonic()

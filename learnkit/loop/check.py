@@ -283,7 +283,7 @@ def _raise_for_argument(e, f, args, kwargs):
 def check_args(
     f:Made # a class, whose constructor is checked, or a function that only creates an object
 ) -> Made: # the class, or a wrapper of the function
-    "Decorator: raise TypeError for an argument that its annotation does not allow, or the error of `f` that names it"
+    "Decorator: raise TypeError for an argument that does not match its annotation, unless an error of `f` names it"
     if isinstance(f, type):
         f.__init__ = check_args(f.__init__)
         return f

@@ -265,7 +265,7 @@ def LossMetrics(
     attrs:str|list,         # names of attributes: a list, or a string with commas
     nms:str|list|None=None  # names of the columns in the history; None: `attrs`
 ) -> list[LossMetric]:
-    "Return a `LossMetric` for each of these attributes of the loss function; raise ValueError if numbers differ"
+    "Return a `LossMetric` for each of these attributes of the loss; raise ValueError if `nms` has another length"
     attrs = _as_list(attrs)
     nms = attrs if nms is None else _as_list(nms)
     if len(attrs)!=len(nms): raise ValueError(

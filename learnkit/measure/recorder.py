@@ -63,7 +63,7 @@ class AvgSmoothLoss(Metric):
         return self._raw[:]
     @property
     def value(self) -> float|None:
-        "The present moving average; None before the first batch"
+        "The current moving average, corrected for the bias towards 0; None before the first batch"
         self.flush()
         if not self.count: return None
         return self.val/(1-self.beta**self.count)
@@ -228,7 +228,7 @@ class MeterCallback(Callback):
     name = 'gather_preds'   # fastai's callbacks recognize inference by this name
     def __init__(self,
         metrics:Any=None, # one `Metric` or several; None: only the loss
-        copy:bool=False   # copy the metrics, which a fit may be using?
+        copy:bool=False   # copy the metrics, because a fit may be using them?
     ):
         metrics = [*L(metrics)]
         if copy: metrics = deepcopy(metrics)
@@ -294,7 +294,7 @@ class Recorder(RecorderPlots, Callback):
 
     def _clear(self):
         self.history = History()
-        self.row = {}        # the row of the present epoch
+        self.row = {}        # the row of the current epoch
         self.lrs = Series()
         self.iters = []      # the number of recorded losses at the end of each epoch
         self.lossless = []   # the numbers of the batches without a loss
@@ -445,7 +445,7 @@ class Recorder(RecorderPlots, Callback):
                        "`cbs=Recorder(train_loss='mean')` shows the mean of each epoch instead.")
 
     def state_dict(self) -> dict:
-        "Return everything that was recorded, including the unfinished row and training metrics of the present epoch"
+        "Return everything that was recorded, including the unfinished row and training metrics of the current epoch"
         # `unseen` comes last, because `train.state_dict()` reads losses
         return dict(history=self.history.state_dict(), row=dict(self.row), lrs=_get_state(self.lrs),
                     iters=pack_counts(self.iters), lossless=pack_counts(self.lossless), hps=_get_state(self.hps),
@@ -483,12 +483,12 @@ class Recorder(RecorderPlots, Callback):
 
     @property
     def train_loss(self) -> float|None:
-        "The present `train_loss` over all processes; every process must read it; None before the first batch"
+        "The current `train_loss` over all processes; every process must read it; None before the first batch"
         if self.mean: return self.train.metrics[1].value
         return _average_over_processes(to_number(self.smooth_loss.value))
     @property
     def log(self) -> list:
-        "The values of the present row, up to the last that is known; assigning to an item changes the row, too"
+        "The values of the current row, up to the last that is known; assigning to an item changes the row, too"
         names = [*self.row]
         if not self._row_is_complete:
             while names and self.row[names[-1]] is None: names.pop()

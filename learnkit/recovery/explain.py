@@ -412,7 +412,7 @@ def explain_spike(self:Learner,
     before:int=10,          # how many steps before it to measure
     times:float=10.          # a norm jumps if it exceeds this many times the median of the earlier norms
 ) -> Explanation:
-    "Replay a step and measure what was unusual in it and the steps before; raise ValueError if its batch is skipped"
+    "Replay `step` and the steps before it; return what was unusual in `step`; raise ValueError if its batch is skipped"
     check_whole('before', before, least=4, what='a number of steps')
     first = max(0, step-before*batches_per_step(Run(folder), step))
     norms = LayerNorms()
@@ -505,7 +505,7 @@ def first_batch_of_step(
     if step>first: learn.resume(step-first)
     steps = [s for s in steps if first<=s<step]
     if not steps: raise ValueError(
-        f'the loss of `step` {step} jumps, and there was no optimizer step before it')
+        f'the loss jumps in step {step}, but no optimizer step precedes it: pass a later `step`')
     if len(steps)<2: return first
     return steps[-2]+1
 

@@ -82,8 +82,6 @@ class ConstantModules:
         return len(now)==len(first) and all(map(is_, now, first))
 
 
-
-
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
 mappings = dict,OrderedDict,defaultdict,Counter
 containers = list,tuple,deque,*mappings
@@ -95,7 +93,7 @@ def is_plain(
     v:Any,      # anything
     depth:int=4 # how many levels of nested containers to check
 ) -> bool:
-    "Return whether `v` is a number, a text, a tensor, None, or a short container of these"
+    "Return whether `v` is a number, a string, None, a tensor (but no `nn.Parameter`), or a short container of these"
     if type(v) in immutable: return True
     if isinstance(v, torch.Tensor): return not isinstance(v, nn.Parameter)
     if not is_container(v): return False
@@ -533,7 +531,7 @@ def has_own_state_dict(
     return opt is not None and type(opt).state_dict is not torch.optim.Optimizer.state_dict
 
 class HiddenState:
-    "Tracks values outside of the `state_dict`s of model and loss function that change from now on"
+    "Tracks the values that change from now on and are in no `state_dict` of the model or the loss function"
     def __init__(self,
         learn:Learner # the Learner, in a fit
     ):
@@ -609,7 +607,7 @@ class HiddenState:
     ) -> dict[str, Place]:
         "Return the `Place` of each value in `state`, if there is one; raise ValueError for an invalid state"
         if not isinstance(state, dict): raise ValueError(
-            f'this is not the checkpoint of a run: `kept` is {state!r:.40}')
+            f'this is not the checkpoint of a run: `kept` must be a dictionary, not {state!r:.40}')
         holders,places = self.holders(),{}
         for name,v in state.items():
             at,_,k = str(name).rpartition('.')
@@ -628,7 +626,8 @@ class HiddenState:
     def _check_value(self, name, own, v):
         if is_generator(own): check_generator(own, v)
         elif not is_plain(v): raise ValueError(
-            f'this is not the checkpoint of a run: `{name}` is a {type(v).__name__}')
+            f'this is not the checkpoint of a run: `{name}` is a {type(v).__name__}, but a checkpoint '
+            'holds only numbers, strings, tensors and short containers of them')
 
     def load_state_dict(self,
         state:dict # from `state_dict`

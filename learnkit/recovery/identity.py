@@ -175,7 +175,7 @@ def is_secret(
 def partial_arguments(
     f:partial # a partial function
 ) -> dict:
-    "Return the arguments that a `partial` fixes, by position if positional, but by name if named like a secret"
+    "Return a dict of the arguments that a `partial` fixes: keywords and secrets by name, other ones by position"
     fixed = {}
     names = parameter_names(f.func)[:len(f.args)]
     for i,(value,name) in enumerate(zip_longest(f.args, names)):

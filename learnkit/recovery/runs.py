@@ -89,7 +89,7 @@ def find_spikes(
     k:float,     # how many deviations above the median a spike is
     window:int   # the number of previous losses in the median
 ) -> list[Spike]:
-    "Return each loss far above the median before it, or not finite; only the first of several in a row"
+    "Return the losses that are not finite or far above the median before them; of several in a row, only the first"
     x = torch.tensor(losses, dtype=torch.float64)
     if len(x)<=window: before = x.new_empty(0, window)
     else: before = x.unfold(0, window, 1)[:-1]   # the `window` losses before each loss

@@ -170,13 +170,13 @@ class Box(NamedTuple):
     size:tuple
 
 class FilePlace(NamedTuple):
-    "Where a piece is stored"
+    "The place of a piece of a sharded tensor: a file, and a range of bytes in it"
     name:str      # the file's name
     start:int     # the first byte
     n:int         # the number of bytes
 
 class Layout(NamedTuple):
-    "A tensor stored in pieces"
+    "The type and shape of a tensor that is stored in pieces, and their places"
     dtype:torch.dtype
     shape:tuple
     pieces:dict   # the `FilePlace` of each `Box`

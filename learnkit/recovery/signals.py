@@ -80,7 +80,7 @@ class StopOnSignal(Callback):
 
     @property
     def _has_agreement(self):
-        "Return whether several processes decide together, so that a signal to one process is for all"
+        "Whether several processes decide together, so that a signal to one process is for all"
         return 'agreement' in vars(self.learn)
 
     def _agree_on_signal(self):

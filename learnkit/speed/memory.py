@@ -50,7 +50,7 @@ def to_channelslast(self:Learner,
     amp_mode:str='fp16', # the 16-bit dtype: 'fp16' or 'bf16'
     **kwargs:Any         # passed on to `torch.amp.GradScaler`
 ) -> Learner:
-    "Convert the model to channels-last format, add `ChannelsLast`, and return the Learner (fastai's name)"
+    "Convert the model to channels-last format and add `ChannelsLast`, like fastai's method; return the Learner"
     set_memory_format(self.model)
     self.remove_cb(ChannelsLast).add_cb(ChannelsLast)
     if use_amp: self.remove_cb(MixedPrecision).add_cb(MixedPrecision(amp_mode, **kwargs))
@@ -60,7 +60,7 @@ def to_channelslast(self:Learner,
 def to_contiguous(self:Learner,
     to_fp32:bool=False # remove `MixedPrecision`, too?
 ) -> Learner:
-    "Convert the model to contiguous format, remove `ChannelsLast`, and return the Learner (fastai's name)"
+    "Convert the model to contiguous format and remove `ChannelsLast`, like fastai's method; return the Learner"
     set_memory_format(self.model, channels_last=False)
     self.remove_cb(ChannelsLast)
     return self.to_fp32() if to_fp32 else self
