@@ -413,13 +413,13 @@ class BatchBuffers:
         others:Iterable[Tensor]  # in the order of `values(False)`
     ) -> None:
         "Write joined values into the buffers, but keep values that were not finite before the batch"
-        joined = {**self._by_name(True, floats), **self._by_name(False, others)}
+        joined = {**self._values_by_name(True, floats), **self._values_by_name(False, others)}
         for name,value in joined.items():
             before = self.start[name]
             joined[name] = torch.where(before.isfinite(), value, before)
         put_buffers(self.learn, joined)
 
-    def _by_name(self, floating, values):
+    def _values_by_name(self, floating, values):
         "Return the values with the name, shape and type of each buffer"
         named = {}
         for (name,before),value in zip(self.first(floating).items(), values):
