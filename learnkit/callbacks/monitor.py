@@ -341,7 +341,7 @@ class TrackerCallback(Callback):
 # %% ../../nbs/callbacks/60c_tracker.ipynb #46eee51c
 @check_args
 class OnBetter(TrackerCallback):
-    "Calls `f(learn)` after each epoch, or validation within it, with the best value so far"
+    "Calls `f(learn)` whenever `monitor` improves: after an epoch, or after a validation within it"
     order = TrackerCallback.order+4
     def __init__(self,
         f:Callable, # function of the Learner

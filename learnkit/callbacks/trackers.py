@@ -31,7 +31,7 @@ class EarlyStoppingCallback(TrackerCallback):
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
         patience:int|None=1,                    # stop after this many values without improvement; None: ignore patience
         reset_on_fit:bool=True,                 # reset the best value when a fit begins
-        nan:str='worse',                        # a NaN is 'worse' than any value; 'skip' it; 'raise'; or 'stop' the fit
+        nan:str='worse',                        # NaN: 'worse' than any, 'skip', 'raise', 'stop' (also at inf)
         *,
         threshold:float|None=None,              # stop at a value that is at least as good as this
         divergence:float|None=None,             # stop at a value that is worse than this

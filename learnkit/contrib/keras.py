@@ -168,7 +168,7 @@ class KerasCallback(ForeignCallback):
         return super().has(name)
 
     def prepare(self):
-        "Set the `model` and `params` of the wrapped callback, if they have changed, and decide its mode 'auto'"
+        "Set `model` and `params` of the wrapped callback, if they have changed, and resolve its mode 'auto' if it can"
         learn,theirs = self.learn,self.theirs
         model = view_of(KerasModel, learn)
         epochs = learn.n_epoch if learn.mode=='fit' else 1

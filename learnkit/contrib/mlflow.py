@@ -96,11 +96,11 @@ class MLflowLogger(ServiceLogger):
             metrics = media.pop('metrics', {})
             self.write_step(media, step)
             for k,v in metrics.items(): new.append(Metric(_name(k), float(v), now, step))
-        for i in range(0, len(new), 1000): self.client.log_batch(self.id, metrics=new[i:i+1000])   # the most at once
+        for i in range(0, len(new), 1000): self.client.log_batch(self.id, metrics=new[i:i+1000])   # MLflow's limit
     def write_hparams(self, hparams):
         from mlflow.entities import Param
         params = [Param(_name(k), str(v)) for k,v in hparams.items()]
-        for i in range(0, len(params), 100): self.client.log_batch(self.id, params=params[i:i+100])   # the most at once
+        for i in range(0, len(params), 100): self.client.log_batch(self.id, params=params[i:i+100])   # MLflow's limit
 
     def write_media(self, kind, media, step):
         for k,v in media.items():

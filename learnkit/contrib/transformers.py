@@ -256,7 +256,7 @@ class HFCallback(ForeignCallback):
         self._call_own('on_log')
 
     def due(self, name):
-        "Return whether to call `name`: `on_step_begin` and `on_step_end` once a step, `on_substep_end` between"
+        "Return whether to call `name`: no `on_step_*` within a step, no `on_substep_end` at its end or the last batch"
         match name:
             case 'on_step_begin':  return self.begins
             case 'on_step_end':    return self.stepped

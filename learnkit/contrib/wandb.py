@@ -109,7 +109,7 @@ class WandbLogger(ServiceLogger):
         weakref.finalize(self.learn, run.finish).atexit = False   # W&B finishes runs at exit itself
 
     def _join_run(self, run, is_new):
-        "Log to the user's active run, with `learnkit/step` as step metric, as other code may count the run's own step"
+        "Log to the user's active run, with `learnkit/step` as step metric: other code may advance the run's own step"
         unused = [*self.init] if self.project is None else ['project', *self.init]
         if unused: warn(
             f"WandbLogger logs to the active run {run.id}, so it does not use {', '.join(unused)}. For a run "

@@ -314,7 +314,7 @@ def _make_sequential_new(dl):
 def sequential_loader(
     dl:Any # a loader
 ) -> tuple[Any,list|None]:
-    "Return `(loader, None)` for all samples of `dl` in dataset order; `(loader, indices)` if in another order"
+    "Return a loader of all samples of `dl`, with their indices in loading order, or None if that is dataset order"
     is_plain = isinstance(dl, DataLoader) and type(dl).__iter__ is DataLoader.__iter__
     if not is_plain: return _make_sequential_other(dl)
     if isinstance(dl.dataset, IterableDataset):

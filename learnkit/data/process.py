@@ -45,7 +45,7 @@ def set_rank(
 
 # %% ../../nbs/data/15a_process.ipynb #d81c2a68
 def rank_distrib() -> int:
-    "Return this process's rank; without a process group that of `set_rank`, or 0; in a block of `alone` 0"
+    "Return the rank of this process: in the process group, or as given to `set_rank` (default: 0); in `alone`, 0"
     if in_group(): return dist.get_rank()
     if _alone.get(): return 0
     return _ungrouped_rank[0]
@@ -559,7 +559,7 @@ class Team:
         idxs:list, # the indices of this process's samples
         res:list   # nested results for these samples
     ) -> list:
-        "Return the results for the samples of all processes, in order"
+        "Return the results of all processes, in the order of the samples' indices; with one process, `res` unchanged"
         return res
 
 # %% ../../nbs/data/15c_team.ipynb #1c231fd1

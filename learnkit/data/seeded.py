@@ -317,7 +317,7 @@ class ShardLoader(SeededLoader):
 
     def seek(self,
         epoch:int,            # the number of the epoch
-        start:int=0,          # the number of its first batch
+        start:int=0,          # the number of the batch to begin at
         state:dict|None=None, # the entry `state` of a `position`, if any
         limit:int|None=None   # not used: `stream` has the limit
     ) -> 'ShardLoader':

@@ -207,7 +207,7 @@ def record_failure(
     seed:int|None, # seed of PyTorch's message
     why:str        # the `repr` of the error in the worker
 ) -> _ResumeIteration:
-    "Record in the main process that a worker could not apply an update; return PyTorch's message"
+    "Record in the main process that a worker could not apply an update; return the reply that PyTorch expects"
     failures.append(why)
     return _ResumeIteration(seed)
 
@@ -266,7 +266,7 @@ def loaders_in(
     o:Any,      # a loader, or a wrapper of loaders
     depth:int=4 # how many levels of nested wrappers to search
 ) -> Iterator[DataLoader]:
-    "Yield the DataLoaders in `o`, or `o` itself"
+    "Yield the DataLoaders in `o`; `o` itself if it is one"
     if isinstance(o, DataLoader):
         yield o
         return

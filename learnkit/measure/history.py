@@ -125,7 +125,7 @@ class History(list):
     def last_within(self,
         train_iter:int # the number of finished training batches
     ) -> 'History':
-        "Return the rows before the last one that come from validations after `train_iter` batches, latest first"
+        "Return the rows directly before the last one that have this value of `train_iter`, latest first"
         def is_after_last(row): return row.get('train_iter')==train_iter
         return History(takewhile(is_after_last, self[-2::-1]))
 

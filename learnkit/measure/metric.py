@@ -69,7 +69,7 @@ class Metric:
     "Base class of metrics: a subclass defines `reset`, `accumulate` and the property `value`"
     saves:tuple = ()   # the names of the attributes that hold the accumulated state
     is_logged:bool = False   # does `log` add its values? If so, it is computed in training, too
-    def reset(self) -> None: "Clear the accumulated state at the start of an epoch"
+    def reset(self) -> None: "Clear the state at the start of a phase; does nothing unless a subclass defines it"
     def accumulate(self,
         learn:Any # the Learner, after a batch
     ) -> None:

@@ -74,7 +74,7 @@ class AvgSmoothLoss(Metric):
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from `state`"
+        "Restore the moving average and the recorded losses from `state`"
         raw,values = Series(),Series()
         raw.load_state_dict(state['_raw'])
         values.load_state_dict(state['_values'])

@@ -144,7 +144,7 @@ class Series(Sequence):
 
 # %% ../../nbs/measure/10_scalars.ipynb #2613a6ab
 class GroupSeries(Sequence):
-    "Series of lists, one for each batch, with a value for each parameter group; each group has a `Series`"
+    "Sequence of lists, one for each batch, with a value for each parameter group; stored as one `Series` per group"
     def __init__(self): self.columns = []   # a `Series` for each group
     def append(self,
         row:list # the value of each group

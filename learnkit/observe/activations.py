@@ -61,7 +61,7 @@ class ActivationPlots:
         idxs:Any=None,       # indices of the layers; None: all
         figsize:tuple=(12,3) # width and height in inches
     ) -> Any:
-        "Plot means, standard deviations and shares near zero of several layers; return the matplotlib figure"
+        "Plot layers' mean, standard deviation and fraction of activations near zero; return the matplotlib figure"
         if idxs is None: idxs = range(len(self.modules))
         idxs  = list(idxs)
         table = self.table().numpy()

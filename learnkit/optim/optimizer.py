@@ -367,7 +367,7 @@ class OptimWrapper:
     def _own_hypers(self): return [own_hypers(self.opt, pg) for pg in self.opt.param_groups]
 
     def _restore_hypers(self, split, hypers):
-        "Restore the groups' hyperparameters from before loading; other objects may share their tensors"
+        "Put back the groups' hyperparameters from before loading, in the same tensors, as other objects may share them"
         if is_split(self.opt.param_groups) and not split: self.merge_no_decay()
         if split and not is_split(self.opt.param_groups): self.split_no_decay()
         for pg,own in zip(self.opt.param_groups, hypers): pg.update(own)

@@ -236,7 +236,7 @@ class NamedOptimizers:
         return '{' + ', '.join(parts) + '}'
 
     def rates(self,
-        lr:Any=None # a learning rate for all, or a dict of them
+        lr:Any=None # a learning rate for all, or a dict by name; None: the optimizers' own
     ) -> Any: # a dict by name if `lr` is None or a dict
         "Return the initial learning rates; raise ValueError if an optimizer has another value in its `partial`"
         given = self._rates_by_name(lr)

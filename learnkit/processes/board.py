@@ -147,7 +147,7 @@ def _open(pid, fd, name):
     except OSError: return None
 
 def open_shared_memory() -> SharedMemory|None:
-    "Return memory shared by all processes, None if some cannot open it; all of them must call it"
+    "Return memory shared by all processes; None if any cannot open it. All processes must call this function"
     rank,world,name = rank_distrib(),num_distrib(),uuid4().hex
     file = _memory(name) if rank==0 else None
     board = None if file is None else SharedMemory(file, 0, world)   # sets the file's size before the others open it

@@ -339,7 +339,7 @@ def gather_shards(
     idxs:list, # the indices of this process's samples
     res:list   # the results for these samples, nested tensors with a row for each
 ) -> tuple[list,list]:
-    "Gather the results of all processes in each: return all indices, sorted and without repetitions, and their results"
+    "Return, on all processes, the sorted indices of all their samples, without duplicates, and their results"
     of_all = gather_objects((idxs, res))
     return merge_shards([of_all[rank] for rank in shard_ranks()])
 

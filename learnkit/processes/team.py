@@ -84,7 +84,7 @@ class ProcessGroupTeam(Team):
     def start_exchange(self,
         data:bytes # bytes of this process
     ) -> Callable|None:
-        "Send bytes; return a function that waits for those of all; None if they share no memory, or in another thread"
+        "Send `data`; return a function that waits for that of all processes; None: no shared memory, or another thread"
         memory = _channels.get(shared_store())
         if not isinstance(memory, SharedMemory): return None
         watch:Any = get_watch()

@@ -17,7 +17,7 @@ from ..data.process import num_distrib
 
 # %% ../../nbs/processes/00_words.ipynb #11a17511
 class ProcessIdentity(NamedTuple):
-    "Identifies a process, even after another process of its machine has got the same process id"
+    "Identifies a process uniquely, even if its machine later reuses its process id"
     machine:str # the boot id of the machine, and the namespace of its process ids
     pid:int     # the process id
     begun:int   # when the process began, in clock ticks since the machine was booted

@@ -163,7 +163,7 @@ class Changed(NamedTuple):
         return f'{names} of {type(self.o).__name__}'
 
 class UnsavedNumbers:
-    "Watches the numbers in data and callbacks; warns once about those that change and are in no checkpoint"
+    "Watches attributes of the data and the callbacks; warns once about values that change but are in no checkpoint"
     def __init__(self,
         learn:Any # the Learner, in a fit
     ):

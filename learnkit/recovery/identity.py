@@ -243,7 +243,7 @@ def describe_function(
 functions = partial,MethodType,FunctionType,BuiltinFunctionType,type
 
 def describe(
-    o:Any,      # anything that defines a run
+    o:Any,      # the object to describe: a setting, a function, a module, ...
     depth:int=3 # how many levels of nested objects to describe
 ) -> str:
     "Describe `o` in one line: a value; a function with its closure; an object by its class and arguments"

@@ -248,7 +248,7 @@ class RollBackOnNaN(Callback):
     name = 'roll_back_on_nan'
     order,run_valid = MixedPrecision.order+.5,False
     modes,saves = ('fit',),('every','n','scale','written','due')
-    saver:Any = None   # a `CheckpointCallback`
+    saver:Any = None   # the Learner's `CheckpointCallback`, in a fit; None: it has none
     good:Any = None    # the last good state, or True if it is in a checkpoint
     flag:Any = None    # a tensor on the device: NaN if a loss since the last check was not finite
     spike:Any = None   # description of a spike since the last good state

@@ -437,7 +437,7 @@ def branch(self:Learner,
     skip:str|list|None=None,  # skip the next batches: '20ba'; or some samples, by their indices in the dataset
     lr:float|slice|list|dict|None=None, # the learning rate of the branch, for `learn.fit`
     fit:Callable|None=None,   # the call that trains now: `partial(learn.fit_one_cycle, 10, .05)`; None: `learn.fit`
-    was:Callable|None=None,   # the call that trained the earlier run, if batches are recomputed; None: `fit`
+    was:Callable|None=None,   # the call that trained the earlier run, to recompute its batches; None: `fit` above
     cbs:Any=None              # more callbacks, for this fit only
 ) -> None:
     "Continue from a step of an earlier run, as a run of its own in another folder"

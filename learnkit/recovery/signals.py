@@ -262,7 +262,7 @@ class _Breakpoints(StopOnSignal):
         self.copies_all = self.user_at=='prompt' and bool(in_batches)
 
     def wrap_handler(self, name, cb, f):
-        "Return a handler that also handles the callback's `Pause` at this event; return other handlers unchanged"
+        "Return `f`, wrapped to handle the `Pause` that it may raise at this event; `f` itself if it may raise none"
         may_pause = self.learn.mode=='fit' and name in tuplify(pauses(cb))
         if may_pause: return partial(self._call_handler, name, f)
         return f

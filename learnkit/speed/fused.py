@@ -123,7 +123,7 @@ def _estimate_rounding_error(t):
 # %% ../../nbs/speed/15a_fused_step.ipynb #257e5147
 @check_args
 class FusedStep(Callback):
-    "Trains on a batch in one compiled call (`torch.compile`), unless callbacks have handlers within it"
+    "Trains on a batch in one compiled call (`torch.compile`); only up to the gradients if handlers follow them"
     conflicts = dict(parts='it computes the step together with the gradients: remove it')
     order,run_valid = 1000,False
     modes,saves = ('fit','lr_find'),('shapes','missing_state')

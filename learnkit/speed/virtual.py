@@ -140,7 +140,7 @@ class ShardMeans:
         self._clear()
 
     def _pack_shard(self, loss, weight):
-        "Return a shard's means (gradients, loss, buffers) and sums (a 1 for each gradient and the loss, its weight)"
+        "Return a shard's means (gradients, loss, buffers) and sums (0/1 flags of present gradients and loss; weight)"
         counts = loss is not None
         mean_loss = loss if counts else torch.zeros(())
         parts = [*self._get_dense_grads(), mean_loss, *self.buffers.values(True)]
