@@ -306,8 +306,9 @@ def fine_tune(self:Learner,
     if start_epoch>0:
         if any(amounts): raise ValueError(
             'start_epoch counts epochs, so `epochs` and `freeze_epochs` must be integers, not amounts of training')
-        if start_epoch>freeze_epochs+epochs: raise ValueError(
-            f'start_epoch must be from 0 to {freeze_epochs+epochs} (`freeze_epochs` + `epochs`), not {start_epoch!r}')
+        n_epoch = freeze_epochs+epochs
+        if start_epoch>n_epoch: raise ValueError(
+            f'start_epoch must be from 0 to {n_epoch} (`freeze_epochs` + `epochs`), not {start_epoch!r}')
         start_whole   = max(0, start_epoch-freeze_epochs)
         starts_frozen = start_epoch<freeze_epochs
     elif not any(amounts): starts_frozen = freeze_epochs>0

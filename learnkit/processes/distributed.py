@@ -212,7 +212,8 @@ class DistributedTrainer(Callback):
     def _find_buffers_of_phase(self):
         "Return the buffers to broadcast; their modules are looked up once, after the first forward pass of the phase"
         if self.slots is None: self._assign(slots=buffer_slots(self.learn))
-        buffers = [slot.tensor for slot in self.slots if slot.key in slot.tensors]
+        slots:Any = self.slots
+        buffers = [slot.tensor for slot in slots if slot.key in slot.tensors]
         return [b for b in buffers if b is not None and _can_be_sent(b)]
     def after_batch(self):
         was_skipped = self.learn.training and not self.equal   # a Cancel skipped `after_backward`, in all processes

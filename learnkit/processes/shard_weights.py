@@ -34,7 +34,7 @@ def _add_received(receive):
 
 def _start_all_reduce(own, group):
     total = torch.tensor(own, dtype=torch.float64)
-    work = dist.all_reduce(total, group=group, async_op=True)
+    work:Any = dist.all_reduce(total, group=group, async_op=True)
     def receive():
         work.wait()
         return Sums(*total.tolist())
@@ -136,7 +136,7 @@ class ShardWeights(Callback):
     def _compute_factor(self):
         "Return the batch's weight divided by the mean over the processes, without waiting for the device"
         weight = self.weigh(self.whole)
-        mean = self._mean(weight)
+        mean:Any = self._mean(weight)
         return torch.where(mean>0, weight/mean, 1).float()
 
     def _agree_on_mean(self, event, weight):
