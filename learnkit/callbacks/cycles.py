@@ -117,7 +117,7 @@ event.register('cycle_checkpoint', 'all callbacks have handled `after_cycle`',
                depth=2, after='after_cycle', by='Cycles')
 
 class Cycles(Callback):
-    "Splits a fit into cycles, numbered from 0 in `learn.cycle`; fires `before_cycle`, `after_cycle`, `cycle_checkpoint`"
+    "Splits a fit into cycles, counted from 0 in `learn.cycle`; fires `before_cycle`, `after_cycle`, `cycle_checkpoint`"
     order,run_valid = 99,False
     modes,saves = ('fit',),('every','n','inside')
     def __init__(self,
