@@ -271,7 +271,7 @@ class Agreement(Callback):
         held = self.held_cancel
         self._assign(held_cancel=None, signal=None)
         if held is not None:
-            if scope_of(held)>scope_of(CancelBatch()): raise held   # a CancelBatch has no effect at the end of the batch
+            if scope_of(held)>scope_of(CancelBatch()): raise held   # a CancelBatch has no effect here
         interval_is_over = self.interval.count_batch()
         if interval_is_over or self.asks_each_batch: self._ask_at_end_of_batch()
         elif self.learn.stop_reason: self._stop_later()
