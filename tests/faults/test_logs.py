@@ -260,7 +260,7 @@ def test_what_is_written_to_a_row_by_position_is_kept():
     def write(cb):
         rec = cb.learn.recorder
         rec.values[-1][1] = .5; rec.log[2] = rec.log[2]*2
-        with pytest.raises(TypeError, match='values can only be replaced'): rec.log.append(1)
+        with pytest.raises(TypeError, match='only single values of this list can be replaced'): rec.log.append(1)
     learn = quiet(cbs=at('after_epoch', write, order=52))
     learn.fit(1)
     assert learn.recorder.history['valid_loss']==[1.]
