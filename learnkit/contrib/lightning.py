@@ -79,7 +79,7 @@ class LightningTrainer(View):
     global_rank    = of_process(rank_distrib)
     is_global_zero = of_process(is_first)
     world_size     = of_process(num_distrib)
-    is_validation = is_last_batch = False   # is this a validation in a fit? The last batch of a training phase?
+    is_validation = is_last_batch = False   # is this a validation in a fit? The last batch of the training phase?
     strategy       = of_view(LightningStrategy)
 
     @property

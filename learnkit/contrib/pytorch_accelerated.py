@@ -627,7 +627,7 @@ class Trainer(PATrainer):
     def calculate_train_batch_loss(self,
         batch:Any # the batch as the loader gave it
     ) -> dict:
-        "Return a dict of `loss`, `model_outputs` and `batch_size` for a training batch"
+        "Return a dict of `loss`, `model_outputs` and `batch_size` for the training batch"
         xb,yb = batch[0],batch[1]
         out = self.model(xb)
         return dict(loss=self.loss_func(out, yb), model_outputs=out, batch_size=find_bs(yb))

@@ -398,7 +398,7 @@ def _explain_no_batch(dl):
 # %% ../../nbs/data/45c_unfetched.ipynb #52c8e1ae
 def warn_no_target(
     b:Any,        # the batch
-    training:bool # True: a training batch; False: a validation batch
+    training:bool # True: in training; False: in validation
 ) -> None:
     "Warn that a batch has no target, and suggest a remedy"
     how = 'set `DataLoaders(..., n_inp=)` to the number of its inputs'

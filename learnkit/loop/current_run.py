@@ -45,7 +45,7 @@ class BatchState:
 class Run(Progress, BatchState):
     "The state of a fit, a validation or a prediction; a nested run has a state of its own"
     mode:str|None = None             # 'fit', 'validate', 'predict', 'lr_find' or 'sanity'; None: no run
-    training:bool = False            # is this a training phase?
+    training:bool = False            # is this the training phase?
     exc:Any = None                   # the exception that ends the run, if any
     logger:Any = print               # function that prints: called with each row of the table
     create_mbar:bool = True          # show a bar over the epochs?

@@ -31,7 +31,7 @@ class BatchStream:
     limit:int|None = None   # the number of the first batch that is not used; None: use all
     it:Any = None # the open iterator; None: not open yet
     skipped = 0   # number of batches that were cancelled before they were fetched; the loader still has them
-    trains  = False   # are the batches those of a training phase?
+    trains  = False   # are the batches those of the training phase?
     unfetched:tuple[int,int]   # number of the last batch cancelled before it was fetched, and of those in a row
     ended:tuple[int,str|None]  # number of the batch at which the data raised a Cancel, name of the generator it ended
     round_robin:Any = None   # the `RoundRobin` through which several processes share the batches; None: they do not

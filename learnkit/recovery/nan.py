@@ -139,7 +139,7 @@ _width_decay = .9998   # factor of the largest width after each batch: it halves
 
 @check_args
 class SpikeDetection(Callback):
-    "Warns of a training loss far above recent ones; replaces it with NaN if a callback such as `SkipNaN` handles NaN"
+    "Warns of training losses far above recent ones; replaces them with NaN if a callback such as `SkipNaN` handles NaN"
     acts = 'nothing'
     order,run_valid = MixedPrecision.order+.4,False
     modes,saves = ('fit',),('losses','first','widest','seen')
@@ -443,7 +443,7 @@ from ..optim.steps import accumulates
 # %% ../../nbs/recovery/30c_replay_oom.ipynb #104b328a
 @check_args
 class ReplayOnOOM(MicroBatch):
-    "Repeats a training batch as smaller micro-batches when it does not fit into memory"
+    "Repeats the training batch as smaller micro-batches when it does not fit into memory"
     conflicts = dict(parts='it would change the shapes in one process only: use `MicroBatch`')
     name,saves = 'replay_on_oom',('size','n_fitted')
     n_fitted = 0              # batches that fitted since the size changed

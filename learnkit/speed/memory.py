@@ -115,7 +115,7 @@ from ..loop.words import own_attr
 
 # %% ../../nbs/speed/20c_free_outputs.ipynb #71f0b9d8
 class FreeOutputs(Callback):
-    "Releases a training batch's predictions after the loss (as in Composer); raises ValueError with training metrics"
+    "Releases the training batch's predictions after the loss (as in Composer); raises ValueError with training metrics"
     order,modes,run_valid = 99,('fit','lr_find'),False   # after all other callbacks, which may use them at `after_loss`
     def before_fit(self):
         needs_outputs = getattr(own_attr(self.learn, 'recorder'), 'train_metrics', False)

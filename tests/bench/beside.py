@@ -129,7 +129,7 @@ def beside(path):
 more = {'TorchScheduler, each step':    'it steps when the optimizer did, not when a step was skipped or is accumulated',
         'GradientAccumulation, 4':      'the targets that count are counted, so padding, class weights, smaller batches and what is left '
                                         'at the end weigh as in one large batch',
-        'MixUp':                        'any loss with a reduction, several inputs and targets, MicroBatch; integers are refused',
+        'MixUp':                        'any loss with a reduction, several inputs and targets, MicroBatch; integers raise',
         'ActivationStats (every 10th)': 'of all modules with parameters, nested outputs too; joined in one table',
         'MixedPrecision bf16':          'predictions of any structure become 32-bit numbers',
         "CheckpointCallback '100ba'":   'at the start the data are hashed and the folder is locked; each time weights are checked to be '
