@@ -158,6 +158,7 @@ class GradientAccumulation(Callback):
             self.others = other_params(self.learn)
             self.has_shards = any(map(is_sharded, params + self.others))
         grads = [p.grad for p in params + self.others if p.grad is not None]
+        if not grads: return   # a callback has set them to None
         groups = group_by_mesh(grads) if self.has_shards else [grads]   # PyTorch takes tensors of one kind together
         for group in groups: torch._foreach_mul_(group, scale)
 

@@ -178,6 +178,19 @@ def test_a_batch_that_is_cancelled_without_an_exception_takes_no_step_in_micro_b
     heard = [[name for name in ear.heard if name!='after_backward'] for ear in ears]
     assert heard[0]==heard[1]
 
+def test_a_step_without_gradients_changes_nothing():
+    "A callback sets the gradients of the first step to None; the second step is as without it"
+    class DropsGradients(Callback):
+        def after_backward(self):
+            if self.learn.iter<2: self.learn.opt.zero_grad()
+    batches = data([4, 2, 4, 3])   # of unequal weight, so that gradients are rescaled
+    cbs = GradientAccumulation('2ba')
+    learn = Learner([batches], model(), nn.MSELoss(), SGD, lr=.1, cbs=[cbs, DropsGradients()])
+    alone = Learner([batches[2:]], model(), nn.MSELoss(), SGD, lr=.1, cbs=GradientAccumulation('2ba'))
+    for o in (learn, alone):
+        with o.no_logging(), o.no_bar(): o.fit(1)
+    assert torch.equal(weights(learn), weights(alone))
+
 def test_a_zipped_batch_that_is_cancelled_without_an_exception_takes_no_step():
     m,ear = model(),Ear()
     zipped = CombinedLoader({'a':data([2]*4), 'b':data([2]*4, 1)}, order='zip')
