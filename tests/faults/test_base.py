@@ -11,6 +11,7 @@ from learnkit.loop.callback import Callback
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.file import list_checkpoints, read_checkpoint
 from learnkit.recovery.nan import RollBackOnNaN
+from toys import few
 
 N = 512
 
@@ -71,6 +72,7 @@ def whole(): return state(fit(learner('.')))
 
 @pytest.mark.parametrize('base', ['auto','file','each','digest'])
 @pytest.mark.parametrize('background', [False, True])
+@few(3)
 def test_a_run_resumes(base, background, whole, tmp_path):
     def saver(): return CheckpointCallback('1ba', keep=2, base=base, background=background)
     learn = killed(tmp_path, saver())
@@ -228,6 +230,7 @@ every_layer = pytest.mark.parametrize('layer', [Listed8, Wrapped8])
 
 @every_layer
 @pytest.mark.parametrize('base', ['auto','file','each','digest'])
+@few(2)
 def test_a_run_on_eight_bits_resumes(layer, base, tmp_path):
     def made(folder, seed=0): return learner(tmp_path/folder, CheckpointCallback('1ba', base=base), RollBackOnNaN('1ba'), model=eight_bits(layer), seed=seed)
     whole,killed = fit(made('whole')),made('cut')

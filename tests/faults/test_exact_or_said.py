@@ -12,6 +12,7 @@ TABLE = Path(__file__).with_name('kinds.json')   # what the page on resuming pri
 CASES = [(kind, workers) for kind,make in KINDS.items() for workers in WORKERS if make.with_workers or workers=='none']
 
 @pytest.mark.parametrize('kind,workers', CASES)
+@few(1)
 def test_exact_or_said(kind, workers, tmp_path):
     "Killed in the first epoch, at its end, and at the end of the second one"
     if kind.startswith('torchdata'): pytest.importorskip('torchdata.stateful_dataloader')

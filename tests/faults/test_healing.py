@@ -108,6 +108,7 @@ def harm(name, n):
     learn = HEALTHY[name](n)
     return dict(name=name, batches=learn.train_iter, skipped=learn.skip_nan.n, spikes=learn.spike_detection.seen, went_back=learn.roll_back_on_nan.n, stopped=learn.stop_reason)
 
+@pytest.mark.slow
 def test_healthy_jobs_are_left_alone():
     rows = [harm(name, 2*LONG) for name in HEALTHY] if SWEEP else [harm(name, 1) for name in ('small_noisy','second_dataset','rare_rewards')]
     for row in rows: print(row)

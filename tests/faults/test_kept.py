@@ -158,6 +158,7 @@ def ended(path, crashes=(), model=None, loss=nn.MSELoss, data=None, cbs=(), opt=
 def check(path, **kw): assert equal(ended(path/'a', **kw), ended(path/'b', (2, 6, 9), **kw))
 
 @pytest.mark.parametrize('loss', [Centred, Counts, argument])
+@few(1)
 def test_the_loss(loss, tmp_path):
     "The weights and buffers of a loss began anew after a resume, without a word"
     check(tmp_path, loss=loss)
@@ -235,7 +236,7 @@ def test_the_model(kind, tmp_path):
     "Buffers that are not persistent, counters and generators of the model's modules began anew"
     check(tmp_path, model=lambda: nn.Sequential(Layer(kind)))
 
-@few(3, 2)
+@few(1, 4)
 @pytest.mark.parametrize('workers', [0, 2])
 @pytest.mark.parametrize('where', ['own', 'transform'])
 @pytest.mark.parametrize('kind', ['torch', 'numpy', 'python'])

@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, Dataset
 import learnkit.all as lk
 from learnkit import Callback
 from learnkit.loop.words import Word
-from toys import learner, weights
+from toys import few, learner, weights
 
 class Trap:
     "What fails as soon as anything is done with it"
@@ -93,6 +93,7 @@ def test_a_run_is_replayed(tmp_path):
     assert again.train_iter==4 and res['compared']==res['equal']
 
 @pytest.mark.parametrize('feature', [lambda: lk.VirtualShards(2), lambda: lk.FusedStep(), lambda: lk.SAM()], ids=['shards','fused','passes'])
+@few(1)
 def test_what_does_not_go_together_is_asked_of_callbacks_alone(feature, tmp_path):
     ends = []
     for trap in (False, True):

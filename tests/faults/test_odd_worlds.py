@@ -9,7 +9,7 @@ from torch import nn
 from learnkit.all import (Callback, CancelBatch, CheckpointCallback, CSVLogger, DataLoaders, EMACallback, ExportAtEnd, GradientAccumulation, JsonLogger, Learner,
                           SaveModelCallback, list_checkpoints, read_checkpoint)
 from learnkit.data.files import read_state
-from toys import batches, weights
+from toys import batches, few, weights
 
 torch.set_num_threads(1)
 sweep = 'LEARNKIT_SWEEP' in os.environ
@@ -172,6 +172,7 @@ class Block(nn.Module):
     def forward(self, x): return x+self.body(x)
 
 @pytest.mark.parametrize('seed', range(30 if sweep else 3))
+@few(1)
 def test_regional_compilation(seed, tmp_path):
     "Random stacks of blocks, some shared, some frozen, with callbacks and a resumed run: as without compilation"
     r = random.Random(seed)

@@ -65,7 +65,7 @@ def output(script, *args):
     assert res.returncode==0, res.stderr
     return json.loads(res.stdout.strip().splitlines()[-1])
 
-@pytest.mark.parametrize('kind', ['kept', 'global_number', *slow('attribute', 'class_number', 'generator')])
+@pytest.mark.parametrize('kind', ['kept', *slow('global_number', 'attribute', 'class_number', 'generator')])
 def test_a_fresh_process(kind, tmp_path):
     script = tmp_path/'train.py'
     script.write_text(SCRIPT.format(source=of_scripts[kind], path=str(tmp_path/'run')))

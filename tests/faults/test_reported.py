@@ -59,7 +59,7 @@ kinds = dict(transform=lambda c: DataLoader(Items(transform(c)), BS, shuffle=Tru
              collate=lambda c: DataLoader(tensors(), BS, collate_fn=collate(c)), stream=lambda c: DataLoader(Read(transform(c)), BS))
 names = dict(transform='Adds', closure='Adds', data='Counting', subset='Counting', sampler='Passes', collate='Collates', stream='Adds')
 
-@pytest.mark.parametrize('kind', ['transform', 'sampler', 'stream', *slow('closure', 'data', 'subset', 'collate')])
+@pytest.mark.parametrize('kind', ['transform', *slow('sampler', 'stream', 'closure', 'data', 'subset', 'collate')])
 def test_what_has_a_state_is_kept(kind, tmp_path):
     "The counters of transforms, data sets, samplers and functions that make batches began anew, also those with a `state_dict`"
     with warnings.catch_warnings():

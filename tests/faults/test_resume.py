@@ -433,6 +433,7 @@ def test_nothing_is_gone_through_again(tmp_path):
     assert Counted.made==5_000 - 45*100
 
 @pytest.mark.parametrize('workers', [0, 2])
+@few(1)
 def test_late_in_a_long_epoch(workers, tmp_path):
     "At 95 % of a million items: no item that was trained is made again"
     N,BS,done = 10**6,1000,950

@@ -42,7 +42,7 @@ class Skip(Callback):
     def before_fetch(self):
         if self.learn.training and self.learn.iter%3==1: raise CancelBatch
 
-@few(4, 4)
+@few(2, 6)
 @pytest.mark.parametrize('k', [2, *slow(3, 8, 9)])
 @pytest.mark.parametrize('limit', [False, True])
 @pytest.mark.parametrize('data', [Noisy, Stream])
@@ -57,6 +57,7 @@ class Opened(Noisy):
 def open_dataset(worker): get_worker_info().dataset.scale = 2.
 
 @pytest.mark.parametrize('persistent', [False, True])
+@few(1)
 def test_workers_find_the_data_set_they_were_given(persistent, tmp_path):
     "In `worker_init_fn`, `get_worker_info().dataset` was one around it, so what was set there was not seen"
     data = lambda: DataLoader(Opened(), BS, shuffle=True, num_workers=1, worker_init_fn=open_dataset, persistent_workers=persistent)
@@ -68,7 +69,7 @@ class Fixed(Noisy):
 
 def in_workers(persistent=True, shuffle=False): return DataLoader(Fixed(), BS, shuffle=shuffle, num_workers=1, persistent_workers=persistent)
 
-@few(3, 3)
+@few(1, 5)
 @pytest.mark.parametrize('k', [PER+2, *slow(3, 2*PER+1)])
 @pytest.mark.parametrize('shuffle', [False, True])
 @pytest.mark.parametrize('training', [0, *slow(1)])

@@ -16,6 +16,7 @@ def last(learn, col):
 
 def test_all_has_a_loader(): assert lk.DataLoader is DataLoader
 
+@pytest.mark.slow
 def test_a_script_prints_pages():
     code = '''
 from learnkit.all import *

@@ -67,6 +67,7 @@ def learner(path, values, *cbs):
     learn.logger = lambda row: None
     return learn.remove_cb(learn.progress)
 
+@pytest.mark.slow
 def test_in_no_file_and_no_message(tmp_path):
     tracker,board = Tracker(),[TensorBoardLogger()]*bool(find_spec('tensorboard'))
     learn = learner(tmp_path, forms.values(), tracker, *board)

@@ -7,6 +7,7 @@ from learnkit.learner.learner import Learner
 from learnkit.loop.callback import Callback
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.file import read_checkpoint
+from toys import few
 
 class Kill(Callback):
     order,acts = 200,'nothing'
@@ -30,6 +31,7 @@ def learner(data, path, *cbs):
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('kind', kinds)
+@few(1)
 def test_a_position_behind_the_end(kind, tmp_path):
     with pytest.raises(KeyboardInterrupt): learner(kinds[kind](10), tmp_path, Kill()).fit(3)
     last, = tmp_path.glob('checkpoints/*/step-00000015.pth')

@@ -211,6 +211,7 @@ def test_an_imported_module_is_not_replaced():
     exec('import copy, datetime, time, random\nfrom learnkit.all import *', names)
     assert names['copy'].deepcopy([1])==[1] and names['datetime'].timedelta and names['time'].sleep and names['random'].random
 
+@pytest.mark.slow
 def test_short_names_import_nothing_until_they_are_used():
     code = "import sys; from learnkit.all import *; a = [m in sys.modules for m in ('pandas','matplotlib')]; hasattr(plt, '__wrapped__'); \
 import inspect; inspect.unwrap(plt); b = 'matplotlib.pyplot' in sys.modules; print(a, b, int(np.arange(4).sum()))"

@@ -30,6 +30,7 @@ def test_what_differs_is_seen():
     b[0]['a.weight'][0,0] += 1e-7
     assert 0<largest_difference(a, b)<1e-6 and largest_difference([1.], [1.,1.])>1
 
+@pytest.mark.slow
 def test_the_table(capsys):
     main('timesequence', rounds=1, times=1)
     head,row = [l.split() for l in capsys.readouterr().out.splitlines()]

@@ -28,6 +28,7 @@ def defined(path):
     tree = ast.parse(path.read_text(encoding='utf-8'))
     return {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}
 
+@pytest.mark.slow
 def test_each_promise_has_its_test():
     wrong = []
     for document,first,_,what,test in rows():

@@ -108,6 +108,7 @@ def test_a_checkpoint_of_a_long_run_costs_what_one_of_a_short_run_does(tmp_path)
     assert (sizes[200]-sizes[100])/100<100, sizes
 
 @pytest.mark.filterwarnings('ignore')
+@pytest.mark.slow
 def test_checkpoints_of_each_epoch_are_linear(tmp_path):
     def fit(n): return lambda: learner(path=tmp_path/f'{n}', cbs=CheckpointCallback('1ep')).fit(n)
     assert exponent(fit, (10, 20, 40))<1.1

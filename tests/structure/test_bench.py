@@ -88,7 +88,7 @@ def test_both_do_the_same_work():
 small = dict(step=dict(n=3), callbacks=dict(n=3), toolkit=dict(n=4), optimizers=dict(n=3), digits=dict(epochs=1), checkpoint=dict(epochs=1),
              preds=dict(rows=600, memory=False), forms=dict(rows=600), short=dict(n=4), predict=dict(n=2))
 
-@few(3, 2)
+@few(1, 4)
 @pytest.mark.parametrize('part', small)
 def test_a_part_runs(part, shown, capsys):
     own.parts[part](1, **small[part])
@@ -131,6 +131,7 @@ def test_the_sizes_are_those_of_the_papers():
     assert sizes==[25_557_032, 124_439_808]
 
 @pytest.mark.parametrize('form', ['bf16','bf16, channels last','compiled'])
+@few(1)
 def test_a_form_trains_to_what_it_trains_to_by_hand(form, shown):
     by,own = gpu.forms('cpu')[form]
     if form=='compiled': by,own = dict(put=partial(torch.compile, backend='eager')),dict(change=lambda learn: learn.compile(backend='eager'))

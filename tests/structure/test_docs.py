@@ -93,6 +93,7 @@ def test_errors_are_about_what_a_function_has():
     # these two get an argument of a fit, and name it as the user does
     assert strange=={(f'{lib}.optim.schedule.combined_cos', 'pct_start'), (f'{lib}.learner.fit.as_duration', 'n_epoch')}
 
+@pytest.mark.slow
 def test_all_names_are_on_a_page_by_task():
     "Each once: those that how-tos use with their task, the others by rooms; the modules and the how-tos are its only source"
     import learnkit.all, names as page

@@ -29,6 +29,7 @@ def stale_stubs(at):
     return sorted(p for p in made.keys() | have.keys() if made.get(p) != have.get(p))
 
 # `make check` exports everything anew and compares the stubs, too
+@pytest.mark.slow
 def test_stubs_are_current():
     assert stale_stubs(root) == [], 'run `make lib`'
 

@@ -27,6 +27,7 @@ def test_extras_that_pages_name_exist():
     text = "pip install 'learnkit[plot,gone]' '.[a]' the [extra](../howto/install.ipynb) `b`, an [extra](install.ipynb): `c`, extra `d`"
     assert named(text)=={'plot','gone','a','b','c','d'}
 
+@pytest.mark.slow
 def test_extras_that_messages_name_exist():
     asked = set()
     for p in (root/'learnkit').rglob('*.py'):

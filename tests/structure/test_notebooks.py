@@ -6,7 +6,7 @@ PyTorch, IPython and learnkit, and fork it for each notebook: that saves three s
 
 A cell whose stored output is plain text must print the same words again. Numbers may differ from machine to machine.
 """
-import atexit, gc, json, os, re, select, signal, subprocess, sys, threading, traceback
+import atexit, gc, json, os, random, re, select, signal, subprocess, sys, threading, traceback
 from configparser import ConfigParser
 from contextlib import redirect_stdout
 from difflib import unified_diff
@@ -49,6 +49,12 @@ def difference(cell, printed):
     lines  = unified_diff(stored.splitlines(), printed.splitlines(), n=0, lineterm='')
     return '\n'.join(line for line in lines if not line.startswith(('---','+++','@@')))
 
+def seed_all():
+    "Seed the generators of Python, NumPy and PyTorch: with `LEARNKIT_SEED=1`, `2`, … a notebook draws other numbers"
+    import numpy as np, torch
+    seed = int(os.environ.get('LEARNKIT_SEED', 0))
+    random.seed(seed); np.random.seed(seed); torch.manual_seed(seed)
+
 def run(path, flags):
     "Run the code cells of the notebook at `path` in one namespace, up to the first that fails; whether one failed or is outdated"
     from IPython.core.interactiveshell import InteractiveShell
@@ -57,6 +63,7 @@ def run(path, flags):
     os.chdir(path.parent)
     sys.path.insert(0, str(path.parent))   # as Jupyter does
     sys.argv[0] = 'ipykernel_launcher.py'
+    seed_all()
     stale = []
     for i,c in enumerate(json.loads(path.read_text(encoding='utf-8'))['cells']):
         src = ''.join(c['source'])

@@ -42,6 +42,7 @@ def clicks(name, word, start=root/'README.md'):
 def test_three_clicks_from_the_readme(word, name):
     assert (clicks(name, word) or 9)<=3, f'{name} is not found from the README by following a link about {word!r}'
 
+@pytest.mark.slow
 def test_what_is_not_there_is_not_found():
     assert clicks('fit_two_cycles', 'loop') is None and clicks('Loop', 'coffee') is None
 

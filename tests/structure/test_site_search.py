@@ -94,6 +94,7 @@ def place(query, pages):
     found = [url.removesuffix('.html') for url in search.rank(index(), query)]
     return next((i+1 for i,page in enumerate(found) if page in pages.split()), 99)
 
+@pytest.mark.slow
 def test_the_right_page_is_among_the_first_three():
     pages = {url.removesuffix('.html') for url,*_ in index()['pages']}
     assert {p for _,right in queries for p in right.split()} <= pages

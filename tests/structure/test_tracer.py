@@ -5,10 +5,12 @@ from tracer import counts, fresh, functions, runs
 goal = dict(learner=15, fit=31, batch=6, get_preds=25)   # modules: CONTRIBUTING.md names this limit; `loop.words`, `loop.current_run` and `optim.inventory` are in them
 
 @pytest.mark.parametrize('run', runs)
+@pytest.mark.slow
 def test_few_modules_are_entered(run):
     n = counts(fresh(run))['modules']
     assert n<=goal[run], f'{runs[run]} enters {n} modules, {goal[run]} are allowed: see `python tests/structure/tracer.py {run}`, and join what is one topic'
 
+@pytest.mark.slow
 def test_who_trains_alone_enters_nothing_of_several_processes():
     assert {m for run in runs for m in fresh(run) if m.startswith('processes.')} == set()
 

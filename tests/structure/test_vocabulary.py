@@ -9,6 +9,7 @@ from learnkit.loop.loop import Loop
 @pytest.fixture(scope='module')
 def now(): return report(root)
 
+@pytest.mark.slow
 def test_the_counts_agree_with_the_objects(now):
     public = {k for k in dir(Callback) if not k.startswith('_')}
     assert {*now['Callback: attributes'], *now['Callback: methods']}==public and {'order','run','saves','learn'} <= {*now['Callback: attributes']}
@@ -30,6 +31,7 @@ def test_each_public_name_of_the_learner_is_for_users(now):
     assert not [name for name in own if not re.search(rf'(\blearn|\bLearner|\))\.{name}\b', text)]
     assert vocabulary.fastai_names<={*now['Learner: public names']}
 
+@pytest.mark.slow
 def test_calls_are_counted_alike_each_time(now):
     again = vocabulary.asked(root)
     for name in ('batch','fit','checkpoint'): assert 0<again[name][0]<again[name][1]

@@ -145,6 +145,7 @@ def test_close_within_close():
     learn.close()
     assert n==[1]
 
+@pytest.mark.slow
 def test_at_exit_errors_are_printed_and_others_closed():
     script = '''
 from torch import nn

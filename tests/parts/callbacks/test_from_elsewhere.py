@@ -17,7 +17,7 @@ from learnkit.loop.run import null_logger
 from learnkit.measure.history import History
 from learnkit.optim.splitters import by_names
 from learnkit.recovery.checkpoint import CheckpointCallback
-from toys import at, batches, learner, throw, weights
+from toys import at, batches, few, learner, throw, weights
 
 quick = settings(max_examples=25, deadline=None)
 
@@ -53,6 +53,7 @@ def test_frequency(n, epochs, every, acc, interval):
 
 @pytest.mark.parametrize('interval', ['step','epoch'])
 @pytest.mark.parametrize('kill', [1, 4, 5, 7])
+@few(2)
 def test_frequency_resumed(interval, kill, tmp_path):
     def go(folder, *cbs, **kw):
         learn = mk(3, TorchScheduler(partial(tls.ExponentialLR, gamma=.5), interval, frequency=2), CheckpointCallback('1ba', folder=folder), *cbs)

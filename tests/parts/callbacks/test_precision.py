@@ -248,6 +248,7 @@ def test_many_compiled_models():
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.skipif(not (shutil.which('g++') or shutil.which('clang++')), reason='no C++ compiler for inductor')
+@pytest.mark.slow
 def test_compiled_for_real():
     small = nn.Sequential(nn.Linear(4,8), nn.ReLU(), nn.Linear(8,1))
     data = [(torch.randn(4,4), torch.randn(4,1)) for _ in range(3)]

@@ -129,6 +129,7 @@ def test_a_stream_among_them(n, tmp_path): resumes('shares', n, tmp_path, lambda
 @pytest.mark.parametrize('n', (2, 5))
 @pytest.mark.parametrize('kind', ('in_turn','sequential'))
 @pytest.mark.parametrize('cb', (LimitBatches, StepsPerEpoch))
+@few(2)
 def test_seeded_loaders_in_epochs_that_are_cut(cb, kind, n, tmp_path): resumes(kind, n, tmp_path, lambda: [cb(4)], seeded=True)
 
 def test_the_mean_loss_of_zipped_loaders_is_the_sum_of_theirs(tmp_path):

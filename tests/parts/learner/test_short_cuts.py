@@ -199,6 +199,7 @@ class See(Callback):
     def after_fit(self): print([type(cb).__name__ for cb in self.learn.cbs if 'Short' in type(cb).__name__], self.learn.check_short_cuts.n['step'])
 with learn.no_bar(), learn.no_logging(): learn.fit(1, cbs=See); learn.fit(1, cbs=[See, CheckShortCuts])
 '''
+@pytest.mark.slow
 def test_a_variable_puts_it_into_every_fit():
     run = subprocess.run([sys.executable, '-c', SCRIPT], env={**os.environ, 'LEARNKIT_CHECK_SHORT_CUTS':'1'}, capture_output=True, text=True)
     assert run.stdout.splitlines()==["['CheckShortCuts'] 2","['CheckShortCuts', 'CheckShortCuts'] 2"], run.stderr

@@ -180,6 +180,7 @@ def test_steps(n, acc, total, form):
 
 @quick
 @given(n=st.integers(1, 5), acc=st.integers(1, 3), total=st.integers(2, 6), kill=st.integers(1, 12), every=st.integers(1, 3))
+@pytest.mark.slow
 def test_steps_resumed(n, acc, total, kill, every, tmp_path_factory):
     "Killed after any batch, the run counts on, and ends at the same step"
     def go(folder, *cbs, **kw):

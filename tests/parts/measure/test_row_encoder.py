@@ -1,7 +1,7 @@
 "Rows of a history in a checkpoint: whatever is added, changed, taken away or set anew, what is decoded is what is there"
 import copy, io, pickle
 
-import torch
+import pytest, torch
 from hypothesis import given, settings, strategies as st
 
 from learnkit.data.files import to_serializable
@@ -31,6 +31,7 @@ def apply_step(h, kind, n, row):
 
 @given(st.lists(st.tuples(steps, st.booleans()), max_size=25))
 @settings(max_examples=300, deadline=None)
+@pytest.mark.slow
 def test_decoded_is_what_is_there(changes):
     h = History()
     for (kind,n,row),saves in changes:

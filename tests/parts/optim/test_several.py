@@ -10,6 +10,7 @@ from torch.optim import SGD, Adagrad, Adam, AdamW, Muon, RMSprop
 from learnkit.all import (Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, GradientClip,
     Learner, LRMonitor, MixedPrecision, ParamScheduler, SchedCos, TorchScheduler, is_matrix, load_learner)
 from learnkit.speed.updates import functional_optim
+from toys import few
 
 torch.set_num_threads(1)
 two = {'muon':(partial(Muon, lr=.02), is_matrix), 'adam':partial(AdamW, lr=.01)}
@@ -59,6 +60,7 @@ def test_mixed_precision_steps_all_and_skips_all():
 
 @pytest.mark.parametrize('at', [2, 6, 9])
 @pytest.mark.parametrize('kw', [{}, dict(wd=.1), dict(splitter=lambda m: [m[:2].parameters(), m[2:].parameters()])])
+@few(3)
 def test_a_killed_run_goes_on_to_the_bit(tmp_path, at, kw):
     def kill(cb):
         if cb.learn.train_iter==at: raise KeyboardInterrupt

@@ -57,7 +57,7 @@ def _replays(rank, world, path, kind):
     with pytest.raises(ValueError, match='cannot pause a fit of several processes'): made(path/'c', kind).fit(1, cbs=Pausable())
     if not rank: torch.save((note.seen, end), path/'seen')
 
-@pytest.mark.parametrize('kind', ['accumulate', 'shards', *slow('plain', 'bf16')])
+@pytest.mark.parametrize('kind', ['accumulate', *slow('shards', 'plain', 'bf16')])
 def test_replayed(processes, tmp_path, kind):   # noqa: F811
     processes(2, _replays, tmp_path, kind)
     seen,end = torch.load(tmp_path/'seen')

@@ -11,7 +11,7 @@ from learnkit.loop.run import null_logger
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.nan import RollBackOnNaN, SkipNaN, SpikeDetection, self_healing
 from learnkit.recovery.replay import SkipData
-from toys import at, batches, throw, weights
+from toys import at, batches, few, throw, weights
 
 quick = settings(max_examples=25, deadline=None)
 
@@ -120,6 +120,7 @@ def test_in_parts(extra):
     assert torch.allclose(weights(learn), weights(run(data[:25]+data[26:])), atol=0 if not extra else 1e-7)
 
 @pytest.mark.parametrize('kill', [2, 22, 25, 30])
+@few(1)
 def test_resumed(kill, tmp_path):
     values = [*calm, 50., *calm, 40.]
     def go(folder, *cbs, **kw): return fitted(values, SpikeDetection(window=20), SkipNaN(), CheckpointCallback('1ba', folder=folder), *cbs, **kw)

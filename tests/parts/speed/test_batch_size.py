@@ -6,7 +6,7 @@ from learnkit.all import CheckpointCallback, DataLoaders, GradientAccumulation, 
 from learnkit.loop.run import null_logger
 from learnkit.speed import batch_size
 from learnkit.speed.batch_size import batch_of, largest_fitting
-from toys import at, big_model, throw, weights
+from toys import at, big_model, few, throw, weights
 
 full = torch.OutOfMemoryError('CUDA out of memory (not really)')
 
@@ -35,6 +35,7 @@ def test_the_search_finds_what_trying_all_would(room, start, more, exact):
     assert len(tried)==len({*tried})<=20 and all(start<=n<=most for n in tried)
 
 @pytest.mark.parametrize('cbs', [(), (lambda: GradientAccumulation(16),), (ReplayOnOOM, SkipNaN), (lambda: MicroBatch(4),)])
+@few(1)
 def test_no_trace(cbs):
     "A fit before, a fit after: as if nobody had searched between"
     def run(search):
