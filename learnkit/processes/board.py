@@ -125,7 +125,7 @@ class Message:
                 next_check = waited+1
                 self.failed = self._is_lost()
             if waited>timeout.total_seconds(): raise dist.DistError(
-                'timed out: other processes have not written their messages')
+                f'timed out after {waited:.3g} s: the processes {sorted(self.missing)} have not written their messages')
         kinds = {data is None for data in self.data.values()}
         if len(kinds)>1: raise Mismatch('only some processes have sent data with their message')
         if self.failed: raise dist.DistError('a process has ended without writing its message')

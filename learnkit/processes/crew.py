@@ -105,9 +105,9 @@ class ReplicaGroup:
         try: manager.start_quorum()
         except (RuntimeError, TimeoutError) as e:
             if not _listens(self.address): raise self._make_lighthouse_error(e) from e
-            if time.monotonic()>end: raise ProcessFailed('the lighthouse has not reported which processes are '
-                                                         f'present for {self.patience:g} seconds: one of them hangs, '
-                                                         f'or validates for longer ({e})') from e
+            if time.monotonic()>end: raise ProcessFailed(
+                f'for {self.patience:g} seconds, the lighthouse has not reported which processes are present ({e}): '
+                'one of them hangs, or validates for longer. For long validations pass a larger `patience`.') from e
             self._forget_attempt()
             return False
         return True
@@ -201,7 +201,8 @@ def check_divisible(
 # %% ../../nbs/processes/40_crew.ipynb #f926bc1c
 def _check_model(model):
     if isinstance(model, (DistributedDataParallel, DataParallel)): raise ValueError(
-        'FaultTolerant sums the gradients itself: pass the Learner the plain model')
+        f'FaultTolerant sums the gradients itself, but the model is wrapped in {type(model).__name__}: pass the '
+        'Learner the plain model')
     tensors = [*model.parameters(), *model.buffers()]
     if any(map(is_sharded, tensors)): raise ValueError(
         'FaultTolerant needs the whole model in each process, but parameters of this model are sharded (DTensors). '

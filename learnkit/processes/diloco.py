@@ -46,7 +46,7 @@ class DiLoCo(Callback):
     first_in = ('after_step','before_validate','before_save_model')   # others then see equal weights
     compiled = 'after_step'
     conflicts = dict(
-        parts='it averages weights, and the parts of a batch are for all-reduced gradients: remove it')
+        parts='it averages weights from time to time, but parts of a batch need averaged gradients: remove it')
     local_steps:Any = 0      # steps since the last outer step
     cancelled = False        # was the step of this batch cancelled?
     depth = 0                # the nesting depth of validations and saves in progress

@@ -79,7 +79,7 @@ def check_attention() -> None:
     is_replaced = 'context_parallel' in (F.scaled_dot_product_attention.__module__ or '')
     if is_replaced: raise ValueError(
         'context parallelism is not supported: each process would report the loss of its part of the positions as '
-        'that of the batch. Train without `context_parallel`, or with torchtitan')
+        'that of the batch. Train without `context_parallel`, or with torchtitan.')
 
 # %% ../../nbs/processes/20b_distributed.ipynb #dc909abd
 steps_in_turn = Word('steps_in_turn', False, 'Does it take several steps a batch, each on some of the parameters?')

@@ -217,8 +217,8 @@ class FaultTolerant(Resumable):
         different.pop('seed', None)
         texts = [*different.values()]
         now = str(learn.current_run.duration)
-        if run['duration']!=now: texts.append(f"it is {now} long and was {run['duration']}")
-        if texts: raise ValueError("this process cannot join: its run differs from that of the other processes: "
+        if run['duration']!=now: texts.append(f"the length is {now} and was {run['duration']}")
+        if texts: raise ValueError("this process cannot join: its run differs from the others' run, given after 'was': "
                                    f"{'; '.join(texts)}")
         if others: self.resume_data(where, run)   # the callback that resumes restores the rest
         else: self.resume_from(where, run, {}, False)
@@ -346,8 +346,8 @@ class FaultTolerant(Resumable):
     def after_loss(self):
         if self.learn.loss_grad is not None: self.learn.loss_grad = self.learn.loss_grad*self.loss_share
     def after_cancel_backward(self): raise RuntimeError(
-        'CancelBackward in the shard of one process would not reach the other processes: raise CancelBatch, or '
-        'CancelStep in `before_step`, when all processes have the same gradients')
+        'CancelBackward in one process would not reach the other processes: raise CancelBatch instead, or raise '
+        'CancelStep in `before_step`, where all processes have the same gradients')
 
     def _finish(self):
         "Fire `after_joint_loss`, write the gradients into the model, and call the handlers held back by `wrap_handler`"

@@ -325,7 +325,7 @@ def join_group(
     can_join = dist.is_available() and not dist.is_initialized()
     if launch is None or not can_join: return
     if launch.addr is None: raise RuntimeError(
-        f'{launch.by} started {launch.world} processes on several machines, but not the address of process 0. '
+        f'{launch.by} started {launch.world} processes on several machines, but did not pass the address of process 0. '
         'Set MASTER_ADDR to the name of its machine and MASTER_PORT to a free port there, '
         'for example `mpirun -x MASTER_ADDR=node0 -x MASTER_PORT=29500 …`.')
     device = _choose_device(launch)

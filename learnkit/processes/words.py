@@ -211,7 +211,7 @@ class OtherProcesses:
         rank:int # the rank of a process
     ) -> str:
         "Return where a process is, in words"
-        if rank not in self.reports: return f'process {rank} has not come to its Learner'
+        if rank not in self.reports: return f'process {rank} has not created a Learner yet'
         report,when = self.reports[rank]
         silent_for = monotonic()-when
         if report.beat is None: return f'process {rank} {report.here}'
