@@ -45,7 +45,7 @@ _failed = len(_cancels)+1   # sent in place of a Cancel's scope: this process ha
 def scope_of(
     e:BaseException|None # the exception, or None
 ) -> int:
-    "Return the number of the outermost scope that `e` cancels, 1 being the innermost; 0 if `e` is not a Cancel"
+    "Return the number of the outermost scope that `e` cancels (1: the innermost), or 0 if `e` is not a Cancel"
     numbers = [_cancels.index(cancel)+1 for cancel in cancel_types(e)]
     return max(numbers, default=0)
 

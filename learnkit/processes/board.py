@@ -49,7 +49,7 @@ class SharedMemory:
         numbers:Sequence,    # at most 24 integers, of 64 bits
         data:bytes|None=None # at most `room` bytes; None: this message has no data in any process
     ) -> 'Message':
-        "Write the next message of this process; return it, for waiting until the others have written theirs"
+        "Write this process's next message; return a `Message`, which waits for the messages of the other processes"
         self.n += 1
         size = -1 if data is None else len(data)
         padding = [0]*(24-len(numbers))
@@ -64,7 +64,7 @@ class SharedMemory:
         rank:int, # the rank of the process
         n:int     # the index of the message, from 1
     ) -> tuple[list,bytes|None]|None:
-        "Return the integers and data of a message; None if it is not written yet; DistError if it was overwritten"
+        "Return the integers and data of a message, or None if it is incomplete; raise DistError if it was overwritten"
         at = self._offset(rank, n)
         end = at+_numbers.size
         head = self.memory[at:end]
@@ -103,7 +103,7 @@ class Message:
         self.largest,self.data = [*own],{board.rank:data}
 
     def is_completed(self) -> bool:
-        "Read what has been written; return whether all processes have written their message, or one never will"
+        "Read the messages written so far; return whether all processes have written theirs, or one never will"
         if self.failed: return True
         for rank in [*self.missing]:
             found = self.board.read(rank, self.n)
@@ -116,7 +116,7 @@ class Message:
     def wait(self,
         timeout:timedelta=timedelta(seconds=0) # how long to wait
     ) -> None:
-        "Wait until all have written; raise DistError after the timeout, or if one has ended; Mismatch if kinds differ"
+        "Wait for all messages; raise DistError after `timeout` or if a process ended, Mismatch if only some sent data"
         begun,pause,next_check = monotonic(),2e-5,1.
         while not self.is_completed():
             sleep(pause)
@@ -147,7 +147,7 @@ def _open(pid, fd, name):
     except OSError: return None
 
 def open_shared_memory() -> SharedMemory|None:
-    "Return memory shared by all processes; None if any cannot open it. All processes must call this function"
+    "Return memory shared by all processes, or None if one of them cannot open it; all processes must call this"
     rank,world,name = rank_distrib(),num_distrib(),uuid4().hex
     file = _memory(name) if rank==0 else None
     board = None if file is None else SharedMemory(file, 0, world)   # sets the file's size before the others open it

@@ -87,7 +87,7 @@ def _has_all_values(p):
 def checksums(
     things:Mapping[str,Any] # numbers and tensors by name
 ) -> dict[str,Any]: # numbers by name
-    "Return `things` with each tensor replaced by its checksum, or by its value if it has one element"
+    "Return `things` with each tensor replaced by its checksum, or by a Python number if it has one element"
     numbers,sums = {},{}
     for name,thing in things.items():
         numbers[name] = thing
@@ -129,13 +129,13 @@ def _split_small(things):
 def find_difference(
     things:Mapping[str,Any] # the values that this process compares
 ) -> str:
-    "Describe the first difference between the processes; empty if there is none; all of them must call it"
+    "Return the first difference between the processes, in words, or '' if there is none; all processes must call it"
     return describe_difference(gather_objects(checksums(things)))
 
 def describe_difference(
     of_all:list[dict] # the result of `checksums` in each process
 ) -> str:
-    "Describe the first difference, and in which processes it is; empty if there is none"
+    "Return in words which value differs first, and in which processes, or '' if all values are equal"
     names = dict.fromkeys(chain.from_iterable(of_all))
     different = [name for name in names if _find_ranks_that_differ(name, of_all)]
     if not different: return ''

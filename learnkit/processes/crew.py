@@ -74,14 +74,14 @@ class ReplicaGroup:
 
     @property
     def step(self) -> int:
-        "The number of messages summed so far; a process with fewer than another process lags behind"
+        "How many messages this process has summed; it lags behind if another process has summed more"
         return self.manager.current_step()
     @step.setter
     def step(self, n:int): self.manager.load_state_dict(dict(step=n, batches_committed=0))
 
     @property
     def rank(self) -> int:
-        "The rank of this process among those that are present; 0 if it takes no part yet"
+        "The rank of this process among those that are present, or 0 if it takes no part yet"
         return self.manager.participating_rank() or 0
     @property
     def part(self) -> tuple[int,int]:
@@ -89,7 +89,7 @@ class ReplicaGroup:
         return self.members.index(self.rank),len(self.members)
     @property
     def failed(self) -> bool:
-        "Whether connecting has failed, or a process was lost since then"
+        "Whether connecting to the other processes has failed, or one of them was lost afterwards"
         return self.manager.errored() is not None
 
     def gather(self) -> Any: # the state sent by another process if this one lags behind, else None
@@ -122,7 +122,7 @@ class ReplicaGroup:
     def count(self,
         works:bool # does this process compute a shard of this batch? False if it has just joined
     ) -> bool:
-        "Find out which processes compute a shard of this batch, and store their ranks; return False if one was lost"
+        "Store the ranks of the processes that compute a shard of this batch; return whether no process was lost"
         flags = torch.zeros(len(self.members))
         flags[self.rank] = works
         self._send(flags)
@@ -135,7 +135,7 @@ class ReplicaGroup:
     def add_up(self,
         message:Tensor # this process's message, which is replaced by the sum
     ) -> bool:
-        "Sum the messages of all processes; return False if a process was lost, which makes the sum meaningless"
+        "Replace `message` by the sum over all processes; return whether it is valid, which it is not if one was lost"
         self._send(message)
         return self.manager.should_commit()
 
@@ -146,7 +146,7 @@ class ReplicaGroup:
         if sent is not message: message.copy_(sent)
 
     def leave(self) -> None:
-        "Notify the other processes that this one has left"
+        "Leave the other processes: shut down torchft's manager and its process group"
         self.manager.shutdown()
         self.group.shutdown()
 
@@ -168,11 +168,11 @@ due_at_once = Word('due_at_once', False, 'Must all processes act at the same bat
 def unit_of(
     cb:Any # a callback
 ) -> str|None:
-    "Return the unit of the interval at which `cb` acts, such as 'ba' or 's'; None if it has no interval"
+    "Return the unit of the interval at which `cb` acts, such as 'ba' or 's', or None if it has no interval"
     return getattr(own_attr(cb, 'every'), 'unit', own_attr(cb, 'unit'))
 
 def _explain_conflict(cb):
-    "Return why a callback cannot be combined with FaultTolerant; None if it can"
+    "Return why a callback cannot be combined with FaultTolerant, or None if it can"
     if distributes(cb): return 'both shard the data'
     acts_in_all = due_at_once(cb) or not (observes(cb) or writes(cb))
     if acts_in_all and unit_of(cb)=='s': return (

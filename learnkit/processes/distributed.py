@@ -138,7 +138,7 @@ class DistributedTrainer(Callback):
         self._limit_waits()
 
     def _group_of_gradients(self):
-        "Return the group that all-reduces gradients: all processes; with local steps the island, None if alone on it"
+        "Return the group that all-reduces gradients: all processes, or with local steps the island (None if alone)"
         for cb in self.learn.cbs:
             trains_apart = local_steps(cb) is not None and runs_in(cb, self.learn.mode)
             if trains_apart: return get_islands(own_attr(cb, 'island', 1)).island
@@ -446,7 +446,7 @@ _islands = {}   # (store, size) -> `Islands`
 def get_islands(
     size:int # how many neighbouring processes an island has
 ) -> Islands:
-    "Return the `Islands` of this process; raise ValueError if not all can have `size`; all processes must call it"
+    "Return this process's `Islands`; raise ValueError if `size` does not divide the world size; all must call it"
     if size==1: return Islands(None, dist.group.WORLD)
     n,key = num_distrib(),(shared_store(),size)
     if n%size: raise ValueError(f'`island` must divide the number of processes, {n}, but is {size}')
@@ -462,7 +462,7 @@ def broadcast_first(
     ts:list,  # tensors
     group:Any # the process group
 ) -> None:
-    "Broadcast the tensors of the first process in `group` to the others, in place; all of them must call it"
+    "Copy the tensors of the first process in `group` to the others, in place; all processes of `group` must call it"
     if not ts: return
     together = getattr(dist, '_broadcast_coalesced', None)   # private; sends many tensors at once
     if together is None: _send_one_by_one(ts, group)
@@ -483,7 +483,7 @@ def _detach_all(ts): return [t.detach() for t in ts]
 def average_tensors(
     ts:list,         # tensors, of the same shapes in all processes
     group:Any=None,  # the process group; None: all processes
-    island:Any=None  # the group of processes with the same tensors, each of which all-reduces a part of them
+    island:Any=None  # processes with equal tensors, which each all-reduce a part of them; None: each all-reduces all
 ) -> None:
     "Replace tensors with their means over the processes of `group`, with one all-reduce for each dtype and device"
     by_kind = {}   # a dict, whose order is the same in all processes
@@ -555,7 +555,7 @@ def make_trainers(
     learn:Any, # a Learner
     cbs:Any    # callbacks of its next fit
 ) -> list:
-    "Return a list with a `DistributedTrainer`; empty if this process trains alone, or a callback shards the data"
+    "Return a list with a `DistributedTrainer`, or [] if this process trains alone or a callback shards the data"
     if not learn.distributed or num_distrib()==1: return []
     if any(distributes(cb) for cb in [*learn.cbs, *cbs]): return []
     is_wrapped = isinstance(learn.model, DistributedDataParallel)

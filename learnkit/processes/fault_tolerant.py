@@ -106,7 +106,7 @@ class FaultTolerant(Resumable):
         cb:Any,    # a callback
         f:Callable # its handler
     ) -> Callable|None:
-        "Return `f`, adapted to shards of a batch; None if it is held back until the whole batch is summed"
+        "Return `f`, adapted to shards of a batch, or None if it is held back until the whole batch is summed"
         if self.learn.mode!='fit': return f
         if name=='before_micro_batch': return partial(self._shift_samples, f)
         counts = name=='after_backward' and accumulates(cb)

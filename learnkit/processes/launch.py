@@ -40,7 +40,7 @@ class MessageInterval:
         length:int, # batches until the next exchange: the smallest number that a process proposed
         cost:float  # seconds that the exchange took
     ) -> None:
-        "Count from 0 again; keep the lowest cost, because others include the wait for a slow process"
+        "Count from 0 again; keep the lowest cost so far, because higher ones include the wait for a slow process"
         self.n,self.length,self.since = 0,length,self.clock()
         self.cost = cost if self.cost is None else min(cost, self.cost)
 
@@ -129,7 +129,7 @@ _launchers = {   # the variables that a launcher sets in each process, and the f
 
 # %% ../../nbs/processes/05b_launch.ipynb #8ba0ddd8
 def _launch(env):
-    "Return the launcher's description of this process, even if it started only this one; None without a launcher"
+    "Return the launcher's description of this process, even if it started only this one, or None without a launcher"
     for names,read in _launchers.items():
         if all(map(env.get, names)): return read(env)
     return None
@@ -137,7 +137,7 @@ def _launch(env):
 def find_launch(
     env:Mapping[str,str]|None=None # environment variables; None: this process's own
 ) -> Launch|None:
-    "Return the launcher's description of this process; None without a launcher, or if it started only this process"
+    "Return the launcher's description of this process, or None if there is no launcher or it started only one process"
     launch = _launch(os.environ if env is None else env)
     if launch is None or launch.world==1: return None
     return launch
@@ -174,7 +174,7 @@ _announced = []   # the store of the process group that was announced last; empt
 def announce_group(
     own:bool=False # did `join_group` create the group?
 ) -> None:
-    "Print in one line, once per group, which processes train together; all of them must call it"
+    "Print once per group which processes train; raise RuntimeError if two share an accelerator; all must call it"
     store = shared_store()
     if store in _announced: return
     _announced[:] = [store]
@@ -307,7 +307,7 @@ def set_timeout(
     group:Any,    # the process group
     seconds:float # seconds that a process waits in a collective
 ) -> None:
-    "Let the collectives of `group` fail after `seconds`, on accelerators 30 s later; warn if its backend cannot"
+    "Let the collectives of `group` fail after `seconds`, on accelerators 30 s later; warn if a backend cannot do that"
     for kind,backend in _backends(group).items():
         limit = seconds if kind=='cpu' else seconds+_longer
         try: backend._set_default_timeout(timedelta(seconds=limit))
@@ -320,7 +320,7 @@ def set_timeout(
 def join_group(
     timeout:float=600. # seconds to wait for other processes, now and in collectives
 ) -> None:
-    "Create the group of the processes that a launcher started, if there is none; RuntimeError if one does not join"
+    "Create the group of the processes that a launcher started, if there is none; raise RuntimeError if one is missing"
     launch,timeout = find_launch(),check_seconds(timeout)
     can_join = dist.is_available() and not dist.is_initialized()
     if launch is None or not can_join: return
@@ -371,7 +371,7 @@ _thread = _Thread()
 _file_groups = {}   # one group for the main thread and one for the writing thread: their collectives must not mix
 
 def file_group() -> Any:
-    "Return the group in which the processes agree about files; None without one; all must make the first call"
+    "Return the group for agreeing about files, or None without a process group; all must take part in the first call"
     has_group = dist.is_available() and dist.is_initialized()
     if not has_group: return None
     if _file_groups.get('world') is not dist.group.WORLD:   # a new process group was created
@@ -391,7 +391,7 @@ def in_background(
 def in_all(
     f:Callable # a function without arguments
 ) -> list:
-    "Call `f` in each process; return the results of all; if one fails, raise its error there, OSError elsewhere"
+    "Call `f` in each process; return all results; if a call fails, raise its error there, and OSError elsewhere"
     result = error = None
     try: result = f()
     except Exception as e: error = e
@@ -418,7 +418,7 @@ def _gather_outcomes(result, error):
 def in_first(
     f:Callable # a function without arguments
 ) -> Any:
-    "Call `f` in process 0; return its result in all processes; if it fails, raise its error there, OSError elsewhere"
+    "Call `f` in process 0; return its result in all; if it fails, raise its error in process 0, OSError elsewhere"
     def call_in_first(): return f() if rank_distrib()==0 else None
     return in_all(call_in_first)[0]
 
@@ -459,7 +459,7 @@ class _Meeting:
     def decide(self, outcome): self.store.compare_set('outcome', '', outcome)   # later calls have no effect
 
     def outcome(self, seconds):
-        "Return the outcome; '' if it is unknown after `seconds`"
+        "Return the outcome, or '' if it is unknown after `seconds`"
         end = monotonic()+seconds
         while not self.store.check(['outcome']):
             if monotonic()>end: return ''
@@ -519,7 +519,7 @@ class _Meeting:
         warn(f'process {self.watch.rank} waits in {self.what} for other processes: {where}', stacklevel=outside())
 
 def _describe_difference(purposes):
-    "Return which processes call what, in words; '' if all call the same"
+    "Return in words which processes call which function, or '' if all call the same"
     ranks_of:dict = {}
     for rank,what in purposes.items(): ranks_of.setdefault(what, []).append(rank)
     if len(ranks_of)<2: return ''

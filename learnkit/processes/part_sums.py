@@ -19,7 +19,7 @@ def slice_part(
     i:int,  # the number of the shard
     n:int   # how many shards there are
 ) -> tuple[slice,int]:
-    "Return the slice of the samples of shard `i`, and how many of them count; an empty shard gets one sample, count 0"
+    "Return a slice of the samples for shard `i`, and how many of them count: none of the one sample of an empty shard"
     first,end = bs*i//n,bs*(i+1)//n
     if first==end: return slice(0, 1),0   # the model must still run
     return slice(first, end),end-first
@@ -33,7 +33,7 @@ class Part(NamedTuple):
     numbers:Tensor # the weight, the number of samples, 1 or 0 for each parameter (has it a gradient?), further numbers
 
 class PartSums:
-    "Packs the gradients and buffers of one shard of a batch into a message, and writes the sum of all into the model"
+    "Packs gradients and buffers of a shard of a batch into a message; writes the sum of all messages into the model"
     def __init__(self,
         params:list, # the parameters of the optimizer; frozen ones are skipped
         learn:Any    # the Learner whose buffers change
@@ -54,7 +54,7 @@ class PartSums:
         for p in self.params: p.grad = None
 
     def undo(self) -> None:
-        "Undo the shard: set gradients to None, and restore the buffers of `begin`"
+        "Undo the shard: set the gradients to None, and restore the buffers that `begin` copied"
         for p in self.params: p.grad = None
         self.buffers.restore()
 

@@ -15,7 +15,7 @@ from typing import Any
 _closed = 2**40   # added to the count of warnings when process 0 stops reading
 
 class Relay:
-    "Redirects the warnings of this process to process 0, which shows them, until `end`"
+    "Redirects the warnings of this process to process 0, which shows them, until `end` is called"
     def __init__(self,
         store:Any, # the store that all processes share
         rank:int   # the rank of this process
@@ -61,7 +61,7 @@ class Relay:
         self.show_original(kind(f'{who}: {message}'), kind, filename, lineno)
 
     def show(self) -> None:
-        "In process 0: show the warnings of the other processes since the last call"
+        "In process 0, show the warnings that the other processes have issued since the last call; elsewhere do nothing"
         if self.rank==0: self._read(0)
 
     def _read(self, added):
@@ -79,7 +79,7 @@ class Relay:
     def end(self,
         failed:bool=False # does this process end with an error? Then it shows the warnings that process 0 has not shown
     ) -> None:
-        "Restore the usual display of warnings; process 0 shows those that others have sent since the last `show`"
+        "Restore the display of warnings; process 0 shows those sent since the last `show`, a failed process its own"
         if self.has_ended: return
         self.has_ended = True
         if warnings.showwarning==self._show_warning: warnings.showwarning = self.show_original

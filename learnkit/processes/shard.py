@@ -35,7 +35,7 @@ from ..recovery.identity import data_contents
 def count_own_items(
     dl:Any # a loader
 ) -> int|None:
-    "Return how many samples of `dl` in this process are not repetitions; None if none is repeated"
+    "Return how many samples of `dl` in this process are not repetitions, or None if no sample is repeated"
     sampler = distributed_sampler(dl)
     if sampler is None: return None
     repeats_samples = not sampler.drop_last and sampler is not dl.batch_sampler
@@ -52,12 +52,12 @@ def _is_plain_sampler(sampler):
 def is_undivided(
     dl:Any # a loader
 ) -> bool:
-    "Return whether `dl` certainly loads its whole dataset, not a shard; False if unknown"
+    "Return whether `dl` certainly loads its whole dataset, not a shard, or False if that is unknown"
     if not isinstance(dl, DataLoader) or isinstance(dl.dataset, IterableDataset): return False
     return type(dl.batch_sampler) is BatchSampler and _is_plain_sampler(dl.batch_sampler.sampler)
 
 class SharedDraws(DistributedSampler):
-    "A sampler that shards the draws of process 0's sampler among the processes, so that all have equally many"
+    "A sampler that shards the draws of process 0's sampler among the processes, each of which gets equally many"
     def __init__(self,
         sampler:Any # a sampler or a batch sampler with a length
     ):
@@ -111,7 +111,7 @@ def shard_loader(
     dl:Any,     # a loader
     seed:int=0  # the seed for shuffling, the same in all processes
 ) -> Any:
-    "Return a loader of this process's shard of `dl`; `dl` itself if already sharded; None if it cannot be sharded"
+    "Return a loader of this process's shard of `dl`: `dl` itself if it is sharded, or None if it cannot be sharded"
     if isinstance(dl, CombinedLoader): return _shard_each(dl, seed)
     if distributed_sampler(dl) is not None: return dl
     if not isinstance(dl, DataLoader): return None
@@ -138,7 +138,7 @@ def _shard_samples(dl, sampler, seed):
 
 # %% ../../nbs/processes/15a_shard.ipynb #54cedaab
 def _shard_each(dl, seed):
-    "Shard each of several combined loaders; return None if one of them cannot be sharded"
+    "Return the combined loader with each of its loaders sharded, or None if one of them cannot be sharded"
     shards = {name:shard_loader(loader, seed) for name,loader in dl.loaders.items()}
     if None in shards.values(): return None
     return dl.of(shards)
@@ -288,7 +288,7 @@ class RoundRobin:
             yield first if batch is None else batch
 
     def sizes(self) -> list[int]:
-        "Return the number of samples in each batch of the whole loader, for all processes"
+        "Return the number of samples in each batch of the whole loader, not only in this process's batches"
         batches = self.batches
         if not self.indexed: return [*map(find_bs, batches)]
         if type(batches) is not BatchSampler: return [*map(len, batches)]
@@ -325,7 +325,7 @@ def _has_known_sampler(dl):
 def merge_shards(
     shards:list # a pair for each process: the indices of its samples, and a list of their nested results
 ) -> tuple[list,list]:
-    "Merge the results of several processes: return all indices, sorted and without repetitions, and their results"
+    "Merge the results of several processes: return all indices, sorted and without duplicates, and their results"
     indices_of_each,results_of_each = zip(*shards)
     positions = {}   # for each index, its first position: a repeated sample counts once
     for position,i in enumerate(chain.from_iterable(indices_of_each)): positions.setdefault(i, position)

@@ -57,7 +57,7 @@ class Batch(NamedTuple):
     yb:tuple
 
 class ShardWeights(Callback):
-    "Weights each process's loss by its targets, so that the mean of the gradients is over all targets"
+    "Weights each process's loss by its targets, so that the averaged gradient is that of the mean over all targets"
     single,acts,run_valid = True,'nothing',False
     modes,order = ('fit','lr_find'),101   # after the `Agreement`, and around `MicroBatch`
     last_in,first_in = ('before_backward',),('after_backward',)
@@ -73,7 +73,7 @@ class ShardWeights(Callback):
     compared      = False  # was each process's loss compared with its weight?
     def __init__(self,
         group:Any,            # the processes whose gradients are averaged
-        accumulates:bool=False# does `GradientAccumulation` weigh the batches of a step?
+        accumulates:bool=False # does `GradientAccumulation` weigh the batches of a step?
     ): self.group,self.accumulates,self.world = group,accumulates,dist.get_world_size(group)
 
     def before_fit(self):

@@ -26,11 +26,11 @@ class ProcessGroupTeam(Team):
     "The `Team` of a process in a process group: what the Learner does together with the other processes"
     @property
     def group(self) -> Any:
-        "The process group in which processes agree about files; all of them must make the first access"
+        "The process group for agreeing about files; the first access must be made by all processes"
         return file_group()
 
     def join(self) -> None:
-        "Join the processes that a launcher started, if any; start the `Watch`, which publishes this process's place"
+        "Join the processes that a launcher started, if any; start the `Watch`, which publishes where this process is"
         join_group()
         get_watch()
 
@@ -42,11 +42,11 @@ class ProcessGroupTeam(Team):
         what:str,  # the call that begins, for messages: '`learn.fit()`'
         cbs:Any    # the callbacks of this fit
     ) -> list:
-        "Wait until all processes begin the fit, which all must do; return the callbacks to add to it"
+        "Wait until the others begin the fit too; return the callbacks to add to the fit; all processes must call it"
         self._synchronize(learn, what)
         return [*self._make_trainers(learn, cbs), *self._sharing(learn, cbs)]
     def _make_trainers(self, learn, cbs):
-        "Return the callback that trains with the other processes, in a list; empty if a callback does so already"
+        "Return the callback that trains with the other processes, in a list, or [] if a callback does so already"
         added = make_trainers(learn, cbs)
         return [TensorParallel()] if added and is_tensor_parallel(learn.model) else added
 
@@ -55,14 +55,14 @@ class ProcessGroupTeam(Team):
         run:Any,   # a context manager: its next run
         cbs:Any    # callbacks of that run
     ) -> Any:
-        "Return a context manager that enters `run`, with its data sharded among the right ranks; `run` itself for all"
+        "Return `run`, or if only some ranks have shards of its data, a context manager that sets these and enters it"
         ranks = find_shard_ranks(learn, [*callback_list(cbs)])
         return run if ranks is None else sharded_run(run, ranks)
     def begin_run(self,
         learn:Any, # the Learner
         what:str   # the call that begins, for messages: '`learn.validate()`'
     ) -> list:
-        "Wait until all processes begin to validate or predict, which all must do; return the callbacks to add"
+        "Wait until the others validate or predict too; return the callbacks to add; all processes must call it"
         has_waited = self._synchronize(learn, what)
         agreement = [Agreement(), PhaseEnds()] if has_waited else []   # else not needed, or the outer run has them
         return [*agreement, *self._sharing(learn)]
@@ -79,19 +79,19 @@ class ProcessGroupTeam(Team):
     def agree(self,
         learn:Any # the Learner, in a fit
     ) -> None:
-        "Wait for the other processes before a collective within a fit; raise the Cancel that one of them raised"
+        "Wait for the other processes before a collective within a fit; raise a Cancel that any of them has raised"
         if num_shards()>1 and agree_already(learn): learn.agreement._agree_at('ask')
     def start_exchange(self,
         data:bytes # bytes of this process
     ) -> Callable|None:
-        "Send `data`; return a function that waits for that of all processes; None: no shared memory, or another thread"
+        "Send `data`; return a function that waits for all data, or None without shared memory or in another thread"
         memory = _channels.get(shared_store())
         if not isinstance(memory, SharedMemory): return None
         watch:Any = get_watch()
         if watch.thread!=get_ident(): return None   # only the thread of the fit may write
         message = memory.begin([len(data)], data[:memory.room])
         def receive():
-            "Return the bytes of all processes by rank; None if those of any process do not fit into the memory"
+            "Return a list of all processes' bytes, or None if the bytes of any process do not fit into the memory"
             watch.wait(message, watch.limit)
             largest,*_ = message.tolist()   # over all processes, so that all of them return None together
             if largest>memory.room: return None
@@ -105,12 +105,12 @@ class ProcessGroupTeam(Team):
     def in_all(self,
         f:Callable # a function without arguments
     ) -> list:
-        "Call `f` in each process; return the results of all; if one fails, raise its error there, OSError elsewhere"
+        "Call `f` in each process; return all results; if a call fails, raise its error there, and OSError elsewhere"
         return in_all(f)
     def in_first(self,
         f:Callable # a function without arguments
     ) -> Any:
-        "Call `f` in process 0; return its result in all; if it fails, raise its error there, and OSError elsewhere"
+        "Call `f` in process 0; return its result in all; if it fails, raise its error in process 0, OSError elsewhere"
         return in_first(f)
     def in_background(self,
         f:Callable, # the function to call

@@ -81,7 +81,7 @@ def find_shard_ranks(
     learn:Any, # a Learner
     cbs:list   # callbacks of its next run
 ) -> Sequence[int]|None:
-    "Return the ranks among which the data of a run is sharded; None: among all processes"
+    "Return the ranks among which the data of a run is sharded, or None if it is sharded among all processes"
     for cb in [*learn.cbs, *cbs]:
         if shards_among(cb) is not None: return shards_among(cb)
     return find_data_ranks(learn.model) if is_tensor_parallel(learn.model) else None
@@ -127,7 +127,7 @@ def column_group(
 # %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150017
 @check_args
 class TensorParallel(DistributedTrainer):
-    "Trains a model whose layers are sharded among processes; those in a row of the mesh have the same batches"
+    "Trains a model whose layers are sharded among processes; processes in a row of the mesh get the same batches"
     conflicts = dict(
         local_steps='each process has only a shard of the weights, so all must compute each batch together')
     was_called = False     # was the model called in this fit? Before that, `fully_shard` has no state to reset

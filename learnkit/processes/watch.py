@@ -44,7 +44,7 @@ def call_exclusively(
 def get_frames(
     thread:int # the id of the thread, as `get_ident` returns it
 ) -> list[FrameType]:
-    "Return the frames of a thread, the innermost first; empty if it has ended"
+    "Return the frames of a thread as a list, the innermost first, or [] if the thread has ended"
     inner = map(methodcaller('get', thread), map(call, (sys._current_frames,)))
     outwards = accumulate(chain(inner, repeat('f_back')), getattr)   # lazy: nothing is computed yet
     return call_exclusively(partial(list, iter(partial(next, outwards), None)))
@@ -56,7 +56,7 @@ _libraries = {*sys.stdlib_module_names, 'learnkit', 'torch'}
 def get_module_name(
     frame:FrameType # the frame of a call
 ) -> str:
-    "Return the name of the module that contains a frame's code"
+    "Return the name of the module that contains a frame's code, or '' if it has none"
     return frame.f_globals.get('__name__', '')
 
 def describe_location(
@@ -106,7 +106,7 @@ class Judge:
         self.everyone_else = {*range(num_distrib())} - {watch.rank}
 
     def find_verdict(self) -> Verdict|None:
-        "Return the verdict of the first process that asks in this fit; None if a process has reported its failure"
+        "Find out, once for all processes, why the fit failed; return the verdict, or None if a process failed"
         is_first = self.watch.store.add('judges', 1)==1
         if not is_first: self._wait_for_verdict()
         decided = self.first_reason()
@@ -119,13 +119,13 @@ class Judge:
         return Verdict(*decided.text) if decided.kind=='verdict' else None
 
     def first_reason(self) -> Notice|None:
-        "Read notices; return the first that says why this fit cannot continue; None if there is none"
+        "Read the notices; return the first one that says why this fit cannot continue, or None if there is none"
         return next((o for o in self.notices.read() if self._decides(o)), None)
     def _decides(self, notice):
         if notice.fit!=self.watch.n: return False
         return notice.kind=='verdict' or notice.rank!=self.watch.rank
     def failed_notices(self) -> list[Notice]:
-        "Return the notices of the other processes that failed in this fit, among those read already"
+        "Return those of the notices read so far in which other processes report a failure in this fit"
         return [o for o in self.notices.so_far() if o.kind=='failed' and self._decides(o)]
 
     def _wait_for_verdict(self):
@@ -209,7 +209,7 @@ class Watch(Thread):
     # the reports
 
     def run(self) -> None:
-        "Publish where this process is at each interval, until it ends or leaves the group"
+        "At each interval, publish where this process is, until the process ends or leaves the group"
         while dist.group.WORLD is self.group:
             self.beat()
             if self.is_cut_off: return
@@ -217,7 +217,7 @@ class Watch(Thread):
         self._publish_last('has ended' if self.over.is_set() else 'has left the group')
 
     def beat(self) -> None:
-        "Publish where this process is, and read the notices of the others"
+        "Publish where this process is, and read the notices of the other processes"
         if not self.is_asking: self._update_location()
         self.beats += 1
         try:
@@ -253,7 +253,7 @@ class Watch(Thread):
         self.notices.add(Notice(self.rank, Watch.n, 'failed', f'{type(e).__name__}: {text_of(e)}{where}'))
 
     def end(self) -> None:
-        "Announce the end of this process and stop; after a failure, the store's host waits for the others to read"
+        "Announce this process's end and stop; after a failure, the store's host first lets the others read all notices"
         if self.has_failed and hosts_store(self.rank): self._let_others_read()
         self.over.set()
         self.join(self.others.silence)   # not forever: the process that hosts the store may be frozen
@@ -276,7 +276,7 @@ class Watch(Thread):
         return report is None or self.others.has_ended(rank) or report.n_read>=n
 
     def let_others_end(self) -> None:
-        "In the process that hosts the store: wait, for `silence` seconds at most, until the others have ended"
+        "In the process that hosts the store, wait up to `silence` seconds until the others end, unless a fit failed"
         if self.has_failed or not hosts_store(self.rank): return
         end,late = monotonic()+self.others.silence,self.everyone_else
         while late and monotonic()<end:
@@ -314,7 +314,7 @@ class Watch(Thread):
     # descriptions of the other processes
 
     def blame(self) -> str:
-        "Describe why a message or collective of this fit failed: which process did not arrive, and where it is"
+        "Return in words why a message or collective failed: which processes did not arrive, and where they are"
         self.has_failed = self.is_asking = True
         try:
             if not self._store_answers(): return self._read_before() or f'{describe_store_host()} {_frozen}'
@@ -347,7 +347,7 @@ class Watch(Thread):
         return f'the others no longer wait for process {self.rank}: {described}'
 
     def failures(self) -> str:
-        "Return which other processes have failed, and their errors, in words; empty if none has reported a failure"
+        "Return in words which other processes have failed, and their errors, or '' if none has reported a failure"
         self.has_failed = True
         try: self.notices.read()
         except RuntimeError: pass   # the store has ended; use what was read before
@@ -370,7 +370,7 @@ class Watch(Thread):
 _watches:list[Watch] = []   # the `Watch` of the current process group; empty without a group
 
 def get_watch() -> Watch|None:
-    "Return the `Watch` of this process, which is started if necessary; None without a process group, or in `alone()`"
+    "Return this process's `Watch`, started if necessary, or None without a process group or in a block of `alone`"
     if not in_group(): return None
     if not _watches or _watches[0].group is not dist.group.WORLD:
         _watches[:] = [Watch()]

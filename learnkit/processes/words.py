@@ -27,7 +27,7 @@ class Report(NamedTuple):
     beat:int|None          # how many reports it has sent; None: this is its last one
     here:str               # where it is, in words: a handler, a step of the loop or a line of a script
     seconds:float          # how long it has been there
-    waits:bool             # is it in a function that may wait for others?
+    waits:bool             # is it in a function that may wait for other processes?
     message:list|None=None # [fit, number] of the message that it waits for; None: it waits for none
     life:list|None=None    # its `ProcessIdentity`; None: unknown
     n_read:int=0           # how many notices it has read
@@ -41,13 +41,13 @@ class Notice(NamedTuple):
 
 # %% ../../nbs/processes/00_words.ipynb #11a17513
 def read_own_identity() -> ProcessIdentity|None:
-    "Return the identity of this process; None if the operating system does not provide it"
+    "Return the identity of this process, or None if the operating system does not provide it"
     return read_identity(os.getpid())
 
 def read_identity(
     pid:int # the id of a process of this machine
 ) -> ProcessIdentity|None:
-    "Return the identity of a process; None if it has ended, or the operating system does not provide it"
+    "Return the identity of a process, or None if it has ended or the operating system does not provide it"
     found = _read_state(pid)
     try:
         boot = Path('/proc/sys/kernel/random/boot_id').read_text().strip()
@@ -58,7 +58,7 @@ def read_identity(
     return ProcessIdentity(f'{boot} {namespace}', pid, begun)
 
 def _read_state(pid):
-    "Return the state of a process, as a letter, and when it began, in clock ticks; None if that cannot be read"
+    "Return the state of a process, as a letter, and when it began, in clock ticks, or None if they cannot be read"
     try: text = Path(f'/proc/{pid}/stat').read_text()
     except OSError: return None
     fields = text.rpartition(')')[2].split()   # the name of the process, in parentheses, may contain anything
@@ -69,7 +69,7 @@ def has_died(
     life:ProcessIdentity|None, # the identity of another process; None: unknown
     own:ProcessIdentity|None   # the identity of this process; None: unknown
 ) -> bool:
-    "Return whether the other process has certainly ended; False if unknown, or if it runs on another machine"
+    "Return whether another process has certainly ended, or False if that is unknown or it runs on another machine"
     if life is None or own is None: return False
     if life.machine!=own.machine: return False
     found = _read_state(life.pid)
@@ -88,7 +88,7 @@ def messages(
     store:Any,               # a store with a text for each process, by its rank
     ranks:Iterable|None=None # the ranks to read; None: all
 ) -> dict[int,str]:
-    "Return the texts in the store, by rank; ranks without a text are missing"
+    "Read the texts in the store; return a dict by rank, without the ranks that have no text"
     if ranks is None: ranks = range(num_distrib())
     keys = [*map(str, ranks)]
     if not store.check(keys): keys = [k for k in keys if store.check([k])]
@@ -108,7 +108,7 @@ class SharedList:
         self.store.set(str(nth), text)
 
     def read_new(self) -> list[str]:
-        "Return the entries that this object has not read yet, in order; if there are none, with one request"
+        "Return the entries that this object has not read yet, in order; send only one request if there are none"
         n = self.store.add('n', 0)
         unread = [i for i in range(1, n+1) if i not in self.known]
         if not unread: return []
@@ -125,7 +125,7 @@ class Notices(SharedList):
         self.append(json.dumps(notice))
 
     def read(self) -> list[Notice]:
-        "Read new notices from the store; return all so far, in order"
+        "Read the new notices from the store; return all notices read so far, in order"
         self.read_new()
         return self.so_far()
 
@@ -170,7 +170,7 @@ class OtherProcesses:
     def last(self,
         rank:int # the rank of a process
     ) -> Report|None:
-        "Return the last report read of a process; None if there was none"
+        "Return the last report that was read of a process, or None if there was none"
         report,_ = self.reports.get(rank, (None,0.))
         return report
 
@@ -201,7 +201,7 @@ class OtherProcesses:
     def describe(self,
         ranks:Iterable # ranks of processes
     ) -> str:
-        "Describe where these processes are: at most eight, those that wait for no other process first"
+        "Return where these processes are, in words: the first eight in the order of `order`, and the number of others"
         ranks = self.order(ranks)
         texts = [self.describe_one(rank) for rank in ranks[:self.shown]]
         if len(ranks)>self.shown: texts.append(f'and {len(ranks)-self.shown:,} more')
@@ -232,7 +232,7 @@ def hosts_store(
     return rank==0 and not _launcher_hosts_store()
 
 def describe_store_host() -> str:
-    "Return which process hosts the store, as the subject of a sentence"
+    "Return the name of the process that hosts the store, as the subject of a sentence"
     name = 'the launcher' if _launcher_hosts_store() else 'process 0'
     return f'{name}, which hosts their store,'
 
@@ -248,7 +248,7 @@ def count_reader(
     n:int,        # how many processes read the store
     seconds:float # how long the host of the store waits for the other readers
 ) -> None:
-    "Count this process as a reader of `store`; in the host of the store, wait until `n` processes have read it"
+    "Count this process as a reader of `store`; in the process that hosts it, wait up to `seconds` for `n` readers"
     store.add('readers', 1)
     if not hosts_store(rank): return
     end = monotonic()+seconds
