@@ -19,7 +19,7 @@ from ..loop.check import check_args, check_whole
 # %% ../../nbs/observe/35_memory_snapshot.ipynb #2377f353
 @check_args
 class MemorySnapshot(Callback):
-    "Records CUDA memory allocations in some batches, and when memory runs out (Composer's `MemorySnapshot`)"
+    "Writes snapshots of CUDA memory allocations: of some batches, and when memory runs out (as in Composer)"
     acts = 'nothing'
     order,modes,run_valid = 101,('fit','lr_find'),False
     warned = False   # was the user warned that there is no CUDA device?

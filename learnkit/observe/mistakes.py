@@ -29,7 +29,7 @@ def plot_top_losses(self:Interpretation,
     figsize:tuple|None=None, # width and height in inches; None: set from the number of images
     stats:tuple|None=None    # mean and standard deviation that normalized the images; None: not normalized
 ) -> Any: # the axes of the plot; for inputs that are not images, a table
-    "Plot the images with the largest losses, or list other inputs; raise ValueError if the inputs are unavailable"
+    "Plot images with the largest losses, or return a table of other inputs; raise ValueError if inputs are unavailable"
     has_ranks = is_listy(k) or isinstance(k, range)
     _,idxs = self.top_losses(None if has_ranks else k, largest)
     if has_ranks: idxs = idxs[list(k)]
@@ -118,7 +118,7 @@ class ClassificationInterpretation(Interpretation):
     def most_confused(self,
         min_val:int=1 # skip pairs that occur less often
     ) -> list[tuple]:
-        "Return the most frequent mistakes, in descending order: (target, prediction, count)"
+        "Return the mistakes as tuples `(target, prediction, count)`, the most frequent first"
         mistakes = []
         for i,row in enumerate(self.confusion_matrix().tolist()):
             for j,count in enumerate(row):
@@ -154,7 +154,7 @@ class ClassificationInterpretation(Interpretation):
         return ax
 
     def classification_report(self) -> History:
-        "Return precision, recall, F1 and support of each class, and their means, as a table"
+        "Return a table of precision, recall, F1 and support of each class, with the accuracy and the averages"
         cm = torch.as_tensor(self.confusion_matrix()).double()
         right,predicted,support = cm.diagonal(),cm.sum(0),cm.sum(1)
         n = support.sum()

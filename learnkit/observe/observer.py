@@ -27,7 +27,7 @@ class Observer(EveryCallback):
         self.rows = History()
 
     def measure(self) -> dict|None: # floats, or tensors of one element, by name; None if there are none yet
-        "Return the current metrics; a subclass must define it, otherwise it raises NotImplementedError"
+        "Return the current metrics; raise NotImplementedError unless a subclass defines this method"
         raise NotImplementedError(f'{type(self).__name__} needs a method `measure` that returns a dict of numbers')
 
     def before_fit(self):
@@ -46,7 +46,7 @@ class Observer(EveryCallback):
     def log(self,
         metrics:dict|None # floats, or tensors of one element, by name; None or an empty dictionary logs nothing
     ) -> None:
-        "Add a row of `metrics`; tensors are read from the device later"
+        "Add `metrics` to `history` as a row, and log them; tensors are read from the device later"
         learn = self.learn
         learn._outbox.put(learn, metrics, partial(self._add_row, self.rows, learn.epoch, learn.train_iter))
     def _add_row(self, rows, epoch, train_iter, metrics):

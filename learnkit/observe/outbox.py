@@ -31,8 +31,8 @@ def stack_scalars(
 
 # %% ../../nbs/observe/20a_outbox.ipynb #e258683d
 class LogRow:
-    "Metrics by name, some still on their device"
-    size  = 1       # see `MediaRow.size`
+    "A row of metrics by name, some of them still on their device"
+    size  = 1       # its size in rows of metrics
     waits = False   # see `MediaRow.waits`
     def __init__(self,
         metrics:dict,             # floats, or tensors of one element, by name
@@ -67,7 +67,7 @@ def _as_scalar(name, v):
 def media_kind(
     v:Any # the value to log
 ) -> str: # 'texts', 'images', 'histograms' or 'tables'
-    "Return the kind of media that `v` is; raise TypeError if that is unclear"
+    "Return which kind of media `v` is; raise TypeError if it is none that can be logged"
     if isinstance(v, str): return 'texts'
     if _is_table(v): return 'tables'
     if isinstance(v, torch.Tensor) and v.numel():
@@ -100,7 +100,7 @@ def _draw(figure):
 
 # %% ../../nbs/observe/20a_outbox.ipynb #0a1d9bab
 class MediaRow:
-    "Texts, images, histograms or tables by name, some still on their device"
+    "A row of texts, images, histograms or tables by name, some of them still on their device"
     names = ()
     def __init__(self,
         kind:str,    # 'texts', 'images', 'histograms' or 'tables'
@@ -136,7 +136,7 @@ event.register('log_metrics', 'metrics were logged: `metrics` by name, at batch 
 event.register('log_media', 'texts, images, histograms or tables (`kind`) were logged: `media` by name, at `step`')
 
 class Outbox:
-    "A queue of logged rows that were not passed to the loggers yet"
+    "A queue of logged rows that have not been passed to the loggers yet"
     max_pending = 1000   # flush when the rows are as large as this many rows of metrics,
     max_seconds = 30.    # or when the first one has waited this long
     def __init__(self):
@@ -161,14 +161,14 @@ class Outbox:
         metrics:dict|None,      # floats, or tensors of one element, by name; None or empty: nothing is logged
         then:Callable|None=None # called with the metrics when they are read; None: nothing
     ) -> None:
-        "Log `metrics`, unless this is a separate validation or prediction, which is not logged"
+        "Log `metrics`, unless the Learner runs a separate validation or prediction, which is not logged"
         if not metrics or not self.logs(learn): return
         self._add(learn, LogRow(metrics, self.step(learn), then))
 
     def logs(self,
         learn:Learner # the Learner
     ) -> bool:
-        "Return whether anything is logged now: in a fit, or outside of any run"
+        "Return whether values are logged now: in a fit, and outside of any run, but not in a separate validation"
         return self.fitting or learn.mode in (None,'fit')
 
     def _add(self, learn, row):
@@ -193,7 +193,7 @@ class Outbox:
     def flush(self,
         learn:Learner # the Learner
     ) -> None:
-        "Fire `log_metrics` or `log_media` for each row in order, unless rows must wait; copy metrics in one transfer"
+        "Fire `log_metrics` or `log_media` for each row in order, if `ready`; read all metrics from the device at once"
         if not self.rows: return
         if self.busy: return   # a logger has logged: the outer call logs its row
         if not self.ready(learn): return
@@ -268,7 +268,7 @@ from ..loop.words import observes
 def hparams(self:Learner,
     **more:Any # further hyperparameters, which are returned from now on
 ) -> dict[str, Any]: # numbers and short texts by name
-    "Return the hyperparameters of the Learner, and the settings of callbacks unless they only observe"
+    "Return the hyperparameters of the Learner, and the settings of its callbacks that do not only observe"
     own = vars(self).setdefault('_hparams', {})
     own.update(more)
     train,model = self.dls.train,get_model(self.model)

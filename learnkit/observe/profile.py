@@ -17,7 +17,7 @@ from .trace import ActionTimer, chrome_trace, loop_actions
 
 # %% ../../nbs/observe/55a_profile.ipynb #c414135a
 class TimeTable(History):
-    "Rows of `calls`, total `seconds`, `mean` seconds of a call, and `share` of the run (0 to 1)"
+    "A table of times: `calls`, total `seconds`, `mean` seconds per call, and `share` of the run (0 to 1)"
     def _sort_slowest_first(self) -> 'TimeTable':
         "Return the table sorted by `seconds`, the largest first"
         return TimeTable(sorted(self, key=itemgetter('seconds'), reverse=True))
@@ -69,7 +69,7 @@ class Profile(ActionTimer):
         return self._aggregate(columns, find_row, 'callback')._sort_slowest_first()
 
     def events(self) -> TimeTable:
-        "Return the times by event, its callbacks included, the slowest first"
+        "Return the times by event, including the event's callbacks, the slowest first"
         def find_row(a):
             if a.kind=='loop': return None
             return (a.event or a.name,)   # a callback's event, or an event itself
@@ -191,13 +191,13 @@ class ProfileCallback(Callback):
         cb:Any,    # a callback
         f:Callable # its handler
     ) -> Callable:
-        "Return `f`, wrapped to measure its time; unchanged while nothing is measured"
+        "Return `f`, wrapped to measure its time, or `f` itself while no run is measured"
         return self._time_handler(name, cb, f) if self._measures() else f
 
     def around_event(self,
         name:str # the event
     ) -> Around|None:
-        "Return the functions that start and end the timing of an event; None while nothing is measured"
+        "Return the functions that start and end the timing of an event, or None while no run is measured"
         if not self._measures(): return None
         start,end = partial(self._start, name),partial(self._end, name)
         if name=='cleanup': return Around(before=end, after=start)   # callbacks clean up in reverse order
@@ -285,5 +285,5 @@ class TimerCallback(ProfileCallback):
         if not self.every: self.print_totals()
 
     def print_totals(self) -> None:
-        "Print the totals in one line"
+        "Print the times so far in one line"
         print(self.result.one_line(), flush=True)

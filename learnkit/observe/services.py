@@ -17,7 +17,7 @@ from ..loop.signals import interruptibly, uninterrupted
 
 # %% ../../nbs/observe/45a_sender.ipynb #5bbe627f
 class Sender:
-    "Sends items passed to `put` in order, in a thread; retries after errors; stores items until they are safe"
+    "Sends the items passed to `put`, in order, in a thread; retries after errors, and stores items until they are safe"
     max_wait = 60.   # the longest time between two attempts, in seconds
     idle     = 1.    # seconds after which a thread with nothing to send ends
     def __init__(self,
@@ -108,7 +108,7 @@ class Sender:
                 delay = 1.
 
     def _next(self):
-        "Return the first items, at most `most`; [] if there were none for `idle` seconds, which ends the thread"
+        "Return the first items, at most `most`, or [] if there were none for `idle` seconds, which ends the thread"
         with self.changed:
             if not self.changed.wait_for(self._has_items, self.idle): self.thread = None
             return [*islice(self.unsent, self.most)]
@@ -162,13 +162,13 @@ class Service(MetricsLogger):
     def last_step(self,
         name:str # the metric's name
     ) -> int:
-        "Return the last step that the service has for this metric; -1 if it has none, or if that is unknown"
+        "Return the last step that the service has for this metric, or -1 if it has none or that is unknown"
         return -1
 
     def is_safe(self,
         step:int # a step that was sent
     ) -> bool:
-        "Return whether `step` would still be there if this process were killed now"
+        "Return whether the service has `step` even if this process is killed now; True unless a subclass defines it"
         return True
 
     def write_hparams(self,
@@ -442,7 +442,7 @@ class ImageLogger(EveryCallback):
 def pictures(
     images:Tensor # (n, channels, height, width): from 0 to 1, or bytes
 ) -> list: # arrays (height, width, channels) of bytes
-    "Return images as a list of NumPy arrays, as services expect them"
+    "Convert images to a list of NumPy arrays, as services expect them"
     if images.is_floating_point(): images = images.clamp(0,1)*255
     return [*images.to(torch.uint8).permute(0,2,3,1).numpy()]
 
@@ -450,6 +450,6 @@ def pictures(
 def as_columns(
     rows:list # a list of dictionaries
 ) -> dict: # `columns`, a list of names, and `data`, a list of lists
-    "Return a table as names and rows of values, as services expect it"
+    "Convert a table to column names and rows of values, as services expect it"
     names = History(rows).names
     return dict(columns=names, data=[[*map(row.get, names)] for row in rows])

@@ -70,7 +70,7 @@ class SpeedMonitor(StopwatchCallback, Observer):
             return 0
 
     def measure(self) -> dict|None:
-        "Return the mean rates per second over the window; None before the first batch"
+        "Return the mean rates per second over the window, or None before the first batch"
         if len(self.totals)<2: return None
         first,last = self.totals[0],self.totals[-1]
         seconds,*counts = map(sub, last, first)
@@ -129,7 +129,7 @@ class RuntimeEstimator(StopwatchCallback, Observer):
 
     @property
     def remaining(self) -> float|None:
-        "Seconds until the end of the run; None if there are too few batches yet, or the loader has no length"
+        "Seconds until the end of the run, or None if there were too few batches yet or the loader has no length"
         if self.start is None: return None
         learn = self.learn
         start_pct,start_seconds = self.start
@@ -146,7 +146,7 @@ class RuntimeEstimator(StopwatchCallback, Observer):
         return n_left*sum(done)/len(done)
 
     def measure(self) -> dict|None:
-        "Return the `remaining` seconds as a dict, None if they are unknown"
+        "Return a dict of the `remaining` seconds, or None if they are unknown"
         remaining = self.remaining
         return None if remaining is None else dict(remaining=remaining)
 
@@ -191,7 +191,7 @@ from os import cpu_count
 
 # %% ../../nbs/observe/30c_waiting_for_data.ipynb #1492bd61
 def waiting_hint(
-    workers:int|None,     # `num_workers` of the DataLoader; None: the loader is no DataLoader
+    workers:int|None,     # `num_workers` of the DataLoader; None: the loader is not a DataLoader
     start:float,          # seconds to create the iterator, and with it the workers
     wait:float,           # seconds that the loop waited for batches
     rest:float,           # seconds of everything else in the loop

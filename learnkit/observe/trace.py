@@ -54,7 +54,7 @@ class DeviceTimer:
         self.seconds = {}        # action -> seconds
 
     def record(self) -> torch.Event:
-        "Record an event on the stream now"
+        "Record an event on the current stream, and return it"
         e = torch.Event(self.device, enable_timing=True)
         e.record()
         return e
@@ -166,7 +166,7 @@ class ActionTimer:
 def chrome_trace(
     timer:ActionTimer # the timer of a run, with its slices
 ) -> dict: # for `json.dump`
-    "Return the slices of a run in Chrome's Trace Event Format"
+    "Return the slices of a run as a dictionary in Chrome's Trace Event Format"
     def microseconds(ns): return ns/1000
     def name_event(name, value): return dict(name=name, ph='M', pid=1, tid=1, args=dict(name=value))
     def slice_event(action, start, end):
