@@ -32,7 +32,7 @@ def opt_params(
 def other_params(
     learn:Any # the Learner
 ) -> list:    # the parameters
-    "Return the model's parameters that are not in `learn.opt`; an optimizer of a callback may update them"
+    "Return the model's parameters that `learn.opt` does not update; the optimizer of a callback may update them"
     own = {*map(id, opt_params(learn.opt))}
     return [p for p in learn.model.parameters() if id(p) not in own]
 
@@ -41,7 +41,7 @@ register_state('mean_of_processes', None, 'f(event, weight) -> the mean weight o
                'None: this process trains alone')
 
 class GradientAccumulation(Callback):
-    "Steps the optimizer every `n_acc` samples or batches, with the gradient of their mean loss (fastai's name, order)"
+    "Takes an optimizer step every `n_acc` samples or batches, with the gradient of their mean loss (fastai's name)"
     single,order,run_valid = True,6,False
     modes,saves = ('fit','lr_find'),('count','weight','unit','counted')
     first_in = ('before_step',)   # other callbacks are called only if a step follows
@@ -194,7 +194,7 @@ def _as_divisor(w):
 # %% ../../nbs/callbacks/20a_accumulate.ipynb #281399e7
 @patch(as_prop=True)
 def is_update(self:Learner) -> bool:
-    "Whether the optimizer steps in this training batch; False if `GradientAccumulation` accumulates further batches"
+    "Whether the optimizer steps in this training batch; False while `GradientAccumulation` accumulates batches"
     return all(cb.steps for cb in self.cbs if isinstance(cb, GradientAccumulation))
 
 # %% ../../nbs/callbacks/20b_micro_batch.ipynb #250f9ebc
@@ -222,7 +222,7 @@ def split_items(
     size:int, # number of samples in a micro-batch
     bs:int    # number of samples in the batch
 ) -> list:    # the micro-batches, nested as the batch; the last one may be smaller
-    "Split a batch into micro-batches of `size` samples; raise ValueError for batch objects and other lengths than `bs`"
+    "Split `b` into micro-batches of `size` samples; raise ValueError for a batch object or tensor not of length `bs`"
     def cut(t, i):
         if is_record(t): return make_record([apply(cut, v, i) for v in record_values(t)], type(t))
         if is_batch_object(t): raise ValueError(
@@ -230,7 +230,7 @@ def split_items(
             'list of batches')
         if not isinstance(t, torch.Tensor) or not t.ndim: return t
         if len(t)!=bs: raise ValueError(
-            f'a tensor of shape {tuple(t.shape)} cannot be split with a batch of {bs} samples: '
+            f'a tensor of shape {tuple(t.shape)} cannot be split, because the batch has {bs} samples: '
             'write MicroBatch(..., split=f), where f(batch, size) returns a list of batches')
         return t[i:i+size]
     return [apply(cut, b, i) for i in range(0, bs, size)]
@@ -238,7 +238,7 @@ def split_items(
 # %% ../../nbs/callbacks/20b_micro_batch.ipynb #c7bee8e8
 @check_args
 class MicroBatch(Callback):
-    "Runs each training batch as micro-batches, with one optimizer step: less memory, the same gradient"
+    "Runs each training batch as micro-batches before one optimizer step: less memory, the same gradient"
     single,order = True,99
     modes,run_valid = ('fit','lr_find'),False
     conflicts = dict(passes='the micro-batches are gone before the step: make the batches smaller')

@@ -23,7 +23,7 @@ def averageable(
     buffers:bool=True, # include running statistics, such as those of batch norms
     known:Iterable=()  # names of parameters that are averaged already; they stay even if they are frozen now
 ) -> dict:             # name -> tensor
-    "Return the tensors that can be averaged: trained parameters and running statistics"
+    "Return the tensors to average: trained parameters of a real or complex dtype, and running statistics"
     found = {}
     for name,p in named_params(learn).items():
         is_averaged = p.requires_grad or name in known
@@ -40,7 +40,7 @@ def _has_mean(p):
 def _average_dtype(t): return torch.float32 if t.dtype in (torch.float16, torch.bfloat16) else t.dtype
 
 class WeightAverages:
-    "Running averages of tensors, by name"
+    "Keeps running averages of tensors, by name"
     def __init__(self):
         self.values  = {}   # name -> average
         self.weights = {}   # name -> tensor that is averaged
@@ -82,8 +82,8 @@ class WeightAverages:
             if n==0: torch._foreach_copy_(averages, ws)
             else: avg_fn(averages, _to_dtype(ws, averages[0].dtype), n)
 
-    def swap_in(self) -> list: # copies of the weights, for `copy_to_model`
-        "Copy the averages into the model's weights, and return the weights that they replace"
+    def swap_in(self) -> list: # a list of tensors for each group, for `copy_to_model`
+        "Copy the averages into the model's weights, and return copies of the weights that they replace"
         if self.slots: self._rebind()
         saved,averages = [],[]
         for ws,group_averages in self.groups:
@@ -106,10 +106,10 @@ def _to_dtype(ts, dtype): return ts if ts[0].dtype==dtype else [t.to(dtype) for 
 # %% ../../nbs/callbacks/30a_weight_average.ipynb #57b3122e
 @check_args
 def ema_avg_fn(
-    decay:float=.999, # the fraction of the average that stays in an update, 0 to 1
+    decay:float=.999, # the fraction of the average that an update keeps, 0 to 1
     warmup:bool=True  # limit the fraction in update `n` to `(1+n)/(10+n)`
 ) -> Callable:        # `f(averages, weights, n)` on lists of tensors, like the argument of PyTorch's `AveragedModel`
-    "Return a function that updates exponential moving averages in place, with TensorFlow's warm-up"
+    "Return a function that updates exponential moving averages in place, by default with TensorFlow's warm-up"
     return partial(_ema_update, decay, warmup)
 
 def _ema_update(decay, warmup, avgs, weights, n):
@@ -131,7 +131,7 @@ from ..optim.inventory import statistic_slots
 # %% ../../nbs/callbacks/30b_ema.ipynb #c28e8ab7
 @check_args
 class EMACallback(Callback):
-    "Keeps an exponential moving average of the weights; validates, saves and (by default) ends the fit with it"
+    "Keeps an exponential moving average of the weights; by default validates, saves and ends the fit with it"
     order,modes,saves = 12,('fit','validate','predict'),('averages','n_avg','n_step')
     n_step = 0          # optimizer steps in this fit
     n_avg  = 0          # updates of the average
@@ -145,7 +145,7 @@ class EMACallback(Callback):
     conflicts = dict(local_steps='it averages after each step, when each process has weights of its own: remove it')
     compiled = 'after_step'
     def __init__(self,
-        decay:float=.999,         # the fraction of the average that stays in an update, 0 to 1
+        decay:float=.999,         # the fraction of the average that an update keeps, 0 to 1
         every:int=1,              # the number of steps from one update to the next
         start:int|float=0,        # start after this many steps or, as a float, after this fraction of the fit
         buffers:bool=True,        # average running statistics, e.g. those of batch norms, too; False: keep the model's
@@ -154,7 +154,7 @@ class EMACallback(Callback):
         warmup:bool=True,         # limit the decay in update `n` to `(1+n)/(10+n)`
         use:bool=True             # validate and save with the average; False: only compute it, for `averaged()`
     ):
-        self.decay = check_fraction('decay', decay, zero=True, what='the fraction of the average that stays')
+        self.decay = check_fraction('decay', decay, zero=True, what='the fraction of the average that an update keeps')
         self.every = check_whole('every', every, what='an integer number of steps')
         is_fraction = isinstance(start, float)
         if start<0 or (is_fraction and start>1): raise ValueError(
@@ -214,7 +214,7 @@ class EMACallback(Callback):
 
     @uninterrupted
     def swap_in(self) -> None:
-        "Copy the averaged weights into the model, if there are any, until `swap_out`"
+        "Copy the averaged weights into the model, if there are any; `swap_out` restores the trained weights"
         self.depth += 1
         if self.trained_weights is None and self.n_avg: self.trained_weights = self.avgs.swap_in()
 
@@ -227,7 +227,7 @@ class EMACallback(Callback):
     @uninterrupted
     @contextmanager
     def averaged(self) -> Iterator:
-        "Context manager with the averaged weights in the model; raise RuntimeError if there are none"
+        "Context manager in which the model has the averaged weights; raise RuntimeError if there are none"
         if not self.n_avg: raise RuntimeError(
             'there are no averaged weights: none were computed since the fit began, or since a model was '
             'loaded. Train first.')

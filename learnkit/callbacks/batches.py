@@ -66,7 +66,7 @@ class IndexedIterator:
         else: self.queue = iter(())
 
 class RecordingLoader(GetAttr):
-    "Iterates over a copy of a `DataLoader` for one phase, and records the indices of its batches"
+    "Iterates over a copy of a `DataLoader`, and records the dataset indices of its batches"
     _default = 'dl'
     def __init__(self,
         dl:DataLoader # the loader, to which all other attributes are delegated
@@ -104,11 +104,11 @@ def knows_indices(
 
 @patch(as_prop=True)
 def indices(self:Learner) -> list|None:
-    "The dataset indices of the current batch, if `ItemIndices` records them; None if unknown"
+    "The dataset indices of the current batch, as `ItemIndices` records them, or None if they are unknown"
     return None if self.batches is None else self.batches.indices
 
 class ItemIndices(Callback):
-    "Records the dataset indices of each batch as `learn.indices`, and adds them to exceptions as a note"
+    "Records the dataset indices of each batch, if known, as `learn.indices`; adds them to exceptions as a note"
     acts = 'nothing'
     order = 101   # after all callbacks that replace the loader
     def __init__(self,
@@ -163,7 +163,7 @@ def _index_text(i):
 def indices_here(
     learn:Learner # the Learner, in a batch
 ) -> list|None:
-    "Return the dataset indices of the batch or micro-batch without those a callback `excluded`; None if unknown"
+    "Return the dataset indices of the current (micro-)batch that no callback has `excluded`, or None if unknown"
     if learn.indices is None: return None
     indices = [int(i) for i in learn.indices]
     if isinstance(learn.current_run.in_part, slice): indices = indices[learn.current_run.in_part]
@@ -247,20 +247,20 @@ class OngoingLoader(GetAttr):
 
     @property
     def indices(self) -> Any:
-        "The dataset indices of the last batch; None if unknown"
+        "The dataset indices of the last batch, or None if they are unknown"
         return getattr(self.live, 'indices', None)
 
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #ae860f54
 @check_args
 class StepsPerEpoch(Callback):
-    "Ends an epoch after `n` training batches; the next epoch continues in the data (Keras' `steps_per_epoch`)"
+    "Ends each epoch after `n` training batches; the next continues with the next batch (Keras' `steps_per_epoch`)"
     single,late = True,False
     conflicts = dict(parts='it would read the data once more in each process: write `LimitBatches`')
     order,modes = TrainEvalCallback.order-1.5,('fit',)   # after the data was sharded over processes
     data:Any = None   # the `OngoingLoader`
     def __init__(self,
         n:int,            # how many training batches an epoch has
-        across_fits:bool=False # begin each fit where the last one ended in the data; False: at its first batch
+        across_fits:bool=False # continue in the data where the last fit ended; False: begin each fit at its first batch
     ):
         self.n = check_whole('n', n, what='a number of batches')
         self.across_fits = across_fits
@@ -282,17 +282,17 @@ class StepsPerEpoch(Callback):
         if self.data.used_up: self.learn.stop(_used_up)
 
     def state_dict(self) -> dict:
-        "Return the position: the number of the pass over the data, and its batches done; empty before a fit"
+        "Return the current pass over the data and how many of its batches are done, or an empty dict if there is none"
         return {} if self.data is None else dict(n_pass=self.data.n_pass, start=self.data.start)
 
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from position `state`, if a fit has begun and read no batch yet; raise ValueError if it is invalid"
+        "Restore the position `state` if a fit has begun but read no batch yet; raise ValueError for an invalid `state`"
         n_pass,start = state.get('n_pass'),state.get('start')
         is_state = len(state)==2 and type(n_pass) is type(start) is int
         if not is_state or min(n_pass, start)<0: raise ValueError(
-            f'the state of StepsPerEpoch must have two integers, `n_pass` and `start`, not {state!r:.60}')
+            f'the state of StepsPerEpoch must have two integers from 0 on, `n_pass` and `start`, not {state!r:.60}')
         data = self.data
         if data is None or data.live is not None: return   # too early, or too late
         data.n_pass,data.start = n_pass,start
@@ -305,7 +305,7 @@ class StepsPerEpoch(Callback):
 def batches_per_epoch(
     learn:Learner # the Learner, in a fit that begins
 ) -> int|None:
-    "Return how many training batches an epoch has; None if that is unknown"
+    "Return how many training batches an epoch has, or None if that is unknown"
     for cb in learn.cbs:
         if isinstance(cb, StepsPerEpoch): return cb.n
     return loader_len(learn.dls.train)
@@ -365,7 +365,7 @@ class PrefetchIterator:
         while len(self.pending)<self.n: self.pending.append(self.pool.submit(self.fetch))
 
     def close(self) -> None:
-        "Drop the batches that were fetched, and wait for the thread to end"
+        "Drop the batches that were fetched ahead, and wait for the thread to end"
         pool,self.pool,self.n = self.pool,None,0
         if pool is not None: pool.shutdown(cancel_futures=True)
         self.pending.clear()
@@ -392,7 +392,7 @@ def made_by_workers(
 
 # %% ../../nbs/callbacks/05c_prefetch.ipynb #bd91859c
 class Prefetch(Callback):
-    "Fetches the next batches in a thread while the current one is computed"
+    "Fetches the next batches in a thread while the current one is processed, if workers load them or `thread` is set"
     acts = 'nothing'
     order = 1000   # after all callbacks that change the loader or the batch
     def __init__(self,

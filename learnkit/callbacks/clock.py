@@ -12,25 +12,25 @@ from ..loop.callback import Callback
 
 # %% ../../nbs/callbacks/55a_stopwatch.ipynb #843dd038
 class Stopwatch:
-    "Adds up the seconds between `start` and `stop`"
+    "Adds up the seconds from each `start` to the next `stop`"
     def __init__(self):
         self.total = 0.     # seconds up to the last pause
         self.since = None   # the time of the last start; None: paused
     def start(self) -> None:
-        "Start or continue; no effect if it is running"
+        "Start or continue; do nothing if the stopwatch is running"
         if self.since is None: self.since = perf_counter()
     def stop(self) -> bool:
-        "Pause; return whether it was running"
+        "Pause, and return whether the stopwatch was running"
         was_running = self.since is not None
         self.total,self.since = self.seconds,None
         return was_running
     @property
     def seconds(self) -> float:
-        "The seconds so far"
+        "The seconds measured so far"
         if self.since is None: return self.total
         return self.total + perf_counter()-self.since
     def state_dict(self) -> dict:
-        "Return the seconds so far"
+        "Return the seconds measured so far"
         return dict(seconds=self.seconds)
     def load_state_dict(self,
         state:dict # a result of `state_dict`
@@ -76,7 +76,7 @@ class Timestamp:
     dur:float             # fraction of the run, from 0 to 1
     batch_in_epoch:int    # batches of this epoch that are done
     sample_in_epoch:int   # samples of this epoch that are done
-    token_in_epoch:int|None # tokens of this epoch that are done; None: as `token`
+    token_in_epoch:int|None # tokens of this epoch that are done; None if the batches are not text
     seconds_in_epoch:float # seconds of training in this epoch
     step:int = 0          # completed optimizer steps
 
@@ -100,7 +100,7 @@ class Timestamp:
 
 # %% ../../nbs/callbacks/55b_clock.ipynb #94f5449d
 class Clock(StopwatchCallback):
-    "Counts epochs, batches, samples, tokens and seconds of training: `learn.time`"
+    "Counts the epochs, batches, samples, tokens and seconds of training, for `learn.time`"
     acts = 'nothing'
     order,saves = -9,('counts','began','stopwatch')
     loaded = False   # does the next fit continue from a loaded state?
@@ -147,7 +147,7 @@ class Clock(StopwatchCallback):
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from `state` in the next fit"
+        "Restore the counts from `state`; the next fit continues from them"
         super().load_state_dict(state)
         self.loaded = True
 
@@ -165,7 +165,7 @@ from .intervals import EveryCallback
 
 # %% ../../nbs/callbacks/55c_stop_after.ipynb #e287bb5b
 class StopAfter(EveryCallback):
-    "Ends the fit after a budget of batches, steps, samples, epochs or time; raises ValueError if that is 0 or None"
+    "Ends the fit after a budget of batches, steps, samples, epochs or time; raises ValueError for 0 or None"
     acts = 'sometimes'   # a run's length is not part of its identity, and clocks differ
     due_at_once = True   # so all processes agree to stop at the same batch
     def __init__(self,

@@ -27,7 +27,7 @@ class ValidateEvery(EveryCallback):
     def __init__(self,
         every:Any,    # how often: text such as '500ba' or '30m', a number of epochs, or a function of the Learner
         ds_idx:int=1, # index of the loader in `dls`
-        dl:Any=None,  # a loader to validate on instead
+        dl:Any=None,  # the loader to validate on; None: the one at `ds_idx`
         at_start:bool=False # validate before the first batch of a fit, too
     ):
         self.history = History()
@@ -158,7 +158,7 @@ class Cycles(Callback):
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue in the cycle of `state`, and set `learn.cycle`"
+        "Restore the position in the cycles from `state`, and set `learn.cycle`"
         super().load_state_dict(state)
         if self.learn is not None: self.learn.cycle = self.n
 
@@ -171,7 +171,7 @@ event.register('before_replay', 'the batch did not fit into memory and is run as
                depth=3, after='before_train_batch', by='ReplayOnOOM')
 
 class BatchEvents(Callback):
-    "Fires `before_train_batch` for each attempt at a batch, and `after_train_batch` when its gradients are complete"
+    "Fires `before_train_batch` before each attempt at a batch, and `after_train_batch` before the optimizer steps"
     order,run_valid,attempt = 98,False,0
     def before_batch(self): self._begin(0)
     def before_replay(self): self._begin(self.attempt+1)

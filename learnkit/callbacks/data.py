@@ -16,7 +16,7 @@ from ..loop.check import check_whole
 
 # %% ../../nbs/callbacks/00a_overfit.ipynb #4463dbf1
 class OverfitBatches(Callback):
-    "Trains and validates on the first `n` batches only (Lightning's `overfit_batches`); raises ValueError without any"
+    "Trains and validates on the first `n` batches (Lightning's `overfit_batches`); raises ValueError if there are none"
     conflicts = dict(parts='its batches have no shards: write `LimitBatches`')
     order,modes = TrainEvalCallback.order-1,('fit','validate')
     first_batches = None
@@ -51,7 +51,7 @@ from ..loop.events import nearest
 def check_mapping(
     f:Any # a mapping: a function, or a dictionary of names
 ) -> None:
-    "Raise TypeError if `f` is neither a function nor a dictionary of names, ValueError if two keys get the same name"
+    "Raise TypeError if `f` is neither a function nor a dict of names, or ValueError if two keys get the same name"
     if callable(f): return
     if not _maps_names(f): raise TypeError(
         f"a mapping must be a function or a dictionary of names, such as {{'words': 'input_ids'}}, not {f!r}")
@@ -68,7 +68,7 @@ def rename_keys(
     names:Mapping,   # old key -> new key
     what:str='batch' # what messages call `d`
 ) -> dict:
-    "Return `d` with new keys; raise KeyError for a missing key, ValueError for a duplicate, TypeError for no mapping"
+    "Return `d` with new keys; raise KeyError for a missing key, ValueError for a duplicate, TypeError if not a mapping"
     if not isinstance(d, Mapping): raise TypeError(
         f'keys can be renamed in a dictionary only, but the {what} is a {type(d).__name__}: pass a function instead')
     for k in names:
@@ -139,7 +139,7 @@ def find_modules(
     return [v for v in values if isinstance(v, nn.Module)]
 
 class MoveModules(Callback):
-    "Moves modules held by the Learner, its loss function and callbacks to the device of the model"
+    "Moves the modules held by the Learner, its loss function and its callbacks to the device of the model"
     order = TrainEvalCallback.order+1
     def before_fit(self):
         learn = self.learn

@@ -158,7 +158,7 @@ def _is_frozen(layer):
     return bool(trained) and not any(trained)
 
 class BnFreeze(Callback):
-    "Keeps frozen batch norms in evaluation mode in training, so that running statistics don't change (fastai's name)"
+    "Keeps frozen batch norms in evaluation mode, so that training keeps their running statistics (fastai's name)"
     modes = ('fit','lr_find')
     def before_train(self): set_bn_eval(self.learn.model)
 
@@ -167,7 +167,7 @@ def _n_groups(opt): return getattr(opt, 'n_groups', len(opt.hypers))   # fastai'
 
 @check_args
 class GradualUnfreezing(Callback):
-    "Unfreezes more parameter groups at the beginning of given epochs; raises ValueError with several processes"
+    "Unfreezes parameter groups when given epochs begin; raises ValueError for one group, or several processes"
     modes = 'fit',
     def __init__(self,
         at:Mapping # epoch -> the first parameter group to train from then on; negative numbers count from the end
@@ -209,7 +209,7 @@ from ..data.nested import is_listy
 
 # %% ../../nbs/callbacks/25c_rnn.ipynb #04e831f5
 class ModelResetter(Callback):
-    "Calls the model's `reset` before training, before and after validation, and at the end (fastai's name)"
+    "Calls the model's `reset` before training, around validation, and at the end of the run (fastai's name)"
     def before_fit(self):
         model = get_model(self.learn.model)
         if not callable(getattr(model, 'reset', None)): raise TypeError(
@@ -238,7 +238,7 @@ def _of_last_layer(o): return o[-1] if is_listy(o) else o
 # %% ../../nbs/callbacks/25c_rnn.ipynb #997b4d90
 @check_args
 class RNNRegularizer(Callback):
-    "Adds `alpha` times AR and `beta` times TAR to the loss (Merity et al., 2017); ValueError without an `RNNCallback`"
+    "Adds `alpha`·AR and `beta`·TAR to the loss (Merity et al., 2017); raises ValueError without an `RNNCallback`"
     order,run_valid,modes = RNNCallback.order+1,False,('fit','lr_find')
     def __init__(self,
         alpha:float=0., # weight of AR: the mean square of the activations after dropout
@@ -268,7 +268,7 @@ def rnn_cbs(
     alpha:float=0., # weight of AR; 0: none
     beta:float=0.   # weight of TAR; 0: none
 ) -> list:          # callbacks
-    "Return the callbacks for a recurrent model (fastai's name)"
+    "Return `ModelResetter`, `RNNCallback` and, if a weight is not 0, `RNNRegularizer` (fastai's name)"
     cbs = [ModelResetter(), RNNCallback()]
     if alpha or beta: cbs.append(RNNRegularizer(alpha, beta))
     return cbs

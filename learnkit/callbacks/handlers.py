@@ -60,7 +60,7 @@ class Filter:
         learn:Any, # the Learner
         name:str   # one of `events`
     ) -> None:
-        "Set `due` if the interval is over; at `before_fit` start the interval"
+        "In a fit, start the interval at `before_fit`; at the other event, set `due` if the interval is over"
         if learn.mode!='fit': return
         if name=='before_fit':
             if not self.interval.loaded: self.due = False
@@ -151,7 +151,7 @@ class OnCallback(Callback):
 
     @property
     def name(self) -> str:
-        "The name, from the event: `learn.on_after_batch`"
+        "The name of the callback, made from that of the event: `learn.on_after_batch`"
         return f'on_{self.at}'
 
     def _call(self, **kwargs):
@@ -169,12 +169,12 @@ class OnCallback(Callback):
 _pending = []   # `PendingHandler`s of the functions that `Learner.on` decorated
 
 class PendingHandler:
-    "A function for Learners that are not created yet; a call with a new Learner returns the callbacks to add"
+    "Holds a function for Learners that do not exist yet; called with a new Learner, returns the callbacks to add"
     def __init__(self,
         f:Callable,       # a function of the Learner
         name:str,         # the event
         conditions:dict,  # arguments of the `Filter`; each Learner gets its own
-        marker:str|None   # None: for the next Learner; 'all': for all; other text: for `marked_handlers`
+        marker:str|None   # None: for the next Learner; 'all': for all new ones; other text: for `marked_handlers`
     ): self.f,self.name,self.conditions,self.marker = f,name,conditions,marker
 
     def callback(self) -> OnCallback:
@@ -196,7 +196,7 @@ class PendingHandler:
 def marked_handlers(
     marker:str # as in `Learner.on(..., marker=)`
 ) -> list:
-    "Return the functions with this marker, as callbacks for `Learner(..., cbs=)`; warn if there are none"
+    "Return the functions with this marker as callbacks for `Learner(cbs=)`, or [] for 'all'; warn if there are none"
     marked = [o for o in _pending if o.marker==marker]
     if not marked: warn(
         f'no function has the marker {marker!r}: decorate one with `Learner.on(..., marker={marker!r})`')
@@ -227,9 +227,9 @@ def on(
     once:int|None=None,      # only call number `once`, counted from 1; True: the first
     when:Callable|None=None, # only when `when(filter, learn)` is true
     marker:str|None=None,    # for `Learner.on`: None: the next Learner; 'all': each; other text: `marked_handlers`
-    pause_if:Callable|None=None # pause the fit there if this function of the Learner is true: see `Pausable`
+    pause_if:Callable|None=None # pause the fit there if this function of the Learner returns True: see `Pausable`
 ) -> Callable:
-    "Return a decorator for handlers of `name`, or add breakpoint `pause_if` and return it; raise TypeError if misused"
+    "Return a decorator for handlers of `name`, or add and return breakpoint `pause_if`; raise TypeError if misused"
     if callable(name): raise TypeError('`on` takes the event first: `@learn.on("after_batch")`')
     event.check(name)
     conditions = dict(every=every, once=once, when=when)
@@ -251,7 +251,7 @@ def off(
     to:Any,                # the Learner, or its class
     f:Callable|None=None   # a function that `on` decorated; None: all of them
 ) -> Any:
-    "Remove a function added by `on`, and return the Learner. Raise ValueError if there is no such function."
+    "Remove `f`, or all functions added by `on`, and return the Learner. Raise ValueError if `f` was not added."
     if isclass(to): handlers = [*_pending]
     else: handlers = [cb for cb in to.cbs if isinstance(cb, OnCallback)]
     if f is not None:

@@ -98,7 +98,7 @@ class Every:
     def nears(self,
         learn:Any # the Learner, between two batches of training
     ) -> bool:
-        "Return whether the interval will have passed after a batch like the last one; False for seconds and functions"
+        "Return whether the next batch, if like the last, ends the interval; False for epochs, seconds and functions"
         amount = self._predict_amount(learn)
         if amount is None: return False
         times = self._count_multiples(self._get_amount_before(learn)) if self.times is None else self.times
@@ -143,7 +143,7 @@ class Every:
 
     @property
     def elapsed(self) -> float:
-        "The seconds of training so far"
+        "The seconds since the fit began, including those of earlier runs that the fit continues"
         return self.count + monotonic() - self.since
 
     def _find_max_of_processes(self, own):
@@ -164,7 +164,7 @@ class Every:
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Restore the count: for the fit that has just begun, otherwise for the next fit that `start` begins"
+        "Restore the count from `state`: for the current fit if it has just begun, otherwise for the next fit"
         self.count,self.times = state['count'],state['times']
         self.since  = monotonic()
         self.loaded = not self.fresh
@@ -192,7 +192,7 @@ class EveryCallback(Callback):
     def set_every(self,
         every:Any # how often, as for `Every`
     ) -> None:
-        "Set how often to call `f`; for an interval of whole epochs, the end of a batch is ignored"
+        "Set how often to call `act`; for an interval of whole epochs, `after_batch` is not called"
         self.every = Every(every, same_batch=self.due_at_once)
         self.run_train = self.every.in_batches
 
@@ -203,5 +203,5 @@ class EveryCallback(Callback):
         if self.every(self.learn, epoch=True): self.act()
 
     def act(self) -> None:
-        "Call `f`; this is called each time the interval has passed"
+        "Act each time the interval has passed: call `f`, unless a subclass overrides this method"
         self.f(self.learn)

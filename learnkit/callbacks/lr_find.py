@@ -27,7 +27,7 @@ def valley(
     losses:list,  # the smoothed loss at each learning rate
     num_it:int=0  # not used; fastai passes the number of batches
 ) -> tuple:       # the suggested learning rate, and the point (learning rate, loss) to mark in the plot
-    "Suggest a point a third to a half down the longest descent of the loss; raise ValueError for fewer than 2 points"
+    "Suggest the learning rate about half-way down the loss's longest descent; raise ValueError for fewer than 2 points"
     lrs,losses = _check_curve(lrs, losses, 2, 'valley')
     down = [1]*len(losses)   # for each point: the length of the longest descent that ends there
     for i,loss in enumerate(losses):
@@ -48,7 +48,7 @@ def slide(
     thresh:float=.005,     # the largest difference between slopes that count as equal
     adjust_value:float=1.  # a factor for the suggestion
 ) -> tuple:                # the suggested learning rate, and the point (learning rate, loss) to mark in the plot
-    "Slide an interval left while the slopes at its ends differ; suggest its last left end; ValueError for few points"
+    "Slide an interval left while slopes at its ends differ; suggest its left end; raise ValueError for a short curve"
     lrs,losses = _check_curve(lrs, losses, lr_diff+1, 'slide')
     slopes = torch.gradient(torch.tensor(losses))[0].tolist()
     right = len(lrs)-1
@@ -184,7 +184,7 @@ class LRFinder(Scheduler):
 
     @property
     def end(self) -> int|None:
-        "The number of batches until the loss exceeded four times its minimum or was NaN; None if it never did"
+        "The number of batches until the loss exceeded four times its minimum or was NaN, or None if neither happened"
         best = float('inf')
         for n_done,loss in enumerate(self._losses, 1):
             best = min(best, loss)
@@ -194,14 +194,14 @@ class LRFinder(Scheduler):
 
     @property
     def curve(self) -> tuple:
-        "The learning rates and the smoothed losses, as two lists; empty before the run"
+        "The learning rates and the smoothed losses as two lists, up to `end` if `stop_div`; empty before the run"
         if self.rec is None: return [],[]   # cancelled before `before_fit`
         n = self.end if self.stop_div else None
         return [*map(float, self.hps[self.hyper][:n])],[*self._losses[:n]]
 
 # %% ../../nbs/callbacks/15b_lr_find.ipynb #a8b5651c
 class SuggestedLRs(tuple):
-    "Suggested learning rates, a named tuple: each is named after the function that suggests it"
+    "A named tuple of suggested learning rates, each named after the function that suggests it"
     __slots__ = ()
     valley:float   # the suggestions of the requested functions; None: no suggestion
     slide:float
@@ -247,11 +247,11 @@ class LRCurve:
     def plot(self,
         skip_end:int=5,       # number of points to skip at the end
         suggestions:Any=None, # points (learning rate, loss) to mark; None: the suggestions
-        nms:Any=None,         # the names of these points
+        nms:Any=None,         # the names of these points; None: their numbers
         ax:Any=None,          # matplotlib axes to draw on; None: new ones
         **kwargs              # passed on to matplotlib's `plot`
     ) -> Any:                 # the matplotlib axes
-        "Plot the loss against the learning rate"
+        "Plot the loss against the learning rate, and return the matplotlib axes"
         if ax is None: _,ax = pyplot().subplots()
         n = max(len(self.lrs)-skip_end, 1)
         ax.plot(self.lrs[:n], self.losses[:n], **kwargs)
@@ -280,7 +280,7 @@ def lr_find(self:Learner,
     suggest_funcs:Any=valley, # one or several of `valley`, `slide`, `minimum`, `steep` or your own; None: no suggestion
     hyper:str='lr'            # the hyperparameter to vary: 'lr', or 'lr_muon' for the optimizer named muon alone
 ) -> SuggestedLRs:            # the suggested learning rates; None without `suggest_funcs`
-    "Find a learning rate by a range test (Smith 2015), and restore the Learner afterwards"
+    "Run a learning-rate range test (Smith 2015), restore the Learner, and return the suggested learning rates"
     finder = LRFinder(start_lr, end_lr, num_it, stop_div, hyper)
     finder.restores = False
     n = loader_len(self.dls.train)

@@ -56,7 +56,7 @@ class MixedLoss(partial):
     def batch_weight(self,
         *yb # targets
     ) -> Any:
-        "Return the weight of a batch: its number of samples if mixed, else as the loss function defines it"
+        "Return a batch's weight: the number of samples if losses are mixed, otherwise as the loss function defines it"
         is_there = self.mixer.learn is not None   # the callback may have been removed during a fit
         mixes_losses = is_there and is_called(self.mixer, 'before_loss') and self.mixer.stack_y
         return find_bs(yb) if mixes_losses else weight_rule(self.func)(yb)
@@ -156,7 +156,7 @@ class MixHandler(Callback):
     def mix_y(self,
         other:torch.Tensor # for each sample, the index of its partner
     ) -> None:
-        "Mix the targets; if losses are mixed instead, store the partners' targets"
+        "Mix the targets or, if the losses are mixed instead, store the partners' targets"
         learn = self.learn
         self.wrap_loss()   # the callback may have been switched on after `before_train`
         yb1 = _select(learn.yb, other) if self.stack_y else None
@@ -169,7 +169,7 @@ class MixHandler(Callback):
         *yb,           # the samples' own targets
         **kw           # passed on to the loss function
     ) -> torch.Tensor: # the losses, of each sample or of each of its targets
-        "Return the losses of own and partners' targets, weighted by `lam` and `1-lam`; ValueError if not per sample"
+        "Return the losses of own and partners' targets, mixed by `lam`; raise ValueError if they are not per sample"
         lam,yb1 = self.lam,self.yb1
         if self.part!=slice(None):
             if len(lam)>1: lam = lam[self.part]   # CutMix has one weight for all samples

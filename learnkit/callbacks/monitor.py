@@ -25,7 +25,7 @@ _higher = set('''acc accuracy f1 f2 fbeta auc auroc roc auprc ap map dice iou mi
 def lower_better(
     name:str # name of a loss or a metric
 ) -> bool|None:
-    "Return whether a lower value is better, judged by the name; None if the name is unclear"
+    "Return whether a lower value is better, judged by the name, or None if the name is unclear"
     words = re.findall('[a-z]+[0-9]*', camel2snake(name))
     if words and words[-1] in ('loss','losses'): return True
     is_lower  = not _lower.isdisjoint(words)
@@ -38,7 +38,7 @@ _attributes = dict(lower_better=True, lower_is_better=True, higher_better=False,
 def says_lower(
     metric:Any # a `Metric`, or the function or object that it wraps
 ) -> bool|None:
-    "Return whether a lower value is better according to the metric's attributes; None if they do not specify it"
+    "Return whether a lower value is better according to the metric's attributes, or None if they do not specify it"
     for o in (metric, getattr(metric, 'func', None), getattr(metric, 'metric', None)):
         for name,means_lower in _attributes.items():
             value = getattr(o, name, None)
@@ -113,8 +113,8 @@ class Monitor(Stateful):
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
-        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
-        nan:str='worse'                         # a NaN is 'worse' than any value; or 'skip' it, or 'raise' an error
+        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': relative to the best
+        nan:str='worse'                         # how to treat NaN: 'worse' (than any), 'skip' or 'raise' (an error)
     ):
         if nan not in ('worse','skip','raise'): raise ValueError(f"nan must be 'worse', 'skip' or 'raise', not {nan!r}")
         self.monitor,self.given_comp = monitor,comp   # as passed by the user
@@ -145,7 +145,7 @@ class Monitor(Stateful):
         if self.best is None: self.reset()
 
     def reset(self) -> None:
-        "Reset the best value to infinity, or minus infinity if higher is better; None before `start`"
+        "Reset the best value to infinity, to minus infinity if higher is better, or to None before `start`"
         if self.lower is None: self.best = None
         else: self.best = inf if self.lower else -inf
 
@@ -153,7 +153,7 @@ class Monitor(Stateful):
         learn:Any,         # the Learner, at the end of an epoch or in `after_row`
         row:dict|None=None # the row of a validation within the epoch; None: the last row of the history
     ) -> float|None:
-        "Return the current value, None if there is none; raise TypeError if it is not a number"
+        "Return the current value, or None if there is none; raise TypeError if the value is not a number"
         if row is None: row = learn.recorder.history[-1] if self.column else {}
         elif not self._has_value(row): return None
         return self._read_value(row, learn)
@@ -202,7 +202,7 @@ class Monitor(Stateful):
     def update(self,
         value:float|None # the new value; None if there is none
     ) -> bool|None:
-        "Return whether `value` is the best, and store it if so; None without a value; NaN is handled as `nan` says"
+        "Store `value` if it is the best; return whether it is, or None without a value; treat NaN as `nan` specifies"
         if value is None: return None
         if isnan(value): return self._result_for_nan()
         if not self.better(value): return False
@@ -274,16 +274,16 @@ class TrackerCallback(Callback):
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
-        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
+        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': relative to the best
         reset_on_fit:bool=True,                 # reset the best value when a fit begins
-        nan:str='worse'                         # a NaN is 'worse' than any value; or 'skip' it, or 'raise' an error
+        nan:str='worse'                         # how to treat NaN: 'worse' (than any), 'skip' or 'raise' (an error)
     ):
         store_attr('monitor,comp,min_delta,reset_on_fit,nan')
         self.watch = Monitor(monitor, comp, min_delta, nan)
 
     @property
     def best(self) -> float|None:
-        "The best value so far; plus or minus infinity if there is none yet"
+        "The best value so far: plus or minus infinity if there is none yet, or None before the first fit"
         return self.watch.best
 
     def before_fit(self):
@@ -317,10 +317,10 @@ class TrackerCallback(Callback):
     def compare(self,
         value:float|None # the value of an epoch or a validation; None: no value
     ) -> None:
-        "Compare `value` with the best: `new_best` is True, False, or None if there is no value; then `act`"
+        "Store in `new_best` whether `value` is the best, or None without a value; then call `act`"
         self.new_best = self.watch.update(value)
         self.act()
-    def act(self) -> None: "Act on `new_best`; does nothing unless a subclass defines it"
+    def act(self) -> None: "Act on `new_best`; do nothing unless a subclass defines this method"
 
     def after_fit(self):
         column = self.watch.column
@@ -333,7 +333,7 @@ class TrackerCallback(Callback):
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from `state` in the next fit"
+        "Restore the best value from `state`; the next fit continues with it"
         super().load_state_dict(state)
         self.loaded = True
     def cleanup(self): self.loaded = False
@@ -346,7 +346,7 @@ class OnBetter(TrackerCallback):
     def __init__(self,
         f:Callable, # function of the Learner
         *args,      # positional arguments of `TrackerCallback`
-        **kwargs    # its keyword arguments
+        **kwargs    # keyword arguments of `TrackerCallback`
     ):
         if not callable(f): raise TypeError(f'f must be a function of the Learner, not {f!r}')
         super().__init__(*args, **kwargs)

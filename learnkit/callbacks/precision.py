@@ -59,9 +59,9 @@ class Float8Layers:
     "Linear layers of a model that compute in fp8 between `use` and `restore`"
     def __init__(self,
         model:nn.Module,      # the model with the layers
-        device:torch.device,  # its device
+        device:torch.device,  # the device of the model
         config:Any=None,      # torchao's `Float8LinearConfig`; None: see `float8_config`
-        module_filter_fn:Callable[[nn.Module,str],bool]|None=None # f(layer, name) -> use fp8 for it? None: all
+        module_filter_fn:Callable[[nn.Module,str],bool]|None=None # f(layer, name) -> use fp8? None: wherever possible
     ):
         with optional_import("MixedPrecision('fp8')", 'torchao', 'float8'):
             from torchao.float8 import convert_to_float8_training
@@ -82,7 +82,7 @@ class Float8Layers:
             "`convert_to_float8_training` and `fully_shard` before the Learner, and write `MixedPrecision('bf16')`")
 
     def use(self) -> None:
-        "Replace the `forward` of each layer with one in fp8"
+        "Replace the `forward` of each layer with one that computes in fp8"
         for layer in self.layers:
             float8 = self.convert(layer)
             float8._parameters = layer._parameters
@@ -131,7 +131,7 @@ class MixedPrecision(Callback):
                     local_steps="one process alone could skip a step: write `MixedPrecision('bf16')`")
     @property
     def compiled(self) -> str|None:
-        "Return 'autocast' if a compiled train step can replace this callback; None with loss scaling or fp8"
+        "'autocast' if a compiled train step can replace this callback, or None before a fit, with loss scaling or fp8"
         if self.amp_mode==AMPMode.FP8: return None
         is_autocast_alone = self.scaler is not None and not self.scaler.is_enabled()
         return 'autocast' if is_autocast_alone else None

@@ -219,9 +219,9 @@ def fit_one_cycle(self:Learner,
     lr_max:float|slice|list|None=None, # the highest learning rate; None: the Learner's
     div:float=25.,                     # the initial learning rate is `lr_max/div`
     div_final:float=1e5,               # the final learning rate is `lr_max/div_final`
-    pct_start:float=.25,               # the fraction of the training in which the rate rises, 0 to 1
+    pct_start:float=.25,               # the fraction of the training in which the learning rate rises, 0 to 1
     *,
-    moms:tuple|None=None,              # momentum at the start, at the highest rate and at the end; None: the Learner's
+    moms:tuple|None=None,              # momentum at start, highest learning rate and end; None: the Learner's
     **kwargs  # the other arguments of `Learner.fit`
 ) -> None:
     "Train for `n_epoch` epochs with the one-cycle policy (Smith 2018)"
@@ -236,7 +236,7 @@ def flat_cos(
     div_final:float=1e5, # the final learning rate is `lr/div_final`
     pct_start:float=.75  # the fraction of the training in which the learning rate is constant, 0 to 1
 ) -> dict:               # name of a hyperparameter -> schedule
-    "Return the schedule with a constant learning rate that falls along a cosine at the end"
+    "Return a schedule: the learning rate is constant, then falls along a cosine; raise ValueError if `div_final` <= 0"
     lrs = group_values(lr)
     _check_positive(div_final=div_final)
     return {'lr': combined_cos(pct_start, lrs, lrs, lrs/div_final)}
@@ -245,7 +245,7 @@ def sgdr(
     lens:list,         # the length of each cycle; only the ratios matter
     lr_max:float|list  # the learning rate at the start of each cycle; a list has one for each parameter group
 ) -> dict:             # name of a hyperparameter -> schedule
-    "Return the schedule of SGD with warm restarts (Loshchilov and Hutter 2016)"
+    "Return the learning-rate schedule of SGD with warm restarts (Loshchilov and Hutter 2016)"
     sched = SchedCos(lr_max, 0.*group_values(lr_max))
     total = sum(lens)
     return {'lr': combine_scheds([n/total for n in lens], [sched]*len(lens))}
@@ -259,10 +259,10 @@ def fit_flat_cos(self:Learner,
     n_epoch:int|str|Time,          # number of epochs, or an amount such as '2000ba'
     lr:float|slice|list|None=None, # the initial learning rate; None: the Learner's
     div_final:float=1e5,           # the final learning rate is `lr/div_final`
-    pct_start:float=.75,           # the fraction of the training in which the rate is constant, 0 to 1
+    pct_start:float=.75,           # the fraction of the training in which the learning rate is constant, 0 to 1
     **kwargs  # the other arguments of `Learner.fit`
 ) -> None:
-    "Train for `n_epoch` epochs with a constant learning rate that falls along a cosine at the end"
+    "Train for `n_epoch` epochs with a learning rate that is constant, and then falls along a cosine"
     _fit_scheduled(self, n_epoch, flat_cos(_group_lrs(self, lr), div_final, pct_start), **kwargs)
 
 @patch
@@ -298,7 +298,7 @@ def fine_tune(self:Learner,
     start_epoch:int=0,   # first epoch to train (0-based), counted through both parts; earlier ones count as done
     **kwargs  # the other arguments of `fit_one_cycle`
 ) -> None:
-    "Train the last group, then all, one cycle each (as in fastai); raise ValueError if `start_epoch` is out of range"
+    "Train the last parameter group, then all, for one cycle each; raise ValueError if `start_epoch` is out of range"
     _check_positive(base_lr=base_lr, lr_mult=lr_mult)
     check_whole('start_epoch', start_epoch, least=0)
     amounts = [_is_amount('epochs', epochs), _is_amount('freeze_epochs', freeze_epochs)]

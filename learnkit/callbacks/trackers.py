@@ -20,7 +20,7 @@ from ..measure.metric import Metric
 # %% ../../nbs/callbacks/65a_early_stopping.ipynb #b9a42891
 @check_args
 class EarlyStoppingCallback(TrackerCallback):
-    "Ends the fit after `patience` epochs, or validations, without improvement, or at a threshold"
+    "Ends the fit after `patience` epochs or validations without improvement, at a threshold, on divergence or at NaN"
     order,saves = TrackerCallback.order+3,('watch','wait','since','why')
     wait  = 0      # values without improvement so far
     since = None   # the epoch of the best value in this fit; None: no value yet
@@ -28,14 +28,14 @@ class EarlyStoppingCallback(TrackerCallback):
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
-        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
+        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': relative to the best
         patience:int|None=1,                    # stop after this many values without improvement; None: ignore patience
         reset_on_fit:bool=True,                 # reset the best value when a fit begins
-        nan:str='worse',                        # NaN: 'worse' than any, 'skip', 'raise', 'stop' (also at inf)
+        nan:str='worse',                        # NaN: 'worse' (than any), 'skip', 'raise', or 'stop' (at infinity, too)
         *,
         threshold:float|None=None,              # stop at a value that is at least as good as this
         divergence:float|None=None,             # stop at a value that is worse than this
-        baseline:float|None=None,               # an improvement resets the count only if it is better than this
+        baseline:float|None=None,               # an improvement resets the count only if the value is better than this
         start_from_epoch:int=0,                 # the first epoch to consider
         at_least:Any=None                       # do not stop before this: '10ep', '500st' (steps), '500ba', '0.5dur'
     ):
@@ -112,7 +112,7 @@ class ThresholdStopper(EarlyStoppingCallback):
         threshold:float,                        # stop when the value is at most (comp='min') or at least ('max') this
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
-        every:Any='1ep'                         # how often to compare, as for `Every`; within epochs only a function
+        every:Any='1ep'                         # how often, as for `Every`; within epochs `monitor` must be a function
     ):
         if isnan(threshold): raise ValueError('threshold must be a number, not nan')
         super().__init__(monitor, comp, patience=None, threshold=float(threshold))
@@ -169,7 +169,7 @@ class TerminateOnNaNCallback(Callback):
         learn.stop(f'{why}{learn._position}')
         raise CancelFit(learn.stop_reason)
     def nonfinite_loss(self) -> None:
-        "Handle the event, so that no error is raised: the fit ends when the losses are read the next time"
+        "Handle the event, so that no error is raised: the fit ends the next time the losses are read"
     def cleanup(self): self.flag = None
 
 # %% ../../nbs/callbacks/65b_save_model.ipynb #53df0c7b
@@ -194,7 +194,7 @@ from ..loop.words import own_attr
 # %% ../../nbs/callbacks/65b_save_model.ipynb #b86ba39a
 @check_args
 class SaveModelCallback(TrackerCallback):
-    "Saves the model when it is the best so far, and loads the best at the end; or saves at intervals"
+    "Saves the best model so far, and loads it when the fit ends; or saves at intervals, or when the fit ends"
     order,run_valid,saves = TrackerCallback.order+1,False,('watch','saved','every','held','hash','best_name')
     writes = True
     held = None                 # the best model as bytes, if it is not in a file
@@ -209,14 +209,14 @@ class SaveModelCallback(TrackerCallback):
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
-        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
-        fname:str|None='model',                 # file in `learn.path/learn.model_dir`, fields: '{epoch}'; None: memory
+        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': relative to the best
+        fname:str|None='model',                 # file in `learn.path/learn.model_dir`, e.g. 'ep{epoch}'; None: memory
         every_epoch:int|bool=False,             # save every n-th epoch, from the first on, whatever the value
         at_end:bool=False,                      # save the model at the end of the fit, instead of loading the best
         with_opt:bool=False,                    # save and load the optimizer's state, too
         reset_on_fit:bool=True,                 # reset the best value when a fit begins
         every:Any=None,                         # save at intervals, whatever the value: text such as '500ba' or '30m'
-        nan:str='worse',                        # a NaN is 'worse' than any value; or 'skip' it, or 'raise' an error
+        nan:str='worse',                        # how to treat NaN: 'worse' (than any), 'skip' or 'raise' (an error)
         only_trained:bool=False                 # do not save weights that are unchanged since the fit began
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, nan)
@@ -235,7 +235,7 @@ class SaveModelCallback(TrackerCallback):
 
     @property
     def last_saved_path(self) -> Path|None:
-        "The file that this run wrote last; None if there is none"
+        "The file that this run wrote last, or None if there is none"
         return None if self.saved is None else as_path(self.saved)
     @last_saved_path.setter
     def last_saved_path(self, path:str|Path|None): self.saved = path
@@ -257,7 +257,7 @@ class SaveModelCallback(TrackerCallback):
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from `state` in the next fit"
+        "Restore the best value and its file from `state`; the next fit continues with them"
         new_hash = self.hash
         super().load_state_dict({'hash':None, **state})
         if self.wrote: self.hash = new_hash   # this fit has written the file after it saved `state`
@@ -438,12 +438,12 @@ class ReduceLROnPlateau(TrackerCallback):
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
-        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
+        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': relative to the best
         patience:int=1,                         # lower the learning rate after this many values without improvement
         factor:float=10.,                       # what to divide the learning rate by, more than 1
-        min_lr:float=0,                         # the learning rate never gets lower than this
+        min_lr:float=0,                         # do not lower the learning rate below this
         reset_on_fit:bool=True,                 # reset the best value when a fit begins
-        nan:str='worse',                        # a NaN is 'worse' than any value; or 'skip' it, or 'raise' an error
+        nan:str='worse',                        # how to treat NaN: 'worse' (than any), 'skip' or 'raise' (an error)
         cooldown:int=0                          # how many values to ignore after the learning rate was lowered
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, nan)

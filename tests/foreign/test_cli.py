@@ -77,7 +77,7 @@ def test_what_a_dictionary_or_file_must_not_say(wrong, said):
         assert said in str(e.value)
 
 def test_help_has_the_comments(capsys):
-    for words,said in {'--help':['learning rate (type: float, default: 0.1)','units (type: int','Train a small net'], '--ema.help':['the fraction of the average that stays']}.items():
+    for words,said in {'--help':['learning rate (type: float, default: 0.1)','units (type: int','Train a small net'], '--ema.help':['the fraction of the average that an update keeps']}.items():
         with pytest.raises(SystemExit) as e: cli(main, [words])
         text = ' '.join(capsys.readouterr().out.split())
         assert e.value.code==0 and all(s in text for s in said) and 'known subclasses' not in text
