@@ -26,7 +26,7 @@ class Stage:
 
     def clear(self) -> None:
         "Free the memory of all copies"
-        self.free,self.used,self.copied = {},{},None
+        self.free,self.used,self.copy_event = {},{},None
 
     def begin(self) -> None:
         "Begin a save, whose copies may overwrite those of the previous save"
@@ -37,23 +37,23 @@ class Stage:
     ) -> torch.Tensor:
         "Return a copy of `t` on the CPU; a copy from a GPU has its values once `wait` has returned"
         if t.layout is not torch.strided or t.is_nested: return t.to('cpu', copy=True)
-        mesh,places = getattr(t, 'device_mesh', None),getattr(t, 'placements', None)
-        key = t.dtype,t.shape,t.stride(),t.device,mesh,places
+        mesh,placements = getattr(t, 'device_mesh', None),getattr(t, 'placements', None)
+        key = t.dtype,t.shape,t.stride(),t.device,mesh,placements
         free = self.free.get(key)
         if free: copy = free.pop(0).copy_(t, non_blocking=True)
         elif t.is_cuda and mesh is None: copy = _create_pinned_like(t).copy_(t, non_blocking=True)
         else: copy = t.to('cpu', copy=True)
-        if t.is_cuda: self.copied = torch.cuda.current_stream(t.device).record_event()
+        if t.is_cuda: self.copy_event = torch.cuda.current_stream(t.device).record_event()
         self.used.setdefault(key, []).append(copy)
         return copy
 
     def wait(self) -> None:
-        "Wait until the copies have their values"
-        if self.copied is not None: self.copied.synchronize()
+        "Wait until the copies of tensors on a GPU have their values"
+        if self.copy_event is not None: self.copy_event.synchronize()
 
 # %% ../../nbs/recovery/25a_checkpoint_writer.ipynb #0d100519
 def _create_pinned_like(t): return torch.empty_like(t, device='cpu', pin_memory=True)
-def _call_here(f): return f()
+def _call_directly(f): return f()
 
 class CheckpointWriter:
     "Writes checkpoints; if one cannot be written, warns, or raises the error if `on_error` is 'raise'"
@@ -69,15 +69,15 @@ class CheckpointWriter:
         self.restart()
 
     def restart(self) -> None:
-        "Reset the number of failed writes, at the beginning of a fit; its first checkpoint is read back again"
-        self.n_failed,self.read_back,self.pid = 0,False,os.getpid()
+        "Reset the number of failed writes when a fit begins, and have the fit's first checkpoint read back"
+        self.n_failed,self.has_read_back,self.pid = 0,False,os.getpid()
 
     def write(self,
         collect:Callable,   # returns the state (for background writing, copied by `stage`), and the manifest's entries
         path:Path,          # the file, ending in .pth
         sharded:bool=False  # does each process write its shards? False: only process 0 writes
     ) -> None:
-        "Wait for the previous checkpoint, then write this one; all processes call it; RuntimeError in a forked process"
+        "Wait for the previous checkpoint, then write this one; all processes call it; raise RuntimeError after a fork"
         check_not_forked(self.pid, path.parent)
         self.wait()
         self.stage.begin()
@@ -88,11 +88,11 @@ class CheckpointWriter:
         try:
             if sharded: team().in_all(collect_here)   # raises an error of one process in all of them
             else: collect_here()
-            self._begin(sharded, path, state, info)
+            self._start_writing(sharded, path, state, info)
         except Exception as e: self.failed = e   # e.g. no memory for a copy, or an object that cannot be saved
         if self.thread is None: self.wait()
 
-    def _begin(self, sharded, *args):
+    def _start_writing(self, sharded, *args):
         if rank_distrib() and not sharded: return
         if not self.background: return self._write(sharded, *args)
         thread = Thread(target=team().in_background, args=(self._write, sharded, *args))
@@ -100,22 +100,22 @@ class CheckpointWriter:
         self.thread = thread
 
     def _write(self, sharded, path, state, info):
-        first = team().in_first if sharded else _call_here   # if not sharded, only this process writes
+        call_in_first = team().in_first if sharded else _call_directly   # if not sharded, only this process writes
         try:
             self.stage.wait()
             path = write_checkpoint(state, path, sharded=sharded, **info)
-            if not self.read_back: self._read_back(path, first)
-            first(lambda: self.retention.prune(path.parent, path))
+            if not self.has_read_back: self._read_back(path, call_in_first)
+            call_in_first(lambda: self.retention.prune(path.parent, path))
         except Exception as e: self.failed = e   # `wait` reports it, because this may be a thread
 
-    def _read_back(self, path, first):
+    def _read_back(self, path, call_in_first):
         "Read a checkpoint back; remove it if it is unreadable, because it would displace readable ones"
         try: read_checkpoint(path)
         except RuntimeError: raise   # another process has ended, so the file may be intact
         except Exception:
-            first(lambda: remove_checkpoint(path))
+            call_in_first(lambda: remove_checkpoint(path))
             raise
-        self.read_back = True
+        self.has_read_back = True
 
     def wait(self) -> None:
         "Wait until the checkpoint is written; if writing failed, warn, or raise the error if `on_error` is 'raise'"
@@ -160,7 +160,7 @@ def _has_shards(learn): return any(map(is_sharded, learn.model.parameters()))
 
 @check_args
 class CheckpointCallback(Resumable):
-    "Saves the whole run at intervals, keeps the newest and best checkpoints; `fit(..., resume='auto')` resumes it"
+    "Saves the whole run at intervals, and keeps the newest and best checkpoints; `fit(..., resume='auto')` resumes it"
     saves = ('every','seed')
     home = Path()       # the working directory when the fit began
     def __init__(self,
@@ -172,10 +172,10 @@ class CheckpointCallback(Resumable):
         on_exception:bool=False,       # save after an exception too, for inspection (not if the model is sharded)
         background:bool=False,         # write in a thread while training continues, from a copy whose memory is reused
         on_error:str='warn',           # if a checkpoint cannot be written: 'warn' and continue, or 'raise'
-        overwrite:bool=False,          # delete an earlier run's checkpoints? With `resume=path`, the later checkpoints
-        base:str='auto'                # frozen weights: in one 'file', 'each' checkpoint, a 'digest'; 'auto': by size
+        overwrite:bool=False,          # delete an earlier run's checkpoints? With `resume=path`: those after `path`
+        base:str='auto'                # save frozen weights in a 'file', in 'each', or as a 'digest'; 'auto': by size
     ):
-        self.base_in = check_choice('base', base, ('auto','file','each','digest'))
+        self.base_storage = check_choice('base', base, ('auto','file','each','digest'))
         store_attr('keep,best,n_best,on_exception,background,on_error,overwrite')
         self.every,self.root = Every(every, same_batch=True),as_path(folder)
         self.monitor = best
@@ -183,7 +183,7 @@ class CheckpointCallback(Resumable):
         if is_column: self.monitor = Monitor(best)
         self.retention = Retention(keep, n_best, self.monitor)
         self.n_fit,self.identity = 0,None   # number and identity of the current fit
-        self.begun = False
+        self.has_begun = False
         self.base = self.base_name = None   # checksums of weights stored in a separate file, and its name
         self.lock,self.writer = FolderLock(),CheckpointWriter(self.retention, background, on_error)
         self.value:float|None = None   # the monitored value of a validation in this batch; None: there was none
@@ -197,7 +197,7 @@ class CheckpointCallback(Resumable):
         learn = self.learn
         self.home = Path.cwd()   # the folder stays the same after a `chdir`
         self.n_fit,self.identity = fit_number(learn, self.root),gather_identity(learn._identity())
-        self.begun = self.finished = False
+        self.has_begun = self.finished = False
         if isinstance(self.root, StorePath) and _has_shards(learn): raise ValueError(
             f'the shards of a model can only be saved to a local folder, not to {self.root}: pass a folder that all '
             'processes share')
@@ -223,7 +223,7 @@ class CheckpointCallback(Resumable):
         if isinstance(learn.current_run.resume, Paused): now |= learn.current_run.resume.describe_origin(folder)
         self.sessions = [*self.sessions, now]
         record_fit(learn, self.root, self.n_fit)
-        self.begun = True
+        self.has_begun = True
 
     def take_over(self) -> None:
         "Lock the folder, to which this process writes from now on"
@@ -239,14 +239,14 @@ class CheckpointCallback(Resumable):
         learn,value = self.learn,self.value
         if value is not None: self.value = None
         if self.writer.failed is not None or value is not None: self.writer.wait()
-        due = self.every(learn)
-        if value is not None: self._save_measured(value, due)
-        elif due: self.save(learn.epoch, learn.iter+1)
+        is_due = self.every(learn)
+        if value is not None: self._save_measured(value, is_due)
+        elif is_due: self.save(learn.epoch, learn.iter+1)
 
-    def _save_measured(self, value, due):
+    def _save_measured(self, value, is_due):
         "Save a checkpoint with the monitored value of this batch if a save is due, or if the value is among the best"
-        best = self._is_best(value)   # all processes take part, even if no save is due
-        if due or best: self.save(self.learn.epoch, self.learn.iter+1, value=value)
+        is_best = self._is_best(value)   # all processes take part, even if no save is due
+        if is_due or is_best: self.save(self.learn.epoch, self.learn.iter+1, value=value)
 
     def _is_best(self, value):
         "Return whether process 0 counts the value among the best so far; False for None"
@@ -257,9 +257,9 @@ class CheckpointCallback(Resumable):
     def after_epoch(self):
         learn = self.learn
         value = self._get_value_of_epoch()
-        due = self.every(learn, epoch=True)
-        best = self._is_best(value)   # all processes take part, even if no save is due
-        if due or best: self.save(learn.epoch+1, 0, f'-epoch-{learn.epoch}', value=value)
+        is_due = self.every(learn, epoch=True)
+        is_best = self._is_best(value)   # all processes take part, even if no save is due
+        if is_due or is_best: self.save(learn.epoch+1, 0, f'-epoch-{learn.epoch}', value=value)
 
     def _get_value_of_epoch(self):
         "Return the monitored value at the end of an epoch; None without a monitor, or if a row already has the value"
@@ -295,16 +295,16 @@ class CheckpointCallback(Resumable):
         was_finished = team().in_first(lambda: bool(checkpoint_info(path).get('finished')))
         longer = is_longer(learn, state)
         is_over = was_finished and not longer
-        new = check_identity(path, state, self.identity, is_requested=resume!='auto', is_over=is_over)
+        changes = check_identity(path, state, self.identity, is_requested=resume!='auto', is_over=is_over)
         learn._check_run_state(state)
         self.finished = is_over
         if self.finished and resume=='auto': check_ended(self.folder, self.seed)
         convert_position(learn, state, self.identity)
-        self.resume_from(path, state, new, longer)
+        self.resume_from(path, state, changes, longer)
         if self.base is not None: self._adopt_base(state)
         if self.finished: self._disable_earlier()
-        learn.say(f'{path.parent.name}/{path.name}: {self._describe_resume(state, new)}')
-        if self.finished and new: warn(
+        learn.say(f'{path.parent.name}/{path.name}: {self._describe_resume(state, changes)}')
+        if self.finished and changes: warn(
             f'the run is finished, so `fit` trains nothing: {describe_branching(path, state)}')
         return later
 
@@ -314,12 +314,12 @@ class CheckpointCallback(Resumable):
             if cb is self: return
             cb.run = False
 
-    def _describe_resume(self, state, new):
+    def _describe_resume(self, state, changes):
         "Describe where the run resumes, and what has changed"
         where = 'the run is finished' if self.finished else f"resuming at epoch {state['epoch']}, batch {state['done']}"
         then,now = duration_in_words(duration_of(state)),duration_in_words(self.learn.current_run.duration)
         if now!=then: where += f", with {now} in all instead of {then.removesuffix(' epochs')}"
-        if new: where += f", with these changes: {'; '.join(new.values())}"
+        if changes: where += f", with these changes: {'; '.join(changes.values())}"
         return where
 
     def save(self,
@@ -329,7 +329,7 @@ class CheckpointCallback(Resumable):
         prefix:str='step-', # beginning of the file's name; a run resumes only from files with 'step-'
         **info              # further entries of the manifest: numbers and strings
     ) -> None:
-        "Save a checkpoint of finite weights; if writing fails, warn or (`on_error='raise'`) raise; all must call it"
+        "Save a checkpoint, or warn if weights are not finite; `on_error` handles errors; all processes must call it"
         learn,sharded = self.learn,_has_shards(self.learn)
         resumable = prefix=='step-'
         if sharded: self.writer.wait()
@@ -342,13 +342,13 @@ class CheckpointCallback(Resumable):
         learn('before_save_checkpoint', path=path)
         self.unsaved.warn(self.lost_in_workers)
         place = self.data_place(done)
-        own,copy = {},False
-        if resumable: own = gather_states(learn, place)
+        process_states,copy = {},False
+        if resumable: process_states = gather_states(learn, place)
         if self.background: copy = self.writer.stage
         def collect():
             about = dict(info, results=self._get_last_row(), **find_origin(self.sessions))
-            state = self.contents(epoch, done, place, own, copy, self.base)
-            if self.base and self.base_in!='digest': state['base_file'] = self._write_base(state)
+            state = self.contents(epoch, done, place, process_states, copy, self.base)
+            if self.base and self.base_storage!='digest': state['base_file'] = self._write_base(state)
             return state,about
         self.writer.write(collect, path, sharded)
         learn('after_save_checkpoint', path=path)
@@ -366,10 +366,10 @@ class CheckpointCallback(Resumable):
     def _find_base(self):
         "Return checksums of the weights that checkpoints omit; None: every checkpoint has all weights"
         learn = self.learn
-        if self.base_in=='each' or _has_shards(learn): return None
+        if self.base_storage=='each' or _has_shards(learn): return None
         frozen,total = base_bytes(learn)
         is_small = frozen<max(total/2, 2**20)   # bytes
-        if self.base_in=='auto' and is_small: return None
+        if self.base_storage=='auto' and is_small: return None
         return base_of(learn)
 
     def _adopt_base(self, state):
@@ -402,7 +402,7 @@ class CheckpointCallback(Resumable):
         "Add a note to the exception: the run's position, and the checkpoint from which the run can resume"
         self.writer.wait()
         learn,old = self.learn,list_checkpoints(self.folder)
-        if not self.begun: return   # an error before the fit began
+        if not self.has_begun: return   # an error before the fit began
         last = f"The last checkpoint is {old[0]}: `fit(..., resume='auto')` resumes from it." if old else \
                'There is no checkpoint yet.'
         add_note(learn.exc, f'The fit ended{learn._position}. {last}')

@@ -27,48 +27,48 @@ from ..optim.optimizer import OptimWrapper
 
 # %% ../../nbs/recovery/00_data_state.ipynb #889a8eef
 class DataState:
-    "Collects the states of samplers, datasets and transforms of the training data from their `state_dict`s"
+    "Collects the `state_dict`s of the training data's samplers, datasets and transforms"
     def __init__(self,
-        data:ResumableLoader # the training loader
+        loader:ResumableLoader # the training loader
     ):
-        self.data = data
+        self.loader = loader
         self.objects = {}   # the objects with a `state_dict`, by name
-        self.begun = {}     # their states at the start of the epoch
-        if data.stateful is not None: return   # the loader itself reports the states of its parts
-        for name,o in data_objects(data.dl).items():
+        self.states_at_start = {}   # the states of the objects at the start of the epoch
+        if loader.stateful is not None: return   # the loader itself reports the states of its parts
+        for name,o in data_objects(loader.dl).items():
             if is_stateful(o): self.objects[name] = o
 
     def begin(self) -> None:
-        "Record the states at the start of an epoch"
-        self.begun = {n:deepcopy(o.state_dict()) for n,o in self.objects.items()}
+        "Record the states of the objects at the start of an epoch"
+        self.states_at_start = {n:deepcopy(o.state_dict()) for n,o in self.objects.items()}
 
     def state_dict(self,
-        done:int # how many batches of the pass are done; 0: the pass is over
+        n_done:int # how many batches of the pass are done; 0: the pass is over
     ) -> dict:
-        "Return the states, by name, from which a run resumes after `done` batches"
+        "Return the states, by name, from which a run resumes after `n_done` batches"
         states = {}
         for name,o in self.objects.items():
-            state = self._state_to_resume(name, o, done)
+            state = self._choose_state(name, o, n_done)
             if state: states[name] = state
         return to_serializable(states, 'parts', copy=True)
 
-    def _state_to_resume(self, name, o, done):
+    def _choose_state(self, name, o, n_done):
         "Return the state from which an object resumes: if it is read again from the start, the state there"
-        within_epoch = done and name in self.begun
-        if within_epoch and self._is_used_again(name): return self.begun[name]
+        within_epoch = n_done and name in self.states_at_start
+        if within_epoch and self._is_used_again(name): return self.states_at_start[name]
         return o.state_dict()
 
     def _is_used_again(self, name):
         "Return whether resuming reads this object from the start again: a sampler, or data without positions"
-        return name.startswith(sampler_names) or not self.data.counted
+        return name.startswith(sampler_names) or not self.loader.counted
 
     def load_state_dict(self,
         state:Any # a result of `state_dict`, perhaps invalid
     ) -> None:
-        "Load the objects' states; raise ValueError for an invalid one, and warn about states without an object"
+        "Load the states of the objects; raise ValueError for an invalid state; warn about states of missing objects"
         has_names = isinstance(state, Mapping) and all(isinstance(k, str) for k in state)
         if not has_names: raise ValueError(
-            f'this is not the checkpoint of a run: `parts`, the states of its data, is {state!r:.40}')
+            f'this is not the checkpoint of a run: `parts`, the states of its data, must be a dict, not {state!r:.40}')
         for name,s in state.items():
             o = self.objects.get(name)
             if o is not None: self._load(name, o, s)
@@ -84,7 +84,7 @@ class DataState:
 def may_lose_state(
     cb:Any # a callback
 ) -> bool:
-    "Return whether a callback is the user's own, handles fits, and saves only the attributes in `saves`"
+    "Return whether a user-defined callback runs in fits, does not only observe them, and saves only what `saves` names"
     if observes(cb) or is_library(cb): return False
     return type(cb).state_dict is Stateful.state_dict and runs_in(cb, 'fit')
 
@@ -92,7 +92,7 @@ def may_lose_state(
 def tensors_in(
     v:Any # an object
 ) -> list|None:
-    "Return the tensors of a module or an optimizer, or of a container of these; None for anything else"
+    "Return the tensors of a module or an optimizer, or of a container of these, or None for anything else"
     if isinstance(v, nn.Module): return [*v.parameters(), *v.buffers()]
     if isinstance(v, OptimWrapper): return tensors_in(v.opt)
     if isinstance(v, torch.optim.Optimizer): return [*leaves([*v.state.values()])]
@@ -117,7 +117,7 @@ def count_writes(
 def unsaved_writes(
     cb:Any # a callback in a fit
 ) -> dict[str, int]:
-    "Return how often each module and optimizer in `cb` that no checkpoint saves was written to, by attribute name"
+    "Return, by attribute name, how often each module or optimizer in `cb` that no checkpoint saves was written to"
     saved_ids = _collect_saved_ids(cb)
     writes = {}
     for name,v in vars(cb).items():
@@ -142,7 +142,7 @@ def _is_of_learner(v, learn):
 def unsaved_state(
     o:Any # a callback, or a part of the data
 ) -> dict[str, Any]:
-    "Return the values in `o` that may change and that no checkpoint saves, by name"
+    "Return what no checkpoint saves, by name: numbers in `o`, and write counts of a callback's modules and optimizers"
     if not isinstance(o, Stateful): return numbers_in(o)
     if o.saves: return unsaved_writes(o)   # an author who sets `saves` has considered the counters
     return numbers_in(o) | unsaved_writes(o)
@@ -184,18 +184,18 @@ class UnsavedNumbers:
         return found
 
     def warn(self,
-        in_workers:Iterable[str]=() # descriptions of what has changed in worker processes
+        worker_changes:Iterable[str]=() # descriptions of what has changed in worker processes
     ) -> None:
         "Warn once about unsaved values that have changed, and once about changes in worker processes"
-        self._warn_of_workers(in_workers)
+        self._warn_of_workers(worker_changes)
         if self.warned: return
         found = self.find_changed()
         if not found: return
         self.warned = True
         what = ', '.join(map(str, found))
-        warn(f'no checkpoint stores {what}, so a resumed run begins with the old value. {self._how_to_keep(found)}')
+        warn(f'no checkpoint stores {what}, so a resumed run begins with the old value. {self._describe_remedy(found)}')
 
-    def _how_to_keep(self, found):
+    def _describe_remedy(self, found):
         "Describe how the user can let checkpoints store the changed values"
         cbs = [c for c in found if isinstance(c.o, Stateful)]
         texts = []
@@ -204,10 +204,10 @@ class UnsavedNumbers:
         if len(cbs)<len(found): texts.append('Give the data a `state_dict` and a `load_state_dict`.')
         return ' '.join(texts)
 
-    def _warn_of_workers(self, in_workers):
-        if self.warned_of_workers or not in_workers: return
+    def _warn_of_workers(self, worker_changes):
+        if self.warned_of_workers or not worker_changes: return
         self.warned_of_workers = True
-        what = '; '.join(sorted(in_workers))
+        what = '; '.join(sorted(worker_changes))
         warn(f'no checkpoint stores changes that workers make to their data, {what}, so a resumed run begins with the '
              'old value. Let a sample depend only on its index and the epoch (`set_epoch`), or set `num_workers=0`.')
 
@@ -215,7 +215,7 @@ class UnsavedNumbers:
 def why_inexact(
     dl:Any # the training loader
 ) -> list[str]:
-    "Return why a run with this loader will not resume bit for bit, as known before the first batch; empty if it may"
+    "Return the reasons, as known before the first batch, why a run will not resume bit for bit; empty if it may"
     has_workers = isinstance(dl, DataLoader) and dl.num_workers>0
     if not has_workers or is_stateful(dl): return []
     if getattr(dl, 'in_order', True): return []   # PyTorch before 2.6 has no such argument
@@ -224,6 +224,6 @@ def why_inexact(
 def warn_if_inexact(
     learn:Any # the Learner, in a fit that begins
 ) -> None:
-    "Warn in one line if it is already known why this run will not resume bit for bit"
+    "Warn if it is known before the first batch that this run will not resume bit for bit"
     reasons = why_inexact(learn.dls.train)
     if reasons: warn(f"this run does not resume bit for bit: {'; '.join(reasons)}")

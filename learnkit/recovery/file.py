@@ -17,10 +17,10 @@ from ..data.locks import FileLock
 
 # %% ../../nbs/recovery/15a_folder_lock.ipynb #c8ea2ff1
 class FolderLock(FileLock):
-    "Locks a folder against other runs; a folder in a remote store is only marked, and a later run takes it over"
+    "Locks a folder against other runs; in a remote store only marks it: a later run takes it over, the earlier stops"
     mark:Any = None   # in a store: the file that names the folder's owner
     owner = ''        # the text that identifies this run
-    displaced = False # did this run replace another run's mark?
+    has_replaced_mark = False # did this run replace another run's mark?
     def acquire(self,
         folder:Path # the folder, created if missing
     ) -> None:
@@ -28,18 +28,18 @@ class FolderLock(FileLock):
         if not isinstance(folder, StorePath): super().acquire(folder/'.lock', folder, 'use another `folder`')
 
     def mark_folder(self,
-        folder:Path # the folder to mark
+        folder:Path # the folder to mark, once the run has passed all checks
     ) -> None:
-        "In a remote store, write this run's name to `owner.txt`; call this once the run has passed all checks"
+        "Write a text that identifies this run to `owner.txt` if the folder is in a remote store; do nothing otherwise"
         if not isinstance(folder, StorePath): return
         self.mark,self.owner = folder/'owner.txt',f'process {os.getpid()} on {socket.gethostname()}, {uuid4().hex[:8]}'
-        self.displaced = self.mark.exists()
+        self.has_replaced_mark = self.mark.exists()
         self._write_mark()
 
     def _write_mark(self): self.mark.write_bytes(self.owner.encode())
 
     def check(self) -> None:
-        "Raise RuntimeError if another run marked the folder, OSError if its mark is unreadable; renew a missing mark"
+        "Raise RuntimeError if another run marked the folder, OSError if the mark is unreadable; renew a missing mark"
         if self.mark is None: return
         try: owner = self.mark.read_text()
         except FileNotFoundError: return self._write_mark()   # deleted by a user
@@ -48,7 +48,7 @@ class FolderLock(FileLock):
             'mix. Give each run its own `folder`.')
 
     def find_error(self) -> RuntimeError|OSError|None:
-        "Return the error that `check` raises, in a form that can be sent to other processes; None if it raises none"
+        "Return the error that `check` raises, in a form that can be sent to other processes, or None if it raises none"
         try: self.check()
         except RuntimeError as e: return e
         except OSError as e: return OSError(f'{type(e).__name__}: {e}')
@@ -57,7 +57,7 @@ class FolderLock(FileLock):
     def release(self) -> None:
         super().release()
         if self.mark is None: return
-        if not self.displaced: self._remove_mark()   # else the earlier run must find this mark and stop
+        if not self.has_replaced_mark: self._remove_mark()   # else the earlier run must find this mark and stop
         self.mark = None
 
     def _remove_mark(self):
@@ -94,16 +94,16 @@ class _HashingFile:
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #f33ec296
 def _manifest_path(path): return path.with_suffix('.json')
 def _shards_folder(path): return path.with_suffix('.shards')
-def _checksum(info): return hashlib.sha256(json.dumps(info, sort_keys=True).encode()).hexdigest()
+def _compute_checksum(info): return hashlib.sha256(json.dumps(info, sort_keys=True).encode()).hexdigest()
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #27bef20f
 def write_checkpoint(
     state:dict,  # a result of `Learner._run_state`
     path:Path,   # the file, ending in .pth; if it exists, `…-again.pth` is written and replaces it
-    sharded:bool=True, # may `state` have shards? Then each process writes its own shards, so all must call this
+    sharded:bool=True, # may `state` have shards? Then each process writes its own shards, so all of them must call this
     **info       # further entries of the manifest: numbers, strings, tensors, and lists and dicts of them
 ) -> Path:
-    "Write a checkpoint, then its manifest; return its path. If `state` has shards, all processes must call it"
+    "Write a checkpoint, then its manifest; return the checkpoint's path; all processes must call it for sharded states"
     rest,parts = split_shards(state) if sharded else (state,{})
     if parts: return _write_sharded(rest, parts, path, info)
     path,old = _prepare_path(path)
@@ -122,8 +122,8 @@ def _write_files(state, path, info):
     "Write the file and its manifest; if that fails before there is a manifest, delete the file"
     manifest:dict[str,Any] = dict(version=format_version)
     for name in ('epoch','done','train_iter'): manifest[name] = state[name]
-    manifest.update(_for_json(to_serializable(info)))
-    try: _write_both(state, path, manifest)
+    manifest.update(_convert_for_json(to_serializable(info)))
+    try: _write_state_and_manifest(state, path, manifest)
     except Exception:
         if not _manifest_path(path).exists(): path.unlink(missing_ok=True)
         raise
@@ -135,7 +135,7 @@ def _write_sharded(rest, parts, path, info):
     path,old = in_first(lambda: _prepare_path(path))
     try:
         files = write_shards(parts, _shards_folder(path))
-        in_first(lambda: _keep_modes(path))
+        in_first(lambda: _copy_permissions(path))
         in_first(lambda: _write_files(rest, path, {**info, 'shards':files}))
     except Exception:
         is_complete = _manifest_path(path).exists()
@@ -144,41 +144,41 @@ def _write_sharded(rest, parts, path, info):
     in_first(lambda: remove_checkpoint(old))
     return path
 
-def _keep_modes(path):
+def _copy_permissions(path):
     "Give the shards the permissions of the run's other checkpoints"
-    for file in _shards_folder(path).iterdir(): copy_mode(_newest(path.parent, file), file)
+    for file in _shards_folder(path).iterdir(): copy_mode(_find_newest(path.parent, file), file)
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #741a6a66
-def _newest(folder, default): return next(iter(list_checkpoints(folder)), default)
+def _find_newest(folder, default): return next(iter(list_checkpoints(folder)), default)
 
-def _write_both(state, path, manifest):
-    like = _newest(path.parent, path)   # the new files get its permissions
+def _write_state_and_manifest(state, path, manifest):
+    like = _find_newest(path.parent, path)   # the new files get its permissions
     with atomic(path, like, sync_names=False) as f:   # the file's name reaches the disk together with the manifest's
         file = _HashingFile(f)
         torch.save(state, file)
     manifest = dict(manifest, size=file.size, sha256=file.sha.hexdigest())
-    text = json.dumps({**manifest, 'note_sha256':_checksum(manifest)}, indent=1)
+    text = json.dumps({**manifest, 'note_sha256':_compute_checksum(manifest)}, indent=1)
     with atomic(_manifest_path(path), _manifest_path(like)) as f: f.write(text.encode())
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #38444f50
-def _for_json(o):
+def _convert_for_json(o):
     "Convert `o` to the form that JSON returns: keys as strings, tensors as lists"
-    if isinstance(o, torch.Tensor): return _for_json(o.tolist())
-    if isinstance(o, dict): return {str(k):_for_json(v) for k,v in o.items()}
-    if isinstance(o, (list,tuple)): return [*map(_for_json, o)]
+    if isinstance(o, torch.Tensor): return _convert_for_json(o.tolist())
+    if isinstance(o, dict): return {str(k):_convert_for_json(v) for k,v in o.items()}
+    if isinstance(o, (list,tuple)): return [*map(_convert_for_json, o)]
     if o is None or isinstance(o, (bool,int,float,str)): return o
     return str(o)
 
 def remove_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> None:
-    "Delete a checkpoint and its shards; the manifest first, so an interrupted deletion leaves no complete checkpoint"
+    "Delete a checkpoint's manifest, then its other files, so an interrupted deletion leaves no complete checkpoint"
     _manifest_path(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)
     remove_shards(_shards_folder(path))
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #226a56a2
-_max_size = 2**26   # the largest manifest, in bytes; a larger file is damaged
+_max_n_bytes = 2**26   # the largest manifest, in bytes; a larger file is damaged
 
 def checkpoint_info(
     path:Path # the checkpoint, ending in .pth
@@ -186,13 +186,13 @@ def checkpoint_info(
     "Return the manifest of a checkpoint as a dict; raise ValueError if it is missing or damaged"
     file = _manifest_path(path)
     _check_manifest_exists(path, file)
-    with file.open('rb') as f: text = f.read(_max_size+1)
-    if len(text)>_max_size: raise ValueError(f'{file} is damaged: it has more than {_max_size:,} bytes')
+    with file.open('rb') as f: text = f.read(_max_n_bytes+1)
+    if len(text)>_max_n_bytes: raise ValueError(f'{file} is damaged: it has more than {_max_n_bytes:,} bytes')
     try: info = json.loads(text.decode())
     except (ValueError, RecursionError) as e: raise ValueError(f'{file} is damaged: {e}') from e
     is_manifest = isinstance(info, dict) and {'sha256','size','note_sha256'} <= set(info)
     if not is_manifest: raise ValueError(f'{file} is not the manifest of a checkpoint')
-    if info.pop('note_sha256')!=_checksum(info): raise ValueError(f'{file} is damaged: its checksum is wrong')
+    if info.pop('note_sha256')!=_compute_checksum(info): raise ValueError(f'{file} is damaged: its checksum is wrong')
     return info
 
 def _check_manifest_exists(path, file):
@@ -215,17 +215,17 @@ def _open_checked(path, info):
 def read_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
-    "Return a checkpoint's state; raise ValueError if a file is missing, or any byte has changed since it was written"
+    "Return a checkpoint's state; raise ValueError if a file is missing or has changed, but only warn for the base file"
     info = checkpoint_info(path)
     with _open_checked(path, info) as f: sha = hashlib.file_digest(f, 'sha256').hexdigest()
     if sha!=info['sha256']: raise ValueError(f'{path} is damaged: its SHA-256 is {sha[:12]}…, '
                                              f'but that of the written file is {str(info["sha256"])[:12]}…')
     state = read_state(path, verified=isinstance(path, Path))   # a remote file is downloaded again, unverified
-    if 'base_file' in state: state['model'] = _with_base(state, path)
+    if 'base_file' in state: state['model'] = _add_base_weights(state, path)
     if 'shards' not in info: return state
     return read_shards(state, _shards_folder(path), info['shards'])
 
-def _with_base(state, path):
+def _add_base_weights(state, path):
     "Return the model's weights with those in the base file; warn, and omit these, if that is missing or damaged"
     base,weights = state.get('base'),state['model']
     check_base_format(base, path)
@@ -256,7 +256,7 @@ def read_base(
     path:Path, # the base file
     base:dict  # checksums of the weights to read, by name
 ) -> dict:     # name -> tensor
-    "Return weights from a base file; raise FileNotFoundError if there is none, ValueError if a checksum differs"
+    "Return the weights in a base file; raise FileNotFoundError if it is missing, or ValueError if a checksum differs"
     known = read_state(path)
     tensors = {name:known[name] for name in base if name in known}   # quantized weights are not in the file
     wrong = [name for name,t in tensors.items() if not isinstance(t, torch.Tensor) or tensor_checksum(t)!=base[name]]
@@ -273,7 +273,7 @@ def remove_bases(
 def peek_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
-    "Return a checkpoint's state with memory-mapped tensors, not verified; raise ValueError if its size is wrong"
+    "Return an unverified state with memory-mapped tensors; raise ValueError for a bad manifest or a wrong file size"
     _open_checked(path, checkpoint_info(path)).close()
     return read_state(path, mmap=True)
 
@@ -295,7 +295,7 @@ def newest_checkpoint(
     folder:Path,         # the folder of a fit's checkpoints
     set_aside:bool=False # rename unreadable checkpoints to `damaged-…`?
 ) -> tuple[Path, dict]|tuple[None, None]:
-    "Return path and state of the newest readable checkpoint, or (None, None); warn about each unreadable one"
+    "Return path and state of the newest readable checkpoint, or (None, None) without any; warn about unreadable ones"
     for path in list_checkpoints(folder):
         try: return path,read_checkpoint(path)
         except (ValueError, OSError) as e: text = f'{e}. Using the previous checkpoint instead.'

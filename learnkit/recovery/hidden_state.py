@@ -42,7 +42,7 @@ def is_constant(
 def objects_in(
     entries:dict # name -> value
 ) -> list:
-    "Return a flat list of the names and values in `entries`; of a container, its type, length, keys and values"
+    "Return a flat list of the names and values in `entries`, with a container as its type, length, keys and values"
     found = []
     for name,v in entries.items():
         found.append(name)
@@ -62,24 +62,25 @@ class ConstantModules:
     "The modules of a model with no state but constants and tensors that are saved elsewhere"
     def __init__(self,
         model:nn.Module, # the model
-        saved:set        # ids of tensors that are saved elsewhere
+        saved_ids:set        # ids of tensors that are saved elsewhere
     ):
         self.first = {}   # by the id of the module: the module, and the objects in it, which thus stay alive
         for _,m in walk_modules(model):
-            if self._is_constant(m, saved): self.first[id(m)] = m,objects_in(entries_of(m))
+            if self._is_constant(m, saved_ids): self.first[id(m)] = m,objects_in(entries_of(m))
 
-    def _is_constant(self, m, saved):
-        has_other_tensors = bool(tensors_of(m, saved))
+    def _is_constant(self, m, saved_ids):
+        has_other_tensors = bool(tensors_of(m, saved_ids))
         return not has_other_tensors and all(map(is_constant, entries_of(m).values()))
 
     def is_still_constant(self,
         m:nn.Module # a module of the model
     ) -> bool:
-        "Return whether the module was constant at first, and still holds the same objects"
+        "Return whether the module was constant at first, holds the same objects, and has no non-persistent buffers"
         if id(m) not in self.first or m._non_persistent_buffers_set: return False
         _,first = self.first[id(m)]
         now = objects_in(entries_of(m))
         return len(now)==len(first) and all(map(is_, now, first))
+
 
 
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
@@ -104,7 +105,7 @@ def is_plain(
 def is_container(
     v:Any # anything
 ) -> bool:
-    "Return whether `v` is a named tuple, or its type is in `containers`; a subclass of these may hold more"
+    "Return whether `v` is a named tuple or its type is in `containers`; False for a subclass, which may hold more"
     if isinstance(v, tuple) and hasattr(v, '_fields'): return True
     return type(v) in containers
 
@@ -134,7 +135,7 @@ def pytorchs_attributes(
 def entries_of(
     o:Any # an object with attributes, a class, or a container
 ) -> dict[str, Any]:
-    "Return the values in `o`, by attribute name, key or index; empty for a container of more than `max_entries`"
+    "Return the values in `o`, except PyTorch's, by attribute, key or index; empty for a container over `max_entries`"
     if isinstance(o, containers): return _list_entries_of_container(o)
     if isinstance(o, type): return {k:v for k,v in vars(o).items() if not k.startswith('__')}
     managed = pytorchs_attributes(o)
@@ -149,16 +150,16 @@ def _list_entries_of_container(o):
 def changes_in_place(
     v:Any # the value of an entry
 ) -> bool:
-    "Return whether the value of `v` can change while it stays the same object"
+    "Return whether `v` can change its value in place: a generator, a tensor, a list, a deque or a mapping"
     return is_generator(v) or isinstance(v, (torch.Tensor,list,deque,*mappings))
 
 def tensors_of(
     module:nn.Module, # a module
-    saved:set         # ids of tensors saved elsewhere
+    saved_ids:set         # ids of tensors saved elsewhere
 ) -> dict[str, torch.Tensor]:
-    "Return the parameters and buffers of the module itself that have values and are not `saved`"
+    "Return, by name, the parameters and buffers of the module itself that have values and are not in `saved_ids`"
     tensors = {**module._parameters, **module._buffers}
-    return {k:t for k,t in tensors.items() if id(t) not in saved and has_values(t)}
+    return {k:t for k,t in tensors.items() if id(t) not in saved_ids and has_values(t)}
 
 # %% ../../nbs/recovery/01a_holders.ipynb #421e6cc4
 def has_values(
@@ -170,14 +171,14 @@ def has_values(
 
 def states_in(
     holder:'Holder', # an object with attributes, a class, or a container
-    saved:set        # ids of tensors saved elsewhere; the caller keeps them alive
+    saved_ids:set        # ids of tensors saved elsewhere; the caller keeps them alive
 ) -> dict[str, Any]:
-    "Return the values in the object that a checkpoint can store, without those in `saved`, by name"
+    "Return, by name, the values in the object that checkpoints can store and restore, except those in `saved_ids`"
     o,entries = holder.o,holder.entries
-    if isinstance(o, nn.Module): entries = {**entries, **tensors_of(o, saved)}
+    if isinstance(o, nn.Module): entries = {**entries, **tensors_of(o, saved_ids)}
     states = {}
     for k,v in entries.items():
-        if id(v) in saved or not is_state(v): continue
+        if id(v) in saved_ids or not is_state(v): continue
         is_fixed = isinstance(o, tuple) and not changes_in_place(v)   # an entry of a tuple cannot be replaced
         if not is_fixed: states[k] = v
     return states
@@ -210,7 +211,7 @@ def closure_of(
 
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a1
 class HolderSearch:
-    "Searches models, losses and optimizers for objects that may hold a state; names say where each is"
+    "Searches models, losses and optimizers for objects that may hold a state, and names each after its place there"
     def __init__(self):
         self.found:dict[str,Holder] = {}
         self.seen = {}   # objects by `id`; they stay alive, so that no later object gets the same id
@@ -236,7 +237,7 @@ class HolderSearch:
         name:str,          # where `o` is, such as 'opt'
         is_saved:bool=True # do checkpoints store its entries?
     ) -> None:
-        "Add `o` and its classes, but nothing inside it"
+        "Add `o`, and the class of `o` with its base classes if they are the user's, but nothing inside `o`"
         self._add_entries(o, name, is_saved)
         self._add_classes(type(o))
 
@@ -251,10 +252,10 @@ class HolderSearch:
 
     def add_model(self,
         model:nn.Module,               # the Learner's model
-        constant:'ConstantModules'     # modules of the model to skip while they are constant
+        constant_modules:'ConstantModules'     # modules of the model to skip while they are constant
     ) -> None:
         "Add the holders in the model, except for the modules that are still constant"
-        self._add_modules(model, 'model', True, max_depth, constant.is_still_constant)
+        self._add_modules(model, 'model', True, max_depth, constant_modules.is_still_constant)
 
     def _add_holder(self, o, name, is_saved, depth):
         self.add_without_contents(o, name, is_saved)
@@ -289,7 +290,7 @@ class HolderSearch:
 def saved_tensors(
     learn:Any # the Learner
 ) -> set[int]:
-    "Return the ids of the tensors that checkpoints store anyway: parameters and persistent buffers"
+    "Return the ids of the parameters and persistent buffers, which checkpoints store in any case"
     tensors = params_in(getattr(learn.opt, 'param_groups', ()))
     for part in trained_modules(learn).values():
         for _,m in walk_modules(part):
@@ -310,7 +311,7 @@ class Fingerprint(NamedTuple):
 def fingerprint_of(
     v:Any # anything
 ) -> Fingerprint|None:
-    "Return the fingerprint of a value that no checkpoint can store; None for any other value"
+    "Return the fingerprint of a value that no checkpoint can store, or None for any other value"
     if type(v) in immutable: return None   # a checkpoint can store it
     if isinstance(v, containers) and len(v)>max_entries:
         return Fingerprint(f'more than {max_entries:,} entries', len(v))
@@ -321,7 +322,7 @@ def fingerprint_of(
 def digest_of(
     v:Any # anything
 ) -> Any: # for large sets, bytes and arrays only the size
-    "Return a cheap fingerprint of a complex number, set, bytes, NumPy value or optimizer; None for anything else"
+    "Return a cheap fingerprint of a complex number, set, bytes, NumPy value or optimizer, or None for anything else"
     if isinstance(v, complex): return v
     if isinstance(v, (set,frozenset,bytes,bytearray)):
         if len(v)>max_entries: return len(v),0
@@ -352,7 +353,7 @@ def map_values(
     v:Any,     # a value, or containers of values
     f:Callable # the function to call with each value
 ) -> Any:
-    "Return `v` with `f` applied to each value; containers of other types become dicts, lists and tuples"
+    "Return `v` with `f` applied to each value; all mappings become dicts, deques lists, and named tuples plain tuples"
     if isinstance(v, mappings): return {k:map_values(o, f) for k,o in v.items()}
     if isinstance(v, tuple): return tuple(map_values(o, f) for o in v)
     if isinstance(v, containers): return [map_values(o, f) for o in v]
@@ -375,7 +376,7 @@ def is_equal(
     a:Any, # numbers, strings and tensors, also in containers
     b:Any  # values to compare with `a`
 ) -> bool:
-    "Return whether `a` and `b` are equal, bit for bit; a list may have become a tuple"
+    "Return whether `a` and `b` have equal types and values; lists equal tuples, and NaN equals NaN, except in tensors"
     if isinstance(a, torch.Tensor): return isinstance(b, torch.Tensor) and is_same_tensor(a, b)
     if isinstance(a, dict):
         if not isinstance(b, dict) or [*a]!=[*b]: return False
@@ -398,16 +399,16 @@ def is_same_tensor(
 # %% ../../nbs/recovery/01b_hidden_state.ipynb #d1c2a006
 class Restored(NamedTuple):
     "An object that was changed, and its new value"
-    own:Any
+    current:Any
     value:Any
 
 class Restorer:
     "Restores attributes and entries from a checkpoint; changes shared objects in place where possible"
     def __init__(self,
-        device:Any # for new tensors
+        device:Any # the device for new tensors
     ):
         self.device = device
-        self.done:dict[int,Restored] = {}   # the objects changed in place, by `id`; none is changed twice
+        self.restored:dict[int,Restored] = {}   # the objects changed in place, by `id`; none is changed twice
 
     def set_entry(self,
         o:Any,  # a holder: an object with attributes, or a container
@@ -415,83 +416,84 @@ class Restorer:
         v:Any   # the value from the checkpoint
     ) -> None:
         "Set entry `k` of `o` to the value `v`, in place where possible"
-        own = entry_of(o, k)
-        new = self.restore(own, v)
+        current = entry_of(o, k)
+        new = self.restore(current, v)
         if isinstance(o, (list,deque)): o[int(k)] = new
         elif isinstance(o, mappings): o[key_of(o, k)] = new
         elif isinstance(o, tuple): return   # its entries were changed in place
-        elif new is not own: setattr(o, k, new)
+        elif new is not current: setattr(o, k, new)
 
     def restore(self,
-        own:Any, # the current value
+        current:Any, # the current value
         v:Any    # the value from the checkpoint
     ) -> Any:
-        "Set `own` to `v` in place and return it, or a new object if `own` cannot change or was set to another value"
-        before = self.done.get(id(own))
+        "Set `current` to `v` in place and return it; return a new object if it cannot change or was set before"
+        before = self.restored.get(id(current))
         if before is not None:
-            if is_equal(before.value, v): return own
-            return self.copy_value(v, own)
-        if isinstance(own, tuple) and isinstance(v, (list,tuple)): return self._new_tuple(own, v)
-        if not self._change(own, v): return self.copy_value(v, own)
-        self.done[id(own)] = Restored(own, v)   # `Restored` keeps `own` alive, so that no other object gets its id
-        return own
+            if is_equal(before.value, v): return current
+            return self.copy_value(v, current)
+        if isinstance(current, tuple) and isinstance(v, (list,tuple)): return self._new_tuple(current, v)
+        if not self._change(current, v): return self.copy_value(v, current)
+        # `Restored` keeps `current` alive, so that no other object gets its id
+        self.restored[id(current)] = Restored(current, v)
+        return current
 
-    def _change(self, own, v):
-        "Change `own` to `v` in place if possible; return whether it was changed"
+    def _change(self, current, v):
+        "Change `current` to `v` in place if possible; return whether it was changed"
         is_sequence = isinstance(v, (list,tuple))
-        if is_generator(own): set_generator(own, v)
-        elif isinstance(own, torch.Tensor) and can_copy_into(own, v): own.data.copy_(v)
-        elif isinstance(own, mappings) and isinstance(v, dict): self._change_mapping(own, v)
-        elif isinstance(own, (list,deque)) and is_sequence: self._change_list(own, v)
+        if is_generator(current): set_generator(current, v)
+        elif isinstance(current, torch.Tensor) and can_copy_into(current, v): current.data.copy_(v)
+        elif isinstance(current, mappings) and isinstance(v, dict): self._change_mapping(current, v)
+        elif isinstance(current, (list,deque)) and is_sequence: self._change_list(current, v)
         else: return False
         return True
 
-    def _change_mapping(self, own, v):
-        new = {k:self.restore(own.get(k), o) for k,o in v.items()}
-        own.clear()
-        own.update(new)
+    def _change_mapping(self, current, v):
+        new = {k:self.restore(current.get(k), o) for k,o in v.items()}
+        current.clear()
+        current.update(new)
 
-    def _change_list(self, own, v):
-        new = self._restore_each(own, v)
-        own.clear()
-        own.extend(new)
+    def _change_list(self, current, v):
+        new = self._restore_each(current, v)
+        current.clear()
+        current.extend(new)
 
-    def _new_tuple(self, own, v):
-        new = self._restore_each(own, v)
-        if hasattr(own, '_make'): return own._make(new)   # a named tuple
+    def _new_tuple(self, current, v):
+        new = self._restore_each(current, v)
+        if hasattr(current, '_make'): return current._make(new)   # a named tuple
         return tuple(new)
 
-    def _restore_each(self, own, v):
-        present = [*own, *[None]*len(v)]   # the checkpoint may have more entries
+    def _restore_each(self, current, v):
+        present = [*current, *[None]*len(v)]   # the checkpoint may have more entries
         return [self.restore(a, b) for a,b in zip(present, v)]
 
     def copy_value(self,
         v:Any,  # the value from the checkpoint
-        own:Any # the current value
+        current:Any # the current value
     ) -> Any:
-        "Return a copy of `v`, with tensors on the device of the tensor that it replaces, else on that of the model"
-        device = own.device if isinstance(own, torch.Tensor) else self.device
+        "Return a copy of `v`, with its tensors on the device of `current` if it is a tensor, else on `self.device`"
+        device = current.device if isinstance(current, torch.Tensor) else self.device
         def copy_tensor(o):
             if not isinstance(o, torch.Tensor): return o
             return o.to(device, copy=True)
         return map_values(v, copy_tensor)
 
 def can_copy_into(
-    own:torch.Tensor, # a tensor
+    current:torch.Tensor, # a tensor
     v:Any             # a value from a checkpoint
 ) -> bool:
-    "Return whether `v` can be copied into the memory of `own`"
+    "Return whether `v` can be copied into the memory of `current`"
     if not isinstance(v, torch.Tensor): return False
-    if own.shape!=v.shape or own.dtype!=v.dtype: return False
-    if own.layout is not torch.strided: return False
-    return 0 not in own.stride()   # an expanded tensor has less memory than elements
+    if current.shape!=v.shape or current.dtype!=v.dtype: return False
+    if current.layout is not torch.strided: return False
+    return 0 not in current.stride()   # an expanded tensor has less memory than elements
 
 # %% ../../nbs/recovery/01b_hidden_state.ipynb #d1c2a007
 def entry_of(
     o:Any, # a holder
     k:str  # the name of an entry of the holder
 ) -> Any:
-    "Return the entry of `o` with this name, or a module's parameter or buffer; None if there is none"
+    "Return the entry of `o` with this name, which may be a module's parameter or buffer, or None without such an entry"
     if isinstance(o, nn.Module): return getattr(o, k, None)
     return entries_of(o).get(k)
 
@@ -499,7 +501,7 @@ def key_of(
     mapping:dict, # a mapping
     name:str      # the name of an entry of the mapping
 ) -> Any:
-    "Return the key of which `str` is `name`"
+    "Return the key of `mapping` whose `str` is `name`"
     return next(key for key in mapping if str(key)==name)
 
 def can_be_set(
@@ -508,14 +510,14 @@ def can_be_set(
     v:Any  # the value from a checkpoint
 ) -> bool:
     "Return whether entry `k` of `o` can be set to `v`"
-    own = entry_of(o, k)
+    current = entry_of(o, k)
     if k in pytorchs_attributes(o): return False
     if isinstance(o, containers) and k not in entries_of(o): return False
-    if isinstance(own, nn.Parameter): return not mismatch(v, own)
+    if isinstance(current, nn.Parameter): return not mismatch(v, current)
     if isinstance(o, tuple):   # the entries are changed in place
-        if isinstance(own, torch.Tensor): return not mismatch(v, own)
-        return changes_in_place(own)
-    return is_state(own)
+        if isinstance(current, torch.Tensor): return not mismatch(v, current)
+        return changes_in_place(current)
+    return is_state(current)
 
 # %% ../../nbs/recovery/01b_hidden_state.ipynb #28234e41
 class Place(NamedTuple):
@@ -536,19 +538,20 @@ class HiddenState:
         learn:Learner # the Learner, in a fit
     ):
         self.learn,self.loss = learn,learn.loss_func
-        holders,saved = self.holders(),saved_tensors(learn)
-        self.first_states,self.first_watched = self._copy_states(holders, saved),self._fingerprints(holders, saved)
-        self.constant = ConstantModules(get_model(learn.model), saved)
+        holders,saved_ids = self.holders(),saved_tensors(learn)
+        self.first_states = self._copy_states(holders, saved_ids)
+        self.first_fingerprints = self._fingerprints(holders, saved_ids)
+        self.constant_modules = ConstantModules(get_model(learn.model), saved_ids)
         self.warned = False
 
     def holders(self,
-        constant:ConstantModules|None=None # modules of the model to skip while they are constant
+        constant_modules:ConstantModules|None=None # modules of the model to skip while they are constant
     ) -> dict:
-        "Return the objects that may hold a state now, by name"
+        "Return, by name, the objects that may hold a state now"
         search,opt = HolderSearch(),self._optimizer()
         model = get_model(self.learn.model)
-        if constant is None: search.add(model, 'model')
-        else: search.add_model(model, constant)
+        if constant_modules is None: search.add(model, 'model')
+        else: search.add_model(model, constant_modules)
         search.add(self.loss, 'loss')
         search.add(self.learn.loss_func, 'new_loss')   # a callback may have replaced the loss function
         if isinstance(opt, torch.optim.Optimizer): search.add_without_contents(opt, 'opt')
@@ -556,17 +559,17 @@ class HiddenState:
 
     def _optimizer(self): return getattr(self.learn.opt, 'opt', None)
 
-    def _states(self, holders, saved):
+    def _states(self, holders, saved_ids):
         "Yield all states that checkpoints can store, by name"
         for name,holder in holders.items():
             if not holder.is_saved: continue
-            for k,v in states_in(holder, saved).items(): yield f'{name}.{k}',v
+            for k,v in states_in(holder, saved_ids).items(): yield f'{name}.{k}',v
 
-    def _copy_states(self, holders, saved):
+    def _copy_states(self, holders, saved_ids):
         "Return copies of all states that checkpoints can store, by name"
-        return {name:copy_state(v) for name,v in self._states(holders, saved)}
+        return {name:copy_state(v) for name,v in self._states(holders, saved_ids)}
 
-    def _fingerprints(self, holders, saved):
+    def _fingerprints(self, holders, saved_ids):
         "Return the fingerprint of each value that no checkpoint can store, by name"
         opt,found = self._optimizer(),{}
         for name,holder in holders.items():
@@ -575,16 +578,16 @@ class HiddenState:
             for k,v in holder.entries.items():
                 if v is not opt: found[f'{name}.{k}'] = fingerprint_of(v)
             if holder.is_saved: continue
-            for k,v in states_in(holder, saved).items():
+            for k,v in states_in(holder, saved_ids).items():
                 found[f'{name}.{k}'] = Fingerprint(type(v).__name__, copy_state(v))
         return {k:w for k,w in found.items() if w is not None}
 
     def state_dict(self) -> dict:
         "Return the values that changed since the fit began, by name; warn once about those that cannot be stored"
-        holders,saved = self.holders(self.constant),saved_tensors(self.learn)
-        self._warn_of_lost(holders, saved)
+        holders,saved_ids = self.holders(self.constant_modules),saved_tensors(self.learn)
+        self._warn_of_lost(holders, saved_ids)
         changed = {}
-        for name,v in self._states(holders, saved):
+        for name,v in self._states(holders, saved_ids):
             if self._is_as_before(name, v): continue   # the common case, without a copy
             copy = copy_state(v)   # generators become states, and containers lists, tuples or dicts
             if not self._is_as_before(name, copy): changed[name] = copy
@@ -592,9 +595,9 @@ class HiddenState:
 
     def _is_as_before(self, name, v): return name in self.first_states and is_equal(v, self.first_states[name])
 
-    def _warn_of_lost(self, holders, saved):
+    def _warn_of_lost(self, holders, saved_ids):
         if self.warned: return
-        now,first = self._fingerprints(holders, saved),self.first_watched
+        now,first = self._fingerprints(holders, saved_ids),self.first_fingerprints
         lost = [f'`{k}` ({w.kind})' for k,w in now.items() if not is_equal(w, first.get(k))]
         if not lost: return
         self.warned = True
@@ -612,8 +615,8 @@ class HiddenState:
         for name,v in state.items():
             at,_,k = str(name).rpartition('.')
             o = self._find_saved_holder(holders, at)
-            own = None if o is None else entry_of(o, k)
-            self._check_value(name, own, v)
+            current = None if o is None else entry_of(o, k)
+            self._check_value(name, current, v)
             if o is not None and can_be_set(o, k, v): places[name] = Place(o, k, v)
         return places
 
@@ -623,8 +626,8 @@ class HiddenState:
         if holder is None or not holder.is_saved: return None
         return holder.o
 
-    def _check_value(self, name, own, v):
-        if is_generator(own): check_generator(own, v)
+    def _check_value(self, name, current, v):
+        if is_generator(current): check_generator(current, v)
         elif not is_plain(v): raise ValueError(
             f'this is not the checkpoint of a run: `{name}` is a {type(v).__name__}, but a checkpoint '
             'holds only numbers, strings, tensors and short containers of them')
@@ -632,7 +635,7 @@ class HiddenState:
     def load_state_dict(self,
         state:dict # from `state_dict`
     ) -> None:
-        "Restore the values in `state`, and warn about those without a place; if it is invalid, only raise ValueError"
+        "Restore the values in `state`, and warn about those without a place; raise ValueError if `state` is invalid"
         places = self.places(state)
         lost = [k for k in state if k not in places]
         if lost: warn(f"the checkpoint has a state for {', '.join(lost)}, which this Learner does not have")

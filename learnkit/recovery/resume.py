@@ -461,7 +461,7 @@ class Resumable(DataPosition):
         state['skipped'] = learn.batches.skipped if is_within else 0
         state['place'] = place
         state['parts'] = None if self.data_state is None else self.data_state.state_dict(self.done_in_pass(done))
-        state['kept'] = to_serializable(self.hidden.state_dict(), 'kept')
+        state['kept'] = to_serializable(self.hidden_state.state_dict(), 'kept')
         state |= to_serializable(own, copy=True)
         return state | dict(identity=self.identity, sessions=self.sessions)
 

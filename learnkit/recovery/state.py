@@ -95,7 +95,7 @@ def has_type(
 def check_fields(
     state:dict # a result of `_run_state`, perhaps invalid
 ) -> None:
-    "Raise ValueError if a field of `state` is missing or has another type, or if its format is newer"
+    "Raise ValueError if a field of `state` is missing or invalid, or if the format is newer than this learnkit reads"
     version = state.get('version', 0)
     if isinstance(version, int) and version>format_version: raise ValueError(
         f"this checkpoint has format {version}, and this version of learnkit reads formats up to {format_version}: "
@@ -107,11 +107,14 @@ def check_fields(
         hint = ''
         if 'model' in state: hint = ': `learn.load` reads what `learn.save` wrote'
         raise ValueError(f"this is not the checkpoint of a run: it lacks {', '.join(missing)}{hint}")
-    wrong = [f'`{name}` is {state[name]!r:.40}' for name,kind in types.items() if not has_type(state[name], kind)]
+    wrong = [f'`{name}` must be {_describe_type(kind)}, not {state[name]!r:.40}'
+             for name,kind in types.items() if not has_type(state[name], kind)]
     if wrong: raise ValueError(f"this is not the checkpoint of a run: {', '.join(wrong)}")
     missing = sorted({'random_state','torch_state'} - state['rng'].keys())
     if missing: raise ValueError(
         f"this checkpoint lacks the RNG states {', '.join(missing)}: it is damaged, or was not written by learnkit")
+
+def _describe_type(kind): return f'a {kind.__name__}' if kind in (dict,str) else 'a number from 0'
 
 @patch
 def _check_run_state(self:Learner, state):
@@ -148,19 +151,19 @@ def _try_callbacks(learn, state):
 # %% ../../nbs/recovery/02a_run_state.ipynb #526fb550
 def gather_states(
     learn:Any,      # the Learner
-    place:Any=None  # the position in this process's data
+    place:Any=None  # the position in this process's data; None: before the first epoch
 ) -> dict:
-    "Gather the states that differ between processes; empty for one process; every process must call it"
+    "Return the states in which processes differ, of all processes; empty for a single one; all processes must call it"
     if num_shards()==1: return {}
     sums = [*map(running_sums, train_metrics(learn))]
-    own = dict(rngs=pack_state(get_random_states()), meters=sums, grads_of=waiting_grads(learn),
-               cbs_of=find_differing_states(learn), places=place)
-    states = gather_objects(own)   # by rank
-    of_all = {}
-    for name in own:
-        part = [states[rank][name] for rank in shard_ranks()]   # the other ranks have the same states
-        if any(part): of_all[name] = part
-    return of_all
+    own_states = dict(rngs=pack_state(get_random_states()), meters=sums, grads_of=waiting_grads(learn),
+                      cbs_of=find_differing_states(learn), places=place)
+    states = gather_objects(own_states)   # by rank
+    gathered = {}
+    for name in own_states:
+        by_shard = [states[rank][name] for rank in shard_ranks()]   # the other ranks have the same states
+        if any(by_shard): gathered[name] = by_shard
+    return gathered
 
 def waiting_grads(
     learn:Any # the Learner
@@ -176,7 +179,7 @@ local_steps = Word('local_steps', None, 'How many steps has each process taken b
 def find_differing_states(
     learn:Any # the Learner
 ) -> dict[str, dict]:
-    "Return the callbacks' states that differ from process 0's; every process must call it"
+    "Return the callbacks' states that differ from those of process 0; all processes must call it"
     states,digests = {},{}
     for cb in learn.cbs:
         if _is_same_in_all(cb): continue
@@ -204,7 +207,7 @@ def train_metrics(
 def running_sums(
     metric:Any # a metric
 ) -> dict|None:
-    "Return a metric's accumulated state, without the losses of single batches; None if it has no `state_dict`"
+    "Return a metric's accumulated state, without the losses of single batches, or None without a `state_dict`"
     if not hasattr(metric, 'state_dict'): return None
     return {k:v for k,v in metric.state_dict().items() if k not in ('_raw','_values')}
 
@@ -215,7 +218,7 @@ def num_shards_of(
     "Return the number of processes among which the run's data was sharded"
     return len(state.get('rngs', [None]))
 
-def _restore_own(learn, state):
+def _restore_own_state(learn, state):
     "Restore this process's state; for another number of processes, process 0's random states, and a share of the sums"
     rank = shard_rank()
     same_number = num_shards_of(state)==num_shards()
@@ -273,7 +276,7 @@ def _restore(self:Learner,
         self.pct_train *= then/now
         _warn_of_stretched(self, state['pct_train'], self.pct_train)
     self.state.update(state['state'])
-    _restore_own(self, state)
+    _restore_own_state(self, state)
 
 def _warn_of_stretched(learn, before, now):
     "Warn about schedules over the whole fit whose values jump because its planned length has changed"
@@ -341,7 +344,7 @@ from .data_state import DataState, UnsavedNumbers, warn_if_inexact
 def own_place(
     state:dict # the state of a run
 ) -> dict|None:
-    "Return this process's position in the data; for another number of processes, process 0's, without its workers"
+    "Return this process's position in the data; if the number of processes has changed, process 0's, without workers"
     place,n = state.get('place'),num_shards()
     if num_shards_of(state)!=n: return _place_without_workers(place, state)
     if n>1 and 'places' in state: return state['places'][shard_rank()]
@@ -356,13 +359,13 @@ def _place_without_workers(place, state):
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2f
 _watch = Watch(StreamWorkerRecorder, record_stream)
-_persist = ('its workers persist, and have drawn random numbers in an earlier epoch, which new workers will not have: '
-            'write `persistent_workers=False`')
+_persist_text = ('its workers persist, and have drawn random numbers in an earlier epoch, which new workers will not '
+                 'have: write `persistent_workers=False`')
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2d
 _attributes_of_fit = (
-    'train_loader','ongoing','resume_state','place','data_state','saved_data_state','hidden','unsaved','others',
-    'with_workers','base_seeds')
+    'train_loader','ongoing','resume_state','place','data_state','saved_data_state','hidden_state','unsaved',
+    'other_generators','loaders_with_workers','base_seeds')
 
 class DataPosition(Callback):
     "Keeps the position in the training data of a fit, and continues there when the fit is resumed"
@@ -374,11 +377,11 @@ class DataPosition(Callback):
     data_state:Any = None           # the states that samplers, datasets and transforms report: a `DataState`
     saved_data_state:Any = None     # the states to load when the loader is known
     has_other_data = False          # is the training data of the resuming run different?
-    hidden:Any = None               # state of model and loss outside of `state_dict`: a `HiddenState`
+    hidden_state:Any = None         # state of model and loss outside of `state_dict`: a `HiddenState`
     unsaved:Any = None              # state that changes and is in no checkpoint: an `UnsavedNumbers`
-    others = ()                     # generators of the loaders other than the training loader
-    with_workers:list = []          # the other loaders with persistent workers
-    base_seeds:list = []            # the worker seeds in the run to resume, in the order of `with_workers`
+    other_generators = ()           # generators of the loaders other than the training loader
+    loaders_with_workers:list = []  # the other loaders with persistent workers
+    base_seeds:list = []            # the worker seeds in the run to resume, in the order of these loaders
     warned = False                  # was a warning given about unknown random states?
 
     def __getstate__(self) -> dict:
@@ -390,20 +393,20 @@ class DataPosition(Callback):
         learn = self.learn
         self.seed,self.train_loader,self.ongoing = derived_seed(),None,None
         self.resume_state = self.place = self.data_state = self.saved_data_state = None
-        self.hidden,self.unsaved = HiddenState(learn),UnsavedNumbers(learn)
+        self.hidden_state,self.unsaved = HiddenState(learn),UnsavedNumbers(learn)
         self.warned = False
         others = [dl for dl in learn.dls.loaders[1:] if dl is not None]
-        self.others = generators_in(*others)
+        self.other_generators = generators_in(*others)
         have_workers = [dl for dl in others if getattr(dl, 'num_workers', 0)]
-        self.with_workers,self.base_seeds = [*chain.from_iterable(map(persistent_loaders, have_workers))],[]
-        for dl in self.with_workers: watch_workers(dl, _watch)
+        self.loaders_with_workers,self.base_seeds = [*chain.from_iterable(map(persistent_loaders, have_workers))],[]
+        for dl in self.loaders_with_workers: watch_workers(dl, _watch)
         warn_if_inexact(learn)
 
     def resume_data(self,
         path:Path, # the checkpoint's path
         state:dict # the state of the run; it is restored again when its epoch begins
     ) -> None:
-        "Restore the position in the data and hidden states from `state`; raise ValueError if they do not fit"
+        "Restore the hidden states and the position in the data from `state`; raise ValueError if they do not fit"
         self._check_skipped(path, state)
         loader = self._resumable_loader(self.learn.dls.train)   # now, because a finished fit has no further epoch
         place = own_place(state)
@@ -414,7 +417,7 @@ class DataPosition(Callback):
         except (ValueError, TypeError, LookupError, AttributeError) as e: raise ValueError(
             f'{path} cannot be resumed here: its position belongs to other data, or to an older learnkit ({e}). '
             'Resume with the data of the run.') from e
-        self.hidden.load_state_dict(state.get('kept', {}))
+        self.hidden_state.load_state_dict(state.get('kept', {}))
         self.saved_data_state = state.get('parts')   # `_begin_data_state` loads it
         self._begin_data_state(loader)
         self.resume_state = state if state['done'] else None   # between epochs there is nothing to skip
@@ -423,12 +426,12 @@ class DataPosition(Callback):
     def _check_skipped(self, path, state):
         skipped = state.get('skipped', 0)
         if type(skipped) is int and 0<=skipped<=state['done']: return
-        raise ValueError(f'{path} is not the checkpoint of a run: `skipped`, the batches that were never fetched, '
-                         f'is {skipped!r:.40}')
+        raise ValueError(f'{path} is not the checkpoint of a run: `skipped`, the number of batches never fetched, '
+                         f"must be from 0 to {state['done']}, not {skipped!r:.40}")
 
     def _place_of_older(self, state):
         "Return the position in indexed data for an older checkpoint, which has none"
-        others = [generator_state(g) for g in self.others]
+        others = [generator_state(g) for g in self.other_generators]
         return dict(done=state['done']-state.get('skipped', 0), begun=dict(rng={}, own=[]), now=[], others=others)
 
     def _load_place(self, loader, place):
@@ -437,9 +440,9 @@ class DataPosition(Callback):
         is_whole = is_seeded_alike and num_shards()==1   # else the loader reads a shard
         if is_whole: loader.check(place)
         if is_whole and not place['done']: loader.begin_at(place)
-        self._set_others(place.get('others'))
+        self._set_other_generators(place.get('others'))
         self.base_seeds = place.get('base_seeds', [])   # older checkpoints have none
-        for dl,base_seed in zip(self.with_workers, self.base_seeds): continue_workers(dl, base_seed)
+        for dl,base_seed in zip(self.loaders_with_workers, self.base_seeds): continue_workers(dl, base_seed)
         self._warn_of_workers(loader.dl, place.get('n_workers'))
 
     def _warn_of_workers(self, dl, before):
@@ -449,12 +452,12 @@ class DataPosition(Callback):
         warn(f'num_workers was {before} and is now {n}, so random augmentation will differ from the original run. '
              '`SeededLoader` does not depend on num_workers.')
 
-    def _set_others(self, states):
+    def _set_other_generators(self, states):
         "Set the other loaders' generators; if the states do not fit, raise ValueError and change nothing"
-        if not isinstance(states, list) or len(states)!=len(self.others): raise ValueError(
+        if not isinstance(states, list) or len(states)!=len(self.other_generators): raise ValueError(
             'the validation data has other random number generators than in the checkpoint: resume with the same data')
-        for generator,state in zip(self.others, states): check_generator(generator, state)
-        for generator,state in zip(self.others, states): set_generator(generator, state)
+        for generator,state in zip(self.other_generators, states): check_generator(generator, state)
+        for generator,state in zip(self.other_generators, states): set_generator(generator, state)
 
     def before_validate(self):
         loader = self.learn.batches.loader
@@ -463,9 +466,9 @@ class DataPosition(Callback):
 
     def _watch_workers(self, dl):
         "Watch the persistent workers of a loader if they are new, and restore their seed when resuming"
-        if any(dl is other for other in self.with_workers): return
-        n = len(self.with_workers)
-        self.with_workers.append(dl)
+        if any(dl is other for other in self.loaders_with_workers): return
+        n = len(self.loaders_with_workers)
+        self.loaders_with_workers.append(dl)
         watch_workers(dl, _watch)
         if n<len(self.base_seeds): continue_workers(dl, self.base_seeds[n])
 
@@ -506,7 +509,7 @@ class DataPosition(Callback):
         learn,self.resume_state = self.learn,None
         learn.batches.start,learn.iter = state['done'],state['done']-1
         learn._restore(state)
-        self.hidden.load_state_dict(state.get('kept', {}))
+        self.hidden_state.load_state_dict(state.get('kept', {}))
 
     def _move_to_place(self, loader):
         if self.place is None: return
@@ -543,14 +546,14 @@ class DataPosition(Callback):
     def data_place(self,
         done:int # how many batches of this epoch are done
     ) -> dict|None:
-        "Return the position to resume the training data from, None before the first epoch; warn if inexact"
+        "Return the position from which the training data resumes, or None before the first epoch; warn if inexact"
         loader = self.train_loader
         if loader is None: return None
         place = loader.state(self.done_in_pass(done))
         if place is None: return None
         self._warn_if_inexact(loader, place)
-        place = {**place, 'others':[generator_state(g) for g in self.others],
-                 'base_seeds':[*map(base_seed_of, self.with_workers)]}
+        place = {**place, 'others':[generator_state(g) for g in self.other_generators],
+                 'base_seeds':[*map(base_seed_of, self.loaders_with_workers)]}
         try: return to_serializable(place, 'place', copy=True)
         except TypeError as e:
             warn(f'{e}. A resumed run will read the first batches of its epoch again, without training.')
@@ -564,14 +567,14 @@ class DataPosition(Callback):
         return lost.union(*[it.lost for it in self._find_watched_iterators()])
 
     def _find_watched_iterators(self):
-        iterators = [dl._iterator for dl in self.with_workers]
+        iterators = [dl._iterator for dl in self.loaders_with_workers]
         return [it for it in iterators if isinstance(it, RecordedStream)]
 
     def _warn_if_inexact(self, loader, place):
         if self.warned: return
         what,why = 'training',loader.why_inexact(place)
         have_drawn = any(it.drawn for it in self._find_watched_iterators())
-        if not why and have_drawn: what,why = 'validation',_persist
+        if not why and have_drawn: what,why = 'validation',_persist_text
         if not why: return
         self.warned = True
         warn(f'a resumed run may not have the same {what} data: {why}')
