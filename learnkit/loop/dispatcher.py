@@ -33,11 +33,11 @@ def callback_list(
 ) -> L:
     "Return callbacks or callback classes as a list; an empty one for None"
     # no `hasattr` on an object of another library, as some raise errors
-    is_foreign_callback = type(cbs) not in _plain and adapter_of(cbs)
+    is_foreign_callback = type(cbs) not in _container_types and adapter_of(cbs)
     if is_foreign_callback: cbs = [cbs]
     return L(cbs)
 
-_plain = list,tuple,L,type(None)
+_container_types = list,tuple,L,type(None)
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #8a284da1
 class Namesakes:
@@ -65,7 +65,7 @@ class Namesakes:
 
     @property
     def last(self) -> Any:
-        "The callback that was added last; None if there is none"
+        "The callback that was added last, or None if there is none"
         return next(reversed(self.by_key.values()), None)
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #8a284dad
@@ -79,14 +79,14 @@ class Around(NamedTuple):
     before:Callable   # called before the first handler
     after:Callable    # called after the last one
 
-def _wrap_handlers(by, name, handlers):
-    "Return the handlers wrapped by the callbacks `by`, with their functions from `around_event` first and last"
-    for wrap in map(wrap_handler, by):
+def _wrap_handlers(wrapping, name, handlers):
+    "Return the handlers wrapped by the callbacks `wrapping`, and the functions of their `around_event` first and last"
+    for wrap in map(wrap_handler, wrapping):
         wrapped  = [(cb, wrap(name, cb, f)) for cb,f in handlers]
         handlers = [(cb, f) for cb,f in wrapped if f is not None]
-    for cb in by:
-        around = around_event(cb)
-        calls  = None if around is None else around(name)
+    for cb in wrapping:
+        get_calls = around_event(cb)
+        calls = None if get_calls is None else get_calls(name)
         if calls is not None: handlers = [(cb, calls.before), *handlers, (cb, calls.after)]
     return handlers
 
@@ -97,7 +97,7 @@ class _CallOrder(NamedTuple):
     reordered:set  # the events in which one of them is first or last
     wrapping:list  # those with a `wrap_handler` method
 
-def _call_order(cbs):
+def _make_call_order(cbs):
     "Return the `_CallOrder` of callbacks that are sorted by `order`"
     reordered = set()
     for cb in cbs: reordered.update(cb.first_in, cb.last_in)
@@ -142,9 +142,9 @@ class Dispatcher(HasRun):
             for o in name: self(o)
             return ()
         if name not in event.docs: event.check(name)   # raises
-        if self._call_order is None: self._call_order = _call_order(self._in_order())
+        if self._call_order is None: self._call_order = _make_call_order(self._sort_cbs())
         cbs,reordered,wrapping = self._call_order
-        if name in reordered: cbs = self._in_order(name)
+        if name in reordered: cbs = self._sort_cbs(name)
         handlers,mode = [],self.mode
         for cb in cbs:
             f = _find_handler(cb, name, mode)
@@ -157,9 +157,9 @@ class Dispatcher(HasRun):
         name:str|None=None # the name of an event: return only the callbacks that handle it; None: return all
     ) -> L:
         "Return the callbacks in the order in which they are called for event `name`"
-        cbs = self._in_order(name)
+        cbs = self._sort_cbs(name)
         return L(cbs if name is None else [cb for cb in cbs if handler_of(cb, name)])
-    def _in_order(self, name=None):
+    def _sort_cbs(self, name=None):
         "Return the callbacks sorted by `order`; those with `name` in `first_in` come first, in `last_in` last"
         cbs = sorted(self.cbs.items, key=_order)
         first = [cb for cb in cbs if name in cb.first_in]
@@ -206,7 +206,7 @@ class Dispatcher(HasRun):
     def add_cb(self,
         cb:Callback|type[Callback] # a callback, or a class to instantiate
     ) -> 'Dispatcher':
-        "Add a callback, also during a run; raise TypeError, ValueError or RuntimeError if it cannot be added"
+        "Add a callback, also in a run; return `self`; raise TypeError, ValueError or RuntimeError if not possible"
         cb = self._insert_cb(cb)
         if self.mode is None: return self
         try: self._catch_up(cb)
@@ -255,7 +255,7 @@ class Dispatcher(HasRun):
     def remove_cb(self,
         cb:Callback|type[Callback] # a callback, or a class whose instances are all removed
     ) -> 'Dispatcher':
-        "Remove a callback or a class's instances, if present; in a run, call `cleanup`; raise TypeError for others"
+        "Remove a callback or all of a class, if present; in a run, call `cleanup`; raise TypeError for other arguments"
         if not (isclass(cb) or hasattr(cb, 'order')): raise TypeError(
             f'pass a callback or a class of callbacks to remove, such as `learn.progress`, not {cb!r:.60}')
         matching = _find_matching_cbs(cb, self.cbs)
@@ -281,11 +281,11 @@ class Dispatcher(HasRun):
         self.cbs = L([o for o in present if id(o) not in ids])
         for o in removed:
             self._namesakes(o.name).remove(o.key)
-            self._name_last(o)
+            self._repoint_name(o)
             o.learn = None
         self._rebind()
 
-    def _name_last(self, removed):
+    def _repoint_name(self, removed):
         "Point the attribute of a removed callback to the last remaining one of its name; delete it if there is none"
         name = removed.name
         last = self._namesakes(name).last
@@ -296,14 +296,14 @@ class Dispatcher(HasRun):
     def add_cbs(self,
         cbs:Callback|type[Callback]|Iterable|None # callbacks or callback classes: several, one, or None
     ) -> 'Dispatcher':
-        "Add each callback with `add_cb`"
+        "Add each callback with `add_cb`, and return `self`"
         for cb in callback_list(cbs): self.add_cb(cb)
         return self
 
     def remove_cbs(self,
         cbs:Callback|type[Callback]|Iterable|None # callbacks or callback classes: several, one, or None
     ) -> 'Dispatcher':
-        "Remove each callback with `remove_cb`"
+        "Remove each callback with `remove_cb`, and return `self`"
         for cb in callback_list(cbs): self.remove_cb(cb)
         return self
 
@@ -324,7 +324,7 @@ class Dispatcher(HasRun):
     def removed_cbs(self,
         cbs:Callback|type[Callback]|Iterable|None # callbacks or callback classes: several, one, or None
     ) -> Iterator['Dispatcher']:
-        "Remove callbacks for the length of a `with` block; afterwards each returns to its place"
+        "Remove callbacks for the length of a `with` block; afterwards put each back in its place in `cbs`"
         before,removed = list(self.cbs),[]
         for cb in callback_list(cbs): removed += _find_matching_cbs(cb, before)
         self._delete_cbs(removed)
@@ -361,13 +361,13 @@ def _find_matching_cbs(cb, cbs):
     return [o for o in cbs if o is cb]
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #e51ee082
-def _warn_redefined(there, cb):
+def _warn_redefined(existing, cb):
     "Warn if a notebook cell has redefined a callback's class, while the Learner has an instance of the old one"
     def definition(o): return type(o).__module__,type(o).__qualname__
-    is_redefined = type(there) is not type(cb) and definition(there)==definition(cb)
+    is_redefined = type(existing) is not type(cb) and definition(existing)==definition(cb)
     if is_redefined: warn(
-        f'`learn.{there.name}` already exists, from an earlier definition of the class {type(cb).__name__}, so both '
-        f'callbacks are called. In a cell that is run again, write `learn.remove_cb(learn.{there.name})` first.',
+        f'`learn.{existing.name}` already exists, from an earlier definition of the class {type(cb).__name__}, so both '
+        f'callbacks are called. In a cell that is run again, write `learn.remove_cb(learn.{existing.name})` first.',
         stacklevel=outside())
 
 _order = attrgetter('order')
@@ -390,6 +390,6 @@ def _find_handler(cb, name, mode):
 def outside() -> int:
     "Return the `stacklevel` for a warning: the number of calls up to the first caller outside the library"
     frame,n = sys._getframe(1),1
-    def within(f): return f.f_globals.get('__name__', '').partition('.')[0] in ('learnkit','contextlib')
-    while frame.f_back is not None and within(frame): frame,n = frame.f_back,n+1
+    def is_library(f): return f.f_globals.get('__name__', '').partition('.')[0] in ('learnkit','contextlib')
+    while frame.f_back is not None and is_library(frame): frame,n = frame.f_back,n+1
     return n

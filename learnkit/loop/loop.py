@@ -16,7 +16,7 @@ from fastcore.basics import GetAttr
 def loader_len(
     dl:Any # an iterable of batches
 ) -> int|None:
-    "Return the number of batches in `dl`; None if it is unknown"
+    "Return the number of batches in `dl`, or None if it is unknown"
     if not hasattr(type(dl), '__len__'): return None
     try: return len(dl)
     except NotImplementedError: return None
@@ -27,17 +27,17 @@ def loader_len(
 # %% ../../nbs/loop/30a_stream.ipynb #101934b0
 class BatchStream:
     "An iterator over the batches of one phase, which callbacks can limit, replace and wrap"
-    start = 0     # the number of its first batch
+    start = 0     # the number of the batch to begin at
     limit:int|None = None   # the number of the first batch that is not used; None: use all
     it:Any = None # the open iterator; None: not open yet
     skipped = 0   # number of batches that were cancelled before they were fetched; the loader still has them
     trains  = False   # are the batches those of the training phase?
-    unfetched:tuple[int,int]   # number of the last batch cancelled before it was fetched, and of those in a row
+    unfetched:tuple[int,int]   # number of the last batch that was cancelled unfetched, count of them in a row
     ended:tuple[int,str|None]  # number of the batch at which the data raised a Cancel, name of the generator it ended
-    round_robin:Any = None   # the `RoundRobin` through which several processes share the batches; None: they do not
+    round_robin:Any = None   # the `RoundRobin` through which several processes share the batches; None: no sharing
     def __init__(self,
         loader:Iterable,            # any iterable of batches
-        on_count:Callable|None=None # called with the number of batches, None if unknown, whenever that changes
+        on_count:Callable|None=None # f(number of batches, None if unknown), called when it changes
     ):
         self.loader,self.on_count = loader,on_count
         self.wrappers:list = []
@@ -51,14 +51,14 @@ class BatchStream:
 
     @property
     def indices(self) -> Any:
-        "The dataset indices of the samples in the last batch; None if the iterator does not know them"
+        "The dataset indices of the samples in the last batch, or None if the iterator does not know them"
         return getattr(self.it, 'indices', None)
 
     def stop_at(self,
         n:int # the number of the first batch to leave unused
     ) -> None:
-        "End before batch number `n`, or at an earlier limit; raise RuntimeError if the stream is open already"
-        self._check_new('stop_at')
+        "End before batch number `n`, unless an earlier limit is set; raise RuntimeError if the stream is already open"
+        self._check_not_open('stop_at')
         if self.round_robin is not None: n = self.round_robin.stop_at(n)
         self.limit = n if self.limit is None else min(n, self.limit)
         self._count()
@@ -72,7 +72,7 @@ class BatchStream:
         loader:Iterable, # a loader of this process's batches
         round_robin:Any  # the `RoundRobin` through which the processes share the batches of `self.loader`
     ) -> None:
-        "Take this process's batches from `loader`; limits count those of all; raise RuntimeError if the stream is open"
+        "Read only this process's batches, from `loader`; `stop_at` still counts all; raise RuntimeError if it is open"
         limit,self.limit = self.limit,None
         self.replace(loader)
         self.round_robin = round_robin
@@ -81,21 +81,22 @@ class BatchStream:
     def replace(self,
         loader:Iterable # any iterable of batches
     ) -> None:
-        "Take the batches from `loader` instead; raise RuntimeError if the stream is open already"
-        self._check_new('replace')
+        "Read the batches from `loader` instead; raise RuntimeError if the stream is already open"
+        self._check_not_open('replace')
         self.loader = loader
         self._count()
 
     def wrap(self,
-        f:Callable # function that takes an iterator over batches and returns another
+        f:Callable # f(iterator over the batches) -> another iterator over batches
     ) -> None:
-        "Pass the batches through `f`, on top of earlier wrappers; raise RuntimeError if the stream is open already"
-        self._check_new('wrap')
+        "Pass the batches through `f`, after all earlier wrappers; raise RuntimeError if the stream is already open"
+        self._check_not_open('wrap')
         self.wrappers.append(f)
 
-    def _check_new(self, what):
+    def _check_not_open(self, method):
         if self.it is not None: raise RuntimeError(
-            f'`batches.{what}` comes too late, after the first batch: call it in `before_train` or `before_validate`')
+            f'`batches.{method}` comes too late, as the iterator over the batches is already open: call it in '
+            '`before_train` or `before_validate`')
 
     def open(self) -> None:
         "Open the iterator over the batches, with its limit and wrappers"
@@ -113,7 +114,7 @@ class BatchStream:
 
 # %% ../../nbs/loop/30a_stream.ipynb #457fc123
 class Limited(GetAttr):
-    "An iterator that ends after `left` batches, without a request for one more"
+    "An iterator that ends after `left` batches of `it`, without requesting another one"
     _default = 'it'
     def __init__(self,
         it:Iterator, # an iterator of batches
@@ -172,7 +173,7 @@ class WeakCall:
 
 # %% ../../nbs/loop/30b_loop.ipynb #83990b5d
 class Loop(Dispatcher):
-    "The training loop, and the steps of a batch, which subclasses refine"
+    "Runs the training loop; each step of a batch is a method that subclasses can override"
     dls:Any; model:nn.Module; opt:Any
     def __init__(self):
         super().__init__()
@@ -181,7 +182,7 @@ class Loop(Dispatcher):
 
     @property
     def dl(self) -> Any:
-        "The loader of the present phase; None if there is none"
+        "The loader of the current phase, or None if there is no phase"
         return self.batches and self.batches.loader
     @dl.setter
     def dl(self, v:Any):
@@ -190,7 +191,7 @@ class Loop(Dispatcher):
         else: self._use(v)
 
     def _trained_modules(self) -> list[nn.Module]:
-        "Return the modules that are trained: here the model alone"
+        "Return the modules that are trained: only the model, unless a subclass adds others"
         return [self.model]
 
     # the steps of a batch
@@ -218,7 +219,7 @@ class Loop(Dispatcher):
         run.iter,run.in_part = None,False
         run.batches = BatchStream(dl, partial(setattr, self, 'n_iter'))
         run.batches.trains = trains
-        self._wrap_batch(self._in_order())
+        self._wrap_batch(self._sort_cbs())
 
     def _wrap_batch(self, cbs):
         do_fetched,do_batch = self._do_fetched,self._do_one_batch
@@ -283,14 +284,14 @@ class Loop(Dispatcher):
         self('after_validate')
 
     def all_batches(self) -> None:
-        "Run the batches of `self.batches`, until they end or, in training, `stop` was called"
+        "Run the batches of `self.batches`, until they end or, in training, until `stop` has been called"
         for i in count(self._open_batches()):
             if self.stop_reason and self.training: return
             if not self.one_batch(i): self._check_exhausted(); return self('after_exhaust')
 
     def one_batch(self, i:int,   # the number of the batch in its phase
                   b:Any=None) -> bool:   # a batch as the loader returns it; None: fetch the next one
-        "Run a batch; return False if there is none left, else True, even for a cancelled batch"
+        "Run a batch; return False if the loader has none left, otherwise True, even if the batch was cancelled"
         run = self.current_run; run.iter,run.is_cancelled = i,False
         try:
             if b is None: self('before_fetch'); b = next(run.batches.it, exhausted)

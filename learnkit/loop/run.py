@@ -75,13 +75,13 @@ def running(
     mode:str,     # 'fit', 'validate', 'predict', 'lr_find' or 'sanity'
     cbs:Any=None  # callbacks for this run only
 ) -> Iterator[None]:
-    "Begin a run for a `with` block; at its end remove `cbs` and restore the Learner, except for the results of a fit"
+    "Begin a run for a `with` block; afterwards remove `cbs` and restore the Learner, except for the results of a fit"
     with turn(learn):
         outer = learn.current_run
         is_outermost = outer.mode is None
         quiet = [] if is_outermost else [cb for cb in learn.cbs if not nested(cb)]
-        without = learn.removed_cbs(quiet) if quiet else nullcontext()
-        with _push_run(learn, mode) as trains, without, learn.added_cbs(cbs):
+        removed = learn.removed_cbs(quiet) if quiet else nullcontext()
+        with _push_run(learn, mode) as trains, removed, learn.added_cbs(cbs):
             muted = [] if trains else [cb for cb in learn.cbs if not cb.run]
             if is_outermost:
                 thread_of[learn] = get_ident()
@@ -240,7 +240,7 @@ class Printer:
             if n and self.n_failed==n: self.report()   # it differs if `f` itself has printed through this object
 
     def report(self) -> None:
-        "Warn how often output could not be written, and reset the count"
+        "Warn how often in a row output could not be written, and reset the count"
         n,self.n_failed = self.n_failed,0
         times = f'{n} times'
         if n==1: times = '1 time'
@@ -250,7 +250,7 @@ write_out = Printer()
 
 # %% ../../nbs/loop/35b_messages.ipynb #dd4bb8cf
 def where_user_types() -> str|None:
-    "Return where the user can type: a 'prompt', as in a notebook; a 'terminal', for a script; None: nowhere"
+    "Return where the user can type: 'prompt' (as in a notebook), 'terminal' (for a script), or None if nowhere"
     ipython = sys.modules.get('IPython')
     if hasattr(sys, 'ps1'): return 'prompt'
     if ipython and ipython.get_ipython(): return 'prompt'

@@ -65,7 +65,7 @@ def callbacks_by_name(tree):
     found = set()
     for node in ast.walk(tree):
         if not isinstance(node, (ast.For, ast.comprehension)): continue
-        if any(word in ast.unparse(node.iter) for word in ('cbs','_in_order')): found |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+        if 'cbs' in ast.unparse(node.iter): found |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
     return found
 
 def asks_by_name(node):
